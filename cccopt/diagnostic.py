@@ -1,0 +1,83 @@
+"""What cccopt says: a diagnostic is a value (code, severity, message, places, help); rendering comes last.
+
+The manner is rustc's: the message is lower-case and stands alone, identifiers are in backticks; the *error* says
+what, *why* gives the reason, *help* says what would work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from cccopt.text import Place
+
+
+class Severity(Enum):
+    """How much a diagnostic weighs: an error ends the work, a remark only informs."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    REMARK = "remark"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One message.
+
+    ``code`` is ``CCC0xx`` (each has a page that ``cccopt explain CCC0xx`` prints), ``why`` and ``help`` are
+    sentences, ``notes`` are further places with a label each.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    place: Place | None = None
+    why: str = ""
+    help: str = ""
+    notes: tuple[tuple[str, Place], ...] = ()
+
+
+class CccError(Exception):
+    """The base of every error that cccopt raises on bad input; carries its diagnostics."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        super().__init__("\n".join(render(d) for d in diagnostics))
+        self.diagnostics = diagnostics
+
+
+def error(
+    code: str,
+    message: str,
+    place: Place | None = None,
+    *,
+    why: str = "",
+    help: str = "",
+    notes: tuple[tuple[str, Place], ...] = (),
+) -> Diagnostic:
+    """A diagnostic of severity error; the other arguments are the fields of `Diagnostic`."""
+    return Diagnostic(code, Severity.ERROR, message, place, why, help, notes)
+
+
+def render(diagnostic: Diagnostic) -> str:
+    """The diagnostic as plain text in rustc's manner, without a final newline."""
+    lines = [f"{diagnostic.severity.value}[{diagnostic.code}]: {diagnostic.message}"]
+    if diagnostic.place is not None:
+        lines += _quote(diagnostic.place, "")
+    for label, place in diagnostic.notes:
+        lines += _quote(place, label)
+    if diagnostic.why:
+        lines.append(f"   = why: {diagnostic.why}")
+    if diagnostic.help:
+        lines.append(f"   = help: {diagnostic.help}")
+    return "\n".join(lines)
+
+
+def _quote(place: Place, label: str) -> list[str]:
+    lines = [f"  --> {place}" + (f": {label}" if label else "")]
+    if place.line_text:
+        number = str(place.position.line)
+        # Tabs are kept in the pad so that the caret stays under its column.
+        pad = "".join("\t" if c == "\t" else " " for c in place.line_text[: place.position.column - 1])
+        blank = " " * len(number)
+        lines += [f" {blank} |", f" {number} | {place.line_text}", f" {blank} | {pad}^"]
+    return lines

@@ -1,0 +1,344 @@
+"""The PTX program as immutable nodes.
+
+The statement list is the program: a function holds a flat tuple of statements in file order (scopes are `Open` and
+`Close` statements), and control flow graphs are views of it. Nothing here keeps source text: printing a module
+rebuilds every token from these fields. A literal's spelling is its token. PTX ISA 9.0, chapters 4 to 7, 10 and 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from cccopt.text import Position
+
+# --- operands ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A declared register: ``%r1``, ``%p2``, ``tmp``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialRegister:
+    """A predefined read-only register with its component: ``%tid.x``, ``%laneid`` (PTX ISA chapter 10)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A numeric literal by its token: ``42``, ``-1``, ``0x7F``, ``0f3F800000``, ``0d3FF0000000000000``, ``1.5``."""
+
+    spelling: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A variable, function, parameter or label by name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """The sink ``_``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A memory operand ``[base]`` or ``[base+offset]``; ``offset`` carries its own sign (``[%rd1+-4]``)."""
+
+    base: Register | Symbol | Literal
+    offset: Literal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A variable used as an operand with an offset, without brackets: ``name+4`` or ``name[4]``."""
+
+    base: Symbol
+    offset: Literal
+    bracketed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextureAddress:
+    """A memory operand with coordinates: ``[tex, {x, y}]``, ``[tex, sampler, {x}]``."""
+
+    elements: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """``{a, b, ...}``."""
+
+    elements: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A parenthesised list of a call: ``(param0, param1)``."""
+
+    elements: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """``p|q``: two destinations."""
+
+    first: Operand
+    second: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """``!p``: a predicate operand used negated."""
+
+    operand: Register
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """``-r``: an arithmetically negated register operand."""
+
+    operand: Register
+
+
+Operand: TypeAlias = (
+    "Register | SpecialRegister | Literal | Symbol | Wildcard | Address | Indexed | TextureAddress | Vector"
+    " | Group | Pair | Not | Negative"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The predicate in front of an instruction: ``@%p1`` or ``@!%p1``."""
+
+    register: Register
+    negated: bool = False
+
+
+# --- statements -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction: ``@guard opcode operands;``. ``opcode`` is the whole dotted name: ``ld.global.nc.f32``."""
+
+    opcode: str
+    operands: tuple[Operand, ...] = ()
+    guard: Guard | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The dotted parts without dots: ``("ld", "global", "nc", "f32")``."""
+        return tuple(self.opcode.split("."))
+
+    @property
+    def base(self) -> str:
+        """The first part of the opcode: ``ld``."""
+        return self.parts[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """``name:``."""
+
+    name: str
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A comment of ours: ``// ccc EVENT ID key=value ... file=PATH``.
+
+    ``event`` is ``for.begin``, ``if.end``, ``overhead.begin`` and the like, ``region`` the number of the annotation
+    (0 where there is none). A value has no blanks, but for ``file``, which is last and runs to the end of the line;
+    a flag is a key with an empty value and prints as the key alone.
+    """
+
+    event: str
+    region: int
+    attributes: tuple[tuple[str, str], ...] = ()
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """``.loc file line column [, function_name label[+offset], inlined_at file line column]``. Sticky."""
+
+    file: int
+    line: int
+    column: int
+    function: str | None = None
+    function_offset: int | None = None
+    inlined_at: tuple[int, int, int] | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterNames:
+    """One declarator of ``.reg``: ``%r<24>`` (``count`` 24: ``%r0`` to ``%r23``) or a plain ``name``."""
+
+    name: str
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterDeclaration:
+    """``.reg .b32 %r<24>, tmp;``. ``type`` is spelled with its dots (``.b32``, ``.v4 .f32``)."""
+
+    type: str
+    names: tuple[RegisterNames, ...]
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InitializerList:
+    """``{a, b, {c}}`` after ``=``."""
+
+    elements: tuple[Initializer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InitializerCall:
+    """``generic(name)``, ``generic(name)+4`` or ``0xFF(name)`` (a mask) inside an initializer."""
+
+    function: str
+    argument: Symbol | Indexed
+    offset: Literal | None = None
+
+
+Initializer: TypeAlias = "Literal | Symbol | Indexed | InitializerList | InitializerCall"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable or parameter: ``.visible .global .align 4 .b32 name[4] = {...};``.
+
+    ``space`` is ``global``, ``const``, ``shared``, ``local`` or ``param``; ``dimensions`` holds a size for each
+    bracket, None for ``[]``; ``pointer`` is the ``.ptr`` clause as (space or None, alignment or None).
+    """
+
+    space: str
+    type: str
+    name: str
+    dimensions: tuple[int | None, ...] = ()
+    alignment: int | None = None
+    linkage: tuple[str, ...] = ()
+    initializer: Initializer | None = None
+    pointer: tuple[str | None, int | None] | None = None
+    attributes: tuple[str, ...] = ()
+    count: int | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pragma:
+    """``.pragma "nounroll";``; the strings are without their quotes."""
+
+    texts: tuple[str, ...]
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BranchTargets:
+    """``name: .branchtargets a, b;``, and ``.calltargets`` likewise (``directive`` tells which)."""
+
+    label: str
+    directive: str
+    targets: tuple[str, ...]
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CallPrototype:
+    """``name: .callprototype (returns) _ (parameters) [.noreturn];``."""
+
+    label: str
+    returns: tuple[Variable, ...]
+    parameters: tuple[Variable, ...]
+    name: str = "_"
+    directives: tuple[Directive, ...] = ()
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """``{``: begins a nested scope of names."""
+
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """``}``: ends a nested scope."""
+
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """A directive with plain arguments: ``.version 9.0``, ``.target sm_90, debug``, ``.maxntid 256, 1, 1``."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+Statement: TypeAlias = (
+    "Instruction | Label | Marker | Location | RegisterDeclaration | Variable | Pragma | BranchTargets"
+    " | CallPrototype | Open | Close | Directive"
+)
+Body: TypeAlias = "tuple[Statement, ...]"
+
+
+# --- module -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A kernel (``kind`` "entry") or a device function ("func"); ``body`` is None for a prototype.
+
+    ``directives`` are the performance directives between the parameter list and the body.
+    """
+
+    kind: str
+    name: str
+    parameters: tuple[Variable, ...] = ()
+    returns: tuple[Variable, ...] = ()
+    linkage: tuple[str, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    body: Body | None = None
+    parenthesised: bool = True
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """``.section .debug_info { ... }``: DWARF data, one `Directive` a line (labels are directives named ``x:``)."""
+
+    name: str
+    lines: tuple[Directive, ...]
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+Item: TypeAlias = "Directive | Variable | Function | Section | Marker"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A whole PTX file, items in file order (``.version``, ``.target`` and ``.file`` are `Directive` items)."""
+
+    items: tuple[Item, ...]
+
+    def functions(self) -> Iterator[Function]:
+        """Functions and prototypes in file order."""
+        return (item for item in self.items if isinstance(item, Function))
