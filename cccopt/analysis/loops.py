@@ -1,0 +1,98 @@
+"""Natural loops and reducibility.
+
+An edge to a block that dominates its source is a *back edge*; its source is a *latch*, its target the
+*header*. The natural loop of a header holds the header and each block that reaches a latch without passing
+it. Loops with one header are one loop. A graph is *reducible* when no cycle is left once the back edges are
+taken out.
+
+        block 0: ...                  loops: header 1, latches (2,), blocks {1, 2}, exits ((2, 3),)
+        block 1: LOOP: ...
+        block 2: @%p1 bra LOOP
+        block 3: ret
+
+Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.6; Hecht, Ullman, "Characterizations of reducible flow
+graphs", 1974.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cccopt.analysis.cfg import ControlFlowGraph
+from cccopt.analysis.dominance import dominators
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One natural loop, by block index.
+
+    ``exits`` are the edges (inside, outside) that leave it; blocks that leave the function from inside are
+    not among them (``cfg.exits`` tells those). ``parent`` is the place of the next outer loop in `loops`'
+    answer, None for an outermost one; ``depth`` is 1 for an outermost loop.
+    """
+
+    header: int
+    latches: tuple[int, ...]
+    blocks: frozenset[int]
+    exits: tuple[tuple[int, int], ...]
+    parent: int | None
+    depth: int
+
+
+def loops(cfg: ControlFlowGraph) -> tuple[Loop, ...]:
+    """The natural loops, outer before inner, headers in file order among loops of one size."""
+    latches: dict[int, list[int]] = {}
+    for latch, header in back_edges(cfg):
+        latches.setdefault(header, []).append(latch)
+    blocks = {header: _body(cfg, header, sources) for header, sources in latches.items()}
+    # Sorted by size, a loop stands behind all that hold it.
+    headers = sorted(blocks, key=lambda header: (-len(blocks[header]), header))
+    found: list[Loop] = []
+    for header in headers:
+        inside = blocks[header]
+        holders = [place for place, outer in enumerate(found) if header in outer.blocks]
+        parent = holders[-1] if holders else None
+        exits = tuple((a, b) for a in sorted(inside) for b in cfg.successors[a] if b not in inside)
+        depth = 1 if parent is None else found[parent].depth + 1
+        found.append(Loop(header, tuple(sorted(latches[header])), inside, exits, parent, depth))
+    return tuple(found)
+
+
+def innermost(found: Iterable[Loop], block: int) -> Loop | None:
+    """The innermost of the loops that hold ``block``, or None."""
+    return max((loop for loop in found if block in loop.blocks), key=lambda loop: loop.depth, default=None)
+
+
+def back_edges(cfg: ControlFlowGraph) -> tuple[tuple[int, int], ...]:
+    """The edges to a block that dominates their source."""
+    tree = dominators(cfg)
+    return tuple((a, b) for a, b in cfg.edges() if tree.dominates(b, a))
+
+
+def irreducible_edges(cfg: ControlFlowGraph) -> tuple[tuple[int, int], ...]:
+    """The edges that close a cycle without being back edges: empty for a reducible graph.
+
+    Of a cycle with several entries the edges are those that go backwards in reverse postorder.
+    """
+    rank = {block: place for place, block in enumerate(cfg.reverse_postorder)}
+    back = set(back_edges(cfg))
+    retreating = ((a, b) for a, b in cfg.edges() if a in rank and rank[a] >= rank[b])
+    return tuple(edge for edge in retreating if edge not in back)
+
+
+def is_reducible(cfg: ControlFlowGraph) -> bool:
+    """Whether each cycle has one entry, its natural loop's header."""
+    return not irreducible_edges(cfg)
+
+
+def _body(cfg: ControlFlowGraph, header: int, latches: Iterable[int]) -> frozenset[int]:
+    inside = {header}
+    work = list(latches)
+    while work:
+        block = work.pop()
+        if block in inside or block not in cfg.reachable:
+            continue
+        inside.add(block)
+        work += cfg.predecessors[block]
+    return frozenset(inside)
