@@ -1,8 +1,9 @@
 """The PTX program as immutable nodes.
 
-The statement list is the program: a function holds a flat tuple of statements in file order (scopes are `Open` and
-`Close` statements), and control flow graphs are views of it. Nothing here keeps source text: printing a module
-rebuilds every token from these fields. A literal's spelling is its token. PTX ISA 9.0, chapters 4 to 7, 10 and 11.
+The statement list is the program: a function holds a flat tuple of statements in file order (scopes are
+`Open` and `Close` statements), and control flow graphs are views of it. Nothing here keeps source text:
+printing a module rebuilds every token from these fields. A literal's spelling is its token. PTX ISA 9.0,
+chapters 4 to 7, 10 and 11.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TypeAlias
 
 from cccopt.text import Position
 
-# --- operands ---------------------------------------------------------------------------------------------------
+# --- operands ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class SpecialRegister:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A numeric literal by its token: ``42``, ``-1``, ``0x7F``, ``0f3F800000``, ``0d3FF0000000000000``, ``1.5``."""
+    """A numeric literal by its token: ``42``, ``-1``, ``0x7F``, ``0f3F800000``, ``0d3FF0000000000000``."""
 
     spelling: str
 
@@ -62,9 +63,17 @@ class Address:
 class Indexed:
     """A variable used as an operand with an offset, without brackets: ``name+4`` or ``name[4]``."""
 
-    base: Symbol
+    base: Symbol | Register
     offset: Literal
     bracketed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of a register: ``v.x`` of a vector, ``r.b0`` or ``r.h1`` in a video instruction."""
+
+    register: Register
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +121,7 @@ class Negative:
 
 Operand: TypeAlias = (
     "Register | SpecialRegister | Literal | Symbol | Wildcard | Address | Indexed | TextureAddress | Vector"
-    " | Group | Pair | Not | Negative"
+    " | Group | Pair | Not | Negative | Component"
 )
 
 
@@ -124,12 +133,12 @@ class Guard:
     negated: bool = False
 
 
-# --- statements -------------------------------------------------------------------------------------------------
+# --- statements ---
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction: ``@guard opcode operands;``. ``opcode`` is the whole dotted name: ``ld.global.nc.f32``."""
+    """One instruction: ``@guard opcode operands;``. ``opcode`` is the whole dotted name."""
 
     opcode: str
     operands: tuple[Operand, ...] = ()
@@ -159,9 +168,9 @@ class Label:
 class Marker:
     """A comment of ours: ``// ccc EVENT ID key=value ... file=PATH``.
 
-    ``event`` is ``for.begin``, ``if.end``, ``overhead.begin`` and the like, ``region`` the number of the annotation
-    (0 where there is none). A value has no blanks, but for ``file``, which is last and runs to the end of the line;
-    a flag is a key with an empty value and prints as the key alone.
+    ``event`` is ``for.begin``, ``if.end``, ``overhead.begin`` and the like, ``region`` the number of the
+    annotation (0 where there is none). A value has no blanks, but for ``file``, which is last and runs to the
+    end of the line; a flag is a key with an empty value and prints as the key alone.
     """
 
     event: str
@@ -216,15 +225,25 @@ class InitializerCall:
     offset: Literal | None = None
 
 
-Initializer: TypeAlias = "Literal | Symbol | Indexed | InitializerList | InitializerCall"
+@dataclass(frozen=True, slots=True)
+class InitializerField:
+    """``name = value`` inside the braces of a sampler's initializer: ``addr_mode_0 = clamp_to_border``."""
+
+    name: str
+    value: Literal | Symbol
+
+
+Initializer: TypeAlias = "Literal | Symbol | Indexed | InitializerList | InitializerCall | InitializerField"
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A variable or parameter: ``.visible .global .align 4 .b32 name[4] = {...};``.
 
-    ``space`` is ``global``, ``const``, ``shared``, ``local`` or ``param``; ``dimensions`` holds a size for each
-    bracket, None for ``[]``; ``pointer`` is the ``.ptr`` clause as (space or None, alignment or None).
+    ``space`` is ``global``, ``const``, ``shared``, ``local`` or ``param`` (``reg``: a parameter in a
+    register; ``tex``: a legacy texture). ``dimensions`` holds a size for each bracket, None for ``[]``;
+    ``pointer`` is the ``.ptr`` clause as (space or None, alignment or None). ``type`` is spelled with its
+    dots (``.b8``, ``.v4 .f32``), linkage and attributes without (``visible``, ``managed``).
     """
 
     space: str
@@ -250,7 +269,7 @@ class Pragma:
 
 @dataclass(frozen=True, slots=True)
 class BranchTargets:
-    """``name: .branchtargets a, b;``, and ``.calltargets`` likewise (``directive`` tells which)."""
+    """``name: .branchtargets a, b;`` or ``.calltargets``; ``directive`` tells which, with its dot."""
 
     label: str
     directive: str
@@ -286,7 +305,10 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """A directive with plain arguments: ``.version 9.0``, ``.target sm_90, debug``, ``.maxntid 256, 1, 1``."""
+    """A directive with plain arguments: ``.version 9.0``, ``.target sm_90, debug``, ``.maxntid 256, 1, 1``.
+
+    ``name`` has its dot (``.maxntid``), arguments are tokens as spelled (``256``, a string with its quotes).
+    """
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -300,14 +322,15 @@ Statement: TypeAlias = (
 Body: TypeAlias = "tuple[Statement, ...]"
 
 
-# --- module -----------------------------------------------------------------------------------------------------
+# --- module ---
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
     """A kernel (``kind`` "entry") or a device function ("func"); ``body`` is None for a prototype.
 
-    ``directives`` are the performance directives between the parameter list and the body.
+    ``directives`` are the performance directives between the parameter list and the body; ``parenthesised``
+    tells whether there is a parameter list, be it empty.
     """
 
     kind: str
@@ -318,24 +341,25 @@ class Function:
     directives: tuple[Directive, ...] = ()
     body: Body | None = None
     parenthesised: bool = True
+    attributes: tuple[str, ...] = ()
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """``.section .debug_info { ... }``: DWARF data, one `Directive` a line (labels are directives named ``x:``)."""
+    """``.section .debug_info { ... }``: DWARF data, one `Directive` a line; a label is one named ``x:``."""
 
     name: str
     lines: tuple[Directive, ...]
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
-Item: TypeAlias = "Directive | Variable | Function | Section | Marker"
+Item: TypeAlias = "Directive | Variable | Function | Section | Marker | Pragma"
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A whole PTX file, items in file order (``.version``, ``.target`` and ``.file`` are `Directive` items)."""
+    """A whole PTX file, items in file order; ``.version``, ``.target``, ``.file`` are `Directive` items."""
 
     items: tuple[Item, ...]
 

@@ -1,0 +1,18 @@
+"""The error that the PTX layer raises."""
+
+from __future__ import annotations
+
+from cccopt.diagnostic import CccError, error
+from cccopt.text import Place, Position, SourceText
+
+
+class PtxError(CccError):
+    """PTX text that is not PTX (CCC001 to CCC005) or a module that breaks its rules (CCC006 to CCC009)."""
+
+
+def ptx_error(
+    code: str, message: str, source: SourceText, position: Position | None, *, why: str = "", help: str = ""
+) -> PtxError:
+    """A `PtxError` of one diagnostic that points at ``position`` of ``source``."""
+    place = None if position is None else Place(source.name, position, source.line(position.line))
+    return PtxError(error(code, message, place, why=why, help=help))

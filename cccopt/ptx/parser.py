@@ -1,0 +1,102 @@
+"""PTX text to `Module`: the Lark grammar in ``ptx_grammar/ptx.lark``, with the IR built while parsing."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from threading import Lock
+
+from lark import Lark
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from cccopt.ptx.builder import MalformedError, ModuleBuilder
+from cccopt.ptx.errors import PtxError, ptx_error
+from cccopt.ptx.ir import Module
+from cccopt.resources import folder
+from cccopt.text import Position, SourceText
+
+_lock = Lock()  # one builder is bound into the parser, and it keeps the scopes of the text being read
+
+
+@lru_cache(maxsize=1)
+def _parser() -> tuple[Lark, ModuleBuilder]:
+    builder = ModuleBuilder()
+    grammar = (folder("ptx_grammar") / "ptx.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", transformer=builder, maybe_placeholders=False), builder
+
+
+def parse(text: str, name: str = "<ptx>") -> Module:
+    """The module that ``text`` spells; ``name`` stands for the text in errors.
+
+    Raises `PtxError`: CCC001 syntax, CCC002 text that ends too early, CCC003 a character or string that is no
+    token, CCC004 a malformed marker, CCC005 an unknown directive.
+    """
+    with _lock:
+        lark, builder = _parser()
+        builder.reset()
+        try:
+            module = lark.parse(text)
+        except UnexpectedInput as problem:
+            raise _diagnose(problem, SourceText(name, text)) from None
+        except MalformedError as problem:
+            raise ptx_error(
+                problem.code, str(problem), SourceText(name, text), problem.position, help=problem.help
+            ) from None
+    assert isinstance(module, Module)
+    return module
+
+
+def _diagnose(problem: UnexpectedInput, source: SourceText) -> PtxError:
+    if isinstance(problem, UnexpectedToken) and problem.token.type == "$END":
+        return _ends_early(source)
+    position = Position(max(problem.line, 1), max(problem.column, 1))
+    if isinstance(problem, UnexpectedToken):
+        if problem.token.type in ("KIND", "LINKAGE") and position.column == 1:
+            return ptx_error(
+                "CCC002", f"`{problem.token}` in the middle of a function", source, position,
+                why="the function before it is not closed", help="check that the text is complete",
+            )  # fmt: skip
+        return ptx_error("CCC001", f"unexpected `{problem.token}`", source, position)
+    assert isinstance(problem, UnexpectedCharacters)
+    rest = source.text[problem.pos_in_stream :].split("\n", 1)[0]
+    if rest.startswith("/*"):
+        return ptx_error("CCC003", "comment without an end", source, position, help="close it with `*/`")
+    if rest.startswith('"'):
+        if _whole_string(rest):
+            return ptx_error("CCC001", "unexpected string", source, position)
+        return ptx_error("CCC003", "string without an end", source, position, help='close it with `"`')
+    word = _word(rest)
+    if rest.startswith(".") and len(word) > 1:
+        return ptx_error(
+            "CCC005", f"unknown or misplaced directive `{word}`", source, position,
+            help="directives are those of PTX ISA 9.0",
+        )  # fmt: skip
+    if word:
+        return ptx_error("CCC001", f"unexpected `{word}`", source, position)
+    if rest[:1] in "{}()[]<>,;:@!|+-=":
+        return ptx_error("CCC001", f"unexpected `{rest[:1]}`", source, position)
+    return ptx_error("CCC003", f"stray character {rest[:1]!r}", source, position)
+
+
+def _ends_early(source: SourceText) -> PtxError:
+    last = len(source.text.rstrip())
+    position = source.position(max(last - 1, 0))
+    return ptx_error(
+        "CCC002", "the text ends in the middle of a statement", source, position,
+        why="a `}` or `;` is missing", help="check that the file is complete",
+    )  # fmt: skip
+
+
+def _word(rest: str) -> str:
+    end = 1 if rest.startswith((".", "%", "$")) else 0
+    while end < len(rest) and (rest[end].isalnum() or rest[end] in "_$"):
+        end += 1
+    return rest[:end]
+
+
+def _whole_string(rest: str) -> bool:
+    escaped = False
+    for c in rest[1:]:
+        if c == '"' and not escaped:
+            return True
+        escaped = c == "\\" and not escaped
+    return False
