@@ -50,9 +50,9 @@ def inputs(size: str, seed: int) -> Inputs:
 
 def launches(state: State) -> Generator[Launch, None, None]:
     """One launch for every pair; the launches do not depend on one another."""
-    grid = (int(state["grid"]), 1, 1)
+    grid, iterations = (int(state["grid"]), 1, 1), int(state["iterations"])
     for n, k in _pairs(state):
-        arguments = (state["iterations"], k, state[_cells(n, k)])
+        arguments = (np.uint32(iterations), np.uint32(k), state[_cells(n, k)])
         yield Launch(f"path_{n}", grid, (256, 1, 1), arguments, label=f"N={n} k={k}")
 
 

@@ -1,0 +1,181 @@
+"""What a measurement found, as plain data: frozen, comparable, and the same whichever machine it ran on.
+
+Counts of several launches are added before anything is divided, so an efficiency over launches is a ratio of
+sums and never a mean of ratios. DESIGN chapter 8.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+SCHEMA = 1
+LANES = 32
+
+PLAIN, MARKED, CCC = "plain", "marked", "ccc"
+"""The builds: nvcc on the source without pragmas, annotated with the pass off, annotated with the pass on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Instruction counts of one launch or of several.
+
+    ``warp_instructions`` counts one for each instruction that a warp issues; the others add up lanes over
+    them: the active ones, those whose guard was true, and the active ones on the original instructions.
+    """
+
+    warp_instructions: int = 0
+    active_lanes: int = 0
+    guarded_on_lanes: int = 0
+    useful_lanes: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.warp_instructions + other.warp_instructions,
+            self.active_lanes + other.active_lanes,
+            self.guarded_on_lanes + other.guarded_on_lanes,
+            self.useful_lanes + other.useful_lanes,
+        )
+
+    def _share(self, lanes: int) -> float:
+        return lanes / (LANES * self.warp_instructions) if self.warp_instructions else 0.0
+
+    @property
+    def warp_efficiency(self) -> float:
+        """The average share of active lanes, 0 to 1."""
+        return self._share(self.active_lanes)
+
+    @property
+    def warp_efficiency_pred_on(self) -> float:
+        """The same without the lanes that a guard switched off."""
+        return self._share(self.guarded_on_lanes)
+
+    @property
+    def useful_efficiency(self) -> float:
+        """Active lanes on the original instructions over all slots: what CCC adds counts as zero."""
+        return self._share(self.useful_lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Milliseconds of one launch over the repeats, in the order of the repeats."""
+
+    milliseconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle repeat, or the mean of the two middle ones."""
+        ordered = sorted(self.milliseconds)
+        middle = len(ordered) // 2
+        return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+    @property
+    def noise(self) -> float:
+        """How far the repeats lie apart, relative to the median."""
+        return (max(self.milliseconds) - min(self.milliseconds)) / self.median
+
+    def __add__(self, other: Times) -> Times:
+        return Times(tuple(a + b for a, b in zip(self.milliseconds, other.milliseconds, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """One launch of one build: counts from the emulator or times from a GPU."""
+
+    label: str
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    counts: Counts | None = None
+    times: Times | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelResources:
+    """What a thread (registers, spills) or a block (shared memory) needs, in bytes but for registers."""
+
+    kernel: str
+    registers: int
+    shared_bytes: int
+    spill_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """One build's launches. ``wrong`` is what `check` said about its results; that voids them."""
+
+    name: str
+    launches: tuple[LaunchResult, ...]
+    resources: tuple[KernelResources, ...]
+    wrong: str = ""
+
+    @property
+    def counts(self) -> Counts:
+        """The sum over the launches."""
+        return sum((launch.counts for launch in self.launches if launch.counts is not None), Counts())
+
+    @property
+    def times(self) -> Times | None:
+        """The repeats' times summed over the launches, or None where nothing was timed."""
+        timed = [launch.times for launch in self.launches if launch.times is not None]
+        return sum(timed[1:], timed[0]) if timed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A collected path: where it stands and the bytes that one task's context takes on the stack."""
+
+    kernel: str
+    region: int
+    place: str
+    context_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Before and after of one workload: same kernels, inputs and launches, all in one run."""
+
+    workload: str
+    size: str
+    seed: int
+    arch: str
+    on: str
+    builds: tuple[BuildResult, ...]
+    regions: tuple[Region, ...] = ()
+    remarks: tuple[str, ...] = ()
+    schema: int = SCHEMA
+
+    def build(self, name: str) -> BuildResult:
+        """The build called ``name``; `KeyError` where there is none."""
+        for build in self.builds:
+            if build.name == name:
+                return build
+        raise KeyError(name)
+
+    @property
+    def right(self) -> bool:
+        """Whether every build's results are as the reference says."""
+        return not any(build.wrong for build in self.builds)
+
+
+def as_json(measurements: Iterable[Measurement]) -> dict[str, Any]:
+    """The measurements as JSON values, with the ratios beside the counts so that a reader need not divide."""
+    return {"schema": SCHEMA, "measurements": [_plain(m) for m in measurements]}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    if not dataclasses.is_dataclass(value):
+        return value
+    plain = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Counts):
+        for name in ("warp_efficiency", "warp_efficiency_pred_on", "useful_efficiency"):
+            plain[name] = getattr(value, name)
+    if isinstance(value, Times):
+        plain |= {"median": value.median, "noise": value.noise}
+    if isinstance(value, BuildResult):
+        plain |= {"counts": _plain(value.counts), "times": _plain(value.times)}
+    return plain
