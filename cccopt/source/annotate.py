@@ -1,0 +1,183 @@
+"""Pragmas in preprocessed CUDA C++ to markers that survive into PTX (DESIGN 3, "What exactly is named").
+
+    #pragma ccc for                     { for.begin unroll-1
+    for (A; B; C)            becomes    for (A; B; C) { body.begin {
+      S                                   S
+                                        } body.end } for.end }
+
+    #pragma ccc if
+    if (c) S else T          becomes    if (c) { if.begin { S } if.end } else T
+
+``#pragma ccc if`` above a plain ``{`` names that block. An event stands for a statement of
+`cccopt.source.markers`. A ``continue`` in S leaves the body without passing ``body.end``, and any jump may
+leave a path without passing ``if.end``: the PTX passes judge by control flow whether that ends the region, or
+refuse it. Everything goes on lines that exist, so line numbers stay the user's.
+
+A constexpr function may not hold assembly before C++20: nvcc warns (#2388-D) where one is annotated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from cccopt.source.lexer import Token, ccc_pragma, may_hold_pragmas, start_of_interest, tokens
+from cccopt.source.lines import LineMap
+from cccopt.source.markers import inline_pragma, marker
+from cccopt.source.naming import Named, OutOfSight, Unit, all_named
+from cccopt.source.pragmas import Clauses
+from cccopt.source.statements import Code
+from cccopt.text import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What one pragma marks.
+
+    ``id`` counts from 1 in file order, ``kind`` is "for", "for variable" or "if", ``place`` is the named
+    statement's in the user's file, ``parent`` the id of the region around it in the text, None if there is
+    none.
+    """
+
+    id: int
+    kind: str
+    place: Place
+    clauses: Clauses
+    parent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """The text with markers in the place of pragmas, and the regions that they mark."""
+
+    text: str
+    regions: tuple[Region, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """Replace ``text[start:end]`` by ``new``."""
+
+    start: int
+    end: int
+    new: str
+
+
+def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annotated:
+    """Mark what the ``#pragma ccc`` lines of ``text`` name; a text without any comes back as it is.
+
+    ``text`` is a whole translation unit as nvcc preprocesses it for cicc, ``name`` its file's name where no
+    line marker tells better. A region whose pragma says ``off``, and a path whose loops all do, is left out.
+    With ``only``, regions of other ids are neither marked nor reported; ids stay what they are without it.
+    Raises `SourceError` with a diagnostic for each mistake (CCC010 to CCC016).
+    """
+    if not may_hold_pragmas(text):
+        return Annotated(text)
+    try:
+        unit = _unit(text, name, start_of_interest(text))
+        named = all_named(unit)
+    except OutOfSight:
+        unit = _unit(text, name, 0)
+        named = all_named(unit)
+    kept = [n for n in named if not _is_off(n, named)]
+    accepted = [
+        (r, n) for r, n in zip(_regions(kept, unit), kept, strict=True) if only is None or r.id in only
+    ]
+    blanks = {t for t in unit.tokens if ccc_pragma(t) is not None}
+    blanks |= {t for _, n in accepted for t in n.directives}
+    edits = [_blank(t) for t in blanks]
+    edits += [e for r, n in accepted for e in _openings(r, n, unit.code)]
+    # Regions in reverse: of those that end in one place, the inner one ends first.
+    closings = [_closing(r, n, unit.code) for r, n in reversed(accepted)]
+    return Annotated(_applied(text, closings + edits), tuple(r for r, _ in accepted))
+
+
+def strip(text: str) -> str:
+    """``text`` without its ``#pragma ccc`` lines, whatever they say; the lines stay, empty."""
+    if not may_hold_pragmas(text):
+        return text
+    pragmas = [t for t in tokens(text, start_of_interest(text)) if ccc_pragma(t) is not None]
+    return _applied(text, [_blank(t) for t in pragmas])
+
+
+def _unit(text: str, name: str, start: int) -> Unit:
+    lexed = tokens(text, start)
+    lines = LineMap(text, name, [t for t in lexed if t.kind == "directive"])
+    return Unit(lexed, Code([t for t in lexed if t.kind != "directive"]), lines)
+
+
+def _is_off(named: Named, everything: Sequence[Named]) -> bool:
+    """Whether the user switched it off: by its own word, or by that of every loop that can be meant."""
+    if named.pragma.clauses.mode == "off":
+        return True
+    if named.pragma.kind == "for":
+        return False
+    loops = [n for n in everything if n.pragma.kind == "for"]
+    around = [n for n in loops if n.holds(named)]
+    meant = around if around else loops
+    return all(n.pragma.clauses.mode == "off" for n in meant)
+
+
+def _regions(named: Sequence[Named], unit: Unit) -> list[Region]:
+    regions: list[Region] = []
+    for number, what in enumerate(named, start=1):
+        around = [r.id for r, n in zip(regions, named, strict=False) if n.holds(what)]
+        parent = around[-1] if around else None
+        place = unit.place(what.head)
+        regions.append(Region(number, what.pragma.kind, place, what.pragma.clauses, parent))
+    return regions
+
+
+def _openings(region: Region, named: Named, code: Code) -> list[_Edit]:
+    """The begin markers; those ahead of a statement go on the pragma's own line, which leaves columns
+    alone."""
+    own_line = named.directive.end if named.follows else code.tokens[named.start].start
+    behind_head = code.tokens[named.body - 1].end
+    if region.kind == "if":
+        at = own_line if code.text(named.head) == "{" else behind_head
+        return [_insert(at, f" {{ {_begin(region, 'if.begin')} {{")]
+    unrolls = named.unrolls if named.unrolls else ("unroll 1",)
+    pragmas = " ".join(inline_pragma(words) for words in unrolls)
+    return [
+        _insert(own_line, f" {{ {_begin(region, 'for.begin')} {pragmas} "),
+        _insert(behind_head, f" {{ {marker('body.begin', region.id)} {{"),
+    ]
+
+
+def _closing(region: Region, named: Named, code: Code) -> _Edit:
+    at = code.tokens[named.end - 1].end
+    if region.kind == "if":
+        return _insert(at, f" }} {marker('if.end', region.id)} }}")
+    return _insert(at, f" }} {marker('body.end', region.id)} }} {marker('for.end', region.id)} }}")
+
+
+def _begin(region: Region, event: str) -> str:
+    clauses, position = region.clauses, region.place.position
+    attributes = [f"line={position.line}:{position.column}"]
+    if clauses.name is not None:
+        attributes.append(f"name={clauses.name}")
+    if clauses.block is not None:
+        attributes.append("block=" + ",".join(map(str, clauses.block)))
+    if clauses.mode is not None:
+        attributes.append(f"mode={clauses.mode}")
+    attributes += ["independent"] * clauses.independent
+    attributes += ["variable"] * (region.kind == "for variable")
+    return marker(event, region.id, [*attributes, f"file={region.place.file}"])
+
+
+def _insert(at: int, new: str) -> _Edit:
+    return _Edit(at, at, new)
+
+
+def _blank(directive: Token) -> _Edit:
+    return _Edit(directive.start, directive.end, "\n" * directive.text.count("\n"))
+
+
+def _applied(text: str, edits: Iterable[_Edit]) -> str:
+    """``text`` with the edits made; in one place, in the order given."""
+    pieces: list[str] = []
+    done = 0
+    for edit in sorted(edits, key=lambda e: e.start):
+        pieces += [text[done : edit.start], edit.new]
+        done = edit.end
+    return "".join([*pieces, text[done:]])

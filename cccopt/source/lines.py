@@ -1,0 +1,102 @@
+"""From offsets in preprocessed text to the user's files, by the line markers that the preprocessor left."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from cccopt.source.lexer import Token
+from cccopt.text import Place, Position, SourceText
+
+_MARKER = re.compile(r'[ \t]*#[ \t]*(?:line[ \t]+)?(?P<line>\d+)(?:[ \t]+"(?P<file>(?:[^"\\]|\\.)*)")?.*')
+_ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")
+_CONTROL = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "f": 12, "v": 11}
+
+
+@dataclass(frozen=True)
+class LineMap:
+    """Places in the user's files for offsets in ``text``, a preprocessed file called ``name``.
+
+    ``directives`` are its directive tokens in order. The user's files are opened only to quote a line as it
+    was written and to find a word's column in it; where one cannot be read, the preprocessed line stands in.
+    """
+
+    text: str
+    name: str
+    directives: Iterable[Token]
+    _files: dict[str, SourceText | None] = field(default_factory=dict)
+
+    @cached_property
+    def _markers(self) -> list[tuple[int, str, int]]:
+        """(offset of the line behind the marker, file, that line's number), in order."""
+        markers = [(0, self.name, 1)]
+        for token in self.directives:
+            found = _MARKER.fullmatch(token.text.rstrip("\r"))
+            if found is not None:
+                file = markers[-1][1] if found["file"] is None else _unescaped(found["file"])
+                markers.append((token.end + 1, file, int(found["line"])))
+        return markers
+
+    def place(self, offset: int, word: str) -> Place:
+        """The place of ``word``, which stands at ``offset`` of the text, in the user's file.
+
+        The preprocessor keeps lines but not always columns (macros, runs of blanks, tabs): the column is that
+        of the same occurrence of ``word`` in the user's line.
+        """
+        behind, file, first = self._markers[bisect_right(self._markers, offset, key=lambda m: m[0]) - 1]
+        line = first + self.text.count("\n", behind, offset)
+        start = self.text.rfind("\n", 0, offset) + 1
+        stop = self.text.find("\n", offset)
+        printed = self.text[start : len(self.text) if stop < 0 else stop].rstrip("\r")
+        written = self._source_line(file, line)
+        if written is None:
+            return Place(file, Position(line, offset - start + 1), printed)
+        column = _column(written, word, offset - start, _occurrences(word, printed[: offset - start]))
+        return Place(file, Position(line, column), written)
+
+    def _source_line(self, file: str, line: int) -> str | None:
+        if file not in self._files:
+            self._files[file] = _read(file)
+        source = self._files[file]
+        text = "" if source is None else source.line(line)
+        return text if text.strip() else None
+
+
+def _column(line: str, word: str, expected: int, before: int) -> int:
+    if line.startswith(word, expected):
+        return expected + 1
+    found = [m.start() for m in _whole(word).finditer(line)]
+    if before < len(found):
+        return found[before] + 1
+    return len(line) - len(line.lstrip()) + 1
+
+
+def _occurrences(word: str, line: str) -> int:
+    return len(_whole(word).findall(line))
+
+
+def _whole(word: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+
+
+def _read(file: str) -> SourceText | None:
+    try:
+        return SourceText(file, Path(file).read_text(encoding="utf-8", errors="replace"))
+    except (OSError, ValueError):
+        return None  # "<built-in>", a moved file, a name no path can have
+
+
+def _unescaped(name: str) -> str:
+    """A line marker's file name: backslash, quote and octal bytes (gcc writes other than ASCII so)."""
+
+    def byte(match: re.Match[str]) -> str:
+        code = match[1]
+        if code[0] in "01234567":
+            return chr(0xDC00 + int(code, 8)) if int(code, 8) > 127 else chr(int(code, 8))
+        return chr(_CONTROL.get(code, ord(code)))
+
+    return _ESCAPE.sub(byte, name).encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")

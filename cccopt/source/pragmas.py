@@ -1,0 +1,249 @@
+"""One ``#pragma ccc`` line to its kind and clauses (DESIGN 3), every word checked.
+
+Diagnostics: CCC010 unknown word, CCC011 a clause badly written, CCC014 not supported yet, CCC015 clauses that
+contradict, repeat or do not belong to the pragma.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from cccopt.diagnostic import CccError, Diagnostic, error
+from cccopt.text import Place
+
+_KINDS = ("for", "for variable", "while", "if", "else", "switch", "recursive", "grid")
+_SUPPORTED = frozenset({"for", "for variable", "if"})
+_MODES = ("always", "auto", "off")
+_REDUCTIONS = frozenset({"+", "*", "min", "max", "&", "|", "^"})
+_MOST_THREADS = 1024  # a block, CUDA C++ Programming Guide, compute capabilities; z is limited to 64
+_MOST_IN_Z = 64
+
+Locate = Callable[[int, str], Place]
+"""The place of a word at an offset of the pragma's text."""
+
+
+class SourceError(CccError):
+    """The annotations of a translation unit cannot be used; carries one diagnostic a mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """What a pragma says beyond its kind. ``block`` is x, y, z threads; ``mode`` is always, auto, off or
+    None."""
+
+    name: str | None = None
+    block: tuple[int, int, int] | None = None
+    mode: str | None = None
+    independent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pragma:
+    """``kind`` is a first column of DESIGN 3's table without its ``#pragma ccc``."""
+
+    kind: str
+    clauses: Clauses
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of the pragma with the text between its parentheses, None if it has none."""
+
+    text: str
+    offset: int
+    argument: str | None
+
+
+def parse_pragma(body: str, locate: Locate) -> Pragma:
+    """Parse ``ccc KIND CLAUSE ...``; raises `SourceError` at the first mistake."""
+    words = list(_words(body, locate))[1:]
+    kind, rest = _kind(words, body, locate)
+    clauses = Clauses()
+    seen: dict[str, _Word] = {}
+    for word in rest:
+        place = locate(word.offset, word.text)
+        _check_word(word, kind, seen, place)
+        seen["mode" if word.text in _MODES else word.text] = word
+        clauses = _PARSERS[word.text](clauses, word, place)
+        if word.text in _LATER:
+            raise _refused(_not_yet(f"clause `{word.text}`", place))
+    if kind not in _SUPPORTED:
+        raise _refused(_not_yet(f"`#pragma ccc {kind}`", locate(words[0].offset, words[0].text)))
+    return Pragma(kind, clauses)
+
+
+def _words(body: str, locate: Locate) -> Iterator[_Word]:
+    offset = 0
+    while (found := re.compile(r"(?:\\\r?\n|\s)*([A-Za-z_]\w*|\S)").match(body, offset)) is not None:
+        text, start, offset = found[1], found.start(1), found.end()
+        opening = re.compile(r"\s*\(").match(body, offset)
+        if opening is None:
+            yield _Word(text, start, None)
+            continue
+        closing = _closing(body, opening.end())
+        if closing < 0:
+            problem = f"the parenthesis after `{text}` is not closed"
+            raise _refused(error("CCC011", problem, locate(start, text)))
+        yield _Word(text, start, body[opening.end() : closing].strip())
+        offset = closing + 1
+
+
+def _closing(body: str, offset: int) -> int:
+    depth = 1
+    for index in range(offset, len(body)):
+        depth += (body[index] == "(") - (body[index] == ")")
+        if depth == 0:
+            return index
+    return -1
+
+
+def _kind(words: list[_Word], body: str, locate: Locate) -> tuple[str, list[_Word]]:
+    if not words:
+        raise _refused(
+            error(
+                "CCC010",
+                "`#pragma ccc` does not say what it names",
+                locate(0, "ccc"),
+                help=f"write one of {_listed(_KINDS)} after `ccc`",
+            )
+        )
+    kind = words[0].text
+    if kind not in _KINDS:
+        raise _refused(_unknown("pragma", words[0], _KINDS, locate(words[0].offset, kind)))
+    if words[0].argument is not None:
+        problem = f"`{kind}` takes no argument here"
+        raise _refused(
+            error("CCC011", problem, locate(words[0].offset, kind), help=f"write `#pragma ccc {kind}` alone")
+        )
+    if kind == "for" and len(words) > 1 and words[1].text == "variable":
+        return "for variable", words[2:]
+    return kind, words[1:]
+
+
+def _check_word(word: _Word, kind: str, seen: dict[str, _Word], place: Place) -> None:
+    if word.text not in _PARSERS:
+        raise _refused(_unknown("clause", word, tuple(_PARSERS), place))
+    key = "mode" if word.text in _MODES else word.text
+    if key in seen:
+        earlier = seen[key].text
+        problem = f"`{word.text}` contradicts `{earlier}`" if earlier != word.text else f"`{word.text}` twice"
+        raise _refused(error("CCC015", problem, place, help="keep one of them"))
+    if word.text in _FLAGS and word.argument is not None:
+        problem = f"`{word.text}` takes no argument"
+        raise _refused(error("CCC011", problem, place, help=f"write `{word.text}` alone"))
+    if word.text not in _FLAGS and not word.argument:
+        problem = f"`{word.text}` needs an argument"
+        raise _refused(error("CCC011", problem, place, help=f"write `{_FORMS[word.text]}`"))
+    if word.text == "block" and kind not in ("for", "grid"):
+        raise _refused(
+            error(
+                "CCC015",
+                f"`block` does not belong to `#pragma ccc {kind}`",
+                place,
+                why="the block size is the kernel's, not the path's",
+                help="write it on the `#pragma ccc for` of the outer loop",
+            )
+        )
+
+
+def _flag(clauses: Clauses, word: _Word, place: Place) -> Clauses:
+    return replace(clauses, independent=True) if word.text == "independent" else clauses
+
+
+def _mode(clauses: Clauses, word: _Word, place: Place) -> Clauses:
+    return replace(clauses, mode=word.text)
+
+
+def _name(clauses: Clauses, word: _Word, place: Place) -> Clauses:
+    if not _is_identifier(_argument(word)):
+        raise _refused(_bad_argument(word, place, "a name is letters, digits and underscores"))
+    return replace(clauses, name=word.argument)
+
+
+def _block(clauses: Clauses, word: _Word, place: Place) -> Clauses:
+    sizes = [part.strip() for part in _argument(word).split(",")]
+    if not all(re.fullmatch(r"[0-9]+", size) for size in sizes) or len(sizes) > 3:
+        raise _refused(_bad_argument(word, place, "the preprocessor expands no macro in a `#pragma` line"))
+    x, y, z = (*map(int, sizes), 1, 1)[:3]
+    if not 1 <= x * y * z <= _MOST_THREADS or z > _MOST_IN_Z:
+        limit = f"a block has 1 to {_MOST_THREADS} threads and at most {_MOST_IN_Z} in z"
+        raise _refused(_bad_argument(word, place, limit))
+    return replace(clauses, block=(x, y, z))
+
+
+def _count(clauses: Clauses, word: _Word, place: Place) -> Clauses:
+    if re.fullmatch(r"0*[1-9][0-9]*", _argument(word)) is None:
+        raise _refused(_bad_argument(word, place, "it is a count of at least one"))
+    return clauses
+
+
+def _reduce(clauses: Clauses, word: _Word, place: Place) -> Clauses:
+    operator, colon, variables = _argument(word).partition(":")
+    named = all(_is_identifier(variable.strip()) for variable in variables.split(","))
+    if operator.strip() not in _REDUCTIONS or not colon or not named:
+        why = "the operator is one of `+` `*` `min` `max` `&` `|` `^`, and plain variables follow"
+        raise _refused(_bad_argument(word, place, why))
+    return clauses
+
+
+_FLAGS = frozenset({*_MODES, "independent", "nohoist"})
+_PARSERS: dict[str, Callable[[Clauses, _Word, Place], Clauses]] = {
+    "name": _name,
+    "block": _block,
+    "reduce": _reduce,
+    "collect": _count,
+    "chunk": _count,
+    "hoist": _flag,
+    "nohoist": _flag,
+    "independent": _flag,
+    **dict.fromkeys(_MODES, _mode),
+}
+_LATER = frozenset({"reduce", "collect", "chunk", "hoist", "nohoist"})
+_FORMS = {
+    "name": "name(id)",
+    "block": "block(x)`, `block(x, y)` or `block(x, y, z)",
+    "reduce": "reduce(+: sum)",
+    "collect": "collect(k)",
+    "chunk": "chunk(u)",
+    "hoist": "hoist(expression)",
+}
+
+
+def _argument(word: _Word) -> str:
+    return word.argument if word.argument is not None else ""
+
+
+def _is_identifier(text: str) -> bool:
+    return re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) is not None
+
+
+def _bad_argument(word: _Word, place: Place, why: str) -> Diagnostic:
+    problem = f"`{word.text}` cannot take `{word.argument}`"
+    return error("CCC011", problem, place, why=why, help=f"write `{_FORMS[word.text]}` with literal values")
+
+
+def _unknown(what: str, word: _Word, known: tuple[str, ...], place: Place) -> Diagnostic:
+    close = get_close_matches(word.text.lower(), known, n=1)
+    choice = f"did you mean `{close[0]}`? " if close else ""
+    return error("CCC010", f"unknown {what} `{word.text}`", place, help=f"{choice}known: {_listed(known)}")
+
+
+def _not_yet(what: str, place: Place) -> Diagnostic:
+    return error(
+        "CCC014",
+        f"{what} is not supported yet",
+        place,
+        help="supported: `for`, `for variable` and `if`, with `name`, `block`, `independent` and "
+        "`always`, `auto` or `off`",
+    )
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _refused(diagnostic: Diagnostic) -> SourceError:
+    return SourceError(diagnostic)

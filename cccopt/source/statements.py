@@ -1,0 +1,148 @@
+"""Where a C++ statement begins and ends, by its grammar (ISO C++20 [stmt]), not by its lines.
+
+Only brackets, keywords, labels and semicolons matter: templates' angle brackets need no matching, because a
+``;`` inside them can only stand in a lambda's braces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.source.lexer import Token
+
+_CLOSER = {"(": ")", "[": "]", "{": "}"}
+_BEFORE_STATEMENT = frozenset({";", "{", "}", ":", "else", "do"})
+_WITH_CONDITION = frozenset({"if", "for", "while", "switch"})
+
+
+class Unbalanced(Exception):
+    """A statement without an end; ``index`` is the token at which the search began."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        self.index = index
+
+
+@dataclass(frozen=True)
+class Code:
+    """Tokens without directives. Indices count tokens; an end is one past a statement's last token."""
+
+    tokens: Sequence[Token]
+
+    @cached_property
+    def partners(self) -> dict[int, int]:
+        """From each bracket to its partner, both ways; brackets without one are absent."""
+        pairs: dict[int, int] = {}
+        stack: list[int] = []
+        for index, token in enumerate(self.tokens):
+            if token.text in _CLOSER:
+                stack.append(index)
+            elif token.text in ")]}" and stack and _CLOSER[self.tokens[stack[-1]].text] == token.text:
+                pairs[index] = stack.pop()
+                pairs[pairs[index]] = index
+        return pairs
+
+    def text(self, index: int) -> str:
+        """The token's text, empty outside the tokens."""
+        return self.tokens[index].text if 0 <= index < len(self.tokens) else ""
+
+    def after_bracket(self, index: int) -> int:
+        """One past the partner of the bracket at ``index``; raises `Unbalanced`."""
+        partner = self.partners.get(index, -1)
+        if partner < index or self.text(index) not in _CLOSER:
+            raise Unbalanced(index)
+        return partner + 1
+
+    def after_head(self, index: int) -> int:
+        """One past the condition of the ``if``, ``for``, ``while`` or ``switch`` at ``index``."""
+        index += 1
+        while self.text(index) in ("constexpr", "!"):
+            index += 1
+        return index + 1 if self.text(index) == "consteval" else self.after_bracket(index)
+
+    def after_attributes(self, index: int) -> int:
+        """The first token behind any ``[[attributes]]`` at ``index``."""
+        while self.text(index) == "[" and self.text(index + 1) == "[":
+            index = self.after_bracket(index)
+        return index
+
+    def after_label(self, index: int) -> int:
+        """The first token behind one label (``name:``, ``case x:``, ``default:``) at ``index``, or
+        ``index``."""
+        if self.text(index) == "case":
+            return self._after_case(index)
+        is_label = self.text(index + 1) == ":" and self.tokens[index].kind == "word"
+        return index + 2 if is_label else index
+
+    def unlabelled(self, index: int) -> int:
+        """The statement at ``index`` behind its labels, with the attributes that follow the last one."""
+        while True:
+            after = self.after_label(self.after_attributes(index))
+            if after == self.after_attributes(index):
+                return index
+            index = after
+
+    def statement_end(self, index: int) -> int:
+        """One past the last token of the statement that begins at ``index``; raises `Unbalanced`."""
+        begin = index
+        while True:
+            index = self.after_attributes(self.unlabelled(index))
+            word = self.text(index)
+            if word == "{":
+                return self.after_bracket(index)
+            if word == "}" and index > begin:
+                return index  # a label that ends its block (C++23)
+            if word == "do":
+                return self._expression_end(self.statement_end(index + 1))
+            if word == "try":
+                return self._try_end(index)
+            if word not in _WITH_CONDITION:
+                return self._expression_end(index)
+            index = self.after_head(index)
+            if word == "if":
+                index = self.statement_end(index)
+                if self.text(index) != "else":
+                    return index
+                index += 1
+
+    def may_begin_statement(self, index: int) -> bool | None:
+        """Whether a statement can begin at ``index`` by what stands before it; None if that is out of
+        sight."""
+        before = self.text(index - 1)
+        if before in _BEFORE_STATEMENT:
+            return True
+        if before not in (")", "]") or index - 1 not in self.partners:
+            return None if before in ("", ")", "]") else False
+        opening = self.partners[index - 1]
+        if before == "]":
+            return self.text(opening + 1) == "["
+        return self.text(opening - 1) in _WITH_CONDITION or self.text(opening - 1) == "constexpr"
+
+    def _after_case(self, index: int) -> int:
+        start, conditionals = index, 0
+        while index < len(self.tokens):
+            word = self.text(index)
+            if word == ":" and conditionals == 0:
+                return index + 1
+            conditionals += (word == "?") - (word == ":")
+            index = self.after_bracket(index) if word in _CLOSER else index + 1
+        raise Unbalanced(start)
+
+    def _try_end(self, index: int) -> int:
+        index = self.after_bracket(index + 1)
+        while self.text(index) == "catch":
+            index = self.after_bracket(self.after_bracket(index + 1))
+        return index
+
+    def _expression_end(self, index: int) -> int:
+        start = index
+        while index < len(self.tokens):
+            word = self.text(index)
+            if word == ";":
+                return index + 1
+            if word in (")", "]", "}"):
+                break
+            index = self.after_bracket(index) if word in _CLOSER else index + 1
+        raise Unbalanced(start)
