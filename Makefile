@@ -1,0 +1,35 @@
+# The four commands of a checkout. Every target sets up what it needs; `make setup` is quick the second time.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: setup demo test lint clean
+
+# The package and its tools, then an nvcc: the one that cccopt finds, or else the one from PyPI (extra `cu13`).
+setup: $(VENV)/.setup
+	@$(BIN)/python -m cccopt.toolchain.discovery >/dev/null 2>&1 \
+	  || { echo "no usable nvcc here: installing one from PyPI"; $(BIN)/python -m pip install -q -e ".[cu13]"; }
+
+$(VENV)/.setup: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	  || { echo "cccopt needs Python 3.10 or newer: make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -e ".[dev]"
+	@touch $@
+
+demo: setup
+	$(BIN)/cccopt bench --demo
+
+test: setup lint
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,94 @@
+"""A call of cicc or cudafe++ by nvcc, run for real on another text than nvcc gave."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from cccopt.diagnostic import CccError, error
+from cccopt.files import read_text, write_text
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the real tool ended: exit status, what it printed, and the PTX it made (empty when it failed or
+    makes none).
+    """
+
+    status: int
+    messages: str
+    ptx: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The real tool's path and the arguments that nvcc passed. Inputs are known by their suffix, never by
+    position.
+    """
+
+    real: str
+    arguments: tuple[str, ...]
+
+    @property
+    def source(self) -> Path:
+        """The preprocessed input. Raises CccError (CCC084) when there is none, or more than one."""
+        texts = [argument for argument in self.arguments if argument.endswith(".ii")]
+        if len(texts) != 1:
+            raise CccError(
+                error(
+                    "CCC084",
+                    f"cannot tell which file `{Path(self.real).name}` compiles",
+                    why=f"its command line names {len(texts)} preprocessed files: {' '.join(self.arguments)}",
+                    help="compile with --ccc=off and report the nvcc version",
+                )
+            )
+        return Path(texts[0])
+
+    @property
+    def output(self) -> Path | None:
+        """The PTX file that cicc is to write; None when it writes another kind of code (LTO-IR, OptiX-IR)."""
+        name = self.after("-o")
+        return Path(name) if name.endswith(".ptx") else None
+
+    @property
+    def file(self) -> str:
+        """The user's file, spelled as nvcc was given it."""
+        return self.after("--orig_src_path_name") or str(self.source)
+
+    @property
+    def arch(self) -> str:
+        """The virtual architecture (``compute_90``), or an empty string."""
+        return self.after("-arch")
+
+    @property
+    def links_late(self) -> bool:
+        """Whether cicc writes code that no PTX of ours replaces: LTO-IR (beside PTX or alone) or OptiX-IR."""
+        return self.output is None or "-olto" in self.arguments
+
+    def after(self, option: str) -> str:
+        """The argument behind ``option``, or an empty string."""
+        if option not in self.arguments[:-1]:
+            return ""
+        return self.arguments[self.arguments.index(option) + 1]
+
+    def run(self, text: str) -> Outcome:
+        """Run the real tool on ``text``; the PTX is returned and not yet written where nvcc looks for it."""
+        with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+            source = Path(folder) / self.source.name
+            write_text(source, text)
+            swapped = {str(self.source): str(source)}
+            aside = Path(folder) / "out.ptx"
+            if self.output is not None:
+                swapped[str(self.output)] = str(aside)
+            done = subprocess.run(
+                [self.real, *(swapped.get(argument, argument) for argument in self.arguments)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="surrogateescape",
+                check=False,
+            )
+            status = done.returncode if done.returncode >= 0 else 128 - done.returncode
+            return Outcome(status, done.stdout, read_text(aside) if aside.exists() else "")

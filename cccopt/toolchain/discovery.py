@@ -1,0 +1,190 @@
+"""Finding nvcc: which one drives a compilation, and why the others do not.
+
+The order is: what the caller or ``CCC_NVCC`` names, the active Python's site-packages (the wheels of the
+extra ``cu13``), conda, ``CUDA_HOME``/``CUDA_PATH``, ``PATH``, the usual system folders. ``CCC_NVCC=wheel``
+admits the wheels alone. A toolkit that lacks a part (the PyPI package ``nvidia-cuda-nvcc`` on its own has no
+cicc) is passed over, and `candidates` says so.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cccopt.diagnostic import CccError, error
+
+WHEEL = "wheel"
+_INSTALL = (
+    "install one with `pip install 'cccopt[cu13]'`, or put a CUDA 12 or 13 toolkit's nvcc on PATH,"
+    " or name it in CCC_NVCC"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Nvcc:
+    """A usable nvcc.
+
+    ``path`` is spelled as the user's nvcc spells it and may be a wrapper script; ``bin`` is the folder of the
+    compiler's own tools (nvcc's ``_HERE_``), ``version`` is ``13.0.88``, ``origin`` says where it was looked
+    for.
+    """
+
+    path: Path
+    version: str
+    bin: Path
+    origin: str
+
+    @property
+    def root(self) -> Path:
+        """The toolkit's folder."""
+        return self.bin.parent
+
+    @property
+    def driver(self) -> Path:
+        """The nvcc program itself, behind any wrapper script."""
+        return self.bin / "nvcc"
+
+    @property
+    def cicc(self) -> Path:
+        """The device compiler: CUDA C++ in, PTX out."""
+        return self.root / "nvvm" / "bin" / "cicc"
+
+    def tool(self, name: str) -> Path:
+        """A program of this toolkit: ``ptxas``, ``cudafe++``."""
+        return self.bin / name
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A place where an nvcc was looked for and one lies; ``problem`` is empty when it can be used."""
+
+    path: Path
+    origin: str
+    problem: str = ""
+
+
+def find_nvcc(path: str | os.PathLike[str] | None = None) -> Nvcc:
+    """The nvcc to use: the one named by ``path``, or else the first usable one in the order above.
+
+    Raises CccError: CCC080 when none is found, CCC081 when a named one cannot be used.
+    """
+    named = os.fspath(path) if path is not None else os.environ.get("CCC_NVCC", "")
+    if named and named != WHEEL:
+        return _named(named)
+    seen = []
+    for candidate in candidates(wheel_only=named == WHEEL):
+        if not candidate.problem:
+            return _inspect(candidate)
+        seen.append(f"{candidate.path} ({candidate.origin}): {candidate.problem}")
+    why = "; ".join(seen) if seen else ""
+    if named == WHEEL:
+        raise CccError(
+            error(
+                "CCC080",
+                "no nvcc from PyPI wheels is installed",
+                why=why or f"CCC_NVCC=wheel admits only the site-packages of `{sys.executable}`",
+                help="install one with `pip install 'cccopt[cu13]'`",
+            )
+        )
+    raise CccError(error("CCC080", "no nvcc found", why=why, help=_INSTALL))
+
+
+def candidates(*, wheel_only: bool = False) -> Iterator[Candidate]:
+    """Every nvcc that lies where `find_nvcc` looks, in its order."""
+    met = set()
+    for place, origin in _places(wheel_only):
+        if place.is_file() and place not in met:
+            met.add(place)
+            yield Candidate(place, origin, _problem(place))
+
+
+def _places(wheel_only: bool) -> Iterator[tuple[Path, str]]:
+    for folder in _site_folders():
+        for toolkit in sorted(folder.glob("cu[0-9]*"), reverse=True):
+            yield toolkit / "bin" / "nvcc", "site-packages"
+    if wheel_only:
+        return
+    for variable, tail in (("CONDA_PREFIX", "bin"), ("CUDA_HOME", "bin"), ("CUDA_PATH", "bin")):
+        if os.environ.get(variable):
+            yield Path(os.environ[variable]).absolute() / tail / "nvcc", variable
+    on_path = shutil.which("nvcc")
+    if on_path is not None:
+        yield Path(on_path).absolute(), "PATH"
+    yield Path("/usr/local/cuda/bin/nvcc"), "the usual system folder"
+    yield Path("/opt/cuda/bin/nvcc"), "the usual system folder"
+
+
+def _site_folders() -> list[Path]:
+    """The folders of the namespace package ``nvidia``, which the CUDA wheels share."""
+    spec = importlib.util.find_spec("nvidia")
+    places = spec.submodule_search_locations if spec is not None else None
+    return [Path(place) for place in places or ()]
+
+
+def _named(name: str) -> Nvcc:
+    found = shutil.which(name)
+    if found is None:
+        raise CccError(error("CCC081", f"`{name}` is not an nvcc: no such program", help=_INSTALL))
+    place = Path(found).absolute()
+    problem = _problem(place)
+    if problem:
+        raise CccError(error("CCC081", f"`{name}` cannot be used: {problem}", help=_INSTALL))
+    return _inspect(Candidate(place, "named"))
+
+
+def _problem(nvcc: Path) -> str:
+    """Why this nvcc cannot compile, or an empty string."""
+    if not os.access(nvcc, os.X_OK):
+        return "it is not executable"
+    folder = _tools(nvcc)
+    if folder is None:
+        return "it does not say where its tools lie (no nvcc.profile beside it, and no answer to --dryrun)"
+    parts = {
+        "cudafe++": folder / "cudafe++",
+        "ptxas": folder / "ptxas",
+        "cicc": folder.parent / "nvvm" / "bin" / "cicc",
+    }
+    lacking = [name for name, place in parts.items() if not place.is_file()]
+    return f"its toolkit lacks {', '.join(lacking)}" if lacking else ""
+
+
+def _tools(nvcc: Path) -> Path | None:
+    """The folder nvcc takes its tools from. It does not resolve links, and PATH may offer a script around
+    it.
+    """
+    for place in (nvcc, Path(os.path.realpath(nvcc))):
+        if (place.parent / "nvcc.profile").is_file():
+            return place.parent
+    try:
+        answer = subprocess.run(
+            [nvcc, "--dryrun", "x.cu"], capture_output=True, text=True, timeout=60, check=False
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    here = re.search(r"^#\$ _HERE_=(.+)$", answer, re.MULTILINE)
+    return Path(here.group(1)) if here is not None else None
+
+
+def _inspect(candidate: Candidate) -> Nvcc:
+    text = subprocess.run(
+        [candidate.path, "--version"], capture_output=True, text=True, timeout=60, check=False
+    ).stdout
+    version = re.search(r"\bV(\d+\.\d+\.\d+)", text)
+    folder = _tools(candidate.path)
+    if version is None or folder is None:
+        raise CccError(error("CCC081", f"`{candidate.path}` does not answer like nvcc", help=_INSTALL))
+    return Nvcc(candidate.path, version.group(1), folder, candidate.origin)
+
+
+if __name__ == "__main__":
+    try:
+        print(find_nvcc().path)
+    except CccError as problem:
+        sys.exit(str(problem))

@@ -1,0 +1,60 @@
+"""Running nvcc through its shadow toolkit, and collecting what the shims report."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cccopt.toolchain.discovery import Nvcc, find_nvcc
+from cccopt.toolchain.settings import Settings
+from cccopt.toolchain.shadow import shadow_toolkit
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How nvcc ended: its exit status as a shell shows it, its messages where captured, and the shims'
+    reports.
+
+    There is one report for each file and architecture that held annotations, in the order of their names.
+    """
+
+    status: int
+    output: str
+    errors: str
+    reports: tuple[dict[str, Any], ...]
+
+
+def run_nvcc(
+    arguments: Sequence[str],
+    settings: Settings,
+    *,
+    nvcc: Nvcc | None = None,
+    capture: bool = False,
+) -> Run:
+    """Run nvcc on ``arguments`` with the shims in its way; its output passes through unless ``capture``.
+
+    Raises CccError when there is no usable nvcc (CCC080, CCC081) or no place for the shadow toolkit (CCC082).
+    """
+    real = nvcc if nvcc is not None else find_nvcc()
+    program = shadow_toolkit(real) / "bin" / "nvcc"
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        told = replace(settings, reports=folder)
+        environment = {**os.environ, **told.environment()}
+        # errors="surrogateescape": nvcc quotes the user's source, whatever its encoding.
+        done = subprocess.run(
+            [str(program), *arguments],
+            env=environment,
+            capture_output=capture,
+            text=True,
+            errors="surrogateescape",
+            check=False,
+        )
+        reports = tuple(json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json")))
+    status = done.returncode if done.returncode >= 0 else 128 - done.returncode
+    return Run(status, done.stdout or "", done.stderr or "", reports)

@@ -1,0 +1,59 @@
+"""What every test shares: a cache of their own, hypothesis without deadlines, and the `nvcc` and `gpu`
+markers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from cccopt.diagnostic import CccError
+from cccopt.toolchain.discovery import find_nvcc
+
+# The machine is shared with other work, so an example's time says nothing about the code.
+settings.register_profile("cccopt", deadline=None, print_blob=True)
+settings.load_profile("cccopt")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Shadow toolkits of the tests go into a folder of this run, never into the user's cache."""
+    os.environ["CCCOPT_CACHE"] = str(tmp_path_factory.mktemp("cccopt-cache"))
+
+
+def _no_nvcc() -> str | None:
+    try:
+        find_nvcc()
+    except CccError as error:
+        return error.diagnostics[0].message
+    return None
+
+
+def _no_gpu() -> str | None:
+    if importlib.util.find_spec("pycuda") is None:
+        return "PyCUDA is not installed (extra `gpu`)"
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no NVIDIA driver on this machine"
+    return None if driver.cuInit(0) == 0 else "the NVIDIA driver finds no GPU"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that needs what this machine lacks is skipped, and says what is lacking."""
+    lacking = {"nvcc": _no_nvcc(), "gpu": _no_gpu()}
+    for item in items:
+        for marker, reason in lacking.items():
+            if reason is not None and item.get_closest_marker(marker) is not None:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return Path(__file__).resolve().parent.parent
