@@ -103,7 +103,7 @@ def strip(text: str) -> str:
 def _unit(text: str, name: str, start: int) -> Unit:
     lexed = tokens(text, start)
     lines = LineMap(text, name, [t for t in lexed if t.kind == "directive"])
-    return Unit(lexed, Code([t for t in lexed if t.kind != "directive"]), lines)
+    return Unit(lexed, Code([t for t in lexed if t.kind != "directive"]), lines, whole=start == 0)
 
 
 def _is_off(named: Named, everything: Sequence[Named]) -> bool:

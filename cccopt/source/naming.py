@@ -25,12 +25,15 @@ _WANTED = {"for": ("for",), "for variable": ("for",), "if": ("if", "{")}
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A translation unit: all tokens from where lexing began, those of the code, and the way back to its
-    files."""
+    """A translation unit: its tokens, those of the code, and the way back to its files.
+
+    ``whole`` is false where lexing began behind the headers.
+    """
 
     tokens: Sequence[Token]
     code: Code
     lines: LineMap
+    whole: bool
 
     def place(self, index: int) -> Place:
         """The place of a code token."""
@@ -70,7 +73,8 @@ def all_named(unit: Unit) -> list[Named]:
         pragmas = [t for t in run if ccc_pragma(t) is not None]
         try:
             if pragmas:
-                named.append(_named(pragmas, following, unit))
+                named.append(_named(pragmas[0], following, unit))
+                _check_alone(pragmas, named, unit)
         except SourceError as mistake:
             problems += mistake.diagnostics
     if not problems and not any(n.pragma.kind == "for" for n in named):
@@ -91,18 +95,24 @@ def _directive_runs(tokens: Sequence[Token]) -> Iterable[tuple[list[Token], int]
             following += len(members)
 
 
-def _named(pragmas: list[Token], following: int, unit: Unit) -> Named:
-    parsed = [_parsed(directive, unit) for directive in pragmas]
-    pragma, directive = parsed[0], pragmas[0]
-    if len(parsed) > 1:
-        raise SourceError(_two_pragmas(pragmas, unit))
-    code = unit.code
+def _check_alone(pragmas: list[Token], named: list[Named], unit: Unit) -> None:
+    """One statement has one pragma; a label may stand between two that name it."""
+    latest = named[-1]
+    over_it = [n.directive for n in named if n.head == latest.head] + pragmas[1:]
+    if len(over_it) > 1:
+        raise SourceError(_two_pragmas(over_it, unit))
+
+
+def _named(directive: Token, following: int, unit: Unit) -> Named:
+    pragma, code = _parsed(directive, unit), unit.code
     start = code.unlabelled(following)
     head = code.after_attributes(start)
     word = code.text(head)
     begins = code.may_begin_statement(following)
     if begins is None:
-        raise OutOfSight
+        if not unit.whole:
+            raise OutOfSight
+        begins = following == 0
     if not begins or word not in _WANTED[pragma.kind]:
         raise SourceError(_wrong_statement(pragma, directive, head, begins, unit))
     try:
@@ -182,7 +192,7 @@ def _endless(directive: Token, head: int, index: int, unit: Unit) -> Diagnostic:
         "CCC016",
         f"the `{unit.code.text(head)}` under this pragma has no end",
         _pragma_place(directive, unit),
-        why="a bracket or a semicolon is missing",
+        help="look for a missing bracket or semicolon",
         notes=(("not closed", unit.place(index)),) if index < len(unit.code.tokens) else (),
     )
 

@@ -86,7 +86,7 @@ def _words(body: str, locate: Locate) -> Iterator[_Word]:
         closing = _closing(body, opening.end())
         if closing < 0:
             problem = f"the parenthesis after `{text}` is not closed"
-            raise _refused(error("CCC011", problem, locate(start, text)))
+            raise _refused(error("CCC011", problem, locate(start, text), help="add a `)` on the same line"))
         yield _Word(text, start, body[opening.end() : closing].strip())
         offset = closing + 1
 

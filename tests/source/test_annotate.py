@@ -1,0 +1,256 @@
+"""Which statement a pragma names, what is put around it, and what is said about mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cccopt.source.annotate import annotate, strip
+from cccopt.source.pragmas import Clauses, SourceError
+from cccopt.text import Place, Position
+from tests.source.marks import attributes, read
+
+_LOOP = "#pragma ccc for\nfor (;;) {}\n"
+
+
+def _marked(text: str) -> str:
+    """`text` marked, behind a loop of its own that lets paths stand alone."""
+    annotated = annotate(text + "\n;\n" + _LOOP, "x.cu")
+    assert annotated.text.count("\n") == (text + "\n;\n" + _LOOP).count("\n")
+    assert "#pragma ccc" not in annotated.text
+    return read(annotated.text).rsplit(" ; {", 1)[0]
+
+
+def _mistakes(text: str) -> list[tuple[str, int, int]]:
+    with pytest.raises(SourceError) as caught:
+        annotate(text, "x.cu")
+    places = [(d.code, d.place) for d in caught.value.diagnostics]
+    return [(code, place.position.line, place.position.column) for code, place in places if place is not None]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "#pragma ccc for\nfor (A; B; C) { S; }",
+            "{ <for.begin 1> <unroll 1> for (A; B; C) { <body.begin 1> { { S; } } <body.end 1> }"
+            " <for.end 1> }",
+        ),
+        (
+            "#pragma ccc for variable\nfor (auto x : y) S;",
+            "{ <for.begin 1> <unroll 1> for (auto x : y) { <body.begin 1> { S; } <body.end 1> }"
+            " <for.end 1> }",
+        ),
+        (
+            "#pragma ccc for\n#pragma unroll 4\nfor (;;) S;",
+            "{ <for.begin 1> <unroll 4> for (;;) { <body.begin 1> { S; } <body.end 1> } <for.end 1> }",
+        ),
+        (
+            "#pragma unroll (N)\n#pragma ccc for\nfor (;;) S;",
+            "{ <for.begin 1> <unroll (N)> for (;;) { <body.begin 1> { S; } <body.end 1> } <for.end 1> }",
+        ),
+        (
+            "#pragma ccc for\nagain: [[likely]] for (;;) S;",
+            "again: { <for.begin 1> <unroll 1> [[likely]] for (;;) { <body.begin 1> { S; } <body.end 1> }"
+            " <for.end 1> }",
+        ),
+        (
+            "if (a)\n#pragma ccc for\nfor (;;) S; else T;",
+            "if (a) { <for.begin 1> <unroll 1> for (;;) { <body.begin 1> { S; } <body.end 1> }"
+            " <for.end 1> } else T;",
+        ),
+        ("#pragma ccc if\nif (c) S; else T;", "if (c) { <if.begin 1> { S; } <if.end 1> } else T;"),
+        ("#pragma ccc if\nif (c) { S; }", "if (c) { <if.begin 1> { { S; } } <if.end 1> }"),
+        (
+            "#pragma ccc if\nif (c) if (d) S; else T;",
+            "if (c) { <if.begin 1> { if (d) S; else T; } <if.end 1> }",
+        ),
+        (
+            "if (a)\n#pragma ccc if\nif (b) S; else T;",
+            "if (a) if (b) { <if.begin 1> { S; } <if.end 1> } else T;",
+        ),
+        (
+            "if (a) S; else\n#pragma ccc if\nif (b) T; else U;",
+            "if (a) S; else if (b) { <if.begin 1> { T; } <if.end 1> } else U;",
+        ),
+        (
+            "#pragma ccc if\nif constexpr (int x = f([] { return ')'; }); x < y) [[likely]] { S; }",
+            "if constexpr (int x = f([] { return ')'; }); x < y) "
+            "{ <if.begin 1> { [[likely]] { S; } } <if.end 1> }",
+        ),
+        (
+            "if (!p) continue;\n#pragma ccc if\n{ S; }\nT;",
+            "if (!p) continue; { <if.begin 1> { { S; } } <if.end 1> } T;",
+        ),
+        ("do\n#pragma ccc if\n{ S; } while (c);", "do { <if.begin 1> { { S; } } <if.end 1> } while (c);"),
+        ("while (c)\n#pragma ccc if\n{ S; }", "while (c) { <if.begin 1> { { S; } } <if.end 1> }"),
+        (
+            "switch (x) { case 1:\n#pragma ccc if\nif (c) S; break; }",
+            "switch (x) { case 1: if (c) { <if.begin 1> { S; } <if.end 1> } break; }",
+        ),
+    ],
+)
+def test_what_is_named(text: str, expected: str) -> None:
+    assert _marked(text) == expected
+
+
+def test_regions_that_end_in_one_place_close_from_within() -> None:
+    text = "#pragma ccc for\nfor (;;)\n#pragma ccc if\nif (c)\n#pragma ccc for variable\nfor (;;) S;"
+    assert _marked(text) == (
+        "{ <for.begin 1> <unroll 1> for (;;) { <body.begin 1> { if (c) { <if.begin 2> { "
+        "{ <for.begin 3> <unroll 1> for (;;) { <body.begin 3> { S; } <body.end 3> } <for.end 3> } "
+        "} <if.end 2> } } <body.end 1> } <for.end 1> }"
+    )
+
+
+def test_an_unroll_pragma_of_an_inner_loop_stays_its_own() -> None:
+    text = "#pragma ccc for\nfor (;;)\n#pragma unroll 2\nfor (;;) S;"
+    assert _marked(text) == (
+        "{ <for.begin 1> <unroll 1> for (;;) { <body.begin 1> { #pragma unroll 2 for (;;) S; } <body.end 1> }"
+        " <for.end 1> }"
+    )
+
+
+def test_pragmas_in_strings_are_text() -> None:
+    text = 'auto s = R"(\n#pragma ccc nonsense\n)";\n'
+    assert annotate(text, "x.cu").text == text == strip(text)
+    assert strip(text + _LOOP) == text + "\nfor (;;) {}\n"
+
+
+def test_regions_and_attributes() -> None:
+    text = (
+        '# 10 "a b/k.cu"\n'
+        "#pragma ccc for name(rows) block(16,4) always\n"
+        "  for (;;) {\n"
+        "#pragma ccc if independent\n"
+        "    if (c)\n"
+        "#pragma ccc for variable auto\n"
+        "      for (;;) {}\n"
+        "  }\n"
+    )
+    annotated = annotate(text, "x.cu")
+    said = attributes(annotated.text)
+    assert said["for.begin 1"] == "line=11:3 name=rows block=16,4,1 mode=always file=a b/k.cu"
+    assert said["if.begin 2"] == "line=13:5 independent file=a b/k.cu"
+    assert said["for.begin 3"] == "line=15:7 mode=auto variable file=a b/k.cu"
+    assert all(not words for event, words in said.items() if "end" in event or "body" in event)
+    rows, path, edges = annotated.regions
+    assert (rows.id, rows.kind, rows.parent) == (1, "for", None)
+    assert rows.clauses == Clauses(name="rows", block=(16, 4, 1), mode="always")
+    assert rows.place == Place("a b/k.cu", Position(11, 3), "  for (;;) {")
+    assert (path.id, path.kind, path.parent) == (2, "if", 1)
+    assert (edges.id, edges.kind, edges.parent) == (3, "for variable", 2)
+
+
+def test_a_loop_beside_the_path_is_not_in_it() -> None:
+    path = "#pragma ccc if\nif (c) S; else\n#pragma ccc for variable\nfor (;;) T;\n"
+    text = "#pragma ccc for\nfor (;;) {\n" + path + "}"
+    assert [r.parent for r in annotate(text, "x.cu").regions] == [None, 1, 1]
+
+
+def test_names_that_a_c_string_cannot_hold_are_escaped() -> None:
+    text = '# 1 "C:\\\\k\\"\\303\\251%.cu"\n' + _LOOP
+    annotated = annotate(text, "x.cu")
+    assert annotated.regions[0].place.file == 'C:\\k"é%.cu'
+    assert attributes(annotated.text)["for.begin 1"].endswith(r"file=C:\\k\"\\xe9%.cu")
+
+
+def test_a_text_without_pragmas_is_left_alone() -> None:
+    text = "int ccc; // pragma\n"
+    assert annotate(text, "x.cu").text is text
+    assert annotate(text, "x.cu").regions == ()
+    assert strip(text) is text
+
+
+_TWO_LOOPS = _LOOP + "#pragma ccc for\n#pragma unroll 3\nfor (;;) S;\n"
+
+
+def test_only_the_accepted_are_marked_and_keep_their_ids() -> None:
+    second = annotate(_TWO_LOOPS, "x.cu", only={2})
+    assert [r.id for r in second.regions] == [2]
+    assert read(second.text).startswith("for (;;) {} { <for.begin 2> <unroll 3> for")
+    none = annotate(_TWO_LOOPS, "x.cu", only=())
+    assert none.text == strip(_TWO_LOOPS) == "\nfor (;;) {}\n\n#pragma unroll 3\nfor (;;) S;\n"
+    assert annotate(_TWO_LOOPS, "x.cu", only={1, 2}) == annotate(_TWO_LOOPS, "x.cu")
+
+
+def test_off_leaves_a_region_and_what_needs_it_alone() -> None:
+    inner = "{\n#pragma ccc if\nif (c) S;\n}\n"
+    off = "#pragma ccc for off\nfor (;;) " + inner
+    assert annotate(off, "x.cu").text == strip(off)
+    assert [r.kind for r in annotate(off + _LOOP, "x.cu").regions] == ["for"]
+    assert annotate("#pragma ccc if\n" + inner + off, "x.cu").regions == ()
+    path_off = _LOOP.replace("{}", inner).replace("ccc if", "ccc if off")
+    assert [(r.id, r.kind) for r in annotate(path_off, "x.cu").regions] == [(1, "for")]
+    around = "#pragma ccc for\nfor (;;)\n" + off
+    assert [(r.kind, r.parent) for r in annotate(around, "x.cu").regions] == [("for", None), ("if", 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "says"),
+    [
+        ("#pragma ccc for\nwhile (a) {}", "CCC012", "write the loop as a `for`"),
+        ("#pragma ccc for\nx = 1;", "CCC012", "but stands over `x`"),
+        ("#pragma ccc for\n{ for (;;); }", "CCC012", "but stands over `{`"),
+        ("#pragma ccc if\nfor (;;) {}", "CCC012", "above an `if` or a block"),
+        ("#pragma ccc if\nwhile (a) {}", "CCC012", "above an `if` or a block"),
+        ("#pragma ccc if\nelse {}", "CCC012", "above the `if`"),
+        ("#pragma ccc if\n}", "CCC012", "but stands over nothing"),
+        ("#pragma ccc if", "CCC012", "but stands over nothing"),
+        ("void f()\n#pragma ccc if\n{ }", "CCC012", "inside the function"),
+        ("auto f = [=]() mutable\n#pragma ccc if\n{ };", "CCC012", "inside the function"),
+        ("#pragma ccc for\n#pragma ccc if\nfor (;;) {}", "CCC015", "over one statement"),
+        ("#pragma ccc for\nx:\n#pragma ccc for\nfor (;;) {}", "CCC015", "over one statement"),
+        ("#pragma ccc for\nfor (;; {}", "CCC016", "`for` under this pragma has no end"),
+        ("#pragma ccc if\nif (a) { b;", "CCC016", "`if` under this pragma has no end"),
+        ("#pragma ccc fur\nfor (;;) {}", "CCC010", "did you mean `for`"),
+        ("#pragma ccc while\nwhile (a) {}", "CCC014", "not supported yet"),
+    ],
+)
+def test_mistakes_say_what_would_work(text: str, code: str, says: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        annotate("x;\n" + text, "x.cu")
+    assert [d.code for d in caught.value.diagnostics] == [code]
+    assert says in str(caught.value)
+    assert "x.cu:" in str(caught.value)
+
+
+def test_paths_need_an_annotated_loop_somewhere() -> None:
+    path = "x;\n#pragma ccc if\nif (a) b;\n#pragma ccc for variable\nfor (;;) c;\n"
+    assert _mistakes(path) == [("CCC013", 2, 9), ("CCC013", 4, 9)]
+    assert len(annotate(path + _LOOP, "x.cu").regions) == 3
+
+
+def test_every_mistake_is_told_once_at_the_users_line() -> None:
+    text = '# 7 "h.h" 1\n#pragma ccc iff\nif (a) b;\n# 3 "x.cu" 2\n;\n#pragma ccc for  block(0)\nfor (;;);\n'
+    with pytest.raises(SourceError) as caught:
+        annotate(text + text, "y.cu")
+    assert [(d.code, str(d.place)) for d in caught.value.diagnostics] == [
+        ("CCC010", "h.h:7:13"),
+        ("CCC011", "x.cu:4:18"),
+    ]
+
+
+def test_the_users_file_is_quoted_where_it_can_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "k.cu"
+    file.write_text("\n\t#pragma  ccc  for  if if\n\tFOR(x) /* for */ for (;;) {}\n")
+    preprocessed = f'# 2 "{file}"\n#pragma ccc for if if\n'
+    with pytest.raises(SourceError) as caught:
+        annotate(preprocessed, "x.cu")
+    place = caught.value.diagnostics[0].place
+    assert place == Place(str(file), Position(2, 21), "\t#pragma  ccc  for  if if")
+    loop = f'# 2 "{file}"\n#pragma ccc for\n# 3 "{file}"\nfor (;;) {{}}\n'
+    assert annotate(loop, "x.cu").regions[0].place.position == Position(3, 12)
+
+
+def test_line_directives_in_their_c_form_count() -> None:
+    text = '#line 40 "y.cu"\n\n#line 50\n#pragma ccc if\nif (a) b;\n'
+    assert _mistakes(text) == [("CCC013", 50, 9)]
+
+
+def test_what_stands_before_the_last_header_is_looked_at_when_needed() -> None:
+    text = 'if (f(";"))\n# 2 "x.cu" 2\n#pragma ccc if\n{ S; }\n' + _LOOP
+    assert read(annotate(text, "x.cu").text).startswith('if (f(";")) { <if.begin 1> { { S; } } <if.end 1> }')
+    body = text.replace("if (f", "void g(f")
+    assert _mistakes(body) == [("CCC012", 2, 9)]

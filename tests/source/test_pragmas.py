@@ -1,0 +1,88 @@
+"""The words of a pragma, and what is said about wrong ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from cccopt.diagnostic import Diagnostic
+from cccopt.source.pragmas import Clauses, SourceError, parse_pragma
+from cccopt.text import Place, Position
+
+
+def _locate(offset: int, word: str) -> Place:
+    return Place("x.cu", Position(1, offset + 1))
+
+
+def _mistake(body: str) -> Diagnostic:
+    with pytest.raises(SourceError) as caught:
+        parse_pragma(body, _locate)
+    (diagnostic,) = caught.value.diagnostics
+    return diagnostic
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "clauses"),
+    [
+        ("ccc for", "for", Clauses()),
+        ("ccc for variable", "for variable", Clauses()),
+        ("ccc if", "if", Clauses()),
+        ("ccc for name(edges) block(256)", "for", Clauses("edges", (256, 1, 1))),
+        ("ccc for block( 16 , 8 )", "for", Clauses(block=(16, 8, 1))),
+        ("ccc for block(4,4,64) always", "for", Clauses(block=(4, 4, 64), mode="always")),
+        ("ccc for variable auto independent", "for variable", Clauses(mode="auto", independent=True)),
+        ("ccc if off", "if", Clauses(mode="off")),
+        ("ccc for \\\n independent", "for", Clauses(independent=True)),
+    ],
+)
+def test_pragmas(body: str, kind: str, clauses: Clauses) -> None:
+    pragma = parse_pragma(body, _locate)
+    assert (pragma.kind, pragma.clauses) == (kind, clauses)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "column", "says"),
+    [
+        ("ccc", "CCC010", 1, "does not say what"),
+        ("ccc fro", "CCC010", 5, "did you mean `for`?"),
+        ("ccc If", "CCC010", 5, "did you mean `if`?"),
+        ("ccc for varable", "CCC010", 9, "unknown clause `varable`"),
+        ("ccc if independant", "CCC010", 8, "did you mean `independent`?"),
+        ("ccc for for", "CCC010", 9, "unknown clause `for`"),
+        ("ccc for ,", "CCC010", 9, "unknown clause `,`"),
+        ("ccc for block", "CCC011", 9, "block(x)"),
+        ("ccc for block()", "CCC011", 9, "needs an argument"),
+        ("ccc for block(N)", "CCC011", 9, "expands no macro"),
+        ("ccc for block(1,2,3,4)", "CCC011", 9, "block(x)"),
+        ("ccc for block(2048)", "CCC011", 9, "1 to 1024 threads"),
+        ("ccc for block(0)", "CCC011", 9, "1 to 1024 threads"),
+        ("ccc for block(1,1,128)", "CCC011", 9, "64 in z"),
+        ("ccc for block(64", "CCC011", 9, "not closed"),
+        ("ccc for name(a b)", "CCC011", 9, "letters"),
+        ("ccc for independent(1)", "CCC011", 9, "takes no argument"),
+        ("ccc if(x)", "CCC011", 5, "takes no argument"),
+        ("ccc for reduce(-: a)", "CCC011", 9, "operator"),
+        ("ccc for reduce(+ a)", "CCC011", 9, "operator"),
+        ("ccc for collect(0)", "CCC011", 9, "at least one"),
+        ("ccc if name(a) name(b)", "CCC015", 16, "twice"),
+        ("ccc if always off", "CCC015", 15, "contradicts `always`"),
+        ("ccc if always always", "CCC015", 15, "twice"),
+        ("ccc if block(64)", "CCC015", 8, "outer loop"),
+        ("ccc for variable block(64)", "CCC015", 18, "outer loop"),
+        ("ccc for reduce(+: a, b)", "CCC014", 9, "clause `reduce` is not supported yet"),
+        ("ccc for collect(2)", "CCC014", 9, "not supported yet"),
+        ("ccc if hoist(a[i] + f(x))", "CCC014", 8, "not supported yet"),
+        ("ccc if nohoist", "CCC014", 8, "not supported yet"),
+        ("ccc while chunk(4)", "CCC014", 11, "not supported yet"),
+        ("ccc while", "CCC014", 5, "`#pragma ccc while` is not supported yet"),
+        ("ccc else", "CCC014", 5, "not supported yet"),
+        ("ccc switch", "CCC014", 5, "not supported yet"),
+        ("ccc recursive", "CCC014", 5, "not supported yet"),
+        ("ccc grid block(128)", "CCC014", 5, "supported: `for`"),
+    ],
+)
+def test_mistakes(body: str, code: str, column: int, says: str) -> None:
+    mistake = _mistake(body)
+    assert mistake.place is not None
+    assert (mistake.code, mistake.place.position.column) == (code, column)
+    assert says in f"{mistake.message} {mistake.why} {mistake.help}"
+    assert mistake.help

@@ -1,0 +1,175 @@
+"""Random nests of statements: the generator prints each program plain and as it must come out marked."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cccopt.source.annotate import annotate, strip
+from cccopt.source.lexer import tokens
+from tests.source.marks import read
+
+
+@dataclass(frozen=True)
+class Node:
+    """A statement: the pragma over it, its text with a `@` for each statement in it, and those."""
+
+    pragma: str
+    template: str
+    inner: tuple[Node, ...] = ()
+
+    @property
+    def takes_else(self) -> bool:
+        """Whether an `else` behind it would be taken for its own."""
+        if self.template.startswith("if") and "else" not in self.template:
+            return True
+        return not self.template.endswith(("}", ";")) and self.inner[-1].takes_else
+
+
+_SIMPLE = (
+    "n += 1;",
+    ";",
+    "{ }",
+    'n += sizeof("}{;" R"x(;}")x");',
+    "n += '}' + 1'000'0;",
+    "[&](int a) { if (a) n++; else { n--; } }(n ? 1 : 2);",
+    "switch (n) { case 1: case 'x': n = 2; break; default: ; }",
+    "try { n++; } catch (int) { n--; } catch (...) { }",
+)
+_HEADS = {
+    "for": ("for (int i = 0; i < n; ++i) @", "for (char c : {'{', ';'}) @", "for (; [] { return 0; }(); ) @"),
+    "if": ("if (n < 2) @", "if constexpr (sizeof(n) > 3) @", "if (int m = n; (m)) [[likely]] @"),
+    "else": ("if (n) @ else @", "if (n > 1) @ else [[unlikely]] @"),
+    "other": ("while (n--) @", "do @ while (0);", "[[maybe_unused]] switch (n) @"),
+}
+
+
+def _with_statements(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+    blocks = st.builds(
+        lambda pragma, parts: Node(pragma, "{ " + "@ " * len(parts) + "}", tuple(parts)),
+        st.sampled_from(["", "if"]),
+        st.lists(inner, max_size=4),
+    )
+    loops = st.builds(
+        lambda pragma, head, part: Node(pragma, head, (part,)),
+        st.sampled_from(["", "for", "for variable"]),
+        st.sampled_from(_HEADS["for"]),
+        inner,
+    )
+    ifs = st.builds(
+        lambda pragma, head, part: Node(pragma, head, (part,)),
+        st.sampled_from(["", "if"]),
+        st.sampled_from(_HEADS["if"]),
+        inner,
+    )
+    with_else = st.builds(
+        lambda pragma, head, then, other: Node(pragma, head, (_closed(then), other)),
+        st.sampled_from(["", "if"]),
+        st.sampled_from(_HEADS["else"]),
+        inner,
+        inner,
+    )
+    others = st.builds(lambda head, part: Node("", head, (part,)), st.sampled_from(_HEADS["other"]), inner)
+    return st.one_of(blocks, loops, ifs, with_else, others)
+
+
+def _closed(node: Node) -> Node:
+    return Node("", "{ @ }", (node,)) if node.takes_else else node
+
+
+_NODES = st.recursive(st.builds(Node, st.just(""), st.sampled_from(_SIMPLE)), _with_statements, max_leaves=12)
+
+
+def _plain(node: Node) -> str:
+    pragma = f"\n#pragma ccc {node.pragma}\n" if node.pragma else ""
+    return pragma + _filled(node.template, [_plain(part) for part in node.inner])
+
+
+def _filled(template: str, parts: list[str]) -> str:
+    first, *rest = template.split("@")
+    return first + "".join(part + after for part, after in zip(parts, rest, strict=True))
+
+
+class _Expected:
+    """Prints a tree with its markers, by the drawing in `cccopt.source.annotate`."""
+
+    def __init__(self) -> None:
+        self.regions = 0
+
+    def print(self, node: Node) -> str:
+        if not node.pragma:
+            return _filled(node.template, [self.print(part) for part in node.inner])
+        self.regions += 1
+        number = self.regions
+        if node.template.startswith("{"):
+            return f"{{ <if.begin {number}> {{ {self._inside(node)} }} <if.end {number}> }}"
+        kind = "body" if node.pragma.startswith("for") else "if"
+        first, *others = [self.print(part) for part in node.inner]
+        # An attribute in front of the branch goes into the braces with it.
+        head, behind = node.template.split("@", 1)
+        head, attribute, rest = head.partition(" [[")
+        first = f"{{ <{kind}.begin {number}> {{{attribute}{rest} {first} }} <{kind}.end {number}> }}"
+        whole = f"{head} {first}{_filled(behind, others)}"
+        return (
+            f"{{ <for.begin {number}> <unroll 1> {whole} <for.end {number}> }}" if kind == "body" else whole
+        )
+
+    def _inside(self, node: Node) -> str:
+        return _filled(node.template, [self.print(part) for part in node.inner])
+
+
+def _function(name: str, node: Node) -> str:
+    """A whole function, with an annotated loop first, so that paths may stand alone."""
+    return f"void {name}(int n) {{\n#pragma ccc for\nfor (;;) ; {_plain(node)} }}\n"
+
+
+def _words(text: str) -> list[str]:
+    return [t.text for t in tokens(text)]
+
+
+@given(_NODES)
+@settings(max_examples=300)
+def test_random_programs_are_marked_as_drawn(node: Node) -> None:
+    text = _function("f", node)
+    annotated = annotate(text, "x.cu")
+    expected = _Expected().print(
+        Node("", "void f(int n) { @ @ }", (Node("for", "for (;;) @", (Node("", ";"),)), node))
+    )
+    assert _words(read(annotated.text)) == _words(" ".join(expected.split()))
+    assert annotated.text.count("\n") == text.count("\n")
+    assert len(annotated.regions) == text.count("#pragma ccc")
+
+
+@given(_NODES)
+@settings(max_examples=100)
+def test_marking_none_is_stripping(node: Node) -> None:
+    text = _function("f", node)
+    assert annotate(text, "x.cu", only=()).text == strip(text)
+    assert _words(strip(text)) == [t.text for t in tokens(text) if t.kind != "directive"]
+
+
+def test_a_host_compiler_takes_marked_programs(tmp_path: Path) -> None:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++ on this machine")
+    programs: list[str] = []
+
+    @given(_NODES)
+    @settings(max_examples=150, database=None, derandomize=True)
+    def collect(node: Node) -> None:
+        programs.append(_function(f"f{len(programs)}", node))
+
+    collect()
+    text = annotate("".join(programs), "x.cu").text
+    assert text.count("asm volatile") > 300
+    source = tmp_path / "marked.cpp"
+    source.write_text("#include <initializer_list>\n" + text)
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-w", str(source)]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert outcome.returncode == 0, outcome.stderr
