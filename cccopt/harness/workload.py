@@ -30,8 +30,8 @@ class Launch(NamedTuple):
 
     ``arguments`` are numpy arrays of the state (device buffers, updated in place) and numbers, as numpy
     scalars of the parameters' types where a GPU is to run it. ``host`` names the arrays of the state that the
-    generator changes before this launch or reads after it: a GPU copies only those between launches. ``label``
-    tells launches of one kernel apart in a table.
+    generator changes before this launch or reads after it: a GPU copies only those between launches.
+    ``label`` tells launches of one kernel apart in a table.
     """
 
     kernel: str
