@@ -14,6 +14,7 @@ from cccopt.text import Place, Position, SourceText
 
 _MARKER = re.compile(r'[ \t]*#[ \t]*(?:line[ \t]+)?(?P<line>\d+)(?:[ \t]+"(?P<file>(?:[^"\\]|\\.)*)")?.*')
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/|//.*')
 _CONTROL = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "f": 12, "v": 11}
 
 
@@ -55,7 +56,9 @@ class LineMap:
         written = self._source_line(file, line)
         if written is None:
             return Place(file, Position(line, offset - start + 1), printed)
-        column = _column(written, word, offset - start, _occurrences(word, printed[: offset - start]))
+        # A word of the code is not sought in comments and strings, `_Pragma("ccc if")` among them.
+        sought = written if printed.lstrip().startswith("#") else _QUOTED.sub(_blanks, written)
+        column = _column(sought, word, offset - start, _occurrences(word, printed[: offset - start]))
         return Place(file, Position(line, column), written)
 
     def _source_line(self, file: str, line: int) -> str | None:
@@ -73,6 +76,10 @@ def _column(line: str, word: str, expected: int, before: int) -> int:
     if before < len(found):
         return found[before] + 1
     return len(line) - len(line.lstrip()) + 1
+
+
+def _blanks(match: re.Match[str]) -> str:
+    return " " * len(match[0])
 
 
 def _occurrences(word: str, line: str) -> int:

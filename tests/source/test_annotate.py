@@ -241,7 +241,7 @@ def test_the_users_file_is_quoted_where_it_can_be_read(tmp_path: Path) -> None:
     place = caught.value.diagnostics[0].place
     assert place == Place(str(file), Position(2, 21), "\t#pragma  ccc  for  if if")
     loop = f'# 2 "{file}"\n#pragma ccc for\n# 3 "{file}"\nfor (;;) {{}}\n'
-    assert annotate(loop, "x.cu").regions[0].place.position == Position(3, 12)
+    assert annotate(loop, "x.cu").regions[0].place.position == Position(3, 19)
 
 
 def test_line_directives_in_their_c_form_count() -> None:

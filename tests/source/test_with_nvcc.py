@@ -1,0 +1,187 @@
+"""The real front end: what nvcc preprocesses, what its device compiler makes of the marked text."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cccopt.source.annotate import annotate, strip
+from cccopt.source.pragmas import SourceError
+from cccopt.toolchain.discovery import find_nvcc
+
+pytestmark = pytest.mark.nvcc
+
+_HEADER = """\
+#pragma once
+#define ROWS _Pragma("ccc for name(rows)") for
+#define LOOP(i, n, ...) _Pragma("ccc for") for (int i = threadIdx.x; i < n; i += 32) { __VA_ARGS__ }
+template <class T>
+__device__ inline void work(T* p, int i) {
+  #pragma ccc if name(work)
+  if (p[i] > 0) p[i] = p[i] * p[i + 1];
+}
+"""
+
+_SOURCE = """\
+#include "h.h"
+#include <type_traits>
+extern "C" __global__ void macros(int* p, int n) {
+  ROWS (int i = threadIdx.x; i < n; i += 32) {
+    _Pragma("ccc if") if (p[i] < n) { p[i] /= i; }
+  }
+  LOOP(j, n, _Pragma("ccc if") if (p[j] > 5) p[j] /= 7; else p[j] = 4;)
+}
+template <class T, int N>
+__global__ void templates(T* p, int n) {
+  #pragma ccc for block(64, 2) \\
+      always
+  /* a comment
+     of two lines */ for (int i = threadIdx.x; i < n; i += 32)
+    #pragma ccc if // another
+    if constexpr (std::is_same<T, float>::value) p[i] /= p[n];
+    else if (p[i]) work(p, i);
+  #pragma unroll N
+  #pragma ccc for
+  for (int i = 0; i < 8; ++i) p[i * n] += 1'000;
+}
+template __global__ void templates<float, 1>(float*, int);
+template __global__ void templates<int, 2>(int*, int);
+extern "C" __global__ void lambdas(int* p, const char* q, int n) {
+  auto twice = [=](int a) {
+    #pragma ccc for
+    for (int k = threadIdx.x; k < n; k += 32) {
+      if (p[k] == a) continue;
+      #pragma ccc if
+      {
+        int end = q[k];
+        #pragma ccc for variable independent
+        for (int m = p[k]; m < end; ++m) p[m] += R"(}
+{)"[m & 1] / a;
+      }
+    }
+  };
+  twice(n);
+}
+int host(int n) {
+  #pragma ccc for off
+  for (int i = 0; i < n; ++i) n /= 2;
+  return n;
+}
+int main() { macros<<<1, 32>>>(nullptr, 0); return host(3); }
+"""
+
+_ORDER = {
+    "macros": "for body if /if /body /for for body if /if /body /for",
+    "_Z9templatesIfLi1EEvPT_i": "for body if /if /body /for for body /body /for",
+    "_Z9templatesIiLi2EEvPT_i": "for body if /if /body /for for body /body body /body /for",
+    "lambdas": "for body if for body /body /for /if /body /for",
+}
+
+
+@dataclass(frozen=True)
+class _FrontEnd:
+    """nvcc's preprocessed text of a file, and its device compiler for texts in its place."""
+
+    text: str
+    command: tuple[str, ...]
+    folder: Path
+
+    def ptx(self, text: str) -> str:
+        (self.folder / "k.cpp1.ii").write_text(text)
+        outcome = subprocess.run(self.command, cwd=self.folder, capture_output=True, text=True, check=False)
+        assert (outcome.returncode, outcome.stderr) == (0, "")
+        return (self.folder / "k.ptx").read_text()
+
+
+def _front_end(folder: Path, arch: str) -> _FrontEnd:
+    """Run nvcc's own commands in `folder`, up to the device compiler's."""
+    nvcc = find_nvcc()
+    (folder / "h.h").write_text(_HEADER)
+    (folder / "k.cu").write_text(_SOURCE)
+    command = [str(nvcc.path), "--dryrun", "--keep", f"-arch={arch}", "-Werror", "all-warnings", "-c", "k.cu"]
+    dry = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    lines = [
+        shlex.split(line[2:]) for line in dry.stderr.splitlines() if line.startswith("#$ ") and "k.c" in line
+    ]
+    host, device = (
+        next(line for line in lines if "-E" in line and line[-1] == f"k.cpp{n}.ii") for n in (4, 1)
+    )
+    (split,) = [line for line in lines if line[0] == "cudafe++"]
+    (compile_,) = [line for line in lines if line[0].endswith("/cicc")]
+    subprocess.run(host, cwd=folder, check=True)
+    (folder / "k.cpp4.ii").write_text(strip((folder / "k.cpp4.ii").read_text()))
+    split[0] = str(nvcc.tool("cudafe++"))
+    outcome = subprocess.run(split, cwd=folder, capture_output=True, text=True, check=False)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    subprocess.run(device, cwd=folder, check=True)
+    text = (folder / "k.cpp1.ii").read_text()
+    return _FrontEnd(text, (str(nvcc.cicc), *compile_[1:]), folder)
+
+
+@pytest.fixture(scope="module", params=["sm_90", "sm_100"])
+def front_end(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> _FrontEnd:
+    """One for each dialect of PTX that nvcc writes."""
+    return _front_end(tmp_path_factory.mktemp(request.param), request.param)
+
+
+@pytest.fixture
+def in_its_folder(front_end: _FrontEnd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(front_end.folder)
+
+
+@pytest.mark.usefixtures("in_its_folder")
+def test_markers_come_out_in_order(front_end: _FrontEnd) -> None:
+    annotated = annotate(front_end.text, "k.cu")
+    ptx = front_end.ptx(annotated.text)
+    kernels = re.findall(r"^\.visible \.entry (\w+)\((.*?)^\}", ptx, re.MULTILINE | re.DOTALL)
+    order = {name: re.findall(r"// ccc (\w+)\.(begin|end) ", body) for name, body in kernels}
+    assert {
+        name: " ".join(what if edge == "begin" else f"/{what}" for what, edge in events)
+        for name, events in order.items()
+    } == _ORDER
+
+
+@pytest.mark.usefixtures("in_its_folder")
+def test_markers_say_what_the_user_wrote_and_where(front_end: _FrontEnd) -> None:
+    annotated = annotate(front_end.text, "k.cu")
+    begins = set(re.findall(r"// ccc ((?:for|if)\.begin .*)", front_end.ptx(annotated.text)))
+    assert begins == {
+        "if.begin 1 line=7:3 name=work file=h.h",
+        "for.begin 2 line=4:3 name=rows file=k.cu",
+        "if.begin 3 line=5:23 file=k.cu",
+        "for.begin 4 line=7:3 file=k.cu",
+        "if.begin 5 line=7:32 file=k.cu",
+        "for.begin 6 line=14:22 block=64,2,1 mode=always file=k.cu",
+        "if.begin 7 line=16:5 file=k.cu",
+        "for.begin 8 line=20:3 file=k.cu",
+        "for.begin 9 line=27:5 file=k.cu",
+        "if.begin 10 line=30:7 file=k.cu",
+        "for.begin 11 line=33:9 independent variable file=k.cu",
+    }
+    parents = {region.id: region.parent for region in annotated.regions}
+    assert parents == {1: None, 2: None, 3: 2, 4: None, 5: 4, 6: None, 7: 6, 8: None, 9: None, 10: 9, 11: 10}
+
+
+def test_stripped_text_compiles_to_what_no_pragma_compiles_to(front_end: _FrontEnd) -> None:
+    plain = "\n".join("" if line.startswith("#pragma ccc") else line for line in front_end.text.split("\n"))
+    assert front_end.ptx(strip(front_end.text)) == front_end.ptx(plain)
+    assert "// ccc" not in front_end.ptx(annotate(front_end.text, "k.cu", only=()).text)
+
+
+@pytest.mark.usefixtures("in_its_folder")
+def test_mistakes_in_macros_and_headers_are_placed_in_the_users_files(front_end: _FrontEnd) -> None:
+    text = front_end.text.replace("ccc for name(rows)", "ccc fur name(rows)").replace(
+        "if name(work)", "if nme(work)"
+    )
+    with pytest.raises(SourceError) as caught:
+        annotate(text, "k.cu")
+    found = [(d.code, str(d.place), d.place.line_text.strip()) for d in caught.value.diagnostics if d.place]
+    assert found == [
+        ("CCC010", "h.h:6:3", "#pragma ccc if name(work)"),
+        ("CCC010", "k.cu:4:3", "ROWS (int i = threadIdx.x; i < n; i += 32) {"),
+    ]
