@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from cccopt.ptx.ir import BranchTargets, Close, Instruction, Label, Open, Statement, Symbol
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Body, Close, Instruction, Label, Open, Statement
 from cccopt.ptx.isa import Control
 
 
@@ -33,7 +34,7 @@ class EdgeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Statements ``start`` to ``stop`` (half-open); ``label`` is the first label at its head, if there is one."""
+    """Statements ``start`` to ``stop`` (half-open); ``label`` is the first label at its head, if any."""
 
     index: int
     start: int
@@ -88,7 +89,7 @@ class ControlFlowGraph:
         return ((a, b) for a, targets in enumerate(self.successors) for b in targets)
 
 
-def build(body: Sequence[Statement]) -> ControlFlowGraph:
+def build(body: Body) -> ControlFlowGraph:
     """The control flow graph of ``body``.
 
     Raises ValueError where a branch names a label that its scope does not see (the verifier says so with a
@@ -109,13 +110,13 @@ def build(body: Sequence[Statement]) -> ControlFlowGraph:
 
     for block in blocks:
         end = ending(body, block)
-        for name in () if end is None else _targets(end, body):
+        for name in () if end is None else isa.targets(end, body):
             connect(block.index, block_of[find_label(block.stop - 1, name)], EdgeKind.TAKEN)
         falls = end is None or end.guard is not None
         last_block = block.index + 1 == len(blocks)
         if falls and not last_block:
             connect(block.index, block.index + 1, EdgeKind.FALLTHROUGH)
-        if (falls and last_block) or (end is not None and _control(end) in _LEAVING):
+        if (falls and last_block) or (end is not None and isa.facts(end).control in _LEAVING):
             exits.append(block.index)
     return ControlFlowGraph(
         blocks,
@@ -126,7 +127,7 @@ def build(body: Sequence[Statement]) -> ControlFlowGraph:
     )
 
 
-def ending(body: Sequence[Statement], block: Block) -> Instruction | None:
+def ending(body: Body, block: Block) -> Instruction | None:
     """The branch, `ret`, `exit` or `trap` that ends ``block``, or None where control only falls through."""
     last = body[block.stop - 1] if block.stop > block.start else None
     return last if isinstance(last, Instruction) and _ends_block(last) else None
@@ -135,7 +136,7 @@ def ending(body: Sequence[Statement], block: Block) -> Instruction | None:
 def reverse_postorder(
     successors: Mapping[int, Iterable[int]] | Sequence[Iterable[int]], entry: int
 ) -> tuple[int, ...]:
-    """The nodes that ``entry`` reaches, in reverse postorder of a depth-first walk, targets in given order."""
+    """The nodes that ``entry`` reaches, in reverse postorder of a depth-first walk, targets in order."""
     order: list[int] = []
     seen = {entry}
     stack = [(entry, iter(successors[entry]))]
@@ -151,7 +152,7 @@ def reverse_postorder(
     return tuple(reversed(order))
 
 
-def _split(body: Sequence[Statement]) -> tuple[Block, ...]:
+def _split(body: Body) -> tuple[Block, ...]:
     """The blocks of ``body``; labels in a row head one block."""
     starts = [0]
     for index, statement in enumerate(body):
@@ -166,7 +167,7 @@ def _split(body: Sequence[Statement]) -> tuple[Block, ...]:
     )
 
 
-def _label(body: Sequence[Statement], start: int) -> str | None:
+def _label(body: Body, start: int) -> str | None:
     first = body[start] if start < len(body) else None
     return first.name if isinstance(first, Label) else None
 
@@ -175,30 +176,11 @@ _LEAVING = frozenset({Control.RETURN, Control.EXIT})
 _ENDING = _LEAVING | {Control.BRANCH, Control.INDEXED}
 
 
-_CONTROL = {
-    "bra": Control.BRANCH,
-    "brx": Control.INDEXED,
-    "ret": Control.RETURN,
-    "exit": Control.EXIT,
-    "trap": Control.EXIT,
-}
-
-
-def _control(instruction: Instruction) -> Control:
-    return _CONTROL.get(instruction.base, Control.NEXT)
-
-
-def _targets(instruction: Instruction, body: Sequence[Statement]) -> tuple[str, ...]:
-    names = [operand.name for operand in instruction.operands if isinstance(operand, Symbol)]
-    lists = {s.label: s.targets for s in body if isinstance(s, BranchTargets)}
-    return tuple(label for name in names for label in lists.get(name, (name,)))
-
-
 def _ends_block(statement: Statement) -> bool:
-    return isinstance(statement, Instruction) and _control(statement) in _ENDING
+    return isinstance(statement, Instruction) and isa.facts(statement).control in _ENDING
 
 
-def _label_finder(body: Sequence[Statement]) -> Callable[[int, str], int]:
+def _label_finder(body: Body) -> Callable[[int, str], int]:
     """A function from a statement and a label's name to the label's statement: names live in `{ }` scopes."""
     scope_of: list[int] = []
     parent = {0: 0}

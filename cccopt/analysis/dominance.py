@@ -129,14 +129,21 @@ def post_dominators(cfg: ControlFlowGraph) -> Dominance:
     return _post_dominators(cfg, cfg.exits)
 
 
-def control_dependence(cfg: ControlFlowGraph) -> Mapping[int, frozenset[int]]:
-    """For each block the blocks whose branches decide whether it runs (a loop's header: its own branch too).
-
-    Blocks of a loop that never ends count as if each could leave, so that none is without an answer.
+def total_post_dominators(cfg: ControlFlowGraph) -> Dominance:
+    """`post_dominators` where each block of a loop that never ends counts as if it could leave: none is
+    absent.
     """
     can_leave = post_dominators(cfg).immediate
     spinning = [block.index for block in cfg.blocks if block.index not in can_leave]
-    tree = _post_dominators(cfg, [*cfg.exits, *spinning]).immediate
+    return _post_dominators(cfg, [*cfg.exits, *spinning])
+
+
+def control_dependence(cfg: ControlFlowGraph) -> Mapping[int, frozenset[int]]:
+    """For each block the blocks whose branches decide whether it runs (a loop's header: its own branch too).
+
+    By `total_post_dominators`, so that no block is without an answer.
+    """
+    tree = total_post_dominators(cfg).immediate
     found: dict[int, set[int]] = {block.index: set() for block in cfg.blocks}
     for branch, targets in enumerate(cfg.successors):
         stop = tree[branch]

@@ -1,0 +1,130 @@
+"""Liveness: the registers whose present value may still be read. Backwards, may: merge is union.
+
+A guarded write does not end the life of the value before it, and keeps it alive (`effects.needs`).
+
+                                        live before
+        mov.u32 %r1, 0;                 {%p1, %r3}
+        @%p1 add.s32 %r1, %r3, 1;       {%p1, %r1, %r3}
+        st.global.u32 [%rd1], %r1;      {%r1, %rd1} (with %rd1 in the lines above, too)
+
+*Upward-exposed* registers of a region are those read in it before it writes them on some path that stays
+inside: what liveness at its head says of the region alone. Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed.,
+9.2.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import or_
+
+from cccopt.analysis import effects
+from cccopt.analysis.cfg import ControlFlowGraph
+from cccopt.analysis.dataflow import Analysis, Direction, FlowGraph, Numbering, Solution, solve
+from cccopt.ptx.ir import Statement
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """Live registers at the start (``live_in``) and end (``live_out``) of each block, and before any
+    statement.
+    """
+
+    body: Sequence[Statement]
+    cfg: ControlFlowGraph
+    live_in: Mapping[int, frozenset[str]]
+    live_out: Mapping[int, frozenset[str]]
+
+    def live_before(self, statement: int) -> frozenset[str]:
+        """The registers live just before statement ``statement``."""
+        return self._before[statement]
+
+    def live_after(self, statement: int) -> frozenset[str]:
+        """The registers live behind statement ``statement``, on any way that control goes from it."""
+        block = self.cfg.blocks[self.cfg.block_of(statement)]
+        if statement + 1 == block.stop:
+            return self.live_out[block.index]
+        return self._before[statement + 1]
+
+    @cached_property
+    def _before(self) -> dict[int, frozenset[str]]:
+        found: dict[int, frozenset[str]] = {}
+        for block in self.cfg.blocks:
+            live = self.live_out[block.index]
+            for statement in reversed(block.statements()):
+                live = (live - effects.kills(self.body[statement])) | effects.needs(self.body[statement])
+                found[statement] = live
+        return found
+
+
+def liveness(cfg: ControlFlowGraph, body: Sequence[Statement]) -> Liveness:
+    """The live registers of a function body; nothing is live where it ends."""
+    graph = FlowGraph(dict(enumerate(cfg.successors)), frozenset({cfg.entry}), frozenset(cfg.exits))
+    numbering, solution = _solve(body, graph, lambda block: cfg.blocks[block].statements())
+    live_in = {block: frozenset(numbering.items(bits)) for block, bits in solution.before.items()}
+    live_out = {block: frozenset(numbering.items(bits)) for block, bits in solution.after.items()}
+    return Liveness(body, cfg, live_in, live_out)
+
+
+def region(cfg: ControlFlowGraph, start: int, stops: Collection[int]) -> frozenset[int]:
+    """The statements that control reaches from statement ``start`` before it comes to one of ``stops``.
+
+    ``start`` is in it unless it is a stop; the stops are not.
+    """
+    successors = _statement_successors(cfg)
+    found: set[int] = set()
+    work = [start]
+    while work:
+        statement = work.pop()
+        if statement not in found and statement not in stops:
+            found.add(statement)
+            work += successors(statement)
+    return frozenset(found)
+
+
+def upward_exposed(
+    cfg: ControlFlowGraph, body: Sequence[Statement], start: int, stops: Collection[int]
+) -> frozenset[str]:
+    """The registers read between statement ``start`` and ``stops`` before they are written there.
+
+    The region is that of `region`; what is read at the stops or behind them does not count.
+    """
+    inside = region(cfg, start, stops)
+    if start not in inside:
+        return frozenset()
+    successors = _statement_successors(cfg)
+    within = {statement: [n for n in successors(statement) if n in inside] for statement in inside}
+    graph = FlowGraph(within, frozenset({start}), frozenset())
+    numbering, solution = _solve(body, graph, lambda statement: (statement,))
+    return frozenset(numbering.items(solution.before[start]))
+
+
+def _solve(
+    body: Sequence[Statement], graph: FlowGraph, statements: Callable[[int], Sequence[int]]
+) -> tuple[Numbering[str], Solution[int]]:
+    """Liveness as bit sets over a graph whose nodes each stand for some statements."""
+    numbering = Numbering(name for s in body for name in sorted(effects.needs(s) | effects.writes(s)))
+    killed: dict[int, int] = {}
+    needed: dict[int, int] = {}
+    for node in graph.successors:
+        kill = need = 0
+        for index in reversed(statements(node)):
+            gone = numbering.bits(effects.kills(body[index]))
+            kill |= gone
+            need = need & ~gone | numbering.bits(effects.needs(body[index]))
+        killed[node], needed[node] = kill, need
+    analysis = Analysis(Direction.BACKWARD, 0, 0, or_, lambda node, live: live & ~killed[node] | needed[node])
+    return numbering, solve(analysis, graph)
+
+
+def _statement_successors(cfg: ControlFlowGraph) -> Callable[[int], Iterable[int]]:
+    """A function from a statement to those that may run next."""
+
+    def successors(statement: int) -> Iterable[int]:
+        block = cfg.blocks[cfg.block_of(statement)]
+        if statement + 1 < block.stop:
+            return (statement + 1,)
+        return [cfg.blocks[target].start for target in cfg.successors[block.index]]
+
+    return successors

@@ -1,0 +1,110 @@
+"""Reaching definitions: which writes may have left the value that a register holds. Forwards, may: merge is
+union.
+
+A guarded write adds a definition without ending the older ones. A register that may still be unwritten has
+the definition `ENTRY`.
+
+        0   mov.u32 %r1, 0;             before 1: {ENTRY for %p1, 0 for %r1}
+        1   @%p1 mov.u32 %r1, 7;
+        2   st.global.u32 [%rd1], %r1;  %r1 at 2: {0, 1}
+
+Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.2.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import or_
+
+from cccopt.analysis import effects
+from cccopt.analysis.cfg import ControlFlowGraph
+from cccopt.analysis.dataflow import Analysis, Direction, Numbering, over_blocks, solve
+from cccopt.ptx.ir import Statement
+
+ENTRY = -1
+"""The definition of a register that nothing has written since the function was entered."""
+
+
+@dataclass(frozen=True)
+class ReachingDefinitions:
+    """The definitions that reach each point of a body; a definition is a statement index, or `ENTRY`."""
+
+    body: Sequence[Statement]
+    cfg: ControlFlowGraph
+    _block_in: Mapping[int, int]
+    _numbering: Numbering[tuple[int, str]]
+    _sites: Mapping[str, int]
+
+    def reaching(self, statement: int, register: str) -> frozenset[int]:
+        """The definitions of ``register`` that reach the point just before ``statement``; empty if
+        unreachable.
+        """
+        return self._reach(self.cfg.blocks[self.cfg.block_of(statement)].start, statement, register)
+
+    def reaching_after(self, statement: int, register: str) -> frozenset[int]:
+        """The definitions of ``register`` that reach the point just behind ``statement`` itself."""
+        return self._reach(self.cfg.blocks[self.cfg.block_of(statement)].start, statement + 1, register)
+
+    def reaching_end(self, block: int, register: str) -> frozenset[int]:
+        """The definitions of ``register`` that reach the end of block ``block``."""
+        return self._reach(self.cfg.blocks[block].start, self.cfg.blocks[block].stop, register)
+
+    def _reach(self, start: int, stop: int, register: str) -> frozenset[int]:
+        """The definitions before statement ``stop`` of the block that begins at ``start``."""
+        block = self.cfg.block_of(start)
+        if block not in self._block_in:
+            return frozenset()
+        found: set[int] = set()
+        for site in reversed(self._writers.get((block, register), ())):
+            if site >= stop:
+                continue
+            found.add(site)
+            if register in effects.kills(self.body[site]):
+                return frozenset(found)
+        return frozenset(found) | self._at_block_start(block, register)
+
+    def _at_block_start(self, block: int, register: str) -> frozenset[int]:
+        bits = self._block_in[block] & self._sites.get(register, 0)
+        reaching = frozenset(site for site, _ in self._numbering.items(bits))
+        return reaching if register in self._sites else frozenset({ENTRY})
+
+    @cached_property
+    def _writers(self) -> Mapping[tuple[int, str], tuple[int, ...]]:
+        """The statements of each block that may write a register, in order."""
+        found: dict[tuple[int, str], list[int]] = {}
+        for block in self.cfg.blocks:
+            for index in block.statements():
+                for register in effects.writes(self.body[index]):
+                    found.setdefault((block.index, register), []).append(index)
+        return {key: tuple(sites) for key, sites in found.items()}
+
+
+def reaching_definitions(cfg: ControlFlowGraph, body: Sequence[Statement]) -> ReachingDefinitions:
+    """The reaching definitions of a function body."""
+    definitions = [(index, name) for index, s in enumerate(body) for name in sorted(effects.writes(s))]
+    undefined = [(ENTRY, name) for name in dict.fromkeys(name for _, name in definitions)]
+    numbering = Numbering([*undefined, *definitions])
+    sites: dict[str, int] = {}
+    for site in [*undefined, *definitions]:
+        sites[site[1]] = sites.get(site[1], 0) | numbering.bits([site])
+    graph = over_blocks(cfg)
+    made: dict[int, int] = {}
+    kept: dict[int, int] = {}
+    for block in graph.successors:
+        make, keep = 0, -1
+        for index in cfg.blocks[block].statements():
+            for name in effects.kills(body[index]):
+                make &= ~sites[name]
+                keep &= ~sites[name]
+            make |= numbering.bits((index, name) for name in effects.writes(body[index]))
+        made[block], kept[block] = make, keep
+    analysis = Analysis(
+        Direction.FORWARD,
+        numbering.bits(undefined),
+        0,
+        or_,
+        lambda block, reaching: reaching & kept[block] | made[block],
+    )
+    return ReachingDefinitions(body, cfg, solve(analysis, graph).before, numbering, sites)

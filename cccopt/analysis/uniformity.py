@@ -1,0 +1,300 @@
+"""Uniformity: does a register hold one value in all lanes of a warp that run a statement together?
+
+The analysis starts with everything uniform and lets *varying* spread to a fixpoint; in doubt a value varies.
+Sources are `%tid`, `%laneid`, the lane masks and clocks, what atomics, calls, shuffles and most loads return
+(others may have stored meanwhile; `ld.param` of a kernel, `ld.const` and `.nc` loads through a uniform
+address are the exceptions) and what was never written. It spreads through operands and guards, and through
+control: at a block where lanes meet that a varying branch sent different ways, each register written on the
+ways between varies (even if each way wrote a uniform value), and behind a cycle that lanes leave at different
+trips each register written in the cycle does.
+
+        mov.u32 %r1, %tid.x;            %r1 varies
+        mov.u32 %r2, 0;                 %r2 is uniform here
+        setp.lt.s32 %p1, %r1, 9;        %p1 varies, so does the branch
+        @%p1 bra JOIN;
+        mov.u32 %r2, 1;                 uniform among the lanes that run it
+    JOIN:
+        st.global.u32 [%rd1], %r2;      %r2 varies here
+
+Uniform says nothing of *which* lanes run the statement: `Uniformity.divergent_control` tells the varying
+branches that decide that. Coutinho, Sampaio, Pereira, Meira, "Divergence analysis and optimizations", PACT
+2011; Rosemann, Moll, Hack, "An abstract interpretation for SPMD divergence on reducible control flow graphs",
+POPL 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from operator import or_
+
+from cccopt.analysis import effects
+from cccopt.analysis.cfg import ControlFlowGraph, ending
+from cccopt.analysis.constancy import UNIFORM_SPECIAL_REGISTERS, reads_unchanging_memory
+from cccopt.analysis.dataflow import Analysis, Direction, Numbering, over_blocks, solve
+from cccopt.analysis.dominance import control_dependence, total_post_dominators
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Function, Instruction, Literal, Statement
+from cccopt.ptx.isa import Control, Memory
+
+
+@dataclass(frozen=True)
+class Uniformity:
+    """Which registers vary over the lanes of a warp, at each point of a function."""
+
+    function: Function
+    cfg: ControlFlowGraph
+    varying_branches: frozenset[int]
+    """Blocks whose ending branch, `ret` or `exit` may be taken by some lanes only."""
+    _varying_in: Mapping[int, int]
+    _steps: tuple[_Step, ...]
+    _numbering: Numbering[str]
+
+    def varying_before(self, statement: int) -> frozenset[str]:
+        """The registers whose value may differ between lanes just before ``statement``; all if
+        unreachable.
+        """
+        return frozenset(self._numbering.items(self._bits_before(statement)))
+
+    def is_uniform_use(self, statement: int, register: str) -> bool:
+        """Whether ``register`` holds one value, just before ``statement``, in all lanes that run it
+        together.
+        """
+        return register in self._numbering and not self._bits_before(statement) & self._numbering.bits(
+            [register]
+        )
+
+    def is_uniform_definition(self, statement: int, register: str) -> bool:
+        """Whether ``register`` holds one value, just behind ``statement``, in all lanes that ran it
+        together.
+        """
+        if register not in self._numbering:
+            return False
+        return not self._steps[statement].apply(self._bits_before(statement)) & self._numbering.bits(
+            [register]
+        )
+
+    def divergent_control(self, block: int) -> frozenset[int]:
+        """The varying branches that decide which lanes run ``block``: its transitive control dependence.
+
+        A block inside a cycle that lanes leave at different trips depends on the branch that leaves it.
+        """
+        found: set[int] = set()
+        work = [block]
+        while work:
+            new = self._dependence[work.pop()] - found
+            found |= new
+            work += new
+        return frozenset(found) & self.varying_branches
+
+    @cached_property
+    def _dependence(self) -> Mapping[int, frozenset[int]]:
+        return control_dependence(self.cfg)
+
+    def _is_uniform(self, register: str, varying: int) -> bool:
+        return register in self._numbering and not varying & self._numbering.bits([register])
+
+    def _bits_before(self, statement: int) -> int:
+        block = self.cfg.blocks[self.cfg.block_of(statement)]
+        if block.index not in self._varying_in:
+            return (1 << len(self._numbering)) - 1
+        varying = self._varying_in[block.index]
+        for index in range(block.start, statement):
+            varying = self._steps[index].apply(varying)
+        return varying
+
+
+def uniformity(function: Function, cfg: ControlFlowGraph) -> Uniformity:
+    """The uniformity of ``function`` (with a body), whose graph is ``cfg``."""
+    body = function.body or ()
+    numbering = Numbering(name for s in body for name in sorted(effects.needs(s) | effects.writes(s)))
+    steps = tuple(_step(statement, function, numbering) for statement in body)
+    graph = over_blocks(cfg)
+    joins = _Joins(cfg, [_written(steps, block.statements()) for block in cfg.blocks])
+    branches: frozenset[int] = frozenset()
+    mixed = dict.fromkeys(graph.successors, 0)
+    while True:
+        before = solve(_analysis(cfg, steps, mixed, len(numbering)), graph).before
+        varying_in = {block: before[block] | mixed[block] for block in before}
+        found = _varying_branches(body, cfg, steps, varying_in)
+        if found == branches:
+            return Uniformity(function, cfg, branches, varying_in, steps, numbering)
+        for branch in found - branches:
+            for block, registers in joins.mixed_by(branch):
+                mixed[block] |= registers
+        branches = found
+
+
+class _Origin(Enum):
+    """Where the variation of an instruction's results comes from."""
+
+    VARIES = "the instruction itself"
+    OPERANDS = "its operands"
+    UNIFORM = "nowhere: all lanes get one value whatever the operands are"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The effect of one statement on the set of varying registers, as bit sets."""
+
+    source: bool
+    reads: int
+    writes: int
+    kills: int
+
+    def apply(self, varying: int) -> int:
+        if self.source or varying & self.reads:
+            return varying | self.writes
+        return varying & ~self.kills
+
+
+def _step(statement: Statement, function: Function, numbering: Numbering[str]) -> _Step:
+    if not isinstance(statement, Instruction):
+        return _Step(False, 0, 0, 0)
+    origin = _origin(statement, function)
+    reads = effects.reads(statement)
+    if origin is _Origin.UNIFORM:
+        reads = frozenset() if statement.guard is None else frozenset({statement.guard.register.name})
+    return _Step(
+        origin is _Origin.VARIES,
+        numbering.bits(reads),
+        numbering.bits(effects.writes(statement)),
+        numbering.bits(effects.kills(statement)),
+    )
+
+
+def _origin(instruction: Instruction, function: Function) -> _Origin:
+    facts = isa.facts(instruction)
+    if not effects.special_registers(instruction) <= UNIFORM_SPECIAL_REGISTERS:
+        return _Origin.VARIES
+    if not facts.known or facts.control is Control.CALL:
+        return _Origin.VARIES
+    if facts.memory is Memory.LOAD:
+        return _Origin.OPERANDS if _reads_constant_memory(instruction, function) else _Origin.VARIES
+    if _is_whole_warp_vote(instruction):
+        return _Origin.UNIFORM
+    return _Origin.OPERANDS if facts.pure else _Origin.VARIES
+
+
+def _reads_constant_memory(instruction: Instruction, function: Function) -> bool:
+    """Whether a load reads what is the same for all threads: a device function's parameters are each thread's
+    own.
+    """
+    own = isa.facts(instruction).space == "param" and function.kind != "entry"
+    return not own and reads_unchanging_memory(instruction, function)
+
+
+def _is_whole_warp_vote(instruction: Instruction) -> bool:
+    """Whether an instruction gives all 32 lanes of the warp one result: `vote.sync` and its kin with a full
+    mask.
+    """
+    if instruction.base not in ("vote", "redux") and instruction.parts[:2] != ("match", "all"):
+        return False
+    mask = instruction.operands[-1] if instruction.operands else None
+    return "sync" in instruction.parts and isinstance(mask, Literal) and _is_full_mask(mask.spelling)
+
+
+def _is_full_mask(spelling: str) -> bool:
+    return int(spelling.rstrip("U"), 0) & 0xFFFFFFFF == 0xFFFFFFFF
+
+
+def _written(steps: tuple[_Step, ...], statements: Iterable[int]) -> int:
+    bits = 0
+    for statement in statements:
+        bits |= steps[statement].writes
+    return bits
+
+
+def _analysis(
+    cfg: ControlFlowGraph, steps: tuple[_Step, ...], mixed: Mapping[int, int], registers: int
+) -> Analysis[int]:
+    def transfer(block: int, varying: int) -> int:
+        varying |= mixed[block]
+        for statement in cfg.blocks[block].statements():
+            varying = steps[statement].apply(varying)
+        return varying
+
+    everything = (1 << registers) - 1
+    return Analysis(Direction.FORWARD, everything, 0, or_, transfer)
+
+
+def _varying_branches(
+    body: tuple[Statement, ...],
+    cfg: ControlFlowGraph,
+    steps: tuple[_Step, ...],
+    varying_in: Mapping[int, int],
+) -> frozenset[int]:
+    found: set[int] = set()
+    for block, varying in varying_in.items():
+        if ending(body, cfg.blocks[block]) is None:
+            continue
+        *inner, last = cfg.blocks[block].statements()
+        for statement in inner:
+            varying = steps[statement].apply(varying)
+        if varying & steps[last].reads:
+            found.add(block)
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class _Joins:
+    """Where the lanes that a varying branch parts meet again, and which registers they bring along."""
+
+    cfg: ControlFlowGraph
+    written: list[int]
+    """Registers written in each block, as bit sets."""
+
+    def mixed_by(self, branch: int) -> list[tuple[int, int]]:
+        """Pairs of a block and the registers that vary at its start if ``branch`` varies."""
+        stop = self._post_dominators[branch]
+        sides = [self._reach([target], {branch, stop}) for target in self.cfg.successors[branch]]
+        between = set().union(*sides) - {branch, stop}
+        found = []
+        for block in set().union(*sides) - {branch}:
+            if sum(block in side for side in sides) > 1:
+                ways = self._reaching(block, between)
+                found.append((block, self._written_in(ways)))
+        cycle = self._cycle(branch, stop)
+        leaving = {target for block in cycle for target in self.cfg.successors[block]} - cycle
+        return found + [(block, self._written_in(cycle)) for block in leaving]
+
+    @cached_property
+    def _post_dominators(self) -> Mapping[int, int | None]:
+        return total_post_dominators(self.cfg).immediate
+
+    def _cycle(self, branch: int, stop: int | None) -> set[int]:
+        """The blocks on the ways from ``branch`` back to itself that lanes may go while others wait at
+        ``stop``.
+        """
+        ahead = self._reach(self.cfg.successors[branch], {stop})
+        return ahead & (self._reaching(branch, ahead - {stop}) | {branch}) if branch in ahead else set()
+
+    def _reach(self, starts: Iterable[int], stops: Collection[int | None]) -> set[int]:
+        """The blocks that ``starts`` reach, ways ending at ``stops`` (which are among them)."""
+        found: set[int] = set()
+        work = list(starts)
+        while work:
+            block = work.pop()
+            if block not in found:
+                found.add(block)
+                work += self.cfg.successors[block] if block not in stops else ()
+        return found
+
+    def _reaching(self, block: int, within: Collection[int]) -> set[int]:
+        """The blocks among ``within`` that have a way to ``block`` through ``within``."""
+        found: set[int] = set()
+        work = [source for source in self.cfg.predecessors[block] if source in within]
+        while work:
+            source = work.pop()
+            if source not in found:
+                found.add(source)
+                work += [s for s in self.cfg.predecessors[source] if s in within]
+        return found
+
+    def _written_in(self, blocks: Iterable[int]) -> int:
+        bits = 0
+        for block in blocks:
+            bits |= self.written[block]
+        return bits
