@@ -25,6 +25,7 @@ _TOKEN = re.compile(
 )
 _CCC_PRAGMA = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+(?P<body>ccc\b[\s\S]*)")
 _CCC_HINT = re.compile(r"pragma[ \t]+ccc\b")
+_RAW_STRING = re.compile(r'R"([^()\\\s"]{0,16})\([\s\S]*?\)\1"')
 _INCLUDE_MARKER = re.compile(r'^# \d+ "[^\n]*" [12]\b[^\n]*$', re.MULTILINE)
 
 
@@ -66,12 +67,11 @@ def start_of_interest(text: str) -> int:
     """Where lexing may begin: the last include boundary ahead of the first pragma, else 0.
 
     Headers make up most of a preprocessed text (12 MB with CUB) and hold no pragma. A line marker begins a
-    line, so no literal spans it unless there are raw strings.
+    line, so only a raw string could hold it, and in one it is no boundary.
     """
     first = _CCC_HINT.search(text)
-    if first is None or 'R"' in text:
-        return 0
     start = 0
-    for marker in _INCLUDE_MARKER.finditer(text, 0, first.start()):
+    for marker in _INCLUDE_MARKER.finditer(text, 0, first.start() if first is not None else 0):
         start = marker.start()
-    return start
+    in_raw_string = any(m.start() < start < m.end() for m in _RAW_STRING.finditer(text))
+    return 0 if in_raw_string else start

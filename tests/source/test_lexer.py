@@ -60,4 +60,5 @@ def test_headers_ahead_of_the_first_pragma_need_no_lexing() -> None:
     assert start_of_interest(headers + "#pragma ccc for\n") == headers.rindex("# 2")
     assert start_of_interest(headers + '#pragma ccc for\n# 3 "x.cu" 2\n') == headers.rindex("# 2")
     assert start_of_interest('R"(' + headers + ')"\n#pragma ccc for\n') == 0
+    assert start_of_interest('R"(' + headers + ')"\n' + headers + "#pragma ccc for\n") > len(headers)
     assert start_of_interest(headers) == 0
