@@ -1,11 +1,10 @@
-"""Bodies and graphs for the analyses' tests: a hypothesis strategy, and walks by brute force."""
+"""Bodies and graphs for the analyses' tests: a hypothesis strategy, and searches by brute force."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from hypothesis import strategies as st
 
+from cccopt.analysis.cfg import ControlFlowGraph
 from cccopt.ptx.ir import Guard, Instruction, Label, Literal, Register, Statement, Symbol
 
 REGISTERS = ("%r0", "%r1", "%r2")
@@ -67,11 +66,11 @@ def reached(successors: dict[int, set[int]], start: int, without: int | None = N
     return seen
 
 
-def walks(successors: dict[int, set[int]], start: int, length: int) -> Iterator[tuple[int, ...]]:
-    """All walks of at most ``length`` nodes from ``start``."""
-    stack: list[tuple[int, ...]] = [(start,)]
-    while stack:
-        walk = stack.pop()
-        yield walk
-        if len(walk) < length:
-            stack += [(*walk, target) for target in successors.get(walk[-1], set())]
+def next_statements(cfg: ControlFlowGraph) -> dict[int, set[int]]:
+    """The statements that may run behind each statement."""
+    found: dict[int, set[int]] = {}
+    for block in cfg.blocks:
+        for statement in block.statements():
+            heads = {cfg.blocks[target].start for target in cfg.successors[block.index]}
+            found[statement] = {statement + 1} if statement + 1 < block.stop else heads
+    return found
