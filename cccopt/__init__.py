@@ -1,3 +1,58 @@
-"""cccopt: removes warp divergence from irregular CUDA kernels, between nvcc's front end and ptxas."""
+"""cccopt: removes warp divergence from irregular CUDA kernels, between nvcc's front end and ptxas.
 
-__version__ = "0.1.0"
+    program = cccopt.compile("bfs.cu", arch="sm_90", ccc="always")      # .ptx .original_ptx .report
+    result = cccopt.transform(marked_ptx)                               # .ptx .report
+    profile = cccopt.emulate(program.ptx, "bfs", grid=(16, 1, 1), block=(256, 1, 1), args=[...])
+    module = cccopt.parse(text);  text = cccopt.print(module)
+
+Errors are `CccError` and its subclasses, which carry diagnostics.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from cccopt.diagnostic import CccError, Diagnostic
+from cccopt.version import __version__
+
+if TYPE_CHECKING:
+    from cccopt.driver import Program, Transformed, compile, transform
+    from cccopt.emulator import Profile, emulate
+    from cccopt.ptx.parser import parse
+    from cccopt.ptx.printer import print_module as print
+
+__all__ = [
+    "CccError",
+    "Diagnostic",
+    "Profile",
+    "Program",
+    "Transformed",
+    "__version__",
+    "compile",
+    "emulate",
+    "parse",
+    "print",
+    "transform",
+]
+
+# Loaded at first use: `ccc-nvcc` and its shims import this package at every compilation.
+_HOMES = {
+    "compile": ("cccopt.driver", "compile"),
+    "transform": ("cccopt.driver", "transform"),
+    "Program": ("cccopt.driver", "Program"),
+    "Transformed": ("cccopt.driver", "Transformed"),
+    "emulate": ("cccopt.emulator", "emulate"),
+    "Profile": ("cccopt.emulator", "Profile"),
+    "parse": ("cccopt.ptx.parser", "parse"),
+    "print": ("cccopt.ptx.printer", "print_module"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    value: object = getattr(importlib.import_module(module), attribute)
+    globals()[name] = value
+    return value

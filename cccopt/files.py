@@ -9,7 +9,7 @@ import os
 import secrets
 from pathlib import Path
 
-from cccopt.diagnostic import CccError, Diagnostic, error
+from cccopt.diagnostic import CccError, error
 
 
 def read_text(path: Path) -> str:
@@ -18,31 +18,38 @@ def read_text(path: Path) -> str:
         with open(path, encoding="utf-8", errors="surrogateescape", newline="") as stream:
             return stream.read()
     except OSError as problem:
-        raise CccError(_trouble("read", path, problem)) from problem
+        raise file_error("read", path, problem) from problem
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text`` beside ``path`` and move it there in one step. Raises CccError (CCC086) when that
-    fails.
-    """
+    """Write ``text`` to ``path`` as `write_bytes` does. Raises CccError (CCC086)."""
+    write_bytes(path, text.encode("utf-8", "surrogateescape"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write ``content`` beside ``path`` and move it there in one step. Raises CccError (CCC086)."""
+    try:
+        _write(path, content)
+    except OSError as problem:
+        raise file_error("write", path, problem) from problem
+
+
+def file_error(verb: str, path: Path, problem: OSError) -> CccError:
+    """The error (CCC086) for a file that the system does not let us ``verb``."""
+    reason = (problem.strerror or str(problem)).lower()
+    return CccError(error("CCC086", f"cannot {verb} `{path}`: {reason}"))
+
+
+def _write(path: Path, content: bytes) -> None:
     # A link (/dev/stdout is one) is followed; what is no plain file takes the text as it comes.
     target = Path(os.path.realpath(path))
-    whole = target.is_file() or not target.exists()
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}") if whole else target
+    if target.exists() and not target.is_file():
+        target.write_bytes(content)
+        return
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        try:
-            with open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
-                stream.write(text)
-            if whole:
-                os.replace(temporary, target)
-        except OSError:
-            if whole:
-                temporary.unlink(missing_ok=True)
-            raise
-    except OSError as problem:
-        raise CccError(_trouble("write", path, problem)) from problem
-
-
-def _trouble(verb: str, path: Path, problem: OSError) -> Diagnostic:
-    reason = (problem.strerror or str(problem)).lower()
-    return error("CCC086", f"cannot {verb} `{path}`: {reason}")
+        temporary.write_bytes(content)
+        os.replace(temporary, target)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

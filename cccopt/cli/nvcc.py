@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import cccopt
 from cccopt.diagnostic import CccError, Diagnostic, error
-from cccopt.files import write_text
+from cccopt.files import file_error, write_text
 from cccopt.toolchain.discovery import find_nvcc
 from cccopt.toolchain.invoke import run_nvcc
 from cccopt.toolchain.settings import MODES, Settings
+from cccopt.version import __version__
 
 _OPTIONS = "--ccc=auto|always|off, --ccc-keep-going, --ccc-report=FILE.json, --ccc-keep=DIR and --ccc-verbose"
 
@@ -76,16 +76,16 @@ def _run(request: Request) -> int:
     run = run_nvcc(request.arguments, request.settings, nvcc=find_nvcc(request.nvcc))
     if run.status == 0 and request.report is not None:
         # The driver's schema, spelled here because importing the driver would slow every compilation.
-        data = {"schema": 1, "cccopt": cccopt.__version__, "units": list(run.reports)}
+        data = {"schema": 1, "cccopt": __version__, "units": list(run.reports)}
         write_text(request.report, json.dumps(data, indent=2) + "\n")
     if run.status == 0 and {"--version", "-V"} & set(request.arguments):
-        print(f"cccopt {cccopt.__version__} (cfg {_configuration(request.settings)})")
+        print(f"cccopt {__version__} (cfg {_configuration(request.settings)})")
     return run.status
 
 
 def _configuration(settings: Settings) -> str:
     """Eight digits that change with what changes our output: build systems key their caches by this line."""
-    text = f"{cccopt.__version__} {settings.mode} {settings.keep_going}"
+    text = f"{__version__} {settings.mode} {settings.keep_going}"
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -93,8 +93,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise CccError(error("CCC086", f"cannot make the folder `{folder}`: {reason}")) from problem
+        raise file_error("make the folder", folder, problem) from problem
 
 
 def _unknown(argument: str) -> Diagnostic:

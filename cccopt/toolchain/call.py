@@ -48,9 +48,10 @@ class Call:
 
     @property
     def output(self) -> Path | None:
-        """The PTX file that cicc is to write; None when it writes another kind of code (LTO-IR, OptiX-IR)."""
-        name = self.after("-o")
-        return Path(name) if name.endswith(".ptx") else None
+        """The file that is to hold PTX, whatever its name; None when another kind of code is written."""
+        if {"-lto", "--emit-optix-ir"} & set(self.arguments):
+            return None
+        return Path(self.after("-o"))
 
     @property
     def file(self) -> str:

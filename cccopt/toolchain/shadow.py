@@ -17,9 +17,9 @@ import shutil
 import sys
 from pathlib import Path
 
-import cccopt
 from cccopt.diagnostic import CccError, error
 from cccopt.toolchain.discovery import Nvcc
+from cccopt.version import __version__
 
 # Only text with a pragma of ours is worth a Python start (0.05 s); everything else goes straight to the real
 # tool.
@@ -105,7 +105,7 @@ def _key(nvcc: Nvcc) -> str:
         str(driver.st_size),
         str(driver.st_mtime_ns),
         profile.read_text() if profile.is_file() else "",
-        cccopt.__version__,
+        __version__,
         _interpreter(),
         *_import_path(),
         _SHIM + _PATTERN,
@@ -143,10 +143,10 @@ def _build(nvcc: Nvcc, folder: Path, final: Path) -> None:
     (tools / "nvcc.profile").write_text(_profile(nvcc, final / "lib64" if cured else None))
     for tool, real in (("cicc", nvcc.cicc), ("cudafe++", nvcc.tool("cudafe++"))):
         launcher = f"{tool}.py"
-        text = _LAUNCHER.format(version=cccopt.__version__, path=_import_path(), module=_MODULES[tool])
+        text = _LAUNCHER.format(version=__version__, path=_import_path(), module=_MODULES[tool])
         (folder / launcher).write_text(text)
         text = _SHIM.format(
-            version=cccopt.__version__,
+            version=__version__,
             python=shlex.quote(_interpreter()),
             pattern=_PATTERN,
             launcher=shlex.quote(str(final / launcher)),

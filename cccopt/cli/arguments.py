@@ -1,0 +1,105 @@
+"""Kernel arguments and launch shapes as written on a command line."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cccopt.diagnostic import CccError, error
+from cccopt.files import file_error, write_bytes
+
+Array = NDArray[Any]
+
+_TYPES: dict[str, np.dtype[Any]] = {
+    **{f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)},
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+}
+
+
+def add_launch(parser: argparse.ArgumentParser) -> None:
+    """Add ``--grid``, ``--block``, ``--arg``, ``--shared`` and ``--shuffle``."""
+    parser.add_argument("--grid", required=True, metavar="X,Y,Z", help="blocks of the launch")
+    parser.add_argument("--block", required=True, metavar="X,Y,Z", help="threads of a block")
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="VALUE",
+        help="an argument of the kernel, in order: i32:5, FILE.npy or zeros:f32:1000",
+    )
+    parser.add_argument(
+        "--shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory of a block"
+    )
+    parser.add_argument(
+        "--shuffle", type=int, metavar="SEED", help="run warps and lanes in a seeded order, to find races"
+    )
+
+
+def parse_shape(text: str) -> tuple[int, int, int]:
+    """``16,1,1`` or ``16``: one to three positive numbers. Raises CccError (CCC089)."""
+    parts = text.split(",")
+    if len(parts) > 3 or not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise bad_argument(text, "a shape is one to three positive numbers", "write it like `16,1,1`")
+    x, y, z = [*(int(part) for part in parts), 1, 1][:3]
+    return x, y, z
+
+
+def parse_argument(text: str) -> Array | np.generic:
+    """``i32:5`` is a scalar; ``zeros:f32:1000`` and ``FILE.npy`` are buffers. Raises CccError (CCC089,
+    CCC086).
+    """
+    if text.endswith(".npy"):
+        return _load(Path(text))
+    kind, _, value = text.partition(":")
+    if kind == "zeros":
+        kind, _, count = value.partition(":")
+        if kind in _TYPES and count.isdecimal():
+            return np.zeros(int(count), _TYPES[kind])
+    elif kind in _TYPES:
+        return _scalar(text, kind, value)
+    raise bad_argument(text, "not the form of an argument", "write `i32:5`, `zeros:f32:1000` or `FILE.npy`")
+
+
+def save(path: Path, array: Array) -> None:
+    """Write ``array`` to a ``.npy`` file. Raises CccError (CCC086)."""
+    content = io.BytesIO()
+    np.save(content, array)
+    write_bytes(path, content.getvalue())
+
+
+def _load(path: Path) -> Array:
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except OSError as problem:
+        raise file_error("read", path, problem) from problem
+    except ValueError as problem:
+        raise bad_argument(
+            str(path), str(problem), "write it with numpy.save, without Python objects"
+        ) from problem
+    return np.ascontiguousarray(loaded)
+
+
+def _scalar(text: str, kind: str, value: str) -> np.generic:
+    type_ = _TYPES[kind]
+    try:
+        number = float(value) if type_.kind == "f" else int(value, 0)
+    except ValueError as problem:
+        why = f"`{value}` is no number of type {kind}"
+        raise bad_argument(text, why, "write it like `i32:5`") from problem
+    if type_.kind != "f":
+        info = np.iinfo(type_)
+        if not info.min <= number <= info.max:
+            raise bad_argument(text, f"{kind} holds {info.min} to {info.max}", "choose a wider type")
+    scalar: np.generic = type_.type(number)
+    return scalar
+
+
+def bad_argument(text: str, why: str, help: str) -> CccError:
+    """The error (CCC089) for an argument that cannot be used."""
+    return CccError(error("CCC089", f"cannot use the argument `{text}`", why=why, help=help))

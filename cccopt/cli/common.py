@@ -1,0 +1,28 @@
+"""What several commands share: the mode option, and remarks on standard error."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, TextIO
+
+from cccopt.diagnostic import render
+from cccopt.driver import diagnostics_of
+from cccopt.toolchain.settings import MODES
+
+
+def add_mode(parser: argparse.ArgumentParser, default: str = "auto") -> None:
+    """Add ``--ccc``."""
+    parser.add_argument(
+        "--ccc",
+        choices=MODES,
+        default=default,
+        metavar="|".join(MODES),
+        help=f"rewrite what is expected to pay, whatever can be rewritten, or nothing (default: {default})",
+    )
+
+
+def print_remarks(report: dict[str, Any], stream: TextIO) -> None:
+    """Print what there is to say of each unit of a report."""
+    for unit in report["units"]:
+        for remark in diagnostics_of(unit["remarks"]):
+            print(render(remark), file=stream)

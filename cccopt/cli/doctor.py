@@ -1,0 +1,131 @@
+"""``cccopt doctor``: what is installed, what is missing, what to do."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cccopt.device.gpu import open_gpu
+from cccopt.diagnostic import CccError
+from cccopt.driver import compile
+from cccopt.toolchain.discovery import candidates, find_nvcc
+from cccopt.toolchain.shadow import cache_folder, shadow_toolkit
+from cccopt.version import __version__
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_TRIAL = """\
+extern "C" __global__ void trial(int n, int* x) {
+  for (int i = threadIdx.x; i < n; i += 32) x[i] += 1;
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the answer; ``problem`` is empty when all is well, ``needed`` parts make the command
+    fail.
+    """
+
+    part: str
+    found: str
+    problem: str = ""
+    cure: str = ""
+    needed: bool = True
+
+
+def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command."""
+    parser = commands.add_parser(
+        "doctor", help="say what is installed and what is missing", description=__doc__
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the findings; exit status 1 when something that every command needs is missing."""
+    findings = list(examine())
+    table = Table("", "part", "found", "what to do", box=None, padding=(0, 2, 0, 0))
+    for finding in findings:
+        mark = "ok" if not finding.problem else "MISSING" if finding.needed else "absent"
+        found = finding.problem if finding.problem else finding.found
+        table.add_row(*map(Text, (mark, finding.part, found, finding.cure)))
+    Console().print(table)
+    return 1 if any(finding.problem and finding.needed for finding in findings) else 0
+
+
+def examine() -> Iterator[Finding]:
+    """What this machine has, in the order in which a compilation needs it."""
+    yield Finding("cccopt", f"{__version__} on Python {sys.version.split()[0]} ({sys.executable})")
+    packages = [
+        f"{name} {importlib.metadata.version(name)}" for name in ("lark", "networkx", "numpy", "rich")
+    ]
+    yield Finding("packages", ", ".join(packages))
+    yield _host_compiler()
+    yield from _nvcc()
+    yield _gpu()
+    profiler = shutil.which("ncu")
+    yield Finding(
+        "Nsight Compute",
+        profiler or "",
+        "" if profiler else "no ncu on PATH",
+        "" if profiler else "hardware counters need it; the emulator counts without",
+        needed=False,
+    )
+
+
+def _host_compiler() -> Finding:
+    name = os.environ.get("NVCC_CCBIN") or "g++"
+    found = shutil.which(name)
+    if found is None:
+        return Finding(
+            "host compiler", "", f"no `{name}`", "install g++: nvcc preprocesses and links with it"
+        )
+    return Finding("host compiler", found)
+
+
+def _nvcc() -> Iterator[Finding]:
+    for candidate in candidates():
+        if candidate.problem:
+            place = f"{candidate.path} ({candidate.origin})"
+            yield Finding("nvcc, passed over", "", f"{place}: {candidate.problem}", needed=False)
+    try:
+        nvcc = find_nvcc()
+        yield Finding("nvcc", f"{nvcc.version} at {nvcc.path} ({nvcc.origin})")
+        shadow_toolkit(nvcc)
+        yield Finding("cache", str(cache_folder()))
+        yield Finding("a trial compilation", _trial())
+    except CccError as problem:
+        (diagnostic, *_) = problem.diagnostics
+        words = ": ".join(part for part in (diagnostic.message, diagnostic.why) if part)
+        yield Finding("nvcc", "", words, diagnostic.help)
+
+
+def _trial() -> str:
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        source = Path(folder) / "trial.cu"
+        source.write_text(_TRIAL)
+        lines = len(compile(source).ptx.splitlines())
+    return f"{lines} lines of PTX for sm_90"
+
+
+def _gpu() -> Finding:
+    try:
+        with open_gpu() as gpu:
+            return Finding("GPU", f"{gpu.name} ({gpu.arch})", needed=False)
+    except CccError as problem:
+        (diagnostic,) = problem.diagnostics
+        return Finding("GPU", "", diagnostic.message, diagnostic.help, needed=False)

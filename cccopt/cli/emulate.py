@@ -1,0 +1,76 @@
+"""``cccopt emulate``: run one kernel of a PTX file on the emulator, without a host program."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from cccopt.cli.arguments import Array, add_launch, bad_argument, parse_argument, parse_shape, save
+from cccopt.emulator import Profile, emulate
+from cccopt.files import read_text
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command's arguments."""
+    parser = commands.add_parser("emulate", help="run a kernel on the emulator", description=__doc__)
+    parser.add_argument("input", type=Path, metavar="FILE.ptx")
+    parser.add_argument("kernel", metavar="KERNEL", help="its PTX name, or the unmangled one if unique")
+    add_launch(parser)
+    parser.add_argument(
+        "--save",
+        action="append",
+        default=[],
+        metavar="N=FILE.npy",
+        help="write the buffer that is argument N (from 0) after the run",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the kernel, save what was asked for, print the counters."""
+    values = [parse_argument(text) for text in arguments.arg]
+    outputs = [_output(text, values) for text in arguments.save]
+    profile = emulate(
+        read_text(arguments.input),
+        arguments.kernel,
+        grid=parse_shape(arguments.grid),
+        block=parse_shape(arguments.block),
+        args=values,
+        shared_bytes=arguments.shared,
+        shuffle=arguments.shuffle,
+    )
+    for path, array in outputs:
+        save(path, array)
+    Console().print(_counters(profile))
+    return 0
+
+
+def _output(text: str, values: list[Array | np.generic]) -> tuple[Path, Array]:
+    number, _, name = text.partition("=")
+    if not (number.isdecimal() and name):
+        raise bad_argument(text, "it names no argument and file", "write `--save 2=levels.npy`")
+    if int(number) >= len(values):
+        raise bad_argument(text, f"the kernel is given {len(values)} arguments", "arguments count from 0")
+    value = values[int(number)]
+    if not isinstance(value, np.ndarray):
+        raise bad_argument(text, f"argument {number} is a scalar", "only buffers change in a run")
+    return Path(name), value
+
+
+def _counters(profile: Profile) -> Table:
+    table = Table("counter", "emulator (PTX)", box=None)
+    table.columns[1].justify = "right"
+    table.add_row("warp instructions", f"{profile.warp_instructions:,}")
+    table.add_row("thread instructions", f"{profile.thread_instructions:,}")
+    table.add_row("warp execution efficiency", f"{profile.warp_efficiency:.1%}")
+    table.add_row("without predicated-off lanes", f"{profile.warp_efficiency_pred_on:.1%}")
+    table.add_row("useful efficiency", f"{profile.useful_efficiency:.1%}")
+    return table

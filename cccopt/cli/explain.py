@@ -1,0 +1,118 @@
+"""``cccopt explain``: the regions of a file with their contexts and refusals, or the page of a code."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Table
+from rich.text import Text
+
+from cccopt.cli.common import add_mode
+from cccopt.diagnostic import CccError, error, render
+from cccopt.driver import compile, diagnostics_of, marked_ptx, transform
+from cccopt.files import read_text, write_text
+from cccopt.ptx.parser import parse
+from cccopt.report.dot import dot
+from cccopt.resources import folder
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command's arguments."""
+    parser = commands.add_parser("explain", help="explain a file's regions, or a code", description=__doc__)
+    parser.add_argument("subject", metavar="FILE.cu|FILE.ptx|CCC0xx")
+    parser.add_argument("nvcc_options", nargs="*", metavar="-- OPTIONS", help="options for nvcc, behind `--`")
+    parser.add_argument("--arch", default="sm_90", help="the target of a .cu file (default: %(default)s)")
+    parser.add_argument(
+        "--dot", type=Path, metavar="FILE", help="also write the marked control flow graphs for Graphviz"
+    )
+    add_mode(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the page, or compile the file and print what became of its regions; refusals are part of the
+    answer.
+    """
+    subject = arguments.subject
+    console = Console()
+    if re.fullmatch(r"CCC\d+", subject):
+        _print_page(subject, console)
+        return 0
+    report, marked = _explain_ptx(arguments) if subject.endswith(".ptx") else _explain_source(arguments)
+    if arguments.dot is not None:
+        write_text(arguments.dot, dot(parse(marked(), subject)))
+    _print_report(report, subject, console)
+    return 0
+
+
+Explained = tuple[dict[str, Any], Callable[[], str]]
+
+
+def _explain_ptx(arguments: argparse.Namespace) -> Explained:
+    text = read_text(Path(arguments.subject))
+    result = transform(text, ccc=arguments.ccc, keep_going=True, name=arguments.subject)
+    return result.report, lambda: text
+
+
+def _explain_source(arguments: argparse.Namespace) -> Explained:
+    source, arch, options = arguments.subject, arguments.arch, arguments.nvcc_options
+    program = compile(source, arch=arch, ccc=arguments.ccc, nvcc_options=options, keep_going=True)
+    return program.report, lambda: marked_ptx(source, arch=arch, nvcc_options=options) or program.ptx
+
+
+def _print_page(code: str, console: Console) -> None:
+    page = folder("docs/codes") / f"{code}.md"
+    if not page.is_file():
+        known = sorted(path.stem for path in page.parent.glob("CCC*.md"))
+        raise CccError(
+            error("CCC089", f"there is no code `{code}`", help=f"the codes are {', '.join(known)}")
+        )
+    text = read_text(page)
+    # Markdown is for terminals; a file or a pipe gets the page as it is.
+    console.print(Markdown(text)) if console.is_terminal else sys.stdout.write(text)
+
+
+def _print_report(report: dict[str, Any], subject: str, console: Console) -> None:
+    units = report["units"]
+    if not any(unit["regions"] or unit["remarks"] for unit in units):
+        console.print(
+            f"{subject} holds no annotations: put `#pragma ccc for` above a loop and `#pragma ccc if`"
+        )
+        console.print("above the divergent path in it (`cccopt explain CCC030`)")
+    for unit in units:
+        for region in unit["regions"]:
+            _print_region(region, console)
+        for remark in diagnostics_of(unit["remarks"]):
+            console.print(Text(render(remark)), soft_wrap=True)
+
+
+def _print_region(region: dict[str, Any], console: Console) -> None:
+    place = region["place"]
+    where = f" at {place['file']}:{place['line']}" if place is not None else ""
+    title = (
+        f"region {region['region']} (`{region['kind']}`) of {region['kernel']}{where}: {region['outcome']}"
+    )
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    if region["outcome"] == "rewritten":
+        sizes = (
+            f"{region['context_bytes']} bytes a task, {region['shared_bytes']} bytes of shared memory a block"
+        )
+        console.print(Text(f"  form: {region['form']}; context: {sizes}"), soft_wrap=True)
+    if region["context"]:
+        table = Table("register", "type", "decision", "why", box=None, padding=(0, 2))
+        for entry in region["context"]:
+            table.add_row(*(Text(str(cell)) for cell in entry))
+        console.print(table)
+    for remark in diagnostics_of(region["remarks"]):
+        console.print(Text(render(remark)), soft_wrap=True)
+    console.print()

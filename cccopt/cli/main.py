@@ -1,0 +1,41 @@
+"""``cccopt``: one command line, one module a command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from cccopt.cli import bench, doctor, emulate, explain, transform, verify
+from cccopt.diagnostic import CccError
+from cccopt.version import __version__
+
+_COMMANDS = (transform, explain, emulate, verify, bench, doctor)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line; each command's module adds its own part and names its ``run``."""
+    top = argparse.ArgumentParser(
+        prog="cccopt",
+        description="Remove warp divergence from annotated CUDA kernels. `ccc-nvcc` compiles them like nvcc.",
+    )
+    top.add_argument("--version", action="version", version=f"cccopt {__version__}")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add_parser(commands)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit status: 1 for a difference, a refusal or another error of the input."""
+    arguments = parser().parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+        return status
+    except CccError as problem:
+        print(problem, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

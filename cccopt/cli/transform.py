@@ -1,0 +1,42 @@
+"""``cccopt transform``: marked PTX in, rewritten PTX out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cccopt.cli.common import add_mode, print_remarks
+from cccopt.driver import transform
+from cccopt.files import read_text, write_text
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command's arguments."""
+    parser = commands.add_parser("transform", help="rewrite marked PTX", description=__doc__)
+    parser.add_argument("input", type=Path, metavar="IN.ptx")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.ptx")
+    add_mode(parser)
+    parser.add_argument("--report", type=Path, metavar="FILE.json", help="write what became of each region")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="leave a refused region as it was, with a warning"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Rewrite the file; remarks and warnings go to standard error."""
+    name = str(arguments.input)
+    result = transform(
+        read_text(arguments.input), ccc=arguments.ccc, keep_going=arguments.keep_going, name=name
+    )
+    write_text(arguments.output, result.ptx)
+    if arguments.report is not None:
+        write_text(arguments.report, json.dumps(result.report, indent=2) + "\n")
+    print_remarks(result.report, sys.stderr)
+    return 0

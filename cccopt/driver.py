@@ -1,0 +1,231 @@
+"""The whole way from annotated source or marked PTX to rewritten PTX and a report.
+
+`rewrite_unit` is the heart: what happens to one preprocessed file for one architecture between nvcc's front
+end and ptxas. `compile` runs nvcc with it in the way, `transform` starts from PTX. Reports are JSON data
+(`report_data`).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from cccopt.diagnostic import CccError, Diagnostic, Severity, error
+from cccopt.files import read_text
+from cccopt.passes.pipeline import Options, RegionReport, run
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
+from cccopt.source.annotate import Region, annotate, strip
+from cccopt.text import Place, Position
+from cccopt.toolchain.discovery import Nvcc
+from cccopt.toolchain.invoke import Run, run_nvcc
+from cccopt.toolchain.settings import Settings
+from cccopt.version import __version__
+
+SCHEMA = 1
+"""The version of the reports' layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One file compiled for one architecture: its PTX, what became of each region, and what there is to
+    say.
+    """
+
+    ptx: str
+    regions: tuple[RegionReport, ...] = ()
+    remarks: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled source: the rewritten PTX, plain nvcc's PTX of the unmarked text, and the report (JSON
+    data).
+    """
+
+    ptx: str
+    original_ptx: str
+    report: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """A rewritten PTX and the report (JSON data)."""
+
+    ptx: str
+    report: dict[str, Any]
+
+
+def compile(
+    source: str | os.PathLike[str],
+    *,
+    arch: str = "sm_90",
+    ccc: str = "auto",
+    nvcc_options: Sequence[str] = (),
+    keep_going: bool = False,
+    nvcc: Nvcc | None = None,
+) -> Program:
+    """Compile the annotated CUDA file ``source`` to PTX for ``arch`` (``sm_90``), rewritten and plain.
+
+    ``ccc`` is ``auto``, ``always`` or ``off``. With ``keep_going`` a refused region is left as it was, with a
+    warning in the report. Raises CccError with the refusals or the annotation's errors, or with nvcc's own
+    messages (CCC085).
+    """
+    arguments = ["-ptx", f"-arch={arch}", *nvcc_options, os.fspath(source)]
+    rewritten, done = _ptx_of(arguments, Settings(ccc, keep_going), nvcc)
+    plain, _ = _ptx_of(arguments, Settings("off"), nvcc)
+    return Program(rewritten, plain, _wrap(done.reports))
+
+
+def transform(ptx: str, *, ccc: str = "auto", keep_going: bool = False, name: str = "<ptx>") -> Transformed:
+    """Rewrite PTX that holds cccopt's markers; without an accepted region the text comes back as it was.
+
+    Raises CccError for PTX that cannot be read (CCC001-009) and for refused regions (CCC030-069).
+    """
+    result = run(parse(ptx, name), Options(mode=ccc, keep_going=keep_going, file=name))
+    text = print_module(result.module) if _rewritten(result.regions) else ptx
+    return Transformed(text, _wrap([report_data(Unit(text, result.regions, result.remarks), name, "")]))
+
+
+def marked_ptx(
+    source: str | os.PathLike[str],
+    *,
+    arch: str = "sm_90",
+    nvcc_options: Sequence[str] = (),
+    nvcc: Nvcc | None = None,
+) -> str:
+    """What nvcc's front end makes of ``source`` with all its marks, before any rewrite; empty without
+    annotations.
+
+    Raises CccError for errors in annotations, or with nvcc's own messages (CCC085).
+    """
+    arguments = ["-ptx", f"-arch={arch}", *nvcc_options, os.fspath(source)]
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        _ptx_of(arguments, Settings("always", keep_going=True, keep=folder), nvcc)
+        # The text with all marks is the first that the shim gives to cicc.
+        stages = list(Path(folder).glob("*.1.ptx"))
+        return read_text(stages[0]) if stages else ""
+
+
+def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], str]) -> Unit:
+    """Compile the preprocessed ``text``, whose pragmas are still in it, and rewrite what they name.
+
+    ``device_compiler`` makes PTX of preprocessed text. Declined means untouched: marks alone change code, so
+    a text none of whose regions is rewritten is compiled without marks, and one with some is compiled again
+    with those alone. Raises CccError for errors in annotations and, unless ``options.keep_going``, for
+    refused regions.
+    """
+    if options.mode == "off":
+        return Unit(device_compiler(strip(text)))
+    asked = annotate(text, options.file)
+    wanted = frozenset(region.id for region in asked.regions)
+    settled: tuple[RegionReport, ...] = ()
+    remarks: tuple[Diagnostic, ...] = ()
+    while wanted:
+        marked = device_compiler(annotate(text, options.file, only=wanted).text)
+        try:
+            result = run(parse(marked, f"{options.file} (PTX)"), options)
+        except CccError as problem:
+            if not options.keep_going:
+                raise
+            return Unit(device_compiler(strip(text)), settled, remarks + _as_warnings(problem))
+        accepted = _with_parents(_rewritten(result.regions), asked.regions)
+        if accepted == wanted:
+            return Unit(print_module(result.module), settled + result.regions, remarks + result.remarks)
+        settled += tuple(report for report in result.regions if report.region not in accepted)
+        remarks += result.remarks
+        wanted = accepted
+    return Unit(device_compiler(strip(text)), settled, remarks)
+
+
+def _rewritten(reports: Iterable[RegionReport]) -> frozenset[int]:
+    return frozenset(report.region for report in reports if report.outcome == "rewritten")
+
+
+def _with_parents(ids: frozenset[int], regions: Iterable[Region]) -> frozenset[int]:
+    """The regions ``ids`` and all that stand around them: a path means nothing without its loop."""
+    parents = {region.id: region.parent for region in regions}
+    found: set[int] = set()
+    for region in ids:
+        around: int | None = region
+        while around is not None:
+            found.add(around)
+            around = parents.get(around)
+    return frozenset(found)
+
+
+# --- reports -----------------------------------------------------------------------------------------------
+
+
+def report_data(unit: Unit, file: str, arch: str) -> dict[str, Any]:
+    """One unit's report: ``file``, ``arch`` (``compute_90``, empty when unknown), ``regions`` and
+    ``remarks``.
+    """
+    return {"file": file, "arch": arch, "regions": _data(unit.regions), "remarks": _data(unit.remarks)}
+
+
+def failure_data(problem: CccError, file: str, arch: str) -> dict[str, Any]:
+    """The report of a unit that was refused: its ``errors``, as `diagnostics_of` reads them back."""
+    return {"file": file, "arch": arch, "errors": _data(problem.diagnostics)}
+
+
+def diagnostics_of(data: Iterable[dict[str, Any]]) -> tuple[Diagnostic, ...]:
+    """The diagnostics behind a report's ``remarks`` or ``errors``."""
+    return tuple(
+        Diagnostic(
+            item["code"],
+            Severity(item["severity"]),
+            item["message"],
+            _place(item["place"]),
+            item["why"],
+            item["help"],
+            tuple((label, place) for label, at in item["notes"] if (place := _place(at)) is not None),
+        )
+        for item in data
+    )
+
+
+def _place(data: dict[str, Any] | None) -> Place | None:
+    if data is None:
+        return None
+    return Place(data["file"], Position(data["line"], data["column"]), data["text"])
+
+
+def _data(value: Any) -> Any:
+    """JSON data of dataclasses, enumerations and tuples; a place is flat."""
+    if isinstance(value, Place):
+        position = value.position
+        return {"file": value.file, "line": position.line, "column": position.column, "text": value.line_text}
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value):
+        return {field.name: _data(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return [_data(element) for element in value]
+    return value
+
+
+def _wrap(units: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"schema": SCHEMA, "cccopt": __version__, "units": list(units)}
+
+
+def _as_warnings(problem: CccError) -> tuple[Diagnostic, ...]:
+    return tuple(replace(diagnostic, severity=Severity.WARNING) for diagnostic in problem.diagnostics)
+
+
+def _ptx_of(arguments: Sequence[str], settings: Settings, nvcc: Nvcc | None) -> tuple[str, Run]:
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        output = Path(folder) / "out.ptx"
+        done = run_nvcc([*arguments, "-o", str(output)], settings, nvcc=nvcc, capture=True)
+        refused = [item for report in done.reports for item in report.get("errors", ())]
+        if refused:
+            raise CccError(*diagnostics_of(refused))
+        if done.status != 0:
+            said = (done.errors + done.output).strip()
+            raise CccError(error("CCC085", f"nvcc failed with exit status {done.status}", why=said))
+        return read_text(output), done
