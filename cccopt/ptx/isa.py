@@ -145,8 +145,8 @@ def facts(instruction: Instruction) -> Facts:
 @cache
 def _facts(opcode: str, kinds: tuple[type, ...]) -> Facts:
     parts = opcode.split(".")
-    row = next((row for row in ROWS.get(parts[0], ()) if _matches(row, parts)), None)
-    if row is None:
+    row = _row(parts)
+    if row is None or not _fits(row, len(kinds)):
         roles = tuple(Role.ADDRESS if _is_address(kind) else Role.DEF_USE for kind in kinds)
         return Facts(
             False, roles, (None,) * len(kinds), Memory.ATOMIC, "generic",
@@ -175,8 +175,20 @@ def _facts(opcode: str, kinds: tuple[type, ...]) -> Facts:
     )
 
 
-def _matches(row: Row, parts: list[str]) -> bool:
-    return all(part in parts for part in row.opcode.split(".")[1:])
+def _row(parts: list[str]) -> Row | None:
+    rows = ROWS.get(parts[0], ())
+    return next((row for row in rows if all(p in parts for p in row.opcode.split(".")[1:])), None)
+
+
+def _fits(row: Row, count: int) -> bool:
+    fewest, most = _arity(row)
+    return fewest <= count and (most is None or count <= most)
+
+
+def _arity(row: Row) -> tuple[int, int | None]:
+    words = row.operands.split()
+    unlimited = row.opcode == "call" or any(word.endswith("*") for word in words)
+    return sum(word[-1] not in "?*" for word in words), None if unlimited else len(words)
 
 
 def _is_address(kind: type) -> bool:
@@ -187,15 +199,10 @@ def _space(parts: list[str]) -> str:
     return next((stem for part in parts[1:] if (stem := part.partition("::")[0]) in _SPACES), "generic")
 
 
-def specification(instruction: Instruction) -> tuple[int, int | None] | None:
-    """The fewest and most operands (None: no limit); None for an unknown opcode and for a call."""
-    rows = ROWS.get(instruction.base, ())
-    row = next((row for row in rows if _matches(row, instruction.opcode.split("."))), None)
-    if row is None or row.opcode == "call":
-        return None
-    words = row.operands.split()
-    fewest = sum(word[-1] not in "?*" for word in words)
-    return fewest, None if any(word.endswith("*") for word in words) else len(words)
+def operand_count(opcode: str) -> tuple[int, int | None] | None:
+    """The fewest and most operands that ``opcode`` takes (None: no limit); None for an unknown opcode."""
+    row = _row(opcode.split("."))
+    return None if row is None else _arity(row)
 
 
 def _operands(
@@ -212,12 +219,11 @@ def _operands(
 
 
 def _fitted(words: list[str], count: int) -> list[str]:
-    """The specification of each of ``count`` operands: optional ones drop out from the right as needed."""
-    words = list(words)
-    while len(words) > count:
-        optional = next((i for i in reversed(range(len(words))) if words[i][-1] in "?*"), None)
-        del words[-1 if optional is None else optional]
-    return words + ["u"] * (count - len(words))
+    """The specification of each of ``count`` operands: optional ones drop out from the right."""
+    fitted = list(words)
+    while len(fitted) > count:
+        del fitted[max(i for i, word in enumerate(fitted) if word[-1] in "?*")]
+    return fitted + ["u"] * (count - len(fitted))
 
 
 def _type(spelled: str, types: list[str]) -> str | None:
@@ -334,7 +340,7 @@ def rename(
 
     chosen = {Role.DEF: define, Role.DEF_USE: both}
     operands = tuple(
-        _substitute(operand, chosen.get(role, use))
+        substitute(operand, chosen.get(role, use))
         for operand, role in zip(instruction.operands, facts(instruction).roles, strict=True)
     )
     guard = instruction.guard
@@ -349,7 +355,8 @@ def _register(operand: Operand) -> Register:
     return operand
 
 
-def _substitute(operand: Operand, new: Callable[[Register | SpecialRegister], Operand]) -> Operand:
+def substitute(operand: Operand, new: Callable[[Register | SpecialRegister], Operand]) -> Operand:
+    """``operand`` with its registers replaced by what ``new`` gives; ValueError where that cannot stand."""
     match operand:
         case Register() | SpecialRegister():
             return new(operand)
@@ -359,13 +366,13 @@ def _substitute(operand: Operand, new: Callable[[Register | SpecialRegister], Op
                 raise ValueError(f"{changed} cannot be the base of an address")
             return Address(changed, offset)
         case Vector(elements):
-            return Vector(tuple(_substitute(e, new) for e in elements))
+            return Vector(tuple(substitute(e, new) for e in elements))
         case Group(elements):
-            return Group(tuple(_substitute(e, new) for e in elements))
+            return Group(tuple(substitute(e, new) for e in elements))
         case TextureAddress(elements):
-            return TextureAddress(tuple(_substitute(e, new) for e in elements))
+            return TextureAddress(tuple(substitute(e, new) for e in elements))
         case Pair(first, second):
-            return Pair(_substitute(first, new), _substitute(second, new))
+            return Pair(substitute(first, new), substitute(second, new))
         case Not(register):
             return Not(_register(new(register)))
         case Negative(register):

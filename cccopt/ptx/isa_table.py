@@ -165,6 +165,7 @@ def _collectives() -> Iterator[Row]:
     yield from _rows("barrier", "u u?", warp, "barrier")
     yield from _rows("membar fence", "u*", "sync", "barrier")
     barrier = "sync atomic"
+    yield from _rows("mbarrier.arrive mbarrier.arrive_drop", "d:b64 m u*", barrier, "barrier", "shared")
     yield from _rows("mbarrier.init", "m u:b32", barrier, "barrier", "shared")
     yield from _rows("mbarrier.inval", "m", barrier, "barrier", "shared")
     yield from _rows("mbarrier.expect_tx mbarrier.complete_tx", "m u:b32", barrier, "barrier", "shared")
@@ -172,7 +173,6 @@ def _collectives() -> Iterator[Row]:
     yield from _rows(
         "mbarrier.try_wait mbarrier.test_wait", "d:pred m u*", "sync atomic", "barrier", "shared"
     )
-    yield from _rows("mbarrier.arrive mbarrier.arrive_drop", "d:b64 m u*", barrier, "barrier", "shared")
     yield from _rows("griddepcontrol", "", "sync", "barrier")
     yield from _rows("setmaxnreg", "u", warp + " aligned", "barrier")
     yield from _rows("nanosleep", "u:u32", "sync", "barrier")

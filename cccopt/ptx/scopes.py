@@ -1,0 +1,132 @@
+"""Names without scopes: what analyses and rewrites need to tell registers and labels apart by name alone.
+
+Inline assembly declares registers and labels in braces, and nvcc repeats the block at each use:
+
+    { .reg .pred p;   setp.ne.s32 p, %r1, 0;    ... }
+    { .reg .pred p_1; setp.ne.s32 p_1, %r2, 0;  ... }     (was `p` again)
+
+The braces stay: call sequences keep their parameters in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from cccopt.ptx.ir import (
+    BranchTargets,
+    CallPrototype,
+    Close,
+    Function,
+    Guard,
+    Instruction,
+    Label,
+    Module,
+    Open,
+    Operand,
+    Register,
+    RegisterDeclaration,
+    RegisterNames,
+    SpecialRegister,
+    Statement,
+    Symbol,
+)
+from cccopt.ptx.isa import declared_names, substitute
+
+
+def with_unique_names(module: Module) -> Module:
+    """``module`` with every register and label of a function under a name that no other scope of it uses."""
+    return Module(
+        tuple(_function(item) if isinstance(item, Function) and item.body else item for item in module.items)
+    )
+
+
+def _function(function: Function) -> Function:
+    body = function.body or ()
+    if not any(isinstance(s, Open) for s in body):
+        return function
+    renamer = _Renamer(_scope_labels(body))
+    for parameter in (*function.returns, *function.parameters):
+        renamer.taken.add(parameter.name)
+    return replace(function, body=tuple(renamer.rename(i, s) for i, s in enumerate(body)))
+
+
+def _scope_labels(body: tuple[Statement, ...]) -> dict[int, list[str]]:
+    """The labels of each nested scope by the index of its `Open`; the function's own under -1."""
+    labels: dict[int, list[str]] = {-1: []}
+    scopes = [-1]
+    for index, statement in enumerate(body):
+        if isinstance(statement, Open):
+            scopes.append(index)
+            labels[index] = []
+        elif isinstance(statement, Close):
+            scopes.pop()
+        elif isinstance(statement, Label):
+            labels[scopes[-1]].append(statement.name)
+        elif isinstance(statement, BranchTargets | CallPrototype):
+            labels[scopes[-1]].append(statement.label)
+    return labels
+
+
+@dataclass
+class _Renamer:
+    """The walk over a body: the new names that hold in each open scope, and all names given out so far."""
+
+    labels: dict[int, list[str]]
+    taken: set[str] = field(default_factory=set)
+    scopes: list[dict[str, str]] = field(default_factory=lambda: [{}])
+
+    def __post_init__(self) -> None:
+        self.taken.update(self.labels[-1])
+
+    def rename(self, index: int, statement: Statement) -> Statement:
+        match statement:
+            case Open():
+                self.scopes.append({name: self._fresh(name) for name in self.labels[index]})
+            case Close():
+                self.scopes.pop()
+            case RegisterDeclaration():
+                return replace(statement, names=tuple(map(self._declare, statement.names)))
+            case Instruction():
+                guard = statement.guard
+                if guard is not None:
+                    guard = Guard(Register(self._name(guard.register.name)), guard.negated)
+                operands = tuple(self._operand(operand) for operand in statement.operands)
+                return replace(statement, guard=guard, operands=operands)
+            case Label(name):
+                return replace(statement, name=self._name(name))
+            case BranchTargets(label, _, targets):
+                return replace(statement, label=self._name(label), targets=tuple(map(self._name, targets)))
+            case CallPrototype(label):
+                return replace(statement, label=self._name(label))
+        return statement
+
+    def _fresh(self, name: str) -> str:
+        fresh, number = name, 0
+        while fresh in self.taken:
+            number += 1
+            fresh = f"{name}_{number}"
+        self.taken.add(fresh)
+        return fresh
+
+    def _declare(self, declared: RegisterNames) -> RegisterNames:
+        names = declared_names(declared)
+        stem, number = declared.name, 0
+        while not self.taken.isdisjoint(declared_names(replace(declared, name=stem))):
+            number += 1
+            stem = f"{declared.name}_{number}_" if declared.count is not None else f"{declared.name}_{number}"
+        fresh = replace(declared, name=stem)
+        new_names = declared_names(fresh)
+        self.taken.update(new_names)
+        self.scopes[-1].update(zip(names, new_names, strict=True))
+        return fresh
+
+    def _name(self, name: str) -> str:
+        return next((scope[name] for scope in reversed(self.scopes) if name in scope), name)
+
+    def _operand(self, operand: Operand) -> Operand:
+        if isinstance(operand, Symbol):
+            return Symbol(self._name(operand.name))
+        return substitute(operand, self._register)
+
+    def _register(self, register: Register | SpecialRegister) -> Operand:
+        return Register(self._name(register.name)) if isinstance(register, Register) else register

@@ -1,0 +1,277 @@
+"""Whether a module is well formed: names, labels, operand counts, predicates and widths (PTX ISA 9.0, 4
+to 7, 9).
+
+Runs between passes, so that the first wrong state is found where it arises. What ptxas alone can judge (which
+types an opcode takes, which opcodes a target has) is left to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from cccopt.diagnostic import error
+from cccopt.ptx.errors import PtxError
+from cccopt.ptx.ir import (
+    Address,
+    BranchTargets,
+    CallPrototype,
+    Close,
+    Component,
+    Directive,
+    Function,
+    Group,
+    Indexed,
+    Instruction,
+    Label,
+    Literal,
+    Module,
+    Negative,
+    Not,
+    Open,
+    Operand,
+    Pair,
+    Register,
+    RegisterDeclaration,
+    SpecialRegister,
+    Statement,
+    Symbol,
+    TextureAddress,
+    Variable,
+    Vector,
+)
+from cccopt.ptx.isa import Control, Role, declared_names, facts, operand_count, width
+from cccopt.ptx.printer import print_operand, print_statement
+from cccopt.ptx.special import SPECIAL_TYPES
+from cccopt.text import Place, Position
+
+# An operand of these may be wider than the type of the instruction (PTX ISA 9.0, 9.4.1).
+_RELAXED = frozenset(("ld", "ldu", "st", "cvt", "tex", "tld4", "suld", "sust"))
+
+
+def verify(module: Module, name: str = "<ptx>") -> None:
+    """Raise a `PtxError` that names the first thing in ``module`` that is wrong; ``name`` is that of its
+    text.
+
+    CCC006: a register, label, function or variable that is not declared; CCC007: one that is declared
+    twice; CCC008: a wrong number of operands, a predicate where none can stand or the other way about, a
+    register of the wrong width; CCC009: scopes that do not close.
+    """
+    names = set(_module_names(module))
+    for function in module.functions():
+        if function.body is not None:
+            _Verifier(function, names, name).run()
+
+
+def _module_names(module: Module) -> Iterator[str]:
+    defined: set[str] = set()
+    for item in module.items:
+        if isinstance(item, Function | Variable):
+            yield item.name if isinstance(item, Function) or item.count is None else ""
+            if isinstance(item, Variable) and item.count is not None:
+                yield from (f"{item.name}{i}" for i in range(item.count))
+            extern = item.body is None if isinstance(item, Function) else "extern" in item.linkage
+            if not extern and item.name in defined:
+                raise PtxError(error("CCC007", f"`{item.name}` is defined twice"))
+            defined |= set() if extern else {item.name}
+        elif isinstance(item, Directive) and item.name == ".alias":
+            yield item.arguments[0]
+
+
+@dataclass
+class _Scope:
+    """The names that one pair of braces declares: registers with their type, labels, other symbols."""
+
+    registers: dict[str, str] = field(default_factory=dict)
+    symbols: set[str] = field(default_factory=set)
+    labels: set[str] = field(default_factory=set)
+
+
+class _Verifier:
+    """The walk over one function's body; ``scopes`` holds the open scopes, the function's own first."""
+
+    def __init__(self, function: Function, names: set[str], file: str) -> None:
+        self.file = file
+        self.function = function
+        self.names = names
+        self.statement: Statement | None = None
+        self.scopes: list[_Scope] = []
+
+    def run(self) -> None:
+        body = self.function.body or ()
+        labels = self._labels()
+        self.scopes = [_Scope(labels=labels[-1])]
+        for parameter in (*self.function.returns, *self.function.parameters):
+            self._declare_variable(parameter)
+        for index, statement in enumerate(body):
+            self.statement = statement
+            if isinstance(statement, Open):
+                self.scopes.append(_Scope(labels=labels[index]))
+            elif isinstance(statement, Close):
+                self.scopes.pop()
+            elif isinstance(statement, Instruction):
+                self._instruction(statement)
+            elif isinstance(statement, RegisterDeclaration):
+                self._declare_registers(statement)
+            elif isinstance(statement, Variable):
+                self._declare_variable(statement)
+            elif isinstance(statement, BranchTargets):
+                for target in statement.targets:
+                    self._symbol(target)
+
+    def _fail(self, code: str, message: str, *, why: str = "", help: str = "") -> PtxError:
+        place = None
+        if self.statement is not None:
+            text = print_statement(self.statement)
+            message += f" in `{text.strip()}`"
+            if self.statement.position is not None:
+                place = Place(self.file, Position(self.statement.position.line, 2), text)
+        return PtxError(error(code, f"{message} of `{self.function.name}`", place, why=why, help=help))
+
+    def _labels(self) -> dict[int, set[str]]:
+        """The labels of each scope by the index of its `Open`; the function's own under -1."""
+        labels: dict[int, set[str]] = {-1: set()}
+        open_scopes = [-1]
+        for index, statement in enumerate(self.function.body or ()):
+            self.statement = statement
+            if isinstance(statement, Open):
+                open_scopes.append(index)
+                labels[index] = set()
+            elif isinstance(statement, Close):
+                open_scopes.pop()
+                if not open_scopes:
+                    raise self._fail("CCC009", "a `}` without its `{`")
+            elif isinstance(statement, Label | BranchTargets | CallPrototype):
+                name = statement.name if isinstance(statement, Label) else statement.label
+                if name in labels[open_scopes[-1]]:
+                    raise self._fail("CCC007", f"label `{name}` is defined twice")
+                labels[open_scopes[-1]].add(name)
+        if len(open_scopes) > 1:
+            self.statement = None
+            raise self._fail("CCC009", "a `{` without its `}` in the body")
+        return labels
+
+    # --- declarations ---
+
+    def _declare(self, name: str, type_: str | None) -> None:
+        scope = self.scopes[-1]
+        if name in scope.registers or name in scope.symbols:
+            raise self._fail("CCC007", f"`{name}` is declared twice")
+        if type_ is None:
+            scope.symbols.add(name)
+        else:
+            scope.registers[name] = type_
+
+    def _declare_registers(self, declaration: RegisterDeclaration) -> None:
+        type_ = declaration.type.replace(" ", "").lstrip(".")
+        for declared in declaration.names:
+            for name in declared_names(declared):
+                self._declare(name, type_)
+
+    def _declare_variable(self, variable: Variable) -> None:
+        names = [variable.name]
+        if variable.count is not None:
+            names = [f"{variable.name}{i}" for i in range(variable.count)]
+        for name in names:
+            self._declare(name, variable.type.lstrip(".") if variable.space == "reg" else None)
+
+    # --- uses ---
+
+    def _type(self, register: Register) -> str:
+        for scope in reversed(self.scopes):
+            if register.name in scope.registers:
+                return scope.registers[register.name]
+        kind = "special register" if register.name.partition(".")[0] in SPECIAL_TYPES else "register"
+        raise self._fail(
+            "CCC006", f"undeclared {kind} `{register.name}`",
+            help="a `.reg` must declare it earlier in this scope or in one around it",
+        )  # fmt: skip
+
+    def _symbol(self, name: str) -> None:
+        if name not in self.names and not any(
+            name in scope.symbols or name in scope.labels for scope in self.scopes
+        ):
+            raise self._fail("CCC006", f"undeclared name `{name}`")
+
+    def _label(self, operand: Operand) -> None:
+        if not isinstance(operand, Symbol):
+            raise self._fail("CCC008", f"`{print_operand(operand)}` is not a label")
+        if not any(operand.name in scope.labels for scope in self.scopes):
+            raise self._fail("CCC006", f"undefined label `{operand.name}`")
+
+    def _instruction(self, instruction: Instruction) -> None:
+        if instruction.guard is not None and self._type(instruction.guard.register) != "pred":
+            raise self._fail("CCC008", f"guard `{instruction.guard.register.name}` is not a predicate")
+        count = operand_count(instruction.opcode)
+        given = len(instruction.operands)
+        if count is not None and (given < count[0] or (count[1] is not None and given > count[1])):
+            most = "or more" if count[1] is None else f"to {count[1]}"
+            takes = str(count[0]) if count[0] == count[1] else f"{count[0]} {most}"
+            raise self._fail("CCC008", f"`{instruction.opcode}` takes {takes} operands, not {given}:")
+        told = facts(instruction)
+        for operand, role, type_ in zip(instruction.operands, told.roles, told.types, strict=True):
+            if role is Role.LABEL:
+                self._label(operand)
+            else:
+                self._operand(instruction, operand, role, type_)
+            if role is Role.DEF and isinstance(operand, Literal | SpecialRegister | Not | Negative):
+                raise self._fail("CCC008", f"`{print_operand(operand)}` cannot be written")
+        if told.control is Control.INDEXED and not self._is_branch_list(instruction.operands[-1]):
+            raise self._fail("CCC006", "no `.branchtargets` with this label")
+
+    def _is_branch_list(self, operand: Operand) -> bool:
+        lists = (s.label for s in self.function.body or () if isinstance(s, BranchTargets))
+        return isinstance(operand, Symbol) and operand.name in lists
+
+    def _operand(self, instruction: Instruction, operand: Operand, role: Role, type_: str | None) -> None:
+        match operand:
+            case Register():
+                self._check(instruction, operand, role, type_)
+            case Not(register):
+                self._check(instruction, register, role, type_)
+            case Negative(register) | Component(register):
+                self._type(register)
+            case SpecialRegister(name):
+                if name not in SPECIAL_TYPES:
+                    raise self._fail("CCC006", f"unknown special register `{name}`")
+            case Symbol(name):
+                self._symbol(name)
+            case Address(base):
+                self._operand(instruction, base, Role.ADDRESS, None)
+            case Indexed(base):
+                self._operand(instruction, base, role, None)
+            case Pair(first, second):
+                self._operand(instruction, first, role, type_)
+                self._operand(instruction, second, role, "pred")
+            case Vector(elements) if instruction.base == "mov":
+                self._packing(instruction, elements, role, type_)
+            case Vector(elements) | Group(elements) | TextureAddress(elements):
+                for element in elements:
+                    self._operand(instruction, element, role, type_)
+
+    def _packing(
+        self, instruction: Instruction, elements: tuple[Operand, ...], role: Role, type_: str | None
+    ) -> None:
+        """The elements of a ``mov`` that packs or unpacks fill its type together; ``mov.v4``: each has it."""
+        for element in elements:
+            self._operand(instruction, element, role, None)
+        registers = [element for element in elements if isinstance(element, Register)]
+        if type_ is None or len(registers) < len(elements):
+            return
+        bits = [width(self._type(register)) for register in registers]
+        if sum(bits) != width(type_) and any(b != width(type_) for b in bits):
+            raise self._fail("CCC008", f"{sum(bits)} bits are packed into `.{type_}`")
+
+    def _check(self, instruction: Instruction, register: Register, role: Role, type_: str | None) -> None:
+        declared = self._type(register)
+        if type_ is None:
+            return
+        if (type_ == "pred") != (declared == "pred"):
+            wanted = "a predicate" if type_ == "pred" else f"a `.{type_}`"
+            raise self._fail("CCC008", f"`.{declared}` register `{register.name}` where {wanted} belongs")
+        expected, actual = width(type_), width(declared)
+        relaxed = instruction.base in _RELAXED and actual >= expected
+        if actual != expected and not relaxed:
+            raise self._fail(
+                "CCC008", f"register `{register.name}` is {actual} bits wide, `.{type_}` is {expected}"
+            )
