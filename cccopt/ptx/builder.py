@@ -382,8 +382,11 @@ class ModuleBuilder(Transformer[Token, ir.Module]):
             opcode.value, operands, ir.Guard(ir.Register(guard.value), negated), _position(guard)
         )
 
-    def negative(self, children: Children) -> ir.Negative | ir.Literal:
-        return ir.Negative(self._register(children[0]))
+    def negative(self, children: Children) -> ir.Negative:
+        operand = self._resolve(children[0].value)
+        if not isinstance(operand, ir.Register | ir.Component):
+            raise MalformedError("CCC001", f"`-{children[0]}` is not a register", _position(children[0]))
+        return ir.Negative(operand)
 
     def inverse(self, children: Children) -> ir.Not:
         return ir.Not(self._register(children[0]))

@@ -116,7 +116,7 @@ class Not:
 class Negative:
     """``-r``: an arithmetically negated register operand."""
 
-    operand: Register
+    operand: Register | Component
 
 
 Operand: TypeAlias = (

@@ -275,8 +275,8 @@ def _registers(operand: Operand) -> Iterator[Register | SpecialRegister]:
         case Pair(first, second):
             yield from _registers(first)
             yield from _registers(second)
-        case Not(register) | Negative(register) | Component(register):
-            yield register
+        case Not(inner) | Negative(inner) | Component(inner):
+            yield from _registers(inner)
 
 
 def definitions(instruction: Instruction) -> tuple[Register, ...]:
@@ -375,7 +375,9 @@ def substitute(operand: Operand, new: Callable[[Register | SpecialRegister], Ope
             return Pair(substitute(first, new), substitute(second, new))
         case Not(register):
             return Not(_register(new(register)))
-        case Negative(register):
+        case Negative(Component(register, name)):
+            return Negative(Component(_register(new(register)), name))
+        case Negative(Register() as register):
             return Negative(_register(new(register)))
         case Component(register, name):
             return Component(_register(new(register)), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from threading import Lock
 
@@ -14,6 +15,9 @@ from cccopt.ptx.ir import Module
 from cccopt.resources import folder
 from cccopt.text import Position, SourceText
 
+_HEADINGS = frozenset((".visible", ".extern", ".weak", ".entry", ".func"))
+_STRING = re.compile(r'"([^"\\\n]|\\.)*"')
+_TOKEN = re.compile(r'[.%$]?\w+|"|[{}()\[\]<>,;:@!|+\-=.]')
 _lock = Lock()  # one builder is bound into the parser, and it keeps the scopes of the text being read
 
 
@@ -50,31 +54,31 @@ def _diagnose(problem: UnexpectedInput, source: SourceText) -> PtxError:
         return _ends_early(source)
     position = Position(max(problem.line, 1), max(problem.column, 1))
     if isinstance(problem, UnexpectedToken):
-        if problem.token.type in ("KIND", "LINKAGE") and position.column == 1:
-            return ptx_error(
-                "CCC002", f"`{problem.token}` in the middle of a function", source, position,
-                why="the function before it is not closed", help="check that the text is complete",
-            )  # fmt: skip
-        return ptx_error("CCC001", f"unexpected `{problem.token}`", source, position)
+        return _unexpected(str(problem.token), source, position)
     assert isinstance(problem, UnexpectedCharacters)
     rest = source.text[problem.pos_in_stream :].split("\n", 1)[0]
     if rest.startswith("/*"):
         return ptx_error("CCC003", "comment without an end", source, position, help="close it with `*/`")
-    if rest.startswith('"'):
-        if _whole_string(rest):
-            return ptx_error("CCC001", "unexpected string", source, position)
+    if rest.startswith('"') and not _STRING.match(rest):
         return ptx_error("CCC003", "string without an end", source, position, help='close it with `"`')
-    word = _word(rest)
-    if rest.startswith(".") and len(word) > 1:
+    token = _TOKEN.match(rest)
+    if token is None:
+        return ptx_error("CCC003", f"stray character {rest[:1]!r}", source, position)
+    return _unexpected(token[0], source, position)
+
+
+def _unexpected(token: str, source: SourceText, position: Position) -> PtxError:
+    if token in _HEADINGS and position.column == 1:
         return ptx_error(
-            "CCC005", f"unknown or misplaced directive `{word}`", source, position,
-            help="directives are those of PTX ISA 9.0",
+            "CCC002", f"`{token}` in the middle of a function", source, position,
+            why="the function before it is not closed", help="check that the text is complete",
         )  # fmt: skip
-    if word:
-        return ptx_error("CCC001", f"unexpected `{word}`", source, position)
-    if rest[:1] in "{}()[]<>,;:@!|+-=":
-        return ptx_error("CCC001", f"unexpected `{rest[:1]}`", source, position)
-    return ptx_error("CCC003", f"stray character {rest[:1]!r}", source, position)
+    if len(token) > 1 and token.startswith("."):
+        return ptx_error(
+            "CCC005", f"unknown or misplaced directive `{token}`", source, position,
+            help="the directives are those of PTX ISA 9.0, chapters 5 and 11",
+        )  # fmt: skip
+    return ptx_error("CCC001", f"unexpected `{token}`", source, position)
 
 
 def _ends_early(source: SourceText) -> PtxError:
@@ -84,19 +88,3 @@ def _ends_early(source: SourceText) -> PtxError:
         "CCC002", "the text ends in the middle of a statement", source, position,
         why="a `}` or `;` is missing", help="check that the file is complete",
     )  # fmt: skip
-
-
-def _word(rest: str) -> str:
-    end = 1 if rest.startswith((".", "%", "$")) else 0
-    while end < len(rest) and (rest[end].isalnum() or rest[end] in "_$"):
-        end += 1
-    return rest[:end]
-
-
-def _whole_string(rest: str) -> bool:
-    escaped = False
-    for c in rest[1:]:
-        if c == '"' and not escaped:
-            return True
-        escaped = c == "\\" and not escaped
-    return False

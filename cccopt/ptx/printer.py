@@ -7,7 +7,8 @@ from cccopt.ptx import ir
 
 def print_module(module: ir.Module) -> str:
     """The text of a module; ``parse(print_module(m)) == m``."""
-    return "\n".join(print_item(item) for item in module.items) + "\n"
+    gap = {ir.Function: "\n", ir.Section: "\n"}
+    return "".join(f"{gap.get(item.__class__, '')}{print_item(item)}\n" for item in module.items)
 
 
 def print_item(item: ir.Item) -> str:
@@ -90,8 +91,8 @@ def print_operand(operand: ir.Operand) -> str:
             return f"{print_operand(first)}|{print_operand(second)}"
         case ir.Not(register):
             return f"!{register.name}"
-        case ir.Negative(register):
-            return f"-{register.name}"
+        case ir.Negative(negated):
+            return f"-{print_operand(negated)}"
         case ir.Wildcard():
             return "_"
         case ir.Component(register, component):

@@ -229,7 +229,7 @@ class _Verifier:
                 self._check(instruction, operand, role, type_)
             case Not(register):
                 self._check(instruction, register, role, type_)
-            case Negative(register) | Component(register):
+            case Negative(Component(register)) | Negative(Register() as register) | Component(register):
                 self._type(register)
             case SpecialRegister(name):
                 if name not in SPECIAL_TYPES:

@@ -1,0 +1,96 @@
+"""What is printed is what was read: token by token, node by node, and in the code that ptxas makes."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
+from cccopt.ptx.scopes import with_unique_names
+from cccopt.ptx.verifier import verify
+from tests.ptx.conftest import tool
+from tests.ptx.elf import code_sections
+from tests.ptx.tokens import tokens
+
+CASES = [
+    ("control", "sm_75"),
+    ("control", "sm_90", "-lineinfo"),
+    ("control", "sm_100", "-G"),
+    ("memory", "sm_90", "-G"),
+    ("memory", "sm_121", "-lineinfo"),
+    ("arithmetic", "sm_90"),
+    ("arithmetic", "sm_100"),
+    ("warp", "sm_90"),
+    ("warp", "sm_121"),
+    ("cluster", "sm_90"),
+]
+Compiled = Callable[..., str]
+
+
+def rebuilt(node: Any) -> Any:
+    """A deep copy of a tree of nodes in which every node is made anew from its fields."""
+    if dataclasses.is_dataclass(node) and not isinstance(node, type):
+        fields = {f.name: rebuilt(getattr(node, f.name)) for f in dataclasses.fields(node)}
+        return type(node)(**fields)
+    return tuple(rebuilt(child) for child in node) if type(node) is tuple else node
+
+
+def check(text: str) -> None:
+    module = parse(text)
+    printed = print_module(rebuilt(module))
+    assert tokens(printed) == tokens(text)
+    assert parse(printed) == module
+    verify(module)
+
+
+def test_hand_written_features(features: str) -> None:
+    check(features)
+
+
+def test_tokens_see_a_lost_register() -> None:
+    assert tokens(".reg .b32 a, b;") != tokens(".reg .b32 a;")
+    assert tokens("// ccc if.begin 1\n") != tokens("// cccc if.begin 1\n")
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_nvcc_output(case: tuple[str, ...], compiled: Compiled) -> None:
+    check(compiled(*case))
+
+
+def check_machine_code(text: str, arch: str, folder: Path) -> None:
+    def assemble(name: str, text: str) -> dict[str, bytes]:
+        source, cubin = folder / f"{name}.ptx", folder / f"{name}.cubin"
+        source.write_text(text)
+        subprocess.run([tool("ptxas"), f"-arch={arch}", str(source), "-o", str(cubin)], check=True)
+        return code_sections(cubin.read_bytes())
+
+    module = parse(text)
+    original = assemble("original", text)
+    assert original
+    assert assemble("printed", print_module(module)) == original
+    assert assemble("unique", print_module(with_unique_names(module))) == original
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("case", [c for c in CASES if "-G" not in c], ids="-".join)
+def test_machine_code_is_the_same(case: tuple[str, ...], compiled: Compiled, tmp_path: Path) -> None:
+    check_machine_code(compiled(*case), case[1], tmp_path)
+
+
+@pytest.mark.nvcc
+def test_machine_code_of_hand_written_features(features: str, tmp_path: Path) -> None:
+    check_machine_code(features, "sm_90", tmp_path)
+
+
+@pytest.mark.nvcc
+def test_markers_survive(compiled: Compiled) -> None:
+    printed = print_module(parse(compiled("warp", "sm_90")))
+    assert printed.count("// ccc if.begin 3 name=odd flag file=a file with blanks.cu\n") == 1
+    assert printed.count("// ccc if.end 3\n") == 1
