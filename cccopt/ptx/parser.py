@@ -15,7 +15,6 @@ from cccopt.ptx.ir import Module
 from cccopt.resources import folder
 from cccopt.text import Position, SourceText
 
-_HEADINGS = frozenset((".visible", ".extern", ".weak", ".entry", ".func"))
 _STRING = re.compile(r'"([^"\\\n]|\\.)*"')
 _TOKEN = re.compile(r'[.%$]?\w+|"|[{}()\[\]<>,;:@!|+\-=.]')
 _lock = Lock()  # one builder is bound into the parser, and it keeps the scopes of the text being read
@@ -68,10 +67,10 @@ def _diagnose(problem: UnexpectedInput, source: SourceText) -> PtxError:
 
 
 def _unexpected(token: str, source: SourceText, position: Position) -> PtxError:
-    if token in _HEADINGS and position.column == 1:
+    if token in (".entry", ".func"):
         return ptx_error(
-            "CCC002", f"`{token}` in the middle of a function", source, position,
-            why="the function before it is not closed", help="check that the text is complete",
+            "CCC002", f"`{token}` in the middle of a statement or function", source, position,
+            why="what stands before it is not closed", help="check that the text is complete",
         )  # fmt: skip
     if len(token) > 1 and token.startswith("."):
         return ptx_error(

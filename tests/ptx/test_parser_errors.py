@@ -29,7 +29,7 @@ def diagnose(text: str) -> Diagnostic:
         (".entry k () { ret; ", "CCC002", 4, 18, "ends in the middle"),
         (".entry k ()\n{\nadd.s32 %r1, %r2", "CCC002", 6, 16, "ends in the middle"),
         (".entry k () {\nadd.s32 %r1, 4\n}\n.entry l () { ret; }", "CCC001", 6, 1, "unexpected `}`"),
-        (".entry k () {\nret;\n.visible .entry l () { ret; }", "CCC002", 6, 1, "`.visible` in the middle"),
+        (".entry k () {\nret;\n.visible .entry l () { ret; }", "CCC002", 6, 10, "`.entry` in the middle"),
         (".entry k () { ret; \x01 }", "CCC003", 4, 20, "stray character '\\x01'"),
         (".entry k () { ret; \u00e9 }", "CCC001", 4, 20, "unexpected `\u00e9`"),
         ('.file 1 "no end\n', "CCC003", 4, 9, "string without an end"),

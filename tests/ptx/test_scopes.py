@@ -1,0 +1,47 @@
+"""Scoped names made unique: the same program, with no name in two scopes."""
+
+from __future__ import annotations
+
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
+from cccopt.ptx.scopes import with_unique_names
+from cccopt.ptx.verifier import verify
+from tests.ptx.tokens import tokens
+
+BEFORE = """
+.entry k ()
+{
+.reg .pred %p<3>;
+.reg .b32 %r<4>;
+{ .reg .pred %p1; .reg .b32 t<2>; setp.ne.s32 %p1, %r1, 0; @%p1 bra AGAIN; mov.u32 t1, %r1; AGAIN: }
+{ .reg .pred p; .reg .b32 t<2>; setp.ne.s32 p, %r2, 0; @p bra AGAIN; { mov.u32 t1, %r2; } AGAIN: }
+@%p1 bra AGAIN;
+AGAIN: ret;
+}
+"""
+AFTER = """
+.entry k ()
+{
+.reg .pred %p<3>;
+.reg .b32 %r<4>;
+{ .reg .pred %p1_1; .reg .b32 t<2>; setp.ne.s32 %p1_1, %r1, 0; @%p1_1 bra AGAIN_1; mov.u32 t1, %r1; AGAIN_1: }
+{ .reg .pred p; .reg .b32 t_1_<2>; setp.ne.s32 p, %r2, 0; @p bra AGAIN_2; { mov.u32 t_1_1, %r2; } AGAIN_2: }
+@%p1 bra AGAIN;
+AGAIN: ret;
+}
+"""
+
+
+def test_names_become_unique() -> None:
+    module = parse(BEFORE)
+    unique = with_unique_names(module)
+    assert tokens(print_module(unique)) == tokens(AFTER)
+    verify(module)
+    verify(unique)
+    assert with_unique_names(unique) == unique
+
+
+def test_nothing_to_do() -> None:
+    module = parse(".entry k () { .reg .b32 %r<2>; mov.u32 %r1, 1; ret; }")
+    assert with_unique_names(module) is not None
+    assert with_unique_names(module) == module
