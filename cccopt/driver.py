@@ -21,6 +21,7 @@ from cccopt.passes.pipeline import Options, RegionReport, run
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import Region, annotate, strip
+from cccopt.source.thesis import thesis_annotations
 from cccopt.text import Place, Position
 from cccopt.toolchain.discovery import Nvcc
 from cccopt.toolchain.invoke import Run, run_nvcc
@@ -76,9 +77,8 @@ def compile(
     warning in the report. Raises CccError with the refusals or the annotation's errors, or with nvcc's own
     messages (CCC085).
     """
-    arguments = ["-ptx", f"-arch={arch}", *nvcc_options, os.fspath(source)]
-    rewritten, done = _ptx_of(arguments, Settings(ccc, keep_going), nvcc)
-    plain, _ = _ptx_of(arguments, Settings("off"), nvcc)
+    rewritten, done = _ptx_of(source, arch, nvcc_options, Settings(ccc, keep_going), nvcc)
+    plain, _ = _ptx_of(source, arch, nvcc_options, Settings("off"), nvcc)
     return Program(rewritten, plain, _wrap(done.reports))
 
 
@@ -104,9 +104,8 @@ def marked_ptx(
 
     Raises CccError for errors in annotations, or with nvcc's own messages (CCC085).
     """
-    arguments = ["-ptx", f"-arch={arch}", *nvcc_options, os.fspath(source)]
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
-        _ptx_of(arguments, Settings("always", keep_going=True, keep=folder), nvcc)
+        _ptx_of(source, arch, nvcc_options, Settings("always", keep_going=True, keep=folder), nvcc)
         # The text with all marks is the first that the shim gives to cicc.
         stages = list(Path(folder).glob("*.1.ptx"))
         return read_text(stages[0]) if stages else ""
@@ -218,14 +217,23 @@ def _as_warnings(problem: CccError) -> tuple[Diagnostic, ...]:
     return tuple(replace(diagnostic, severity=Severity.WARNING) for diagnostic in problem.diagnostics)
 
 
-def _ptx_of(arguments: Sequence[str], settings: Settings, nvcc: Nvcc | None) -> tuple[str, Run]:
+def _ptx_of(
+    source: str | os.PathLike[str], arch: str, options: Sequence[str], settings: Settings, nvcc: Nvcc | None
+) -> tuple[str, Run]:
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         output = Path(folder) / "out.ptx"
-        done = run_nvcc([*arguments, "-o", str(output)], settings, nvcc=nvcc, capture=True)
+        arguments = ["-ptx", f"-arch={arch}", *options, os.fspath(source), "-o", str(output)]
+        done = run_nvcc(arguments, settings, nvcc=nvcc, capture=True)
         refused = [item for report in done.reports for item in report.get("errors", ())]
         if refused:
             raise CccError(*diagnostics_of(refused))
         if done.status != 0:
             said = (done.errors + done.output).strip()
-            raise CccError(error("CCC085", f"nvcc failed with exit status {done.status}", why=said))
+            failed = error("CCC085", f"nvcc failed with exit status {done.status}", why=said)
+            raise CccError(failed, *_misspelt(Path(source)))
         return read_text(output), done
+
+
+def _misspelt(source: Path) -> tuple[Diagnostic, ...]:
+    """What a file that nvcc refuses may owe to annotations in the thesis' spelling (CCC017)."""
+    return thesis_annotations(read_text(source), str(source)) if source.is_file() else ()

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cccopt.diagnostic import CccError, Diagnostic, error
-from cccopt.files import file_error, write_text
+from cccopt.diagnostic import CccError, Diagnostic, error, render
+from cccopt.files import file_error, read_text, write_text
+from cccopt.source.thesis import thesis_annotations
 from cccopt.toolchain.discovery import find_nvcc
 from cccopt.toolchain.invoke import run_nvcc
 from cccopt.toolchain.settings import MODES, Settings
@@ -74,6 +75,8 @@ def _run(request: Request) -> int:
     if request.settings.keep:
         _make_folder(Path(request.settings.keep))
     run = run_nvcc(request.arguments, request.settings, nvcc=find_nvcc(request.nvcc))
+    if run.status != 0:
+        _hint_at_spelling(request.arguments)
     if run.status == 0 and request.report is not None:
         # The driver's schema, spelled here because importing the driver would slow every compilation.
         data = {"schema": 1, "cccopt": __version__, "units": list(run.reports)}
@@ -81,6 +84,13 @@ def _run(request: Request) -> int:
     if run.status == 0 and {"--version", "-V"} & set(request.arguments):
         print(f"cccopt {__version__} (cfg {_configuration(request.settings)})")
     return run.status
+
+
+def _hint_at_spelling(arguments: Sequence[str]) -> None:
+    """nvcc has refused the program: annotations as the thesis spells them are a likely cause."""
+    for source in (Path(argument) for argument in arguments if argument.endswith((".cu", ".cuh"))):
+        for diagnostic in thesis_annotations(read_text(source), str(source)) if source.is_file() else ():
+            print(render(diagnostic), file=sys.stderr)
 
 
 def _configuration(settings: Settings) -> str:
