@@ -1,0 +1,313 @@
+"""What may not be rewritten (DESIGN 6): each rule states what must hold, and the code transcribes it.
+
+A path P of a marked loop L runs later than the rest of its iteration, in another lane, together with other runs of P.
+`rest` is the code of an iteration that comes behind P; the pragma's word covers other iterations, not this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis import effects
+from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS, UNIFORM_SPECIAL_REGISTERS
+from cccopt.analysis.memory import MemoryAliasing
+from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc import refusal
+from cccopt.ccc.graph import reachable
+from cccopt.ccc.refusal import Rule, refuse
+from cccopt.ccc.regions import Path, Region
+from cccopt.ccc.tails import Tails
+from cccopt.ccc.view import View
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Function, Instruction, Module, Register, Symbol
+from cccopt.ptx.isa import Control, Memory
+from cccopt.ptx.lines import source_lines
+from cccopt.ptx.printer import print_statement
+from cccopt.text import Place, Position
+
+HARMLESS_CALLS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
+"""System calls that neither synchronise lanes nor keep state in them (CUDA C++ Programming Guide, 10)."""
+
+_WAITS = ("bar", "barrier", "mbarrier", "cp", "griddepcontrol")
+_FENCES = ("membar", "fence")
+
+
+def check(view: View, region: Region, tails: Mapping[str, Tails]) -> None:
+    """Raises Refusal for the first rule that the region breaks."""
+    rules = _Rules(view, region, tails)
+    rules.known_instructions()
+    rules.no_recursion()
+    rules.no_barrier()
+    for path in region.all_paths():
+        rules.no_collective(path)
+        rules.no_opaque_call(path)
+        rules.no_fence(path)
+        rules.no_scratch(path)
+        rules.no_conflict(path)
+    rules.own_local_memory()
+
+
+@dataclass(frozen=True)
+class _Rules:
+    view: View
+    region: Region
+    tails: Mapping[str, Tails]
+
+    def known_instructions(self) -> None:
+        """Every instruction of L is in the table."""
+        for index, instruction in self.view.instructions(self.region.nodes | self.region.approach):
+            if not isa.facts(instruction).known:
+                raise self._refuse(refusal.UNKNOWN, self.region, index, instruction.opcode)
+
+    def no_recursion(self) -> None:
+        """The function of L is not on a cycle of calls: a stack holds one run's tasks."""
+        name = self.view.function.name
+        if name in _called(self.view.module, _callees(self.view.function)):
+            raise refuse(refusal.RECURSION, self.region.annotation.place)
+
+    def no_barrier(self) -> None:
+        """No instruction of L, nor of what it calls, waits for other warps or for copies in flight."""
+        for index, instruction in self.view.instructions(self.region.nodes):
+            if any(_waits(i) for i in self._with_callees(instruction)):
+                raise self._refuse(refusal.BARRIER, self.region, index)
+
+    def no_collective(self, path: Path) -> None:
+        """No instruction of P, nor of what it calls, depends on which lanes run it together."""
+        for index, instruction in self._code(path):
+            culprit = next((i for i in self._with_callees(instruction) if _collective(i)), None)
+            if culprit is not None:
+                raise self._refuse(refusal.COLLECTIVE, path, index, culprit.opcode)
+
+    def no_opaque_call(self, path: Path) -> None:
+        """Every call in P leads to a function whose body is known, or to a harmless system call."""
+        for index, instruction in self._code(path):
+            calls = [i for i in self._with_callees(instruction) if isa.facts(i).control is Control.CALL]
+            for call in calls:
+                callee = _callee(call)
+                if callee is None or (self._body(callee) is None and callee not in HARMLESS_CALLS):
+                    raise self._refuse(refusal.CALL, path, index)
+
+    def no_fence(self, path: Path) -> None:
+        """No fence, acquire, release, warp barrier or volatile access in L outside of P."""
+        if self._independent(path):
+            return
+        inside = set(self.view.statements(path.nodes))
+        for index, instruction in self.view.instructions(self.region.nodes):
+            facts = isa.facts(instruction)
+            ordered = facts.volatile or (facts.synchronises and facts.memory is not Memory.NONE)
+            warp_barrier = instruction.opcode.startswith("bar.warp")
+            if index not in inside and (ordered or warp_barrier or instruction.base in _FENCES):
+                raise self._refuse(refusal.FENCE, path, index)
+
+    def no_scratch(self, path: Path) -> None:
+        """No store of P goes to an address that differs between lanes but is the same in each iteration of L."""
+        for index, instruction in self._code(path):
+            facts = isa.facts(instruction)
+            if facts.memory is not Memory.STORE or facts.space in ("local", "param"):
+                continue
+            bases = [o.base for o in instruction.operands if isinstance(o, Address)]
+            walk = _AddressWalk(self.view, self.region, path)
+            for base in bases:
+                if isinstance(base, Register) and walk.own_place(index, base.name):
+                    raise self._refuse(refusal.SCRATCH, path, index)
+
+    def no_conflict(self, path: Path) -> None:
+        """No access of P and no access of the rest of its iteration may touch the same bytes, one of them writing."""
+        if self._independent(path):
+            return
+        mine = [i for i, _ in self._code(path) if self._memory.accesses_memory(i)]
+        for other in self._rest(path):
+            if not self._memory.accesses_memory(other):
+                continue
+            clash = next((i for i in mine if self._memory.may_conflict(i, other)), None)
+            if clash is not None:
+                why = f"`{self._text(clash)}` in the path, `{self._text(other)}` behind it"
+                raise refuse(
+                    refusal.MEMORY,
+                    path.annotation.place,
+                    why=why,
+                    notes=(*self._note("in the path", clash), *self._note("behind it", other)),
+                )
+
+    def own_local_memory(self) -> None:
+        """Local memory that paths use is used nowhere else, so that none of it lives into or out of a task."""
+        inside = {i for path in self.region.paths for i in self.view.statements(path.nodes)}
+        users = [i for i in sorted(inside) if "local" in self._spaces(i)]
+        if not users:
+            return
+        escaped = self._derived_from_local()
+        for index, statement in enumerate(self.view.body):
+            if index in inside or not isinstance(statement, Instruction) or isa.facts(statement).pure:
+                continue
+            if "local" in self._spaces(index) or effects.reads(statement) & escaped:
+                path = next(p for p in self.region.paths if users[0] in self.view.statements(p.nodes))
+                raise refuse(
+                    refusal.LOCAL,
+                    path.annotation.place,
+                    notes=(*self._note("in the path", users[0]), *self._note("elsewhere", index)),
+                )
+
+    # --- what the rules ask ---
+
+    def _code(self, path: Path) -> list[tuple[int, Instruction]]:
+        """The instructions that run as tasks of the path."""
+        own = self.view.instructions(path.nodes)
+        moved = [(i, self.view.body[i]) for i in self.tails[path.begin].moved]
+        return [*own, *((i, s) for i, s in moved if isinstance(s, Instruction))]
+
+    def _rest(self, path: Path) -> list[int]:
+        """The statements of an iteration that run behind the path in the lane that made the task."""
+        nodes = {
+            n: node
+            for n, node in self.view.graph.nodes.items()
+            if n in self.region.nodes and n != self.region.header
+        }
+        behind = reachable(nodes, [path.end])
+        for outer in self.region.all_paths():
+            # Behind an inner path comes the rest of the outer one, then what is behind that.
+            if path in outer.children:
+                behind |= reachable(nodes, [outer.end])
+        skipped = set(self.tails[path.begin].skipped)
+        return [i for i in self.view.statements(behind) if i not in skipped]
+
+    def _independent(self, path: Path) -> bool:
+        return path.annotation.independent or self.region.annotation.independent
+
+    @cached_property
+    def _memory(self) -> MemoryAliasing:
+        return MemoryAliasing(self.view.module, self.view.function, self.view.reaching)
+
+    def _spaces(self, index: int) -> frozenset[str]:
+        return self._memory.spaces(index) if self._memory.accesses_memory(index) else frozenset()
+
+    def _derived_from_local(self) -> frozenset[str]:
+        """Registers that may hold a generic address of local memory."""
+        found: set[str] = set()
+        before = -1
+        while len(found) != before:
+            before = len(found)
+            for statement in self.view.body:
+                if not isinstance(statement, Instruction) or not isa.facts(statement).pure:
+                    continue
+                if statement.opcode.startswith("cvta.local") or effects.reads(statement) & found:
+                    found |= effects.writes(statement)
+        return frozenset(found)
+
+    def _with_callees(self, instruction: Instruction) -> list[Instruction]:
+        """The instruction and all that it may run by calling."""
+        if isa.facts(instruction).control is not Control.CALL:
+            return [instruction]
+        callee = _callee(instruction)
+        names = _called(self.view.module, [callee]) if callee is not None else set()
+        bodies = (self._body(name) or () for name in sorted(names))
+        return [instruction, *(s for body in bodies for s in body if isinstance(s, Instruction))]
+
+    def _body(self, name: str) -> Sequence[object] | None:
+        return next(
+            (f.body for f in self.view.module.functions() if f.name == name and f.body is not None), None
+        )
+
+    def _refuse(self, rule: Rule, where: Path | Region, index: int, *details: object) -> refusal.Refusal:
+        return refuse(rule, where.annotation.place, *details, notes=self._note("here", index))
+
+    def _note(self, label: str, index: int) -> tuple[tuple[str, Place], ...]:
+        """The CUDA line of a statement, where `.loc` tells it."""
+        at = self._lines[index]
+        if at is None:
+            return ()
+        return ((f"{label}: {self._text(index)}", Place(at[0], Position(at[1], max(at[2], 1)))),)
+
+    @cached_property
+    def _lines(self) -> Sequence[tuple[str, int, int] | None]:
+        return source_lines(self.view.module, self.view.function)
+
+    def _text(self, index: int) -> str:
+        return print_statement(self.view.body[index]).strip()
+
+
+@dataclass
+class _AddressWalk:
+    """Follows an address back to what it is made from."""
+
+    view: View
+    region: Region
+    path: Path
+
+    def __post_init__(self) -> None:
+        self._loop = self.view.blocks_of(self.region.nodes)
+        self._inside = self.view.blocks_of(self.path.nodes)
+        self._varies = False
+
+    def own_place(self, index: int, register: str) -> bool:
+        """Whether the address differs between lanes and depends on nothing that changes from iteration to iteration."""
+        self._varies = False
+        return self._same_each_iteration(index, register, ()) and self._varies
+
+    def _same_each_iteration(self, index: int, register: str, asked: tuple[int, ...]) -> bool:
+        for definition in self.view.reaching.reaching(index, register):
+            if definition == ENTRY:
+                return False
+            block = self.view.cfg.block_of(definition)
+            if definition in asked:
+                # A counter of a loop inside the path starts anew in each task; one of L does not.
+                if block not in self._inside:
+                    return False
+                continue
+            if block not in self._loop:
+                self._varies |= not self.view.uniformity.is_uniform_definition(definition, register)
+                continue
+            statement = self.view.body[definition]
+            assert isinstance(statement, Instruction)
+            specials = effects.special_registers(statement)
+            constant = isa.facts(statement).space in ("param", "const")
+            if not specials <= CONSTANT_SPECIAL_REGISTERS or not (
+                isa.facts(statement).pure or specials or constant
+            ):
+                return False
+            self._varies |= not specials <= UNIFORM_SPECIAL_REGISTERS
+            if not all(
+                self._same_each_iteration(definition, name, (*asked, definition))
+                for name in effects.needs(statement)
+            ):
+                return False
+        return True
+
+
+def _waits(instruction: Instruction) -> bool:
+    return (
+        instruction.base in _WAITS
+        and not instruction.opcode.startswith("bar.warp")
+        and isa.facts(instruction).synchronises
+    )
+
+
+def _collective(instruction: Instruction) -> bool:
+    facts = isa.facts(instruction)
+    if facts.control is Control.CALL or instruction.base in _FENCES or not facts.known:
+        return facts.known is False
+    return facts.aligned or facts.convergent or (facts.synchronises and facts.memory is Memory.NONE)
+
+
+def _callee(call: Instruction) -> str | None:
+    """The function that a direct call names."""
+    return next((o.name for o in call.operands if isinstance(o, Symbol)), None)
+
+
+def _callees(function: Function) -> list[str]:
+    calls = (s for s in function.body or () if isinstance(s, Instruction) and s.base == "call")
+    return [name for call in calls if (name := _callee(call)) is not None]
+
+
+def _called(module: Module, names: Iterable[str]) -> set[str]:
+    """``names`` and all functions that they call, directly or not."""
+    bodies = {f.name: f for f in module.functions() if f.body is not None}
+    found: set[str] = set()
+    work = list(names)
+    while work:
+        name = work.pop()
+        if name not in found:
+            found.add(name)
+            work += _callees(bodies[name]) if name in bodies else []
+    return found

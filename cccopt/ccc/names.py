@@ -1,0 +1,40 @@
+"""Fresh labels and registers of one function: the output is a function of the input alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cccopt.ptx.ir import Label, Register, RegisterDeclaration, RegisterNames, Statement
+
+
+class Names:
+    """Hands out labels and registers that a function body does not use yet.
+
+    Registers of one type share a numbered declarator (``.reg .b32 %ccc_b32_<7>;``), which `declarations` returns.
+    """
+
+    def __init__(self, body: Iterable[Statement], registers: Iterable[str]) -> None:
+        labels = {statement.name for statement in body if isinstance(statement, Label)}
+        used = set(registers)
+        self._prefix = "ccc"
+        while any(name.startswith((f"%{self._prefix}_", f"${self._prefix}_")) for name in used | labels):
+            self._prefix += "x"
+        self._labels: dict[str, int] = {}
+        self._registers: dict[str, int] = {}
+
+    def label(self, what: str) -> str:
+        """A fresh label that says ``what`` the code behind it does: ``$ccc_take``, ``$ccc_take_2``."""
+        number = self._labels[what] = self._labels.get(what, 0) + 1
+        return f"${self._prefix}_{what}" + (f"_{number}" if number > 1 else "")
+
+    def register(self, type: str) -> Register:
+        """A fresh register of ``type`` (without dot: ``b32``, ``pred``)."""
+        number = self._registers[type] = self._registers.get(type, 0) + 1
+        return Register(f"%{self._prefix}_{type}_{number - 1}")
+
+    def declarations(self) -> tuple[RegisterDeclaration, ...]:
+        """The declarations of all registers handed out so far."""
+        return tuple(
+            RegisterDeclaration(f".{type}", (RegisterNames(f"%{self._prefix}_{type}_", count),))
+            for type, count in sorted(self._registers.items())
+        )

@@ -1,0 +1,252 @@
+"""What a rewrite needs to know of one region, decided before anything is moved: contexts, stacks, names, form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cccopt.analysis import effects
+from cccopt.ccc import refusal
+from cccopt.ccc.context import LiveIn, live_ins
+from cccopt.ccc.form import is_split
+from cccopt.ccc.names import Names
+from cccopt.ccc.refusal import refuse
+from cccopt.ccc.regions import Path, Region
+from cccopt.ccc.stack import Layout, StackCode, Value, layout
+from cccopt.ccc.tails import Tails, tails
+from cccopt.ccc.view import View
+from cccopt.diagnostic import Diagnostic
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Function, Instruction, Operand, Register, SpecialRegister, Variable
+from cccopt.ptx.special import SPECIAL_TYPES
+
+SHARED_BYTES = 49152
+"""Static shared memory of a block, in bytes (CUDA C++ Programming Guide, compute capabilities)."""
+
+LARGEST_BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class PathPlan:
+    """One path: its context and stack, the names of its tasks' registers, and what runs behind it.
+
+    ``tail`` are the statements that run with the task instead of behind the join; ``took`` the flags that keep the
+    lane itself from running them. ``recomputed`` are those that a lane runs again for itself at the join.
+    """
+
+    path: Path
+    number: int
+    live_ins: tuple[LiveIn, ...]
+    stack: StackCode
+    top: Register
+    uses: Mapping[str, Operand]
+    definitions: Mapping[str, Register]
+    tail: tuple[int, ...]
+    took: tuple[Register, ...]
+    recomputed: tuple[int, ...]
+    kept: frozenset[str]
+    names: Names
+    children: tuple[PathPlan, ...] = ()
+
+    def phase(self, what: str) -> str:
+        """The name of a phase of this path in labels: ``push_1``."""
+        return f"{what}_{self.number}"
+
+    def task(self, name: str) -> Register:
+        """The register of the running task that stands for ``name``."""
+        register = self.uses[name]
+        assert isinstance(register, Register)
+        return register
+
+    def rewrite(self, instruction: Instruction) -> Instruction:
+        """The instruction on the registers of the running task."""
+        return isa.rename(instruction, self.uses, self.definitions)
+
+    @cached_property
+    def _temporaries(self) -> Mapping[str, Register]:
+        return {name: register for name, register in self.definitions.items() if name not in self.kept}
+
+    def rewrite_own(self, instruction: Instruction) -> Instruction:
+        """The instruction on the lane's own registers, but for intermediate results, which nothing behind reads."""
+        return isa.rename(instruction, self._temporaries, self._temporaries)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One region: its paths (outer ones first in `all_paths`) and the registers that the whole warp shares."""
+
+    region: Region
+    paths: tuple[PathPlan, ...]
+    split: bool
+    stack_name: str
+    stack_bytes: int
+    bases: Mapping[int, Register]
+    lane: Register
+    lanes_before: Register
+    rebuilt: tuple[Instruction, ...]
+    skipped: Mapping[int, Register]
+    threads: int
+    remarks: tuple[Diagnostic, ...] = field(default=())
+
+    def all_paths(self) -> tuple[PathPlan, ...]:
+        """All paths, each ahead of those inside it."""
+        found: list[PathPlan] = []
+        work = list(self.paths)
+        while work:
+            path = work.pop(0)
+            found.append(path)
+            work = [*path.children, *work]
+        return tuple(found)
+
+
+def own(name: str) -> Operand:
+    """The lane's own value of a register or special register."""
+    return SpecialRegister(name) if name in SPECIAL_TYPES else Register(name)
+
+
+def make_plan(view: View, region: Region, form: str = "auto") -> Plan:
+    """The plan for a region that `legality.check` accepts. ``form`` is ``split``, ``idle lanes`` or ``auto``.
+
+    Raises Refusal where a value behind a path, the stack's size or a context cannot be handled.
+    """
+    moved = tails(view, region)
+    threads, remarks = block_threads(view.function, region)
+    maker = _Maker(view, region, moved, threads)
+    paths = tuple(maker.path(path) for path in region.paths)
+    _check_size(view.function, region, maker.bytes)
+    sizes = {word.size for layout in maker.layouts for word in layout.words}
+    return Plan(
+        region=region,
+        paths=paths,
+        split=is_split(view, region) if form == "auto" else form == "split",
+        stack_name=view.names.label(f"stack_{region.annotation.region}"),
+        stack_bytes=maker.bytes,
+        bases={size: maker.bases[size] for size in sorted(sizes, reverse=True)},
+        lane=view.names.register("b32"),
+        lanes_before=view.names.register("b32"),
+        rebuilt=tuple(maker.rebuilt),
+        skipped=maker.skipped(),
+        threads=threads,
+        remarks=remarks,
+    )
+
+
+class _Maker:
+    """Makes the plans of a region's paths one by one: numbers them and lays out their stacks."""
+
+    def __init__(self, view: View, region: Region, moved: Mapping[str, Tails], threads: int) -> None:
+        self.view = view
+        self.region = region
+        self.moved = moved
+        self.threads = threads
+        self.bytes = 0
+        self.layouts: list[Layout] = []
+        self.bases = {size: view.names.register("b32") for size in (8, 4)}
+        self.rebuilt: list[Instruction] = []
+        self._shared: dict[tuple[str, tuple[int, ...]], Register] = {}
+        self._number = 0
+        # Statements that several tails hold are skipped by the lanes that took any of those paths.
+        users: dict[int, frozenset[str]] = {}
+        for begin, tail in moved.items():
+            for index in tail.skipped:
+                users[index] = users.get(index, frozenset()) | {begin}
+        self._flags = {group: view.names.register("pred") for group in dict.fromkeys(users.values())}
+        self._users = users
+
+    def skipped(self) -> Mapping[int, Register]:
+        """For each statement that tasks run in place of their lanes the flag of the lanes that leave it out."""
+        return {index: self._flags[group] for index, group in self._users.items()}
+
+    def path(self, path: Path) -> PathPlan:
+        view, names = self.view, self.view.names
+        self._number += 1
+        number = self._number
+        tail = self.moved[path.begin]
+        found = live_ins(view, self.region, path, tail.moved)
+        written = {
+            name
+            for index in (*view.statements(path.nodes), *tail.moved)
+            for name in effects.writes(view.body[index])
+        }
+        collected = [Value(live.name, live.type) for live in found if live.decision == "collected"]
+        definitions = {name: names.register(view.types[name]) for name in sorted(written)}
+        uses: dict[str, Operand] = dict(definitions)
+        uses.update({v.name: names.register(v.type) for v in collected if v.name not in written})
+        uses.update({live.name: self._rebuild(live) for live in found if live.decision == "rebuilt"})
+        words = layout(collected, self.threads, self.bytes)
+        self.bytes += (words.bytes + 7) // 8 * 8
+        self.layouts.append(words)
+        sizes = {word.size for word in words.words}
+        bases = {size: base for size, base in self.bases.items() if size in sizes}
+        return PathPlan(
+            path=path,
+            number=number,
+            live_ins=found,
+            stack=StackCode(words, bases, names),
+            top=names.register("b32"),
+            uses=uses,
+            definitions=definitions,
+            tail=tail.moved,
+            took=tuple(flag for group, flag in self._flags.items() if path.begin in group),
+            recomputed=tail.recomputed,
+            kept=tail.kept,
+            names=names,
+            children=tuple(self.path(child) for child in path.children),
+        )
+
+    def _rebuild(self, live: LiveIn) -> Register:
+        """The register in which the whole warp keeps an invariant value, computed ahead of the loop."""
+        key = (live.name, live.slice)
+        if key in self._shared:
+            return self._shared[key]
+        fresh: dict[str, Register] = {}
+        for index in live.slice:
+            statement = self.view.body[index]
+            assert isinstance(statement, Instruction)
+            new = {n: self.view.names.register(self.view.types[n]) for n in effects.writes(statement)}
+            self.rebuilt.append(isa.rename(statement, fresh, new))
+            fresh.update(new)
+        self._shared[key] = fresh[live.name]
+        return fresh[live.name]
+
+
+def block_threads(function: Function, region: Region) -> tuple[int, tuple[Diagnostic, ...]]:
+    """The largest block that the stacks must serve, and a remark when nothing tells it."""
+    for directive in function.directives:
+        if directive.name in (".reqntid", ".maxntid"):
+            return _product(int(a) for a in directive.arguments), ()
+    if region.annotation.block is not None:
+        return _product(region.annotation.block), ()
+    return LARGEST_BLOCK, (
+        refusal.remark(
+            "CCC052",
+            f"`{function.name}` does not tell its block size: its stacks are made for {LARGEST_BLOCK} threads",
+            region.annotation.place,
+            "shared memory that no block uses lowers occupancy",
+            "add `__launch_bounds__(N)` to the kernel, or `block(N)` to the pragma",
+        ),
+    )
+
+
+def _product(sizes: Iterable[int]) -> int:
+    product = 1
+    for size in sizes:
+        product *= size
+    return product
+
+
+def static_shared_bytes(variables: Iterable[object]) -> int:
+    """Bytes of the shared variables among ``variables``."""
+    total = 0
+    for variable in variables:
+        if isinstance(variable, Variable) and variable.space == "shared":
+            count = _product(size or 0 for size in variable.dimensions)
+            total += count * max(isa.width(variable.type.replace(" ", "").lstrip(".")) // 8, 1)
+    return total
+
+
+def _check_size(function: Function, region: Region, needed: int) -> None:
+    left = SHARED_BYTES - static_shared_bytes(function.body or ())
+    if needed > left:
+        raise refuse(refusal.STACK, region.annotation.place, f"{needed:,}", f"{left:,}")

@@ -1,0 +1,184 @@
+"""Refusals and remarks: what the rewrite answers where it could change results, or where the user should know.
+
+A refusal is an error with a code, the CUDA line, the reason and what would help (DESIGN 6); the pages of
+``cccopt explain`` are in ``docs/codes``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cccopt.diagnostic import CccError, Diagnostic, Severity, error
+from cccopt.text import Place
+
+
+class Refusal(CccError):
+    """The region cannot be rewritten without a risk to its results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One legality rule: its code, what is wrong, why it matters, what helps; ``{}`` stands for details."""
+
+    code: str
+    message: str
+    why: str
+    help: str
+
+
+NO_LOOP = Rule(
+    "CCC030",
+    "the marked {} is in no marked loop",
+    "tasks are collected over the iterations of a loop, and only a marked loop may be reordered",
+    "put `#pragma ccc for` above the loop around it, or remove this pragma",
+)
+OTHER_ENTRY = Rule(
+    "CCC031",
+    "the marked path is entered other than at its beginning",
+    "the compiler merged code of this path with code of another; a task could start in its middle",
+    "mark only one of the paths, or make them differ less alike (a function call shared by both is often the cause)",
+)
+OTHER_EXIT = Rule(
+    "CCC032",
+    "the marked path is left other than at its end",
+    "a `break`, `return`, `goto` or `continue` inside the path decides what its own lane does next, but the task may"
+    " run later and in another lane",
+    "move the jump out of the path: decide it before the path begins, or wrap the rest of the iteration in an if",
+)
+IRREDUCIBLE = Rule(
+    "CCC033",
+    "the marked loop has irreducible control flow",
+    "a cycle with two entries has no header at which the warp could be kept whole",
+    "rewrite the jumps into the loop as structured control flow",
+)
+LIVE_OUT = Rule(
+    "CCC034",
+    "`{}` is written in the marked path and read after it",
+    "the path of this iteration may run later, in another lane, when the value has long been read",
+    "{}",
+)
+CARRIED = Rule(
+    "CCC035",
+    "`{}` carries a value from one run of the marked path to a later one",
+    "the runs of the path change order and lanes, so that the later one would read another value",
+    "make iterations independent; a sum or another associative update of it needs a reduction in memory (atomicAdd)",
+)
+MEMORY = Rule(
+    "CCC036",
+    "the marked path and the rest of its iteration may touch the same memory",
+    "the path runs after the code that follows it: {}",
+    "make the pointers provably distinct (`const __restrict__` for what is only read), move the access into the"
+    " path, or say `independent` in the pragma if they never overlap",
+)
+SCRATCH = Rule(
+    "CCC037",
+    "the marked path stores to a place that belongs to its thread",
+    "the address varies over lanes but not over iterations: two waiting tasks of one thread would run at once, in"
+    " two lanes, on the same storage",
+    "keep the scratch in local variables of the path, or index it by the iteration",
+)
+BARRIER = Rule(
+    "CCC038",
+    "a barrier stands in the marked loop",
+    "waiting tasks would still read what the code after the next barrier overwrites",
+    "take the barrier out of the loop, or leave the loop unmarked",
+)
+FENCE = Rule(
+    "CCC039",
+    "a fence, lock or volatile access stands in the marked loop",
+    "the path runs after the code that follows it: a flag would be set, or a lock released, before its work is done",
+    "move it out of the loop, or say `independent` in the pragma of the path if nothing in the path depends on it",
+)
+COLLECTIVE = Rule(
+    "CCC040",
+    "the marked path holds `{}`",
+    "which lanes run the path together changes, and with it what this instruction does",
+    "take warp-wide operations out of the path",
+)
+CALL = Rule(
+    "CCC041",
+    "the marked path calls a function that cannot be looked into",
+    "an indirect or external call may synchronise or keep state in local memory",
+    "call a function that is defined in this file, or make it inline",
+)
+LOCAL = Rule(
+    "CCC042",
+    "the marked path uses local memory that other code uses as well",
+    "local memory belongs to a lane, and the task may run in another one",
+    "keep the array inside the path, index it with constants so that it stays in registers, or put it in memory that"
+    " all lanes see",
+)
+STACK = Rule(
+    "CCC043",
+    "the context stacks need {} bytes of shared memory a block, and {} are left",
+    "a block has 49,152 bytes of static shared memory, the kernel's own included",
+    "tell the block size (`__launch_bounds__`, or `block(...)` in the pragma), or mark fewer paths",
+)
+UNKNOWN = Rule(
+    "CCC044",
+    "the marked loop holds the instruction `{}`, which cccopt does not know",
+    "what it reads, writes and synchronises is not known, so that nothing can be proved about the loop",
+    "take it out of the loop, or add its row to the instruction table",
+)
+INNER_LOOP = Rule(
+    "CCC045",
+    "the marked path is inside a loop that is not marked",
+    "lanes would meet at the path in different trips of that loop",
+    "mark the inner loop with `#pragma ccc for variable` instead of the path, or the path's own loop only",
+)
+NESTING = Rule(
+    "CCC046",
+    "a marked path inside a loop marked `for variable` is not supported yet",
+    "the inner path would need a stack that outlives the trips of the variable loop",
+    "keep one of the two pragmas",
+)
+RECURSION = Rule(
+    "CCC047",
+    "the marked loop is in a function that can call itself",
+    "the inner call would use the stack of the outer one while tasks wait there",
+    "mark a loop in a kernel, or in a function that does not recurse",
+)
+SCOPES = Rule(
+    "CCC048",
+    "inline assembly in the marked loop has a scope with branches in it",
+    "the blocks of one `{ }` scope cannot be copied apart from each other",
+    "write the branches in CUDA C++",
+)
+CONTEXT_TYPE = Rule(
+    "CCC049",
+    "`{}` of type `.{}` would have to wait on the stack",
+    "contexts hold predicates and values of 16, 32 and 64 bits",
+    "keep values of other widths inside the path",
+)
+VANISHED = Rule(
+    "CCC053",
+    "nothing is left of this annotated {} in the compiled code",
+    "the compiler removed it, merged it with other code or took it apart",
+    "see what the compiler made of it with `nvcc -ptx`; an empty or constant condition is the usual cause",
+)
+
+
+def refuse(
+    rule: Rule,
+    place: Place | None,
+    *details: object,
+    why: str = "",
+    help: str = "",
+    notes: tuple[tuple[str, Place], ...] = (),
+) -> Refusal:
+    """The refusal by ``rule`` at ``place``; ``details`` fill the message, ``why`` and ``help`` fill or replace theirs."""
+    return Refusal(
+        error(
+            rule.code,
+            rule.message.format(*details),
+            place,
+            why=rule.why.format(why) if "{}" in rule.why else (why or rule.why),
+            help=rule.help.format(help) if "{}" in rule.help else (help or rule.help),
+            notes=notes,
+        )
+    )
+
+
+def remark(code: str, message: str, place: Place | None, why: str = "", help: str = "") -> Diagnostic:
+    """A diagnostic that only informs."""
+    return Diagnostic(code, Severity.REMARK, message, place, why, help)

@@ -1,0 +1,311 @@
+"""Marked loops and paths, found in the control flow graph from the markers (DESIGN 3 and 4).
+
+A *region* is a marked loop with the code that leads to it from its ``for.begin`` marker (nvcc's rotated guard, the
+preheader) and the marked *paths* in it. nvcc may have duplicated a marked piece: each copy is a path of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from cccopt.analysis.loops import Loop, innermost, irreducible_edges
+from cccopt.ccc import refusal
+from cccopt.ccc.annotations import Annotation
+from cccopt.ccc.graph import Jump, Node, balanced, reachable, targets
+from cccopt.ccc.refusal import refuse
+from cccopt.ccc.view import View
+from cccopt.diagnostic import Diagnostic
+from cccopt.ptx.ir import Instruction, Marker
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A divergent path: a task begins at node ``begin`` and ends where control goes on at ``end``.
+
+    ``nodes`` are all its blocks. Of an `if` it is the marked branch, of a ``for variable`` the loop, whose task
+    begins at the header. ``children`` are the marked paths inside it.
+    """
+
+    annotation: Annotation
+    begin: str
+    nodes: frozenset[str]
+    end: str
+    children: tuple[Path, ...] = ()
+
+    @property
+    def is_loop(self) -> bool:
+        return self.annotation.variable
+
+    def tree(self) -> tuple[Path, ...]:
+        """The path and all paths inside it, outer first."""
+        return (self, *(p for child in self.children for p in child.tree()))
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A marked loop: ``select`` is the node that begins at its ``for.begin`` marker, ``approach`` the nodes from
+    there to the ``header``, ``nodes`` the loop's own.
+    """
+
+    annotation: Annotation
+    select: str
+    approach: frozenset[str]
+    header: str
+    nodes: frozenset[str]
+    paths: tuple[Path, ...]
+
+    def all_paths(self) -> tuple[Path, ...]:
+        """All paths, outer before inner."""
+        return tuple(p for path in self.paths for p in path.tree())
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The regions of a function, inner loops first, and what there is to say about markers that are in none."""
+
+    regions: tuple[Region, ...]
+    remarks: tuple[Diagnostic, ...]
+
+
+def find(view: View) -> Found:
+    """The regions of a function. Raises Refusal where a marked piece is not what its pragma promises."""
+    marked = {a.region: _loops_of(view, a) for a in view.annotations.values() if a.event == "for"}
+    remarks: list[Diagnostic] = []
+    regions: list[Region] = []
+    for annotation in view.annotations.values():
+        if annotation.event == "for" and not annotation.variable:
+            for loop in marked[annotation.region]:
+                region = _region(view, annotation, loop, marked, remarks)
+                if region is not None:
+                    regions.append(region)
+    _check_homes(view, marked, regions, remarks)
+    return Found(tuple(sorted(regions, key=lambda r: len(r.nodes))), tuple(remarks))
+
+
+def _loops_of(view: View, annotation: Annotation) -> list[Loop]:
+    """The copies of a marked loop: the innermost loops around its body markers that it begins outside of."""
+    begins = {view.cfg.block_of(i) for i in view.markers("for.begin", annotation.region)}
+    found: dict[int, Loop] = {}
+    for index in view.markers("body.begin", annotation.region):
+        loop = innermost(view.loops, view.cfg.block_of(index))
+        # A trip that was peeled out of the loop has the loop around it, or none.
+        if loop is not None and not begins & loop.blocks:
+            found[loop.header] = loop
+    return list(found.values())
+
+
+def _region(
+    view: View,
+    annotation: Annotation,
+    loop: Loop,
+    marked: Mapping[int, list[Loop]],
+    remarks: list[Diagnostic],
+) -> Region | None:
+    nodes = view.names_of(loop.blocks)
+    header = view.name(loop.header)
+    paths = _paths(view, loop, header, marked)
+    if not paths:
+        remarks.append(
+            refusal.remark(
+                "CCC054", "no marked path is in this marked loop: it stays as it is", annotation.place
+            )
+        )
+        return None
+    if any(a in loop.blocks or b in loop.blocks for a, b in irreducible_edges(view.cfg)):
+        raise refuse(refusal.IRREDUCIBLE, annotation.place)
+    heads = [view.cfg.block_of(i) for i in view.markers("for.begin", annotation.region)]
+    heads = [h for h in heads if view.dominators.dominates(h, loop.header)]
+    if not heads:
+        raise refuse(refusal.OTHER_ENTRY, annotation.place)
+    select = max(heads, key=lambda h: len(view.dominators.chain(h)))
+    approach = _approach(view, view.name(select), header, nodes)
+    others = (copy for copies in marked.values() for copy in copies if copy.header != loop.header)
+    if any(view.name(other.header) in approach for other in others):
+        remarks.append(
+            refusal.remark(
+                "CCC051",
+                "a copy of the marked loop that the compiler made stays as it is",
+                annotation.place,
+                "another copy runs ahead of it, and only one of them can begin with a whole warp",
+            )
+        )
+        return None
+    for name in (*nodes, *approach):
+        if not balanced(view.graph.nodes[name]):
+            raise refuse(refusal.SCOPES, annotation.place)
+    return Region(annotation, view.name(select), approach, header, nodes, paths)
+
+
+def _approach(view: View, select: str, header: str, loop: Collection[str]) -> frozenset[str]:
+    """The nodes on the way from ``select`` to the loop."""
+    outside = {name: node for name, node in view.graph.nodes.items() if name not in loop}
+    ahead = reachable(outside, [select])
+    return frozenset(
+        name for name in ahead if any(header in targets(outside[n].end) for n in reachable(outside, [name]))
+    )
+
+
+def _paths(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop]]) -> tuple[Path, ...]:
+    """The marked paths of a loop, nested as their blocks are, in the order in which an iteration meets them."""
+    variable = {
+        inner.header: (view.annotations[number], inner)
+        for number, copies in marked.items()
+        if view.annotations[number].variable
+        for inner in copies
+        if inner.header in loop.blocks and inner.header != loop.header
+    }
+    plain = [copy for n, copies in marked.items() if not view.annotations[n].variable for copy in copies]
+    found: list[Path] = []
+    for annotation, inner in variable.values():
+        if _home(view, inner.parent, plain) is not loop:
+            continue
+        _require_direct(view, annotation, inner.parent, loop, variable)
+        found.append(_variable_path(view, annotation, inner))
+    for annotation in view.annotations.values():
+        if annotation.event != "if":
+            continue
+        for index in view.markers("if.begin", annotation.region):
+            block = view.cfg.block_of(index)
+            around = innermost(view.loops, block)
+            place = None if around is None else view.loops.index(around)
+            if block not in loop.blocks or _home(view, place, plain) is not loop:
+                continue
+            _require_direct(view, annotation, place, loop, variable)
+            found.append(_if_path(view, annotation, view.name(block), header))
+    return _nest(view, found)
+
+
+def _home(view: View, place: int | None, plain: list[Loop]) -> Loop | None:
+    """The innermost loop marked ``for`` around the loop at ``place`` (itself included)."""
+    by_header = {loop.header: loop for loop in plain}
+    while place is not None:
+        if view.loops[place].header in by_header:
+            return by_header[view.loops[place].header]
+        place = view.loops[place].parent
+    return None
+
+
+def _require_direct(
+    view: View,
+    annotation: Annotation,
+    place: int | None,
+    loop: Loop,
+    variable: Mapping[int, tuple[Annotation, Loop]],
+) -> None:
+    """No other loop may stand between a path and the marked loop it belongs to."""
+    around = view.loops[place] if place is not None else None
+    if around is None or around.header == loop.header:
+        return
+    raise refuse(refusal.NESTING if around.header in variable else refusal.INNER_LOOP, annotation.place)
+
+
+def _variable_path(view: View, annotation: Annotation, inner: Loop) -> Path:
+    nodes = view.names_of(inner.blocks)
+    graph = view.graph.nodes
+    exits = {forward(view, t) for n in nodes for t in targets(graph[n].end) if t not in nodes}
+    if len(exits) != 1 or any(t not in view.block_of_name for t in exits):
+        raise refuse(
+            refusal.OTHER_EXIT,
+            annotation.place,
+            why="a `break`, `return` or `goto` inside the loop leads to several places behind it, but its trips may"
+            " run later and in another lane",
+        )
+    return Path(annotation, view.name(inner.header), nodes, exits.pop())
+
+
+def _if_path(view: View, annotation: Annotation, begin: str, header: str) -> Path:
+    graph = view.graph.nodes
+    first = view.block_of_name[begin]
+    inside: set[str] = set()
+    ends: set[str] = set()
+    others: set[str] = set()
+    work = [begin]
+    while work:
+        name = work.pop()
+        if name in inside:
+            continue
+        inside.add(name)
+        at_end = _holds(graph[name], "if.end", annotation.region)
+        for target in targets(graph[name].end):
+            block = view.block_of_name.get(target)
+            if at_end:
+                ends.add(forward(view, target))
+            elif block is None or target == header or not view.dominators.dominates(first, block):
+                others.add(target)
+            else:
+                work.append(target)
+    stray = {t for t in others if forward(view, t) not in ends}
+    if any(_reaches_end(view, t, begin, header, annotation.region) for t in stray):
+        raise refuse(refusal.OTHER_ENTRY, annotation.place)
+    if stray or len(ends) != 1 or ends & inside:
+        raise refuse(refusal.OTHER_EXIT, annotation.place)
+    return Path(annotation, begin, frozenset(inside), ends.pop())
+
+
+def _reaches_end(view: View, start: str, begin: str, header: str, region: int) -> bool:
+    """Whether an end marker of the path can be reached without going through its beginning."""
+    nodes = {n: node for n, node in view.graph.nodes.items() if n not in (begin, header)}
+    return any(_holds(nodes[n], "if.end", region) for n in reachable(nodes, [start]))
+
+
+def _holds(node: Node, event: str, region: int) -> bool:
+    return any(isinstance(s, Marker) and s.event == event and s.region == region for s in node.code)
+
+
+def forward(view: View, name: str) -> str:
+    """The first node from ``name`` on that does something, heads a loop, or begins a marked piece."""
+    headers = {view.name(loop.header) for loop in view.loops}
+    seen: set[str] = set()
+    while name not in seen and name not in headers:
+        seen.add(name)
+        node = view.graph.nodes[name]
+        begins = any(isinstance(s, Marker) and s.event.endswith(".begin") for s in node.code)
+        if begins or any(isinstance(s, Instruction) for s in node.code) or not isinstance(node.end, Jump):
+            break
+        name = node.end.target
+    return name
+
+
+def _nest(view: View, flat: list[Path]) -> tuple[Path, ...]:
+    """``flat`` as a forest by containment, siblings in reverse postorder."""
+    rank = {block: place for place, block in enumerate(view.cfg.reverse_postorder)}
+    ordered = sorted(flat, key=lambda p: (len(p.nodes), rank[view.block_of_name[p.begin]]))
+    placed: list[Path] = []
+    for path in ordered:
+        inner = tuple(p for p in placed if p.nodes <= path.nodes)
+        if any(p.nodes & path.nodes and p not in inner for p in placed):
+            raise refuse(refusal.OTHER_ENTRY, path.annotation.place)
+        placed = [p for p in placed if p not in inner]
+        children = tuple(sorted(inner, key=lambda p: rank[view.block_of_name[p.begin]]))
+        placed.append(replace(path, children=children))
+    return tuple(sorted(placed, key=lambda p: rank[view.block_of_name[p.begin]]))
+
+
+def _check_homes(
+    view: View, marked: Mapping[int, list[Loop]], regions: list[Region], remarks: list[Diagnostic]
+) -> None:
+    """Each annotation must have a copy in a marked loop; a copy outside of one stays as it is."""
+    housed = {p.annotation.region for region in regions for p in region.all_paths()}
+    for annotation in view.annotations.values():
+        is_path = annotation.event == "if" or annotation.variable
+        if not is_path and not marked[annotation.region]:
+            raise refuse(refusal.VANISHED, annotation.place, "loop")
+        if not is_path or annotation.region in housed:
+            continue
+        if annotation.variable and not marked[annotation.region]:
+            raise refuse(refusal.VANISHED, annotation.place, "loop")
+        raise refuse(
+            refusal.NO_LOOP, annotation.place, f"`{annotation.event}`" if annotation.event == "if" else "loop"
+        )
+    for path in (p for region in regions for p in region.all_paths()):
+        if len(view.markers(f"{path.annotation.event}.begin", path.annotation.region)) > sum(
+            p.annotation.region == path.annotation.region for region in regions for p in region.all_paths()
+        ):
+            remarks.append(
+                refusal.remark(
+                    "CCC051",
+                    "a copy of the marked path that the compiler made outside the marked loop stays as it is",
+                    path.annotation.place,
+                )
+            )

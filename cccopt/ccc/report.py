@@ -1,0 +1,39 @@
+"""What became of each marked region: plain data for reports, tables and `cccopt explain`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cccopt.text import Place
+
+
+@dataclass(frozen=True, slots=True)
+class ContextEntry:
+    """One live-in of a path: ``decision`` is ``collected``, ``left out`` or ``rebuilt``."""
+
+    register: str
+    type: str
+    decision: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegionReport:
+    """One marked loop or one copy of a marked path in ``kernel``.
+
+    ``outcome`` is ``rewritten`` or ``declined``; ``form`` is that of the loop. ``context_bytes`` is the size of
+    one task's context, ``shared_bytes`` what the region adds to a block's static shared memory (a path's share of its
+    loop's). ``labels`` maps a phase (``push``, ``take``, ``drain``, ``original``, ...) to labels of the rewritten code.
+    """
+
+    kernel: str
+    region: int
+    kind: str
+    place: Place | None
+    outcome: str
+    form: str = ""
+    context: tuple[ContextEntry, ...] = ()
+    context_bytes: int = 0
+    shared_bytes: int = 0
+    threads: int = 0
+    labels: tuple[tuple[str, tuple[str, ...]], ...] = ()

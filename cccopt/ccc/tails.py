@@ -1,0 +1,247 @@
+"""Values that a path writes and the code behind it reads (DESIGN 4.2).
+
+The path may run later and in another lane, so such a value breaks the deal, unless
+
+* the lane can compute it again by itself, cheaply, from what the path was given (nvcc merges a load that the path and
+  the code behind it share), or
+* all that reads it can run with the task: the *tail*, straight code behind the join that nothing else depends on
+
+        if (v > 0.5f) r = f(v);         the store reads r: tasks run `r = f(v); out[i] = r`,
+        out[i] = r;                     lanes that skipped the path run `out[i] = r` themselves
+
+Each side effect happens exactly once: lanes whose tasks run the tail leave it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cccopt.analysis import effects
+from cccopt.analysis.liveness import upward_exposed
+from cccopt.ccc import refusal
+from cccopt.ccc.context import definitions_behind
+from cccopt.ccc.graph import Jump
+from cccopt.ccc.refusal import refuse
+from cccopt.ccc.regions import Path, Region, forward
+from cccopt.ccc.view import View
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction
+from cccopt.ptx.isa import Control, Memory
+
+CHEAP = 4.0
+"""Issue slots up to which a lane rather computes a value again than moving its reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tails:
+    """What becomes of the values that are read behind one path, as statement indices in the order to run them.
+
+    ``moved`` run with the task, of them ``skipped`` no longer with the lane that made it; ``recomputed`` run again in
+    that lane and write the registers ``kept``.
+    """
+
+    moved: tuple[int, ...] = ()
+    skipped: tuple[int, ...] = ()
+    recomputed: tuple[int, ...] = ()
+    kept: frozenset[str] = frozenset()
+
+
+def tails(view: View, region: Region) -> Mapping[str, Tails]:
+    """For each path of the region, by its first node, what happens to its live-outs. Raises Refusal."""
+    found: dict[str, Tails] = {}
+    for path in region.paths:
+        _visit(view, region, path, region.nodes, found)
+    return found
+
+
+def _visit(view: View, region: Region, path: Path, around: frozenset[str], found: dict[str, Tails]) -> None:
+    found[path.begin] = _tails(view, region, path, around)
+    for child in path.children:
+        _visit(view, region, child, path.nodes, found)
+
+
+def live_outs(view: View, path: Path) -> frozenset[str]:
+    """Registers that the path writes and that are live where its end leads."""
+    written = {name for i in view.statements(path.nodes) for name in effects.writes(view.body[i])}
+    return view.liveness.live_in[view.block_of_name[path.end]] & written
+
+
+def _tails(view: View, region: Region, path: Path, around: frozenset[str]) -> Tails:
+    outs = live_outs(view, path)
+    if not outs:
+        return Tails()
+    inside = set(view.statements(path.nodes))
+    carried = _carried(view, path, outs, inside)
+    if carried is not None:
+        raise refuse(refusal.CARRIED, path.annotation.place, carried)
+    if path.is_loop:
+        name = min(outs)
+        raise refuse(
+            refusal.LIVE_OUT,
+            path.annotation.place,
+            name,
+            help="use the value inside the loop; a bound that the loop reads again in each trip is best read into a"
+            " local ahead of it",
+        )
+    slices = {name: _slice(view, path, name, inside) for name in sorted(outs)}
+    cheap = {name: s for name, s in slices.items() if s is not None and _cost(view, s) <= CHEAP}
+    recomputed = tuple(sorted({index for s in cheap.values() for index in s}))
+    written = [name for i in recomputed for name in effects.writes(view.body[i])]
+    if len(written) != len(set(written)):
+        cheap, recomputed = {}, ()
+    rest = outs - set(cheap)
+    moved, skipped = _tail(view, region, path, rest, inside, around) if rest else ((), ())
+    return Tails(moved, skipped, recomputed, frozenset(cheap))
+
+
+def _carried(view: View, path: Path, outs: frozenset[str], inside: set[int]) -> str | None:
+    """A register whose value from one run of the path is read in a later run."""
+    begin = view.cfg.blocks[view.block_of_name[path.begin]].start
+    blocks = view.blocks_of(path.nodes)
+    stops = [block.start for block in view.cfg.blocks if block.index not in blocks]
+    exposed = upward_exposed(view.cfg, view.body, begin, stops)
+    if path.is_loop:
+        # Inside a task the loop carries its values on; only those from an earlier task count.
+        entering = [b for b in view.cfg.predecessors[view.block_of_name[path.begin]] if b not in blocks]
+        return next(
+            (
+                n
+                for n in sorted(outs & exposed)
+                if any(view.reaching.reaching_end(b, n) & inside for b in entering)
+            ),
+            None,
+        )
+    return next((n for n in sorted(outs & exposed) if view.reaching.reaching(begin, n) & inside), None)
+
+
+def _slice(view: View, path: Path, name: str, inside: set[int]) -> tuple[int, ...] | None:
+    """The statements of the path that compute ``name`` from the path's live-ins, if they always run and are pure."""
+    found: set[int] = set()
+    ends = [
+        b
+        for b in view.blocks_of(path.nodes)
+        if any(t not in view.blocks_of(path.nodes) for t in view.cfg.successors[b])
+    ]
+
+    def collect(definitions: frozenset[int], asked: frozenset[int]) -> bool:
+        if not definitions & inside:
+            return True
+        if len(definitions) != 1 or definitions & asked:
+            return False
+        (index,) = definitions
+        statement = view.body[index]
+        if not isinstance(statement, Instruction) or not _repeatable(statement):
+            return False
+        if not all(view.dominators.dominates(view.cfg.block_of(index), end) for end in ends):
+            return False
+        found.add(index)
+        return all(
+            collect(view.reaching.reaching(index, n), asked | {index}) for n in effects.needs(statement)
+        )
+
+    return tuple(sorted(found)) if collect(definitions_behind(view, path, name), frozenset()) else None
+
+
+def _repeatable(instruction: Instruction) -> bool:
+    """Whether running it twice gives the same result: pure, or a load of what nobody writes."""
+    facts = isa.facts(instruction)
+    if not facts.known or facts.control is not Control.NEXT or isa.is_conditional_write(instruction):
+        return False
+    constant = facts.memory is Memory.LOAD and (
+        facts.space in ("const", "param") or "nc" in instruction.parts
+    )
+    return facts.pure or constant
+
+
+def _cost(view: View, indices: tuple[int, ...]) -> float:
+    return sum(isa.facts(s).slots for i in indices if isinstance(s := view.body[i], Instruction))
+
+
+def _tail(
+    view: View, region: Region, path: Path, outs: frozenset[str], inside: set[int], around: frozenset[str]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The statements that run with the task, and those of them that its lane then leaves out."""
+    chain = _straight(view, region, path, around)
+    tainted = {(d, name) for name in outs for d in definitions_behind(view, path, name) & inside}
+    readers: set[int] = set()
+    work = True
+    while work:
+        work = False
+        for index, statement in enumerate(view.body):
+            if index in inside or index in readers or not isinstance(statement, Instruction):
+                continue
+            read = next(
+                (n for n in sorted(effects.needs(statement)) if _reached(view, index, n, tainted)), None
+            )
+            if read is None:
+                continue
+            if index not in chain or not _movable(statement):
+                raise _live_out(view, path, read)
+            readers.add(index)
+            tainted |= {(index, name) for name in effects.writes(statement)}
+            work = True
+    helpers: set[int] = set()
+    for index in sorted(readers):
+        _operands(view, path, index, tainted, chain, helpers)
+    order = {index: place for place, index in enumerate(chain)}
+    return (
+        tuple(sorted(readers | helpers, key=order.__getitem__)),
+        tuple(sorted(readers, key=order.__getitem__)),
+    )
+
+
+def _straight(view: View, region: Region, path: Path, around: frozenset[str]) -> list[int]:
+    """The statements that surely run next behind the path, in order, up to the first branch."""
+    begins = {p.begin for p in region.all_paths()}
+    found: list[int] = []
+    name = path.end
+    seen: set[str] = set()
+    while name in around and name not in begins | seen | {region.header}:
+        seen.add(name)
+        found += view.statements([name])
+        end = view.graph.nodes[name].end
+        if not isinstance(end, Jump):
+            break
+        name = forward(view, end.target)
+    return found
+
+
+def _reached(view: View, index: int, name: str, tainted: set[tuple[int, str]]) -> bool:
+    return any((d, name) in tainted for d in view.reaching.reaching(index, name))
+
+
+def _movable(instruction: Instruction) -> bool:
+    facts = isa.facts(instruction)
+    plain = facts.known and facts.control is Control.NEXT and instruction.guard is None
+    return plain and not (facts.synchronises or facts.convergent or facts.volatile)
+
+
+def _operands(
+    view: View, path: Path, index: int, tainted: set[tuple[int, str]], chain: list[int], helpers: set[int]
+) -> None:
+    """Adds to ``helpers`` the pure statements behind the path that a moved statement needs as well."""
+    begin = view.cfg.blocks[view.block_of_name[path.begin]].start
+    for name in sorted(effects.needs(view.body[index])):
+        definitions = view.reaching.reaching(index, name)
+        if _reached(view, index, name, tainted) or definitions == view.reaching.reaching(begin, name):
+            continue
+        if len(definitions) != 1:
+            raise _live_out(view, path, name)
+        (definition,) = definitions
+        statement = view.body[definition] if definition >= 0 else None
+        if definition not in chain or not isinstance(statement, Instruction) or not _repeatable(statement):
+            raise _live_out(view, path, name)
+        if definition not in helpers:
+            helpers.add(definition)
+            _operands(view, path, definition, tainted, chain, helpers)
+
+
+def _live_out(view: View, path: Path, name: str) -> refusal.Refusal:
+    return refuse(
+        refusal.LIVE_OUT,
+        path.annotation.place,
+        name,
+        help="move its use into the path; a value that the path only reads again (a loop bound, say) is best read into"
+        " a local ahead of it",
+    )

@@ -1,0 +1,110 @@
+"""One function with all that is known of it: analyses computed on demand over one unchanging body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from cccopt.analysis import cfg as control_flow
+from cccopt.analysis.dominance import Dominance, dominators
+from cccopt.analysis.liveness import Liveness, liveness
+from cccopt.analysis.loops import Loop, loops
+from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
+from cccopt.analysis.uniformity import Uniformity, uniformity
+from cccopt.ccc.annotations import Annotation, annotations
+from cccopt.ccc.graph import Graph, from_body, split_at_markers
+from cccopt.ccc.names import Names
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Body, Function, Instruction, Marker, Module, Statement
+
+
+@dataclass(frozen=True)
+class View:
+    """A function whose blocks begin at labels and end at markers; blocks go by their label's name."""
+
+    module: Module
+    function: Function
+    body: Body
+    names: Names
+
+    @cached_property
+    def cfg(self) -> control_flow.ControlFlowGraph:
+        return control_flow.build(self.body)
+
+    @cached_property
+    def graph(self) -> Graph:
+        return from_body(self.body, self.names)
+
+    @cached_property
+    def dominators(self) -> Dominance:
+        return dominators(self.cfg)
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        return loops(self.cfg)
+
+    @cached_property
+    def liveness(self) -> Liveness:
+        return liveness(self.cfg, self.body)
+
+    @cached_property
+    def reaching(self) -> ReachingDefinitions:
+        return reaching_definitions(self.cfg, self.body)
+
+    @cached_property
+    def uniformity(self) -> Uniformity:
+        return uniformity(self.function, self.cfg)
+
+    @cached_property
+    def types(self) -> Mapping[str, str]:
+        return isa.register_types(self.function)
+
+    @cached_property
+    def annotations(self) -> Mapping[int, Annotation]:
+        return annotations(self.body)
+
+    @cached_property
+    def block_of_name(self) -> Mapping[str, int]:
+        return {self.name(block.index): block.index for block in self.cfg.blocks}
+
+    def name(self, block: int) -> str:
+        """The label of block ``block``."""
+        label = self.cfg.blocks[block].label
+        if label is None:
+            raise ValueError(f"block {block} has no label")
+        return label
+
+    def names_of(self, blocks: Iterable[int]) -> frozenset[str]:
+        """The labels of ``blocks``."""
+        return frozenset(self.name(block) for block in blocks)
+
+    def blocks_of(self, names: Iterable[str]) -> frozenset[int]:
+        """The blocks that ``names`` label; names of nodes that are no blocks (a guarded return) are left out."""
+        return frozenset(self.block_of_name[name] for name in names if name in self.block_of_name)
+
+    def statements(self, names: Iterable[str]) -> list[int]:
+        """The statement indices of the named blocks, in file order."""
+        return sorted(i for b in self.blocks_of(names) for i in self.cfg.blocks[b].statements())
+
+    def instructions(self, names: Iterable[str]) -> list[tuple[int, Instruction]]:
+        """The instructions of the named blocks with their statement indices, in file order."""
+        found: list[tuple[int, Statement]] = [(i, self.body[i]) for i in self.statements(names)]
+        return [(i, s) for i, s in found if isinstance(s, Instruction)]
+
+    def markers(self, event: str, region: int) -> list[int]:
+        """The statement indices of the markers ``event`` of ``region``, in file order."""
+        return [
+            i
+            for i, s in enumerate(self.body)
+            if isinstance(s, Marker) and s.event == event and s.region == region
+        ]
+
+
+def view(module: Module, function: Function) -> View:
+    """The view of a function with a body."""
+    if function.body is None:
+        raise ValueError(f"`{function.name}` has no body")
+    names = Names(function.body, isa.register_types(function))
+    body = split_at_markers(function.body, names)
+    return View(module, replace(function, body=body), body, names)

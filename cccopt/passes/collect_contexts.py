@@ -1,0 +1,144 @@
+"""The pass that rewrites each marked region of each function, inner loops first (`collect_context` does one region).
+
+Safety: ASSUMES independent iterations (the pragma's word). Declines nothing yet: `auto` is `always`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cccopt.ccc import refusal
+from cccopt.ccc.annotations import is_annotation
+from cccopt.ccc.graph import Graph, reachable, to_body
+from cccopt.ccc.legality import check
+from cccopt.ccc.plan import PathPlan, Plan, make_plan
+from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.regions import Region, find
+from cccopt.ccc.report import ContextEntry, RegionReport
+from cccopt.ccc.tails import tails
+from cccopt.ccc.view import View, view
+from cccopt.diagnostic import Diagnostic, Severity
+from cccopt.passes.collect_context import rewrite
+from cccopt.passes.options import Options
+from cccopt.ptx.ir import Directive, Function, Item, Module
+
+Outcome = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
+
+
+def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+    """Rewrite all marked regions of ``module``. Raises Refusal, or with ``keep_going`` leaves the function."""
+    items: list[Item] = []
+    remarks: list[Diagnostic] = []
+    reports: list[RegionReport] = []
+    for item in module.items:
+        marked = isinstance(item, Function) and any(is_annotation(s) for s in item.body or ())
+        if isinstance(item, Function) and marked and options.mode != "off":
+            try:
+                item, said, made = _function(module, item, options)
+            except Refusal as problem:
+                if not options.keep_going:
+                    raise
+                said = tuple(replace(d, severity=Severity.WARNING) for d in problem.diagnostics)
+                made = ()
+            remarks += said
+            reports += made
+        items.append(item)
+    if reports and options.mode == "auto":
+        remarks.append(
+            refusal.remark(
+                "CCC050",
+                "`auto` rewrites whatever is legal for now, as `always` does",
+                None,
+                "there is no test yet of whether a rewrite pays",
+                "say `--ccc=always` to mean it, or leave a pragma out where `cccopt bench` shows a loss",
+            )
+        )
+    return Module(tuple(items)), tuple(remarks), tuple(reports)
+
+
+def _function(module: Module, function: Function, options: Options) -> Outcome:
+    remarks: list[Diagnostic] = []
+    reports: list[RegionReport] = []
+    original = function
+    while True:
+        seen = view(module, function)
+        found = find(seen)
+        if function is original:
+            remarks += found.remarks
+        if not found.regions:
+            break
+        function, made, said = _region(seen, found.regions[0], options)
+        reports += made
+        remarks += said
+        # A rewritten region has lost its markers, so that the rest is found anew in the new body.
+        if not any(is_annotation(s) for s in function.body or ()):
+            break
+    if not reports:
+        return original, tuple(remarks), ()
+    body = tuple(s for s in function.body or () if not is_annotation(s))
+    return replace(function, body=body), tuple(remarks), tuple(reports)
+
+
+def _region(
+    seen: View, region: Region, options: Options
+) -> tuple[Function, tuple[RegionReport, ...], tuple[Diagnostic, ...]]:
+    check(seen, region, tails(seen, region))
+    plan = make_plan(seen, region, options.form)
+    graph = rewrite(seen, plan)
+    body = to_body(graph, seen.names)
+    function = replace(
+        seen.function,
+        body=(*seen.names.declarations(), *body),
+        directives=(*seen.function.directives, *_block_limit(seen, plan)),
+    )
+    return function, _reports(seen, plan, graph), plan.remarks
+
+
+def _block_limit(seen: View, plan: Plan) -> tuple[Directive, ...]:
+    """`block(...)` sized the stacks: a launch with a larger block must fail."""
+    known = any(d.name in (".maxntid", ".reqntid") for d in seen.function.directives)
+    if known or plan.region.annotation.block is None or seen.function.kind != "entry":
+        return ()
+    return (Directive(".maxntid", tuple(str(size) for size in plan.region.annotation.block)),)
+
+
+def _reports(seen: View, plan: Plan, graph: Graph) -> tuple[RegionReport, ...]:
+    form = "split" if plan.split else "idle lanes"
+    region = plan.region.annotation
+    number = str(region.region)
+    loop = RegionReport(
+        seen.function.name,
+        region.region,
+        region.pragma,
+        region.place,
+        "rewritten",
+        form,
+        shared_bytes=plan.stack_bytes,
+        threads=plan.threads,
+        labels=_labels(graph, ("original", "whole"), number),
+    )
+    return (loop, *(_path_report(seen, plan, path, graph, form) for path in plan.all_paths()))
+
+
+def _path_report(seen: View, plan: Plan, path: PathPlan, graph: Graph, form: str) -> RegionReport:
+    annotation = path.path.annotation
+    return RegionReport(
+        seen.function.name,
+        annotation.region,
+        annotation.pragma,
+        annotation.place,
+        "rewritten",
+        form,
+        tuple(ContextEntry(i.name, i.type, i.decision, i.reason) for i in path.live_ins),
+        path.stack.layout.context_bytes,
+        path.stack.layout.bytes,
+        plan.threads,
+        _labels(graph, ("push", "store", "take", "trip", "drain"), str(path.number)),
+    )
+
+
+def _labels(graph: Graph, phases: tuple[str, ...], number: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    alive = reachable(graph.nodes, [graph.entry])
+    kept = [node for node in graph.nodes.values() if node.name in alive]
+    found = ((p, tuple(n.name for n in kept if n.phase == f"{p}_{number}")) for p in phases)
+    return tuple((phase, names) for phase, names in found if names)

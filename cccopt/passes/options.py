@@ -1,0 +1,19 @@
+"""What a user may tell the pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``mode`` is ``auto``, ``always`` or ``off``; with ``keep_going`` a refused function is left as it was.
+
+    ``file`` names the input in messages. ``form`` forces the form of rewritten loops (``split``, ``idle lanes``);
+    ``auto`` chooses by the loop's trip counts.
+    """
+
+    mode: str = "auto"
+    keep_going: bool = False
+    file: str = "<ptx>"
+    form: str = "auto"

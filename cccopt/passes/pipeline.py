@@ -1,0 +1,64 @@
+"""The passes in order, with the verifier between them.
+
+    PIPELINE = (collect-context,)
+
+Each pass takes a module and returns a new one with remarks and reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.report import RegionReport
+from cccopt.diagnostic import CccError, Diagnostic, Severity
+from cccopt.passes import collect_contexts
+from cccopt.passes.options import Options
+from cccopt.ptx.ir import Module
+from cccopt.ptx.verifier import verify
+
+__all__ = ["PIPELINE", "Options", "Refusal", "RegionReport", "Result", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A rewritten module, what there is to say, and what became of each region."""
+
+    module: Module
+    remarks: tuple[Diagnostic, ...] = ()
+    regions: tuple[RegionReport, ...] = ()
+
+
+Pass = Callable[[Module, Options], tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]]
+
+PIPELINE: tuple[tuple[str, Pass], ...] = (("collect-contexts", collect_contexts.run),)
+
+
+def run(module: Module, options: Options) -> Result:
+    """Run the pipeline over ``module``.
+
+    Raises Refusal for regions that cannot be rewritten (with ``keep_going`` they are left, with a warning), and
+    CccError (CCC059) if a pass makes a module that does not verify, which is a bug of ours.
+    """
+    remarks: tuple[Diagnostic, ...] = ()
+    regions: tuple[RegionReport, ...] = ()
+    for name, step in PIPELINE:
+        module, said, made = step(module, options)
+        try:
+            verify(module)
+        except CccError as problem:
+            raise CccError(*(_internal(name, d) for d in problem.diagnostics)) from problem
+        remarks += said
+        regions += made
+    return Result(module, remarks, regions)
+
+
+def _internal(name: str, diagnostic: Diagnostic) -> Diagnostic:
+    return replace(
+        diagnostic,
+        code="CCC059",
+        severity=Severity.ERROR,
+        message=f"internal error: pass `{name}` made PTX that does not verify: {diagnostic.message}",
+        help="please report this with the file kept by `--ccc-keep`; `--ccc=off` compiles without the pass",
+    )
