@@ -29,7 +29,7 @@ class Annotation:
         return f"{self.event} variable" if self.variable else self.event
 
 
-def annotations(body: Iterable[Statement]) -> Mapping[int, Annotation]:
+def annotations_of(body: Iterable[Statement]) -> Mapping[int, Annotation]:
     """The annotations of a body by region number, from its begin markers; ``overhead`` is none."""
     found: dict[int, Annotation] = {}
     for statement in body:

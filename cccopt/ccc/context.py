@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cccopt.analysis import effects
+from cccopt.analysis.constancy import UNIFORM_SPECIAL_REGISTERS
 from cccopt.analysis.invariance import rematerialization_slice
 from cccopt.analysis.liveness import upward_exposed
 from cccopt.analysis.reaching import ENTRY
-from cccopt.analysis.uniformity import UNIFORM_SPECIAL_REGISTERS
 from cccopt.ccc import refusal
 from cccopt.ccc.refusal import refuse
 from cccopt.ccc.regions import Path, Region

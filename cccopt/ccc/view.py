@@ -12,7 +12,7 @@ from cccopt.analysis.liveness import Liveness, liveness
 from cccopt.analysis.loops import Loop, loops
 from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
 from cccopt.analysis.uniformity import Uniformity, uniformity
-from cccopt.ccc.annotations import Annotation, annotations
+from cccopt.ccc.annotations import Annotation, annotations_of
 from cccopt.ccc.graph import Graph, from_body, split_at_markers
 from cccopt.ccc.names import Names
 from cccopt.ptx import isa
@@ -62,7 +62,7 @@ class View:
 
     @cached_property
     def annotations(self) -> Mapping[int, Annotation]:
-        return annotations(self.body)
+        return annotations_of(self.body)
 
     @cached_property
     def block_of_name(self) -> Mapping[str, int]:
