@@ -36,6 +36,7 @@ from cccopt.ptx.ir import (
     Vector,
 )
 from cccopt.ptx.isa_table import COSTS, ROWS, Row
+from cccopt.ptx.special import CHANGING
 
 
 class Role(Enum):
@@ -139,7 +140,10 @@ def width(type: str) -> int:
 
 def facts(instruction: Instruction) -> Facts:
     """What the table says of ``instruction``; an opcode not in it reads and writes all its operands."""
-    return _facts(instruction.opcode, tuple([operand.__class__ for operand in instruction.operands]))
+    told = _facts(instruction.opcode, tuple([operand.__class__ for operand in instruction.operands]))
+    if told.pure and any(isinstance(o, SpecialRegister) and o.name in CHANGING for o in instruction.operands):
+        return replace(told, pure=False, volatile=True)
+    return told
 
 
 @cache

@@ -55,5 +55,10 @@ def _table() -> dict[str, str]:
     return types | {"%is_explicit_cluster": "pred", "WARP_SZ": "b32"}
 
 
+_COUNTERS = [f"%pm{i}{suffix}" for i in range(8) for suffix in ("", "_64")]
+_TIMES = ["%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"]
+CHANGING: frozenset[str] = frozenset(["%smid", "%warpid", *_TIMES, *_COUNTERS])
+"""Special registers whose value may change while a thread runs: a second read may give another."""
+
 SPECIAL_TYPES: dict[str, str] = _table()
 """Type without dot of each special register, by its name with component (``%tid.x``); ``WARP_SZ`` is one."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from cccopt.toolchain.discovery import find_nvcc
+
 HERE = Path(__file__).parent
 
 
 def tool(name: str) -> str:
-    """The path of a CUDA tool; skips the test where there is none."""
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not on PATH")
-    return found
+    """The path of a tool of the CUDA toolkit that cccopt finds."""
+    return str(find_nvcc().bin / name)
 
 
 @pytest.fixture(scope="session")

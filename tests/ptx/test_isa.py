@@ -143,6 +143,8 @@ def test_effects() -> None:
     assert facts(instruction("add.s32 %r1, %r2, 1;")).pure
     assert not facts(instruction("addc.s32 %r1, %r2, 1;")).pure  # reads the carry flag
     assert not facts(instruction("ld.global.u32 %r1, [%rd1];")).pure
+    assert facts(instruction("mov.u32 %r1, %tid.x;")).pure
+    assert not facts(instruction("mov.u32 %r1, %clock;")).pure
     assert facts(instruction("bar.sync 0;")).aligned
     assert not facts(instruction("barrier.sync 0;")).aligned
     assert facts(instruction("barrier.sync.aligned 0;")).aligned

@@ -94,3 +94,16 @@ def test_markers_survive(compiled: Compiled) -> None:
     printed = print_module(parse(compiled("warp", "sm_90")))
     assert printed.count("// ccc if.begin 3 name=odd flag file=a file with blanks.cu\n") == 1
     assert printed.count("// ccc if.end 3\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        (".global .u32 a, b[2];", ".global .u32 a;\n.global .u32 b[2];\n"),
+        (".entry k () { ld.u32 %r1, [%rd1-4]; }", "\n.entry k()\n{\n\tld.u32 %r1, [%rd1+-4];\n}\n"),
+    ],
+)
+def test_spellings_that_are_normalised(written: str, printed: str) -> None:
+    module = parse(written)
+    assert print_module(module) == printed
+    assert parse(printed) == module
