@@ -19,6 +19,8 @@ Briggs, Cooper, Torczon, "Rematerialization", PLDI 1992.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cached_property
 
 from cccopt.analysis import effects
 from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS, reads_unchanging_memory
@@ -30,15 +32,54 @@ from cccopt.ptx.isa import Control, Memory
 Available = Callable[[int, str], bool]
 
 
-def invariant_use(
-    function: Function,
-    reaching: ReachingDefinitions,
-    statement: int,
-    register: str,
-    blocks: Collection[int],
-) -> bool:
-    """Whether ``register`` has, at ``statement`` in the loop ``blocks``, the same value in each trip."""
-    return _Invariance(function, reaching, blocks).holds(statement, register, frozenset())
+@dataclass(frozen=True)
+class LoopInvariance:
+    """Which registers keep their value from trip to trip of the loop ``blocks``."""
+
+    function: Function
+    reaching: ReachingDefinitions
+    blocks: frozenset[int]
+
+    def holds(self, statement: int, register: str) -> bool:
+        """Whether ``register`` has, at ``statement`` in the loop, the same value in each trip."""
+        return self._holds(statement, register, self.definitions)
+
+    @cached_property
+    def definitions(self) -> frozenset[int]:
+        """The statements of the loop that write the same in each trip."""
+        cfg = self.reaching.cfg
+        order = [i for b in cfg.reverse_postorder if b in self.blocks for i in cfg.blocks[b].statements()]
+        found: set[int] = set()
+        candidates = [index for index in order if self._repeats(index)]
+        while True:
+            left = [index for index in candidates if index not in found]
+            found.update(i for i in left if all(self._holds(i, name, found) for name in self._needs(i)))
+            if all(index not in found for index in left):
+                return frozenset(found)
+
+    def _holds(self, statement: int, register: str, known: Collection[int]) -> bool:
+        definitions = self.reaching.reaching(statement, register)
+        inside = [d for d in definitions if d != ENTRY and self.reaching.cfg.block_of(d) in self.blocks]
+        if not inside:
+            return bool(definitions)
+        return len(definitions) == 1 and inside[0] in known
+
+    def _needs(self, statement: int) -> frozenset[str]:
+        return effects.needs(self.reaching.body[statement])
+
+    def _repeats(self, statement: int) -> bool:
+        """Whether the statement writes the same in any trip if its operands are the same."""
+        instruction = self.reaching.body[statement]
+        if not isinstance(instruction, Instruction) or not effects.kills(instruction):
+            return False
+        if is_rebuildable(instruction, self.function):
+            return True
+        facts = isa.facts(instruction)
+        return (
+            facts.known
+            and facts.memory is Memory.LOAD
+            and reads_unchanging_memory(instruction, self.function)
+        )
 
 
 def rematerialization_slice(
@@ -56,8 +97,22 @@ def rematerialization_slice(
     once in it.
     """
     found: set[int] = set()
-    if not _collect(function, reaching, statement, register, available, found, frozenset()):
-        return None
+    work = [(statement, register)]
+    while work:
+        use, name = work.pop()
+        definitions = reaching.reaching(use, name)
+        if definitions and all(d != ENTRY and available(d, name) for d in definitions):
+            continue
+        # A single definition that the entry's junk cannot pass dominates its use, so the chain has no cycle.
+        if len(definitions) != 1 or ENTRY in definitions:
+            return None
+        (definition,) = definitions
+        instruction = reaching.body[definition]
+        if not isinstance(instruction, Instruction) or not is_rebuildable(instruction, function):
+            return None
+        if definition not in found:
+            found.add(definition)
+            work += [(definition, needed) for needed in sorted(effects.needs(instruction))]
     rank = {block: place for place, block in enumerate(reaching.cfg.reverse_postorder)}
     order = sorted(found, key=lambda index: (rank[reaching.cfg.block_of(index)], index))
     written = [name for index in order for name in effects.writes(reaching.body[index])]
@@ -78,71 +133,3 @@ def is_rebuildable(instruction: Instruction, function: Function) -> bool:
         named = all(isinstance(o.base, Symbol) for o in instruction.operands if isinstance(o, Address))
         return named and reads_unchanging_memory(instruction, function)
     return facts.pure
-
-
-class _Invariance:
-    """The question asked recursively, for one loop."""
-
-    def __init__(self, function: Function, reaching: ReachingDefinitions, blocks: Collection[int]) -> None:
-        self.function = function
-        self.reaching = reaching
-        self.blocks = blocks
-
-    def holds(self, statement: int, register: str, asked: frozenset[int]) -> bool:
-        """``asked`` are the definitions on the way here: one that reads itself changes from trip to trip."""
-        definitions = self.reaching.reaching(statement, register)
-        inside = [d for d in definitions if d != ENTRY and self.reaching.cfg.block_of(d) in self.blocks]
-        if not inside:
-            return bool(definitions)
-        if len(definitions) > 1 or inside[0] in asked:
-            return False
-        definition = inside[0]
-        instruction = self.reaching.body[definition]
-        assert isinstance(instruction, Instruction)
-        if not self._repeats(instruction):
-            return False
-        return all(self.holds(definition, name, asked | {definition}) for name in effects.needs(instruction))
-
-    def _repeats(self, instruction: Instruction) -> bool:
-        """Whether the same operands give the same result in any trip."""
-        if is_rebuildable(instruction, self.function):
-            return True
-        facts = isa.facts(instruction)
-        return (
-            facts.known
-            and facts.memory is Memory.LOAD
-            and not isa.is_conditional_write(instruction)
-            and reads_unchanging_memory(instruction, self.function)
-        )
-
-
-def _collect(
-    function: Function,
-    reaching: ReachingDefinitions,
-    statement: int,
-    register: str,
-    available: Available,
-    found: set[int],
-    asked: frozenset[int],
-) -> bool:
-    """Adds to ``found`` the definitions behind a use; False where one cannot be rebuilt."""
-    definitions = reaching.reaching(statement, register)
-    if definitions and all(d != ENTRY and available(d, register) for d in definitions):
-        return True
-    if len(definitions) != 1:
-        return False
-    (definition,) = definitions
-    if definition == ENTRY or definition in asked:
-        return False
-    if definition in found:
-        return True
-    instruction = reaching.body[definition]
-    if not isinstance(instruction, Instruction) or not is_rebuildable(instruction, function):
-        return False
-    if not all(
-        _collect(function, reaching, definition, name, available, found, asked | {definition})
-        for name in effects.needs(instruction)
-    ):
-        return False
-    found.add(definition)
-    return True

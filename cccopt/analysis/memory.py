@@ -15,47 +15,16 @@ Cooper, Torczon, "Engineering a Compiler", 2nd ed., 9.2.4; PTX ISA 9.0, 5.1 (sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from cccopt.analysis.constancy import reads_unchanging_memory
-from cccopt.analysis.reaching import ENTRY, ReachingDefinitions
+from cccopt.analysis.reaching import ReachingDefinitions
+from cccopt.analysis.roots import AddressRoots, Root
 from cccopt.ptx import isa
-from cccopt.ptx.ir import (
-    Address,
-    Function,
-    Indexed,
-    Instruction,
-    Literal,
-    Module,
-    Operand,
-    Register,
-    SpecialRegister,
-    Symbol,
-    TextureAddress,
-    Variable,
-)
+from cccopt.ptx.ir import Function, Instruction, Module, Variable
 from cccopt.ptx.isa import Memory
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """What an address may be derived from: a ``variable``, a kernel's ``parameter``, or something
-    ``unknown``.
-    """
-
-    kind: str
-    name: str = ""
-
-
-UNKNOWN = Root("unknown")
-
-_ADDING = frozenset({"add", "sub", "mad", "mad24", "or", "and"})
-_CHOOSING = frozenset({"mov", "cvta", "cvt", "selp"})
-_SCALING = frozenset({"mul", "mul24", "shl", "shr", "div", "rem", "popc", "clz", "bfind"})
-"""Opcodes whose result is a number, not an address."""
-_MOST_STEPS = 500  # a longer walk ends in `UNKNOWN`
 
 
 @dataclass(frozen=True)
@@ -94,20 +63,14 @@ class MemoryAliasing:
 
     def roots(self, statement: int) -> frozenset[Root]:
         """What the addresses of a memory statement may be derived from; `UNKNOWN` for a call."""
-        operands = self._instruction(statement).operands
-        addresses = [o for o in operands if isinstance(o, Address | TextureAddress)]
-        if not addresses:
-            return frozenset({UNKNOWN})
-        return _union(self._address_roots(statement, address) for address in addresses)
+        return self._roots.of_access(statement)
 
-    def _address_roots(self, statement: int, address: Address | TextureAddress) -> frozenset[Root]:
-        if isinstance(address, TextureAddress):
-            return frozenset({UNKNOWN})
-        # A plain number as an address says nothing of what lies there.
-        return _Trace(self.function, self.reaching).operand(statement, address.base) or frozenset({UNKNOWN})
+    @cached_property
+    def _roots(self) -> AddressRoots:
+        return AddressRoots(self.function, self.reaching)
 
     def _space_of(self, root: Root) -> str:
-        """The state space behind a generic address: what a host passes to a kernel points to global
+        """The state space behind a generic address; what a host passes to a kernel points to global
         memory.
         """
         if root.kind == "parameter":
@@ -146,71 +109,3 @@ class MemoryAliasing:
         if not isinstance(instruction, Instruction):
             raise ValueError(f"statement {statement} is no instruction")
         return instruction
-
-
-class _Trace:
-    """One walk from an address back through its use-def chains."""
-
-    def __init__(self, function: Function, reaching: ReachingDefinitions) -> None:
-        self.function = function
-        self.reaching = reaching
-        self.steps_left = _MOST_STEPS
-
-    def operand(
-        self, statement: int, operand: Operand, asked: frozenset[int] = frozenset()
-    ) -> frozenset[Root]:
-        """The roots of an operand as ``statement`` reads it; none for a plain number.
-
-        ``asked`` are the definitions on the way here: one in a cycle adds nothing to its own roots.
-        """
-        if isinstance(operand, Indexed):
-            return self.operand(statement, operand.base, asked)
-        if isinstance(operand, Symbol):
-            return frozenset({Root("variable", operand.name)})
-        if isinstance(operand, Literal | SpecialRegister):
-            return frozenset()
-        if not isinstance(operand, Register) or self.steps_left <= 0:
-            return frozenset({UNKNOWN})
-        self.steps_left -= 1
-        definitions = self.reaching.reaching(statement, operand.name)
-        return _union(self._definition(d, asked) for d in definitions - asked)
-
-    def _definition(self, definition: int, asked: frozenset[int]) -> frozenset[Root]:
-        instruction = None if definition == ENTRY else self.reaching.body[definition]
-        if not isinstance(instruction, Instruction):
-            return frozenset({UNKNOWN})
-        asked = asked | {definition}
-        sources = [self.operand(definition, source, asked) for source in _pointers(instruction)]
-        if instruction.base in _ADDING:
-            return _sum(sources)
-        if instruction.base in _CHOOSING:
-            return _union(sources)
-        if instruction.base in _SCALING:
-            return frozenset()
-        if isa.facts(instruction).space == "param" and self.function.kind == "entry":
-            return self._parameter(instruction)
-        return frozenset({UNKNOWN})
-
-    def _parameter(self, instruction: Instruction) -> frozenset[Root]:
-        base = next((o.base for o in instruction.operands if isinstance(o, Address)), None)
-        own = isinstance(base, Symbol) and reads_unchanging_memory(instruction, self.function)
-        return frozenset({Root("parameter", base.name) if own and isinstance(base, Symbol) else UNKNOWN})
-
-
-def _pointers(instruction: Instruction) -> tuple[Operand, ...]:
-    """The source operands that the result may be derived from: no factor of a product, no predicate."""
-    if instruction.base in ("mad", "mad24"):
-        return instruction.operands[-1:]
-    if instruction.base == "selp":
-        return instruction.operands[1:3]
-    return instruction.operands[1:] if instruction.base in _ADDING | _CHOOSING else ()
-
-
-def _sum(sources: list[frozenset[Root]]) -> frozenset[Root]:
-    """The roots of a sum: where one operand is surely a variable's address, the others are offsets to it."""
-    variables = [roots for roots in sources if roots and all(root.kind == "variable" for root in roots)]
-    return _union(variables or sources)
-
-
-def _union(sets: Iterable[frozenset[Root]]) -> frozenset[Root]:
-    return frozenset(root for roots in sets for root in roots)

@@ -13,6 +13,7 @@ Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.2.4.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,19 +57,22 @@ class ReachingDefinitions:
         block = self.cfg.block_of(start)
         if block not in self._block_in:
             return frozenset()
-        found: set[int] = set()
-        for site in reversed(self._writers.get((block, register), ())):
-            if site >= stop:
-                continue
-            found.add(site)
-            if register in effects.kills(self.body[site]):
-                return frozenset(found)
-        return frozenset(found) | self._at_block_start(block, register)
+        sites = self._writers.get((block, register), ())
+        for place in range(bisect_left(sites, stop) - 1, -1, -1):
+            if (sites[place], register) in self._killing:
+                return frozenset(sites[place : bisect_left(sites, stop)])
+        return frozenset(sites[: bisect_left(sites, stop)]) | self._at_block_start(block, register)
 
     def _at_block_start(self, block: int, register: str) -> frozenset[int]:
-        bits = self._block_in[block] & self._sites.get(register, 0)
-        reaching = frozenset(site for site, _ in self._numbering.items(bits))
-        return reaching if register in self._sites else frozenset({ENTRY})
+        if register not in self._sites:
+            return frozenset({ENTRY})
+        bits = self._block_in[block] & self._sites[register]
+        return frozenset(site for site, _ in self._numbering.items(bits))
+
+    @cached_property
+    def _killing(self) -> frozenset[tuple[int, str]]:
+        """The definitions that end all older ones of their register."""
+        return frozenset((index, name) for index, s in enumerate(self.body) for name in effects.kills(s))
 
     @cached_property
     def _writers(self) -> Mapping[tuple[int, str], tuple[int, ...]]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 
 from cccopt.analysis.cfg import build
-from cccopt.analysis.invariance import invariant_use
+from cccopt.analysis.invariance import LoopInvariance
 from cccopt.analysis.loops import loops
 from cccopt.analysis.reaching import reaching_definitions
 from cccopt.analysis.uniformity import uniformity
@@ -48,12 +48,13 @@ def test_invariant_registers_keep_their_value_while_a_lane_stays_in_the_loop(bod
     reaching = reaching_definitions(cfg, body)
     steps = run(body, range(1, 2))
     for loop in loops(cfg):
+        invariance = LoopInvariance(function, reaching, loop.blocks)
         seen: dict[tuple[int, str], int] = {}
         for step in steps:
             if cfg.block_of(step.statement) not in loop.blocks:
                 seen.clear()
                 continue
             for register in (*NUMBERS, *PREDICATES):
-                if invariant_use(function, reaching, step.statement, register, loop.blocks):
+                if invariance.holds(step.statement, register):
                     value = step.lanes[1][register]
                     assert seen.setdefault((step.statement, register), value) == value

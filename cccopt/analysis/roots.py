@@ -1,0 +1,152 @@
+"""The roots of an address: the variables and kernel parameters that it may be derived from.
+
+Each definition of a register gets a set of roots from those of its operands; `mov`, `cvta`, `cvt` and `selp`
+choose among them, `add`, `sub` and `mad` make an address and an offset to it one, products and shifts are
+plain numbers without a root, and what is not followed is `UNKNOWN`. The sets are the fixpoint of rounds over
+the body.
+
+        mov.u32 %r1, tile;              %r1: {variable tile}
+        ld.param.u64 %rd1, [a];         %rd1: {parameter a}
+        shl.b32 %r2, %tid, 2;           %r2: {}
+        add.s32 %r3, %r1, %r2;          %r3: {variable tile}
+        ld.global.u64 %rd2, [%rd1];     %rd2: {unknown}
+
+"Derived from" is C's and LLVM's rule: arithmetic on the address of one object does not lead to another.
+Cooper, Torczon, "Engineering a Compiler", 2nd ed., 9.2.4; LLVM Language Reference, "Pointer Aliasing Rules".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis import effects
+from cccopt.analysis.constancy import reads_unchanging_memory
+from cccopt.analysis.reaching import ENTRY, ReachingDefinitions
+from cccopt.ptx import isa
+from cccopt.ptx.ir import (
+    Address,
+    Function,
+    Indexed,
+    Instruction,
+    Literal,
+    Operand,
+    Register,
+    SpecialRegister,
+    Symbol,
+    TextureAddress,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """What an address may be derived from: a ``variable``, a kernel's ``parameter``, or something
+    ``unknown``.
+    """
+
+    kind: str
+    name: str = ""
+
+
+UNKNOWN = Root("unknown")
+
+_ADDING = frozenset({"add", "sub", "mad", "mad24", "or", "and"})
+_CHOOSING = frozenset({"mov", "cvta", "cvt", "selp"})
+_SCALING = frozenset({"mul", "mul24", "shl", "shr", "div", "rem", "popc", "clz", "bfind"})
+_MOST_ROUNDS = 20  # what still changes then is unknown
+
+
+@dataclass(frozen=True)
+class AddressRoots:
+    """The roots of the addresses of one function."""
+
+    function: Function
+    reaching: ReachingDefinitions
+
+    def of_access(self, statement: int) -> frozenset[Root]:
+        """The roots of all addresses of a memory instruction; `UNKNOWN` for one without, such as a call.
+
+        Raises ValueError for a statement that is no instruction.
+        """
+        instruction = self.reaching.body[statement]
+        if not isinstance(instruction, Instruction):
+            raise ValueError(f"statement {statement} is no instruction")
+        addresses = [o for o in instruction.operands if isinstance(o, Address | TextureAddress)]
+        found = [self._of_address(statement, address) for address in addresses]
+        return _union(found) if found else frozenset({UNKNOWN})
+
+    def _of_address(self, statement: int, address: Address | TextureAddress) -> frozenset[Root]:
+        if isinstance(address, TextureAddress):
+            return frozenset({UNKNOWN})
+        # A plain number as an address says nothing of what lies there.
+        return self._of_operand(statement, address.base, self._definitions) or frozenset({UNKNOWN})
+
+    @cached_property
+    def _definitions(self) -> Mapping[int, frozenset[Root]]:
+        """The roots of what each statement writes."""
+        cfg = self.reaching.cfg
+        order = [i for b in cfg.reverse_postorder for i in cfg.blocks[b].statements()]
+        written = [i for i in order if effects.writes(self.reaching.body[i])]
+        found: dict[int, frozenset[Root]] = dict.fromkeys(written, frozenset())
+        changed: list[int] = []
+        for _ in range(_MOST_ROUNDS):
+            changed = []
+            for definition in written:
+                roots = self._of_definition(definition, found)
+                if roots != found[definition]:
+                    found[definition] = roots
+                    changed.append(definition)
+            if not changed:
+                return found
+        return dict.fromkeys(written, frozenset({UNKNOWN}))
+
+    def _of_definition(self, definition: int, known: Mapping[int, frozenset[Root]]) -> frozenset[Root]:
+        instruction = self.reaching.body[definition]
+        assert isinstance(instruction, Instruction)
+        if instruction.base in _SCALING:
+            return frozenset()
+        if instruction.base in _ADDING | _CHOOSING:
+            sources = [self._of_operand(definition, source, known) for source in _pointers(instruction)]
+            return _sum(sources) if instruction.base in _ADDING else _union(sources)
+        if isa.facts(instruction).space == "param" and self.function.kind == "entry":
+            return self._of_parameter(instruction)
+        return frozenset({UNKNOWN})
+
+    def _of_operand(
+        self, statement: int, operand: Operand, known: Mapping[int, frozenset[Root]]
+    ) -> frozenset[Root]:
+        """The roots of an operand as ``statement`` reads it; none for a plain number."""
+        if isinstance(operand, Indexed):
+            return self._of_operand(statement, operand.base, known)
+        if isinstance(operand, Symbol):
+            return frozenset({Root("variable", operand.name)})
+        if isinstance(operand, Literal | SpecialRegister):
+            return frozenset()
+        if not isinstance(operand, Register):
+            return frozenset({UNKNOWN})
+        definitions = self.reaching.reaching(statement, operand.name)
+        return _union(frozenset({UNKNOWN}) if d == ENTRY else known[d] for d in definitions)
+
+    def _of_parameter(self, instruction: Instruction) -> frozenset[Root]:
+        bases = [o.base for o in instruction.operands if isinstance(o, Address)]
+        if not reads_unchanging_memory(instruction, self.function):
+            return frozenset({UNKNOWN})
+        return frozenset(Root("parameter", b.name) if isinstance(b, Symbol) else UNKNOWN for b in bases)
+
+
+def _pointers(instruction: Instruction) -> tuple[Operand, ...]:
+    """The source operands that the result may be derived from: no factor of a product, no predicate."""
+    if instruction.base in ("mad", "mad24"):
+        return instruction.operands[-1:]
+    return instruction.operands[1:3]
+
+
+def _sum(sources: list[frozenset[Root]]) -> frozenset[Root]:
+    """The roots of a sum: where one operand is surely a variable's address, the others are offsets to it."""
+    variables = [roots for roots in sources if roots and all(root.kind == "variable" for root in roots)]
+    return _union(variables or sources)
+
+
+def _union(sets: Iterable[frozenset[Root]]) -> frozenset[Root]:
+    return frozenset(root for roots in sets for root in roots)
