@@ -132,14 +132,21 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
         except CccError as problem:
             if not options.keep_going:
                 raise
-            return Unit(device_compiler(strip(text)), settled, remarks + _as_warnings(problem))
+            return Unit(device_compiler(strip(text)), settled, _once(remarks + _as_warnings(problem)))
         accepted = _with_parents(_rewritten(result.regions), asked.regions)
         if accepted == wanted:
-            return Unit(print_module(result.module), settled + result.regions, remarks + result.remarks)
+            return Unit(
+                print_module(result.module), settled + result.regions, _once(remarks + result.remarks)
+            )
         settled += tuple(report for report in result.regions if report.region not in accepted)
         remarks += result.remarks
         wanted = accepted
-    return Unit(device_compiler(strip(text)), settled, remarks)
+    return Unit(device_compiler(strip(text)), settled, _once(remarks))
+
+
+def _once(remarks: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """A file that is compiled twice is told of everything once."""
+    return tuple(dict.fromkeys(remarks))
 
 
 def _rewritten(reports: Iterable[RegionReport]) -> frozenset[int]:

@@ -45,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     """
     subject = arguments.subject
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=_WIDTH_OF_A_FILE)
     if re.fullmatch(r"CCC\d+", subject):
         _print_page(subject, console)
         return 0
@@ -99,20 +101,15 @@ def _print_report(report: dict[str, Any], subject: str, console: Console) -> Non
 def _print_region(region: dict[str, Any], console: Console) -> None:
     place = region["place"]
     where = f" at {place['file']}:{place['line']}" if place is not None else ""
-    title = (
-        f"region {region['region']} (`{region['kind']}`) of {region['kernel']}{where}: {region['outcome']}"
-    )
-    console.print(Text(title, style="bold"), soft_wrap=True)
+    name = f"region {region['region']}, `{region['kind']}` in `{region['kernel']}`"
+    console.print(Text(f"{name}{where}: {region['outcome']}", style="bold"), soft_wrap=True)
     if region["outcome"] == "rewritten":
-        sizes = (
-            f"{region['context_bytes']} bytes a task, {region['shared_bytes']} bytes of shared memory a block"
-        )
-        console.print(Text(f"  form: {region['form']}; context: {sizes}"), soft_wrap=True)
+        sizes = f"{region['shared_bytes']} bytes of shared memory for {region['threads']} threads a block"
+        task = f"{region['context_bytes']} bytes of context a task, " if region["context"] else ""
+        console.print(Text(f"  loop form: {region['form']}; {task}{sizes}"), soft_wrap=True)
     if region["context"]:
         table = Table("register", "type", "decision", "why", box=None, padding=(0, 2))
         for entry in region["context"]:
-            table.add_row(*(Text(str(cell)) for cell in entry))
+            table.add_row(*(Text(entry[key]) for key in ("register", "type", "decision", "reason")))
         console.print(table)
-    for remark in diagnostics_of(region["remarks"]):
-        console.print(Text(render(remark)), soft_wrap=True)
     console.print()

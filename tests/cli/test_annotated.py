@@ -1,0 +1,178 @@
+"""``ccc-nvcc`` on annotated sources, with the real nvcc."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cccopt.cli.nvcc import main
+from cccopt.toolchain.discovery import find_nvcc
+
+KERNEL = """\
+extern "C" __global__ void __launch_bounds__(128) work(int n, const float* __restrict__ in, float* out) {
+#pragma ccc for
+  for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
+#pragma ccc if
+    if (in[i] > 0.5f) {
+      float x = in[i];
+      for (int k = 0; k < 40; ++k) x = x * 1.25f + 0.5f;
+      out[i] = x;
+    }
+  }
+}
+"""
+REFUSED = KERNEL.replace("  }\n}\n", "    __syncthreads();\n  }\n}\n")
+MAIN = """
+#include <cstdio>
+int main() { std::printf("ran\\n"); }
+"""
+OTHER = KERNEL.replace("work(", "other_work(")
+
+pytestmark = pytest.mark.nvcc
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test works in a folder of its own that holds the sources."""
+    monkeypatch.chdir(tmp_path)
+    Path("kernel.cu").write_text(KERNEL)
+    Path("refused.cu").write_text(REFUSED)
+    Path("main.cu").write_text(MAIN + OTHER)
+
+
+def nvcc(*arguments: str) -> None:
+    """Plain nvcc; what it says of our pragmas does not matter here."""
+    subprocess.run([find_nvcc().path, *arguments], check=True, capture_output=True)
+
+
+def is_rewritten(code: bytes) -> bool:
+    """The kernels themselves hold no votes. (nvcc takes comments out of the PTX that it embeds.)"""
+    return b"vote.sync" in code
+
+
+def test_ptx_is_rewritten_silently(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["-O3", "-arch=sm_90", "--ccc=always", "-ptx", "kernel.cu", "-o", "out.ptx"]) == 0
+    assert is_rewritten(Path("out.ptx").read_bytes())
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", ["-ptx", "-cubin"])
+def test_off_is_plain_nvcc(kind: str) -> None:
+    assert main(["-arch=sm_90", "--ccc=off", kind, "kernel.cu", "-o", "ours"]) == 0
+    nvcc("-arch=sm_90", kind, "kernel.cu", "-o", "theirs")
+    assert Path("ours").read_bytes() == Path("theirs").read_bytes()
+
+
+def test_the_machine_code_is_that_of_the_rewritten_ptx() -> None:
+    assert main(["-arch=sm_90", "--ccc=always", "-cubin", "kernel.cu", "-o", "on.cubin"]) == 0
+    assert main(["-arch=sm_90", "--ccc=off", "-cubin", "kernel.cu", "-o", "off.cubin"]) == 0
+    assert Path("on.cubin").stat().st_size > Path("off.cubin").stat().st_size
+
+
+def test_every_embedded_ptx_is_rewritten() -> None:
+    old, new = "arch=compute_80,code=compute_80", "arch=compute_90,code=[sm_90,compute_90]"
+    # Without compression the text can be found in the file.
+    command = [
+        "--ccc=always",
+        "-fatbin",
+        "-no-compress",
+        "-gencode",
+        old,
+        "-gencode",
+        new,
+        "kernel.cu",
+        "-o",
+        "out.fatbin",
+    ]
+    assert main([*command, "--ccc-report=report.json"]) == 0
+    code = Path("out.fatbin").read_bytes()
+    pieces = code.split(b".version ")[1:]
+    assert len(pieces) == 2
+    assert all(is_rewritten(piece) for piece in pieces)
+    report = json.loads(Path("report.json").read_text())
+    assert report["schema"] == 1
+    assert [(u["file"], u["arch"]) for u in report["units"]] == [
+        (str(Path("kernel.cu").absolute()), "compute_80"),
+        (str(Path("kernel.cu").absolute()), "compute_90"),
+    ]
+    assert all(any(r["outcome"] == "rewritten" for r in u["regions"]) for u in report["units"])
+
+
+def test_several_inputs_link_to_a_program_that_runs() -> None:
+    assert main(["-arch=sm_90", "-lineinfo", "-Xptxas", "-O3", "kernel.cu", "main.cu", "-o", "program"]) == 0
+    assert subprocess.run(["./program"], capture_output=True, text=True, check=True).stdout == "ran\n"
+
+
+def test_objects_of_several_inputs() -> None:
+    assert main(["-arch=sm_90", "-c", "kernel.cu", "main.cu"]) == 0
+    assert sorted(p.name for p in Path().glob("*.o")) == ["kernel.o", "main.o"]
+
+
+@pytest.mark.parametrize("kind", ["-ptx", "-c", "-cubin"])
+def test_a_refusal_names_the_line_and_leaves_no_file(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["-arch=sm_90", "--ccc=always", kind, "refused.cu", "-o", "out", "--ccc-report=r.json"]) == 1
+    said = capfd.readouterr().err
+    assert "error[CCC038]" in said
+    assert "refused.cu:" in said
+    assert sorted(p.name for p in Path().iterdir()) == ["kernel.cu", "main.cu", "refused.cu"]
+
+
+def test_keep_going_leaves_the_refused_as_nvcc_makes_it(capfd: pytest.CaptureFixture[str]) -> None:
+    command = ["-arch=sm_90", "--ccc=always", "--ccc-keep-going", "-ptx", "refused.cu", "-o", "ours.ptx"]
+    assert main(command) == 0
+    assert "warning[CCC038]" in capfd.readouterr().err
+    nvcc("-arch=sm_90", "-ptx", "refused.cu", "-o", "theirs.ptx")
+    assert Path("ours.ptx").read_bytes() == Path("theirs.ptx").read_bytes()
+
+
+def test_errors_and_warnings_have_the_users_words(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("wrong.cu").write_text(KERNEL.replace("float x =", "float unused, x ="))
+    assert main(["-arch=sm_90", "-c", "wrong.cu"]) == 0
+    said = capfd.readouterr().err
+    assert 'wrong.cu(6): warning #177-D: variable "unused" was declared but never referenced' in said
+    assert "asm" not in said
+    # An error that only the device's half of the program can show.
+    Path("wrong.cu").write_text(
+        KERNEL.replace("float x =", "\n#ifdef __CUDA_ARCH__\nnone;\n#endif\nfloat x =")
+    )
+    assert main(["-arch=sm_90", "-c", "wrong.cu", "-o", "wrong2.o"]) != 0
+    said = capfd.readouterr().err
+    assert 'wrong.cu(8): error: identifier "none" is undefined' in said
+    assert "asm" not in said
+    assert not Path("wrong2.o").exists()
+
+
+def test_no_warning_even_where_all_are_errors() -> None:
+    strict = ["-Werror", "all-warnings", "-Xcompiler", "-Wall,-Werror"]
+    assert main(["-arch=sm_90", *strict, "-c", "kernel.cu"]) == 0
+
+
+def test_a_mistake_in_an_annotation(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("wrong.cu").write_text(KERNEL.replace("ccc if", "ccc iff"))
+    assert main(["-c", "wrong.cu", "-o", "wrong.o"]) == 1
+    assert "wrong.cu:4:13" in capfd.readouterr().err
+    assert not Path("wrong.o").exists()
+
+
+def test_the_thesis_spelling_is_explained(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("thesis.cu").write_text(KERNEL.replace("#pragma ccc", "#CCC"))
+    assert main(["-c", "thesis.cu"]) != 0
+    assert "write `#pragma ccc if`" in capfd.readouterr().err
+
+
+def test_stages_are_kept_where_asked() -> None:
+    assert main(["-arch=sm_90", "--ccc=always", "--ccc-keep=stages", "-c", "kernel.cu"]) == 0
+    stages = {p.name for p in Path("stages").iterdir()}
+    assert stages == {"kernel.compute_90.1.ii", "kernel.compute_90.1.ptx", "kernel.compute_90.ptx"}
+    assert not is_rewritten(Path("stages/kernel.compute_90.1.ptx").read_bytes())
+    assert is_rewritten(Path("stages/kernel.compute_90.ptx").read_bytes())
+
+
+def test_link_time_code_is_refused_unless_off(capfd: pytest.CaptureFixture[str]) -> None:
+    command = ["-arch=sm_90", "-dlto", "-dc", "kernel.cu", "-o", "kernel.o"]
+    assert main(command) == 1
+    assert "error[CCC087]" in capfd.readouterr().err
+    assert main([*command, "--ccc=off"]) == 0

@@ -1,0 +1,153 @@
+"""The way from preprocessed text to PTX: what is compiled how often, and what comes back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from cccopt import driver
+from cccopt.diagnostic import CccError, Diagnostic, Severity, error
+from cccopt.driver import Unit, diagnostics_of, failure_data, report_data, rewrite_unit
+from cccopt.passes.pipeline import Options
+from cccopt.text import Place, Position
+
+# Regions 1 (a loop) and 2 in it, 3 (another loop) and 4 in it.
+TEXT = """\
+# 1 "k.cu"
+__global__ void k(int n, int* x) {
+#pragma ccc for
+  for (int i = 0; i < n; ++i) {
+#pragma ccc if
+    if (x[i]) { x[i] = 1; }
+  }
+#pragma ccc for
+  for (int i = 0; i < n; ++i) {
+#pragma ccc if
+    if (x[i]) { x[i] = 2; }
+  }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Report:
+    """As much of a region's report as the driver looks at."""
+
+    region: int
+    outcome: str
+
+
+@dataclass(frozen=True)
+class Result:
+    module: str
+    regions: tuple[Report, ...]
+    remarks: tuple[Diagnostic, ...] = ()
+
+
+def marks(text: str) -> set[int]:
+    return {int(number) for number in re.findall(r"// ccc (?:for|if)\.begin (\d+)", text)}
+
+
+class Compiler:
+    """A device compiler whose PTX is the text itself; it remembers which regions were marked each time."""
+
+    def __init__(self) -> None:
+        self.calls: list[set[int]] = []
+
+    def __call__(self, text: str) -> str:
+        self.calls.append(marks(text))
+        return text
+
+
+Pipeline = Callable[..., None]
+
+
+@pytest.fixture
+def outcomes(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    """Replace the pipeline by one that gives regions the named outcomes, and the PTX layer by nothing."""
+
+    def install(*, refuse: bool = False, **by_region: str) -> None:
+        def run(text: str, options: Options) -> Result:
+            if refuse:
+                raise CccError(error("CCC038", "a barrier stands in the marked loop"))
+            reports = [Report(r, by_region.get(f"r{r}", "rewritten")) for r in sorted(marks(text))]
+            return Result(f"rewritten {text}", tuple(reports))
+
+        monkeypatch.setattr(driver, "run", run)
+        monkeypatch.setattr(driver, "parse", lambda text, name: text)
+        monkeypatch.setattr(driver, "print_module", lambda module: module)
+
+    return install
+
+
+def options(**fields: object) -> Options:
+    return Options(**{"mode": "always", "keep_going": False, "file": "k.cu", **fields})  # type: ignore[arg-type]
+
+
+def test_all_accepted_is_one_compilation(outcomes: Pipeline) -> None:
+    outcomes()
+    compiler = Compiler()
+    unit = rewrite_unit(TEXT, options(), compiler)
+    assert unit.ptx.startswith("rewritten ")
+    assert compiler.calls == [{1, 2, 3, 4}]
+
+
+def test_none_accepted_is_the_unmarked_text(outcomes: Pipeline) -> None:
+    outcomes(r1="declined", r2="declined", r3="declined", r4="declined")
+    compiler = Compiler()
+    unit = rewrite_unit(TEXT, options(), compiler)
+    assert "ccc" not in unit.ptx
+    assert unit.ptx.count("\n") == TEXT.count("\n")
+    assert compiler.calls == [{1, 2, 3, 4}, set()]
+    assert [(r.region, r.outcome) for r in unit.regions] == [(n, "declined") for n in (1, 2, 3, 4)]
+
+
+def test_some_accepted_are_marked_again_alone_and_keep_their_loop(outcomes: Pipeline) -> None:
+    # The loop of an accepted path is marked whatever its own report says.
+    outcomes(r1="declined", r2="declined", r3="declined")
+    compiler = Compiler()
+    unit = rewrite_unit(TEXT, options(), compiler)
+    assert compiler.calls == [{1, 2, 3, 4}, {3, 4}]
+    assert unit.ptx.startswith("rewritten ")
+    assert {(r.region, r.outcome) for r in unit.regions} >= {(2, "declined"), (4, "rewritten")}
+
+
+def test_off_compiles_the_unmarked_text_only(outcomes: Pipeline) -> None:
+    outcomes()
+    compiler = Compiler()
+    unit = rewrite_unit(TEXT, options(mode="off"), compiler)
+    assert "ccc" not in unit.ptx
+    assert compiler.calls == [set()]
+
+
+def test_a_refusal_ends_the_work_or_leaves_the_text_unmarked(outcomes: Pipeline) -> None:
+    outcomes(refuse=True)
+    with pytest.raises(CccError):
+        rewrite_unit(TEXT, options(), Compiler())
+    unit = rewrite_unit(TEXT, options(keep_going=True), Compiler())
+    assert "ccc" not in unit.ptx
+    assert [(r.code, r.severity) for r in unit.remarks] == [("CCC038", Severity.WARNING)]
+
+
+@pytest.mark.parametrize("keep_going", [False, True])
+def test_a_mistake_in_an_annotation_is_always_an_error(outcomes: Pipeline, keep_going: bool) -> None:
+    outcomes()
+    compiler = Compiler()
+    with pytest.raises(CccError) as caught:
+        rewrite_unit(TEXT.replace("ccc if", "ccc iff"), options(keep_going=keep_going), compiler)
+    assert {d.code for d in caught.value.diagnostics} == {"CCC010"}
+    assert compiler.calls == []
+
+
+def test_diagnostics_travel_through_json() -> None:
+    place = Place("k.cu", Position(3, 7), "    for (;;)")
+    diagnostic = Diagnostic("CCC034", Severity.ERROR, "m", place, "why", "help", (("read here", place),))
+    failure = json.loads(json.dumps(failure_data(CccError(diagnostic), "k.cu", "compute_90")))
+    assert diagnostics_of(failure["errors"]) == (diagnostic,)
+    report = json.loads(json.dumps(report_data(Unit("", (), (diagnostic,)), "k.cu", "compute_90")))
+    assert diagnostics_of(report["remarks"]) == (diagnostic,)
+    assert (report["file"], report["arch"]) == ("k.cu", "compute_90")
