@@ -39,6 +39,8 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Function, Instruction, Literal, Statement
 from cccopt.ptx.isa import Control, Memory
 
+_FULL_MASKS = frozenset({"-1", "0xffffffff", "4294967295"})
+
 
 @dataclass(frozen=True)
 class Uniformity:
@@ -193,11 +195,11 @@ def _is_whole_warp_vote(instruction: Instruction) -> bool:
     if instruction.base not in ("vote", "redux") and instruction.parts[:2] != ("match", "all"):
         return False
     mask = instruction.operands[-1] if instruction.operands else None
-    return "sync" in instruction.parts and isinstance(mask, Literal) and _is_full_mask(mask.spelling)
-
-
-def _is_full_mask(spelling: str) -> bool:
-    return int(spelling.rstrip("U"), 0) & 0xFFFFFFFF == 0xFFFFFFFF
+    return (
+        "sync" in instruction.parts
+        and isinstance(mask, Literal)
+        and mask.spelling.lower().rstrip("u") in _FULL_MASKS
+    )
 
 
 def _written(steps: tuple[_Step, ...], statements: Iterable[int]) -> int:
