@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cccopt.cli.common import console
 from cccopt.device.gpu import open_gpu
 from cccopt.diagnostic import CccError
 from cccopt.driver import compile
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         mark = "ok" if not finding.problem else "MISSING" if finding.needed else "absent"
         found = finding.problem if finding.problem else finding.found
         table.add_row(*map(Text, (mark, finding.part, found, finding.cure)))
-    Console().print(table)
+    console().print(table)
     return 1 if any(finding.problem and finding.needed for finding in findings) else 0
 
 

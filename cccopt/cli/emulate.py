@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from cccopt.cli.arguments import Array, add_launch, bad_argument, parse_argument, parse_shape, save
+from cccopt.cli.common import console
 from cccopt.emulator import Profile, emulate
 from cccopt.files import read_text
 
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     for path, array in outputs:
         save(path, array)
-    Console().print(_counters(profile))
+    console().print(_counters(profile))
     return 0
 
 

@@ -14,7 +14,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from cccopt.cli.common import add_mode
+from cccopt.cli.common import add_mode, console
 from cccopt.diagnostic import CccError, error, render
 from cccopt.driver import compile, diagnostics_of, marked_ptx, transform
 from cccopt.files import read_text, write_text
@@ -44,16 +44,14 @@ def run(arguments: argparse.Namespace) -> int:
     answer.
     """
     subject = arguments.subject
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_WIDTH_OF_A_FILE)
+    out = console()
     if re.fullmatch(r"CCC\d+", subject):
-        _print_page(subject, console)
+        _print_page(subject, out)
         return 0
     report, marked = _explain_ptx(arguments) if subject.endswith(".ptx") else _explain_source(arguments)
     if arguments.dot is not None:
         write_text(arguments.dot, dot(parse(marked(), subject)))
-    _print_report(report, subject, console)
+    _print_report(report, subject, out)
     return 0
 
 
@@ -72,7 +70,7 @@ def _explain_source(arguments: argparse.Namespace) -> Explained:
     return program.report, lambda: marked_ptx(source, arch=arch, nvcc_options=options) or program.ptx
 
 
-def _print_page(code: str, console: Console) -> None:
+def _print_page(code: str, out: Console) -> None:
     page = folder("docs/codes") / f"{code}.md"
     if not page.is_file():
         known = sorted(path.stem for path in page.parent.glob("CCC*.md"))
@@ -81,35 +79,33 @@ def _print_page(code: str, console: Console) -> None:
         )
     text = read_text(page)
     # Markdown is for terminals; a file or a pipe gets the page as it is.
-    console.print(Markdown(text)) if console.is_terminal else sys.stdout.write(text)
+    out.print(Markdown(text)) if out.is_terminal else sys.stdout.write(text)
 
 
-def _print_report(report: dict[str, Any], subject: str, console: Console) -> None:
+def _print_report(report: dict[str, Any], subject: str, out: Console) -> None:
     units = report["units"]
     if not any(unit["regions"] or unit["remarks"] for unit in units):
-        console.print(
-            f"{subject} holds no annotations: put `#pragma ccc for` above a loop and `#pragma ccc if`"
-        )
-        console.print("above the divergent path in it (`cccopt explain CCC030`)")
+        out.print(f"{subject} holds no annotations: put `#pragma ccc for` above a loop and `#pragma ccc if`")
+        out.print("above the divergent path in it (`cccopt explain CCC030`)")
     for unit in units:
         for region in unit["regions"]:
-            _print_region(region, console)
+            _print_region(region, out)
         for remark in diagnostics_of(unit["remarks"]):
-            console.print(Text(render(remark)), soft_wrap=True)
+            out.print(Text(render(remark)), soft_wrap=True)
 
 
-def _print_region(region: dict[str, Any], console: Console) -> None:
+def _print_region(region: dict[str, Any], out: Console) -> None:
     place = region["place"]
     where = f" at {place['file']}:{place['line']}" if place is not None else ""
     name = f"region {region['region']}, `{region['kind']}` in `{region['kernel']}`"
-    console.print(Text(f"{name}{where}: {region['outcome']}", style="bold"), soft_wrap=True)
+    out.print(Text(f"{name}{where}: {region['outcome']}", style="bold"), soft_wrap=True)
     if region["outcome"] == "rewritten":
         sizes = f"{region['shared_bytes']} bytes of shared memory for {region['threads']} threads a block"
         task = f"{region['context_bytes']} bytes of context a task, " if region["context"] else ""
-        console.print(Text(f"  loop form: {region['form']}; {task}{sizes}"), soft_wrap=True)
+        out.print(Text(f"  loop form: {region['form']}; {task}{sizes}"), soft_wrap=True)
     if region["context"]:
         table = Table("register", "type", "decision", "why", box=None, padding=(0, 2))
         for entry in region["context"]:
             table.add_row(*(Text(entry[key]) for key in ("register", "type", "decision", "reason")))
-        console.print(table)
-    console.print()
+        out.print(table)
+    out.print()

@@ -12,6 +12,8 @@ from cccopt.version import __version__
 
 _COMMANDS = (transform, explain, emulate, verify, bench, doctor)
 
+INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
+
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line; each command's module adds its own part and names its ``run``."""
@@ -35,6 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CccError as problem:
         print(problem, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

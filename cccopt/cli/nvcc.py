@@ -69,6 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CccError as problem:
         print(problem, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        # nvcc had the signal as well and has cleaned up; 130 is how a shell reports it.
+        return 130
 
 
 def _run(request: Request) -> int:
