@@ -36,9 +36,7 @@ CONSTANT_SPECIAL_REGISTERS = (
 
 
 def reads_unchanging_memory(instruction: Instruction, function: Function) -> bool:
-    """Whether a load reads what no store of this launch changes, wherever in that memory its address
-    points.
-    """
+    """Whether a load reads what no store of this launch changes, wherever in it the address points."""
     space = isa.facts(instruction).space
     if space == "const" or (instruction.base == "ld" and "nc" in instruction.parts):
         return True

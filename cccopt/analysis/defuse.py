@@ -1,5 +1,4 @@
-"""The def-use graph: which statement's result is read by which, and the same backwards, from use to
-definitions.
+"""The def-use graph: which statement's result is read by which, and use-def chains, the same backwards.
 
 Nodes are statement indices, and `reaching.ENTRY` where a register may be read unwritten; an edge carries
 ``registers``, the names through which the value passes. A guarded write is a use of the value it may keep.

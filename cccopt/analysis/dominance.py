@@ -30,9 +30,7 @@ EXIT = -1
 
 @dataclass(frozen=True)
 class Dominance:
-    """A tree of immediate dominators (or post-dominators): ``immediate[node]`` is the parent, None at
-    ``root``.
-    """
+    """A tree of (post-)dominators: ``immediate[node]`` is the node's parent, None at ``root``."""
 
     root: int
     immediate: Mapping[int, int | None]
@@ -57,8 +55,9 @@ class Dominance:
         return a != b and self.dominates(a, b)
 
     def nearest_common(self, nodes: Iterable[int]) -> int:
-        """The nearest node that dominates all of ``nodes`` (at least one). Raises KeyError for an absent
-        node.
+        """The nearest node that dominates all of ``nodes``.
+
+        Raises KeyError for an absent node and ValueError where there are none.
         """
         common: list[int] | None = None
         for node in nodes:
@@ -130,9 +129,7 @@ def post_dominators(cfg: ControlFlowGraph) -> Dominance:
 
 
 def total_post_dominators(cfg: ControlFlowGraph) -> Dominance:
-    """`post_dominators` where each block of a loop that never ends counts as if it could leave: none is
-    absent.
-    """
+    """`post_dominators` where a block that can never leave counts as if it could: none is absent."""
     can_leave = post_dominators(cfg).immediate
     spinning = [block.index for block in cfg.blocks if block.index not in can_leave]
     return _post_dominators(cfg, [*cfg.exits, *spinning])

@@ -27,9 +27,7 @@ from cccopt.ptx.ir import Statement
 
 @dataclass(frozen=True)
 class Liveness:
-    """Live registers at the start (``live_in``) and end (``live_out``) of each block, and before any
-    statement.
-    """
+    """Live registers at the start and the end of each block, and around any statement."""
 
     body: Sequence[Statement]
     cfg: ControlFlowGraph

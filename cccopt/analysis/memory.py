@@ -70,9 +70,7 @@ class MemoryAliasing:
         return AddressRoots(self.function, self.reaching)
 
     def _space_of(self, root: Root) -> str:
-        """The state space behind a generic address; what a host passes to a kernel points to global
-        memory.
-        """
+        """The state space behind a generic address; what a host passes in points to global memory."""
         if root.kind == "parameter":
             return "global"
         variable = self._variables.get(root.name) if root.kind == "variable" else None

@@ -1,5 +1,4 @@
-"""Reaching definitions: which writes may have left the value that a register holds. Forwards, may: merge is
-union.
+"""Reaching definitions: the writes that may have left the value a register holds. Forwards, may (union).
 
 A guarded write adds a definition without ending the older ones. A register that may still be unwritten has
 the definition `ENTRY`.
@@ -39,9 +38,7 @@ class ReachingDefinitions:
     _sites: Mapping[str, int]
 
     def reaching(self, statement: int, register: str) -> frozenset[int]:
-        """The definitions of ``register`` that reach the point just before ``statement``; empty if
-        unreachable.
-        """
+        """The definitions of ``register`` just before ``statement``; none in dead code."""
         return self._reach(self.cfg.blocks[self.cfg.block_of(statement)].start, statement, register)
 
     def reaching_after(self, statement: int, register: str) -> frozenset[int]:

@@ -41,9 +41,7 @@ from cccopt.ptx.ir import (
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What an address may be derived from: a ``variable``, a kernel's ``parameter``, or something
-    ``unknown``.
-    """
+    """A ``variable`` or a kernel's ``parameter`` by name, or something ``unknown``."""
 
     kind: str
     name: str = ""

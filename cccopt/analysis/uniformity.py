@@ -24,7 +24,7 @@ POPL 2021.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -34,7 +34,8 @@ from cccopt.analysis import effects
 from cccopt.analysis.cfg import ControlFlowGraph, ending
 from cccopt.analysis.constancy import UNIFORM_SPECIAL_REGISTERS, reads_unchanging_memory
 from cccopt.analysis.dataflow import Analysis, Direction, Numbering, over_blocks, solve
-from cccopt.analysis.dominance import control_dependence, total_post_dominators
+from cccopt.analysis.dominance import control_dependence
+from cccopt.analysis.mixing import Mixing
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Function, Instruction, Literal, Statement
 from cccopt.ptx.isa import Control, Memory
@@ -55,28 +56,16 @@ class Uniformity:
     _numbering: Numbering[str]
 
     def varying_before(self, statement: int) -> frozenset[str]:
-        """The registers whose value may differ between lanes just before ``statement``; all if
-        unreachable.
-        """
+        """The registers that may differ between lanes just before ``statement``; all of them in dead code."""
         return frozenset(self._numbering.items(self._bits_before(statement)))
 
     def is_uniform_use(self, statement: int, register: str) -> bool:
-        """Whether ``register`` holds one value, just before ``statement``, in all lanes that run it
-        together.
-        """
-        return register in self._numbering and not self._bits_before(statement) & self._numbering.bits(
-            [register]
-        )
+        """Whether the lanes that run ``statement`` together hold one value in ``register`` just before it."""
+        return self._is_uniform(register, self._bits_before(statement))
 
     def is_uniform_definition(self, statement: int, register: str) -> bool:
-        """Whether ``register`` holds one value, just behind ``statement``, in all lanes that ran it
-        together.
-        """
-        if register not in self._numbering:
-            return False
-        return not self._steps[statement].apply(self._bits_before(statement)) & self._numbering.bits(
-            [register]
-        )
+        """Whether the lanes that ran ``statement`` together hold one value in ``register`` just behind it."""
+        return self._is_uniform(register, self._steps[statement].apply(self._bits_before(statement)))
 
     def divergent_control(self, block: int) -> frozenset[int]:
         """The varying branches that decide which lanes run ``block``: its transitive control dependence.
@@ -114,7 +103,7 @@ def uniformity(function: Function, cfg: ControlFlowGraph) -> Uniformity:
     numbering = Numbering(name for s in body for name in sorted(effects.needs(s) | effects.writes(s)))
     steps = tuple(_step(statement, function, numbering) for statement in body)
     graph = over_blocks(cfg)
-    joins = _Joins(cfg, [_written(steps, block.statements()) for block in cfg.blocks])
+    mixing = Mixing(cfg, [_written(steps, block.statements()) for block in cfg.blocks])
     branches: frozenset[int] = frozenset()
     mixed = dict.fromkeys(graph.successors, 0)
     while True:
@@ -124,7 +113,7 @@ def uniformity(function: Function, cfg: ControlFlowGraph) -> Uniformity:
         if found == branches:
             return Uniformity(function, cfg, branches, varying_in, steps, numbering)
         for branch in found - branches:
-            for block, registers in joins.mixed_by(branch):
+            for block, registers in mixing.mixed_by(branch):
                 mixed[block] |= registers
         branches = found
 
@@ -181,17 +170,13 @@ def _origin(instruction: Instruction, function: Function) -> _Origin:
 
 
 def _reads_constant_memory(instruction: Instruction, function: Function) -> bool:
-    """Whether a load reads what is the same for all threads: a device function's parameters are each thread's
-    own.
-    """
+    """Whether a load reads what is the same for all threads, unlike a device function's parameters."""
     own = isa.facts(instruction).space == "param" and function.kind != "entry"
     return not own and reads_unchanging_memory(instruction, function)
 
 
 def _is_whole_warp_vote(instruction: Instruction) -> bool:
-    """Whether an instruction gives all 32 lanes of the warp one result: `vote.sync` and its kin with a full
-    mask.
-    """
+    """Whether an instruction gives all 32 lanes one result: `vote.sync` and its kin with a full mask."""
     if instruction.base not in ("vote", "redux") and instruction.parts[:2] != ("match", "all"):
         return False
     mask = instruction.operands[-1] if instruction.operands else None
@@ -238,65 +223,3 @@ def _varying_branches(
         if varying & steps[last].reads:
             found.add(block)
     return frozenset(found)
-
-
-@dataclass(frozen=True)
-class _Joins:
-    """Where the lanes that a varying branch parts meet again, and which registers they bring along."""
-
-    cfg: ControlFlowGraph
-    written: list[int]
-    """Registers written in each block, as bit sets."""
-
-    def mixed_by(self, branch: int) -> list[tuple[int, int]]:
-        """Pairs of a block and the registers that vary at its start if ``branch`` varies."""
-        stop = self._post_dominators[branch]
-        sides = [self._reach([target], {branch, stop}) for target in self.cfg.successors[branch]]
-        between = set().union(*sides) - {branch, stop}
-        found = []
-        for block in set().union(*sides) - {branch}:
-            if sum(block in side for side in sides) > 1:
-                ways = self._reaching(block, between)
-                found.append((block, self._written_in(ways)))
-        cycle = self._cycle(branch, stop)
-        leaving = {target for block in cycle for target in self.cfg.successors[block]} - cycle
-        return found + [(block, self._written_in(cycle)) for block in leaving]
-
-    @cached_property
-    def _post_dominators(self) -> Mapping[int, int | None]:
-        return total_post_dominators(self.cfg).immediate
-
-    def _cycle(self, branch: int, stop: int | None) -> set[int]:
-        """The blocks on the ways from ``branch`` back to itself that lanes may go while others wait at
-        ``stop``.
-        """
-        ahead = self._reach(self.cfg.successors[branch], {stop})
-        return ahead & (self._reaching(branch, ahead - {stop}) | {branch}) if branch in ahead else set()
-
-    def _reach(self, starts: Iterable[int], stops: Collection[int | None]) -> set[int]:
-        """The blocks that ``starts`` reach, ways ending at ``stops`` (which are among them)."""
-        found: set[int] = set()
-        work = list(starts)
-        while work:
-            block = work.pop()
-            if block not in found:
-                found.add(block)
-                work += self.cfg.successors[block] if block not in stops else ()
-        return found
-
-    def _reaching(self, block: int, within: Collection[int]) -> set[int]:
-        """The blocks among ``within`` that have a way to ``block`` through ``within``."""
-        found: set[int] = set()
-        work = [source for source in self.cfg.predecessors[block] if source in within]
-        while work:
-            source = work.pop()
-            if source not in found:
-                found.add(source)
-                work += [s for s in self.cfg.predecessors[source] if s in within]
-        return found
-
-    def _written_in(self, blocks: Iterable[int]) -> int:
-        bits = 0
-        for block in blocks:
-            bits |= self.written[block]
-        return bits

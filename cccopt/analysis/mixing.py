@@ -1,0 +1,87 @@
+"""Where the lanes that a varying branch parts meet again, and which registers may differ then.
+
+Lanes that a branch sends different ways wait for each other at its immediate post-dominator. Two things can
+make a register differ that is uniform on each way. *Joins*: at a block that more than one way out of the
+branch reaches, those registers that the ways between write. *Cycles*: where lanes can come back to the branch
+while others wait, they leave the cycle at different trips, so behind it all registers differ that the cycle
+writes.
+
+        block 0: @%p1 bra 2          branch 0 mixes, at block 2, what block 1 writes: {%r1}
+        block 1: mov.u32 %r1, 1
+        block 2: add.s32 %r2, %r2, 1
+                 @%p2 bra 2          branch 2 mixes, at block 3, what its loop writes: {%r2}
+        block 3: ret
+
+Rosemann, Moll, Hack, "An abstract interpretation for SPMD divergence on reducible control flow graphs", POPL
+2021 (disjoint paths and temporal divergence; here over-approximated by reachability, which also serves
+irreducible graphs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis.cfg import ControlFlowGraph
+from cccopt.analysis.dominance import total_post_dominators
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """The meeting places of a function's lanes."""
+
+    cfg: ControlFlowGraph
+    written: Sequence[int]
+    """The registers that each block writes, as bit sets."""
+
+    def mixed_by(self, branch: int) -> list[tuple[int, int]]:
+        """Pairs of a block and the registers, as a bit set, that vary at its start if ``branch`` varies."""
+        stop = self._post_dominators[branch]
+        sides = [self._reach([target], {branch, stop}) for target in self.cfg.successors[branch]]
+        between = set().union(*sides) - {branch, stop}
+        found = []
+        for block in set().union(*sides) - {branch}:
+            if sum(block in side for side in sides) > 1:
+                ways = self._reaching(block, between)
+                found.append((block, self._written_in(ways)))
+        cycle = self._cycle(branch, stop)
+        leaving = {target for block in cycle for target in self.cfg.successors[block]} - cycle
+        return found + [(block, self._written_in(cycle)) for block in leaving]
+
+    @cached_property
+    def _post_dominators(self) -> Mapping[int, int | None]:
+        return total_post_dominators(self.cfg).immediate
+
+    def _cycle(self, branch: int, stop: int | None) -> set[int]:
+        """The blocks between ``branch`` and itself where lanes may be while others wait at ``stop``."""
+        ahead = self._reach(self.cfg.successors[branch], {stop})
+        return ahead & (self._reaching(branch, ahead - {stop}) | {branch}) if branch in ahead else set()
+
+    def _reach(self, starts: Iterable[int], stops: Collection[int | None]) -> set[int]:
+        """The blocks that ``starts`` reach, ways ending at ``stops`` (which are among them)."""
+        found: set[int] = set()
+        work = list(starts)
+        while work:
+            block = work.pop()
+            if block not in found:
+                found.add(block)
+                work += self.cfg.successors[block] if block not in stops else ()
+        return found
+
+    def _reaching(self, block: int, within: Collection[int]) -> set[int]:
+        """The blocks among ``within`` that have a way to ``block`` through ``within``."""
+        found: set[int] = set()
+        work = [source for source in self.cfg.predecessors[block] if source in within]
+        while work:
+            source = work.pop()
+            if source not in found:
+                found.add(source)
+                work += [s for s in self.cfg.predecessors[source] if s in within]
+        return found
+
+    def _written_in(self, blocks: Iterable[int]) -> int:
+        bits = 0
+        for block in blocks:
+            bits |= self.written[block]
+        return bits
