@@ -27,16 +27,6 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
-    """A loaded kernel and what the driver's compiler gave it: bytes but for ``registers``."""
-
-    function: Any
-    registers: int
-    shared_bytes: int
-    local_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Module:
     """Loaded PTX. Its kernels live as long as it does."""
 
@@ -44,10 +34,14 @@ class Module:
 
     def kernel(self, name: str) -> Kernel:
         """The kernel with this PTX name."""
-        function = self.handle.get_function(name)
-        return Kernel(
-            function, int(function.num_regs), int(function.shared_size_bytes), int(function.local_size_bytes)
-        )
+        return Kernel(self.handle.get_function(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel of loaded PTX."""
+
+    function: Any
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""A workload's builds on a GPU: repeats start from the same inputs, builds take turns, results are checked."""
+"""A workload's builds on a GPU: repeats start from equal inputs, builds take turns, results are checked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cccopt.device.gpu import Buffer, Gpu, Kernel, Module
-from cccopt.harness.result import BuildResult, KernelResources, LaunchResult, Times
+from cccopt.harness.builds import kernel_resources
+from cccopt.harness.result import BuildResult, LaunchResult, Times
 from cccopt.harness.workload import Array, Inputs, Launch, Sample, State, fresh_state
 
 WARM_UPS = 2
@@ -37,7 +38,7 @@ def run_on_gpu(
     for _ in range(WARM_UPS + repeats):
         for name, module in modules.items():
             runs[name].append(_once(gpu, module, sample, fresh_state(inputs), buffers, expected))
-    return tuple(_result(name, modules[name], runs[name]) for name in builds)
+    return tuple(_result(name, ptx, gpu.arch, runs[name]) for name, ptx in builds.items())
 
 
 def _once(
@@ -70,7 +71,7 @@ def _once(
     return _Run(tuple(launches), tuple(milliseconds), sample.workload.check(state, expected))
 
 
-def _result(name: str, module: Module, runs: list[_Run]) -> BuildResult:
+def _result(name: str, ptx: str, arch: str, runs: list[_Run]) -> BuildResult:
     timed = runs[WARM_UPS:]
     wrong = next((run.wrong for run in runs if run.wrong), "")
     launches = timed[0].launches
@@ -78,7 +79,6 @@ def _result(name: str, module: Module, runs: list[_Run]) -> BuildResult:
         wrong = "the number of launches differs between repeats"
     if wrong:
         return BuildResult(name, (), (), wrong)
-    kernels = dict.fromkeys(launch.kernel for launch in launches)
     return BuildResult(
         name,
         tuple(
@@ -91,9 +91,5 @@ def _result(name: str, module: Module, runs: list[_Run]) -> BuildResult:
             )
             for i, launch in enumerate(launches)
         ),
-        tuple(_resources(kernel, module.kernel(kernel)) for kernel in kernels),
+        kernel_resources(ptx, arch, launches),
     )
-
-
-def _resources(name: str, kernel: Kernel) -> KernelResources:
-    return KernelResources(name, kernel.registers, kernel.shared_bytes, kernel.local_bytes)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cccopt.harness.workload import Inputs, Launch, State
 
 # name: (log2 of the vertices, edges a vertex, grid). A lane makes 2^scale / (256 * grid) trips.
-_SIZES = {"small": (10, 8, 1), "demo": (17, 8, 16), "full": (22, 8, 528)}
+_SIZES = {"small": (12, 8, 1), "demo": (17, 8, 16), "full": (22, 8, 528)}
 SIZES = tuple(_SIZES)
 
 # Where 32 random bits send an edge: 0.57, 0.76 and 0.95 of 2^32 (the probabilities of Graph500's R-MAT).

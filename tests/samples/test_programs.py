@@ -34,7 +34,7 @@ def test_bfs_prints_what_numpy_computes(tmp_path: Path, mode: str) -> None:
     expected = cast(ModuleType, sample.workload).summary(
         levels, len(np.asarray(inputs["neighbours"])), source
     )
-    assert output("bfs", mode, tmp_path, "10", "8", "3") == expected
+    assert output("bfs", mode, tmp_path, "12", "8", "3") == expected
 
 
 @pytest.mark.parametrize("mode", ["off", "always"])

@@ -1,0 +1,49 @@
+"""Before and after of one workload, on the emulator or on a GPU: build, run, check, compare."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from cccopt.device.gpu import open_gpu
+from cccopt.harness.builds import compile_builds
+from cccopt.harness.on_emulator import run_on_emulator
+from cccopt.harness.on_gpu import run_on_gpu
+from cccopt.harness.result import Measurement
+from cccopt.harness.workload import Sample
+
+EMULATOR, GPU = "emulator", "gpu"
+EMULATED_ARCH = "sm_90"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Where and what to measure.
+
+    ``on`` is `EMULATOR` or `GPU`; ``arch`` is None for the GPU's own or `EMULATED_ARCH`; ``ccc`` is the
+    pass' mode (``auto`` or ``always``); ``marked`` asks for the build with marks and without the pass too.
+    """
+
+    on: str = EMULATOR
+    size: str = "small"
+    seed: int = 1
+    arch: str | None = None
+    ccc: str = "always"
+    marked: bool = True
+
+
+def measure(sample: Sample, options: Options) -> Measurement:
+    """Measure ``sample``; a wrong result is part of the measurement, any other failure is a `CccError`."""
+    with ExitStack() as stack:
+        gpu = stack.enter_context(open_gpu()) if options.on == GPU else None
+        arch = options.arch or (EMULATED_ARCH if gpu is None else gpu.arch)
+        inputs = sample.inputs(options.size, options.seed)
+        expected = sample.workload.reference(inputs)
+        builds = compile_builds(sample, arch, marked=options.marked, ccc=options.ccc)
+        if gpu is None:
+            on, results = "emulator (PTX)", run_on_emulator(sample, inputs, expected, builds.ptx, arch)
+        else:
+            on, results = gpu.name, run_on_gpu(gpu, sample, inputs, expected, builds.ptx)
+    return Measurement(
+        sample.name, options.size, options.seed, arch, on, results, builds.regions, builds.remarks
+    )

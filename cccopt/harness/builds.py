@@ -1,0 +1,82 @@
+"""The three builds of a workload: plain, annotated with the pass off, annotated with the pass on.
+
+Marks alone can change what nvcc makes of a loop, so all three are measured. DESIGN chapter 8.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cccopt import driver
+from cccopt.diagnostic import CccError, error, render
+from cccopt.files import read_text
+from cccopt.harness.result import CCC, MARKED, PLAIN, KernelResources, Region
+from cccopt.harness.workload import Launch, Sample
+from cccopt.toolchain.invoke import run_nvcc
+from cccopt.toolchain.ptxas import resources
+from cccopt.toolchain.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Builds:
+    """PTX by build name (in the order in which tables show them), what was collected, and the remarks."""
+
+    ptx: Mapping[str, str]
+    regions: tuple[Region, ...]
+    remarks: tuple[str, ...]
+
+
+def compile_builds(sample: Sample, arch: str, *, marked: bool = True, ccc: str = "always") -> Builds:
+    """Compile ``sample`` for ``arch`` (``sm_90``); the `MARKED` build only if asked. Raises `CccError`."""
+    program = driver.compile(sample.source, arch=arch, ccc=ccc)
+    ptx = {PLAIN: program.original_ptx}
+    if marked:
+        ptx[MARKED] = _marked_ptx(sample, arch)
+    ptx[CCC] = program.ptx
+    units = program.report["units"]
+    return Builds(
+        ptx,
+        tuple(_region(region) for unit in units for region in unit["regions"] if _is_path(region)),
+        tuple(render(remark) for unit in units for remark in driver.diagnostics_of(unit["remarks"])),
+    )
+
+
+def _marked_ptx(sample: Sample, arch: str) -> str:
+    """What the front end makes of the text with all its marks, before any rewrite."""
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        arguments = ["-ptx", f"-arch={arch}", str(sample.source), "-o", str(Path(folder) / "out.ptx")]
+        done = run_nvcc(arguments, Settings("always", keep=folder), capture=True)
+        # The compilation of the text with all marks is the first that the shim asks for.
+        (stage,) = Path(folder).glob("*.1.ptx")
+        if done.status != 0:
+            raise CccError(error("CCC085", f"nvcc failed with exit status {done.status}", why=done.errors))
+        return read_text(stage)
+
+
+def kernel_resources(ptx: str, arch: str, launches: Iterable[Launch]) -> tuple[KernelResources, ...]:
+    """What ptxas says of each launched kernel, in the order of their first launch."""
+    found = resources(ptx, arch)
+    return tuple(
+        KernelResources(
+            kernel,
+            found[kernel].registers,
+            found[kernel].shared,
+            found[kernel].spill_stores + found[kernel].spill_loads,
+        )
+        for kernel in dict.fromkeys(launch.kernel for launch in launches)
+    )
+
+
+def _is_path(data: Mapping[str, Any]) -> bool:
+    """Loops are reported too; only paths have live-ins and a stack."""
+    return data["outcome"] == "rewritten" and bool(data["context"])
+
+
+def _region(data: Mapping[str, Any]) -> Region:
+    place = data["place"]
+    where = f"{place['file']}:{place['line']}:{place['column']}" if place else ""
+    return Region(data["kernel"], data["region"], where, data["context_bytes"])
