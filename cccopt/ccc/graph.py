@@ -27,6 +27,7 @@ from cccopt.ptx.ir import (
     Marker,
     Open,
     Operand,
+    Pragma,
     RegisterDeclaration,
     Statement,
     Symbol,
@@ -195,7 +196,7 @@ def from_body(body: Body, names: Names) -> Graph:
             location = statement if isinstance(statement, Location) else location
             if depth == 0 and isinstance(statement, RegisterDeclaration | Variable):
                 declarations.append(statement)
-            elif not isinstance(statement, Label | BranchTargets):
+            elif not isinstance(statement, BranchTargets) and index != block.start:
                 code.append(statement)
         following = flow.blocks[block.index + 1].label if block.index + 1 < len(flow.blocks) else None
         end, extra = _end(last, following, lists, canonical, names)
@@ -262,7 +263,8 @@ def to_body(graph: Graph, names: Names) -> Body:
     for place, name in enumerate(order):
         following = order[place + 1] if place + 1 < len(order) else None
         node = nodes[name]
-        if node.phase or name in referenced:
+        # Debug information may name any label of the program's own.
+        if node.phase or name in referenced or not names.made(name):
             writer.label(name)
         writer.own(node.overhead, node.code)
         _write_end(writer, node, following, names)
@@ -335,13 +337,17 @@ def _printed_targets(end: End, following: str | None) -> Iterator[str]:
         yield from (name for name in targets(end) if name != following)
 
 
+def _does_nothing(node: Node) -> bool:
+    return not node.phase and all(isinstance(s, Location | Pragma) for s in node.code)
+
+
 def _thread_jumps(graph: Graph) -> Mapping[str, Node]:
     """The nodes with jumps to empty nodes led on to where those lead; branches that cannot branch made jumps."""
 
     def final(name: str) -> str:
         seen = {name}
         node = graph.nodes[name]
-        while not node.code and not node.phase and isinstance(node.end, Jump) and node.end.target not in seen:
+        while _does_nothing(node) and isinstance(node.end, Jump) and node.end.target not in seen:
             seen.add(node.end.target)
             node = graph.nodes[node.end.target]
         return node.name
@@ -402,7 +408,9 @@ def copy(
         name_of[node.name]: replace(
             node,
             name=name_of[node.name],
-            code=tuple(rewrite(s) if isinstance(s, Instruction) else s for s in node.code),
+            code=tuple(
+                rewrite(s) if isinstance(s, Instruction) else s for s in node.code if not isinstance(s, Label)
+            ),
             end=end_of(node),
         )
         for node in originals

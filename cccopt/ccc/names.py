@@ -27,6 +27,10 @@ class Names:
         number = self._labels[what] = self._labels.get(what, 0) + 1
         return f"${self._prefix}_{what}" + (f"_{number}" if number > 1 else "")
 
+    def made(self, label: str) -> bool:
+        """Whether the label comes from here."""
+        return label.startswith(f"${self._prefix}_")
+
     def register(self, type: str) -> Register:
         """A fresh register of ``type`` (without dot: ``b32``, ``pred``)."""
         number = self._registers[type] = self._registers.get(type, 0) + 1

@@ -166,7 +166,7 @@ def refuse(
     help: str = "",
     notes: tuple[tuple[str, Place], ...] = (),
 ) -> Refusal:
-    """The refusal by ``rule`` at ``place``; ``details`` fill the message, ``why`` and ``help`` fill or replace theirs."""
+    """The refusal by ``rule`` at ``place``: ``details`` fill its message, ``why`` and ``help`` fill or replace its own."""
     return Refusal(
         error(
             rule.code,

@@ -68,8 +68,11 @@ class Found:
     remarks: tuple[Diagnostic, ...]
 
 
-def find(view: View) -> Found:
-    """The regions of a function. Raises Refusal where a marked piece is not what its pragma promises."""
+def find(view: View, settled: frozenset[int] = frozenset()) -> Found:
+    """The regions of a function, but for ``settled`` annotations, which have been rewritten.
+
+    Raises Refusal where a marked piece is not what its pragma promises.
+    """
     marked = {a.region: _loops_of(view, a) for a in view.annotations.values() if a.event == "for"}
     remarks: list[Diagnostic] = []
     regions: list[Region] = []
@@ -79,7 +82,7 @@ def find(view: View) -> Found:
                 region = _region(view, annotation, loop, marked, remarks)
                 if region is not None:
                     regions.append(region)
-    _check_homes(view, marked, regions, remarks)
+    _check_homes(view, marked, regions, settled, remarks)
     return Found(tuple(sorted(regions, key=lambda r: len(r.nodes))), tuple(remarks))
 
 
@@ -283,11 +286,17 @@ def _nest(view: View, flat: list[Path]) -> tuple[Path, ...]:
 
 
 def _check_homes(
-    view: View, marked: Mapping[int, list[Loop]], regions: list[Region], remarks: list[Diagnostic]
+    view: View,
+    marked: Mapping[int, list[Loop]],
+    regions: list[Region],
+    settled: frozenset[int],
+    remarks: list[Diagnostic],
 ) -> None:
     """Each annotation must have a copy in a marked loop; a copy outside of one stays as it is."""
     housed = {p.annotation.region for region in regions for p in region.all_paths()}
     for annotation in view.annotations.values():
+        if annotation.region in settled:
+            continue
         is_path = annotation.event == "if" or annotation.variable
         if not is_path and not marked[annotation.region]:
             raise refuse(refusal.VANISHED, annotation.place, "loop")

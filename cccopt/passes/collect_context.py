@@ -32,7 +32,17 @@ from cccopt.ccc.regions import forward
 from cccopt.ccc.stack import SLOTS, Lookup, copy_value
 from cccopt.ccc.view import View
 from cccopt.passes.sites import hold, place_site
-from cccopt.ptx.ir import Guard, Instruction, Pragma, Register, SpecialRegister, Statement, Symbol, Variable
+from cccopt.ptx.ir import (
+    Guard,
+    Instruction,
+    Label,
+    Pragma,
+    Register,
+    SpecialRegister,
+    Statement,
+    Symbol,
+    Variable,
+)
 
 
 def rewrite(view: View, plan: Plan) -> Graph:
@@ -84,7 +94,9 @@ class _Rewrite:
         layout: Nodes = {}
         for name, node in nodes.items():
             if name == region.select:
-                layout.update({chooser.name: chooser, **added, original.name: original})
+                # A loop around the region may lead from its end straight back to its beginning.
+                again = _led(added, {region.select: chooser.name})
+                layout.update({chooser.name: chooser, **again, original.name: original})
             layout[name] = node
         return Graph(entry, layout, (*old.declarations, *self._shared()))
 
@@ -143,9 +155,15 @@ class _Rewrite:
 
     def _exits(self) -> list[str]:
         """Where lanes may go when they leave the region."""
-        inside = self.plan.region.nodes | self.plan.region.approach
-        order = program_order(self.view.graph.nodes, inside)
-        return list(dict.fromkeys(t for n in order for t in targets(self.base[n].end) if t not in inside))
+        region = self.plan.region
+        ways = [t for n in program_order(self.base, region.nodes) for t in targets(self.base[n].end)]
+        ways += [
+            t
+            for n in program_order(self.base, region.approach)
+            for t in targets(self.base[n].end)
+            if t not in region.approach
+        ]
+        return list(dict.fromkeys(t for t in ways if t not in region.nodes))
 
     def _leaving(
         self, exits: list[str], alive: Register, number: Register, test: str
@@ -220,18 +238,21 @@ class _Rewrite:
             )
             for name in program_order(self.view.graph.nodes, region.nodes)
         }
+        nodes[region.header] = _without_pragmas(nodes[region.header])
         first: Jump | Branch = Jump(region.header)
         if alive is not None:
             first = Branch(negated(alive), test, region.header)
         nodes[enter] = Node(enter, _reset(self.plan.paths), first, self.region)
-        return self._settle(nodes, enter, self.plan.paths, test)
+        return self._settle(nodes, enter, self.plan.paths)
 
     # --- wholes and sites ---
 
-    def _settle(self, nodes: Nodes, enter: str, paths: tuple[PathPlan, ...], end: str) -> Nodes:
-        """``nodes`` with a site for each of ``paths``; ``end`` is where the whole ends."""
+    def _settle(self, nodes: Nodes, enter: str, paths: tuple[PathPlan, ...]) -> Nodes:
+        """The whole ``nodes``, entered at ``enter``, with a site for each of ``paths``."""
         for path in paths:
-            goal = end if path.path.end == self.plan.region.header else path.path.end
+            # A site placed before may stand between the path and where its end led at first.
+            goals = {t for n in path.path.nodes for t in targets(nodes[n].end) if t not in path.path.nodes}
+            (goal,) = goals
 
             def build(flag: Guard, behind: str, path: PathPlan = path) -> tuple[Nodes, str]:
                 return (
@@ -258,7 +279,7 @@ class _Rewrite:
         if alive is not None:
             first = Branch(negated(alive), end, path.path.begin)
         nodes[enter] = Node(enter, _reset(path.children), first, self.region)
-        nodes = self._settle(nodes, enter, path.children, end)
+        nodes = self._settle(nodes, enter, path.children)
         copies, names_of = copy(nodes.values(), self.names, path.rewrite)
         leave = behind
         if path.tail:
@@ -390,7 +411,7 @@ class _Rewrite:
         nodes: Nodes = {again.name: again, done.name: done}
         ways = {header: again.name, end: done.name}
         for name in program_order(self.view.graph.nodes, path.path.nodes):
-            node = self.base[name]
+            node = _without_pragmas(self.base[name]) if name == header else self.base[name]
             if isinstance(node.end, Branch) and set(targets(node.end)) == {header, end}:
                 negate = node.end.guard.negated != (node.end.taken != header)
                 set_busy = op("not.pred" if negate else "mov.pred", busy.register, node.end.guard.register)
@@ -547,7 +568,7 @@ class _Rewrite:
         code = tuple(
             replace(s, guard=self.skip[id(s)]) if isinstance(s, Instruction) and id(s) in self.skip else s
             for s in node.code
-            if not is_annotation(s) and not isinstance(s, Pragma)
+            if not is_annotation(s) and not isinstance(s, Label)
         )
         return replace(node, code=code, end=retarget(node.end, lambda t: forward(self.view, t)))
 
@@ -555,6 +576,11 @@ class _Rewrite:
 def _led(nodes: Nodes, where: Mapping[str, str]) -> Nodes:
     """``nodes`` with the ends that go to a key of ``where`` going to its value."""
     return {n: replace(node, end=retarget(node.end, lambda t: where.get(t, t))) for n, node in nodes.items()}
+
+
+def _without_pragmas(node: Node) -> Node:
+    """A loop's header that no longer heads a loop."""
+    return replace(node, code=tuple(s for s in node.code if not isinstance(s, Pragma)))
 
 
 def program_order(nodes: Mapping[str, Node], chosen: frozenset[str] | set[str]) -> list[str]:

@@ -62,7 +62,7 @@ def _function(module: Module, function: Function, options: Options) -> Outcome:
     original = function
     while True:
         seen = view(module, function)
-        found = find(seen)
+        found = find(seen, frozenset(report.region for report in reports))
         if function is original:
             remarks += found.remarks
         if not found.regions:

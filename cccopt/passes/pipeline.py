@@ -1,6 +1,6 @@
 """The passes in order, with the verifier between them.
 
-    PIPELINE = (collect-context,)
+    PIPELINE = (unique-names, collect-contexts)
 
 Each pass takes a module and returns a new one with remarks and reports.
 """
@@ -16,6 +16,7 @@ from cccopt.diagnostic import CccError, Diagnostic, Severity
 from cccopt.passes import collect_contexts
 from cccopt.passes.options import Options
 from cccopt.ptx.ir import Module
+from cccopt.ptx.scopes import with_unique_names
 from cccopt.ptx.verifier import verify
 
 __all__ = ["PIPELINE", "Options", "Refusal", "RegionReport", "Result", "run"]
@@ -32,7 +33,18 @@ class Result:
 
 Pass = Callable[[Module, Options], tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]]
 
-PIPELINE: tuple[tuple[str, Pass], ...] = (("collect-contexts", collect_contexts.run),)
+
+def _unique_names(
+    module: Module, options: Options
+) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+    """Scopes of inline assembly may declare a name again; what follows goes by name. EXACT."""
+    return with_unique_names(module), (), ()
+
+
+PIPELINE: tuple[tuple[str, Pass], ...] = (
+    ("unique-names", _unique_names),
+    ("collect-contexts", collect_contexts.run),
+)
 
 
 def run(module: Module, options: Options) -> Result:
