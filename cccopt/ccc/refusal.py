@@ -166,7 +166,7 @@ def refuse(
     help: str = "",
     notes: tuple[tuple[str, Place], ...] = (),
 ) -> Refusal:
-    """The refusal by ``rule`` at ``place``: ``details`` fill its message, ``why`` and ``help`` fill or replace its own."""
+    """The refusal by ``rule`` at ``place``: ``details`` fill its message, ``why`` and ``help`` replace its own."""
     return Refusal(
         error(
             rule.code,
