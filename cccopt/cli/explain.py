@@ -30,8 +30,14 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add this command's arguments."""
     parser = commands.add_parser("explain", help="explain a file's regions, or a code", description=__doc__)
     parser.add_argument("subject", metavar="FILE.cu|FILE.ptx|CCC0xx")
-    parser.add_argument("nvcc_options", nargs="*", metavar="-- OPTIONS", help="options for nvcc, behind `--`")
     parser.add_argument("--arch", default="sm_90", help="the target of a .cu file (default: %(default)s)")
+    parser.add_argument(
+        "--nvcc",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="an option for nvcc, such as --nvcc=-Iinclude; may be repeated",
+    )
     parser.add_argument(
         "--dot", type=Path, metavar="FILE", help="also write the marked control flow graphs for Graphviz"
     )
@@ -65,7 +71,7 @@ def _explain_ptx(arguments: argparse.Namespace) -> Explained:
 
 
 def _explain_source(arguments: argparse.Namespace) -> Explained:
-    source, arch, options = arguments.subject, arguments.arch, arguments.nvcc_options
+    source, arch, options = arguments.subject, arguments.arch, arguments.nvcc
     program = compile(source, arch=arch, ccc=arguments.ccc, nvcc_options=options, keep_going=True)
     return program.report, lambda: marked_ptx(source, arch=arch, nvcc_options=options) or program.ptx
 
