@@ -1,0 +1,301 @@
+"""Memory instructions: one `Access` each, with its bounds and alignment checks and its counters.
+
+Addresses come as uint64, one an active lane. A check costs nothing when it passes: the address relative to the
+allocation is rotated right by the logarithm of the size, so that both a misaligned address and one that lies
+outside become an index beyond the end of the array, and numpy refuses it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cccopt.emulator import atomics
+from cccopt.emulator.decode import Decoded
+from cccopt.emulator.errors import MISALIGNED, OUT_OF_BOUNDS, UNWRITTEN
+from cccopt.emulator.groups import Group
+from cccopt.emulator.layout import WINDOWS
+from cccopt.emulator.memory import Buffer
+from cccopt.emulator.semantics import Array, Type
+
+if TYPE_CHECKING:
+    from cccopt.emulator.machine import Machine
+
+_NOWHERE = Buffer(0, 0, "")
+_WINDOW_SHIFT = np.uint64(40)
+_SPACE_OF_WINDOW = {base >> 40: space for space, base in WINDOWS.items() if base}
+
+
+class Access:
+    """A load, store or atomic of ``count`` elements of ``dtype`` in one state space.
+
+    ``accesses`` counts warps, ``sectors`` the 32-byte sectors that they touched in global memory, ``conflicts``
+    the extra passes over the banks of shared memory. ``strong`` accesses (volatile, relaxed, acquire, release,
+    atomic) do not race with one another.
+    """
+
+    def __init__(
+        self, item: Decoded, space: str, dtype: Type, count: int, *, kind: str, strong: bool
+    ) -> None:
+        self.item = item
+        self.space = space
+        self.dtype = dtype
+        self.count = count
+        self.kind = kind
+        self.strong = strong
+        self.size = int(dtype.itemsize) * count
+        self.accesses = 0
+        self.sectors = 0
+        self.conflicts = 0
+        self._shift = np.uint64(self.size.bit_length() - 1)
+        self._rotate = np.uint64((65 - self.size.bit_length()) % 64)
+        self._buffer = _NOWHERE
+        self._base = np.uint64(0)
+        self._words: Array = np.zeros(0, np.uint8)
+        self._parts: dict[str, Access] = {}
+        self._machine: Machine
+
+    def attach(self, machine: Machine) -> None:
+        """Readies the access for a launch."""
+        self._machine = machine
+        self.accesses = self.sectors = self.conflicts = 0
+        self._parts = {}
+        self._use(_NOWHERE)
+
+    def _use(self, buffer: Buffer) -> None:
+        self._buffer = buffer
+        self._base = np.uint64(buffer.base)
+        self._words = buffer.words(int(self.dtype.itemsize), self.count)
+
+    # --- the three kinds, whatever the space ------------------------------------------------------------------
+
+    def load(self, address: Array, group: Group) -> Array:
+        """The values at ``address``: shape (lanes,), or (lanes, count) for a vector."""
+        if self.space == "global":
+            index = self._index(address)
+            try:
+                values = self._words[index]
+            except IndexError:
+                return self._scattered(address, group, None)
+            self._count(address, group)
+            return np.asarray(values)
+        if self.space == "generic":
+            return self._scattered(address, group, None)
+        words, index = self._local(address, group, None)
+        return np.asarray(words[index])
+
+    def store(self, address: Array, values: Array, group: Group) -> None:
+        """Puts ``values`` (shaped as `load` gives them) to ``address``; of two lanes at one place the later wins."""
+        if self.space == "global":
+            index = self._index(address)
+            try:
+                self._words[index] = values
+            except IndexError:
+                self._scattered(address, group, values)
+                return
+            self._count(address, group)
+        elif self.space == "generic":
+            self._scattered(address, group, values)
+        else:
+            words, index = self._local(address, group, values)
+            words[index] = values
+
+    def atomic(
+        self, operation: str, want_old: bool, address: Array, group: Group, b: Array, c: Array | None = None
+    ) -> Any:
+        """Does an atomic operation lane by lane; gives the old values, typed, when they are wanted."""
+        if self.space == "generic":
+            window = np.unique(address >> _WINDOW_SHIFT)
+            if window.size == 1:
+                space = _SPACE_OF_WINDOW.get(int(window[0]), "global")
+                part = self._part(space)
+                return part.atomic(operation, want_old, address - np.uint64(WINDOWS[space]), group, b, c)
+        if self.space in ("global", "generic"):
+            index = self._index(address)
+            if not (index < self._words.shape[0]).all():
+                return self._scattered_atomic(operation, want_old, address, group, b, c)
+            self._count(address, group)
+            words = self._words
+        else:
+            words, index = self._local(address, group, None)
+        return atomics.apply(operation, words.view(b.dtype), index.astype(np.intp), b, c, want_old)
+
+    def _scattered_atomic(
+        self, operation: str, want_old: bool, address: Array, group: Group, b: Array, c: Array | None
+    ) -> Any:
+        result = np.zeros(address.size, b.dtype)
+        for buffer, lanes in self._places(address, group):
+            self._use(buffer)
+            old = self.atomic(
+                operation,
+                want_old,
+                address[lanes],
+                group.part(lanes),
+                b[lanes],
+                None if c is None else c[lanes],
+            )
+            if old is not None:
+                result[lanes] = old
+        return result if want_old else None
+
+    # --- global and generic -----------------------------------------------------------------------------------
+
+    def _index(self, address: Array) -> Array:
+        offset = address - self._base
+        if self.size == 1:
+            # Too large for an index either way: numpy must not see a negative one.
+            return offset & np.uint64(0x7FFFFFFFFFFFFFFF)
+        return (offset >> self._shift) | (offset << self._rotate)
+
+    def _scattered(self, address: Array, group: Group, values: Array | None) -> Array:
+        """An access whose lanes lie in other allocations than the last ones, or in several."""
+        shape = (address.size,) if self.count == 1 else (address.size, self.count)
+        result = np.empty(shape, self.dtype)
+        spaces = address >> _WINDOW_SHIFT
+        rest = np.ones(address.size, bool)
+        if self.space == "generic":
+            for window in np.unique(spaces):
+                space = _SPACE_OF_WINDOW.get(int(window))
+                if space is None:
+                    continue
+                lanes = np.flatnonzero(spaces == window)
+                rest[lanes] = False
+                inner = address[lanes] - np.uint64(WINDOWS[space])
+                part = self._part(space)
+                if values is None:
+                    result[lanes] = part.load(inner, group.part(lanes))
+                else:
+                    part.store(inner, values[lanes], group.part(lanes))
+        selected = np.flatnonzero(rest)
+        for buffer, where in self._places(address[selected], group.part(selected)) if selected.size else ():
+            lanes = selected[where]
+            self._use(buffer)
+            index = self._index(address[lanes])
+            if values is None:
+                result[lanes] = self._words[index]
+            else:
+                self._words[index] = values[lanes]
+            self._count(address[lanes], group.part(lanes))
+        return result
+
+    def _part(self, space: str) -> Access:
+        """This access in another space."""
+        if space not in self._parts:
+            part = Access(self.item, space, self.dtype, self.count, kind=self.kind, strong=self.strong)
+            part.attach(self._machine)
+            self._parts[space] = part
+        return self._parts[space]
+
+    def parts(self) -> tuple[Access, ...]:
+        """The access and what generic addresses made it into: whose counters count together."""
+        return (self, *self._parts.values())
+
+    def _places(self, address: Array, group: Group) -> list[tuple[Buffer, Array]]:
+        """The allocations that the lanes touch, each with its lanes. Raises for lanes outside of all."""
+        memory = self._machine.memory
+        found: list[tuple[Buffer, Array]] = []
+        left = np.arange(address.size)
+        while left.size:
+            first = int(address[left[0]])
+            buffer = memory.find(first)
+            if buffer is None:
+                raise self._outside(first, int(group.ix[left[0]]), memory.describe(first))
+            offset = address[left] - np.uint64(buffer.base)
+            here = offset < max(buffer.data.size, 1)
+            lanes = left[here]
+            ends = offset[here] + np.uint64(self.size)
+            if (offset[here] & np.uint64(self.size - 1)).any():
+                bad = int(np.flatnonzero(offset[here] & np.uint64(self.size - 1))[0])
+                raise self._misaligned(int(address[lanes[bad]]), int(group.ix[lanes[bad]]))
+            if (ends > buffer.data.size).any():
+                bad = int(np.flatnonzero(ends > buffer.data.size)[0])
+                why = f"`{buffer.name}` ends after {buffer.data.size} bytes"
+                raise self._outside(int(address[lanes[bad]]), int(group.ix[lanes[bad]]), why)
+            found.append((buffer, lanes))
+            left = left[~here]
+        return found
+
+    def _count(self, address: Array, group: Group) -> None:
+        """Counts warps and 32-byte sectors."""
+        self.accesses += group.nf
+        if group.n == group.nf:
+            self.sectors += group.n
+            return
+        key = address >> np.uint64(5)
+        if group.nf > 1:
+            key = key | (group.labels().astype(np.uint64) << np.uint64(43))
+        key.sort()
+        self.sectors += int(np.count_nonzero(key[1:] != key[:-1])) + 1
+
+    # --- spaces of a block, a thread or the kernel -------------------------------------------------------------
+
+    def _local(self, address: Array, group: Group, values: Array | None) -> tuple[Array, Array]:
+        """Words and index of an access to shared, local, constant or parameter memory."""
+        machine = self._machine
+        limit, data, stride = machine.space(self.space)
+        size = np.uint64(self.size)
+        outside = (address >= np.uint64(limit)) | (address + size > np.uint64(limit))
+        if outside.any():
+            bad = int(np.flatnonzero(outside)[0])
+            why = f"the {self.space} memory of this launch has {limit} bytes"
+            raise self._outside(int(address[bad]), int(group.ix[bad]), why)
+        if (address & (size - np.uint64(1))).any():
+            bad = int(np.flatnonzero(address & (size - np.uint64(1)))[0])
+            raise self._misaligned(int(address[bad]), int(group.ix[bad]))
+        flat = address.astype(np.int64)
+        if self.space == "shared":
+            flat = flat + machine.block_of(group.ix) * stride
+            self._check_shared(flat, group, values)
+        elif self.space == "local":
+            flat = flat + group.ix * stride
+        words = data.view(self.dtype)
+        index = flat >> int(self._shift)
+        return (words if self.count == 1 else words.reshape(-1, self.count)), index
+
+    def _check_shared(self, flat: Array, group: Group, values: Array | None) -> None:
+        machine = self._machine
+        self.accesses += group.nf
+        if group.n > group.nf:
+            self.conflicts += bank_conflicts(flat, self.size, group)
+        if machine.unwritten is not None:
+            spread = flat[:, None] + np.arange(self.size)
+            if self.kind != "load":
+                machine.unwritten[spread] = False
+            elif machine.unwritten[spread].any():
+                bad = int(np.flatnonzero(machine.unwritten[spread].any(axis=1))[0])
+                raise self._problem(
+                    UNWRITTEN,
+                    "a read of shared memory that nobody wrote",
+                    int(flat[bad]),
+                    int(group.ix[bad]),
+                    "",
+                )
+        if machine.hazards is not None:
+            machine.hazards.check(self, flat, group, values)
+
+    def _outside(self, address: int, lane: int, why: str) -> Exception:
+        return self._problem(OUT_OF_BOUNDS, f"{self.kind} out of bounds", address, lane, why)
+
+    def _misaligned(self, address: int, lane: int) -> Exception:
+        return self._problem(
+            MISALIGNED,
+            f"misaligned {self.kind}",
+            address,
+            lane,
+            f"the address is not a multiple of the access's {self.size} bytes",
+        )
+
+    def _problem(self, code: str, what: str, address: int, lane: int, why: str) -> Exception:
+        machine = self._machine
+        message = (
+            f"{what}: {self.size} bytes at {self.space} address {address:#x}, {machine.thread_name(lane)}"
+        )
+        return machine.places.error(code, message, self.item, why=why)
+
+
+def bank_conflicts(flat: Array, size: int, group: Group) -> int:
+    """The extra passes that the banks of shared memory (32, of 4 bytes) need, over all warps."""
+    words = np.unique(np.stack([group.dense_labels(), flat >> 2]), axis=1)
+    loads = np.bincount(words[0] * 32 + (words[1] & 31), minlength=32 * group.nf).reshape(-1, 32)
+    return int(np.maximum(loads.max(axis=1) - max(size // 4, 1), 0).sum())

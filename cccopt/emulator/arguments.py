@@ -1,0 +1,162 @@
+"""A launch's arguments: numpy arrays become buffers, numbers take the parameter's type, bytes are structs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cccopt.diagnostic import error
+from cccopt.emulator.errors import LAUNCH, EmulatorError
+from cccopt.emulator.layout import size_of
+from cccopt.emulator.memory import GlobalMemory
+from cccopt.emulator.semantics import TYPES, Array
+from cccopt.ptx.ir import Variable
+
+
+def refuse(message: str, *, why: str = "", help: str = "") -> EmulatorError:
+    """An error of the launch itself."""
+    return EmulatorError(error(LAUNCH, message, why=why, help=help))
+
+
+@dataclass
+class _Region:
+    """Host bytes from ``start`` to ``stop`` and their address on the device; ``arrays`` lie in them."""
+
+    start: int
+    stop: int
+    arrays: list[Array]
+    base: int = 0
+
+
+class Buffers:
+    """The arrays of a launch in device memory. Arrays that share host bytes share them on the device too."""
+
+    def __init__(self, memory: GlobalMemory, known: dict[tuple[int, int], int]) -> None:
+        self._memory = memory
+        self._known = known  # addresses by host range, so that one array keeps its address over launches
+        self._regions: list[_Region] = []
+
+    def add(self, array: Array, name: str) -> None:
+        """Takes an array in. Raises EmulatorError for one that is not contiguous or holds Python objects."""
+        if not array.flags.c_contiguous:
+            raise refuse(
+                f"argument `{name}` is not a contiguous array", help="pass np.ascontiguousarray(...) of it"
+            )
+        if array.dtype.hasobject:
+            raise refuse(f"argument `{name}` holds Python objects")
+        start = int(array.__array_interface__["data"][0])
+        region = _Region(start, start + array.nbytes, [array])
+        apart = []
+        for other in self._regions:
+            if other.start < region.stop and region.start < other.stop:
+                region.start, region.stop = min(region.start, other.start), max(region.stop, other.stop)
+                region.arrays = other.arrays + region.arrays
+            else:
+                apart.append(other)
+        self._regions = [*apart, region]
+
+    def copy_in(self) -> None:
+        """Gives every region its place on the device and its contents."""
+        for region in self._regions:
+            key = (region.start, region.stop)
+            if key not in self._known:
+                self._known[key] = self._memory.allocate(
+                    region.stop - region.start, f"argument {len(self._known)}"
+                )
+            region.base = self._known[key]
+            data = self._memory.at(region.base).data
+            for array in region.arrays:
+                offset = self._offset(region, array)
+                data[offset : offset + array.nbytes] = array.reshape(-1).view(np.uint8)
+
+    def address(self, array: Array) -> int:
+        """The device address of an array that was taken in."""
+        region = next(r for r in self._regions if any(a is array for a in r.arrays))
+        return region.base + self._offset(region, array)
+
+    def copy_out(self) -> None:
+        """Brings the device's contents back into the arrays."""
+        for region in self._regions:
+            data = self._memory.at(region.base).data
+            for array in region.arrays:
+                offset = self._offset(region, array)
+                new = data[offset : offset + array.nbytes]
+                if array.flags.writeable:
+                    array.reshape(-1).view(np.uint8)[:] = new
+                elif not np.array_equal(array.reshape(-1).view(np.uint8), new):
+                    raise refuse("the kernel wrote to an array that is read-only")
+
+    @staticmethod
+    def _offset(region: _Region, array: Array) -> int:
+        return int(array.__array_interface__["data"][0]) - region.start
+
+
+def parameter_bytes(
+    parameters: Sequence[tuple[int, Variable]], size: int, arguments: Sequence[Any], buffers: Buffers
+) -> Array:
+    """The kernel's parameter block; raises EmulatorError when an argument does not fit its parameter."""
+    if len(parameters) != len(arguments):
+        raise refuse(f"the kernel takes {len(parameters)} arguments and got {len(arguments)}")
+    for (_, variable), argument in zip(parameters, arguments, strict=True):
+        if isinstance(argument, np.ndarray) and argument.ndim > 0:
+            buffers.add(argument, variable.name)
+    buffers.copy_in()
+    block = np.zeros(-(-size // 16) * 16, np.uint8)
+    for (offset, variable), argument in zip(parameters, arguments, strict=True):
+        data = _one(variable, argument, buffers)
+        block[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+    return block
+
+
+def _one(variable: Variable, argument: Any, buffers: Buffers) -> bytes:
+    size = size_of(variable)
+    name = variable.name
+    if isinstance(argument, bytes | bytearray):
+        if len(argument) != size:
+            raise refuse(f"parameter `{name}` has {size} bytes, its argument {len(argument)}")
+        return bytes(argument)
+    if isinstance(argument, np.ndarray) and argument.ndim > 0:
+        if variable.dimensions or size != 8:
+            raise refuse(f"parameter `{name}` is no pointer, its argument is an array")
+        return buffers.address(argument).to_bytes(8, "little")
+    if variable.dimensions:
+        raise refuse(f"parameter `{name}` is a struct of {size} bytes", help="pass it as bytes")
+    if isinstance(argument, np.ndarray):
+        argument = argument[()]
+    return _number(variable, argument)
+
+
+def _number(variable: Variable, argument: Any) -> bytes:
+    type_name = variable.type.strip().lstrip(".")
+    if type_name not in TYPES:
+        raise refuse(f"parameter `{variable.name}` has type .{type_name}", help="pass it as bytes")
+    t = TYPES[type_name]
+    if isinstance(argument, bool | np.bool_):
+        argument = int(argument)
+    is_real = isinstance(argument, float | np.floating)
+    if not is_real and not isinstance(argument, int | np.integer):
+        raise refuse(f"parameter `{variable.name}`: an argument of type {type(argument).__name__}")
+    if t.kind == "f" or (is_real and type_name.startswith("b")):
+        as_float = np.dtype(f"f{t.itemsize}")
+        with np.errstate(over="ignore"):
+            value = as_float.type(argument)
+        if math.isfinite(float(argument)) and not math.isfinite(float(value)):
+            raise _range(variable, argument)
+        return np.asarray(value).tobytes()
+    if is_real:
+        raise refuse(f"parameter `{variable.name}` is .{type_name}, its argument the number {argument}")
+    # nvcc writes .u32 for a C int too, so both readings of the bits are in range.
+    bits = 8 * t.itemsize
+    low = -(1 << (bits - 1))
+    high = (1 << (bits - 1)) - 1 if t.kind == "i" else (1 << bits) - 1
+    if not low <= int(argument) <= high:
+        raise _range(variable, argument)
+    return (int(argument) & ((1 << bits) - 1)).to_bytes(t.itemsize, "little")
+
+
+def _range(variable: Variable, argument: Any) -> EmulatorError:
+    return refuse(f"parameter `{variable.name}` is {variable.type}, its argument {argument} is out of range")

@@ -1,0 +1,257 @@
+"""Pieces to Python: each becomes one function over the active lanes, compiled once a kernel.
+
+A piece reads the registers that it needs from the register file (one array a register, indexed by lane), works on
+local arrays of the active lanes only, and puts back what some piece reads before writing it:
+
+        mul.wide.s32 %rd20, %r15, 4;        v3 = F7(v1.view(i4), C4)
+        add.s64      %rd5, %rd11, %rd20;    v4 = np.add(v2, v3.view(u8))
+                                            R18[rx] = v4
+
+The function gives the branch condition, if the piece ends with one. Constants stay scalars until an instruction
+would compute with scalars alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cccopt.emulator.access import Access
+from cccopt.emulator.decode import Decoded, Many, Modified, Piece, Slot
+from cccopt.emulator.errors import UNSUPPORTED
+from cccopt.emulator.layout import WINDOWS
+from cccopt.emulator.memory_code import MemoryCode
+from cccopt.emulator.places import Places
+from cccopt.emulator.semantics import PRED, PURE, TYPES, Operation, Type, UnsupportedError, resolve
+from cccopt.emulator.semantics.operation import unsigned
+from cccopt.emulator.values import PieceCode, Value, type_name
+
+_U4: Type = np.dtype("u4")
+_U8: Type = np.dtype("u8")
+_IGNORED = frozenset(
+    {
+        "membar",
+        "fence",
+        "prefetch",
+        "prefetchu",
+        "nanosleep",
+        "pmevent",
+        "discard",
+        "applypriority",
+        "griddepcontrol",
+    }
+)
+
+
+@dataclass
+class Code:
+    """What the generator makes of a kernel: the source, what it names, the memory accesses."""
+
+    source: str
+    names: dict[str, Any]
+    accesses: list[Access]
+    specials: list[str]
+    exposed: frozenset[int]
+
+
+class Generator(MemoryCode):
+    """Generates the functions of a kernel's pieces."""
+
+    def __init__(
+        self, places: Places, slots: list[Slot], deep: frozenset[str], frames: dict[str, int], stride: int
+    ) -> None:
+        super().__init__(places, slots, deep, frames, stride)
+        self._operations: dict[tuple[Any, ...], tuple[str, Operation]] = {}
+
+    def generate(self, pieces: list[Piece]) -> Code:
+        """The code of all pieces; raises EmulatorError for an instruction that is not supported."""
+        done: list[tuple[Piece, PieceCode, str | None]] = []
+        exposed: set[int] = set()
+        for piece in pieces:
+            result = self._piece(piece)
+            done.append((piece, self.code, result))
+            exposed |= self.code.reads
+            exposed |= {slot.index for slot in _read_outside(piece)}
+        body: list[str] = []
+        given: list[str] = []
+        for piece, code, result in done:
+            stores = [
+                f"R{index}[rx] = {self._stored(code, index)}" for index in sorted(code.written & exposed)
+            ]
+            if not code.lines and not stores and result is None:
+                given.append("None")
+                continue
+            given.append(f"b{piece.index}")
+            index = "rx = ix + depth[ix] * total" if piece.function in self.deep else "rx = ix"
+            lines = ["ix = g.ix", "n = g.n", index, *code.lines, *stores]
+            lines += [] if result is None else [f"return {result}"]
+            body.append(f"    def b{piece.index}(g):\n" + "".join(f"        {line}\n" for line in lines))
+        arrays = [f"    R{slot.index} = R[{slot.index}]\n" for slot in self.slots]
+        special = [f"    S{i} = S[{i}]\n" for i in range(len(self.specials))]
+        source = "def make(R, S, P, m, depth, total):\n    off = m.off\n    ticks = m.ticks\n"
+        source += "".join([*arrays, *special, *body]) + f"    return [{', '.join(given)}]\n"
+        return Code(source, self.names, self.accesses, self.specials, frozenset(exposed))
+
+    def _stored(self, code: PieceCode, index: int) -> str:
+        value = code.values[index]
+        storage = self.slots[index].dtype
+        return value.name if value.dtype == storage else f"{value.name}.view(T_{type_name(storage)})"
+
+    # --- pieces and instructions --------------------------------------------------------------------------------
+
+    def _piece(self, piece: Piece) -> str | None:
+        self.begin(piece.function)
+        for item in piece.straight:
+            try:
+                self._instruction(item)
+            except UnsupportedError as problem:
+                raise self.places.error(UNSUPPORTED, str(problem), item) from None
+        if piece.end == "branch" and piece.ending is not None and piece.ending.guard is not None:
+            guard = self.guard(piece.ending)
+            return guard.name
+        if piece.end == "indexed" and piece.ending is not None:
+            return self.array(self.operand(piece.ending, piece.ending.operands[0], _U4)).name
+        return None
+
+    def _instruction(self, item: Decoded) -> None:
+        base = item.instruction.base
+        if base in _IGNORED:
+            return
+        if base in ("ld", "ldu"):
+            self.load(item)
+        elif base == "st":
+            self.store(item)
+        elif base in ("atom", "red"):
+            self.atomic(item)
+        elif base == "mov":
+            self._move(item)
+        elif base in ("cvta", "isspacep"):
+            self._address_space(item)
+        elif base in PURE:
+            self._pure(item)
+        elif base in ("trap", "brkpt"):
+            raise UnsupportedError(f"`{item.instruction.opcode}` is not supported")
+        else:
+            resolve(item.parts)  # says that it is not known
+
+    # --- families -----------------------------------------------------------------------------------------------
+
+    def _pure(self, item: Decoded) -> None:
+        destination, *sources = item.operands
+        pair = isinstance(destination, Many)
+        key = (item.instruction.opcode, pair, len(sources))
+        if key not in self._operations:
+            operation = resolve(item.parts, pair=pair, sources=len(sources))
+            name = f"F{len(self._operations)}"
+            self.names[name] = operation.function
+            self._operations[key] = (name, operation)
+        name, operation = self._operations[key]
+        narrows = item.instruction.base == "cvt"
+        values: list[Value] = []
+        types = operation.inputs[:-1] if operation.carry_in else operation.inputs
+        if len(sources) != len(types):
+            raise UnsupportedError(f"`{item.instruction.opcode}` with {len(sources) + 1} operands")
+        for source, dtype in zip(sources, types, strict=True):
+            values.append(self.operand(item, source, dtype, narrows=narrows))
+        if operation.carry_in:
+            values.append(self.read(self.carry(item)))
+        if all(value.scalar for value in values):
+            values[0] = self.array(values[0])
+        result = self.emit(f"{name}({', '.join(value.name for value in values)})", operation.outputs[0])
+        if len(operation.outputs) == 1:
+            self.write(item, destination, result, widens=narrows)
+            return
+        parts = [self.emit(f"{result.name}[{i}]", t) for i, t in enumerate(operation.outputs)]
+        targets = destination.elements if isinstance(destination, Many) else (destination, self.carry(item))
+        for target, part in zip(targets, parts, strict=True):
+            self.write(item, target, part)
+
+    def carry(self, item: Decoded) -> Slot:
+        if item.function not in self.cc:
+            self.cc[item.function] = Slot(len(self.slots), PRED, "%CC")
+            self.slots.append(self.cc[item.function])
+        return self.cc[item.function]
+
+    def _move(self, item: Decoded) -> None:
+        """``mov``: also packs and unpacks vectors, and takes addresses."""
+        destination, source = item.operands
+        type_name = item.parts[-1]
+        if type_name not in TYPES or len(item.parts) != 2:
+            raise UnsupportedError(f"`{item.instruction.opcode}` is not supported")
+        t = TYPES[type_name]
+        if isinstance(destination, Many):
+            part = np.dtype(f"u{t.itemsize // len(destination.elements)}")
+            whole = self.view(self.array(self.operand(item, source, t)), unsigned(t))
+            rows = self.emit(
+                f"np.ascontiguousarray({whole.name}).view(T_u{8 * part.itemsize}).reshape(n, -1)", part
+            )
+            for i, target in enumerate(destination.elements):
+                self.write(item, target, self.emit(f"{rows.name}[:, {i}]", part))
+            return
+        if isinstance(source, Many):
+            part = np.dtype(f"u{t.itemsize // len(source.elements)}")
+            names = [self.operand(item, element, part).name for element in source.elements]
+            packed = self.emit(f"pack(n, T_u{8 * part.itemsize}, {', '.join(names)})", part)
+            self.write(
+                item,
+                destination,
+                self.emit(f"{packed.name}.view(T_u{8 * t.itemsize}).reshape(n)", unsigned(t)),
+            )
+            return
+        self.write(item, destination, self.operand(item, source, t))
+
+    def _address_space(self, item: Decoded) -> None:
+        """``cvta{.to}.space`` and ``isspacep.space``."""
+        destination, source = item.operands
+        space = next((part.split("::")[0] for part in item.parts[1:] if part.split("::")[0] in WINDOWS), None)
+        if space is None:
+            raise UnsupportedError(f"`{item.instruction.opcode}` is not supported")
+        if item.instruction.base == "isspacep":
+            value = self.array(self.operand(item, source, _U8))
+            code = WINDOWS[space] >> 40
+            test = (
+                f"({value.name} >> np.uint64(40)) == {code}"
+                if code
+                else f"({value.name} >> np.uint64(40)) > 4"
+            )
+            self.write(item, destination, self.emit(test, PRED))
+            return
+        if item.parts[-1] not in ("u64", "b64", "s64"):
+            raise UnsupportedError(f"`{item.instruction.opcode}`: addresses have 64 bits")
+        value = self.operand(item, source, _U8)
+        if WINDOWS[space]:
+            value = self.array(value)
+            base = self.constant(WINDOWS[space], _U8)
+            value = self.emit(f"{value.name} {'-' if 'to' in item.parts else '+'} {base.name}", _U8)
+        self.write(item, destination, value)
+
+
+def _read_outside(piece: Piece) -> list[Slot]:
+    """The registers that a piece's end reads from the register file itself: operands of collectives and calls."""
+    if piece.end not in ("collective", "barrier", "call", "activemask") or piece.ending is None:
+        return []
+    found: list[Slot] = []
+
+    def visit(operand: object) -> None:
+        if isinstance(operand, Slot):
+            found.append(operand)
+        elif isinstance(operand, Many):
+            for element in operand.elements:
+                visit(element)
+        elif isinstance(operand, Modified):
+            visit(operand.operand)
+
+    for operand in piece.ending.operands:
+        visit(operand)
+    return found
+
+
+def compile_code(code: Code) -> Callable[..., Any]:
+    """The function that binds register arrays and gives the pieces' functions."""
+    names = dict(code.names)
+    exec(compile(code.source, "<pieces>", "exec"), names)
+    made: Callable[..., Any] = names["make"]
+    return made

@@ -1,0 +1,61 @@
+"""From a machine's tallies to a `Profile`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from cccopt.emulator.machine import Machine
+from cccopt.emulator.profile import Branch, Count, Profile
+
+
+def profile(machine: Machine) -> Profile:
+    """The counters of a finished launch."""
+    issues: dict[tuple[str, int], Count] = defaultdict(Count)
+    by_line: dict[tuple[str, int], Count] = defaultdict(Count)
+    by_branch: dict[tuple[str, int], Branch] = defaultdict(Branch)
+    by_label: dict[tuple[str, str], Count] = defaultdict(Count)
+    histogram = np.zeros(33, np.int64)
+    total, overhead = Count(), Count()
+    for piece, tally in zip(machine.pieces, machine.tallies, strict=True):
+        if not tally.fragments:
+            continue
+        if piece.label is not None:
+            by_label[piece.function, piece.label] += Count(tally.fragments, tally.lanes, tally.lanes)
+        for item in piece.counted:
+            off = machine.off[item.function, item.statement]
+            if piece.end == "branch" and item is piece.ending:
+                off = tally.lanes - tally.taken
+            count = Count(tally.fragments, tally.lanes, tally.lanes - off)
+            key = (item.function, item.statement)
+            issues[key] += count
+            by_line[machine.places.line(*key)] += count
+            total += count
+            if item.overhead:
+                overhead += count
+        histogram += tally.histogram * len(piece.counted)
+        is_branch = piece.end in ("branch", "indexed") and piece.ending is not None
+        if is_branch and piece.ending is not None:
+            by_branch[piece.ending.function, piece.ending.statement] += Branch(
+                tally.fragments, tally.parted, tally.lanes, tally.taken
+            )
+    accesses = machine.accesses()
+    in_global = [a for a in accesses if a.space in ("global", "generic")]
+    in_shared = [a for a in accesses if a.space == "shared"]
+    return Profile(
+        kernel=machine.kernel.name,
+        launches=1,
+        total=total,
+        overhead=overhead,
+        issues=dict(issues),
+        by_line=dict(by_line),
+        by_branch=dict(by_branch),
+        by_label=dict(by_label),
+        active_lanes_histogram=tuple(histogram.tolist()),
+        global_accesses=sum(a.accesses for a in in_global),
+        global_transactions=sum(a.sectors for a in in_global),
+        shared_accesses=sum(a.accesses for a in in_shared),
+        shared_bank_conflicts=sum(a.conflicts for a in in_shared),
+        steps=machine.steps,
+    )

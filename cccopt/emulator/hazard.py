@@ -1,0 +1,206 @@
+"""Hazard mode: shared memory accesses of two lanes that nothing orders.
+
+For each piece of shared memory (4 bytes, or 1 once a shorter access is seen) the last writer and the readers since
+are kept with the time of their access. Time advances at barriers. Two accesses of different lanes are ordered when
+a `bar.warp.sync` that both took part in, or a block barrier, lies between; votes and shuffles order nothing (PTX ISA
+chapter 8). Unordered accesses, at least one of them a write, are an error, except: both strong (atomic, volatile,
+relaxed, acquire, release), or a write of the value that is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cccopt.emulator.errors import HAZARD
+from cccopt.emulator.groups import Group
+from cccopt.emulator.semantics import Array
+
+if TYPE_CHECKING:
+    from cccopt.emulator.access import Access
+    from cccopt.emulator.machine import Machine
+
+_NOBODY, _MANY = -1, -2
+_BITS = (np.uint32(1) << np.arange(32, dtype=np.uint32)).astype(np.uint32)
+
+
+class _Shadow:
+    """The last writer or reader of each unit of shared memory: lane, warp (-1: of several), time, access."""
+
+    def __init__(self, units: int) -> None:
+        self.lane = np.full(units, _NOBODY, np.int32)
+        self.warp = np.full(units, _NOBODY, np.int32)
+        self.time = np.zeros(units, np.int32)
+        self.access = np.zeros(units, np.int32)
+
+    def repeated(self, times: int) -> _Shadow:
+        new = _Shadow(0)
+        for name in ("lane", "warp", "time", "access"):
+            setattr(new, name, np.repeat(getattr(self, name), times))
+        return new
+
+
+class Hazards:
+    """The accesses to the shared memory of all blocks of a launch."""
+
+    def __init__(self, machine: Machine, size: int) -> None:
+        self._machine = machine
+        self._unit = 4
+        self._time = 0
+        self._writes = _Shadow(-(-size // 4))
+        self._reads = _Shadow(-(-size // 4))
+        self._warp_time = np.zeros(machine.lanes // 32, np.int32)
+        self._block_time = np.zeros(machine.shape.blocks, np.int32)
+        self._pair_time: dict[int, Array] = {}
+        self._accesses: list[Access] = []
+        self._numbers: dict[int, int] = {}
+
+    # --- barriers ----------------------------------------------------------------------------------------------
+
+    def block_barrier(self, block: int) -> None:
+        """All threads of ``block`` have passed a barrier."""
+        self._time += 1
+        self._block_time[block] = self._time
+
+    def warp_barrier(self, rows: Array, members: Array) -> None:
+        """Lanes have passed ``bar.warp.sync``: ``members`` (warps, 32) is each lane's set, 0 for lanes not there."""
+        self._time += 1
+        warps = rows[:, 0] >> 5
+        alive = (self._machine.alive[rows] * _BITS).sum(axis=1).astype(np.uint32)
+        whole = (members == alive[:, None]).any(axis=1)
+        self._warp_time[warps[whole]] = self._time
+        for warp, sets in zip(warps[~whole].tolist(), members[~whole], strict=True):
+            pairs = self._pair_time.setdefault(warp, np.zeros((32, 32), np.int32))
+            for mask in np.unique(sets[sets != 0]):
+                lanes = np.flatnonzero(mask & _BITS)
+                pairs[np.ix_(lanes, lanes)] = self._time
+
+    # --- accesses ----------------------------------------------------------------------------------------------
+
+    def check(self, access: Access, flat: Array, group: Group, values: Array | None) -> None:
+        """Checks and notes an access of ``group`` at byte offsets ``flat`` (over all blocks' shared memory)."""
+        if access.size < self._unit:
+            self._writes, self._reads = self._writes.repeated(self._unit), self._reads.repeated(self._unit)
+            self._unit = 1
+        per_lane = access.size // self._unit
+        units = (flat // self._unit)[:, None] + np.arange(per_lane)
+        lanes = np.broadcast_to(group.ix[:, None], units.shape).reshape(-1)
+        units = units.reshape(-1)
+        number = self._numbers.setdefault(id(access), len(self._accesses))
+        if number == len(self._accesses):
+            self._accesses.append(access)
+        self._against(access, self._writes, units, lanes, flat, values)
+        if access.kind == "load":
+            self._note_read(units, lanes, number)
+            return
+        self._against(access, self._reads, units, lanes, flat, None)
+        if access.kind == "store":
+            self._one_instruction(access, units, lanes, values, per_lane)
+        self._note(self._writes, units, lanes, number)
+        self._reads.lane[units] = _NOBODY
+
+    def _against(
+        self, access: Access, shadow: _Shadow, units: Array, lanes: Array, flat: Array, values: Array | None
+    ) -> None:
+        other = shadow.lane[units]
+        if (other == _NOBODY).all():
+            return
+        suspect = (
+            (other != _NOBODY)
+            & (other != lanes)
+            & (shadow.time[units] >= self._ordered_at(shadow, units, lanes))
+        )
+        if not suspect.any():
+            return
+        found = np.flatnonzero(suspect)
+        if access.strong:
+            strong = np.array([a.strong for a in self._accesses])
+            found = found[~strong[shadow.access[units[found]]]]
+        if values is not None and access.kind == "store" and found.size:
+            found = found[self._changes(access, flat, values)[found // (units.size // flat.size)]]
+        for place in found:
+            if not self._paired(shadow, int(units[place]), int(lanes[place])):
+                raise self._error(access, shadow, int(units[place]), int(lanes[place]))
+
+    def _ordered_at(self, shadow: _Shadow, units: Array, lanes: Array) -> Array:
+        """The time of the last barrier between each lane and the one in the shadow."""
+        block = self._block_time[self._machine.block_of(lanes)]
+        warps = lanes >> 5
+        return np.where(shadow.warp[units] == warps, np.maximum(block, self._warp_time[warps]), block)
+
+    def _paired(self, shadow: _Shadow, unit: int, lane: int) -> bool:
+        """Whether a barrier of a part of the warp orders the two."""
+        pairs = self._pair_time.get(lane >> 5)
+        if pairs is None or shadow.warp[unit] != lane >> 5:
+            return False
+        row = pairs[lane & 31]
+        other = int(shadow.lane[unit])
+        last = int(row.max()) if other == _MANY else int(row[other & 31])
+        return last > int(shadow.time[unit])
+
+    def _changes(self, access: Access, flat: Array, values: Array) -> Array:
+        words = self._machine.shared.view(access.dtype)
+        index = flat // access.dtype.itemsize
+        if access.count == 1:
+            return words[index] != values
+        return (words[index[:, None] + np.arange(access.count)] != values).any(axis=1)
+
+    def _one_instruction(
+        self, access: Access, units: Array, lanes: Array, values: Array | None, per_lane: int
+    ) -> None:
+        """Two lanes that write different values to one place in the same instruction."""
+        if lanes.size <= per_lane:
+            return
+        ordered = np.sort(units)
+        if not (ordered[1:] == ordered[:-1]).any():
+            return
+        assert values is not None
+        owner = np.arange(units.size) // per_lane
+        last = dict(zip(units.tolist(), owner.tolist(), strict=True))
+        for unit, mine in zip(units.tolist(), owner.tolist(), strict=True):
+            if last[unit] != mine and (values[last[unit]] != values[mine]).any():
+                raise self._report(
+                    access, unit, int(lanes[mine * per_lane]), int(lanes[last[unit] * per_lane]), access
+                )
+
+    def _note(self, shadow: _Shadow, units: Array, lanes: Array, number: int) -> None:
+        shadow.lane[units] = lanes
+        shadow.warp[units] = lanes >> 5
+        shadow.time[units] = self._time
+        shadow.access[units] = number
+
+    def _note_read(self, units: Array, lanes: Array, number: int) -> None:
+        reads = self._reads
+        old, old_warp = reads.lane[units], reads.warp[units]
+        live = (
+            (old != _NOBODY) & (old != lanes) & (reads.time[units] >= self._ordered_at(reads, units, lanes))
+        )
+        self._note(reads, units, lanes, number)
+        # Several readers at once: whoever writes meets one that is not itself.
+        shared = reads.lane[units] != lanes
+        across = units[shared & (reads.warp[units] != lanes >> 5)]
+        reads.lane[units[shared | live]] = _MANY
+        reads.warp[across] = _NOBODY
+        reads.warp[units[live & (old_warp != lanes >> 5)]] = _NOBODY
+
+    def _error(self, access: Access, shadow: _Shadow, unit: int, lane: int) -> Exception:
+        return self._report(
+            access, unit, lane, int(shadow.lane[unit]), self._accesses[int(shadow.access[unit])]
+        )
+
+    def _report(self, access: Access, unit: int, lane: int, other: int, earlier: Access) -> Exception:
+        machine = self._machine
+        address = unit * self._unit % machine.shared_stride
+        who = "other lanes" if other == _MANY else machine.thread_name(other)
+        same_warp = other == _MANY or other >> 5 == lane >> 5
+        needed = "`bar.warp.sync`" if same_warp else "block barrier"
+        return machine.places.error(
+            HAZARD,
+            f"hazard: {access.kind} at shared address {address:#x} by {machine.thread_name(lane)} after a"
+            f" {earlier.kind} by {who}",
+            access.item,
+            why=f"no {needed} orders the two",
+            help=f"put a {needed} between them",
+            others=(("the other access", earlier.item),),
+        )

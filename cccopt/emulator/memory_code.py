@@ -1,0 +1,231 @@
+"""Code for memory instructions: `ld`, `st`, `atom`, `red`, and parameters of device functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cccopt.emulator.access import Access
+from cccopt.emulator.atomics import atomic_type
+from cccopt.emulator.decode import Decoded, Many, Memory, Slot, integer
+from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
+from cccopt.emulator.layout import ParameterVariable
+from cccopt.emulator.places import Places
+from cccopt.emulator.semantics import TYPES, Type, UnsupportedError
+from cccopt.emulator.semantics.operation import unsigned
+from cccopt.emulator.values import Value, Values, type_name
+from cccopt.ptx.ir import Literal, Wildcard
+
+_U4: Type = np.dtype("u4")
+_U8: Type = np.dtype("u8")
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
+_SPACES = ("global", "shared", "local", "const", "param")
+_ACCESS_WORDS = frozenset(
+    [
+        "weak",
+        "volatile",
+        "relaxed",
+        "acquire",
+        "release",
+        "acq_rel",
+        "mmio",
+        "cta",
+        "cluster",
+        "gpu",
+        "sys",
+        "nc",
+        "ca",
+        "cg",
+        "cs",
+        "lu",
+        "cv",
+        "wb",
+        "wt",
+        "entry",
+        "func",
+        "unified",
+        "L1::evict_normal",
+        "L1::evict_unchanged",
+        "L1::evict_first",
+        "L1::evict_last",
+        "L1::no_allocate",
+        "L2::64B",
+        "L2::128B",
+        "L2::256B",
+        "L2::evict_last",
+        "L2::evict_first",
+        "L2::evict_normal",
+        "shared::cta",
+        "param::entry",
+        "param::func",
+    ]
+)
+
+
+class MemoryCode(Values):
+    """Generates memory instructions; ``accesses`` collects them."""
+
+    def __init__(
+        self, places: Places, slots: list[Slot], deep: frozenset[str], frames: dict[str, int], stride: int
+    ) -> None:
+        super().__init__(places, slots, deep, frames, stride)
+        self.accesses: list[Access] = []
+        self.names |= {"pack": _pack, "put": _put}
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def load(self, item: Decoded) -> None:
+        destination, where = item.operands[:2]
+        dtype, count, space = self._access_shape(item)
+        targets = destination.elements if isinstance(destination, Many) else (destination,)
+        assert isinstance(where, Memory)
+        if isinstance(where.base, ParameterVariable):
+            for i, target in enumerate(targets):
+                offset = (where.offset + i * dtype.itemsize) // dtype.itemsize
+                name = f"P[{where.base.index}].view(T_{type_name(unsigned(dtype))})[rx, {offset}]"
+                self.write(item, target, self.view(self.emit(name, unsigned(dtype)), dtype), widens=True)
+            return
+        access = self._access(item, space, dtype, count, "load")
+        address = self.address(item, where)
+        if item.guard is None:
+            loaded = self.emit(f"{access}({address.name}, g)", unsigned(dtype))
+        else:
+            self.code.lines.append(f"s = np.flatnonzero({self.guard_name(item)})")
+            shape = "n" if count == 1 else f"(n, {count})"
+            loaded = self.emit(f"np.zeros({shape}, T_u{8 * dtype.itemsize})", unsigned(dtype))
+            self.code.lines.append(f"if s.size: {loaded.name}[s] = {access}({address.name}[s], g.part(s))")
+        for i, target in enumerate(targets):
+            value = loaded if count == 1 else self.emit(f"{loaded.name}[:, {i}]", unsigned(dtype))
+            self.write(item, target, self.view(value, dtype), widens=True)
+
+    def store(self, item: Decoded) -> None:
+        where, source = item.operands[:2]
+        dtype, count, space = self._access_shape(item)
+        storage = unsigned(dtype)
+        sources = source.elements if isinstance(source, Many) else (source,)
+        values = [self.view(self.operand(item, s, dtype, narrows=True), storage) for s in sources]
+        assert isinstance(where, Memory)
+        if isinstance(where.base, ParameterVariable):
+            for i, value in enumerate(values):
+                offset = (where.offset + i * storage.itemsize) // storage.itemsize
+                target = f"P[{where.base.index}].view(T_{type_name(storage)})"
+                if item.guard is None:
+                    self.code.lines.append(f"{target}[rx, {offset}] = {value.name}")
+                else:
+                    s = self.guard_name(item)
+                    self.code.lines.append(f"{target}[rx[{s}], {offset}] = {self.array(value).name}[{s}]")
+            return
+        access = self._access(item, space, dtype, count, "store")
+        address = self.address(item, where)
+        if count > 1:
+            data = self.emit(
+                f"pack(n, T_u{8 * storage.itemsize}, {', '.join(v.name for v in values)})", storage
+            )
+        else:
+            data = self.array(values[0])
+        if item.guard is None:
+            self.code.lines.append(f"{access}({address.name}, {data.name}, g)")
+            return
+        self.code.lines.append(f"s = np.flatnonzero({self.guard_name(item)})")
+        self.code.lines.append(f"if s.size: {access}({address.name}[s], {data.name}[s], g.part(s))")
+
+    def _access_shape(self, item: Decoded) -> tuple[Type, int, str]:
+        """Element type, number of elements and state space of a load or store."""
+        *middle, type_name = item.parts[1:]
+        count, space = 1, "generic"
+        for part in middle:
+            if part in ("v2", "v4", "v8"):
+                count = int(part[1:])
+            elif part.split("::")[0] in _SPACES:
+                space = part.split("::")[0]
+                if part not in _SPACES and part not in _ACCESS_WORDS:
+                    raise UnsupportedError(f"`{item.instruction.opcode}`: .{part} is not supported")
+            elif part not in _ACCESS_WORDS:
+                raise UnsupportedError(f"`{item.instruction.opcode}`: .{part} is not supported")
+        if type_name not in TYPES or type_name == "pred":
+            raise UnsupportedError(f"`{item.instruction.opcode}`: type .{type_name} is not supported")
+        if len(item.operands) > 2:
+            raise UnsupportedError(f"`{item.instruction.opcode}` with a cache policy")
+        return TYPES[type_name], count, space
+
+    def _access(self, item: Decoded, space: str, dtype: Type, count: int, kind: str) -> str:
+        strong = kind == "atomic" or bool(_STRONG & set(item.parts))
+        access = Access(item, space, unsigned(dtype), count, kind=kind, strong=strong)
+        name = f"A{len(self.accesses)}"
+        self.accesses.append(access)
+        self.names[name] = getattr(access, kind)
+        return name
+
+    def address(self, item: Decoded, where: Memory) -> Value:
+        """The address of each lane, as uint64."""
+        if isinstance(where.base, Slot):
+            base = self.view(self.read(where.base), unsigned(where.base.dtype))
+            if base.dtype not in (_U4, _U8):
+                raise self.places.error(MALFORMED, "an address needs a register of 32 or 64 bits", item)
+            if where.offset:
+                mask = (1 << (8 * base.dtype.itemsize)) - 1
+                offset = self.constant(where.offset & mask, base.dtype)
+                base = self.emit(f"{base.name} + {offset.name}", base.dtype)
+            return base if base.dtype == _U8 else self.emit(f"{base.name}.astype(T_u64)", _U8)
+        if isinstance(where.base, Literal):
+            absolute = (integer(where.base.spelling) + where.offset) & ((1 << 64) - 1)
+            return self.array(self.constant(absolute, _U8))
+        symbol = self.symbol(item, where, _U8)
+        if symbol is None:
+            raise self.places.error(
+                UNSUPPORTED, f"`{item.instruction.opcode}`: an address of this kind", item
+            )
+        return self.array(symbol)
+
+    def atomic(self, item: Decoded) -> None:
+        returns = item.instruction.base == "atom"
+        operands = item.operands if returns else (Wildcard(), *item.operands)
+        destination, where, *sources = operands
+        operation, space, dtype = _atomic_shape(item)
+        if not isinstance(where, Memory) or len(sources) != (2 if operation == "cas" else 1):
+            raise UnsupportedError(f"`{item.instruction.opcode}` with these operands")
+        access = self._access(item, space, dtype, 1, "atomic")
+        address = self.address(item, where)
+        values = [self.array(self.operand(item, s, dtype)).name for s in sources]
+        want = returns and not isinstance(destination, Wildcard)
+        if item.guard is None:
+            call = f"{access}({operation!r}, {want}, {address.name}, g, {', '.join(values)})"
+            result = self.emit(call, dtype)
+        else:
+            self.code.lines.append(f"s = np.flatnonzero({self.guard_name(item)})")
+            result = self.emit(f"np.zeros(n, T_{type_name(dtype)})", dtype)
+            parts = ", ".join(f"{value}[s]" for value in values)
+            call = f"{access}({operation!r}, {want}, {address.name}[s], g.part(s), {parts})"
+            self.code.lines.append(f"if s.size: put({result.name}, s, {call})")
+        if want:
+            self.write(item, destination, result, widens=True)
+
+
+_ATOMIC_OPERATIONS = ("add", "and", "or", "xor", "min", "max", "exch", "cas", "inc", "dec")
+
+
+def _atomic_shape(item: Decoded) -> tuple[str, str, Type]:
+    """Operation, state space and type of ``atom`` or ``red``."""
+    *middle, type_name = item.parts[1:]
+    operation, space = "", "generic"
+    for part in middle:
+        if part in _ATOMIC_OPERATIONS:
+            operation = part
+        elif part.split("::")[0] in ("global", "shared"):
+            space = part.split("::")[0]
+        elif part not in _ACCESS_WORDS and part != "noftz":
+            raise UnsupportedError(f"`{item.instruction.opcode}`: .{part} is not supported")
+    return operation, space, atomic_type(item.instruction.opcode, operation, type_name)
+
+
+def _pack(n: int, dtype: Type, *values: Any) -> Any:
+    rows = np.empty((n, len(values)), dtype)
+    for i, value in enumerate(values):
+        rows[:, i] = value
+    return rows
+
+
+def _put(result: Any, places: Any, values: Any) -> None:
+    if values is not None:
+        result[places] = values

@@ -1,0 +1,104 @@
+"""Where an instruction comes from: the CUDA line through `.loc`, else the PTX line with its text."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from cccopt.diagnostic import error
+from cccopt.emulator.errors import EmulatorError
+from cccopt.ptx.ir import Directive, Function, Location, Module
+from cccopt.text import Place, Position, SourceText
+
+if TYPE_CHECKING:
+    from cccopt.emulator.decode import Decoded
+
+
+class Places:
+    """The places of a module's statements; ``source`` is the PTX text when there is one."""
+
+    def __init__(self, module: Module, source: SourceText | None) -> None:
+        self._functions: dict[str, Function] = {}
+        for function in module.functions():
+            if function.body is not None or function.name not in self._functions:
+                self._functions[function.name] = function
+        self._source = source
+        self._files = {
+            int(item.arguments[0]): item.arguments[1].strip('"')
+            for item in module.items
+            if isinstance(item, Directive) and item.name == ".file" and len(item.arguments) > 1
+        }
+        self._lines: dict[str, list[Location | None]] = {}
+
+    @cached_property
+    def name(self) -> str:
+        """The name of the PTX text."""
+        return "<ptx>" if self._source is None else self._source.name
+
+    def ptx(self, function: str, statement: int) -> Place:
+        """The place of a statement in the PTX text (line 0 when it was built, not parsed)."""
+        body = self._functions[function].body or ()
+        position = getattr(body[statement], "position", None) if statement < len(body) else None
+        if position is None:
+            return Place(self.name, Position(0))
+        text = "" if self._source is None else self._source.line(position.line)
+        return Place(self.name, position, text)
+
+    def cuda(self, function: str, statement: int) -> Place | None:
+        """The CUDA line of a statement, if a `.loc` tells it."""
+        if function not in self._lines:
+            self._lines[function] = list(_sticky(self._functions[function]))
+        location = self._lines[function][statement]
+        if location is None:
+            return None
+        return Place(self._files.get(location.file, "?"), Position(location.line, location.column))
+
+    def line(self, function: str, statement: int) -> tuple[str, int]:
+        """File and line: CUDA's when known, else those of the PTX text."""
+        place = self.cuda(function, statement) or self.ptx(function, statement)
+        return place.file, place.position.line
+
+    def error(
+        self,
+        code: str,
+        message: str,
+        item: Decoded | None = None,
+        *,
+        function: str = "",
+        statement: int | None = None,
+        why: str = "",
+        help: str = "",
+        others: tuple[tuple[str, Decoded], ...] = (),
+    ) -> EmulatorError:
+        """An error at an instruction, with its PTX line beside the CUDA line; ``others`` are noted."""
+        if item is not None:
+            function, statement = item.function, item.statement
+        place = None
+        notes: list[tuple[str, Place]] = []
+        if statement is not None:
+            place = self.cuda(function, statement)
+            ptx = self.ptx(function, statement)
+            if place is None:
+                place = ptx
+            else:
+                notes.append(("in PTX", ptx))
+        for label, other in others:
+            notes.append(
+                (
+                    label,
+                    self.cuda(other.function, other.statement) or self.ptx(other.function, other.statement),
+                )
+            )
+        if function:
+            message = f"{message} (in `{function}`)"
+        return EmulatorError(error(code, message, place, why=why, help=help, notes=tuple(notes)))
+
+
+def _sticky(function: Function) -> list[Location | None]:
+    found: list[Location | None] = []
+    location: Location | None = None
+    for statement in function.body or ():
+        if isinstance(statement, Location):
+            location = statement
+        found.append(location)
+    return found

@@ -1,0 +1,151 @@
+"""What a run counted, per launch or summed over several (DESIGN 7, 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+_K = TypeVar("_K")
+
+SOURCE = "emulator (PTX)"
+"""Where the counts come from: PTX instructions, which ptxas may turn into fewer or more machine instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Warp issues of some instructions, the lanes active in them and those whose guard held."""
+
+    warps: int = 0
+    lanes: int = 0
+    lanes_pred_on: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(
+            self.warps + other.warps, self.lanes + other.lanes, self.lanes_pred_on + other.lanes_pred_on
+        )
+
+    @property
+    def efficiency(self) -> float:
+        """The share of active lanes, 0 to 1."""
+        return self.lanes / (32 * self.warps) if self.warps else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A conditional branch: warps that ran it, warps that parted at it, lanes that ran it and that took it."""
+
+    warps: int = 0
+    divergent: int = 0
+    lanes: int = 0
+    taken: int = 0
+
+    def __add__(self, other: Branch) -> Branch:
+        return Branch(
+            self.warps + other.warps,
+            self.divergent + other.divergent,
+            self.lanes + other.lanes,
+            self.taken + other.taken,
+        )
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The counters of a run. Adding two gives those of both runs: ratios are ratios of sums.
+
+    ``total`` counts all instructions and ``overhead`` those that a pass marked as its own. ``issues`` is by
+    (function, statement index), ``by_line`` by (file, line): CUDA lines where `.loc` tells them, PTX lines elsewhere.
+    ``by_branch`` is by (function, statement index); ``by_label`` tells how often warps, and with how many lanes, ran
+    the block that begins at a (function, label). ``active_lanes_histogram[k]`` is the number of warp instructions
+    with k lanes active (W1 to W32; entry 0 is empty). Global accesses are counted a warp, transactions in 32-byte
+    sectors.
+    """
+
+    kernel: str = ""
+    launches: int = 0
+    total: Count = Count()
+    overhead: Count = Count()
+    issues: Mapping[tuple[str, int], Count] = field(default_factory=dict)
+    by_line: Mapping[tuple[str, int], Count] = field(default_factory=dict)
+    by_branch: Mapping[tuple[str, int], Branch] = field(default_factory=dict)
+    by_label: Mapping[tuple[str, str], Count] = field(default_factory=dict)
+    active_lanes_histogram: tuple[int, ...] = (0,) * 33
+    global_accesses: int = 0
+    global_transactions: int = 0
+    shared_accesses: int = 0
+    shared_bank_conflicts: int = 0
+    steps: int = 0
+
+    @property
+    def warp_instructions(self) -> int:
+        """Warp issues of all instructions."""
+        return self.total.warps
+
+    @property
+    def thread_instructions(self) -> int:
+        """Active lanes over all warp instructions."""
+        return self.total.lanes
+
+    @property
+    def thread_instructions_pred_on(self) -> int:
+        """Active lanes whose guard held, over all warp instructions."""
+        return self.total.lanes_pred_on
+
+    @property
+    def overhead_warp_instructions(self) -> int:
+        """Warp issues of instructions that a pass marked as its own."""
+        return self.overhead.warps
+
+    @property
+    def overhead_thread_instructions(self) -> int:
+        """Active lanes over the instructions that a pass marked as its own."""
+        return self.overhead.lanes
+
+    @property
+    def warp_efficiency(self) -> float:
+        """Active lanes / (32 x warp instructions), 0 to 1."""
+        return self.total.efficiency
+
+    @property
+    def warp_efficiency_pred_on(self) -> float:
+        """The same, lanes that their guard switches off left out."""
+        return self.total.lanes_pred_on / (32 * self.total.warps) if self.total.warps else 0.0
+
+    @property
+    def useful_efficiency(self) -> float:
+        """The same, a pass' own instructions counting as idle lanes."""
+        useful = self.total.lanes - self.overhead.lanes
+        return useful / (32 * self.total.warps) if self.total.warps else 0.0
+
+    def __add__(self, other: Profile) -> Profile:
+        if not isinstance(other, Profile):
+            return NotImplemented
+        return Profile(
+            self.kernel if self.kernel == other.kernel or not other.kernel else (
+                other.kernel if not self.kernel else f"{self.kernel}, {other.kernel}"
+            ),
+            self.launches + other.launches,
+            self.total + other.total,
+            self.overhead + other.overhead,
+            _summed(self.issues, other.issues, Count()),
+            _summed(self.by_line, other.by_line, Count()),
+            _summed_branches(self.by_branch, other.by_branch),
+            _summed(self.by_label, other.by_label, Count()),
+            tuple(
+                a + b
+                for a, b in zip(self.active_lanes_histogram, other.active_lanes_histogram, strict=True)
+            ),
+            self.global_accesses + other.global_accesses,
+            self.global_transactions + other.global_transactions,
+            self.shared_accesses + other.shared_accesses,
+            self.shared_bank_conflicts + other.shared_bank_conflicts,
+            self.steps + other.steps,
+        )  # fmt: skip
+
+
+def _summed(a: Mapping[_K, Count], b: Mapping[_K, Count], zero: Count) -> dict[_K, Count]:
+    return {key: a.get(key, zero) + b.get(key, zero) for key in {**a, **b}}
+
+
+def _summed_branches(a: Mapping[_K, Branch], b: Mapping[_K, Branch]) -> dict[_K, Branch]:
+    return {key: a.get(key, Branch()) + b.get(key, Branch()) for key in {**a, **b}}

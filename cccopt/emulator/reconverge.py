@@ -1,0 +1,198 @@
+"""Divergence and reconvergence: who waits for whom, and where.
+
+A fragment that parts at a branch gets a *token*: the piece where its lanes meet again (the immediate
+post-dominator), and how many have not come there yet. Lanes that arrive wait until the token is complete, then go
+on as one fragment under the token that it had before. A branch whose meeting point is the one that the fragment is
+under way to needs no token of its own. A call is a token too: its lanes meet after it. All of this works on arrays,
+for the fragments of many warps at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cccopt.emulator.decode import NO_PIECE
+from cccopt.emulator.groups import Group
+from cccopt.emulator.semantics import Array
+
+RETURN = -2
+"""The meeting point of a call's token: the callee's return."""
+
+
+class Reconvergence:
+    """Tokens, and for each lane its innermost one (``tok``) and its fragment's label (``lab``)."""
+
+    def __init__(self, lanes: int) -> None:
+        self.tok = np.zeros(lanes, np.int64)
+        self.lab = np.arange(lanes) & ~31
+        self._by_warp = self.tok.reshape(-1, 32)
+        self._flag = np.zeros(lanes, bool)
+        self._id_of_label = np.zeros(lanes, np.int64)
+        self._free: list[int] = []
+        # Token 0 is the kernel's own end.
+        self.meet = np.full(1, NO_PIECE, np.int64)
+        self.parent = np.zeros(1, np.int64)
+        self.left = np.zeros(1, np.int64)
+        self.warp = np.zeros(1, np.int64)
+        self.call = np.full(1, NO_PIECE, np.int64)
+
+    def _reserve(self, size: int) -> None:
+        old = self.meet.size
+        more = np.zeros(size - old, np.int64)
+        self.meet = np.concatenate([self.meet, more])
+        self.parent = np.concatenate([self.parent, more])
+        self.left = np.concatenate([self.left, more])
+        self.warp = np.concatenate([self.warp, more])
+        self.call = np.concatenate([self.call, more])
+        self._free += range(size - 1, old - 1, -1)
+
+    def _allocate(self, count: int) -> Array:
+        while len(self._free) < count:
+            self._reserve(2 * self.meet.size + 64)
+        ids = self._free[-count:][::-1]
+        del self._free[-count:]
+        return np.array(ids, np.int64)
+
+    def part(self, group: Group, taken: Array, join: int) -> tuple[Group, Group, int]:
+        """The lanes where ``taken`` holds, the others, and how many fragments parted. Neither side is empty."""
+        yes = group.part(np.flatnonzero(taken))
+        no = group.part(np.flatnonzero(~taken))
+        parted = yes.nf + no.nf - group.nf
+        if parted:
+            if group.nf == 1:
+                self._part_one(group, join)
+            else:
+                self._part_many(group, yes, no, join)
+            self.relabel(yes)
+            self.relabel(no)
+        return yes, no, parted
+
+    def _part_one(self, group: Group, join: int) -> None:
+        under = int(self.tok[group.ix[0]])
+        if join != NO_PIECE and self.meet[under] != join:
+            token = int(self._allocate(1)[0])
+            self.meet[token], self.parent[token] = join, under
+            self.left[token], self.warp[token] = group.n, int(group.ix[0]) >> 5
+            self.tok[group.ix] = token
+
+    def _part_many(self, group: Group, yes: Group, no: Group, join: int) -> None:
+        if join == NO_PIECE:
+            return
+        flag = self._flag
+        labels_yes = yes.labels()[yes.heads()]
+        labels_no = no.labels()[no.heads()]
+        flag[labels_yes] = True
+        both = labels_no[flag[labels_no]]
+        flag[labels_yes] = False
+        under = self.tok[both]
+        need = self.meet[under] != join
+        both, under = both[need], under[need]
+        if both.size:
+            ids = self._allocate(both.size)
+            self._id_of_label[both] = ids
+            self.meet[ids], self.parent[ids], self.warp[ids] = join, under, both >> 5
+            flag[both] = True
+            labels = group.labels()
+            heads = labels[group.heads()]
+            chosen = flag[heads]
+            self.left[self._id_of_label[heads[chosen]]] = group.counts()[chosen]
+            lanes = flag[labels]
+            self.tok[group.ix[lanes]] = self._id_of_label[labels[lanes]]
+            flag[both] = False
+
+    def relabel(self, group: Group) -> None:
+        """Labels each fragment of ``group`` anew by its first lane; they must be told apart by their old labels."""
+        if group.nf == 1:
+            self.lab[group.ix] = group.ix[0]
+            group._labels = None
+            return
+        labels = np.repeat(group.ix[group.heads()], group.counts())
+        self.lab[group.ix] = labels
+        group._labels = labels
+
+    def arrive(self, piece: int, group: Group) -> Group | None:
+        """What goes on at a meeting point when ``group`` comes there: fragments that are whole, or not under way
+        to it; None when all wait.
+        """
+        if group.nf == 1:
+            token = int(self.tok[group.ix[0]])
+            if self.meet[token] != piece:
+                return group
+            self.left[token] -= group.n
+            return None if self.left[token] > 0 else self.complete(np.array([token]))
+        tokens = self.tok[group.ix[group.heads()]]
+        here = self.meet[tokens] == piece
+        if not here.any():
+            return group
+        counts = group.counts()
+        done = self._come(tokens[here], counts[here])
+        going = [] if not done.size else [self.complete(done)]
+        if not here.all():
+            going.append(group.part(np.flatnonzero(np.repeat(~here, counts))))
+        if not going:
+            return None
+        if len(going) == 1:
+            return going[0]
+        return Group(np.concatenate([g.ix for g in going]), sum(g.nf for g in going), self.lab)
+
+    def _come(self, tokens: Array, counts: Array) -> Array:
+        """Counts lanes off their tokens; the tokens that became complete."""
+        np.subtract.at(self.left, tokens, counts)
+        return np.unique(tokens[self.left[tokens] == 0])
+
+    def complete(self, ids: Array) -> Group:
+        """The lanes of complete tokens as fragments under the tokens' parents; the tokens are given back."""
+        warps = self.warp[ids]
+        rows = self._by_warp[warps] == ids[:, None]
+        which, lane = np.nonzero(rows)
+        ix = warps[which] * 32 + lane
+        self.tok[ix] = self.parent[ids][which]
+        heads = (
+            np.flatnonzero(np.concatenate(([True], which[1:] != which[:-1]))) if ix.size else np.zeros(0, int)
+        )
+        counts = np.diff(heads, append=ix.size)
+        self.lab[ix] = np.repeat(ix[heads], counts)
+        self._free += ids.tolist()
+        return Group(ix, heads.size, self.lab)
+
+    def enter_call(self, group: Group, piece: int) -> None:
+        """A token for each fragment that calls; its lanes meet behind the call of ``piece``."""
+        heads = group.heads()
+        counts = group.counts()
+        ids = self._allocate(group.nf)
+        self.parent[ids] = self.tok[group.ix[heads]]
+        self.meet[ids], self.call[ids] = RETURN, piece
+        self.left[ids], self.warp[ids] = counts, group.ix[heads] >> 5
+        self.tok[group.ix] = np.repeat(ids, counts)
+
+    def inside_call(self, group: Group) -> bool:
+        """Whether the lanes of ``group`` (which all run one function) are in a call."""
+        return bool(self.meet[self.tok[group.ix[0]]] == RETURN)
+
+    def leave_call(self, group: Group) -> list[tuple[int, Group]]:
+        """Lanes that return from their call: (the call's piece, the fragments that are whole again)."""
+        tokens = self.tok[group.ix[group.heads()]]
+        assert (self.meet[tokens] == RETURN).all()
+        return self._returned(self._come(tokens, group.counts()))
+
+    def _returned(self, done: Array) -> list[tuple[int, Group]]:
+        pieces = self.call[done]
+        return [(int(piece), self.complete(done[pieces == piece])) for piece in np.unique(pieces)]
+
+    def leave(self, group: Group) -> list[tuple[int, bool, Group]]:
+        """Lanes that exit are waited for no more: (piece, whether a call's, fragments) of those that go on now."""
+        going: list[tuple[int, bool, Group]] = []
+        tokens = self.tok[group.ix]
+        self.tok[group.ix] = 0
+        while tokens.any():
+            tokens = tokens[tokens != 0]
+            parents = self.parent[tokens]
+            done = self._come(tokens, np.ones(tokens.size, np.int64))
+            for token in done:
+                meet = int(self.meet[token])
+                where = int(self.call[token]) if meet == RETURN else meet
+                fragments = self.complete(np.array([token]))
+                if fragments.n:
+                    going.append((where, meet == RETURN, fragments))
+            tokens = parents
+        return going

@@ -1,0 +1,250 @@
+"""Running kernels: a `Program` is a module made ready, `emulate` a single launch of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cccopt.emulator import counters
+from cccopt.emulator.arguments import Buffers, parameter_bytes, refuse
+from cccopt.emulator.codegen import Generator, compile_code
+from cccopt.emulator.decode import Decoder
+from cccopt.emulator.layout import Layout, ModuleMemory
+from cccopt.emulator.machine import Kernel, Machine, Shape
+from cccopt.emulator.memory import GlobalMemory
+from cccopt.emulator.places import Places
+from cccopt.emulator.profile import Profile
+from cccopt.emulator.schedule import LockStep
+from cccopt.emulator.shuffle import Shuffled
+from cccopt.ptx.ir import Function, Instruction, Module, Statement, Symbol, Variable
+from cccopt.ptx.parser import parse
+from cccopt.text import SourceText
+
+Size: TypeAlias = "int | Sequence[int]"
+
+MAX_STEPS = 10_000_000
+"""How many steps (pieces of code run by a group of warps) a launch may take."""
+
+
+class Program:
+    """A module whose kernels can be launched many times; its global variables live on between launches."""
+
+    def __init__(self, ptx: str | Module, name: str = "<ptx>") -> None:
+        self.module = parse(ptx, name) if isinstance(ptx, str) else ptx
+        self._places = Places(self.module, SourceText(name, ptx) if isinstance(ptx, str) else None)
+        self._memory = GlobalMemory()
+        self._variables = ModuleMemory(self.module, self._memory)
+        self._functions: dict[str, Function] = {}
+        for function in self.module.functions():
+            if function.body is not None or function.name not in self._functions:
+                self._functions[function.name] = function
+        self._kernels: dict[str, Kernel] = {}
+        self._known: dict[tuple[int, int], int] = {}
+
+    def kernel_name(self, kernel: str) -> str:
+        """The PTX name of a kernel given by that name or by its unmangled one, if only one has it."""
+        entries = [f.name for f in self._functions.values() if f.kind == "entry" and f.body is not None]
+        if kernel in entries:
+            return kernel
+        found = [name for name in entries if unmangled(name) == kernel]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise refuse(f"several kernels are called `{kernel}`", help=f"name one of {', '.join(found)}")
+        known = ", ".join(f"`{name}`" for name in entries) or "none"
+        raise refuse(f"no kernel `{kernel}` in the module", help=f"its kernels: {known}")
+
+    def launch(
+        self,
+        kernel: str,
+        grid: Size,
+        block: Size,
+        args: Sequence[Any],
+        *,
+        shared_bytes: int = 0,
+        shuffle: int | None = None,
+        hazards: bool = True,
+        check_uninitialized_shared: bool = False,
+        max_steps: int = MAX_STEPS,
+    ) -> Profile:
+        """Runs a kernel to its end; arrays in ``args`` are updated in place. The other arguments are `emulate`'s."""
+        name = self.kernel_name(kernel)
+        if name not in self._kernels:
+            self._kernels[name] = self._load(name)
+        ready = self._kernels[name]
+        shape = Shape(_size(grid, "grid"), _size(block, "block"))
+        self._check_shape(shape, self._functions[name], shared_bytes, ready)
+        buffers = Buffers(self._memory, self._known)
+        parameters = parameter_bytes(ready.parameters, ready.parameters_size, args, buffers)
+        machine = Machine(
+            ready,
+            shape,
+            self._places,
+            self._memory,
+            self._variables.constants,
+            parameters,
+            shared_bytes,
+            hazards=hazards,
+            check_uninitialized_shared=check_uninitialized_shared,
+            max_steps=max_steps,
+        )
+        if shuffle is None:
+            LockStep(machine).run()
+        else:
+            Shuffled(machine, shuffle).run()
+        buffers.copy_out()
+        return counters.profile(machine)
+
+    def _load(self, name: str) -> Kernel:
+        layout = Layout(self._variables)
+        self._lay_out_shared(layout, name)
+        decoder = Decoder(self._functions, layout, self._places)
+        decoder.decode(name)
+        deep = decoder.recursive()
+        frames, size, stride = _frames(layout.frames, list(decoder.entries), deep)
+        generator = Generator(self._places, decoder.slots, deep, frames, stride)
+        code = generator.generate(decoder.pieces)
+        return Kernel(
+            name,
+            tuple(decoder.pieces),
+            tuple(decoder.slots),
+            code,
+            compile_code(code),
+            decoder.entries[name],
+            decoder.entries,
+            deep,
+            decoder.formals,
+            layout.shared_size,
+            tuple(layout.parameters),
+            layout.parameters_size,
+            tuple(layout.parameter_variables),
+            size,
+            stride,
+        )
+
+    def _lay_out_shared(self, layout: Layout, kernel: str) -> None:
+        """Gives the shared variables that the kernel and what it calls name their addresses."""
+        names: set[str] = set()
+        todo, seen = [kernel], {kernel}
+        while todo:
+            function = self._functions[todo.pop()]
+            for statement in function.body or ():
+                if isinstance(statement, Variable) and statement.space == "shared":
+                    layout.shared_variable(f"{function.name}:{statement.name}", statement)
+                mentioned = _names(statement)
+                names |= mentioned
+                called = {n for n in mentioned if n in self._functions} - seen
+                seen |= called
+                todo += sorted(called)
+        layout.reserve_shared(names)
+
+    def _check_shape(self, shape: Shape, function: Function, shared_bytes: int, kernel: Kernel) -> None:
+        if shape.threads > 1024 or shape.block[2] > 64:
+            raise refuse(
+                f"a block of {shape.threads} threads", why="a block has at most 1024 threads, 64 deep"
+            )
+        for directive in function.directives:
+            if directive.name not in (".maxntid", ".reqntid"):
+                continue
+            sizes = [int(n) for argument in directive.arguments for n in str(argument).split(",")]
+            limit = int(np.prod(sizes))
+            if shape.threads > limit or (directive.name == ".reqntid" and shape.threads != limit):
+                raise refuse(
+                    f"a block of {shape.threads} threads for `{kernel.name}`",
+                    why=f"the kernel says {directive.name} {', '.join(map(str, sizes))}",
+                )
+        if shared_bytes < 0 or kernel.shared_size + shared_bytes > 227 * 1024:
+            raise refuse(
+                f"{kernel.shared_size + shared_bytes} bytes of shared memory a block",
+                why="at most 232,448 exist",
+            )
+
+
+def emulate(
+    ptx: str | Module,
+    kernel: str,
+    *,
+    grid: Size,
+    block: Size,
+    args: Sequence[Any],
+    shared_bytes: int = 0,
+    shuffle: int | None = None,
+    hazards: bool = True,
+    check_uninitialized_shared: bool = False,
+    max_steps: int = MAX_STEPS,
+) -> Profile:
+    """Runs one kernel of ``ptx`` on the CPU warp machine and gives its counters.
+
+    ``grid`` and ``block`` are numbers or up to three of them. numpy arrays in ``args`` are device buffers, updated in
+    place; numbers take the parameter's type after a range check; bytes are by-value structs. ``shuffle`` is a seed:
+    lanes then run one at a time between their meeting points, in an order drawn from it. ``hazards`` reports
+    unordered accesses to shared memory, ``check_uninitialized_shared`` reads of what nobody wrote.
+
+    Raises EmulatorError (CCC070 to CCC079) and, for text that is no PTX, PtxError.
+    """
+    return Program(ptx).launch(
+        kernel,
+        grid,
+        block,
+        args,
+        shared_bytes=shared_bytes,
+        shuffle=shuffle,
+        hazards=hazards,
+        check_uninitialized_shared=check_uninitialized_shared,
+        max_steps=max_steps,
+    )
+
+
+def _size(value: Size, what: str) -> tuple[int, int, int]:
+    sizes = [int(value)] if isinstance(value, int | np.integer) else [int(v) for v in value]
+    if not 1 <= len(sizes) <= 3 or min(sizes) < 1:
+        raise refuse(f"a {what} of {value}", help=f"give one to three positive numbers as the {what}")
+    x, y, z = [*sizes, 1, 1][:3]
+    return x, y, z
+
+
+def _frames(
+    sizes: dict[str, int], functions: list[str], deep: frozenset[str]
+) -> tuple[dict[str, int], int, int]:
+    """Where each function's local variables begin; the bytes of all that have one copy; the bytes of one depth."""
+    starts: dict[str, int] = {}
+    offset = 0
+    for name in [f for f in functions if f not in deep]:
+        starts[name] = offset
+        offset += sizes.get(name, 0)
+    fixed, stride = offset, 0
+    for name in [f for f in functions if f in deep]:
+        starts[name] = fixed + stride
+        stride += sizes.get(name, 0)
+    return starts, fixed, stride
+
+
+def _names(statement: Statement) -> set[str]:
+    """The names of variables and functions that an instruction mentions."""
+    if not isinstance(statement, Instruction):
+        return set()
+    found: set[str] = set()
+    todo: list[Any] = list(statement.operands)
+    while todo:
+        operand = todo.pop()
+        if isinstance(operand, Symbol):
+            found.add(operand.name)
+        todo += [getattr(operand, "base", None)] if hasattr(operand, "base") else []
+        todo += list(getattr(operand, "elements", ()))
+    return found
+
+
+def unmangled(name: str) -> str:
+    """The plain name in an Itanium-mangled one (``_Z3bfsiPi``: ``bfs``), the last part of a nested one."""
+    match = re.match(r"_ZN?(?:K|V)*", name)
+    if match is None:
+        return name
+    rest, plain = name[match.end() :], name
+    while (number := re.match(r"\d+", rest)) is not None:
+        length = int(number[0])
+        plain = rest[number.end() : number.end() + length]
+        rest = rest[number.end() + length :]
+    return plain

@@ -1,0 +1,163 @@
+"""Warps in lock-step: sweeps over the pieces in program order, each step for all fragments that stand there.
+
+In one sweep every fragment that can run takes at least one step, so none starves and a spin loop lets the others
+go on. Pieces are visited in reverse postorder: lanes that part at a branch have both run their sides by the time
+the sweep comes to the place where they meet.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from cccopt.emulator.decode import Piece
+from cccopt.emulator.errors import OUT_OF_BOUNDS
+from cccopt.emulator.groups import Group, merged
+from cccopt.emulator.machine import Machine
+from cccopt.emulator.semantics import Array
+from cccopt.emulator.waiting import Waiting
+
+
+class LockStep:
+    """Runs a machine to its end."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        machine.scheduler = self
+        self.waiting = Waiting(machine)
+        self._standing: list[list[Group]] = [[] for _ in machine.pieces]
+        self._now: list[int] = []
+        self._next: list[int] = []
+        self._at = -1
+        self._joins = {piece.join for piece in machine.pieces}
+
+    def push(self, piece: int, group: Group) -> None:
+        """``group`` stands at ``piece``: in this sweep when it still comes there, else in the next."""
+        standing = self._standing[piece]
+        standing.append(group)
+        if len(standing) == 1:
+            if piece > self._at:
+                heappush(self._now, piece)
+            else:
+                self._next.append(piece)
+
+    def run(self) -> None:
+        """Runs until all lanes have ended; raises EmulatorError for a deadlock or a faulty kernel."""
+        machine = self.machine
+        lanes = np.flatnonzero(machine.alive)
+        self.push(machine.kernel.entry, Group(lanes, machine.shape.blocks * machine.shape.warps, machine.lab))
+        with np.errstate(all="ignore"):
+            while True:
+                while self._now:
+                    self._at = heappop(self._now)
+                    groups = self._standing[self._at]
+                    self._standing[self._at] = []
+                    self._run(self._at, merged(groups))
+                self._at = -1
+                if self._next:
+                    self._now, self._next = self._next, []
+                    heapify(self._now)
+                elif not machine.live:
+                    return
+                else:
+                    raise self.waiting.deadlock()
+
+    def _run(self, number: int, group: Group) -> None:
+        """Runs ``group`` from a piece on, for as long as nothing else could join it."""
+        machine = self.machine
+        pieces, functions, tallies = machine.pieces, machine.functions, machine.tallies
+        while True:
+            if number in self._joins:
+                arrived = machine.threads.arrive(number, group)
+                if arrived is None:
+                    return
+                group = arrived
+            piece = pieces[number]
+            end = piece.end
+            if end == "collective" or end == "barrier":
+                if not self.waiting.arrive(piece, group):
+                    return
+                following = piece.following
+            else:
+                machine.count(number, group)
+                function = functions[number]
+                result: Array = None if function is None else function(group)
+                if end == "next":
+                    following = piece.following
+                elif end == "branch":
+                    taken = int(np.count_nonzero(result))
+                    tallies[number].taken += taken
+                    if taken == 0:
+                        following = piece.following
+                    elif taken == group.n:
+                        following = piece.target
+                    else:
+                        yes, no, parted = machine.threads.part(group, result, piece.join)
+                        tallies[number].parted += parted
+                        self.push(piece.target, yes)
+                        self.push(piece.following, no)
+                        return
+                else:
+                    self._leave(piece, group, result)
+                    if end != "activemask":
+                        return
+                    following = piece.following
+            if self._standing[following] or not self._may_follow(following):
+                self.push(following, group)
+                return
+            number = following
+
+    def _may_follow(self, following: int) -> bool:
+        """Whether no piece comes between the one being run and ``following`` in the order of the sweeps."""
+        now = self._now
+        if following > self._at:
+            if now and now[0] < following:
+                return False
+            self._at = following
+            return True
+        if now or self._next:
+            return False
+        self._at = following
+        return True
+
+    def _leave(self, piece: Piece, group: Group, result: Array | None) -> None:
+        """Ends of a piece that are neither a plain branch nor a wait."""
+        machine = self.machine
+        if piece.end == "indexed":
+            assert result is not None
+            self._indexed(piece, group, result)
+        elif piece.end == "call":
+            machine.call(piece, group)
+        elif piece.end == "return" and machine.threads.inside_call(group):
+            machine.returned(group)
+        elif piece.end in ("return", "exit"):
+            machine.exit(group)
+            self.waiting.review()
+        elif piece.end == "activemask":
+            self.waiting.active_mask(piece, group)
+        else:
+            raise machine.trap(piece, group)
+
+    def _indexed(self, piece: Piece, group: Group, index: Array) -> None:
+        machine = self.machine
+        targets = checked_targets(machine, piece, group, index)
+        for value in np.unique(index).tolist():
+            here = index == value
+            target = targets[value]
+            if here.all():
+                self.push(target, group)
+                return
+            yes, group, parted = machine.threads.part(group, here, piece.join)
+            machine.tallies[piece.index].parted += parted
+            self.push(target, yes)
+            index = index[~here]
+
+
+def checked_targets(machine: Machine, piece: Piece, group: Group, index: Array) -> tuple[int, ...]:
+    """The targets of an indexed branch; raises EmulatorError when an index lies beyond them."""
+    beyond = index >= len(piece.targets)
+    if beyond.any():
+        who = machine.thread_name(int(group.ix[beyond][0]))
+        raise machine.places.error(OUT_OF_BOUNDS, f"branch index beyond its table in {who}", piece.ending)
+    return piece.targets

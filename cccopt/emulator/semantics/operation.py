@@ -1,0 +1,111 @@
+"""What a row of the semantics table is: a function on lanes, with the types of what it takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = Any
+"""A numpy array with one element a lane. numpy's stubs lose the element type at every operator, so it is not told."""
+Type: TypeAlias = "np.dtype[Any]"
+
+PRED: Type = np.dtype(np.bool_)
+
+TYPES: dict[str, Type] = {
+    "pred": PRED,
+    **{f"{kind}{8 * size}": np.dtype(f"u{size}") for kind in "bu" for size in (1, 2, 4, 8)},
+    **{f"s{8 * size}": np.dtype(f"i{size}") for size in (1, 2, 4, 8)},
+    "f16": np.dtype("f2"),
+    "f32": np.dtype("f4"),
+    "f64": np.dtype("f8"),
+}
+"""The numpy type of the values of each scalar PTX type (PTX ISA 5.2.1)."""
+
+
+class UnsupportedError(Exception):
+    """An opcode or modifier that the machine does not know; the message names it."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """``function`` maps arrays of the types ``inputs`` (one element a lane) to an array of type ``outputs[0]``,
+    or to a tuple of arrays when there are several outputs.
+
+    ``carry_in`` and ``carry_out`` say that the last input or output is the carry flag, which no operand names.
+    """
+
+    function: Callable[..., Any]
+    inputs: tuple[Type, ...]
+    outputs: tuple[Type, ...]
+    carry_in: bool = False
+    carry_out: bool = False
+
+
+class Modifiers:
+    """The dotted parts behind an opcode's first, taken one by one; what nobody took is an error."""
+
+    def __init__(self, parts: Sequence[str]) -> None:
+        self.opcode = ".".join(parts)
+        self._left = list(parts[1:])
+
+    def flag(self, name: str) -> bool:
+        """Whether ``name`` is there; takes it."""
+        if name in self._left:
+            self._left.remove(name)
+            return True
+        return False
+
+    def choice(self, *names: str, default: str | None = None) -> str:
+        """The first of ``names`` that is there, taken; without a default one must be."""
+        for name in names:
+            if self.flag(name):
+                return name
+        if default is None:
+            raise UnsupportedError(f"`{self.opcode}` has none of .{', .'.join(names)}")
+        return default
+
+    def drop(self, *names: str) -> None:
+        """Takes all of ``names`` that are there: modifiers without influence on values."""
+        for name in names:
+            self.flag(name)
+
+    def types(self, count: int = 1) -> tuple[str, ...]:
+        """The last ``count`` parts, which must be all that is left."""
+        found, self._left = tuple(self._left), []
+        if len(found) != count:
+            extra = ", ".join("." + name for name in found[: len(found) - count])
+            raise UnsupportedError(f"`{self.opcode}`: unknown modifier {extra or 'list'}")
+        for name in found:
+            if name not in TYPES:
+                raise UnsupportedError(f"`{self.opcode}`: type .{name} is not supported")
+        return found
+
+    def type_of(self, *allowed: str) -> str:
+        """The one type that is left; it must be of the ``allowed`` ones (all when none is given)."""
+        (found,) = self.types()
+        if allowed and found not in allowed:
+            raise UnsupportedError(f"`{self.opcode}`: type .{found} is not supported here")
+        return found
+
+
+def is_float(name: str) -> bool:
+    """Whether a type name is a floating-point type."""
+    return name.startswith("f")
+
+
+def wider(dtype: Type) -> Type:
+    """The integer type of twice the width and the same signedness."""
+    return np.dtype(f"{dtype.kind}{dtype.itemsize * 2}")
+
+
+def unsigned(dtype: Type) -> Type:
+    """The unsigned integer type of the same width."""
+    return PRED if dtype == PRED else np.dtype(f"u{dtype.itemsize}")
+
+
+def bits(dtype: Type) -> int:
+    """The width in bits."""
+    return int(dtype.itemsize) * 8

@@ -1,0 +1,174 @@
+"""Exact roundings that numpy does not offer: directed modes and fused multiply-add.
+
+A single-precision result is formed in double precision together with the sign of what double precision lost, then
+rounded once. Double-precision results in directed modes, and those near the ends of the exponent range, are formed
+as fractions, lane by lane. Boldo, Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms
+using rounding to odd", IEEE Trans. Computers 57(4), 2008.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cccopt.emulator.semantics.operation import Array, Type
+
+F4: Type = np.dtype("f4")
+F8: Type = np.dtype("f8")
+MODES = ("rn", "rz", "rm", "rp")
+_SPLIT = 134217729.0  # 2**27 + 1: Dekker's splitter for 53 bits
+
+
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded sum and its error, exactly (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def two_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded product and its error, exactly, unless something overflows or underflows (Dekker)."""
+    product = a * b
+    a_big, b_big = a * _SPLIT, b * _SPLIT
+    a_high, b_high = a_big - (a_big - a), b_big - (b_big - b)
+    a_low, b_low = a - a_high, b - b_high
+    return product, a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+
+
+def to_odd(value: Array, error: Array) -> Array:
+    """``value + error`` rounded to odd: the last bit sticks, so that a second rounding is right."""
+    pattern = np.array(value, F8, ndmin=1).view(np.int64)
+    even = (pattern & 1) == 0
+    outward = (error > 0) == (np.asarray(value) > 0)
+    inexact = (error > 0) | (error < 0)
+    step = np.where(outward, 1, -1) * (inexact & even)
+    # An exact zero has an exact error: the error is the value then.
+    moved = (pattern + step).view(F8)
+    return np.where(np.asarray(value) == 0, error, moved)
+
+
+def narrow(value: Array, error: Array, mode: str, target: Type = F4) -> Array:
+    """``value + error`` (doubles, the error below half a unit of the value) rounded once to a shorter format."""
+    if mode == "rn":
+        return to_odd(value, error).astype(target)
+    rounded = np.asarray(value.astype(target))
+    difference = value - rounded.astype(F8)
+    rest = np.where(difference != 0, difference, error)
+    rest = np.where(np.isinf(rounded) & np.isfinite(value), -np.sign(value), rest)
+    return _directed(rounded, rest, mode, np.asarray(value))
+
+
+def _directed(rounded: Array, rest: Array, mode: str, value: Array) -> Array:
+    """Moves a result that was rounded to nearest to its neighbour, where what is left says so."""
+    t = rounded.dtype
+    infinity = t.type(np.inf)
+    down = (rest < 0) & ((mode == "rm") | ((mode == "rz") & (value > 0)))
+    up = (rest > 0) & ((mode == "rp") | ((mode == "rz") & (value < 0)))
+    lower = np.nextafter(rounded, -infinity)
+    upper = np.nextafter(rounded, infinity)
+    return np.where(down, lower, np.where(up, upper, rounded)).astype(t)
+
+
+def fma32(a: Array, b: Array, c: Array, mode: str) -> Array:
+    """Single-precision fused multiply-add: the product is exact in double precision."""
+    product = a.astype(F8) * b
+    addend = c.astype(F8)
+    total = product + addend
+    if mode == "rn":
+        # Rounding twice goes wrong only from a midpoint of two single-precision numbers.
+        pattern = np.asarray(total).view(np.uint64)
+        doubtful = ((pattern & np.uint64(0x1FFFFFFF)) == 0x10000000) | (np.abs(total) < 2.0**-125)
+        if not doubtful.any():
+            return np.asarray(total.astype(F4))
+    exact, error = two_sum(product, addend)
+    if mode in ("rm", "rp"):
+        exact = zero_sign(exact, product, addend, mode)
+    return np.where(np.isfinite(exact), narrow(exact, error, mode), exact.astype(F4))
+
+
+def zero_sign(total: Array, a: Array, b: Array, mode: str) -> Array:
+    """The sign of an exact zero sum: negative when rounding down, unless both terms are +0."""
+    if mode != "rm":
+        return total
+    both_positive = (a == 0) & (b == 0) & ~np.signbit(a) & ~np.signbit(b)
+    return np.where((total == 0) & ~both_positive, -0.0, total)
+
+
+def fma64(a: Array, b: Array, c: Array, mode: str) -> Array:
+    """Double-precision fused multiply-add."""
+    a, b, c = np.broadcast_arrays(a, b, c)
+    if mode != "rn":
+        return lanes(lambda x, y, z: x * y + z, mode, F8, a, b, c)
+    high, low = two_product(a, b)
+    sum_low, error_low = two_sum(c, low)
+    sum_high, error_high = two_sum(high, sum_low)
+    result = sum_high + to_odd(*two_sum(error_low, error_high))
+    plain = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    big = np.maximum(np.abs(a), np.abs(b))
+    product = np.abs(high)
+    safe = (big < 2.0**500) & (product < 2.0**1000) & (product > 2.0**-900) & (np.abs(c) < 2.0**1000)
+    safe &= (np.abs(c) > 2.0**-900) | (c == 0)
+    safe &= (np.abs(result) > 2.0**-900) & (np.minimum(np.abs(a), np.abs(b)) > 2.0**-500)
+    trivial = ~plain | (high == 0) & ((a == 0) | (b == 0))
+    result = np.where(trivial, a * b + c, result)
+    rest = np.flatnonzero(~(safe | trivial))
+    if rest.size:
+        result[rest] = lanes(lambda x, y, z: x * y + z, "rn", F8, a[rest], b[rest], c[rest])
+    return np.asarray(result)
+
+
+def lanes(function: Callable[..., Fraction], mode: str, target: Type, *operands: Array) -> Array:
+    """A function of exact fractions, rounded in ``mode``; lanes with a NaN or an infinity use floats."""
+    found = [_one(function, mode, target, [float(x) for x in row]) for row in zip(*operands, strict=True)]
+    return np.array(found, target)
+
+
+def _one(function: Callable[..., Any], mode: str, target: Type, row: list[float]) -> Any:
+    if not all(math.isfinite(x) for x in row):
+        return function(*(np.float64(x) for x in row))
+    exact = function(*(Fraction(x) for x in row))
+    if exact == 0:
+        with_signs = function(*(np.float64(x) for x in row))
+        if with_signs == 0 and not (mode == "rm" and len(row) > 1 and _cancels(row)):
+            return with_signs
+        return target.type(-0.0 if mode == "rm" else 0.0)
+    return round_fraction(exact, mode, target)
+
+
+def _cancels(row: list[float]) -> bool:
+    return any(x != 0 for x in row[-2:])
+
+
+def round_fraction(exact: Fraction, mode: str, target: Type) -> Any:
+    """A non-zero fraction in a floating-point format, rounded once."""
+    info = np.finfo(target)
+    precision, lowest = info.nmant + 1, int(info.minexp)
+    magnitude = abs(exact)
+    exponent = _floor_log2(magnitude)
+    unit = Fraction(2) ** (max(exponent, lowest) - precision + 1)
+    scaled = magnitude / unit
+    whole = scaled.numerator // scaled.denominator
+    rest = scaled - whole
+    negative = exact < 0
+    up = {
+        "rn": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2 == 1),
+        "rz": False,
+        "rm": negative and rest > 0,
+        "rp": not negative and rest > 0,
+    }[mode]
+    rounded = (whole + up) * unit
+    if rounded > Fraction(float(info.max)):
+        grows = mode == "rn" or (mode == "rp" and not negative) or (mode == "rm" and negative)
+        value = math.inf if grows else float(info.max)
+    else:
+        value = float(rounded)
+    return target.type(-value if negative else value)
+
+
+def _floor_log2(value: Fraction) -> int:
+    guess = value.numerator.bit_length() - value.denominator.bit_length()
+    return guess if Fraction(2) ** guess <= value else guess - 1

@@ -1,0 +1,152 @@
+"""Lanes one at a time: the order that finds races.
+
+In each warp one lane runs alone until it comes to a `.sync` collective, a barrier or its end; then another, drawn
+from a seed, runs. In every round a drawn set of warps takes one step. Long stretches are cut now and then, so that a
+spin loop does not keep out the lane that it waits for. Lanes never run together except in collectives, so efficiency
+counted here says nothing.
+
+`activemask` says which lanes run it together, and code asks it whether the warp is whole. So lanes are held there
+until no lane of their warp can run otherwise; then the largest set that stands at one `activemask` passes with its
+joint mask.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from cccopt.emulator.decode import Piece
+from cccopt.emulator.groups import Group
+from cccopt.emulator.machine import Machine
+from cccopt.emulator.schedule import checked_targets
+from cccopt.emulator.semantics import Array
+from cccopt.emulator.waiting import Waiting
+
+_STRETCH = 400
+"""Steps after which another lane of the warp has its turn, on average."""
+
+
+class Shuffled:
+    """Runs a machine to its end in an order drawn from ``seed``."""
+
+    def __init__(self, machine: Machine, seed: int) -> None:
+        self.machine = machine
+        machine.scheduler = self
+        self.waiting = Waiting(machine)
+        self._random = random.Random(seed)
+        self._at = np.full(machine.lanes, -1, np.int64)  # the piece at which a lane can run
+        self._held = np.full(machine.lanes, -1, np.int64)  # the `activemask` at which it is held
+        self._ready: list[list[int]] = [[] for _ in range(machine.lanes // 32)]
+        self._turn = [-1] * (machine.lanes // 32)
+        self._runnable: set[int] = set()
+        machine.lab[:] = np.arange(machine.lanes)
+
+    def push(self, piece: int, group: Group) -> None:
+        """Each lane of ``group`` stands at ``piece`` by itself."""
+        self.machine.lab[group.ix] = group.ix
+        self._at[group.ix] = piece
+        for lane in group.ix.tolist():
+            if lane != self._turn[lane >> 5]:
+                self._ready[lane >> 5].append(lane)
+            self._runnable.add(lane >> 5)
+
+    def run(self) -> None:
+        """Runs until all lanes have ended; raises EmulatorError for a deadlock or a faulty kernel."""
+        machine = self.machine
+        lanes = np.flatnonzero(machine.alive)
+        self.push(machine.kernel.entry, Group(lanes, lanes.size, machine.lab))
+        with np.errstate(all="ignore"):
+            while machine.live:
+                if not self._runnable and not self._release_held():
+                    raise self.waiting.deadlock()
+                self._round()
+
+    def _round(self) -> None:
+        """One step of the lanes whose turn it is, in a drawn set of warps."""
+        draw = self._random
+        warps = sorted(self._runnable)
+        if len(warps) > 1:
+            share = draw.random()
+            warps = [warp for warp in warps if draw.random() < share] or [draw.choice(warps)]
+        lanes = np.array([self._whose_turn(warp) for warp in warps], np.int64)
+        pieces = self._at[lanes]
+        for number in np.unique(pieces).tolist():
+            chosen = lanes[pieces == number]
+            self._step(self.machine.pieces[number], Group(chosen, chosen.size, self.machine.lab))
+
+    def _whose_turn(self, warp: int) -> int:
+        lane = self._turn[warp]
+        if lane >= 0 and self._at[lane] >= 0:
+            if self._random.random() * _STRETCH >= 1:
+                return lane
+            self._ready[warp].append(lane)
+        ready = self._ready[warp]
+        place = self._random.randrange(len(ready))
+        ready[place], ready[-1] = ready[-1], ready[place]
+        self._turn[warp] = ready.pop()
+        return self._turn[warp]
+
+    def _step(self, piece: Piece, group: Group) -> None:
+        machine = self.machine
+        if piece.end in ("collective", "barrier", "activemask"):
+            self._stop(group.ix)
+            if piece.end == "activemask":
+                self._held[group.ix] = piece.index
+            elif self.waiting.arrive(piece, group):
+                self.push(piece.following, group)
+            return
+        machine.count(piece.index, group)
+        function = machine.functions[piece.index]
+        result: Array = None if function is None else function(group)
+        if piece.end == "next":
+            self._at[group.ix] = piece.following
+        elif piece.end == "branch":
+            machine.tallies[piece.index].taken += int(np.count_nonzero(result))
+            self._at[group.ix] = np.where(result, piece.target, piece.following)
+        elif piece.end == "indexed":
+            assert result is not None
+            self._at[group.ix] = np.array(checked_targets(machine, piece, group, result))[result]
+        else:
+            self._leave(piece, group)
+
+    def _leave(self, piece: Piece, group: Group) -> None:
+        machine = self.machine
+        self._stop(group.ix)
+        if piece.end == "call":
+            machine.call(piece, group)
+        elif piece.end == "return" and machine.threads.inside_call(group):
+            machine.returned(group)
+        elif piece.end in ("return", "exit"):
+            machine.exit(group)
+            self.waiting.review()
+        else:
+            raise machine.trap(piece, group)
+
+    def _stop(self, lanes: Array) -> None:
+        """These lanes cannot run for now; another of their warp has its turn."""
+        self._at[lanes] = -1
+        for warp in (lanes >> 5).tolist():
+            self._turn[warp] = -1
+            if not self._ready[warp]:
+                self._runnable.discard(warp)
+
+    def _release_held(self) -> bool:
+        """Lets the largest set of lanes at one `activemask` pass, in a warp where nothing else can run."""
+        held = np.flatnonzero(self._held >= 0)
+        if not held.size:
+            return False
+        machine = self.machine
+        for warp in np.unique(held >> 5).tolist():
+            lanes = held[held >> 5 == warp]
+            numbers, counts = np.unique(self._held[lanes], return_counts=True)
+            number = int(numbers[np.argmax(counts)])
+            together = lanes[self._held[lanes] == number]
+            self._held[together] = -1
+            machine.lab[together] = together[0]
+            group = Group(together, 1, machine.lab)
+            piece = machine.pieces[number]
+            machine.count(number, group)
+            self.waiting.active_mask(piece, group)
+            self.push(piece.following, group)
+        return True

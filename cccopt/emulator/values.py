@@ -1,0 +1,262 @@
+"""Values in generated code: reading operands, converting between types of one width, writing destinations."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cccopt.emulator.decode import Decoded, Memory, Modified, Slot, integer
+from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
+from cccopt.emulator.layout import SymbolAddress
+from cccopt.emulator.places import Places
+from cccopt.emulator.semantics import PRED, TYPES, Type
+from cccopt.emulator.semantics.operation import unsigned
+from cccopt.ptx.ir import Literal, SpecialRegister, Wildcard
+from cccopt.ptx.special import SPECIAL_TYPES
+
+_U4: Type = np.dtype("u4")
+_U8: Type = np.dtype("u8")
+
+
+@dataclass
+class Value:
+    """A Python name that holds a value for each lane (or one for all: ``scalar``)."""
+
+    name: str
+    dtype: Type
+    scalar: bool = False
+
+
+@dataclass
+class PieceCode:
+    """The code of one piece: its lines, the registers' present values, those read and written."""
+
+    lines: list[str] = field(default_factory=list)
+    values: dict[int, Value] = field(default_factory=dict)
+    written: set[int] = field(default_factory=set)
+    reads: set[int] = field(default_factory=set)
+
+
+class Values:
+    """The values of the piece that is being generated.
+
+    ``deep`` are the recursive functions, whose registers have a copy for each depth; ``frames`` gives where each
+    function's local variables begin and how far apart the depths lie.
+    """
+
+    def __init__(
+        self, places: Places, slots: list[Slot], deep: frozenset[str], frames: dict[str, int], stride: int
+    ) -> None:
+        self.places = places
+        self.slots = slots
+        self.deep = deep
+        self.frames = frames
+        self.stride = stride
+        self.names: dict[str, Any] = {"np": np}
+        self.specials: list[str] = []
+        self.cc: dict[str, Slot] = {}
+        self.constants: dict[tuple[str, int | str], str] = {}
+        self.code = PieceCode()
+        self.fresh = 0
+        self.deep_piece = False
+        self.views: dict[tuple[str, Type], str] = {}
+        for name, t in TYPES.items():
+            self.names[f"T_{name}"] = t
+
+    def begin(self, function: str) -> None:
+        """Starts the code of a piece of ``function``."""
+        self.code = PieceCode()
+        self.views = {}
+        self.deep_piece = function in self.deep
+
+    # --- lines and guards ---
+
+    def guard(self, item: Decoded) -> Value:
+        assert item.guard is not None
+        value = self.read(item.guard)
+        return self.emit(f"~{value.name}", PRED) if item.negated else value
+
+    def emit(self, expression: str, dtype: Type, scalar: bool = False) -> Value:
+        self.fresh += 1
+        name = f"v{self.fresh}"
+        self.code.lines.append(f"{name} = {expression}")
+        return Value(name, dtype, scalar)
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def read(self, slot: Slot) -> Value:
+        code = self.code
+        if slot.index not in code.values:
+            code.reads.add(slot.index)
+            code.values[slot.index] = self.emit(f"R{slot.index}[rx]", slot.dtype)
+        return code.values[slot.index]
+
+    def converted(self, item: Decoded, value: Value, dtype: Type, *, narrows: bool = False) -> Value:
+        """A value as another type of the same width; a wider one is cut when the instruction allows it."""
+        if value.dtype == dtype:
+            return value
+        if value.dtype == PRED or dtype == PRED:
+            raise self.places.error(
+                MALFORMED, f"`{item.instruction.opcode}` mixes predicates and numbers", item
+            )
+        if value.dtype.itemsize > dtype.itemsize and narrows:
+            cut = self.view(value, unsigned(value.dtype))
+            return self.view(self.emit(f"{cut.name}.astype(T_u{8 * dtype.itemsize})", unsigned(dtype)), dtype)
+        if value.dtype.itemsize != dtype.itemsize:
+            raise self.places.error(
+                MALFORMED,
+                f"`{item.instruction.opcode}` has an operand of {8 * value.dtype.itemsize} bits",
+                item,
+                why=f"it takes {8 * dtype.itemsize} bits",
+            )
+        return self.view(value, dtype)
+
+    def view(self, value: Value, dtype: Type) -> Value:
+        if value.dtype == dtype:
+            return value
+        key = (value.name, dtype)
+        if key not in self.views:
+            self.views[key] = self.emit(f"{value.name}.view(T_{type_name(dtype)})", dtype).name
+        return Value(self.views[key], dtype, value.scalar)
+
+    def operand(self, item: Decoded, operand: object, dtype: Type, *, narrows: bool = False) -> Value:
+        if isinstance(operand, Slot):
+            return self.converted(item, self.read(operand), dtype, narrows=narrows)
+        if isinstance(operand, Literal):
+            return self.constant(literal(operand.spelling, dtype), dtype)
+        if isinstance(operand, SpecialRegister):
+            return self.special(item, operand.name, dtype, narrows)
+        if isinstance(operand, Modified):
+            value = self.operand(item, operand.operand, dtype, narrows=narrows)
+            return self.emit(f"{'~' if operand.kind == 'not' else '-'}{value.name}", dtype)
+        address = self.symbol(item, operand, dtype)
+        if address is not None:
+            return address
+        raise self.places.error(UNSUPPORTED, f"`{item.instruction.opcode}`: an operand of this kind", item)
+
+    def constant(self, value: Any, dtype: Type) -> Value:
+        """A scalar of the given type."""
+        pattern = np.asarray(value, dtype).tobytes().hex()
+        key = (dtype.str, pattern)
+        if key not in self.constants:
+            name = f"C{len(self.constants)}"
+            self.constants[key] = name
+            # Zero-dimensional arrays keep integer wrap-around silent and have `.view`, as arrays do.
+            self.names[name] = np.asarray(value, dtype)[()]
+        return Value(self.constants[key], dtype, True)
+
+    def symbol(self, item: Decoded, operand: object, dtype: Type) -> Value | None:
+        """The address of a variable (with its offset) as a value."""
+        offset = 0
+        if isinstance(operand, Memory):
+            offset = operand.offset
+            operand = operand.base
+        if not isinstance(operand, SymbolAddress):
+            return None
+        if operand.space == "local":
+            return self.local_address(item, operand.address + offset, dtype)
+        mask = (1 << (8 * dtype.itemsize)) - 1
+        return self.constant((operand.address + offset) & mask, unsigned(dtype))
+
+    def local_address(self, item: Decoded, offset: int, dtype: Type) -> Value:
+        base = self.constant(self.frames[item.function] + offset, unsigned(dtype))
+        if not self.deep_piece:
+            return base
+        name = type_name(unsigned(dtype))
+        return self.emit(
+            f"depth[ix].astype(T_{name}) * T_{name}.type({self.stride}) + {base.name}", unsigned(dtype)
+        )
+
+    def special(self, item: Decoded, name: str, dtype: Type, narrows: bool) -> Value:
+        if name not in SPECIAL_TYPES:
+            raise self.places.error(UNSUPPORTED, f"special register `{name}`", item)
+        width: Type = _U8 if SPECIAL_TYPES[name] == "b64" else _U4
+        if name in ("%clock", "%clock64", "%globaltimer", "%clock_hi", "%globaltimer_lo", "%globaltimer_hi"):
+            shift = 32 if name.endswith("_hi") else 0
+            value = self.emit(
+                f"np.full(n, (ticks() >> {shift}) & 0x{'F' * (2 * width.itemsize)}, T_{type_name(width)})",
+                width,
+            )
+        else:
+            if name not in self.specials:
+                self.specials.append(name)
+            value = self.emit(f"S{self.specials.index(name)}[ix]", width)
+        if width.itemsize < dtype.itemsize:
+            return self.emit(f"{value.name}.astype(T_{type_name(unsigned(dtype))})", unsigned(dtype))
+        return self.converted(item, value, dtype, narrows=True)
+
+    def array(self, value: Value) -> Value:
+        """A value with an element a lane."""
+        if not value.scalar:
+            return value
+        return self.emit(f"np.full(n, {value.name}, T_{type_name(value.dtype)})", value.dtype)
+
+    # --- writing ------------------------------------------------------------------------------------------------
+
+    def write(self, item: Decoded, operand: object, value: Value, *, widens: bool = False) -> None:
+        """Puts a value into a destination, where the guard holds."""
+        if isinstance(operand, Wildcard):
+            return
+        if not isinstance(operand, Slot):
+            raise self.places.error(
+                UNSUPPORTED, f"`{item.instruction.opcode}`: a destination of this kind", item
+            )
+        value = self.array(value)
+        storage = operand.dtype
+        if value.dtype.itemsize < storage.itemsize and widens and storage != PRED:
+            kind = "i" if value.dtype.kind == "i" else "u"
+            wide: Type = np.dtype(f"{kind}{storage.itemsize}")
+            value = self.emit(f"{value.name}.astype(T_{type_name(wide)})", wide)
+        value = self.converted(item, value, storage)
+        if item.guard is not None:
+            old = self.converted(item, self.read(operand), storage)
+            value = self.emit(f"np.where({self.guard_name(item)}, {value.name}, {old.name})", storage)
+        self.code.values[operand.index] = value
+        self.code.written.add(operand.index)
+
+    def guard_name(self, item: Decoded) -> str:
+        guard = self.guard(item)
+        key = (f"off{item.function}:{item.statement}", PRED)
+        if key not in self.views:
+            self.views[key] = guard.name
+            self.code.lines.append(
+                f"off[({item.function!r}, {item.statement})] += n - int(np.count_nonzero({guard.name}))"
+            )
+        return self.views[key]
+
+
+def literal(spelling: str, dtype: Type) -> Any:
+    """The value of a literal token for an operand of a given type."""
+    lower = spelling.lower()
+    if lower.startswith(("0f", "0d")) and len(lower) > 9:
+        data = bytes.fromhex(spelling[2:])[::-1]
+        if dtype.kind == "f":
+            return (
+                struct.unpack("<f" if len(data) == 4 else "<d", data)[0]
+                if _width(data) != dtype.itemsize
+                else np.frombuffer(data, dtype)[0]
+            )
+        if len(data) != dtype.itemsize:
+            raise ValueError(f"literal {spelling} for {8 * dtype.itemsize} bits")
+        return np.frombuffer(data, unsigned(dtype)).view(dtype)[0]
+    if dtype.kind == "f":
+        return dtype.type(float(spelling))
+    if dtype == PRED:
+        return bool(integer(spelling))
+    if "." in spelling or ("e" in lower and not lower.startswith("0x")):
+        return np.asarray(float(spelling), np.float64 if dtype.itemsize == 8 else np.float32).view(dtype)[()]
+    u = unsigned(dtype)
+    return np.asarray(integer(spelling) & ((1 << (8 * dtype.itemsize)) - 1), u).view(dtype)[()]
+
+
+def _width(data: bytes) -> int:
+    return len(data)
+
+
+def type_name(dtype: Type) -> str:
+    if dtype == PRED:
+        return "pred"
+    return {"u": "u", "i": "s", "f": "f"}[dtype.kind] + str(8 * dtype.itemsize)

@@ -1,0 +1,316 @@
+"""Lanes that wait: at block barriers, and at warp collectives until all lanes of their member mask are there.
+
+A warp collective needs all lanes of its mask that have not exited, at an instruction of the same opcode and with
+the same mask, wherever it stands (PTX ISA 9.7.14, "the same qualifiers and same membermask value"). A fragment goes
+on when the collectives of all its lanes are done; meanwhile its siblings run. A block barrier is complete when all
+threads of the block that have not exited, or as many as it says, have come (PTX ISA 9.7.13.1).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cccopt.emulator import collectives
+from cccopt.emulator.decode import Decoded, Many, Modified, Piece, Slot
+from cccopt.emulator.errors import DEADLOCK, UNSUPPORTED
+from cccopt.emulator.groups import Group
+from cccopt.emulator.machine import Machine
+from cccopt.emulator.semantics import PRED, Array, Type, UnsupportedError
+from cccopt.emulator.values import literal
+from cccopt.ptx.ir import Literal, SpecialRegister, Wildcard
+
+_U4: Type = np.dtype("u4")
+_FULL = np.uint32(0xFFFFFFFF)
+_BITS = (np.uint32(1) << np.arange(32, dtype=np.uint32)).astype(np.uint32)
+_RUNNING, _DONE = -1, -2
+
+
+class Waiting:
+    """Who waits where, over all lanes of a launch."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        lanes = machine.lanes
+        self._count = 0
+        self._piece = np.full(lanes, _RUNNING, np.int64)  # where a lane waits
+        self._key = np.full(
+            lanes, _RUNNING, np.int64
+        )  # what opcode it waits at; _DONE once it has its result
+        self._mask = np.zeros(lanes, np.uint32)
+        self._barrier = np.full(lanes, _RUNNING, np.int64)
+        self._wanted = np.zeros(lanes, np.int64)
+        self._vote = np.zeros(lanes, bool)
+        self._arrived: dict[tuple[int, int], int] = {}
+        self._keys: dict[str, int] = {}
+
+    # --- arriving ----------------------------------------------------------------------------------------------
+
+    def arrive(self, piece: Piece, group: Group) -> bool:
+        """``group`` comes to a collective or barrier; True when it has done it and goes on at once."""
+        if piece.end == "barrier":
+            return self._at_barrier(piece, group)
+        assert piece.ending is not None
+        mask = self.member_mask(piece.ending, group.ix)
+        if group.n == 32 * group.nf and (mask == _FULL).all():
+            self._together(piece, group)
+            return True
+        self._park(piece, group)
+        self._key[group.ix] = self._keys.setdefault(_same(piece.ending), len(self._keys))
+        self._mask[group.ix] = mask
+        self._review_warps(np.unique(group.ix >> 5))
+        return False
+
+    def _together(self, piece: Piece, group: Group) -> None:
+        """A collective of whole warps."""
+        self.machine.count(piece.index, group)
+        rows = group.ix.reshape(-1, 32)
+        everybody = np.full(rows.shape, _FULL)
+        self._execute([(piece, np.ones(rows.shape, bool))], rows, everybody)
+
+    def _park(self, piece: Piece, group: Group) -> None:
+        self._piece[group.ix] = piece.index
+        self._count += group.n
+
+    def member_mask(self, item: Decoded, lanes: Array) -> Array:
+        """The member masks of a collective."""
+        return self.fetch(item, item.operands[-1], lanes, _U4)
+
+    # --- collectives -------------------------------------------------------------------------------------------
+
+    def _review_warps(self, warps: Array) -> None:
+        """Does the collectives of ``warps`` that are complete, and lets fragments go that have all theirs."""
+        rows = warps[:, None] * 32 + np.arange(32)
+        key, mask = self._key[rows], self._mask[rows]
+        waits = key >= 0
+        same = (
+            (key[:, :, None] == key[:, None, :]) & (mask[:, :, None] == mask[:, None, :]) & waits[:, None, :]
+        )
+        there = (same * _BITS).sum(axis=2).astype(np.uint32)
+        alive = (self.machine.alive[rows] * _BITS).sum(axis=1).astype(np.uint32)[:, None]
+        members = mask & alive
+        ready = waits & ((members & ~there) == 0) & ((members & _BITS) != 0)
+        if ready.any():
+            numbers = np.unique(self._piece[rows][ready])
+            parts = [
+                (self.machine.pieces[int(number)], ready & (self._piece[rows] == number))
+                for number in numbers
+            ]
+            self._execute(parts, rows, np.where(ready, members, np.uint32(0)))
+            self._key[rows[ready]] = _DONE
+        done = rows[self._key[rows] == _DONE]
+        if done.size:
+            self._let_go(done)
+
+    def _let_go(self, done: Array) -> None:
+        """Fragments whose lanes all have their result go on."""
+        labels = self.machine.lab[done]
+        warps = np.unique(done >> 5)
+        rows = (warps[:, None] * 32 + np.arange(32)).reshape(-1)
+        parked = rows[self._key[rows] >= 0]
+        free = done[~np.isin(labels, self.machine.lab[parked])]
+        if free.size:
+            for piece, group in self._released(free):
+                self.machine.count(piece.index, group)
+                self.machine.scheduler.push(piece.following, group)
+
+    def _released(self, lanes: Array) -> list[tuple[Piece, Group]]:
+        """Takes lanes off the waiting list; by the piece that they stood at, fragments in one row."""
+        pieces, labels = self._piece[lanes], self.machine.lab[lanes]
+        order = np.lexsort((lanes, labels, pieces))
+        lanes, pieces, labels = lanes[order], pieces[order], labels[order]
+        found: list[tuple[Piece, Group]] = []
+        for number in np.unique(pieces):
+            here = pieces == number
+            fragments = np.unique(labels[here]).size
+            found.append((self.machine.pieces[int(number)], Group(lanes[here], fragments, self.machine.lab)))
+        self._piece[lanes] = _RUNNING
+        self._key[lanes] = _RUNNING
+        self._barrier[lanes] = _RUNNING
+        self._count -= lanes.size
+        return found
+
+    def _execute(self, parts: list[tuple[Piece, Array]], rows: Array, members: Array) -> None:
+        """Does one collective for the lanes that each part selects in ``rows`` (warps, 32).
+
+        ``members[w, l]`` are the lanes that take part with lane ``l``.
+        """
+        kinds: dict[str, list[tuple[Piece, Array]]] = {}
+        for piece, chosen in parts:
+            assert piece.ending is not None
+            kinds.setdefault(_same(piece.ending), []).append((piece, chosen))
+        for same in kinds.values():
+            self._one_opcode(same, rows, members)
+
+    def _one_opcode(self, parts: list[tuple[Piece, Array]], rows: Array, members: Array) -> None:
+        item = parts[0][0].ending
+        assert item is not None
+        if item.instruction.base in ("bar", "barrier"):
+            if self.machine.hazards is not None:
+                taking = np.logical_or.reduce([chosen for _, chosen in parts])
+                self.machine.hazards.warp_barrier(rows, np.where(taking, members, np.uint32(0)))
+            return
+        try:
+            operation = collectives.operation(item.parts)
+        except UnsupportedError as problem:
+            raise self.machine.places.error(UNSUPPORTED, str(problem), item) from None
+        inputs = [np.zeros(rows.shape, t) for t in operation.inputs]
+        taking = np.zeros(rows.shape, bool)
+        for piece, chosen in parts:
+            assert piece.ending is not None
+            sources = piece.ending.operands[1:-1]
+            for values, source in zip(inputs, sources, strict=True):
+                values[chosen] = self.fetch(piece.ending, source, rows[chosen], values.dtype)
+            taking |= chosen
+        results = operation.function(np.where(taking, members, np.uint32(0)), *inputs)
+        for piece, chosen in parts:
+            assert piece.ending is not None
+            self.put(piece.ending, piece.ending.operands[0], rows[chosen], [r[chosen] for r in results])
+
+    def active_mask(self, piece: Piece, group: Group) -> None:
+        """``activemask``: the lanes of each fragment."""
+        assert piece.ending is not None
+        bits = _BITS[group.ix & 31]
+        sums = np.bitwise_or.reduceat(bits, group.heads())
+        self.put(piece.ending, piece.ending.operands[0], group.ix, [np.repeat(sums, group.counts())])
+
+    # --- block barriers ----------------------------------------------------------------------------------------
+
+    def _at_barrier(self, piece: Piece, group: Group) -> bool:
+        item = piece.ending
+        assert item is not None
+        form = collectives.barrier_form(item.parts)
+        if form is None:
+            raise self.machine.places.error(
+                UNSUPPORTED, f"`{item.instruction.opcode}` is not supported", item
+            )
+        action, _ = form
+        operands = list(item.operands[1:] if action == "red" else item.operands)
+        if action == "red":
+            self._vote[group.ix] = self.fetch(item, operands.pop(), group.ix, PRED)
+        which = (
+            self.fetch(item, operands[0], group.ix, _U4).astype(np.int64)
+            if operands
+            else np.zeros(group.n, np.int64)
+        )
+        count = (
+            self.fetch(item, operands[1], group.ix, _U4).astype(np.int64)
+            if len(operands) > 1
+            else np.zeros(group.n, np.int64)
+        )
+        self._wanted[group.ix] = count
+        blocks = self.machine.block_of(group.ix)
+        if action == "arrive":
+            for block, number in {(int(b), int(w)) for b, w in zip(blocks, which, strict=True)}:
+                there = int(((blocks == block) & (which == number)).sum())
+                self._arrived[block, number] = self._arrived.get((block, number), 0) + there
+            self.machine.count(piece.index, group)
+        else:
+            self._park(piece, group)
+            self._barrier[group.ix] = which
+        for block in np.unique(blocks).tolist():
+            self._review_block(block)
+        return action == "arrive"
+
+    def _review_block(self, block: int) -> None:
+        start = block * self.machine.lanes_per_block
+        lanes = np.arange(start, start + self.machine.lanes_per_block)
+        for number in np.unique(self._barrier[lanes]).tolist():
+            if number == _RUNNING:
+                continue
+            there = self._barrier[lanes] == number
+            wanted = int(self._wanted[lanes[there]].max())
+            arrived = self._arrived.get((block, number), 0)
+            if wanted:
+                # A warp of fewer than 32 threads counts as a whole one.
+                by_warp = there.reshape(-1, 32).sum(axis=1)
+                alive = self.machine.alive[lanes].reshape(-1, 32).sum(axis=1)
+                come = int(np.where((by_warp == alive) & (by_warp > 0), 32, by_warp).sum()) + arrived
+                complete = come >= wanted
+            else:
+                complete = int(there.sum()) + arrived >= int(self.machine.live_in_block[block])
+            if complete:
+                self._arrived.pop((block, number), None)
+                self._pass(block, lanes[there])
+
+    def _pass(self, block: int, lanes: Array) -> None:
+        if self.machine.hazards is not None:
+            self.machine.hazards.block_barrier(block)
+        votes = self._vote[lanes].copy()
+        for piece, group in self._released(lanes):
+            self.machine.count(piece.index, group)
+            assert piece.ending is not None
+            form = collectives.barrier_form(piece.ending.parts)
+            if form is not None and form[0] == "red":
+                result = collectives.barrier_result(form[1], votes)
+                self.put(piece.ending, piece.ending.operands[0], group.ix, [np.full(group.n, result)])
+            self.machine.scheduler.push(piece.following, group)
+
+    # --- exits and deadlocks -----------------------------------------------------------------------------------
+
+    def review(self) -> None:
+        """Looks again at all that wait, after lanes have exited."""
+        if not self._count:
+            return
+        parked = np.flatnonzero(self._key >= 0)
+        if parked.size:
+            self._review_warps(np.unique(parked >> 5))
+        at_barrier = np.flatnonzero(self._barrier != _RUNNING)
+        for block in np.unique(self.machine.block_of(at_barrier)).tolist():
+            self._review_block(block)
+
+    def deadlock(self) -> Exception:
+        """The error for a machine in which nothing can run."""
+        machine = self.machine
+        found: list[tuple[str, Decoded]] = []
+        for number in np.unique(self._piece[self._piece != _RUNNING]).tolist():
+            lanes = np.flatnonzero(self._piece == number)
+            item = machine.pieces[number].ending
+            assert item is not None
+            who = f"{lanes.size} lanes wait at `{item.instruction.opcode}`, {machine.thread_name(int(lanes[0]))} first"
+            if self._key[lanes[0]] >= 0:
+                who += f", member mask {int(self._mask[lanes[0]]):#010x}"
+            found.append((who, item))
+        waiting = int((self._piece != _RUNNING).sum())
+        held = machine.live - waiting
+        why = f"{held} lanes wait for these where a branch meets again" if held > 0 else ""
+        return machine.places.error(
+            DEADLOCK,
+            f"deadlock: all {machine.live} lanes that have not exited wait",
+            found[0][1] if found else None,
+            why=why,
+            others=tuple(found),
+            help="a barrier or collective must be reached by all lanes that it names",
+        )
+
+    # --- operands outside of pieces' code ------------------------------------------------------------------------
+
+    def fetch(self, item: Decoded, operand: object, lanes: Array, dtype: Type) -> Array:
+        """The values of an operand in the register file."""
+        if isinstance(operand, Slot):
+            values = self.machine.registers[operand.index][self.machine.rows(item.function, lanes)]
+            return values if values.dtype == dtype else values.view(dtype)
+        if isinstance(operand, Literal):
+            return np.full(lanes.shape, literal(operand.spelling, dtype), dtype)
+        if isinstance(operand, SpecialRegister) and operand.name in self.machine.specials:
+            return self.machine.specials[operand.name][lanes].view(dtype)
+        if isinstance(operand, Modified) and operand.kind == "not":
+            return ~self.fetch(item, operand.operand, lanes, dtype)
+        raise self.machine.places.error(
+            UNSUPPORTED, f"`{item.instruction.opcode}`: an operand of this kind", item
+        )
+
+    def put(self, item: Decoded, operand: object, lanes: Array, results: list[Array]) -> None:
+        """Writes results to a destination, or to the two of ``d|p``."""
+        targets = operand.elements if isinstance(operand, Many) else (operand,)
+        rows = self.machine.rows(item.function, lanes)
+        for target, result in zip(targets, results, strict=False):
+            if isinstance(target, Wildcard):
+                continue
+            assert isinstance(target, Slot)
+            register = self.machine.registers[target.index]
+            register[rows] = result if result.dtype == register.dtype else result.view(register.dtype)
+
+
+def _same(item: Decoded) -> str:
+    """What lanes must have in common to do a collective together."""
+    return item.instruction.opcode.replace("barrier.", "bar.")
