@@ -3,5 +3,6 @@
 from cccopt.emulator.errors import EmulatorError
 from cccopt.emulator.profile import Profile
 from cccopt.emulator.run import Program, emulate
+from cccopt.emulator.trace import Trace
 
-__all__ = ["EmulatorError", "Profile", "Program", "emulate"]
+__all__ = ["EmulatorError", "Profile", "Program", "Trace", "emulate"]

@@ -24,6 +24,7 @@ from cccopt.emulator.memory import GlobalMemory
 from cccopt.emulator.places import Places
 from cccopt.emulator.reconverge import Reconvergence
 from cccopt.emulator.semantics import Array
+from cccopt.emulator.trace import Trace
 
 MAX_DEPTH = 1024
 
@@ -108,6 +109,7 @@ class Machine:
         hazards: bool,
         check_uninitialized_shared: bool,
         max_steps: int,
+        trace: Trace | None = None,
     ) -> None:
         self.kernel = kernel
         self.shape = shape
@@ -116,6 +118,7 @@ class Machine:
         self.pieces = kernel.pieces
         self.max_steps = max_steps
         self.steps = 0
+        self.trace = trace
         self.lanes = shape.blocks * shape.warps * 32
         self.lanes_per_block = shape.warps * 32
         self.threads = Reconvergence(self.lanes)
@@ -209,6 +212,8 @@ class Machine:
         self.steps += 1
         if self.steps > self.max_steps:
             raise self._too_long(self.pieces[piece])
+        if self.trace is not None:
+            self.trace.record(self.pieces[piece], group)
         tally = self.tallies[piece]
         tally.fragments += group.nf
         tally.lanes += group.n

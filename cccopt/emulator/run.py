@@ -19,6 +19,7 @@ from cccopt.emulator.places import Places
 from cccopt.emulator.profile import Profile
 from cccopt.emulator.schedule import LockStep
 from cccopt.emulator.shuffle import Shuffled
+from cccopt.emulator.trace import Trace
 from cccopt.ptx.ir import Function, Instruction, Module, Statement, Symbol, Variable
 from cccopt.ptx.parser import parse
 from cccopt.text import SourceText
@@ -69,8 +70,12 @@ class Program:
         hazards: bool = True,
         check_uninitialized_shared: bool = False,
         max_steps: int = MAX_STEPS,
+        trace: Trace | None = None,
     ) -> Profile:
-        """Runs a kernel to its end; arrays in ``args`` are updated in place. The other arguments are `emulate`'s."""
+        """Runs a kernel to its end; arrays in ``args`` are updated in place. The other arguments are `emulate`'s.
+
+        ``trace`` is filled with what one warp issues.
+        """
         name = self.kernel_name(kernel)
         if name not in self._kernels:
             self._kernels[name] = self._load(name)
@@ -90,6 +95,7 @@ class Program:
             hazards=hazards,
             check_uninitialized_shared=check_uninitialized_shared,
             max_steps=max_steps,
+            trace=trace,
         )
         if shuffle is None:
             LockStep(machine).run()

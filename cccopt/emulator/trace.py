@@ -1,0 +1,30 @@
+"""What one warp of a launch issued, instruction by instruction, for drawings (`bench/figures.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cccopt.emulator.decode import Piece
+from cccopt.emulator.groups import Group
+
+
+@dataclass
+class Trace:
+    """Pass one to `Program.launch`: it fills ``steps`` with (function, statement index, mask of active lanes).
+
+    ``warp`` counts through all blocks of the grid, each of which begins with a warp of its own.
+    """
+
+    warp: int = 0
+    steps: list[tuple[str, int, int]] = field(default_factory=list)
+
+    def record(self, piece: Piece, group: Group) -> None:
+        """``group`` passes through ``piece``; parts of the warp that run apart are steps of their own."""
+        here = (group.ix >> 5) == self.warp
+        lanes, labels = group.ix[here], group.lab[group.ix[here]]
+        for label in dict.fromkeys(labels.tolist()):
+            bits = np.uint64(1) << (lanes[labels == label] & 31).astype(np.uint64)
+            mask = int(np.bitwise_or.reduce(bits))
+            self.steps += ((item.function, item.statement, mask) for item in piece.counted)
