@@ -86,7 +86,8 @@ def _run(request: Request) -> int:
         write_text(request.report, json.dumps(data, indent=2) + "\n")
     if run.status == 0 and {"--version", "-V"} & set(request.arguments):
         print(f"cccopt {__version__} (cfg {_configuration(request.settings)})")
-    return run.status
+    # With several threads (-t) nvcc has a status of its own for a tool that failed.
+    return 1 if run.refused else run.status
 
 
 def _hint_at_spelling(arguments: Sequence[str]) -> None:

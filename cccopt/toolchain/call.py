@@ -56,7 +56,7 @@ class Call:
     @property
     def file(self) -> str:
         """The user's file, spelled as nvcc was given it."""
-        return self.after("--orig_src_path_name") or str(self.source)
+        return self.after("--orig_src_file_name") or str(self.source)
 
     @property
     def arch(self) -> str:

@@ -29,6 +29,11 @@ class Run:
     errors: str
     reports: tuple[dict[str, Any], ...]
 
+    @property
+    def refused(self) -> bool:
+        """Whether a shim ended the compilation: an annotation is wrong or a region was refused."""
+        return any("errors" in report for report in self.reports)
+
 
 def run_nvcc(
     arguments: Sequence[str],
