@@ -15,7 +15,7 @@ from cccopt.emulator.semantics import Array
 class Group:
     """Lanes ``ix`` of ``nf`` fragments; ``n`` is the number of lanes."""
 
-    __slots__ = ("_counts", "_labels", "ix", "lab", "n", "nf")
+    __slots__ = ("_edges", "_labels", "ix", "lab", "n", "nf")
 
     def __init__(self, ix: Array, nf: int, lab: Array) -> None:
         self.ix = ix
@@ -23,7 +23,7 @@ class Group:
         self.nf = nf
         self.lab = lab
         self._labels: Array | None = None
-        self._counts: Array | None = None
+        self._edges: Array | None = None
 
     def labels(self) -> Array:
         """The label of each lane."""
@@ -31,18 +31,28 @@ class Group:
             self._labels = self.lab[self.ix]
         return self._labels
 
+    def _bounds(self) -> Array:
+        """The places where fragments begin, and the end."""
+        if self._edges is None:
+            if self.n == self.nf:
+                self._edges = np.arange(self.n + 1)
+            else:
+                self._edges = np.empty(self.nf + 1, np.intp)
+                self._edges[0], self._edges[-1] = 0, self.n
+                if self.nf > 1:
+                    labels = self.labels()
+                    self._edges[1:-1] = (labels[1:] != labels[:-1]).nonzero()[0]
+                    self._edges[1:-1] += 1
+        return self._edges
+
     def heads(self) -> Array:
         """The place of each fragment's first lane."""
-        if self.nf == 1:
-            return np.zeros(1, np.intp)
-        labels = self.labels()
-        return np.concatenate(([0], np.flatnonzero(labels[1:] != labels[:-1]) + 1))
+        return self._bounds()[:-1]
 
     def counts(self) -> Array:
         """The number of lanes of each fragment."""
-        if self._counts is None:
-            self._counts = np.diff(self.heads(), append=self.n)
-        return self._counts
+        edges = self._bounds()
+        return edges[1:] - edges[:-1]
 
     def dense_labels(self) -> Array:
         """For each lane the number of its fragment in the group, from 0."""

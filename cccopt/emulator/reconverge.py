@@ -55,8 +55,8 @@ class Reconvergence:
 
     def part(self, group: Group, taken: Array, join: int) -> tuple[Group, Group, int]:
         """The lanes where ``taken`` holds, the others, and how many fragments parted. Neither side is empty."""
-        yes = group.part(np.flatnonzero(taken))
-        no = group.part(np.flatnonzero(~taken))
+        yes = group.part(taken.nonzero()[0])
+        no = group.part((~taken).nonzero()[0])
         parted = yes.nf + no.nf - group.nf
         if parted:
             if group.nf == 1:
@@ -106,7 +106,7 @@ class Reconvergence:
             self.lab[group.ix] = group.ix[0]
             group._labels = None
             return
-        labels = np.repeat(group.ix[group.heads()], group.counts())
+        labels = group.ix if group.n == group.nf else group.ix[group.heads()].repeat(group.counts())
         self.lab[group.ix] = labels
         group._labels = labels
 
@@ -115,11 +115,11 @@ class Reconvergence:
         to it; None when all wait.
         """
         if group.nf == 1:
-            token = int(self.tok[group.ix[0]])
+            token = self.tok[group.ix[0]]
             if self.meet[token] != piece:
                 return group
             self.left[token] -= group.n
-            return None if self.left[token] > 0 else self.complete(np.array([token]))
+            return None if self.left[token] > 0 else self._complete_one(int(token))
         tokens = self.tok[group.ix[group.heads()]]
         here = self.meet[tokens] == piece
         if not here.any():
@@ -154,6 +154,15 @@ class Reconvergence:
         self.lab[ix] = np.repeat(ix[heads], counts)
         self._free += ids.tolist()
         return Group(ix, heads.size, self.lab)
+
+    def _complete_one(self, token: int) -> Group:
+        """`complete` for one token that has lanes."""
+        start = int(self.warp[token]) * 32
+        ix = (self.tok[start : start + 32] == token).nonzero()[0] + start
+        self.tok[ix] = self.parent[token]
+        self.lab[ix] = ix[0]
+        self._free.append(token)
+        return Group(ix, 1, self.lab)
 
     def enter_call(self, group: Group, piece: int) -> None:
         """A token for each fragment that calls; its lanes meet behind the call of ``piece``."""
