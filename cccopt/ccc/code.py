@@ -31,3 +31,8 @@ def predicate(flag: Guard) -> Register | Not:
 def negated(flag: Guard) -> Guard:
     """The opposite flag."""
     return Guard(flag.register, not flag.negated)
+
+
+def flag_op(target: Register, flag: Guard) -> Instruction:
+    """The copy of a flag into ``target``."""
+    return op("not.pred" if flag.negated else "mov.pred", target, flag.register)

@@ -47,7 +47,7 @@ class Jump:
 class Branch:
     """Lanes for which ``guard`` holds go to ``taken``, the others to ``otherwise``.
 
-    ``opcode`` is ``bra`` or, where all lanes of the warp surely agree, ``bra.uni``.
+    ``opcode`` is ``bra`` or `UNIFORM`.
     """
 
     guard: Guard
@@ -71,6 +71,9 @@ class Leave:
 
     instruction: Instruction | None
 
+
+UNIFORM = "bra.uni"
+"""The opcode of a branch on which all lanes of the warp agree."""
 
 End: TypeAlias = "Jump | Branch | Indexed | Leave"
 
@@ -125,6 +128,11 @@ def retarget(end: End, where: Callable[[str], str]) -> End:
             return replace(end, targets=tuple(where(name) for name in end.targets))
         case Leave():
             return end
+
+
+def condition(branch: Branch, target: str) -> Guard:
+    """The condition under which ``branch`` goes to ``target``, one of its two."""
+    return Guard(branch.guard.register, branch.guard.negated != (branch.taken != target))
 
 
 def reachable(nodes: Mapping[str, Node], starts: Iterable[str], stop: Collection[str] = ()) -> set[str]:
@@ -309,13 +317,13 @@ def _write_end(writer: _Writer, node: Node, following: str | None, names: Names)
         case Jump(target):
             if target != following:
                 # The source had no jump here where blocks fell through: one that layout needs is ours.
-                writer.own(node.overhead if node.overhead is not None else 0, [_bra(target, "bra.uni")])
+                writer.own(node.overhead if node.overhead is not None else 0, [_bra(target, UNIFORM)])
         case Branch(guard, taken, otherwise, opcode):
             if taken == following:
                 guard, taken, otherwise = replace(guard, negated=not guard.negated), otherwise, taken
             writer.own(node.overhead, [replace(_bra(taken, opcode), guard=guard)])
             if otherwise != following:
-                writer.own(node.overhead if node.overhead is not None else 0, [_bra(otherwise, "bra.uni")])
+                writer.own(node.overhead if node.overhead is not None else 0, [_bra(otherwise, UNIFORM)])
         case Indexed(opcode, index, goals):
             label = names.label("targets")
             writer.own(
@@ -416,3 +424,13 @@ def copy(
         for node in originals
     }
     return copies, name_of
+
+
+def led(nodes: Mapping[str, Node], where: Mapping[str, str]) -> Nodes:
+    """``nodes`` with the ends that go to a key of ``where`` going to its value."""
+    return {n: replace(node, end=retarget(node.end, lambda t: where.get(t, t))) for n, node in nodes.items()}
+
+
+def program_order(nodes: Mapping[str, Node], chosen: Collection[str]) -> list[str]:
+    """The ``chosen`` names in the order of ``nodes``."""
+    return [name for name in nodes if name in chosen]

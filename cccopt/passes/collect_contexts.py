@@ -1,4 +1,4 @@
-"""The pass that rewrites each marked region of each function, inner loops first (`collect_context` does one region).
+"""The pass that rewrites each marked region of each function, inner loops first (`cccopt.ccc.rewrite` does one region).
 
 Safety: ASSUMES independent iterations (the pragma's word). Declines nothing yet: `auto` is `always`.
 """
@@ -15,10 +15,10 @@ from cccopt.ccc.plan import PathPlan, Plan, make_plan
 from cccopt.ccc.refusal import Refusal
 from cccopt.ccc.regions import Region, find
 from cccopt.ccc.report import ContextEntry, RegionReport
+from cccopt.ccc.rewrite import rewrite
 from cccopt.ccc.tails import tails
 from cccopt.ccc.view import View, view
 from cccopt.diagnostic import Diagnostic, Severity
-from cccopt.passes.collect_context import rewrite
 from cccopt.passes.options import Options
 from cccopt.ptx.ir import Directive, Function, Item, Module
 

@@ -1,0 +1,282 @@
+"""The code of one marked path: sites in a whole, copies that run tasks, the stack's traffic, the remainder.
+
+A *task* is one run of an `if` path, or one lane's remaining trips of a ``for variable`` loop. Tasks run on registers of
+their own, so that what a lane keeps for the code behind the path survives.
+
+    join:   want = ballot(p); want == 0: go on
+    choose: r = 32 - popc(want);  top >= r: take, else push
+    push:   lanes with p store their context at top + rank; top += popc(want)
+    take:   lanes without p load slot top - 1 - rank; top -= r; all 32 run the path
+
+Of a variable loop the warp runs trip after trip while idle lanes can be filled from the stack; when they no longer
+can, the lanes that still have trips push them, and the warp goes on to find more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+
+from cccopt.ccc.annotations import is_annotation
+from cccopt.ccc.code import FULL_WARP, flag_op, negated, op, predicate
+from cccopt.ccc.graph import (
+    UNIFORM,
+    Branch,
+    End,
+    Jump,
+    Node,
+    Nodes,
+    condition,
+    copy,
+    led,
+    program_order,
+    reachable,
+    retarget,
+    targets,
+)
+from cccopt.ccc.plan import PathPlan, Plan, own
+from cccopt.ccc.regions import forward
+from cccopt.ccc.sites import Site, place_site
+from cccopt.ccc.stack import SLOTS, Lookup, copy_value
+from cccopt.ccc.view import View
+from cccopt.ptx.ir import Guard, Instruction, Label, Pragma, Register, Statement
+
+
+class Tasks:
+    """Makes the nodes of a region's paths: each method returns new ones, or adds them to the ``nodes`` it is given."""
+
+    def __init__(self, view: View, plan: Plan) -> None:
+        self.view = view
+        self.plan = plan
+        self.names = view.names
+        self.region = plan.region.annotation.region
+        self._skip = {id(view.body[i]): Guard(r, True) for i, r in plan.skipped.items()}
+        chosen = plan.region.nodes | plan.region.approach
+        self.base = {name: self._stripped(name) for name in program_order(view.graph.nodes, chosen)}
+        """The region's own nodes without markers, as all copies are made of them."""
+
+    def node(self, nodes: Nodes, name: str, code: Iterable[Statement], end: End, phase: str = "") -> str:
+        """Adds a node that the program did not have to ``nodes``; its name."""
+        nodes[name] = Node(name, tuple(code), end, self.region, phase)
+        return name
+
+    def phase(self, nodes: Nodes, phase: str, code: Iterable[Statement], end: End) -> str:
+        """Adds a node that profiles can name; its name."""
+        return self.node(nodes, self.names.label(phase), code, end, phase)
+
+    # --- wholes and sites ---
+
+    def settle(self, nodes: Nodes, enter: str, paths: tuple[PathPlan, ...]) -> Nodes:
+        """The whole ``nodes``, entered at ``enter``, with a site for each of ``paths``."""
+        for path in paths:
+            # A site placed before may stand between the path and where its end led at first. Nodes that only held
+            # markers are no longer on any way.
+            run = reachable({name: nodes[name] for name in path.path.nodes}, [path.path.begin])
+            (goal,) = {t for n in run for t in targets(nodes[n].end) if t not in path.path.nodes}
+            site = self._loop_site if path.path.is_loop else self._if_site
+            where = Site(path.path.begin, path.path.nodes, goal)
+            nodes = place_site(nodes, enter, where, partial(site, path), self.names, self.region)
+        return nodes
+
+    def enter(
+        self, nodes: Nodes, name: str, paths: Iterable[PathPlan], begin: str, end: str, alive: Guard | None
+    ) -> None:
+        """Adds the node at which the warp enters a whole: to ``begin``, or without ``alive`` straight to ``end``."""
+        cleared = dict.fromkeys(took for path in paths for took in path.took)
+        code = [op("mov.pred", took, 0) for took in cleared]
+        self.node(nodes, name, code, Jump(begin) if alive is None else Branch(alive, begin, end))
+
+    def _task(self, path: PathPlan, behind: str, alive: Guard | None = None) -> tuple[str, Nodes]:
+        """A renamed copy of the path, with its moved tail, that runs one task in each lane (with ``alive``, in those
+        lanes only) and ends at ``behind``.
+        """
+        begin, end = path.path.begin, path.path.end
+        nodes: Nodes = {name: self.base[name] for name in program_order(self.base, path.path.nodes)}
+        enter = self.names.label("enter")
+        self.enter(nodes, enter, path.children, begin, end, alive)
+        nodes = self.settle(nodes, enter, path.children)
+        copies, names_of = copy(nodes.values(), self.names, path.rewrite)
+        leave = behind
+        if path.tail:
+            code = tuple(path.rewrite(self._instruction(i)) for i in path.tail)
+            leave = self.names.label("tail")
+            copies[leave] = Node(leave, code, Jump(behind))
+            if alive is not None:
+                leave = self.node(copies, self.names.label("mine"), (), Branch(alive, leave, behind))
+        return names_of[enter], led(copies, {end: leave})
+
+    def _if_site(self, path: PathPlan, flag: Guard, behind: str) -> tuple[Nodes, str]:
+        want, count, idle = (self.names.register("b32") for _ in range(3))
+        full = Guard(self.names.register("pred"))
+        nodes: Nodes = {}
+        behind = self._recompute(path, flag, behind, nodes)
+        push = self.phase(nodes, path.phase("push"), self._push(path, want, count, flag, own), Jump(behind))
+        begin, task = self._task(path, behind)
+        take = self.phase(nodes, path.phase("take"), self._pop(path, want, idle, flag, own), Jump(begin))
+        nodes.update(task)
+        choose = [
+            op("bar.warp.sync", FULL_WARP),
+            op("popc.b32", count, want),
+            op("sub.s32", idle, SLOTS, count),
+            op("setp.ge.s32", full.register, path.top, idle),
+        ]
+        some = self.node(nodes, self.names.label("choose"), choose, Branch(full, take, push, UNIFORM))
+        return nodes, self._join(path, want, flag, behind, some, nodes)
+
+    def _loop_site(self, path: PathPlan, flag: Guard, behind: str) -> tuple[Nodes, str]:
+        want, count, idle = (self.names.register("b32") for _ in range(3))
+        few, busy, full, nobody = (Guard(self.names.register("pred")) for _ in range(4))
+        turn, vote, fill = (self.names.label(what) for what in ("turn", "vote", "fill"))
+        nodes: Nodes = {}
+        begin, task = self._trip(path, busy, vote)
+        trip = self.phase(nodes, path.phase("trip"), (), Jump(begin))
+        nodes.update(task)
+        self.node(nodes, vote, [op("vote.sync.ballot.b32", want, predicate(busy), FULL_WARP)], Jump(turn))
+        push = self.names.label(path.phase("push"))
+        test = [
+            op("popc.b32", count, want),
+            op("sub.s32", idle, SLOTS, count),
+            op("setp.lt.s32", few.register, path.top, idle),
+        ]
+        self.node(nodes, turn, test, Branch(few, push, fill, UNIFORM))
+        take = self.phase(nodes, path.phase("take"), self._pop(path, want, idle, busy, path.task), Jump(trip))
+        self.node(nodes, fill, [op("setp.eq.s32", full.register, idle, 0)], Branch(full, trip, take, UNIFORM))
+        # A pop may have been the last access to the slots that are written now.
+        code = [op("bar.warp.sync", FULL_WARP), *self._push(path, want, count, busy, path.task)]
+        store = self.phase(nodes, path.phase("store"), code, Jump(behind))
+        code = [op("setp.eq.u32", nobody.register, want, 0)]
+        self.node(nodes, push, code, Branch(nobody, behind, store, UNIFORM), path.phase("push"))
+        values = path.stack.layout.values()
+        code = [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
+        code = [op("bar.warp.sync", FULL_WARP), *code, flag_op(busy.register, flag)]
+        some = self.node(nodes, self.names.label("admit"), code, Jump(turn))
+        return nodes, self._join(path, want, flag, behind, some, nodes)
+
+    def _trip(self, path: PathPlan, busy: Guard, vote: str) -> tuple[str, Nodes]:
+        """One trip of a variable loop on the task's registers; ``busy`` tells afterwards whether trips are left."""
+        header, end = path.path.begin, path.path.end
+        nodes: Nodes = {}
+        again = self.node(nodes, self.names.label("again"), [op("mov.pred", busy.register, 1)], Jump(vote))
+        done = self.node(nodes, self.names.label("done"), [op("mov.pred", busy.register, 0)], Jump(vote))
+        for name in program_order(self.base, path.path.nodes):
+            node = without_pragmas(self.base[name]) if name == header else self.base[name]
+            if isinstance(node.end, Branch) and set(targets(node.end)) == {header, end}:
+                code = [flag_op(busy.register, condition(node.end, header))]
+                setter = self.node(nodes, self.names.label("flag"), code, Jump(vote))
+                nodes[name] = replace(node, end=Jump(setter))
+            else:
+                nodes.update(led({name: node}, {header: again, end: done}))
+        copies, names_of = copy(nodes.values(), self.names, path.rewrite)
+        return names_of[header], copies
+
+    def _join(self, path: PathPlan, want: Register, flag: Guard, behind: str, some: str, nodes: Nodes) -> str:
+        """The node at which the warp meets: on to ``some`` if any lane wants the path."""
+        nobody = Guard(self.names.register("pred"))
+        code = [
+            *self._hold(path, flag),
+            op("vote.sync.ballot.b32", want, predicate(flag), FULL_WARP),
+            op("setp.eq.u32", nobody.register, want, 0),
+        ]
+        return self.node(nodes, self.names.label("join"), code, Branch(nobody, behind, some, UNIFORM))
+
+    def _recompute(self, path: PathPlan, flag: Guard, behind: str, nodes: Nodes) -> str:
+        """Lanes that wanted the path compute again what they read behind it; the name of the node to go to."""
+        if not path.recomputed:
+            return behind
+        code = [path.rewrite_own(self._instruction(i)) for i in path.recomputed]
+        again = self.node(nodes, self.names.label("recompute"), code, Jump(behind))
+        return self.node(nodes, self.names.label("mine"), (), Branch(flag, again, behind))
+
+    def _hold(self, path: PathPlan, flag: Guard) -> list[Instruction]:
+        """Keeps the flag for the code behind the site that these lanes skip, because their tasks run it."""
+        if not path.took:
+            return []
+        kept = self.names.register("pred")
+        return [flag_op(kept, flag), *(op("or.pred", took, took, kept) for took in path.took)]
+
+    # --- stack code ---
+
+    def _push(
+        self, path: PathPlan, want: Register, count: Register, flag: Guard, source: Lookup
+    ) -> list[Instruction]:
+        ahead, slot = self.names.register("b32"), self.names.register("b32")
+        return [
+            op("and.b32", ahead, want, self.plan.lanes_before),
+            op("popc.b32", ahead, ahead),
+            op("add.s32", slot, path.top, ahead),
+            *path.stack.push(source, slot, flag),
+            op("add.s32", path.top, path.top, count),
+        ]
+
+    def _pop(
+        self, path: PathPlan, want: Register, idle: Register, flag: Guard, source: Lookup
+    ) -> list[Instruction]:
+        ahead, slot = self.names.register("b32"), self.names.register("b32")
+        return [
+            # The truth table of ~want & lanes_before.
+            op("lop3.b32", ahead, want, self.plan.lanes_before, 0, 0x0C),
+            op("popc.b32", ahead, ahead),
+            op("sub.s32", slot, path.top, ahead),
+            *path.stack.pop(source, path.task, slot, negated(flag), below=1),
+            op("sub.s32", path.top, path.top, idle),
+        ]
+
+    def drains(self, final: str, nodes: Nodes) -> str:
+        """The remainder: what is left on the stacks, outer paths first, and the barrier behind it."""
+        # Lanes that ran a popped task are not those that own it, and what follows may read what it wrote.
+        code = [op("bar.warp.sync", FULL_WARP)]
+        following = self.node(nodes, self.names.label("drained"), code, Jump(final))
+        for path in reversed(self.plan.all_paths()):
+            following = self._drain(path, following, nodes)
+        return following
+
+    def _drain(self, path: PathPlan, following: str, nodes: Nodes) -> str:
+        some, mine = (Guard(self.names.register("pred")) for _ in range(2))
+        end: End
+        if path.children:
+            # Inner votes need the whole warp: lanes without a task come along, idle.
+            begin, task = self._task(path, following, mine)
+            end = Jump(begin)
+        else:
+            copy_of = self._loop_task if path.path.is_loop else self._task
+            begin, task = copy_of(path, following)
+            end = Branch(mine, begin, following)
+        code = [
+            op("bar.warp.sync", FULL_WARP),
+            op("setp.lt.s32", mine.register, self.plan.lane, path.top),
+            *path.stack.pop(path.task, path.task, self.plan.lane, mine),
+        ]
+        pop = self.phase(nodes, path.phase("drain"), code, end)
+        nodes.update(task)
+        test = [op("setp.ne.s32", some.register, path.top, 0)]
+        return self.node(nodes, self.names.label("left"), test, Branch(some, pop, following, UNIFORM))
+
+    def _loop_task(self, path: PathPlan, behind: str) -> tuple[str, Nodes]:
+        """The remaining trips of a variable loop, each lane at its own pace."""
+        nodes = [self.base[name] for name in program_order(self.base, path.path.nodes)]
+        copies, names_of = copy(nodes, self.names, path.rewrite)
+        end = path.path.end
+        return names_of[path.path.begin], led(copies, {end: behind})
+
+    def _instruction(self, index: int) -> Instruction:
+        statement = self.view.body[index]
+        assert isinstance(statement, Instruction)
+        return statement
+
+    def _stripped(self, name: str) -> Node:
+        """A node of the region without markers, its jumps led past nodes that do nothing, guards added to what
+        tasks run instead.
+        """
+        node = self.view.graph.nodes[name]
+        code = tuple(
+            replace(s, guard=self._skip[id(s)]) if isinstance(s, Instruction) and id(s) in self._skip else s
+            for s in node.code
+            if not is_annotation(s) and not isinstance(s, Label)
+        )
+        return replace(node, code=code, end=retarget(node.end, lambda t: forward(self.view, t)))
+
+
+def without_pragmas(node: Node) -> Node:
+    """A loop's header that no longer heads a loop."""
+    return replace(node, code=tuple(s for s in node.code if not isinstance(s, Pragma)))
