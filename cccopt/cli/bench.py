@@ -7,9 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from cccopt.cli.common import add_mode
+from cccopt.cli.common import add_mode, console
 from cccopt.files import write_text
 from cccopt.harness import workload
 from cccopt.harness.bench import EMULATOR, GPU, Options, measure
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 _DEFAULT_SIZE = {EMULATOR: "demo", GPU: "full"}
-_WIDTH_OF_A_FILE = 120
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -58,13 +55,11 @@ def run(args: argparse.Namespace) -> int:
     on = EMULATOR if args.demo else args.on
     size = "demo" if args.demo else args.size or _DEFAULT_SIZE[on]
     options = Options(on, size, args.seed, args.arch, args.ccc, marked=not args.demo)
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_WIDTH_OF_A_FILE)
+    out = console()
     measurements: list[Measurement] = []
     for name in args.workloads or workload.names():
         measurement = measure(workload.load(name), options)
-        print_measurement(measurement, console)
+        print_measurement(measurement, out)
         measurements.append(measurement)
     if args.json is not None:
         write_text(args.json, json.dumps(as_json(measurements), indent=2) + "\n")

@@ -41,7 +41,7 @@ def measure(sample: Sample, options: Options) -> Measurement:
         expected = sample.workload.reference(inputs)
         builds = compile_builds(sample, arch, marked=options.marked, ccc=options.ccc)
         if gpu is None:
-            on, results = "emulator (PTX)", run_on_emulator(sample, inputs, expected, builds.ptx, arch)
+            on, results = "emulator (PTX)", run_on_emulator(sample, inputs, expected, builds, arch)
         else:
             on, results = gpu.name, run_on_gpu(gpu, sample, inputs, expected, builds.ptx)
     return Measurement(

@@ -40,7 +40,12 @@ def compile_builds(sample: Sample, arch: str, *, marked: bool = True, ccc: str =
     units = program.report["units"]
     return Builds(
         ptx,
-        tuple(_region(region) for unit in units for region in unit["regions"] if _is_path(region)),
+        tuple(
+            _region(region)
+            for unit in units
+            for region in unit["regions"]
+            if region["outcome"] == "rewritten"
+        ),
         tuple(render(remark) for unit in units for remark in driver.diagnostics_of(unit["remarks"])),
     )
 
@@ -71,12 +76,15 @@ def kernel_resources(ptx: str, arch: str, launches: Iterable[Launch]) -> tuple[K
     )
 
 
-def _is_path(data: Mapping[str, Any]) -> bool:
-    """Loops are reported too; only paths have live-ins and a stack."""
-    return data["outcome"] == "rewritten" and bool(data["context"])
-
-
 def _region(data: Mapping[str, Any]) -> Region:
     place = data["place"]
-    where = f"{place['file']}:{place['line']}:{place['column']}" if place else ""
-    return Region(data["kernel"], data["region"], where, data["context_bytes"])
+    # Loops are reported too; only paths have live-ins and a stack.
+    is_path = bool(data["context"])
+    return Region(
+        data["kernel"],
+        data["region"],
+        data["kind"],
+        f"{Path(place['file']).name}:{place['line']}" if place else "",
+        data["context_bytes"] if is_path else None,
+        tuple((phase, tuple(labels)) for phase, labels in data["labels"]),
+    )

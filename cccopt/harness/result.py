@@ -103,6 +103,16 @@ class KernelResources:
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """How many warps, over all launches, ran a phase of a region's rewritten code: ``push``, ``take``, ``original``."""
+
+    kernel: str
+    region: int
+    name: str
+    warps: int
+
+
+@dataclass(frozen=True, slots=True)
 class BuildResult:
     """One build's launches. ``wrong`` is what `check` said about its results; that voids them."""
 
@@ -110,6 +120,7 @@ class BuildResult:
     launches: tuple[LaunchResult, ...]
     resources: tuple[KernelResources, ...]
     wrong: str = ""
+    phases: tuple[Phase, ...] = ()
 
     @property
     def counts(self) -> Counts:
@@ -125,12 +136,17 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A collected path: where it stands and the bytes that one task's context takes on the stack."""
+    """A rewritten loop or path: the pragma's ``kind``, where it stands, and the labels of its phases in the PTX.
+
+    A path has a stack, on which a task's context takes ``context_bytes``; for a loop that is None.
+    """
 
     kernel: str
     region: int
+    kind: str
     place: str
-    context_bytes: int
+    context_bytes: int | None = None
+    labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,8 @@ def _shares(old: float, new: float) -> Text:
 def _resources(measurement: Measurement, kernel: str) -> tuple[str, str, str]:
     """Bytes of context a task, shared memory a block before and after, registers before and after."""
     regions = [region for region in measurement.regions if region.kernel == kernel]
-    context = " + ".join(str(region.context_bytes) for region in regions) or "-"
+    contexts = [str(region.context_bytes) for region in regions if region.context_bytes is not None]
+    context = " + ".join(contexts) or "-"
     old = _of_kernel(measurement.build(PLAIN), kernel)
     new = _of_kernel(measurement.build(CCC), kernel)
     spills = f" ({new.spill_bytes} spilled)" if new.spill_bytes else ""
@@ -108,6 +109,16 @@ def _resources(measurement: Measurement, kernel: str) -> tuple[str, str, str]:
         f"{old.shared_bytes}{ARROW}{new.shared_bytes}",
         f"{old.registers}{ARROW}{new.registers}{spills}",
     )
+
+
+def _phases(measurement: Measurement) -> Iterator[str]:
+    """How often warps came to each part of the rewritten code."""
+    phases = measurement.build(CCC).phases
+    for region in measurement.regions:
+        ran = [p for p in phases if (p.kernel, p.region) == (region.kernel, region.region)]
+        if ran:
+            counts = ", ".join(f"{p.name} {p.warps:,}" for p in ran)
+            yield f"{region.kernel}, {region.place}, {region.kind}: warps that ran {counts}"
 
 
 def _of_kernel(build: BuildResult, kernel: str) -> KernelResources:
@@ -119,6 +130,7 @@ def _notes(measurement: Measurement) -> Iterator[str]:
     plain = measurement.build(PLAIN)
     yield "before → after; before: plain nvcc on the source without pragmas."
     yield "context: bytes a task, one number a path; shared: bytes a block; registers: a thread, by ptxas."
+    yield from _phases(measurement)
     for build in others:
         total = f"{build.counts.warp_instructions:,} warp instructions"
         if build.times is not None:

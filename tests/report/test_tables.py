@@ -43,7 +43,11 @@ def build(name: str, *launches: tuple[str, str, Counts | Times], registers: int 
 
 
 def printed(*builds: BuildResult, remarks: tuple[str, ...] = ()) -> str:
-    regions = (Region("k", 2, "k.cu:7:1", 4), Region("k", 3, "k.cu:9:1", 12))
+    regions = (
+        Region("k", 1, "for", "k.cu:6"),
+        Region("k", 2, "if", "k.cu:7", 4),
+        Region("k", 3, "for variable", "k.cu:9", 12),
+    )
     measurement = Measurement("w", "small", 1, "sm_90", "emulator (PTX)", builds, regions, remarks)
     stream = io.StringIO()
     print_measurement(measurement, Console(file=stream, width=130))

@@ -32,9 +32,15 @@ def test_bfs_is_right_and_fuller(removed: str | None, paths: int, tmp_path: Path
     sample = load("bfs") if removed is None else without(removed, tmp_path)
     measurement = measure(sample, Options(size="small", marked=removed is None))
     assert measurement.right
-    assert len(measurement.regions) == paths
-    assert all(region.context_bytes > 0 for region in measurement.regions)
+    contexts = [r.context_bytes for r in measurement.regions if r.context_bytes is not None]
+    assert len(contexts) == paths
+    assert all(size > 0 for size in contexts)
     before, after = measurement.build(PLAIN), measurement.build(CCC)
+    ran = {(phase.region, phase.name): phase.warps for phase in after.phases}
+    assert ran[1, "whole"] == 8 * len(after.launches)
+    assert ran.get((1, "original"), 0) == 0
+    assert {name for _, name in ran} >= {"push", "take", "drain"}
+    assert min(warps for (region, _), warps in ran.items() if region > 1) > 0
     assert [launch.label for launch in before.launches] == [launch.label for launch in after.launches]
     assert before.counts.useful_lanes == before.counts.active_lanes
     assert after.counts.useful_lanes < after.counts.active_lanes
