@@ -1,11 +1,11 @@
-# The four commands of a checkout. Every target sets up what it needs; `make setup` is quick the second time.
+# The commands of a checkout. Every target sets up what it needs; `make setup` is quick the second time.
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: setup demo test lint clean
+.PHONY: setup demo test lint figures clean
 
 # The package and its tools, then an nvcc: the one that cccopt finds, or else the one from PyPI (extra `cu13`).
 setup: $(VENV)/.setup
@@ -30,6 +30,10 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The pictures of README and docs, from what the emulator does.
+figures: setup
+	$(BIN)/python bench/figures.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
