@@ -6,7 +6,7 @@ A path P of a marked loop L runs later than the rest of its iteration, in anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,13 +15,14 @@ from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS, UNIFORM_SPECIA
 from cccopt.analysis.memory import MemoryAliasing
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc import refusal
+from cccopt.ccc.calls import called, callee_of, callees
 from cccopt.ccc.graph import reachable
 from cccopt.ccc.refusal import Rule, refuse
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.tails import Tails
 from cccopt.ccc.view import View
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Address, Function, Instruction, Module, Register, Symbol
+from cccopt.ptx.ir import Address, Instruction, Register
 from cccopt.ptx.isa import Control, Memory
 from cccopt.ptx.lines import source_lines
 from cccopt.ptx.printer import print_statement
@@ -64,38 +65,46 @@ class _Rules:
     def no_recursion(self) -> None:
         """The function of L is not on a cycle of calls: a stack holds one run's tasks."""
         name = self.view.function.name
-        if name in _called(self.view.module, _callees(self.view.function)):
+        if name in called(self.view.module, callees(self.view.function)):
             raise refuse(refusal.RECURSION, self.region.annotation.place)
 
     def no_barrier(self) -> None:
         """No instruction of L, nor of what it calls, waits for other warps or for copies in flight."""
         for index, instruction in self.view.instructions(self.region.nodes):
-            if any(_waits(i) for i in self._with_callees(instruction)):
+            if any(_waits(i) for i in self._withcallees(instruction)):
                 raise self._refuse(refusal.BARRIER, self.region, index)
 
     def no_collective(self, path: Path) -> None:
         """No instruction of P, nor of what it calls, depends on which lanes run it together."""
         for index, instruction in self._code(path):
-            culprit = next((i for i in self._with_callees(instruction) if _collective(i)), None)
+            culprit = next((i for i in self._withcallees(instruction) if _collective(i)), None)
             if culprit is not None:
                 raise self._refuse(refusal.COLLECTIVE, path, index, culprit.opcode)
 
     def no_opaque_call(self, path: Path) -> None:
         """Every call in P leads to a function whose body is known, or to a harmless system call."""
         for index, instruction in self._code(path):
-            calls = [i for i in self._with_callees(instruction) if isa.facts(i).control is Control.CALL]
+            calls = [i for i in self._withcallees(instruction) if isa.facts(i).control is Control.CALL]
             for call in calls:
-                callee = _callee(call)
+                callee = callee_of(call)
                 if callee is None or (self._body(callee) is None and callee not in HARMLESS_CALLS):
                     raise self._refuse(refusal.CALL, path, index)
 
     def no_fence(self, path: Path) -> None:
-        """No fence, acquire, release, warp barrier or volatile access in L outside of P."""
+        """No fence, acquire, release, warp barrier, volatile access or loop over an atomic in L outside of P."""
         if self._independent(path):
             return
         inside = set(self.view.statements(path.nodes))
+        spinning = self._spinning()
         for index, instruction in self.view.instructions(self.region.nodes):
             facts = isa.facts(instruction)
+            # A lane that waits for a lock never comes to the vote at which its holder waits.
+            if (
+                index not in inside
+                and instruction.base == "atom"
+                and self.view.cfg.block_of(index) in spinning
+            ):
+                raise self._refuse(refusal.FENCE, path, index)
             ordered = facts.volatile or (facts.synchronises and facts.memory is not Memory.NONE)
             warp_barrier = instruction.opcode.startswith("bar.warp")
             if index not in inside and (ordered or warp_barrier or instruction.base in _FENCES):
@@ -172,6 +181,12 @@ class _Rules:
         skipped = set(self.tails[path.begin].skipped)
         return [i for i in self.view.statements(behind) if i not in skipped]
 
+    def _spinning(self) -> frozenset[int]:
+        """The blocks of loops inside L."""
+        outer = self.view.blocks_of(self.region.nodes)
+        inner = (loop.blocks for loop in self.view.loops if loop.blocks < outer)
+        return frozenset(block for blocks in inner for block in blocks)
+
     def _independent(self, path: Path) -> bool:
         return path.annotation.independent or self.region.annotation.independent
 
@@ -195,12 +210,12 @@ class _Rules:
                     found |= effects.writes(statement)
         return frozenset(found)
 
-    def _with_callees(self, instruction: Instruction) -> list[Instruction]:
+    def _withcallees(self, instruction: Instruction) -> list[Instruction]:
         """The instruction and all that it may run by calling."""
         if isa.facts(instruction).control is not Control.CALL:
             return [instruction]
-        callee = _callee(instruction)
-        names = _called(self.view.module, [callee]) if callee is not None else set()
+        callee = callee_of(instruction)
+        names = called(self.view.module, [callee]) if callee is not None else set()
         bodies = (self._body(name) or () for name in sorted(names))
         return [instruction, *(s for body in bodies for s in body if isinstance(s, Instruction))]
 
@@ -288,26 +303,3 @@ def _collective(instruction: Instruction) -> bool:
     if facts.control is Control.CALL or instruction.base in _FENCES or not facts.known:
         return facts.known is False
     return facts.aligned or facts.convergent or (facts.synchronises and facts.memory is Memory.NONE)
-
-
-def _callee(call: Instruction) -> str | None:
-    """The function that a direct call names."""
-    return next((o.name for o in call.operands if isinstance(o, Symbol)), None)
-
-
-def _callees(function: Function) -> list[str]:
-    calls = (s for s in function.body or () if isinstance(s, Instruction) and s.base == "call")
-    return [name for call in calls if (name := _callee(call)) is not None]
-
-
-def _called(module: Module, names: Iterable[str]) -> set[str]:
-    """``names`` and all functions that they call, directly or not."""
-    bodies = {f.name: f for f in module.functions() if f.body is not None}
-    found: set[str] = set()
-    work = list(names)
-    while work:
-        name = work.pop()
-        if name not in found:
-            found.add(name)
-            work += _callees(bodies[name]) if name in bodies else []
-    return found

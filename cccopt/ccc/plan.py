@@ -8,6 +8,7 @@ from functools import cached_property
 
 from cccopt.analysis import effects
 from cccopt.ccc import refusal
+from cccopt.ccc.calls import shared_variables, static_shared_bytes
 from cccopt.ccc.context import LiveIn, live_ins
 from cccopt.ccc.form import is_split
 from cccopt.ccc.names import Names
@@ -18,7 +19,7 @@ from cccopt.ccc.tails import Tails, tails
 from cccopt.ccc.view import View
 from cccopt.diagnostic import Diagnostic
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Function, Instruction, Operand, Register, SpecialRegister, Variable
+from cccopt.ptx.ir import Function, Instruction, Operand, Register, SpecialRegister
 from cccopt.ptx.special import SPECIAL_TYPES
 
 SHARED_BYTES = 49152
@@ -114,7 +115,7 @@ def make_plan(view: View, region: Region, form: str = "auto") -> Plan:
     threads, remarks = block_threads(view.function, region)
     maker = _Maker(view, region, moved, threads)
     paths = tuple(maker.path(path) for path in region.paths)
-    _check_size(view.function, region, maker.bytes)
+    _check_size(view, region, maker.bytes)
     sizes = {word.size for layout in maker.layouts for word in layout.words}
     return Plan(
         region=region,
@@ -128,7 +129,7 @@ def make_plan(view: View, region: Region, form: str = "auto") -> Plan:
         rebuilt=tuple(maker.rebuilt),
         skipped=maker.skipped(),
         threads=threads,
-        remarks=remarks,
+        remarks=(*remarks, *_remarks(view, region, maker.bytes)),
     )
 
 
@@ -236,17 +237,34 @@ def _product(sizes: Iterable[int]) -> int:
     return product
 
 
-def static_shared_bytes(variables: Iterable[object]) -> int:
-    """Bytes of the shared variables among ``variables``."""
-    total = 0
-    for variable in variables:
-        if isinstance(variable, Variable) and variable.space == "shared":
-            count = _product(size or 0 for size in variable.dimensions)
-            total += count * max(isa.width(variable.type.replace(" ", "").lstrip(".")) // 8, 1)
-    return total
-
-
-def _check_size(function: Function, region: Region, needed: int) -> None:
-    left = SHARED_BYTES - static_shared_bytes(function.body or ())
+def _check_size(view: View, region: Region, needed: int) -> None:
+    left = SHARED_BYTES - static_shared_bytes(view.module, view.function)
     if needed > left:
         raise refuse(refusal.STACK, region.annotation.place, f"{needed:,}", f"{left:,}")
+
+
+def _remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, ...]:
+    """What the user should know of the place that the stacks take, and of how often the new loop will run."""
+    found: list[Diagnostic] = []
+    if needed and any("extern" in v.linkage for v in shared_variables(view.module, view.function)):
+        found.append(
+            refusal.remark(
+                "CCC056",
+                f"launches of `{view.function.name}` can ask for {needed:,} bytes less of dynamic shared memory",
+                region.annotation.place,
+                "the context stacks are static shared memory, and both come out of one block's share",
+            )
+        )
+    select = view.block_of_name[region.select]
+    around = [loop for loop in view.loops if select in loop.blocks and loop.header != select]
+    if any(a in view.uniformity.varying_branches for loop in around for a, _ in loop.exits):
+        found.append(
+            refusal.remark(
+                "CCC055",
+                "the marked loop stands in a loop that lanes leave at different trips",
+                region.annotation.place,
+                "a warp that has lost lanes runs the original loop; `cccopt bench` reports how often",
+                "mark the outer loop instead, or make its trip count uniform",
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,66 @@
+"""Who calls whom, and which shared variables a function and its callees use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Function, Indexed, Instruction, Module, Operand, Symbol, Variable
+
+
+def callee_of(call: Instruction) -> str | None:
+    """The function that a direct call names."""
+    return next((o.name for o in call.operands if isinstance(o, Symbol)), None)
+
+
+def callees(function: Function) -> list[str]:
+    """The functions that ``function`` calls by name, in order."""
+    calls = (s for s in function.body or () if isinstance(s, Instruction) and s.base == "call")
+    return [name for call in calls if (name := callee_of(call)) is not None]
+
+
+def called(module: Module, names: Iterable[str]) -> set[str]:
+    """``names`` and all functions that they call, directly or not."""
+    bodies = {f.name: f for f in module.functions() if f.body is not None}
+    found: set[str] = set()
+    work = list(names)
+    while work:
+        name = work.pop()
+        if name not in found:
+            found.add(name)
+            work += callees(bodies[name]) if name in bodies else []
+    return found
+
+
+def shared_variables(module: Module, function: Function) -> tuple[Variable, ...]:
+    """The shared variables that ``function`` or what it calls declares or names."""
+    bodies = [
+        f for f in module.functions() if f.name in called(module, [function.name]) and f.body is not None
+    ]
+    statements = [s for f in bodies for s in f.body or ()]
+    named = {
+        name for s in statements if isinstance(s, Instruction) for o in s.operands for name in _symbols(o)
+    }
+    own = [s for s in statements if isinstance(s, Variable)]
+    outer = [item for item in module.items if isinstance(item, Variable) and item.name in named]
+    return tuple(v for v in (*own, *outer) if v.space == "shared")
+
+
+def static_shared_bytes(module: Module, function: Function) -> int:
+    """Bytes of static shared memory that ``function`` uses already, alignment aside."""
+    total = 0
+    for variable in shared_variables(module, function):
+        size = max(isa.width(variable.type.replace(" ", "").lstrip(".")) // 8, 1)
+        for extent in variable.dimensions:
+            size *= extent or 0
+        total += size
+    return total
+
+
+def _symbols(operand: Operand) -> tuple[str, ...]:
+    match operand:
+        case Symbol(name):
+            return (name,)
+        case Address(base) | Indexed(base):
+            return (base.name,) if isinstance(base, Symbol) else ()
+    return ()
