@@ -36,8 +36,8 @@ for sample in bfs sensitivity; do
 done
 sanitize() { compute-sanitizer --tool "$1" --error-exitcode 1 --print-limit 5 "${@:2}"; }
 for tool in memcheck racecheck synccheck; do
-  step "$tool-bfs" sanitize "$tool" "$results/bfs" 12 8 1
-  step "$tool-sensitivity" sanitize "$tool" "$results/sensitivity" 14 4
+  step "$tool-bfs" sanitize "$tool" "$results/bfs" 15 8 1
+  step "$tool-sensitivity" sanitize "$tool" "$results/sensitivity" 18 4
 done
 rm -f "$results/bfs" "$results/sensitivity"
 

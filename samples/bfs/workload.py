@@ -60,8 +60,13 @@ def rmat(scale: int, edge_factor: int, seed: int) -> tuple[NDArray[np.int32], ND
 
 
 def inputs(size: str, seed: int) -> Inputs:
-    """The graph as CSR and levels that are 0 at the vertex with the most neighbours and -1 elsewhere."""
+    """A search in a graph of that size."""
     scale, edge_factor, grid = _SIZES[size]
+    return search(scale, edge_factor, grid, seed)
+
+
+def search(scale: int, edge_factor: int, grid: int, seed: int) -> Inputs:
+    """The graph as CSR, and levels that are 0 at the vertex with the most neighbours and -1 elsewhere."""
     row, neighbours = rmat(scale, edge_factor, seed)
     levels = np.full(1 << scale, -1, np.int32)
     levels[np.argmax(np.diff(row))] = 0
@@ -119,8 +124,9 @@ def check(result: Mapping[str, Any], expected: Mapping[str, NDArray[Any]]) -> st
     return f"{wrong.size} wrong levels; levels[{v}] is {result['levels'][v]}, not {expected['levels'][v]}"
 
 
-def summary(levels: NDArray[np.int32], edges: int, source: int) -> str:
-    """The text that bfs.cu prints for these levels."""
+def summary(inputs: Inputs, levels: NDArray[np.int32]) -> str:
+    """The text that bfs.cu prints for these inputs and the levels that were found."""
+    edges, source = len(_array(inputs, "neighbours")), int(np.argmax(_array(inputs, "levels")))
     vertices = np.arange(len(levels), dtype=np.uint32)
     checksum = int(hash32(vertices ^ hash32(levels.astype(np.uint32))).sum(dtype=np.uint64)) & 0xFFFFFFFF
     lines = [f"vertices {len(levels)} edges {edges} source {source} checksum {checksum:08x}"]
