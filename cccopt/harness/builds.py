@@ -53,13 +53,14 @@ def compile_builds(sample: Sample, arch: str, *, marked: bool = True, ccc: str =
 def _marked_ptx(sample: Sample, arch: str) -> str:
     """What the front end makes of the text with all its marks, before any rewrite."""
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
-        arguments = ["-ptx", f"-arch={arch}", str(sample.source), "-o", str(Path(folder) / "out.ptx")]
+        output = Path(folder) / "out.ptx"
+        arguments = ["-ptx", f"-arch={arch}", str(sample.source), "-o", str(output)]
         done = run_nvcc(arguments, Settings("always", keep=folder), capture=True)
-        # The compilation of the text with all marks is the first that the shim asks for.
-        (stage,) = Path(folder).glob("*.1.ptx")
         if done.status != 0:
             raise CccError(error("CCC085", f"nvcc failed with exit status {done.status}", why=done.errors))
-        return read_text(stage)
+        # The text with all marks is the first that is compiled; one without annotations is left to nvcc.
+        stages = list(Path(folder).glob("*.1.ptx"))
+        return read_text(stages[0] if stages else output)
 
 
 def kernel_resources(ptx: str, arch: str, launches: Iterable[Launch]) -> tuple[KernelResources, ...]:

@@ -1,0 +1,83 @@
+"""The command: a folder of one's own, the JSON, and exit status 1 for a wrong result."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from cccopt.cli.main import main
+
+pytestmark = pytest.mark.nvcc
+
+SOURCE = """
+extern "C" __global__ void twice(const int* numbers, int* doubled, int count) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  if (i < count) doubled[i] = 2 * numbers[i];
+}
+"""
+
+WORKLOAD = """
+import numpy as np
+from cccopt.harness.workload import Launch
+
+SIZES = ("demo", "small")
+
+def inputs(size, seed):
+    numbers = np.arange(seed, seed + 100, dtype=np.int32)
+    return {"numbers": numbers, "doubled": np.zeros_like(numbers)}
+
+def launches(state):
+    arguments = (state["numbers"], state["doubled"], np.int32(100))
+    yield Launch("twice", (2, 1, 1), (64, 1, 1), arguments)
+
+def reference(inputs):
+    return {"doubled": FACTOR * inputs["numbers"]}
+
+def check(result, expected):
+    return "" if (result["doubled"] == expected["doubled"]).all() else "not doubled"
+"""
+
+
+def sample(folder: Path, factor: int) -> str:
+    folder = folder / "twice"
+    folder.mkdir()
+    (folder / "twice.cu").write_text(SOURCE)
+    (folder / "workload.py").write_text(WORKLOAD.replace("FACTOR", str(factor)))
+    return str(folder)
+
+
+def test_a_folder_of_ones_own_without_annotations_is_the_same_before_and_after(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tmp_path / "found.json"
+    assert main(["bench", sample(tmp_path, 2), "--seed", "7", "--json", str(found)]) == 0
+    assert "+0.0 %" in capsys.readouterr().out
+    (measurement,) = json.loads(found.read_text())["measurements"]
+    assert (measurement["workload"], measurement["size"], measurement["seed"]) == ("twice", "demo", 7)
+    plain, marked, ccc = measurement["builds"]
+    assert plain["launches"] == marked["launches"] == ccc["launches"]
+    assert plain["counts"]["active_lanes"] > 0
+    assert plain["counts"]["warp_efficiency"] < 1
+
+
+def test_a_wrong_result_is_exit_status_1_and_no_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", sample(tmp_path, 3), "--size", "small"]) == 1
+    said = capsys.readouterr().out
+    assert said.count("wrong result") == 3
+    assert "not doubled" in said
+    assert "total" not in said
+
+
+def test_no_gpu_is_one_message_and_exit_status_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pycuda.driver", None)
+    assert main(["bench", "bfs", "--on", "gpu"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("error[CCC092]") == 1
