@@ -51,7 +51,7 @@ def table(measurement: Measurement) -> Table:
     return result
 
 
-_COUNTED = ("warp instructions", "change", "efficiency %", "predicated on %", "useful %")
+_COUNTED = ("warp instructions", "change", "efficiency %", "pred. on %", "useful %")
 
 
 def _cells(old: LaunchResult, new: LaunchResult) -> Iterator[Text]:
