@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import cccopt
 from cccopt.cli import main as command_line
 from cccopt.cli import nvcc as ccc_nvcc
 from cccopt.diagnostic import CccError
@@ -198,6 +199,16 @@ def test_python_compiles_and_names_what_exists(block: Block) -> None:
             assert hasattr(importlib.import_module("cccopt"), node.attr), node.attr
 
 
+@pytest.mark.nvcc
+@pytest.mark.parametrize("block", [b for b in PYTHON if "cccopt.compile(" in b.text], ids=str)
+def test_python_runs(
+    block: Block, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    exec(compile(block.text, str(block), "exec"), {})
+    assert capsys.readouterr().out != ""
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_codes_have_pages(page: Path) -> None:
     codes = set(re.findall(r"\bCCC\d{3}\b", page.read_text(encoding="utf-8")))
@@ -216,6 +227,17 @@ def test_annotations_in_snippets_are_accepted(block: Block) -> None:
     assert {pragma: verdict(pragma) for pragma in annotations(block)} == dict.fromkeys(
         annotations(block), "supported"
     )
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("block", [b for b in BLOCKS if "__global__" in b.text], ids=str)
+def test_whole_kernels_are_rewritten(block: Block, tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cu"
+    source.write_text(block.text)
+    program = cccopt.compile(source, ccc="always")
+    (unit,) = program.report["units"]
+    assert {region["outcome"] for region in unit["regions"]} == {"rewritten"}
+    assert len(unit["regions"]) == len(annotations(block))
 
 
 def test_the_reference_says_what_is_supported() -> None:
