@@ -164,6 +164,19 @@ class Reconvergence:
         self._free.append(token)
         return Group(ix, 1, self.lab)
 
+    def go_ahead(self, lanes: Array) -> list[tuple[int, Group]]:
+        """``lanes``, which have arrived at meeting points, wait no longer: (piece, fragments) to go on."""
+        going: list[tuple[int, Group]] = []
+        tokens = self.tok[lanes]
+        for token in np.unique(tokens).tolist():
+            if self.meet[token] < 0:  # a call's lanes meet whatever happens
+                continue
+            ix = lanes[tokens == token]
+            self.tok[ix] = self.parent[token]
+            self.lab[ix] = ix[0]
+            going.append((int(self.meet[token]), Group(ix, 1, self.lab)))
+        return going
+
     def enter_call(self, group: Group, piece: int) -> None:
         """A token for each fragment that calls; its lanes meet behind the call of ``piece``."""
         heads = group.heads()

@@ -1,7 +1,9 @@
 """Warps in lock-step: sweeps over the pieces in program order, each step for all fragments that stand there.
 
 In one sweep every fragment that can run takes at least one step, so none starves and a spin loop lets the others
-go on. Pieces are visited in reverse postorder: lanes that part at a branch have both run their sides by the time
+go on. Lanes that wait where a branch meets again for lanes that spin on what only they can do (a lock taken in the
+loop and released behind it) are let go ahead: the sign is that nothing has changed in any running lane's registers
+over many sweeps. Pieces are visited in reverse postorder: lanes that part at a branch have both run their sides by the time
 the sweep comes to the place where they meet.
 """
 
@@ -18,6 +20,9 @@ from cccopt.emulator.machine import Machine
 from cccopt.emulator.semantics import Array
 from cccopt.emulator.waiting import Waiting
 
+_PATIENCE = 256
+"""Sweeps between two looks at whether all that runs is spinning; a power of two."""
+
 
 class LockStep:
     """Runs a machine to its end."""
@@ -31,6 +36,8 @@ class LockStep:
         self._next: list[int] = []
         self._at = -1
         self._joins = {piece.join for piece in machine.pieces}
+        self._sweeps = 0
+        self._seen: list[bytes] = []
 
     def push(self, piece: int, group: Group) -> None:
         """``group`` stands at ``piece``: in this sweep when it still comes there, else in the next."""
@@ -58,6 +65,9 @@ class LockStep:
                 if self._next:
                     self._now, self._next = self._next, []
                     heapify(self._now)
+                    self._sweeps += 1
+                    if not self._sweeps & (_PATIENCE - 1):
+                        self._look_for_spinning()
                 elif not machine.live:
                     return
                 else:
@@ -116,10 +126,28 @@ class LockStep:
                 return False
             self._at = following
             return True
-        if now or self._next:
+        if now or self._next or not (self._sweeps + 1) & (_PATIENCE - 1):
             return False
+        self._sweeps += 1
         self._at = following
         return True
+
+    def _look_for_spinning(self) -> None:
+        """Lets lanes that wait at meeting points go on when nothing changes for those that they wait for."""
+        machine = self.machine
+        running = np.zeros(machine.lanes, bool)
+        seen: list[bytes] = []
+        for number in self._now:
+            for group in self._standing[number]:
+                running[group.ix] = True
+                seen.append(group.ix.tobytes())
+                rows = machine.rows(machine.pieces[number].function, group.ix)
+                seen += [machine.registers[slot][rows].tobytes() for slot in machine.kernel.code.exposed]
+        if seen == self._seen:
+            held = machine.alive & ~running & ~self.waiting.waits()
+            for piece, fragments in machine.threads.go_ahead(held.nonzero()[0]):
+                self.push(piece, fragments)
+        self._seen = seen
 
     def _leave(self, piece: Piece, group: Group, result: Array | None) -> None:
         """Ends of a piece that are neither a plain branch nor a wait."""

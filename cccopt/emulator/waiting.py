@@ -258,6 +258,10 @@ class Waiting:
         for block in np.unique(self.machine.block_of(at_barrier)).tolist():
             self._review_block(block)
 
+    def waits(self) -> Array:
+        """For each lane whether it waits at a barrier or collective."""
+        return np.asarray(self._piece != _RUNNING)
+
     def deadlock(self) -> Exception:
         """The error for a machine in which nothing can run."""
         machine = self.machine

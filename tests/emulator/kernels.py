@@ -21,7 +21,8 @@ DECLARATIONS = """
 def kernel(body: str, *, parameters: str = "", module: str = "", directives: str = "") -> str:
     """A module with the kernel ``k(out, parameters...)`` around ``body``, which ends with `ret` by itself."""
     more = f", {parameters}" if parameters else ""
-    return f"{HEAD}{module}\n.visible .entry k(.param .u64 out{more})\n{directives}\n{{{DECLARATIONS}\n{body}\n    ret;\n}}\n"
+    head = f"{HEAD}{module}\n.visible .entry k(.param .u64 out{more})\n{directives}\n"
+    return f"{head}{{{DECLARATIONS}\n{body}\n    ret;\n}}\n"
 
 
 def run(

@@ -89,7 +89,8 @@ def test_atomics_do_not_race_with_one_another_but_with_plain_accesses() -> None:
 def test_a_barrier_of_half_a_warp_orders_that_half_only() -> None:
     body = NEIGHBOUR.replace(
         "{barrier}",
-        "setp.lt.u32 %p1, %r3, 16; @%p1 bra LOW; bar.warp.sync 0xffff0000; bra BOTH; LOW: bar.warp.sync 0x0000ffff; BOTH:",
+        "setp.lt.u32 %p1, %r3, 16; @%p1 bra LOW; bar.warp.sync 0xffff0000; bra BOTH;"
+        " LOW: bar.warp.sync 0x0000ffff; BOTH:",
     )
     out, _ = run(body.format(distance=4))
     assert out.tolist() == [i ^ 1 for i in range(32)]

@@ -112,9 +112,8 @@ def bfe(m: Modifiers) -> Operation:
             return field
         sign_at = np.minimum(np.where(n == 0, u.type(0), p + n - u.type(1)), top)
         negative = (((ua >> sign_at) & u.type(1)) == 1) & (n != 0)
-        return np.where(
-            negative, field | ~_low_ones(np.minimum(n, top - np.minimum(p, top) + u.type(1)), u), field
-        ).view(t)
+        there = np.minimum(n, np.where(p <= top, top - np.minimum(p, top) + u.type(1), u.type(0)))
+        return np.where(negative, field | ~_low_ones(there, u), field).view(t)
 
     return Operation(run, (t, _U4, _U4), (t,))
 

@@ -90,7 +90,7 @@ def _float_to_integer(rounding: Callable[..., Any], d: Type) -> Callable[..., An
 
     def run(x: Array) -> Array:
         value = np.asarray(rounding(x)).astype(F8)
-        inside = (value > float(limits.min) - 1.0) & (value >= float(limits.min)) & (value < above)
+        inside = (value >= float(limits.min)) & (value < above)
         result = np.where(inside, value, 0.0).astype(d)
         result = np.where(value >= above, d.type(limits.max), result)
         result = np.where(value < float(limits.min), d.type(limits.min), result)
