@@ -141,12 +141,11 @@ def _region(
 
 
 def _approach(view: View, select: str, header: str, loop: Collection[str]) -> frozenset[str]:
-    """The nodes on the way from ``select`` to the loop."""
+    """The nodes on the way from ``select`` to the loop, once: a loop around both does not count."""
     outside = {name: node for name, node in view.graph.nodes.items() if name not in loop}
-    ahead = reachable(outside, [select])
-    return frozenset(
-        name for name in ahead if any(header in targets(outside[n].end) for n in reachable(outside, [name]))
-    )
+    once = {name: node for name, node in outside.items() if name != select}
+    leading = {name for name in once if any(header in targets(once[n].end) for n in reachable(once, [name]))}
+    return frozenset({select, *(leading & reachable(outside, [select]))})
 
 
 def _paths(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop]]) -> tuple[Path, ...]:

@@ -116,7 +116,7 @@ class Tasks:
         take = self.phase(nodes, path.phase("take"), self._pop(path, want, idle, flag, own), Jump(begin))
         nodes.update(task)
         choose = [
-            op("bar.warp.sync", FULL_WARP),
+            *self._order(path),
             op("popc.b32", count, want),
             op("sub.s32", idle, SLOTS, count),
             op("setp.ge.s32", full.register, path.top, idle),
@@ -149,7 +149,7 @@ class Tasks:
         self.node(nodes, push, code, Branch(nobody, behind, store, UNIFORM), path.phase("push"))
         values = path.stack.layout.values()
         code = [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
-        code = [op("bar.warp.sync", FULL_WARP), *code, flag_op(busy.register, flag)]
+        code = [*self._order(path), *code, flag_op(busy.register, flag)]
         some = self.node(nodes, self.names.label("admit"), code, Jump(turn))
         return nodes, self._join(path, want, flag, behind, some, nodes)
 
@@ -179,6 +179,12 @@ class Tasks:
             op("setp.eq.u32", nobody.register, want, 0),
         ]
         return self.node(nodes, self.names.label("join"), code, Branch(nobody, behind, some, UNIFORM))
+
+    def _order(self, path: PathPlan) -> list[Instruction]:
+        """The barrier between this visit's accesses to the stack and those of the last visit. An inner path needs
+        none: the outer one's stands between any two runs of its tasks.
+        """
+        return [op("bar.warp.sync", FULL_WARP)] if any(path is outer for outer in self.plan.paths) else []
 
     def _recompute(self, path: PathPlan, flag: Guard, behind: str, nodes: Nodes) -> str:
         """Lanes that wanted the path compute again what they read behind it; the name of the node to go to."""

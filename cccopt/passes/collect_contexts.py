@@ -106,6 +106,8 @@ def _reports(seen: View, plan: Plan, graph: Graph) -> tuple[RegionReport, ...]:
     form = "split" if plan.split else "idle lanes"
     region = plan.region.annotation
     number = str(region.region)
+    labels = _labels(graph, ("original", "whole"), number)
+    assert len(labels) == 2, "the rewritten function lost one version of its loop"
     loop = RegionReport(
         seen.function.name,
         region.region,
@@ -115,7 +117,7 @@ def _reports(seen: View, plan: Plan, graph: Graph) -> tuple[RegionReport, ...]:
         form,
         shared_bytes=plan.stack_bytes,
         threads=plan.threads,
-        labels=_labels(graph, ("original", "whole"), number),
+        labels=labels,
     )
     return (loop, *(_path_report(seen, plan, path, graph, form) for path in plan.all_paths()))
 
