@@ -13,7 +13,7 @@ would compute with scalars alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,10 +66,12 @@ class Generator(MemoryCode):
         super().__init__(places, slots, deep, frames, stride)
         self._operations: dict[tuple[Any, ...], tuple[str, Operation]] = {}
 
-    def generate(self, pieces: list[Piece]) -> Code:
-        """The code of all pieces; raises EmulatorError for an instruction that is not supported."""
+    def generate(self, pieces: list[Piece], passed: Iterable[object]) -> Code:
+        """The code of all pieces, with the operands ``passed`` that calls copy; raises EmulatorError for an
+        instruction that is not supported.
+        """
         done: list[tuple[Piece, PieceCode, str | None]] = []
-        exposed: set[int] = set()
+        exposed = {operand.index for operand in passed if isinstance(operand, Slot)}
         for piece in pieces:
             result = self._piece(piece)
             done.append((piece, self.code, result))

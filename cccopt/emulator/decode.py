@@ -260,13 +260,15 @@ class Decoder:
 
     def _callee(self, item: Decoded) -> str:
         names = [o.name for o in item.instruction.operands if isinstance(o, Symbol)]
-        if len(names) != 1 or names[0] not in self.functions:
+        if any(isinstance(o, Register) for o in item.instruction.operands):
             raise self.places.error(
                 UNSUPPORTED,
-                f"`{item.instruction.opcode}` is an indirect call",
+                f"`{item.instruction.opcode}`: indirect call",
                 item,
-                why="the machine follows direct calls only",
+                why="only direct calls are followed",
             )
+        if not names or names[0] not in self.functions:
+            raise self.places.error(MALFORMED, f"call of an unknown function `{', '.join(names)}`", item)
         self.calls[item.function].add(names[0])
         return names[0]
 
@@ -447,7 +449,7 @@ class Decoder:
             entry = look_up(operand.name)
             if entry is None:
                 entry = self.layout.module_variable(operand.name)
-            if entry is None and operand.name in self.functions:
+            if entry is None and (operand.name in self.functions or instruction.base == "call"):
                 return operand
             if entry is None:
                 raise unknown("name", operand.name)

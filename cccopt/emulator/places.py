@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from cccopt.diagnostic import error
 from cccopt.emulator.errors import EmulatorError
-from cccopt.ptx.ir import Directive, Function, Location, Module
+from cccopt.ptx.ir import Function, Module
+from cccopt.ptx.lines import SourceLine, source_lines
 from cccopt.text import Place, Position, SourceText
 
 if TYPE_CHECKING:
@@ -23,12 +24,8 @@ class Places:
             if function.body is not None or function.name not in self._functions:
                 self._functions[function.name] = function
         self._source = source
-        self._files = {
-            int(item.arguments[0]): item.arguments[1].strip('"')
-            for item in module.items
-            if isinstance(item, Directive) and item.name == ".file" and len(item.arguments) > 1
-        }
-        self._lines: dict[str, list[Location | None]] = {}
+        self._module = module
+        self._lines: dict[str, tuple[SourceLine | None, ...]] = {}
 
     @cached_property
     def name(self) -> str:
@@ -47,11 +44,9 @@ class Places:
     def cuda(self, function: str, statement: int) -> Place | None:
         """The CUDA line of a statement, if a `.loc` tells it."""
         if function not in self._lines:
-            self._lines[function] = list(_sticky(self._functions[function]))
-        location = self._lines[function][statement]
-        if location is None:
-            return None
-        return Place(self._files.get(location.file, "?"), Position(location.line, location.column))
+            self._lines[function] = source_lines(self._module, self._functions[function])
+        line = self._lines[function][statement]
+        return None if line is None else Place(line.file, Position(line.line, line.column))
 
     def line(self, function: str, statement: int) -> tuple[str, int]:
         """File and line: CUDA's when known, else those of the PTX text."""
@@ -92,13 +87,3 @@ class Places:
         if function:
             message = f"{message} (in `{function}`)"
         return EmulatorError(error(code, message, place, why=why, help=help, notes=tuple(notes)))
-
-
-def _sticky(function: Function) -> list[Location | None]:
-    found: list[Location | None] = []
-    location: Location | None = None
-    for statement in function.body or ():
-        if isinstance(statement, Location):
-            location = statement
-        found.append(location)
-    return found

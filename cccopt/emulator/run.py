@@ -112,7 +112,8 @@ class Program:
         deep = decoder.recursive()
         frames, size, stride = _frames(layout.frames, list(decoder.entries), deep)
         generator = Generator(self._places, decoder.slots, deep, frames, stride)
-        code = generator.generate(decoder.pieces)
+        passed = [operand for lists in decoder.formals.values() for operands in lists for operand in operands]
+        code = generator.generate(decoder.pieces, passed)
         return Kernel(
             name,
             tuple(decoder.pieces),
