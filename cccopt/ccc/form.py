@@ -1,7 +1,9 @@
 """Which form of the loop fits: *split* where trip counts differ by at most one over the lanes, else *idle lanes*.
 
-Both are right for any loop; the choice is one of speed (DESIGN 4.2). A grid-stride loop runs from a start that special
-registers alone decide, in steps of a uniform stride, to a uniform bound.
+Both are right for any loop; the choice is one of speed (DESIGN 4.2). The loops that split suits:
+
+        for (i = tid + ctaid * ntid; i < n; i += ntid * nctaid)     affine start, grid stride, uniform bound
+        for (k = 0; k < trips; ++k)                                 all of it uniform
 """
 
 from __future__ import annotations
@@ -10,47 +12,86 @@ from cccopt.analysis import effects
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.regions import Region
 from cccopt.ccc.view import View
-from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
-from cccopt.ptx.isa import Memory
+
+_AFFINE = frozenset({"mov", "cvt", "add", "sub", "mad", "mul", "shl", "neg"})
+_STRIDES = ("%ntid", "%nctaid")
 
 
 def is_split(view: View, region: Region) -> bool:
-    """Whether the loop has one way out, by a test that only special registers and uniform values decide."""
-    inside = view.blocks_of(region.nodes)
-    leaving = [
-        block
-        for block in inside
+    """Whether the loop is entered and left by one test each whose outcome is at most one trip apart over the lanes."""
+    loop, ahead = view.blocks_of(region.nodes), view.blocks_of(region.approach)
+    last = _leaving(view, loop, loop)
+    guards = _leaving(view, ahead, loop | ahead)
+    if len(last) != 1:
+        return False
+    return _even(view, region, last[0], in_loop=True) and all(
+        _even(view, region, g, in_loop=False) for g in guards
+    )
+
+
+def _leaving(view: View, blocks: frozenset[int], inside: frozenset[int]) -> list[int]:
+    """The last statements of ``blocks`` from which lanes may go out of ``inside``."""
+    return [
+        view.cfg.blocks[block].stop - 1
+        for block in sorted(blocks)
         if any(target not in inside for target in view.cfg.successors[block]) or block in view.cfg.exits
     ]
-    if len(leaving) != 1:
-        return False
-    last = view.cfg.blocks[leaving[0]].stop - 1
-    statement = view.body[last]
+
+
+def _even(view: View, region: Region, branch: int, *, in_loop: bool) -> bool:
+    """Whether a branch tests a uniform value, or compares an index affine in the thread with a uniform bound; one
+    that ends trips must advance by the size of a block or the grid.
+    """
+    statement = view.body[branch]
     if not isinstance(statement, Instruction) or statement.guard is None:
         return False
-    return _regular(view, last, statement.guard.register.name, set())
-
-
-def _regular(view: View, use: int, register: str, asked: set[tuple[int, str]]) -> bool:
-    """Whether no load, atomic, call or varying branch decides the value of ``register`` at ``use``.
-
-    Loads of what is uniform and constant count as uniform values.
-    """
-    for definition in view.reaching.reaching(use, register):
-        if definition == ENTRY:
+    for test in view.reaching.reaching(branch, statement.guard.register.name):
+        varying = [] if test == ENTRY else _varying_reads(view, test)
+        walk = _Walk(view, region)
+        if test == ENTRY or len(varying) > 1:
             return False
-        if (definition, register) in asked:
-            continue
-        asked.add((definition, register))
-        if view.uniformity.is_uniform_definition(definition, register):
-            continue
-        statement = view.body[definition]
-        assert isinstance(statement, Instruction)
-        facts = isa.facts(statement)
-        # `mov %r, %tid.x` is not a function of registers, but of the thread alone.
-        if facts.memory is not Memory.NONE or not (facts.pure or effects.special_registers(statement)):
-            return False
-        if not all(_regular(view, definition, name, asked) for name in effects.needs(statement)):
+        if varying and not (walk.affine(test, varying[0]) and (walk.stride or not in_loop)):
             return False
     return True
+
+
+def _varying_reads(view: View, index: int) -> list[str]:
+    names = sorted(effects.needs(view.body[index]))
+    return [name for name in names if not view.uniformity.is_uniform_use(index, name)]
+
+
+class _Walk:
+    """Follows an index back to its start; ``stride`` tells whether the loop adds a block's or the grid's size to it."""
+
+    def __init__(self, view: View, region: Region) -> None:
+        self.view = view
+        self.loop = view.blocks_of(region.nodes)
+        self.stride = False
+        self._seen: set[int] = set()
+
+    def affine(self, use: int, register: str) -> bool:
+        """Whether sums and uniform multiples of special registers make up the register's value at ``use``."""
+        for definition in self.view.reaching.reaching(use, register):
+            if definition == ENTRY:
+                return False
+            if definition in self._seen:
+                continue
+            self._seen.add(definition)
+            statement = self.view.body[definition]
+            assert isinstance(statement, Instruction)
+            if statement.base not in _AFFINE:
+                return False
+            if self.view.cfg.block_of(definition) in self.loop:
+                self.stride |= self._has_stride(definition)
+            if not all(self.affine(definition, name) for name in _varying_reads(self.view, definition)):
+                return False
+        return True
+
+    def _has_stride(self, index: int, depth: int = 8) -> bool:
+        """Whether the size of a block or of the grid is among what a uniform operand is computed from."""
+        if any(name.startswith(_STRIDES) for name in effects.special_registers(self.view.body[index])):
+            return True
+        uniform = effects.needs(self.view.body[index]) - set(_varying_reads(self.view, index))
+        definitions = (d for name in uniform for d in self.view.reaching.reaching(index, name) if d != ENTRY)
+        return depth > 0 and any(self._has_stride(d, depth - 1) for d in definitions)

@@ -98,13 +98,15 @@ class Tasks:
         nodes = self.settle(nodes, enter, path.children)
         copies, names_of = copy(nodes.values(), self.names, path.rewrite)
         leave = behind
+        tail: Nodes = {}
         if path.tail:
             code = tuple(path.rewrite(self._instruction(i)) for i in path.tail)
             leave = self.names.label("tail")
-            copies[leave] = Node(leave, code, Jump(behind))
+            tail[leave] = Node(leave, code, Jump(behind))
             if alive is not None:
-                leave = self.node(copies, self.names.label("mine"), (), Branch(alive, leave, behind))
-        return names_of[enter], led(copies, {end: leave})
+                leave = self.node(tail, self.names.label("mine"), (), Branch(alive, leave, behind))
+        # The tail is not led: it may go on to the very node that the path went to.
+        return names_of[enter], {**led(copies, {end: leave}), **tail}
 
     def _if_site(self, path: PathPlan, flag: Guard, behind: str) -> tuple[Nodes, str]:
         want, count, idle = (self.names.register("b32") for _ in range(3))
