@@ -1,0 +1,143 @@
+"""Legal kernels in great variety are rewritten, and do to memory what they did before (`generate` makes them).
+
+`pytest tests/passes --hypothesis-profile=long` tries some thousands.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, note, settings
+
+from cccopt.emulator import Profile, Program
+from cccopt.passes.pipeline import Options, Result, run
+from cccopt.ptx.ir import Module
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
+from cccopt.ptx.verifier import verify
+from cccopt.toolchain.ptxas import resources
+from tests.passes.gen_build import BUFFERS
+from tests.passes.generate import NAME, Case, from_seed, kernels
+
+FORMS = ("auto", "split", "idle lanes")
+SEEDS = (1, 2)
+EXAMPLES = 40
+TASKS = 64  # of one warp: from then on it pushes, takes and drains
+LIMIT = 1_000_000  # steps of a launch
+
+LONG = settings().max_examples > settings.get_profile("default").max_examples
+PROFILE = settings() if LONG else settings(max_examples=EXAMPLES, derandomize=True, database=None)
+
+
+def _launch(program: Program, case: Case, shuffle: int | None = None) -> tuple[list[Any], Profile]:
+    """The arguments after a launch in hazard mode, and its counters."""
+    args = case.arguments()
+    profile = program.launch(
+        NAME, case.grid, case.block, args, shuffle=shuffle, hazards=True, max_steps=LIMIT
+    )
+    return args, profile
+
+
+def _differing(before: list[Any], after: list[Any]) -> list[str]:
+    """The buffers whose contents differ."""
+    pairs = zip(BUFFERS, before[: len(BUFFERS)], after[: len(BUFFERS)], strict=True)
+    return [name for name, a, b in pairs if a.tobytes() != b.tobytes()]
+
+
+def _rewritten(module: Module, form: str) -> Result:
+    return run(module, Options(mode="always", form=form))
+
+
+def _tasks(case: Case) -> np.ndarray[Any, Any]:
+    """Per warp and counter, how often lanes entered a marked loop or had a task for a path, in the original code."""
+    counts = np.zeros((case.warps, case.counters), np.uint32)
+    args = [*case.arguments(), counts]
+    Program(case.counting).launch(NAME, case.grid, case.block, args, max_steps=LIMIT)
+    return counts
+
+
+def _busy(case: Case) -> set[int]:
+    """Regions of which a warp that was whole at the loop's entry had tasks enough for all phases to run."""
+    if case.nested:
+        return set()
+    counts = _tasks(case)
+    copies = Counter(site.region for site in case.sites)
+    return {
+        site.region
+        for site in case.sites
+        if copies[site.region] == 1
+        and bool(((counts[:, site.entered] == 32) & (counts[:, site.tasks] >= TASKS)).any())
+    }
+
+
+def _ran(result: Result, profile: Profile, region: int) -> Mapping[str, int]:
+    """How often warps ran each phase of a path."""
+    counts: Counter[str] = Counter()
+    for report in result.regions:
+        if report.region == region:
+            for phase, labels in report.labels:
+                at = (profile.by_label.get((NAME, label)) for label in labels)
+                counts[phase] += sum(count.warps for count in at if count is not None)
+    return counts
+
+
+def _all_phases(ran: Mapping[str, int]) -> bool:
+    """Whether tasks were pushed, taken by a full warp and drained; a `for variable` path pushes in `store`."""
+    pushed = ran["store"] if "store" in ran else ran["push"]
+    return bool(pushed and ran["take"] and ran["drain"])
+
+
+def _distinct(module: Module) -> Iterator[tuple[str, Result]]:
+    """The rewrites of a module in all forms, each text once."""
+    seen: set[str] = set()
+    for form in FORMS:
+        result = _rewritten(module, form)
+        text = print_module(result.module)
+        if text not in seen:
+            seen.add(text)
+            yield form, result
+
+
+def test_legal_kernels_are_rewritten_and_keep_their_results() -> None:
+    """No legal kernel is refused; memory stays the same bit for bit in all forms and orders of lanes; rewriting again
+    changes nothing; and tasks really were collected.
+    """
+    phases: Counter[bool] = Counter()
+
+    @PROFILE
+    @given(kernels())
+    def each(case: Case) -> None:
+        note(case.ptx)
+        note(f"grid {case.grid}, block {case.block}, scalars {case.scalars}, seed {case.seed}")
+        module = parse(case.ptx)
+        verify(module)
+        before, _ = _launch(Program(case.unmarked), case)
+        busy = _busy(case)
+        for form, result in _distinct(module):
+            again = run(result.module, Options(mode="always"))
+            assert again.module == result.module
+            assert not again.regions
+            program = Program(result.module)
+            after, profile = _launch(program, case)
+            assert not _differing(before, after), f"{form}, in lock-step"
+            for seed in SEEDS:
+                assert not _differing(before, _launch(program, case, seed)[0]), f"{form}, shuffled by {seed}"
+            if form != "split":
+                phases.update(_all_phases(_ran(result, profile, region)) for region in busy)
+
+    each()
+    assert sum(phases.values()) >= EXAMPLES // 3, "too few kernels had tasks enough to tell"
+    assert phases[True] >= 0.9 * sum(phases.values()), dict(phases)
+
+
+@pytest.mark.nvcc
+def test_ptxas_accepts_rewritten_kernels() -> None:
+    """What the rewrite makes of generated kernels assembles, and so do the kernels themselves."""
+    for seed in range(6):
+        module = parse(from_seed(seed).ptx)
+        for made in (module, _rewritten(module, "auto").module):
+            assert NAME in resources(print_module(made), "sm_90")
