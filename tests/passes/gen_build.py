@@ -25,7 +25,7 @@ TYPES = {"u16": "b16", "u32": "b32", "u64": "b64", "f32": "f32", "f64": "f64"}
 
 WORDS = 256  # of each read-only buffer
 PLACES = 16  # 8-byte places of an iteration in `paths`, 4 for each path
-ROW = {"paths": 8 * PLACES, "rest": 16, "tails": 8, "final": 64}
+ROW = {"paths": 8 * PLACES, "rest": 16, "tails": 16, "final": 64}
 COUNTERS = 8  # words for each kind of atomic
 ATOMICS = ("add.u32", "min.s32", "max.u32", "or.b32", "and.b32", "xor.b32", "max.s32")
 
@@ -58,6 +58,7 @@ class Build:
     sites: list[Site] = field(default_factory=list)
     regions: int = 0
     places: int = 0
+    tails: int = 0
     entered: int = 0
     loops: int = 0
 
@@ -146,8 +147,8 @@ def atomic(b: Build, scope: Scope) -> None:
     value = as_word(w, type, name)
     index = w.do("and.b32", "b32", source(ch, scope, w, "r"), COUNTERS - 1)
     address = f"[{element(b, scope, 'counters', index, 4)}+{4 * COUNTERS * kind}]"
-    # A loop over an `atom` outside of paths looks like a lock.
-    if ch.chance(70) or not (b.independent or scope.place[0] == "paths"):
+    # A loop over an `atom` outside of a path looks like a lock.
+    if ch.chance(70) or not b.independent:
         w.emit(f"red.global.{ATOMICS[kind]} \t{address}, {value}")
     else:
         w.do(f"atom.global.{ATOMICS[kind]}", "b32", address, value)

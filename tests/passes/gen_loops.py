@@ -103,6 +103,7 @@ def marked_loop(b: Build, around: Scope, thread: str, trip: str | None) -> None:
     ch, w = b.ch, b.w
     region, number = b.region(), b.loops
     b.loops += 1
+    b.places = b.tails = 0
     results = _accumulators(b, around)
     before = around.child()
     clauses = " independent" if b.independent else ""

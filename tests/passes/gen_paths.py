@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.passes.gen_build import Build, Site, element, load, store
+from tests.passes.gen_build import ROW, Build, Site, element, load, store
 from tests.passes.gen_pieces import code, condition
 from tests.passes.gen_values import Scope, compute, scrambled, source
 
@@ -220,8 +220,9 @@ def _tail(b: Build, scope: Scope, tail: tuple[str, str]) -> None:
     if ch.chance(60):
         name = compute(ch, Scope({t: list(n) for t, n in inner.values.items()}), w, type)
         w.emit(f"add.{type.replace('b', 's')} \t{name}, {name}, {tail[1]}")
-    address = element(b, inner, "tails", scope.slot, 8)
-    w.emit(f"st.global.{type.replace('b', 'u')} \t[{address}], {name}")
+    address = element(b, inner, "tails", scope.slot, ROW["tails"])
+    w.emit(f"st.global.{type.replace('b', 'u')} \t[{address}+{8 * b.tails}], {name}")
+    b.tails += 1
 
 
 # --- shapes ---

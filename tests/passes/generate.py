@@ -191,7 +191,6 @@ def _body(b: Build, nested: bool, grid: tuple[int, ...]) -> None:
         after = w.label()
         if ch.chance(12):
             _leave(b, thread, after)
-        b.places = 0
         marked_loop(b, scope.child(), thread, trip[0] if trip else None)
         w.place(after)
         if b.left < 60:
