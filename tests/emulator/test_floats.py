@@ -178,6 +178,14 @@ NAN, INF = math.nan, math.inf
         ("add.rn.f32", (1.0, -1.0), 0.0),
         ("add.rm.f64", (1.0, -1.0), -0.0),
         ("add.rm.f64", (0.0, 0.0), 0.0),
+        ("add.rm.f64", (0.0, -0.0), -0.0),
+        ("mul.rm.f64", (3.0, 0.0), 0.0),
+        ("mul.rn.ftz.f32", (-(2.0**-126), 1 - 2.0**-24), -0.0),
+        ("fma.rn.f32", (0.5, -0.0, -0.0), -0.0),
+        ("fma.rn.f64", (-1.7976931348623157e308, 2.0, INF), INF),
+        ("fma.rz.f64", (-1.7976931348623157e308, 2.0, INF), INF),
+        ("div.approx.f32", (1.0, -3e38), -0.0),
+        ("neg.f32", (NAN,), NAN),
         ("fma.rm.f32", (1.0, 1.0, -1.0), -0.0),
         ("add.ftz.f32", (1e-39, 1e-39), 0.0),
         ("mul.ftz.f32", (-1e-20, 1e-20), -0.0),
@@ -256,11 +264,12 @@ def test_properties_of_numbers() -> None:
         "infinite": {"infinite"},
         "number": {"finite", "infinite", "number", "normal", "subnormal"},
         "notanumber": {"notanumber"},
-        "normal": {"finite", "normal"},
+        "normal": {"finite", "normal"},  # and zero, below
         "subnormal": {"number", "subnormal"},
     }
     for name, holds in expected.items():
         assert {k for k, x in numbers_of.items() if apply(f"testp.{name}.f32", x)} == holds
+    assert bool(apply("testp.normal.f32", -0.0))
 
 
 # --- conversions ------------------------------------------------------------------------------------------------
@@ -311,6 +320,7 @@ def test_infinities_and_nan_convert_to_integers() -> None:
     assert int(apply("cvt.rzi.u32.f32", INF)) == 2**32 - 1
     assert int(apply("cvt.rzi.s32.f64", -INF)) == -(2**31)
     assert int(apply("cvt.rzi.s64.f32", NAN)) == -(2**63)
+    assert int(apply("cvt.rzi.u32.f64", NAN)) == 2**31
 
 
 @pytest.mark.parametrize("target", ["f32", "f64"])

@@ -228,7 +228,8 @@ def test_sectors_and_bank_conflicts() -> None:
 @pytest.mark.parametrize(
     ("operation", "type_name", "start"),
     [("add", "u32", 5), ("add", "u64", 5), ("min", "s32", 3), ("max", "u32", 3), ("and", "b32", 0xFFFF),
-     ("or", "b32", 1), ("xor", "b64", 1), ("inc", "u32", 2), ("dec", "u32", 2), ("exch", "b32", 9), ("add", "f32", 0), ("add", "f64", 0)],
+     ("or", "b32", 1), ("xor", "b64", 1), ("inc", "u32", 2), ("dec", "u32", 2), ("exch", "b32", 9),
+     ("add", "f32", 0), ("add", "f64", 0)],
 )  # fmt: skip
 def test_atomics_act_lane_by_lane(operation: str, type_name: str, start: int, base: str, space: str) -> None:
     if base == "red" and operation == "exch":

@@ -104,8 +104,7 @@ def bfe(m: Modifiers) -> Operation:
     top = u.type(bits(t) - 1)
 
     def run(a: Array, position: Array, length: Array) -> Array:
-        p = (position & np.uint32(0xFF)).astype(u)
-        n = (length & np.uint32(0xFF)).astype(u)
+        p, n = _place(position, u), _place(length, u)
         ua = a.view(u)
         field = np.where(p <= top, ua >> np.minimum(p, top), u.type(0)) & _low_ones(n, u)
         if t.kind == "u":
@@ -116,6 +115,13 @@ def bfe(m: Modifiers) -> Operation:
         return np.where(negative, field | ~_low_ones(there, u), field).view(t)
 
     return Operation(run, (t, _U4, _U4), (t,))
+
+
+def _place(value: Array, u: Type) -> Array:
+    """A position or length of a bit field: a byte in the 32-bit form, any number in the 64-bit one (as hardware)."""
+    if u.itemsize == 4:
+        return value & np.uint32(0xFF)
+    return np.minimum(value, np.uint32(0xFF)).astype(u)
 
 
 def _low_ones(count: Array, u: Type) -> Array:
@@ -130,8 +136,8 @@ def bfi(m: Modifiers) -> Operation:
     u = TYPES[m.type_of("b32", "b64")]
 
     def run(a: Array, b: Array, position: Array, length: Array) -> Array:
-        p = (position & np.uint32(0xFF)).astype(u)
-        mask = _low_ones((length & np.uint32(0xFF)).astype(u), u)
+        p = _place(position, u)
+        mask = _low_ones(_place(length, u), u)
         inside = p < bits(u)
         shift = np.minimum(p, u.type(bits(u) - 1))
         mask_there = np.where(inside, mask << shift, u.type(0))

@@ -52,15 +52,20 @@ def _conversion(m: Modifiers, whole: str, mode: str, to: str, of: str) -> Callab
         if whole:
             return lambda x: canonical(np.asarray(_TO_INTEGER[whole](x)).astype(d), to)
         if mode in ("", "rn") or d.itemsize >= a.itemsize:
-            return lambda x: canonical(x.astype(d), to)
-        return lambda x: canonical(_narrow(x, mode, d), to)
+            return lambda x: _quiet(x.astype(d), to, of)
+        return lambda x: _quiet(_narrow(x, mode, d), to, of)
     if is_float(to):
         return (lambda x: x.astype(d)) if mode in ("", "rn") else _integer_to_float(mode, d)
     if is_float(of):
         if not whole:
             raise UnsupportedError(f"`{m.opcode}`: a conversion to an integer needs a rounding")
-        return _float_to_integer(_TO_INTEGER[whole], d)
+        return _float_to_integer(_TO_INTEGER[whole], d, a)
     return lambda x: x.astype(d)
+
+
+def _quiet(result: Array, to: str, of: str) -> Array:
+    """A double's NaN keeps what fits of its payload; others become the one NaN of the format."""
+    return result if of == "f64" else canonical(result, to)
 
 
 def _narrow(x: Array, mode: str, d: Type) -> Array:
@@ -82,11 +87,13 @@ def _integer_to_float(mode: str, d: Type) -> Callable[..., Any]:
     return run
 
 
-def _float_to_integer(rounding: Callable[..., Any], d: Type) -> Callable[..., Any]:
+def _float_to_integer(rounding: Callable[..., Any], d: Type, a: Type) -> Callable[..., Any]:
     limits = np.iinfo(d)
     # The largest integer itself may not be a double; the first number beyond it is.
     above = float(limits.max) + 1.0
-    not_a_number = limits.min if d == np.dtype("i8") else (1 << 63 if d == np.dtype("u8") else 0)
+    # Hardware gives the highest bit where a 64-bit type is on either side, else zero.
+    highest = 1 << (8 * d.itemsize - 1) if max(a.itemsize, d.itemsize) == 8 else 0
+    not_a_number = np.asarray(highest, f"u{d.itemsize}").view(d)
 
     def run(x: Array) -> Array:
         value = np.asarray(rounding(x)).astype(F8)
@@ -94,7 +101,7 @@ def _float_to_integer(rounding: Callable[..., Any], d: Type) -> Callable[..., An
         result = np.where(inside, value, 0.0).astype(d)
         result = np.where(value >= above, d.type(limits.max), result)
         result = np.where(value < float(limits.min), d.type(limits.min), result)
-        return np.where(np.isnan(value), d.type(not_a_number), result).astype(d)
+        return np.where(np.isnan(value), not_a_number, result).astype(d)
 
     return run
 

@@ -43,8 +43,19 @@ def flush(a: Array) -> Array:
     return np.where(np.abs(a) < tiny, a * a.dtype.type(0), a)
 
 
-def finish(function: Callable[..., Any], type_name: str, *, ftz: bool, sat: bool) -> Callable[..., Any]:
-    """``function`` with flushed operands and result, clamped to [0, 1], NaN as the hardware makes it."""
+def finish(
+    function: Callable[..., Any],
+    type_name: str,
+    *,
+    ftz: bool,
+    sat: bool,
+    wide: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """``function`` with flushed operands and result, clamped to [0, 1], NaN as the hardware makes it.
+
+    ``wide`` gives the result before rounding: hardware flushes what is too small then, even if it would be
+    rounded up to the smallest normal number.
+    """
     t = TYPES[type_name]
 
     def run(*operands: Array) -> Array:
@@ -53,6 +64,11 @@ def finish(function: Callable[..., Any], type_name: str, *, ftz: bool, sat: bool
         result = np.asarray(function(*operands))
         if ftz:
             result = flush(result)
+            if wide is not None:
+                least = np.abs(result) == np.finfo(t).tiny
+                if least.any():
+                    below = np.abs(wide(*(x.astype(F8) for x in operands))) < np.finfo(t).tiny
+                    result = np.where(least & below, result * t.type(0), result)
         if sat:  # NaN becomes +0, and so does -0
             return np.where(result > 0, np.minimum(result, t.type(1)), t.type(0)).astype(t)
         return canonical(result, type_name)
@@ -76,13 +92,18 @@ def _mode(m: Modifiers) -> tuple[str, bool, bool]:
     return m.choice(*MODES, default="rn"), m.flag("ftz"), m.flag("sat")
 
 
-def _row(m: Modifiers, operands: int, build: Callable[[str, str], Callable[..., Any]]) -> Operation:
+def _row(
+    m: Modifiers,
+    operands: int,
+    build: Callable[[str, str], Callable[..., Any]],
+    wide: Callable[..., Any] | None = None,
+) -> Operation:
     mode, ftz, sat = _mode(m)
     name = m.type_of(*_FLOATS)
     t = TYPES[name]
     if name == "f16" and mode != "rn":
         raise UnsupportedError(f"`{m.opcode}`: .{mode} with .f16")
-    return Operation(finish(build(name, mode), name, ftz=ftz, sat=sat), (t,) * operands, (t,))
+    return Operation(finish(build(name, mode), name, ftz=ftz, sat=sat, wide=wide), (t,) * operands, (t,))
 
 
 def add(m: Modifiers) -> Operation:
@@ -100,7 +121,7 @@ def _sum(name: str, mode: str, function: Callable[..., Any]) -> Callable[..., An
         return function
     sign = 1 if function is np.add else -1
     if name == "f64":
-        return lambda a, b: lanes(lambda x, y: x + sign * y, mode, F8, *np.broadcast_arrays(a, b))
+        return lambda a, b: fma64(np.ones_like(a), a, sign * b, mode)
 
     def run(a: Array, b: Array) -> Array:
         x, y = a.astype(F8), b.astype(F8) * sign
@@ -113,14 +134,14 @@ def _sum(name: str, mode: str, function: Callable[..., Any]) -> Callable[..., An
 
 def mul(m: Modifiers) -> Operation:
     """``mul{.rnd}{.ftz}{.sat}.type d, a, b``."""
-    return _row(m, 2, _product)
+    return _row(m, 2, _product, np.multiply)
 
 
 def _product(name: str, mode: str) -> Callable[..., Any]:
     if mode == "rn":
         return np.multiply
     if name == "f64":
-        return lambda a, b: lanes(lambda x, y: x * y, mode, F8, *np.broadcast_arrays(a, b))
+        return lambda a, b: _by_fractions(np.multiply, lambda x, y: x * y, mode, a, b)
 
     def run(a: Array, b: Array) -> Array:
         product = a.astype(F8) * b
@@ -148,26 +169,38 @@ def _fma16(a: Array, b: Array, c: Array) -> Array:
     return np.where(np.isfinite(total), narrow(total, error, "rn", _F2), total.astype(_F2))
 
 
+def _by_fractions(
+    near: Callable[..., Any], exact: Callable[..., Fraction], mode: str, a: Array, b: Array
+) -> Array:
+    """A product or quotient lane by lane, where the operands are numbers other than zero."""
+    a, b = np.broadcast_arrays(a, b)
+    result = np.array(near(a, b))
+    numbers = np.flatnonzero((a != 0) & (b != 0) & np.isfinite(a) & np.isfinite(b))
+    if numbers.size:
+        result[numbers] = lanes(exact, mode, result.dtype, a[numbers], b[numbers])
+    return result
+
+
 def div(m: Modifiers) -> Operation:
-    """``div{.rnd|.approx|.full}{.ftz}.type d, a, b``."""
-    m.drop("approx", "full")
-    return _row(m, 2, _quotient)
+    """``div{.rnd|.approx|.full}{.ftz}.type d, a, b``; `.approx` gives zero for the largest divisors."""
+    m.drop("full")
+    approximate = m.flag("approx")
+
+    def build(name: str, mode: str) -> Callable[..., Any]:
+        return _quotient_unscaled if approximate else _quotient(name, mode)
+
+    return _row(m, 2, build)
+
+
+def _quotient_unscaled(a: Array, b: Array) -> Array:
+    large = (np.abs(b) > 2.0**126) & np.isfinite(b)
+    return np.where(large, a * np.copysign(b.dtype.type(0), b), a / b)
 
 
 def _quotient(name: str, mode: str) -> Callable[..., Any]:
     if mode == "rn":
         return np.divide
-    t = TYPES[name]
-
-    def run(a: Array, b: Array) -> Array:
-        a, b = np.broadcast_arrays(a, b)
-        result = np.array(a / b)
-        exact = np.flatnonzero((b != 0) & np.isfinite(a) & np.isfinite(b) & (a != 0))
-        if exact.size:
-            result[exact] = lanes(lambda x, y: Fraction(x) / Fraction(y), mode, t, a[exact], b[exact])
-        return result
-
-    return run
+    return lambda a, b: _by_fractions(np.divide, lambda x, y: x / y, mode, a, b)
 
 
 def _unary(function: Callable[..., Any]) -> Callable[[Modifiers], Operation]:
@@ -248,13 +281,15 @@ def absolute(m: Modifiers) -> Operation:
 
 def _bitwise(m: Modifiers, function: Callable[[Array, Any], Array]) -> Operation:
     ftz = m.flag("ftz")
-    t = TYPES[m.type_of(*_FLOATS)]
+    name = m.type_of(*_FLOATS)
+    t = TYPES[name]
     u = unsigned(t)
     sign = u.type(1 << (8 * t.itemsize - 1))
 
     def run(a: Array) -> Array:
         a = flush(a) if ftz else a
-        return function(a.view(u), sign).view(t)
+        result = np.asarray(function(a.view(u), sign).view(t))
+        return np.where(a != a, a, result) if name == "f64" else canonical(result, name)
 
     return Operation(run, (t,), (t,))
 
@@ -311,7 +346,7 @@ def testp(m: Modifiers) -> Operation:
         "infinite": np.isinf,
         "number": lambda a: ~np.isnan(a),
         "notanumber": np.isnan,
-        "normal": lambda a: np.isfinite(a) & (np.abs(a) >= tiny),
+        "normal": lambda a: np.isfinite(a) & ((np.abs(a) >= tiny) | (a == 0)),
         "subnormal": lambda a: (a != 0) & (np.abs(a) < tiny),
     }
     return Operation(tests[what], (t,), (PRED,))

@@ -186,15 +186,15 @@ def _product24(m: Modifiers, *, with_addend: bool) -> Operation:
 
 
 def div(m: Modifiers) -> Operation:
-    """``div.type d, a, b``: truncates; division by zero gives all ones (the ISA leaves it unspecified)."""
+    """``div.type d, a, b``: truncates; division by zero gives all ones, as hardware does."""
     t = TYPES[m.type_of(*_WORDS[:6])]
     return Operation(_divide, (t, t), (t,))
 
 
 def rem(m: Modifiers) -> Operation:
-    """``rem.type d, a, b``: the sign of ``a``; by zero it gives ``a`` (the ISA leaves it unspecified)."""
+    """``rem.type d, a, b``: the sign of ``a``; by zero it gives all ones, as hardware does."""
     t = TYPES[m.type_of(*_WORDS[:6])]
-    return Operation(lambda a, b: np.where(b == 0, a, np.fmod(a, b)), (t, t), (t,))
+    return Operation(lambda a, b: np.where(b == 0, ~np.zeros_like(a), np.fmod(a, b)), (t, t), (t,))
 
 
 def _divide(a: Array, b: Array) -> Array:

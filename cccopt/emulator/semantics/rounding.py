@@ -46,9 +46,7 @@ def to_odd(value: Array, error: Array) -> Array:
     outward = (error > 0) == (np.asarray(value) > 0)
     inexact = (error > 0) | (error < 0)
     step = np.where(outward, 1, -1) * (inexact & even)
-    # An exact zero has an exact error: the error is the value then.
-    moved = (pattern + step).view(F8)
-    return np.where(np.asarray(value) == 0, error, moved)
+    return (pattern + step).view(F8)
 
 
 def narrow(value: Array, error: Array, mode: str, target: Type = F4) -> Array:
@@ -101,46 +99,45 @@ def zero_sign(total: Array, a: Array, b: Array, mode: str) -> Array:
 def fma64(a: Array, b: Array, c: Array, mode: str) -> Array:
     """Double-precision fused multiply-add."""
     a, b, c = np.broadcast_arrays(a, b, c)
-    if mode != "rn":
-        return lanes(lambda x, y, z: x * y + z, mode, F8, a, b, c)
+    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    # An overflowing product is still a number to be added to.
+    infinite = np.isinf(c) & np.isfinite(a) & np.isfinite(b)
+    trivial = ~finite | (a == 0) | (b == 0)
+    if mode == "rn":
+        result, safe = _fma_near(a, b, c)
+        rest = np.flatnonzero(~(safe | trivial))
+    else:
+        result, rest = a * b + c, np.flatnonzero(~trivial)
+    result = np.where(infinite, c, np.where(trivial, zero_sign(a * b + c, a * b, c, mode), result))
+    if rest.size:
+        result[rest] = lanes(lambda x, y, z: x * y + z, mode, F8, a[rest], b[rest], c[rest])
+    return np.asarray(result)
+
+
+def _fma_near(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+    """Boldo and Melquiond's algorithm, and where it holds: far from overflow and underflow."""
     high, low = two_product(a, b)
     sum_low, error_low = two_sum(c, low)
     sum_high, error_high = two_sum(high, sum_low)
     result = sum_high + to_odd(*two_sum(error_low, error_high))
-    plain = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
-    big = np.maximum(np.abs(a), np.abs(b))
-    product = np.abs(high)
-    safe = (big < 2.0**500) & (product < 2.0**1000) & (product > 2.0**-900) & (np.abs(c) < 2.0**1000)
-    safe &= (np.abs(c) > 2.0**-900) | (c == 0)
-    safe &= (np.abs(result) > 2.0**-900) & (np.minimum(np.abs(a), np.abs(b)) > 2.0**-500)
-    trivial = ~plain | (high == 0) & ((a == 0) | (b == 0))
-    result = np.where(trivial, a * b + c, result)
-    rest = np.flatnonzero(~(safe | trivial))
-    if rest.size:
-        result[rest] = lanes(lambda x, y, z: x * y + z, "rn", F8, a[rest], b[rest], c[rest])
-    return np.asarray(result)
+    big, small = np.maximum(np.abs(a), np.abs(b)), np.minimum(np.abs(a), np.abs(b))
+    product, addend = np.abs(high), np.abs(c)
+    safe = (big < 2.0**500) & (small > 2.0**-500) & (product < 2.0**1000) & (product > 2.0**-900)
+    safe &= (addend < 2.0**1000) & ((addend > 2.0**-900) | (c == 0)) & (np.abs(result) > 2.0**-900)
+    return result, safe
 
 
 def lanes(function: Callable[..., Fraction], mode: str, target: Type, *operands: Array) -> Array:
-    """A function of exact fractions, rounded in ``mode``; lanes with a NaN or an infinity use floats."""
-    found = [_one(function, mode, target, [float(x) for x in row]) for row in zip(*operands, strict=True)]
+    """A function of exact fractions of finite operands, rounded in ``mode``, lane by lane.
+
+    A result of zero is negative in mode rm, as that of two terms that cancel.
+    """
+    found = []
+    for row in zip(*operands, strict=True):
+        exact = function(*(Fraction(float(x)) for x in row))
+        zero = target.type(-0.0 if mode == "rm" else 0.0)
+        found.append(round_fraction(exact, mode, target) if exact else zero)
     return np.array(found, target)
-
-
-def _one(function: Callable[..., Any], mode: str, target: Type, row: list[float]) -> Any:
-    if not all(math.isfinite(x) for x in row):
-        return function(*(np.float64(x) for x in row))
-    exact = function(*(Fraction(x) for x in row))
-    if exact == 0:
-        with_signs = function(*(np.float64(x) for x in row))
-        if with_signs == 0 and not (mode == "rm" and len(row) > 1 and _cancels(row)):
-            return with_signs
-        return target.type(-0.0 if mode == "rm" else 0.0)
-    return round_fraction(exact, mode, target)
-
-
-def _cancels(row: list[float]) -> bool:
-    return any(x != 0 for x in row[-2:])
 
 
 def round_fraction(exact: Fraction, mode: str, target: Type) -> Any:
