@@ -30,8 +30,8 @@ IDENTITY = ("%tid", "%laneid", "%lanemask_")
 class LiveIn:
     """One register that a path reads before it writes it, and what becomes of it.
 
-    ``decision`` is ``collected``, ``left out`` (used as it is) or ``rebuilt`` (by the statements ``slice``, run by the
-    whole warp ahead of the loop); ``reason`` says why.
+    ``decision`` is ``collected``, ``left out`` (used as it is), ``rebuilt`` (by the statements ``slice``, run by the
+    whole warp ahead of the loop) or ``recomputed`` (by each task, from what is collected); ``reason`` says why.
     """
 
     name: str
@@ -59,7 +59,7 @@ def live_ins(view: View, region: Region, path: Path, tail: Sequence[int] = ()) -
         surely |= effects.kills(view.body[index])
         written |= effects.writes(view.body[index])
     code = [*view.statements(path.nodes), *tail]
-    found = [_decide(view, region, path, begin, name, name in written) for name in sorted(names)]
+    found = [decide(view, region, path, begin, name, name in written) for name in sorted(names)]
     return (*found, *(_identity(name) for name in sorted(_identities(view, code))))
 
 
@@ -85,7 +85,10 @@ def definitions_behind(view: View, path: Path, name: str) -> frozenset[int]:
     return frozenset(d for block in ends for d in view.reaching.reaching_end(block, name))
 
 
-def _decide(view: View, region: Region, path: Path, begin: int, name: str, written: bool) -> LiveIn:
+def decide(view: View, region: Region, path: Path, begin: int, name: str, written: bool) -> LiveIn:
+    """What becomes of the value that ``name`` holds where ``path`` begins, at statement ``begin``; ``written``: the
+    path overwrites it.
+    """
     type = view.types[name]
     definitions = view.reaching.reaching(begin, name)
 

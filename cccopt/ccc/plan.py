@@ -9,9 +9,9 @@ from functools import cached_property
 from cccopt.analysis import effects
 from cccopt.ccc import refusal
 from cccopt.ccc.calls import shared_variables, static_shared_bytes
+from cccopt.ccc.compression import Compressed, Key, Outer, compress
 from cccopt.ccc.context import LiveIn, live_ins
 from cccopt.ccc.form import is_split
-from cccopt.ccc.names import Names
 from cccopt.ccc.refusal import refuse
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.stack import Layout, StackCode, Value, layout
@@ -34,6 +34,7 @@ class PathPlan:
 
     ``tail`` are the statements that run with the task instead of behind the join; ``took`` the flags that keep the
     lane itself from running them. ``recomputed`` are those that a lane runs again for itself at the join.
+    ``unpacking`` rebuilds, at the beginning of a task, what its compressed context leaves out.
     """
 
     path: Path
@@ -47,7 +48,7 @@ class PathPlan:
     took: tuple[Register, ...]
     recomputed: tuple[int, ...]
     kept: frozenset[str]
-    names: Names
+    unpacking: tuple[Instruction, ...]
     children: tuple[PathPlan, ...] = ()
 
     def phase(self, what: str) -> str:
@@ -159,7 +160,8 @@ class _Maker:
         """For each statement that tasks run in place of their lanes the flag of the lanes that leave it out."""
         return {index: self._flags[group] for index, group in self._users.items()}
 
-    def path(self, path: Path) -> PathPlan:
+    def path(self, path: Path, outer: Outer | None = None) -> PathPlan:
+        """The plan of ``path``, which stands in the path ``outer``."""
         view, names = self.view, self.view.names
         self._number += 1
         number = self._number
@@ -170,11 +172,16 @@ class _Maker:
             for index in (*view.statements(path.nodes), *tail.moved)
             for name in effects.writes(view.body[index])
         }
+        compressed = compress(view, self.region, path, found, outer)
+        found = compressed.live_ins
+        inner = Outer(frozenset(view.statements(path.nodes)), frozenset(live.name for live in found))
         collected = [Value(live.name, live.type) for live in found if live.decision == "collected"]
         definitions = {name: names.register(view.types[name]) for name in sorted(written)}
         uses: dict[str, Operand] = dict(definitions)
         uses.update({v.name: names.register(v.type) for v in collected if v.name not in written})
         uses.update({live.name: self._rebuild(live) for live in found if live.decision == "rebuilt"})
+        again = [live for live in found if live.decision == "recomputed" and live.name not in written]
+        uses.update({live.name: names.register(live.type) for live in again})
         words = layout(collected, self.threads, self.bytes)
         self.bytes += (words.bytes + 7) // 8 * 8
         self.layouts.append(words)
@@ -192,9 +199,28 @@ class _Maker:
             took=tuple(flag for group, flag in self._flags.items() if path.begin in group),
             recomputed=tail.recomputed,
             kept=tail.kept,
-            names=names,
-            children=tuple(self.path(child) for child in path.children),
+            unpacking=self._steps(compressed, uses),
+            children=tuple(self.path(child, inner) for child in path.children),
         )
+
+    def _steps(self, compressed: Compressed, uses: Mapping[str, Operand]) -> tuple[Instruction, ...]:
+        """The code that rebuilds what is not collected, on the registers of the task."""
+        made: dict[Key, Operand] = {}
+        for key, live in compressed.shared:
+            made[key] = self._rebuild(live) if live.decision == "rebuilt" else Register(live.name)
+        recomputed = {live.name for live in compressed.live_ins if live.decision == "recomputed"}
+        code: list[Instruction] = []
+        for step in compressed.steps:
+            statement = self.view.body[step.statement]
+            assert isinstance(statement, Instruction)
+            name, _, current = step.result
+            wanted = current and name in recomputed
+            target = uses[name] if wanted else self.view.names.register(self.view.types[name])
+            assert isinstance(target, Register)
+            sources = {name: made.get(key, uses.get(name, Register(name))) for name, key in step.operands}
+            code.append(isa.rename(statement, sources, {name: target}))
+            made[step.result] = target
+        return tuple(code)
 
     def _rebuild(self, live: LiveIn) -> Register:
         """The register in which the whole warp keeps an invariant value, computed ahead of the loop."""

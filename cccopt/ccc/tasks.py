@@ -151,7 +151,7 @@ class Tasks:
         self.node(nodes, push, code, Branch(nobody, behind, store, UNIFORM), path.phase("push"))
         values = path.stack.layout.values()
         code = [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
-        code = [*self._order(path), *code, flag_op(busy.register, flag)]
+        code = [*self._order(path), *code, *path.unpacking, flag_op(busy.register, flag)]
         some = self.node(nodes, self.names.label("admit"), code, Jump(turn))
         return nodes, self._join(path, want, flag, behind, some, nodes)
 
@@ -227,6 +227,7 @@ class Tasks:
             op("popc.b32", ahead, ahead),
             op("sub.s32", slot, path.top, ahead),
             *path.stack.pop(source, path.task, slot, negated(flag), below=1),
+            *path.unpacking,
             op("sub.s32", path.top, path.top, idle),
         ]
 
@@ -254,6 +255,7 @@ class Tasks:
             op("bar.warp.sync", FULL_WARP),
             op("setp.lt.s32", mine.register, self.plan.lane, path.top),
             *path.stack.pop(path.task, path.task, self.plan.lane, mine),
+            *path.unpacking,
         ]
         pop = self.phase(nodes, path.phase("drain"), code, end)
         nodes.update(task)

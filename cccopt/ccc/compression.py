@@ -1,0 +1,255 @@
+"""Context compression: values that cheap arithmetic rebuilds from others are rebuilt after the pop (DESIGN 4.1).
+
+        cvt.s64.s32 %rd2, %r22;     P reads %rd2 (8 bytes): %r22 (4 bytes) is collected in its place,
+        @%p2 bra    J;              and each task begins with the conversion
+
+The choice is a minimum cut. Nodes are values (a register with the definitions that reach a point); a value stands
+behind the operands that its one cheap definition computes it from. Cutting a value means collecting it and costs its
+bytes, leaving it behind the cut means rebuilding it and costs its issue slots. Only a value that its register still
+holds where the path begins can be collected. Khorasani 2016, 4.1.3 (the thesis looks at direct operands only).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import networkx as nx
+
+from cccopt.analysis import effects
+from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc.context import LiveIn, decide
+from cccopt.ccc.regions import Path, Region
+from cccopt.ccc.view import View
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction
+from cccopt.ptx.isa import Control, Memory, width
+
+CHEAP = 4.0
+"""Issue slots of one operation up to which it may be part of a rebuild."""
+
+SLOTS_A_BYTE = 2.0
+"""What a byte of context costs: the store, the load and the move of four bytes take about eight issue slots."""
+
+DEEPEST = 6
+"""Operations in a row that a rebuild may take."""
+
+Key = tuple[str, frozenset[int], bool]
+"""A value: its register, the definitions that reach it, and whether the register holds it where the path begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement of a rebuild: what it computes, and the value that each register it reads stands for."""
+
+    statement: int
+    result: Key
+    operands: tuple[tuple[str, Key], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """A path around another one: its statements, and the registers that its tasks have from the beginning."""
+
+    statements: frozenset[int]
+    registers: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """Live-ins with their final decisions, registers collected for what they rebuild, and the rebuild in order.
+
+    ``shared`` are values among the steps' operands that need no slot, as live-ins that are left out or rebuilt ahead.
+    """
+
+    live_ins: tuple[LiveIn, ...]
+    steps: tuple[Step, ...] = ()
+    shared: tuple[tuple[Key, LiveIn], ...] = ()
+
+
+def compress(
+    view: View,
+    region: Region,
+    path: Path,
+    live_ins: Sequence[LiveIn],
+    outer: Outer | None = None,
+) -> Compressed:
+    """The cheapest choice of what to collect for ``live_ins``; ``outer`` is the path around ``path``, if there is one.
+
+    What a variable loop writes is left alone: it changes from trip to trip, while a rebuilt value must not.
+    """
+    return _Compression(view, region, path, live_ins, outer).choose(tuple(live_ins))
+
+
+class _Compression:
+    def __init__(
+        self, view: View, region: Region, path: Path, live_ins: Sequence[LiveIn], outer: Outer | None
+    ) -> None:
+        self.view = view
+        self.region = region
+        self.path = path
+        self.outer = outer
+        self.live = {live.name for live in live_ins}
+        own = (effects.writes(view.body[i]) for i in view.statements(path.nodes))
+        self.fixed = {name for names in own for name in names} if path.is_loop else set()
+        self.begin = view.cfg.blocks[view.block_of_name[path.begin]].start
+        self.graph = nx.DiGraph()
+        self.steps: dict[Key, Step] = {}
+        self.shared: dict[Key, LiveIn] = {}
+        self._ahead = self._iteration()
+
+    def choose(self, live_ins: tuple[LiveIn, ...]) -> Compressed:
+        wanted = [
+            i
+            for i in live_ins
+            if i.decision == "collected" and i.name in self.view.types and i.name not in self.fixed
+        ]
+        keys = {i.name: self._key(self.begin, i.name) for i in wanted}
+        for key in keys.values():
+            self._add(key, 0)
+            self.graph.add_edge((key, "out"), "sink")
+        if not self.steps:
+            return Compressed(live_ins)
+        _, (source, _) = nx.minimum_cut(self.graph, "source", "sink")
+        rebuilt: dict[Key, Step] = {}
+        collected: dict[Key, None] = {}
+        for key in keys.values():
+            self._settle(key, source, rebuilt, collected)
+        if not rebuilt:
+            return Compressed(live_ins)
+        names = {key[0] for key in collected}
+        out = [self._decided(i, keys, rebuilt) for i in live_ins]
+        known = {i.name for i in live_ins}
+        extra = (
+            LiveIn(n, self.view.types[n], "collected", "what others are rebuilt from")
+            for n in sorted(names - known)
+        )
+        shared = tuple(
+            (k, self.shared[k]) for s in rebuilt.values() for _, k in s.operands if k in self.shared
+        )
+        return Compressed((*out, *extra), tuple(rebuilt.values()), shared)
+
+    def _decided(self, live: LiveIn, keys: dict[str, Key], rebuilt: dict[Key, Step]) -> LiveIn:
+        key = keys.get(live.name)
+        if key not in rebuilt:
+            return live
+        sources = ", ".join(f"`{name}`" for name, _ in rebuilt[key].operands) or "constants"
+        return replace(live, decision="recomputed", reason=f"each task computes it again from {sources}")
+
+    def _settle(
+        self, key: Key, source: set[object], rebuilt: dict[Key, Step], collected: dict[Key, None]
+    ) -> None:
+        """Collects or rebuilds a value, operands first."""
+        if key in self.shared or key in rebuilt or key in collected:
+            return
+        if (key, "in") in source:
+            collected[key] = None
+            return
+        for _, operand in self.steps[key].operands:
+            self._settle(operand, source, rebuilt, collected)
+        rebuilt[key] = self.steps[key]
+
+    def _add(self, key: Key, depth: int) -> None:
+        """Adds a value to the graph, with all that it can be rebuilt from."""
+        if (key, "in") in self.graph:
+            return
+        name, _, current = key
+        if current and self._readable(name):
+            bits = 8 if self.view.types[name] == "pred" else width(self.view.types[name])
+            self.graph.add_edge((key, "in"), (key, "out"), capacity=bits / 8 * SLOTS_A_BYTE)
+        else:
+            self.graph.add_edge((key, "in"), (key, "out"))
+        step = self._step(key) if depth < DEEPEST else None
+        if step is None:
+            self.graph.add_edge("source", (key, "in"))
+            return
+        self.steps[key] = step
+        instruction = self.view.body[step.statement]
+        assert isinstance(instruction, Instruction)
+        self.graph.add_edge("source", (key, "in"), capacity=isa.facts(instruction).slots)
+        for _, operand in step.operands:
+            if operand not in self.shared:
+                self._add(operand, depth + 1)
+                self.graph.add_edge((operand, "out"), (key, "in"))
+
+    def _readable(self, name: str) -> bool:
+        """Whether the lane that makes the task has the register's value: a task of the outer path has few of them."""
+        if self.outer is None or name in self.live | self.outer.registers:
+            return True
+        return self.view.reaching.reaching(self.begin, name) <= self.outer.statements
+
+    def _step(self, key: Key) -> Step | None:
+        """The cheap statement that computes a value, or None."""
+        if len(key[1]) != 1:
+            return None
+        (index,) = key[1]
+        if index == ENTRY or self.view.cfg.block_of(index) not in self.view.blocks_of(self.region.nodes):
+            return None
+        statement = self.view.body[index]
+        if not isinstance(statement, Instruction) or not _cheap(statement):
+            return None
+        operands: list[tuple[str, Key]] = []
+        for name in sorted(effects.needs(statement)):
+            operand = self._key(index, name)
+            if name in self.fixed:
+                return None
+            if operand[2] and operand not in self.shared:
+                live = decide(self.view, self.region, self.path, self.begin, name, False)
+                if live.decision == "rebuilt" or (live.decision == "left out" and self._readable(name)):
+                    self.shared[operand] = live
+            operands.append((name, operand))
+        return Step(index, key, tuple(operands))
+
+    def _key(self, statement: int, name: str) -> Key:
+        """The value of a register at a statement."""
+        definitions = self.view.reaching.reaching(statement, name)
+        same = definitions == self.view.reaching.reaching(self.begin, name)
+        return name, definitions, same and not self._written_between(statement, name)
+
+    def _written_between(self, statement: int, name: str) -> bool:
+        """Whether a register may be written on a way from ``statement`` to the path, within one iteration."""
+        if statement == self.begin:
+            return False
+        block = self.view.cfg.block_of(statement)
+        own = range(statement, self.view.cfg.blocks[block].stop)
+        later = (i for b in self._between(block) for i in self.view.cfg.blocks[b].statements())
+        return any(name in effects.writes(self.view.body[i]) for i in (*own, *later))
+
+    def _between(self, block: int) -> set[int]:
+        """The blocks on the ways from ``block`` to the path's beginning, within one iteration, without ``block``
+        unless it is in an inner cycle.
+        """
+        end = self.view.cfg.block_of(self.begin)
+        forward = self._ahead.get(block, set())
+        return {b for b in forward if b != end and end in self._ahead.get(b, set())}
+
+    def _iteration(self) -> dict[int, set[int]]:
+        """For each block of the loop those that control can reach from it in the same iteration."""
+        inside = self.view.blocks_of(self.region.nodes)
+        header = self.view.block_of_name[self.region.header]
+        step = {b: {t for t in self.view.cfg.successors[b] if t in inside and t != header} for b in inside}
+        reach: dict[int, set[int]] = {}
+        for block in inside:
+            found: set[int] = set()
+            work = list(step[block])
+            while work:
+                target = work.pop()
+                if target not in found:
+                    found.add(target)
+                    work += step[target]
+            reach[block] = found
+        return reach
+
+
+def _cheap(instruction: Instruction) -> bool:
+    facts = isa.facts(instruction)
+    plain = facts.known and facts.pure and facts.memory is Memory.NONE and facts.control is Control.NEXT
+    specials = effects.special_registers(instruction)
+    single = len(isa.definitions(instruction)) == 1
+    return (
+        plain
+        and single
+        and not specials
+        and facts.slots <= CHEAP
+        and not isa.is_conditional_write(instruction)
+    )
