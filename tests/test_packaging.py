@@ -37,12 +37,12 @@ def test_explain_prints_a_page(installed: Path, tmp_path: Path) -> None:
     assert run(installed / "cccopt", "explain", "CCC030", cwd=tmp_path).startswith("# CCC030: ")
 
 
-def test_grammar_and_samples_are_in_the_package(installed: Path, tmp_path: Path) -> None:
+def test_grammar_headers_and_samples_are_in_the_package(installed: Path, tmp_path: Path) -> None:
     program = """
 import cccopt, pathlib
 from cccopt.resources import folder
 package = pathlib.Path(cccopt.__file__).parent
-for name in ("ptx_grammar", "samples", "bench", "docs/codes"):
+for name in ("ptx_grammar", "cte_templates", "samples", "bench", "docs/codes"):
     assert folder(name).is_relative_to(package), folder(name)
     assert any(folder(name).rglob("*.*")), name
 assert (folder("samples") / "bfs" / "bfs.cu").is_file()
