@@ -45,7 +45,7 @@ class Build:
 
     ``independent`` marks the loop as touching no memory twice in an iteration, which holds for all kernels here but
     not always provably; without it the code behind a path is `quiet`. ``left`` is what the stacks may still use, in
-    bytes a thread. ``span`` is the number of slots of one trip around a marked loop.
+    bytes a thread. ``uses`` names what pieces need outside of the loop. ``done`` is the label at the kernel's end.
     """
 
     ch: Choices
@@ -55,6 +55,8 @@ class Build:
     trips: int
     independent: bool
     left: int
+    done: str = ""
+    uses: set[str] = field(default_factory=set)
     sites: list[Site] = field(default_factory=list)
     regions: int = 0
     places: int = 0

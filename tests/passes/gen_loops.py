@@ -162,7 +162,9 @@ class _Breaks:
         if b.ch.chance(percent):
             bits = b.w.do("and.b32", "b32", scrambled(b.w, scope.slot, b.ch.between(0, 99)), 15)
             rare = b.w.do("setp.eq.s32", "pred", bits, b.ch.between(0, 15))
-            b.w.emit(f"@{rare} bra \t{self.target}")
+            b.w.emit(
+                f"@{rare} bra \t{self.target}" if self.target != b.done or b.ch.chance(50) else f"@{rare} ret"
+            )
             self.used = True
 
 
@@ -234,6 +236,10 @@ def _iteration(
             compute(ch, scope, w, type)
     _update(b, scope, results)
     breaks.perhaps(scope, 12)
+    if "bins" not in b.uses:
+        leaves = _Breaks(b, b.done)
+        leaves.perhaps(scope, 6)
+        b.uses |= {"left"} if leaves.used else set()
     if ch.chance(15):
         bits = w.do("and.b32", "b32", scrambled(w, scope.slot, ch.between(0, 99)), 3)
         w.emit(f"@{w.do('setp.eq.s32', 'pred', bits, 0)} bra \t{latch}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.passes.gen_build import Build, atomic, load, scalar, store
+from tests.passes.gen_extras import call, count, pair, pair_store, scratch, table
 from tests.passes.gen_values import Scope, arithmetic, compute, scrambled, source
 
 SPECIALS = ("%tid.x", "%laneid", "%ctaid.x", "%ntid.x", "%nctaid.x", "%tid.y")
@@ -11,7 +12,7 @@ SPECIALS = ("%tid.x", "%laneid", "%ctaid.x", "%ntid.x", "%nctaid.x", "%tid.y")
 def code(b: Build, scope: Scope, most: int, depth: int = 0) -> None:
     """Up to ``most`` random pieces, not nested deeper than ``2 - depth``."""
     for _ in range(b.ch.between(0, most)):
-        piece = b.ch.pick([_arithmetic, load, _special, _scalar, _store, _atomic, _branch, _loop])
+        piece = b.ch.pick(PIECES)
         if piece in (_branch, _loop):
             if depth < 2:
                 piece(b, scope, depth)
@@ -109,3 +110,22 @@ def _loop(b: Build, scope: Scope, depth: int) -> None:
     w.emit(f"@{test} bra \t{head}")
     w.place(join)
     scope.add("b32", sum, spare=True)
+
+
+PIECES = (
+    *(
+        _arithmetic,
+        _arithmetic,
+        load,
+        load,
+        _special,
+        _scalar,
+        _store,
+        _atomic,
+        _branch,
+        _branch,
+        _loop,
+        _loop,
+    ),
+    *(pair, pair_store, scratch, table, count, call),
+)

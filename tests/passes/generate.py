@@ -34,6 +34,7 @@ from tests.passes.gen_build import (
     scalar,
 )
 from tests.passes.gen_code import COUNT, Choices, Writer, drawn, seeded
+from tests.passes.gen_extras import BINS, FUNCTION, TILE, beginning, declarations, ending
 from tests.passes.gen_loops import marked_loop
 from tests.passes.gen_values import Scope, arithmetic, scrambled
 
@@ -134,7 +135,7 @@ def kernel(ch: Choices) -> Case:
     most = 16 if threads * blocks <= 64 else 10 if threads * blocks <= 256 else 4
     trips = ch.pick([most, most, most - 1, most // 2, 1]) if not nested else ch.pick([most // 2, 1])
     limit = ch.pick(["maxntid", "reqntid", None])
-    left = SHARED_BYTES // max(threads, 32) if limit else 48
+    left = (SHARED_BYTES - 4 * (TILE + BINS)) // (max(threads, 32) if limit else 1024)
     b = Build(ch, Writer(), threads, threads * blocks, max(trips, 1), ch.chance(65), min(left, 400))
     _body(b, nested, grid)
     scalars = _scalars(ch, b)
@@ -183,9 +184,10 @@ def _body(b: Build, nested: bool, grid: tuple[int, ...]) -> None:
     scope.add("b32", thread)
     arithmetic(ch, scope, w, 4)
     scope.spare = set()
-    done = w.label()
+    b.done = w.label()
     if ch.chance(20):
-        _leave(b, thread, done)
+        _leave(b, thread, b.done)
+        b.uses.add("left")
     trip = _outer_begin(b, thread) if nested else None
     for _ in range(1 + ch.chance(15)):
         after = w.label()
@@ -197,7 +199,8 @@ def _body(b: Build, nested: bool, grid: tuple[int, ...]) -> None:
             break
     if trip is not None:
         _outer_end(b, *trip)
-    w.place(done)
+    ending(b, scope.child(), thread)
+    w.place(b.done)
     w.emit("ret")
 
 
@@ -250,14 +253,16 @@ def _outer_end(b: Build, trip: str, bound: str, head: str) -> None:
 def _module(b: Build, directive: str) -> str:
     parameters = [f"\t.param .u64 {parameter(name)}" for name in BUFFERS]
     parameters += [f"\t.param .{type} {parameter(name)}" for name, type in SCALARS.items()]
+    ahead = beginning(b)
     comma, separator = f"{COUNT},\n", ",\n"
     lines = [
         ".version 9.0\n.target sm_90\n.address_size 64\n\n",
+        FUNCTION if "function" in b.uses else "",
         f".visible .entry {NAME}(\n{separator.join(parameters)}\n",
         f"{comma}{COUNT}.param .u64 {parameter('counts')}\n)\n{directive}{{\n",
-        *(f"{line}\n" for line in b.w.declarations()),
+        *(f"{line}\n" for line in (*declarations(b), *b.w.declarations())),
         _counting_setup(b),
-        *(f"{line}\n" for line in b.w.lines),
+        *(f"{line}\n" for line in (*ahead, *b.w.lines)),
         "}\n",
     ]
     return "".join(lines)
