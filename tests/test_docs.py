@@ -229,6 +229,17 @@ def test_annotations_in_snippets_are_accepted(block: Block) -> None:
     )
 
 
+@pytest.mark.parametrize("block", [b for b in BLOCKS if "bfs(int vertices" in b.text], ids=str)
+def test_the_example_is_the_sample(block: Block) -> None:
+    def code(text: str) -> list[str]:
+        """The lines without comments and white space."""
+        lines = (line.partition("//")[0].split() for line in text.split("\n"))
+        return [" ".join(words) for words in lines if words]
+
+    example, sample = code(block.text), code((REPOSITORY / "samples/bfs/bfs.cu").read_text())
+    assert example == sample[(start := sample.index(example[0])) : start + len(example)]
+
+
 @pytest.mark.nvcc
 @pytest.mark.parametrize("block", [b for b in BLOCKS if "__global__" in b.text], ids=str)
 def test_whole_kernels_are_rewritten(block: Block, tmp_path: Path) -> None:
