@@ -17,6 +17,7 @@ from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc import refusal
 from cccopt.ccc.calls import called, callee_of, callees
 from cccopt.ccc.graph import reachable
+from cccopt.ccc.local_memory import LocalMemory
 from cccopt.ccc.refusal import Rule, refuse
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.tails import Tails
@@ -41,13 +42,13 @@ def check(view: View, region: Region, tails: Mapping[str, Tails]) -> None:
     rules.known_instructions()
     rules.no_recursion()
     rules.no_barrier()
+    rules.own_local_memory()
     for path in region.all_paths():
         rules.no_collective(path)
         rules.no_opaque_call(path)
         rules.no_fence(path)
         rules.no_scratch(path)
         rules.no_conflict(path)
-    rules.own_local_memory()
 
 
 @dataclass(frozen=True)
@@ -141,22 +142,13 @@ class _Rules:
                 )
 
     def own_local_memory(self) -> None:
-        """Local memory that paths use is used nowhere else, so that none of it lives into or out of a task."""
-        inside = {i for path in self.region.paths for i in self.view.statements(path.nodes)}
-        users = [i for i in sorted(inside) if "local" in self._spaces(i)]
-        if not users:
-            return
-        escaped = self._derived_from_local()
-        for index, statement in enumerate(self.view.body):
-            if index in inside or not isinstance(statement, Instruction) or isa.facts(statement).pure:
-                continue
-            if "local" in self._spaces(index) or effects.reads(statement) & escaped:
-                path = next(p for p in self.region.paths if users[0] in self.view.statements(p.nodes))
-                raise refuse(
-                    refusal.LOCAL,
-                    path.annotation.place,
-                    notes=(*self._note("in the path", users[0]), *self._note("elsewhere", index)),
-                )
+        """No local memory lives into or out of a task (`cccopt.ccc.local_memory`)."""
+        local = LocalMemory(self.view, self._memory)
+        for path in self.region.all_paths():
+            clash = local.clash(path, [i for i, _ in self._code(path)])
+            if clash is not None:
+                notes = (*self._note("in the path", clash[0]), *self._note("elsewhere", clash[1]))
+                raise refuse(refusal.LOCAL, path.annotation.place, notes=notes)
 
     # --- what the rules ask ---
 
@@ -193,22 +185,6 @@ class _Rules:
     @cached_property
     def _memory(self) -> MemoryAliasing:
         return MemoryAliasing(self.view.module, self.view.function, self.view.reaching)
-
-    def _spaces(self, index: int) -> frozenset[str]:
-        return self._memory.spaces(index) if self._memory.accesses_memory(index) else frozenset()
-
-    def _derived_from_local(self) -> frozenset[str]:
-        """Registers that may hold a generic address of local memory."""
-        found: set[str] = set()
-        before = -1
-        while len(found) != before:
-            before = len(found)
-            for statement in self.view.body:
-                if not isinstance(statement, Instruction) or not isa.facts(statement).pure:
-                    continue
-                if statement.opcode.startswith("cvta.local") or effects.reads(statement) & found:
-                    found |= effects.writes(statement)
-        return frozenset(found)
 
     def _withcallees(self, instruction: Instruction) -> list[Instruction]:
         """The instruction and all that it may run by calling."""

@@ -68,7 +68,7 @@ MEMORY = Rule(
     "the marked path and the rest of its iteration may touch the same memory",
     "the path runs after the code that follows it: {}",
     "make the pointers provably distinct (`const __restrict__` for what is only read), move the access into the"
-    " path, or say `independent` in the pragma if they never overlap",
+    " path, read a loop bound into a local ahead of the loop, or say `independent` in the pragma if they never overlap",
 )
 SCRATCH = Rule(
     "CCC037",

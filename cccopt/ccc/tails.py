@@ -86,7 +86,9 @@ def _tails(view: View, region: Region, path: Path, around: frozenset[str]) -> Ta
         )
     slices = {name: _slice(view, path, name, inside) for name in sorted(outs)}
     cheap = {name: s for name, s in slices.items() if s is not None and _cost(view, s) <= CHEAP}
-    recomputed = tuple(sorted({index for s in cheap.values() for index in s}))
+    rank = {block: place for place, block in enumerate(view.cfg.reverse_postorder)}
+    found = {index for s in cheap.values() for index in s}
+    recomputed = tuple(sorted(found, key=lambda index: (rank[view.cfg.block_of(index)], index)))
     written = [name for i in recomputed for name in effects.writes(view.body[i])]
     if len(written) != len(set(written)):
         cheap, recomputed = {}, ()
@@ -178,6 +180,11 @@ def _tail(
                 continue
             if index not in chain or not _movable(statement):
                 raise _live_out(view, path, read)
+            carried = next(
+                (n for n in sorted(effects.writes(statement)) if _next_trip(view, region, index, n)), None
+            )
+            if carried is not None:
+                raise refuse(refusal.CARRIED, path.annotation.place, carried)
             readers.add(index)
             tainted |= {(index, name) for name in effects.writes(statement)}
             work = True
@@ -211,10 +218,21 @@ def _reached(view: View, index: int, name: str, tainted: set[tuple[int, str]]) -
     return any((d, name) in tainted for d in view.reaching.reaching(index, name))
 
 
+def _next_trip(view: View, region: Region, index: int, name: str) -> bool:
+    """Whether a later iteration may read what statement ``index`` writes to ``name``."""
+    header = view.block_of_name[region.header]
+    latches = [b for b in view.cfg.predecessors[header] if view.name(b) in region.nodes]
+    return name in view.liveness.live_in[header] and any(
+        index in view.reaching.reaching_end(latch, name) for latch in latches
+    )
+
+
 def _movable(instruction: Instruction) -> bool:
     facts = isa.facts(instruction)
     plain = facts.known and facts.control is Control.NEXT and instruction.guard is None
-    return plain and not (facts.synchronises or facts.convergent or facts.volatile)
+    # The argument of a call belongs to the call, which stays.
+    argument = facts.memory is Memory.STORE and facts.space == "param"
+    return plain and not (argument or facts.synchronises or facts.convergent or facts.volatile)
 
 
 def _operands(
