@@ -49,10 +49,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """A path around another one: its statements, and the registers that its tasks have from the beginning."""
+    """A path around another one: its statements, the registers that its tasks have from the beginning, and those that
+    it, or a path around it, writes.
+    """
 
     statements: frozenset[int]
     registers: frozenset[str]
+    written: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,8 @@ class _Compression:
             if name in self.fixed:
                 return None
             if operand[2] and operand not in self.shared:
-                live = decide(self.view, self.region, self.path, self.begin, name, False)
+                changed = self.outer is not None and name in self.outer.written
+                live = decide(self.view, self.region, self.path, self.begin, name, changed)
                 if live.decision == "rebuilt" or (live.decision == "left out" and self._readable(name)):
                     self.shared[operand] = live
             operands.append((name, operand))

@@ -19,6 +19,7 @@ from cccopt.ccc import refusal
 from cccopt.ccc.refusal import refuse
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.view import View
+from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
 from cccopt.ptx.isa import width
 
@@ -41,8 +42,16 @@ class LiveIn:
     slice: tuple[int, ...] = ()
 
 
-def live_ins(view: View, region: Region, path: Path, tail: Sequence[int] = ()) -> tuple[LiveIn, ...]:
+def live_ins(
+    view: View,
+    region: Region,
+    path: Path,
+    tail: Sequence[int] = (),
+    around: frozenset[str] = frozenset(),
+) -> tuple[LiveIn, ...]:
     """The live-ins of ``path`` and of the statements ``tail`` that run behind it with the task, sorted by name.
+
+    ``around`` are registers that paths around it write: their tasks' own copies do not last.
 
     Raises Refusal for a value that cannot wait on a stack.
     """
@@ -59,7 +68,7 @@ def live_ins(view: View, region: Region, path: Path, tail: Sequence[int] = ()) -
         surely |= effects.kills(view.body[index])
         written |= effects.writes(view.body[index])
     code = [*view.statements(path.nodes), *tail]
-    found = [decide(view, region, path, begin, name, name in written) for name in sorted(names)]
+    found = [decide(view, region, path, begin, name, name in written | around) for name in sorted(names)]
     return (*found, *(_identity(name) for name in sorted(_identities(view, code))))
 
 
@@ -101,7 +110,7 @@ def decide(view: View, region: Region, path: Path, begin: int, name: str, writte
             name, type, "left out", "the same in all lanes and iterations, computed ahead of the loop"
         )
     slice = None if written else rematerialization_slice(view.function, view.reaching, begin, name, available)
-    if slice is not None and all(_uniform_specials(view, index) for index in slice):
+    if slice is not None and all(_uniform_source(view, index) for index in slice):
         return LiveIn(
             name,
             type,
@@ -111,7 +120,7 @@ def decide(view: View, region: Region, path: Path, begin: int, name: str, writte
         )
     if type != "pred" and width(type) not in (16, 32, 64):
         raise refuse(refusal.CONTEXT_TYPE, path.annotation.place, name, type)
-    reason = "the path overwrites it" if written else _why_collected(view, region, definitions, name)
+    reason = "the path overwrites it" if written else _why_collected(view, region, begin, name)
     return LiveIn(name, type, "collected", reason)
 
 
@@ -128,20 +137,28 @@ def _same_in_whole_warp(view: View, region: Region, definition: int, register: s
     # Lanes that meet at the region may be in different trips of a loop around it.
     if any(block in loop.blocks and select in loop.blocks for loop in view.loops):
         return False
-    return view.uniformity.is_uniform_definition(definition, register)
+    # Behind a loop that lanes leave at different trips, a value that was uniform in it no longer is.
+    meets = view.cfg.blocks[select].start
+    uniformity = view.uniformity
+    return uniformity.is_uniform_definition(definition, register) and uniformity.is_uniform_use(
+        meets, register
+    )
 
 
-def _uniform_specials(view: View, index: int) -> bool:
+def _uniform_source(view: View, index: int) -> bool:
+    """Whether a statement that computes the same in each lane from the same registers does so without any."""
     statement = view.body[index]
     assert isinstance(statement, Instruction)
-    return effects.special_registers(statement) <= UNIFORM_SPECIAL_REGISTERS
+    # Each lane that calls a function passes it arguments of its own.
+    argument = isa.facts(statement).space == "param" and view.function.kind != "entry"
+    return not argument and effects.special_registers(statement) <= UNIFORM_SPECIAL_REGISTERS
 
 
-def _why_collected(view: View, region: Region, definitions: frozenset[int], name: str) -> str:
+def _why_collected(view: View, region: Region, begin: int, name: str) -> str:
     inside = view.blocks_of(region.nodes)
+    definitions = view.reaching.reaching(begin, name)
     in_loop = [d for d in definitions if d != ENTRY and view.cfg.block_of(d) in inside]
-    varying = any(d == ENTRY or not view.uniformity.is_uniform_definition(d, name) for d in definitions)
-    if varying:
+    if not view.uniformity.is_uniform_use(begin, name):
         return "differs between lanes" + (" and iterations" if in_loop else "")
     return (
         "the same in all lanes, but changes between push and pop"

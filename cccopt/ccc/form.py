@@ -32,6 +32,7 @@ def is_split(view: View, region: Region) -> bool:
 
 def _leaving(view: View, blocks: frozenset[int], inside: frozenset[int]) -> list[int]:
     """The last statements of ``blocks`` from which lanes may go out of ``inside``."""
+    inside |= view.blocks_of(view.traps)
     return [
         view.cfg.blocks[block].stop - 1
         for block in sorted(blocks)

@@ -48,6 +48,7 @@ def check(view: View, region: Region, tails: Mapping[str, Tails]) -> None:
         rules.no_opaque_call(path)
         rules.no_fence(path)
         rules.no_scratch(path)
+        rules.no_scratch_ahead(path)
         rules.no_conflict(path)
 
 
@@ -118,10 +119,29 @@ class _Rules:
             if facts.memory is not Memory.STORE or facts.space in ("local", "param"):
                 continue
             bases = [o.base for o in instruction.operands if isinstance(o, Address)]
-            walk = _AddressWalk(self.view, self.region, path)
+            walk = _AddressWalk(self.view, self.region)
             for base in bases:
                 if isinstance(base, Register) and walk.own_place(index, base.name):
                     raise self._refuse(refusal.SCRATCH, path, index)
+
+    def no_scratch_ahead(self, path: Path) -> None:
+        """No store of L outside of P goes to such a place that P may access: the next iteration's comes first."""
+        if self._independent(path):
+            return
+        own = set(self.view.statements(path.nodes)) | set(self.tails[path.begin].moved)
+        mine = [i for i, _ in self._code(path) if self._memory.accesses_memory(i)]
+        walk = _AddressWalk(self.view, self.region)
+        for index, instruction in self.view.instructions(self.region.nodes):
+            facts = isa.facts(instruction)
+            if index in own or facts.memory is not Memory.STORE or facts.space in ("local", "param"):
+                continue
+            bases = [o.base for o in instruction.operands if isinstance(o, Address)]
+            if not any(isinstance(b, Register) and walk.own_place(index, b.name) for b in bases):
+                continue
+            clash = next((i for i in mine if self._memory.may_conflict(i, index)), None)
+            if clash is not None:
+                notes = (*self._note("in the path", clash), *self._note("the store", index))
+                raise refuse(refusal.SCRATCH_AHEAD, path.annotation.place, notes=notes)
 
     def no_conflict(self, path: Path) -> None:
         """No access of P and no access of the rest of its iteration may touch the same bytes, one of them writing."""
@@ -224,11 +244,9 @@ class _AddressWalk:
 
     view: View
     region: Region
-    path: Path
 
     def __post_init__(self) -> None:
         self._loop = self.view.blocks_of(self.region.nodes)
-        self._inside = self.view.blocks_of(self.path.nodes)
         self._varies = False
 
     def own_place(self, index: int, register: str) -> bool:
@@ -236,14 +254,21 @@ class _AddressWalk:
         self._varies = False
         return self._same_each_iteration(index, register, ()) and self._varies
 
+    def _carried(self, definition: int) -> bool:
+        """Whether the next iteration may still see what ``definition`` writes."""
+        header = self.view.block_of_name[self.region.header]
+        latches = (b for b in self.view.cfg.predecessors[header] if b in self._loop)
+        alive = effects.writes(self.view.body[definition]) & self.view.liveness.live_in[header]
+        return any(definition in self.view.reaching.reaching_end(b, n) for b in latches for n in alive)
+
     def _same_each_iteration(self, index: int, register: str, asked: tuple[int, ...]) -> bool:
         for definition in self.view.reaching.reaching(index, register):
             if definition == ENTRY:
                 return False
             block = self.view.cfg.block_of(definition)
             if definition in asked:
-                # A counter of a loop inside the path starts anew in each task; one of L does not.
-                if block not in self._inside:
+                # A counter of a loop inside the iteration starts anew in each; one of L does not.
+                if any(self._carried(d) for d in asked[asked.index(definition) :]):
                     return False
                 continue
             if block not in self._loop:

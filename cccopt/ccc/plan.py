@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from cccopt.analysis import effects
 from cccopt.ccc import refusal
@@ -47,7 +46,7 @@ class PathPlan:
     tail: tuple[int, ...]
     took: tuple[Register, ...]
     recomputed: tuple[int, ...]
-    kept: frozenset[str]
+    temporaries: Mapping[str, Register]
     unpacking: tuple[Instruction, ...]
     children: tuple[PathPlan, ...] = ()
 
@@ -65,13 +64,9 @@ class PathPlan:
         """The instruction on the registers of the running task."""
         return isa.rename(instruction, self.uses, self.definitions)
 
-    @cached_property
-    def _temporaries(self) -> Mapping[str, Register]:
-        return {name: register for name, register in self.definitions.items() if name not in self.kept}
-
     def rewrite_own(self, instruction: Instruction) -> Instruction:
         """The instruction on the lane's own registers, but for intermediate results, which nothing behind reads."""
-        return isa.rename(instruction, self._temporaries, self._temporaries)
+        return isa.rename(instruction, self.temporaries, self.temporaries)
 
 
 @dataclass(frozen=True)
@@ -166,7 +161,8 @@ class _Maker:
         self._number += 1
         number = self._number
         tail = self.moved[path.begin]
-        found = live_ins(view, self.region, path, tail.moved)
+        around = frozenset[str]() if outer is None else outer.written
+        found = live_ins(view, self.region, path, tail.moved, around)
         written = {
             name
             for index in (*view.statements(path.nodes), *tail.moved)
@@ -174,9 +170,12 @@ class _Maker:
         }
         compressed = compress(view, self.region, path, found, outer)
         found = compressed.live_ins
-        inner = Outer(frozenset(view.statements(path.nodes)), frozenset(live.name for live in found))
+        inner = Outer(
+            frozenset(view.statements(path.nodes)), frozenset(live.name for live in found), around | written
+        )
         collected = [Value(live.name, live.type) for live in found if live.decision == "collected"]
         definitions = {name: names.register(view.types[name]) for name in sorted(written)}
+        again_written = {name for index in tail.recomputed for name in effects.writes(view.body[index])}
         uses: dict[str, Operand] = dict(definitions)
         uses.update({v.name: names.register(v.type) for v in collected if v.name not in written})
         uses.update({live.name: self._rebuild(live) for live in found if live.decision == "rebuilt"})
@@ -198,7 +197,7 @@ class _Maker:
             tail=tail.moved,
             took=tuple(flag for group, flag in self._flags.items() if path.begin in group),
             recomputed=tail.recomputed,
-            kept=tail.kept,
+            temporaries={name: definitions[name] for name in again_written - tail.kept},
             unpacking=self._steps(compressed, uses),
             children=tuple(self.path(child, inner) for child in path.children),
         )

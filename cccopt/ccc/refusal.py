@@ -77,6 +77,14 @@ SCRATCH = Rule(
     " two lanes, on the same storage",
     "keep the scratch in local variables of the path, or index it by the iteration",
 )
+SCRATCH_AHEAD = Rule(
+    "CCC037",
+    "the marked path reads a place that belongs to its thread and that each iteration stores to",
+    "the address varies over lanes but not over iterations: the next iteration stores there while tasks of this one"
+    " wait",
+    "keep the value in a local variable, index the place by the iteration, or say `independent` in the pragma if the"
+    " path never touches it",
+)
 BARRIER = Rule(
     "CCC038",
     "a barrier stands in the marked loop",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from cccopt.analysis.loops import Loop, innermost, irreducible_edges
 from cccopt.ccc import refusal
 from cccopt.ccc.annotations import Annotation
-from cccopt.ccc.graph import Jump, Node, balanced, reachable, targets
+from cccopt.ccc.graph import Jump, Leave, Node, balanced, reachable, targets
 from cccopt.ccc.refusal import refuse
 from cccopt.ccc.view import View
 from cccopt.diagnostic import Diagnostic
@@ -205,7 +205,8 @@ def _require_direct(
 def _variable_path(view: View, annotation: Annotation, inner: Loop) -> Path:
     nodes = view.names_of(inner.blocks)
     graph = view.graph.nodes
-    exits = {forward(view, t) for n in nodes for t in targets(graph[n].end) if t not in nodes}
+    ways = {t for n in nodes for t in targets(graph[n].end) if t not in nodes}
+    exits = {forward(view, t) for t in ways - view.traps}
     if len(exits) != 1 or any(t not in view.block_of_name for t in exits):
         raise refuse(
             refusal.OTHER_EXIT,
@@ -228,8 +229,12 @@ def _if_path(view: View, annotation: Annotation, begin: str, header: str) -> Pat
         if name in inside:
             continue
         inside.add(name)
+        if isinstance(graph[name].end, Leave):
+            raise refuse(refusal.OTHER_EXIT, annotation.place)
         at_end = _holds(graph[name], "if.end", annotation.region)
         for target in targets(graph[name].end):
+            if target in view.traps:
+                continue
             block = view.block_of_name.get(target)
             if at_end:
                 ends.add(forward(view, target))

@@ -138,7 +138,8 @@ class _Rewrite:
         loop = (t for n in program_order(self.base, region.nodes) for t in targets(self.base[n].end))
         past = (t for n in program_order(self.base, region.approach) for t in targets(self.base[n].end))
         found = [*loop, *(t for t in past if t not in region.approach)]
-        return list(dict.fromkeys(t for t in found if t not in region.nodes))
+        # A lane that traps ends the launch: nobody need wait for it.
+        return list(dict.fromkeys(t for t in found if t not in region.nodes | self.view.traps))
 
     def _leave(
         self, nodes: Nodes, place: int, exits: list[str], alive: Guard, number: Register, test: str
@@ -174,7 +175,11 @@ class _Rewrite:
         """If one branch alone decides between the next trip and an exit: the condition to go on, and the exit."""
         region = self.plan.region
         outer = {
-            n: [t for t in targets(self.base[n].end) if t == region.header or t not in region.nodes]
+            n: [
+                t
+                for t in targets(self.base[n].end)
+                if t == region.header or t not in region.nodes | self.view.traps
+            ]
             for n in region.nodes
         }
         leaving = [name for name, found in outer.items() if found]

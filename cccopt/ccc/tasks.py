@@ -73,7 +73,8 @@ class Tasks:
             # A site placed before may stand between the path and where its end led at first. Nodes that only held
             # markers are no longer on any way.
             run = reachable({name: nodes[name] for name in path.path.nodes}, [path.path.begin])
-            (goal,) = {t for n in run for t in targets(nodes[n].end) if t not in path.path.nodes}
+            outside = {t for n in run for t in targets(nodes[n].end) if t not in path.path.nodes}
+            (goal,) = outside - self.view.traps
             site = self._loop_site if path.path.is_loop else self._if_site
             where = Site(path.path.begin, path.path.nodes, goal)
             nodes = place_site(nodes, enter, where, partial(site, path), self.names, self.region)

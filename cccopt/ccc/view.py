@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from cccopt.analysis.loops import Loop, loops
 from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
 from cccopt.analysis.uniformity import Uniformity, uniformity
 from cccopt.ccc.annotations import Annotation, annotations_of
-from cccopt.ccc.graph import Graph, from_body, split_at_markers
+from cccopt.ccc.graph import Graph, Leave, from_body, reachable, split_at_markers
 from cccopt.ccc.names import Names
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Body, Function, Instruction, Marker, Module, Statement
@@ -68,6 +68,16 @@ class View:
     def block_of_name(self) -> Mapping[str, int]:
         return {self.name(block.index): block.index for block in self.cfg.blocks}
 
+    @cached_property
+    def traps(self) -> frozenset[str]:
+        """The nodes from which a `trap` is surely reached: a lane that comes there ends the whole launch."""
+        cyclic = self.names_of(block for loop in self.loops for block in loop.blocks)
+        return frozenset(
+            name
+            for name in self.graph.nodes
+            if name not in cyclic and _only_traps(self.graph, reachable(self.graph.nodes, [name]), cyclic)
+        )
+
     def name(self, block: int) -> str:
         """The label of block ``block``."""
         label = self.cfg.blocks[block].label
@@ -108,3 +118,9 @@ def view(module: Module, function: Function) -> View:
     names = Names(function.body, isa.register_types(function))
     body = split_at_markers(function.body, names)
     return View(module, replace(function, body=body), body, names)
+
+
+def _only_traps(graph: Graph, names: Collection[str], cyclic: Collection[str]) -> bool:
+    ends = [end for name in names if isinstance(end := graph.nodes[name].end, Leave)]
+    traps = all(end.instruction is not None and end.instruction.base == "trap" for end in ends)
+    return traps and not any(name in cyclic for name in names)

@@ -1,0 +1,138 @@
+"""Local memory that tasks use: it belongs to a lane, while a task may run in another one (DESIGN 4.1).
+
+What a task stores and loads again while it runs may stay where it is: `sinf` keeps scratch there. Nothing may live into
+a task or out of it, so that no other code may use local memory at all. The task of a ``for variable`` loop may change
+lanes from trip to trip: there each trip must store, at the same addresses every time, ahead of what it loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis import effects
+from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS
+from cccopt.analysis.memory import MemoryAliasing
+from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc.regions import Path
+from cccopt.ccc.view import View
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Instruction, Register
+
+
+@dataclass(frozen=True)
+class LocalMemory:
+    """The uses of local memory in one function."""
+
+    view: View
+    memory: MemoryAliasing
+
+    def clash(self, path: Path, code: Collection[int]) -> tuple[int, int] | None:
+        """A statement of ``code``, which tasks of ``path`` run, and one that may not use local memory beside it."""
+        users = [index for index in code if index in self._users]
+        if not users:
+            return None
+        inside = set(self.view.statements(path.nodes))
+        stray = next((index for index in sorted(self._users) if index not in inside), None)
+        if stray is None and path.is_loop:
+            stray = self._carried(path, users)
+        return None if stray is None else (users[0], stray)
+
+    @cached_property
+    def _users(self) -> frozenset[int]:
+        """The statements that access local memory, or hand on its address other than to pure code."""
+        return frozenset(
+            index
+            for index, statement in enumerate(self.view.body)
+            if isinstance(statement, Instruction)
+            and not isa.facts(statement).pure
+            and (
+                effects.reads(statement) & self._addresses
+                or (self.memory.accesses_memory(index) and "local" in self.memory.spaces(index))
+            )
+        )
+
+    @cached_property
+    def _addresses(self) -> frozenset[str]:
+        """Registers that may hold a generic address of local memory."""
+        found: set[str] = set()
+        before = -1
+        while len(found) != before:
+            before = len(found)
+            for statement in self.view.body:
+                if not isinstance(statement, Instruction) or not isa.facts(statement).pure:
+                    continue
+                if statement.opcode.startswith("cvta.local") or effects.reads(statement) & found:
+                    found |= effects.writes(statement)
+        return frozenset(found)
+
+    def _carried(self, path: Path, users: Collection[int]) -> int | None:
+        """A use of local memory in a loop that may see what an earlier trip left there."""
+        stores = [i for i in users if self._opcode(i).startswith("st.")]
+        loads = [i for i in users if self._opcode(i).startswith("ld.")]
+        odd = [i for i in users if i not in stores and i not in loads]
+        moving = [i for i in stores if not self._same_each_trip(path, i)]
+        early = [i for i in loads if not all(self._ahead(path, store, i) for store in stores)]
+        return next(iter(sorted([*odd, *moving, *early])), None)
+
+    def _opcode(self, index: int) -> str:
+        statement = self.view.body[index]
+        assert isinstance(statement, Instruction)
+        return statement.opcode
+
+    def _ahead(self, path: Path, store: int, load: int) -> bool:
+        """Whether each trip that comes to ``load`` has stored all that the loop of ``store`` in it stores."""
+        block, own = self.view.cfg.block_of(load), self.view.cfg.block_of(store)
+        trip = self.view.blocks_of(path.nodes)
+        # The outermost loop around the store inside the trip: its blocks come round again.
+        around = max(
+            (loop.blocks for loop in self.view.loops if own in loop.blocks and loop.blocks < trip),
+            key=len,
+            default=frozenset({own}),
+        )
+        if block in around:
+            return block == own and store < load and len(around) == 1
+        return self.view.dominators.dominates(own, block)
+
+    def _same_each_trip(self, path: Path, store: int) -> bool:
+        """Whether a store's address, and whether it runs at all, is the same in each trip."""
+        statement = self.view.body[store]
+        assert isinstance(statement, Instruction)
+        bases = [o.base for o in statement.operands if isinstance(o, Address)]
+        if statement.guard is not None or not bases:
+            return False
+        block, trip = self.view.cfg.block_of(store), self.view.blocks_of(path.nodes)
+        deciding = [
+            self.view.cfg.blocks[a].stop - 1
+            for loop in self.view.loops
+            if block in loop.blocks and loop.blocks < trip
+            for a, _ in loop.exits
+        ]
+        return all(
+            self._fixed(path, store, base.name, set()) for base in bases if isinstance(base, Register)
+        ) and all(self._fixed(path, i, name, set()) for i in deciding for name in self._guards(i))
+
+    def _guards(self, index: int) -> Collection[str]:
+        return effects.reads(self.view.body[index])
+
+    def _fixed(self, path: Path, use: int, register: str, asked: set[tuple[int, str]]) -> bool:
+        """Whether the register's value is made from constants and what the loop does not write."""
+        trip = self.view.blocks_of(path.nodes)
+        definitions = self.view.reaching.reaching(use, register)
+        inside = {d for d in definitions if d != ENTRY and self.view.cfg.block_of(d) in trip}
+        # One that comes in from ahead of the loop and from inside it goes on from trip to trip.
+        if inside and inside != definitions:
+            return False
+        for definition in inside:
+            if (definition, register) in asked:
+                continue
+            asked.add((definition, register))
+            statement = self.view.body[definition]
+            assert isinstance(statement, Instruction)
+            specials = effects.special_registers(statement)
+            if not specials <= CONSTANT_SPECIAL_REGISTERS or not (isa.facts(statement).pure or specials):
+                return False
+            if not all(self._fixed(path, definition, n, asked) for n in effects.needs(statement)):
+                return False
+        return True

@@ -1,0 +1,150 @@
+// Kernels that once were rewritten wrongly, or broke the rewrite.
+#include "common.h"
+
+// The store that reads what the path writes goes to an array of the lane's own.
+KERNEL local_tail(ARGUMENTS) {
+  int mine[8];
+#pragma unroll 1
+  for (int k = 0; k < 8; k++) mine[k] = k;
+#pragma ccc for
+  for (STRIDE) {
+    int r = a[i];
+#pragma ccc if
+    if ((hash32(r) & 7) < 3) r = work(hash32(r), i);
+    mine[r & 7] = r;
+  }
+  int s = 0;
+#pragma unroll 1
+  for (int k = 0; k < 8; k++) s = s * 5 + mine[(s ^ k) & 7];
+  out[ME] = s;
+}
+
+__device__ __noinline__ int sum(const int* p, int k) {
+  int s = 0;
+  for (int q = 0; q < k; q++) s += p[q & 7];
+  return s;
+}
+
+// The path only hands on the array's address.
+KERNEL local_by_call(ARGUMENTS) {
+  int mine[8];
+#pragma unroll 1
+  for (int k = 0; k < 8; k++) mine[k] = k + ME;
+#pragma ccc for
+  for (STRIDE) {
+#pragma ccc if
+    if ((hash32(a[i]) & 7) < 3) out[i] = sum(mine, a[i] & 15);
+  }
+}
+
+// The array lives from the outer path into the inner one, whose trips change lanes.
+KERNEL local_nested(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+#pragma ccc if
+    if ((hash32(a[i]) & 7) < 5) {
+      int mine[8];
+      for (int k = 0; k < 8; k++) mine[(k + a[i]) & 7] = k * a[i];
+      int limit = a[i] & 15;
+#pragma ccc for variable
+      for (int k = 0; k < limit; k++) atomicAdd(&out[i], mine[(k * 3 + i) & 7] + k);
+    }
+  }
+}
+
+// The array lives from trip to trip.
+KERNEL local_between_trips(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    int limit = a[i] & 15;
+    int mine[8];
+#pragma ccc for variable
+    for (int k = 0; k < limit; k++) {
+      mine[(k * 5 + i) & 7] = k;
+      int before = k ? k - 1 : 0;
+      atomicAdd(&out[i], mine[(before * 5 + i) & 7] + k);
+    }
+  }
+}
+
+// The legal twin: each trip fills the array.
+KERNEL local_in_trip(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    int limit = a[i] & 15;
+#pragma ccc for variable
+    for (int k = 0; k < limit; k++) {
+      int mine[8];
+#pragma unroll 1
+      for (int q = 0; q < 8; q++) mine[q] = (k * q) ^ i;
+      atomicAdd(&out[i], mine[(k * 3 + i) & 7] + k);
+    }
+  }
+}
+
+// A place of the thread's own, stored ahead of the path and read in it.
+KERNEL scratch_ahead(ARGUMENTS) {
+  __shared__ int mine[1024];
+#pragma ccc for
+  for (STRIDE) {
+    mine[threadIdx.x * 4 + 1] = a[i];
+    unsigned w = hash32(a[i]);
+#pragma ccc if
+    if ((w & 7) < 3) out[i] = work(w, i) + mine[threadIdx.x * 4 + 1];
+  }
+}
+
+// The legal twin: the place that the path reads is stored once.
+KERNEL scratch_once(ARGUMENTS) {
+  __shared__ int mine[256];
+  mine[threadIdx.x] = a[ME];
+  __syncthreads();
+#pragma ccc for
+  for (STRIDE) {
+    unsigned w = hash32(a[i]);
+#pragma ccc if
+    if ((w & 7) < 3) out[i] = work(w, i) + mine[threadIdx.x];
+  }
+}
+
+KERNEL exit_in_path(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    unsigned w = hash32(a[i]);
+#pragma ccc if
+    if ((w & 7) < 3) {
+      out[i] = work(w, i);
+      if ((w & 0x70) == 0x30) asm volatile("exit;");
+      count[i] = 5;
+    }
+  }
+}
+
+// Nothing else in the kernel returns.
+KERNEL only_return_in_path(ARGUMENTS) {
+  int i = ME;
+#pragma ccc for
+  for (;; i += ALL) {
+    unsigned w = hash32(a[i % n]) + i / n;
+#pragma ccc if
+    if ((w & 7) < 3) {
+      atomicAdd(&out[i % n], w);
+      if (i > n) return;
+    }
+  }
+}
+
+// A trap ends the launch, wherever it stands.
+KERNEL traps(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    unsigned w = hash32(a[i]);
+    if (w == 8888) __trap();
+#pragma ccc if
+    if ((w & 7) < 3) {
+      if (w == 7777) __trap();
+      out[i] = work(w, i);
+    }
+    if (w == 9999) __trap();
+  }
+}

@@ -1,0 +1,106 @@
+"""Judges rewrites of annotated CUDA kernels: plain nvcc's PTX against the rewritten, byte for byte, on the emulator."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cccopt.emulator import Program
+from cccopt.passes.pipeline import Options
+from cccopt.passes.pipeline import run as rewrite_module
+from cccopt.ptx.ir import Module
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
+from cccopt.source.annotate import annotate, strip
+from cccopt.toolchain.discovery import find_nvcc
+from tests.passes.running import FORMS, Arguments, Launch, phases, run
+
+Make = Callable[[Launch], Arguments]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One CUDA text compiled by nvcc with all its marks, and without any."""
+
+    marked: Module
+    plain: Module
+
+
+def compile_pair(source: str, arch: str = "sm_90", options: Sequence[str] = ()) -> Pair:
+    """Both PTX modules of annotated CUDA text that has no macros around its pragmas."""
+    return Pair(
+        parse(ptx_of(annotate(source, "kernels.cu").text, arch, options)),
+        parse(ptx_of(strip(source), arch, options)),
+    )
+
+
+def ptx_of(source: str, arch: str, options: Sequence[str] = ()) -> str:
+    """nvcc's PTX of a CUDA text. Raises AssertionError with its messages."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = Path(folder) / "kernels.cu", Path(folder) / "out.ptx"
+        path.write_text(source)
+        command = [str(find_nvcc().driver), "-ptx", f"-arch={arch}", *options, str(path), "-o", str(out)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return out.read_text()
+
+
+def ptxas(ptx: str, arch: str) -> str:
+    """What ptxas has to say against a PTX text; empty if nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "in.ptx"
+        path.write_text(ptx)
+        tool = find_nvcc().bin / "ptxas"
+        command = [str(tool), f"-arch={arch}", str(path), "-o", f"{folder}/out.cubin"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return "" if done.returncode == 0 else done.stderr or "ptxas failed"
+
+
+@dataclass
+class Verdict:
+    """What became of a kernel: phases that ran by form, and what is wrong (nothing, if it is right)."""
+
+    ran: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    wrong: str = ""
+
+
+def judge(
+    pair: Pair,
+    kernel: str,
+    make: Make,
+    launches: Iterable[Launch],
+    *,
+    forms: Sequence[str] = FORMS,
+    seeds: Sequence[int] = (1,),
+    assembler: str = "",
+) -> Verdict:
+    """Runs a kernel before and after, in lock-step and shuffled; ``assembler`` names the target for ptxas.
+
+    Raises Refusal where the rewrite does.
+    """
+    results = {form: rewrite_module(pair.marked, Options(mode="always", form=form)) for form in forms}
+    inputs = [(launch, make(launch)) for launch in launches]
+    original = Program(pair.plain)
+    expected = [run(original, kernel, launch, args)[0] for launch, args in inputs]
+    verdict = Verdict()
+    for form, result in results.items():
+        program = Program(result.module)
+        counts: dict[str, int] = {}
+        for (launch, args), memory in zip(inputs, expected, strict=True):
+            for shuffle in (None, *seeds):
+                got, profile = run(program, kernel, launch, args, shuffle)
+                if got != memory:
+                    verdict.wrong = f"{kernel}, {form}, {launch}, shuffle {shuffle}: memory differs"
+                    return verdict
+                for phase, times in phases(result, profile).items():
+                    counts[phase] = counts.get(phase, 0) + times
+        verdict.ran[form] = counts
+        if assembler:
+            said = ptxas(print_module(result.module), assembler)
+            if said:
+                verdict.wrong = f"{kernel}, {form}: {said}"
+                return verdict
+    return verdict

@@ -1,0 +1,57 @@
+"""Kernels that once went wrong: each is rewritten and gives the same bytes, or is refused with its code."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cccopt.ccc.refusal import Refusal
+from cccopt.passes.pipeline import Options
+from cccopt.passes.pipeline import run as rewrite_module
+from tests.fuzz.judge import Pair, compile_pair, judge
+from tests.passes.running import Arguments, Launch, only
+
+pytestmark = pytest.mark.nvcc
+
+CUDA = Path(__file__).resolve().parent / "cuda"
+REFUSED = {
+    "local_tail": "CCC042",
+    "local_by_call": "CCC042",
+    "local_nested": "CCC042",
+    "local_between_trips": "CCC042",
+    "scratch_ahead": "CCC037",
+    "exit_in_path": "CCC032",
+    "only_return_in_path": "CCC032",
+}
+REWRITTEN = ("local_in_trip", "scratch_once", "traps")
+LAUNCHES = (Launch(1, 64, 400), Launch(2, 33, 150), Launch(1, 32, 0))
+
+
+def items(launch: Launch) -> Arguments:
+    """Arguments ``n, a, out, count`` of a loop over ``launch.trips`` items in all."""
+    numbers = np.random.default_rng(5).integers(0, 1 << 16, launch.trips + 1100).astype(np.int32)
+    return [launch.trips, numbers, np.zeros(4 * launch.trips + 1100, np.int32), np.zeros(1100, np.int32)]
+
+
+@cache
+def compiled(name: str) -> Pair:
+    return compile_pair((CUDA / f"{name}.cu").read_text(), options=("-I", str(CUDA)))
+
+
+@pytest.mark.parametrize(("kernel", "code"), REFUSED.items())
+def test_refused(kernel: str, code: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        rewrite_module(only(compiled("regressions").marked, kernel), Options(mode="always"))
+    assert caught.value.diagnostics[0].code == code
+
+
+@pytest.mark.parametrize("kernel", REWRITTEN)
+def test_rewritten(kernel: str) -> None:
+    pair = compiled("regressions")
+    own = Pair(only(pair.marked, kernel), only(pair.plain, kernel))
+    verdict = judge(own, kernel, items, LAUNCHES, assembler="sm_90")
+    assert not verdict.wrong
+    assert all(counts["take"] and counts["drain"] for counts in verdict.ran.values())
