@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _NOWHERE = Buffer(0, 0, "")
 _WINDOW_SHIFT = np.uint64(40)
+_POSITIVE = np.asarray(0x7FFFFFFFFFFFFFFF, np.uint64)
 _SPACE_OF_WINDOW = {base >> 40: space for space, base in WINDOWS.items() if base}
 
 
@@ -48,10 +49,10 @@ class Access:
         self.accesses = 0
         self.sectors = 0
         self.conflicts = 0
-        self._shift = np.uint64(self.size.bit_length() - 1)
-        self._rotate = np.uint64((65 - self.size.bit_length()) % 64)
+        self._shift = np.asarray(self.size.bit_length() - 1, np.uint64)
+        self._rotate = np.asarray((65 - self.size.bit_length()) % 64, np.uint64)
         self._buffer = _NOWHERE
-        self._base = np.uint64(0)
+        self._base = np.asarray(0, np.uint64)
         self._words: Array = np.zeros(0, np.uint8)
         self._parts: dict[str, Access] = {}
         self._machine: Machine
@@ -65,7 +66,7 @@ class Access:
 
     def _use(self, buffer: Buffer) -> None:
         self._buffer = buffer
-        self._base = np.uint64(buffer.base)
+        self._base = np.asarray(buffer.base, np.uint64)
         self._words = buffer.words(int(self.dtype.itemsize), self.count)
 
     # --- the three kinds, whatever the space ------------------------------------------------------------------
@@ -113,13 +114,13 @@ class Access:
                 return part.atomic(operation, want_old, address - np.uint64(WINDOWS[space]), group, b, c)
         if self.space in ("global", "generic"):
             index = self._index(address)
-            if not (index < self._words.shape[0]).all():
+            if not (index.view(np.uint64) < self._words.shape[0]).all():
                 return self._scattered_atomic(operation, want_old, address, group, b, c)
             self._count(address, group)
             words = self._words
         else:
             words, index = self._local(address, group, None)
-        return atomics.apply(operation, words.view(b.dtype), index.astype(np.intp), b, c, want_old)
+        return atomics.apply(operation, words.view(b.dtype), index, b, c, want_old)
 
     def _scattered_atomic(
         self, operation: str, want_old: bool, address: Array, group: Group, b: Array, c: Array | None
@@ -142,11 +143,11 @@ class Access:
     # --- global and generic -----------------------------------------------------------------------------------
 
     def _index(self, address: Array) -> Array:
+        # As a signed number a bad index is far beyond either end. numpy is slow with unsigned ones.
         offset = address - self._base
         if self.size == 1:
-            # Too large for an index either way: numpy must not see a negative one.
-            return offset & np.uint64(0x7FFFFFFFFFFFFFFF)
-        return (offset >> self._shift) | (offset << self._rotate)
+            return (offset & _POSITIVE).view(np.int64)
+        return ((offset >> self._shift) | (offset << self._rotate)).view(np.int64)
 
     def _scattered(self, address: Array, group: Group, values: Array | None) -> Array:
         """An access whose lanes lie in other allocations than the last ones, or in several."""
@@ -250,7 +251,7 @@ class Access:
         elif self.space == "local":
             flat = flat + group.ix * stride
         words = data.view(self.dtype)
-        index = flat >> int(self._shift)
+        index = flat >> (self.size.bit_length() - 1)
         return (words if self.count == 1 else words.reshape(-1, self.count)), index
 
     def _check_shared(self, flat: Array, group: Group, values: Array | None) -> None:

@@ -61,9 +61,15 @@ class Generator(MemoryCode):
     """Generates the functions of a kernel's pieces."""
 
     def __init__(
-        self, places: Places, slots: list[Slot], deep: frozenset[str], frames: dict[str, int], stride: int
+        self,
+        places: Places,
+        slots: list[Slot],
+        deep: frozenset[str],
+        frames: dict[str, int],
+        stride: int,
+        parameters_size: int,
     ) -> None:
-        super().__init__(places, slots, deep, frames, stride)
+        super().__init__(places, slots, deep, frames, stride, parameters_size)
         self._operations: dict[tuple[Any, ...], tuple[str, Operation]] = {}
 
     def generate(self, pieces: list[Piece], passed: Iterable[object]) -> Code:
@@ -94,7 +100,11 @@ class Generator(MemoryCode):
         arrays = [f"    R{slot.index} = R[{slot.index}]\n" for slot in self.slots]
         special = [f"    S{i} = S[{i}]\n" for i in range(len(self.specials))]
         source = "def make(R, S, P, m, depth, total):\n    off = m.off\n    ticks = m.ticks\n"
-        source += "".join([*arrays, *special, *body]) + f"    return [{', '.join(given)}]\n"
+        parameters = [
+            f"    {name} = m.parameter({address}, T_{of_type})\n"
+            for (address, of_type), name in self.kernel_parameters.items()
+        ]
+        source += "".join([*arrays, *special, *parameters, *body]) + f"    return [{', '.join(given)}]\n"
         return Code(source, self.names, self.accesses, self.specials, frozenset(exposed))
 
     def _stored(self, code: PieceCode, index: int) -> str:

@@ -23,7 +23,7 @@ from cccopt.emulator.layout import ParameterVariable
 from cccopt.emulator.memory import GlobalMemory
 from cccopt.emulator.places import Places
 from cccopt.emulator.reconverge import Reconvergence
-from cccopt.emulator.semantics import Array
+from cccopt.emulator.semantics import Array, Type
 from cccopt.emulator.trace import Trace
 
 MAX_DEPTH = 1024
@@ -180,6 +180,10 @@ class Machine:
     def ticks(self) -> int:
         """The clock: steps taken so far."""
         return self.steps
+
+    def parameter(self, address: int, dtype: Type) -> Array:
+        """A scalar of the kernel's parameter block."""
+        return self.parameters[address : address + dtype.itemsize].view(dtype).reshape(())
 
     def space(self, name: str) -> tuple[int, Array, int]:
         """Limit in bytes of a space, all its bytes, and the stride between the blocks or threads that own them."""

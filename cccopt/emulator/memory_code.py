@@ -10,7 +10,7 @@ from cccopt.emulator.access import Access
 from cccopt.emulator.atomics import atomic_type
 from cccopt.emulator.decode import Decoded, Many, Memory, Slot, integer
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
-from cccopt.emulator.layout import ParameterVariable
+from cccopt.emulator.layout import ParameterVariable, SymbolAddress
 from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import TYPES, Type, UnsupportedError
 from cccopt.emulator.semantics.operation import unsigned
@@ -67,39 +67,72 @@ class MemoryCode(Values):
     """Generates memory instructions; ``accesses`` collects them."""
 
     def __init__(
-        self, places: Places, slots: list[Slot], deep: frozenset[str], frames: dict[str, int], stride: int
+        self,
+        places: Places,
+        slots: list[Slot],
+        deep: frozenset[str],
+        frames: dict[str, int],
+        stride: int,
+        parameters_size: int,
     ) -> None:
         super().__init__(places, slots, deep, frames, stride)
         self.accesses: list[Access] = []
+        self.parameters_size = parameters_size
+        self.kernel_parameters: dict[tuple[int, str], str] = {}
         self.names |= {"pack": _pack, "put": _put}
 
     # --- memory -------------------------------------------------------------------------------------------------
 
     def load(self, item: Decoded) -> None:
+        """``ld``: of memory, of the kernel's parameters (the same for all lanes), of a call's."""
         destination, where = item.operands[:2]
         dtype, count, space = self._access_shape(item)
         targets = destination.elements if isinstance(destination, Many) else (destination,)
         assert isinstance(where, Memory)
         if isinstance(where.base, ParameterVariable):
             for i, target in enumerate(targets):
-                offset = (where.offset + i * dtype.itemsize) // dtype.itemsize
-                name = f"P[{where.base.index}].view(T_{type_name(unsigned(dtype))})[rx, {offset}]"
+                place = self._parameter_place(item, where.base, where.offset + i * dtype.itemsize, dtype)
+                name = f"P[{where.base.index}].view(T_{type_name(unsigned(dtype))})[rx, {place}]"
                 self.write(item, target, self.view(self.emit(name, unsigned(dtype)), dtype), widens=True)
             return
+        if space == "param" and item.guard is None and isinstance(where.base, SymbolAddress):
+            address = where.base.address + where.offset
+            if address >= 0 and address + count * dtype.itemsize <= self.parameters_size:
+                for i, target in enumerate(targets):
+                    name = self._kernel_parameter(address + i * dtype.itemsize, unsigned(dtype))
+                    value = self.view(Value(name, unsigned(dtype), True), dtype)
+                    self.write(item, target, value, widens=True)
+                return
         access = self._access(item, space, dtype, count, "load")
-        address = self.address(item, where)
+        address_of_lanes = self.address(item, where)
         if item.guard is None:
-            loaded = self.emit(f"{access}({address.name}, g)", unsigned(dtype))
+            loaded = self.emit(f"{access}({address_of_lanes.name}, g)", unsigned(dtype))
         else:
             self.code.lines.append(f"s = np.flatnonzero({self.guard_name(item)})")
             shape = "n" if count == 1 else f"(n, {count})"
             loaded = self.emit(f"np.zeros({shape}, T_u{8 * dtype.itemsize})", unsigned(dtype))
-            self.code.lines.append(f"if s.size: {loaded.name}[s] = {access}({address.name}[s], g.part(s))")
+            call = f"{access}({address_of_lanes.name}[s], g.part(s))"
+            self.code.lines.append(f"if s.size: {loaded.name}[s] = {call}")
         for i, target in enumerate(targets):
             value = loaded if count == 1 else self.emit(f"{loaded.name}[:, {i}]", unsigned(dtype))
             self.write(item, target, self.view(value, dtype), widens=True)
 
+    def _parameter_place(self, item: Decoded, variable: ParameterVariable, offset: int, dtype: Type) -> int:
+        """The index of an element of a device function's or call's parameter."""
+        if offset % dtype.itemsize or not 0 <= offset <= variable.size - dtype.itemsize:
+            raise self.places.error(
+                MALFORMED,
+                f"`{item.instruction.opcode}` at offset {offset} of a parameter of {variable.size} bytes",
+                item,
+            )
+        return offset // int(dtype.itemsize)
+
+    def _kernel_parameter(self, address: int, dtype: Type) -> str:
+        key = (address, type_name(dtype))
+        return self.kernel_parameters.setdefault(key, f"Q{len(self.kernel_parameters)}")
+
     def store(self, item: Decoded) -> None:
+        """``st``: to memory, or to a parameter of a call or result of a function."""
         where, source = item.operands[:2]
         dtype, count, space = self._access_shape(item)
         storage = unsigned(dtype)
@@ -108,13 +141,13 @@ class MemoryCode(Values):
         assert isinstance(where, Memory)
         if isinstance(where.base, ParameterVariable):
             for i, value in enumerate(values):
-                offset = (where.offset + i * storage.itemsize) // storage.itemsize
+                place = self._parameter_place(item, where.base, where.offset + i * storage.itemsize, storage)
                 target = f"P[{where.base.index}].view(T_{type_name(storage)})"
                 if item.guard is None:
-                    self.code.lines.append(f"{target}[rx, {offset}] = {value.name}")
+                    self.code.lines.append(f"{target}[rx, {place}] = {value.name}")
                 else:
                     s = self.guard_name(item)
-                    self.code.lines.append(f"{target}[rx[{s}], {offset}] = {self.array(value).name}[{s}]")
+                    self.code.lines.append(f"{target}[rx[{s}], {place}] = {self.array(value).name}[{s}]")
             return
         access = self._access(item, space, dtype, count, "store")
         address = self.address(item, where)
@@ -160,7 +193,7 @@ class MemoryCode(Values):
     def address(self, item: Decoded, where: Memory) -> Value:
         """The address of each lane, as uint64."""
         if isinstance(where.base, Slot):
-            base = self.view(self.read(where.base), unsigned(where.base.dtype))
+            base = self.array(self.view(self.read(where.base), unsigned(where.base.dtype)))
             if base.dtype not in (_U4, _U8):
                 raise self.places.error(MALFORMED, "an address needs a register of 32 or 64 bits", item)
             if where.offset:

@@ -111,7 +111,7 @@ class Program:
         decoder.decode(name)
         deep = decoder.recursive()
         frames, size, stride = _frames(layout.frames, list(decoder.entries), deep)
-        generator = Generator(self._places, decoder.slots, deep, frames, stride)
+        generator = Generator(self._places, decoder.slots, deep, frames, stride, layout.parameters_size)
         passed = [operand for lists in decoder.formals.values() for operands in lists for operand in operands]
         code = generator.generate(decoder.pieces, passed)
         return Kernel(

@@ -75,11 +75,13 @@ class Values:
     # --- lines and guards ---
 
     def guard(self, item: Decoded) -> Value:
+        """Where the guard of an instruction holds, an element a lane."""
         assert item.guard is not None
-        value = self.read(item.guard)
+        value = self.array(self.read(item.guard))
         return self.emit(f"~{value.name}", PRED) if item.negated else value
 
     def emit(self, expression: str, dtype: Type, scalar: bool = False) -> Value:
+        """Adds a line that gives ``expression`` a name."""
         self.fresh += 1
         name = f"v{self.fresh}"
         self.code.lines.append(f"{name} = {expression}")
@@ -88,6 +90,7 @@ class Values:
     # --- reading ------------------------------------------------------------------------------------------------
 
     def read(self, slot: Slot) -> Value:
+        """The present value of a register."""
         code = self.code
         if slot.index not in code.values:
             code.reads.add(slot.index)
@@ -104,7 +107,8 @@ class Values:
             )
         if value.dtype.itemsize > dtype.itemsize and narrows:
             cut = self.view(value, unsigned(value.dtype))
-            return self.view(self.emit(f"{cut.name}.astype(T_u{8 * dtype.itemsize})", unsigned(dtype)), dtype)
+            short = self.emit(f"{cut.name}.astype(T_u{8 * dtype.itemsize})", unsigned(dtype), value.scalar)
+            return self.view(short, dtype)
         if value.dtype.itemsize != dtype.itemsize:
             raise self.places.error(
                 MALFORMED,
@@ -115,6 +119,7 @@ class Values:
         return self.view(value, dtype)
 
     def view(self, value: Value, dtype: Type) -> Value:
+        """The bits of a value as another type of the same width."""
         if value.dtype == dtype:
             return value
         key = (value.name, dtype)
@@ -123,29 +128,33 @@ class Values:
         return Value(self.views[key], dtype, value.scalar)
 
     def operand(self, item: Decoded, operand: object, dtype: Type, *, narrows: bool = False) -> Value:
+        """The value of a source operand, as ``dtype``."""
         if isinstance(operand, Slot):
             return self.converted(item, self.read(operand), dtype, narrows=narrows)
         if isinstance(operand, Literal):
-            return self.constant(literal(operand.spelling, dtype), dtype)
+            try:
+                return self.constant(literal(operand.spelling, dtype), dtype)
+            except ValueError as problem:
+                raise self.places.error(MALFORMED, f"`{item.instruction.opcode}`: {problem}", item) from None
         if isinstance(operand, SpecialRegister):
             return self.special(item, operand.name, dtype, narrows)
         if isinstance(operand, Modified):
             value = self.operand(item, operand.operand, dtype, narrows=narrows)
-            return self.emit(f"{'~' if operand.kind == 'not' else '-'}{value.name}", dtype)
+            return self.emit(f"{'~' if operand.kind == 'not' else '-'}{value.name}", dtype, value.scalar)
         address = self.symbol(item, operand, dtype)
         if address is not None:
             return address
         raise self.places.error(UNSUPPORTED, f"`{item.instruction.opcode}`: an operand of this kind", item)
 
     def constant(self, value: Any, dtype: Type) -> Value:
-        """A scalar of the given type."""
+        """A value that is the same in all lanes."""
         pattern = np.asarray(value, dtype).tobytes().hex()
         key = (dtype.str, pattern)
         if key not in self.constants:
             name = f"C{len(self.constants)}"
             self.constants[key] = name
-            # Zero-dimensional arrays keep integer wrap-around silent and have `.view`, as arrays do.
-            self.names[name] = np.asarray(value, dtype)[()]
+            # numpy computes with zero-dimensional arrays faster than with its scalars.
+            self.names[name] = np.asarray(value, dtype)
         return Value(self.constants[key], dtype, True)
 
     def symbol(self, item: Decoded, operand: object, dtype: Type) -> Value | None:
@@ -162,6 +171,7 @@ class Values:
         return self.constant((operand.address + offset) & mask, unsigned(dtype))
 
     def local_address(self, item: Decoded, offset: int, dtype: Type) -> Value:
+        """An address in the function's frame of local memory."""
         base = self.constant(self.frames[item.function] + offset, unsigned(dtype))
         if not self.deep_piece:
             return base
@@ -171,6 +181,7 @@ class Values:
         )
 
     def special(self, item: Decoded, name: str, dtype: Type, narrows: bool) -> Value:
+        """The value of a special register."""
         if name not in SPECIAL_TYPES:
             raise self.places.error(UNSUPPORTED, f"special register `{name}`", item)
         width: Type = _U8 if SPECIAL_TYPES[name] == "b64" else _U4
@@ -204,12 +215,11 @@ class Values:
             raise self.places.error(
                 UNSUPPORTED, f"`{item.instruction.opcode}`: a destination of this kind", item
             )
-        value = self.array(value)
         storage = operand.dtype
         if value.dtype.itemsize < storage.itemsize and widens and storage != PRED:
             kind = "i" if value.dtype.kind == "i" else "u"
             wide: Type = np.dtype(f"{kind}{storage.itemsize}")
-            value = self.emit(f"{value.name}.astype(T_{type_name(wide)})", wide)
+            value = self.emit(f"{value.name}.astype(T_{type_name(wide)})", wide, value.scalar)
         value = self.converted(item, value, storage)
         if item.guard is not None:
             old = self.converted(item, self.read(operand), storage)
@@ -218,6 +228,7 @@ class Values:
         self.code.written.add(operand.index)
 
     def guard_name(self, item: Decoded) -> str:
+        """The name of `guard`'s value; adds a line that counts the lanes that it switches off."""
         guard = self.guard(item)
         key = (f"off{item.function}:{item.statement}", PRED)
         if key not in self.views:
@@ -236,11 +247,11 @@ def literal(spelling: str, dtype: Type) -> Any:
         if dtype.kind == "f":
             return (
                 struct.unpack("<f" if len(data) == 4 else "<d", data)[0]
-                if _width(data) != dtype.itemsize
+                if len(data) != dtype.itemsize
                 else np.frombuffer(data, dtype)[0]
             )
         if len(data) != dtype.itemsize:
-            raise ValueError(f"literal {spelling} for {8 * dtype.itemsize} bits")
+            raise ValueError(f"literal `{spelling}` where {8 * dtype.itemsize} bits are needed")
         return np.frombuffer(data, unsigned(dtype)).view(dtype)[0]
     if dtype.kind == "f":
         return dtype.type(float(spelling))
@@ -252,11 +263,8 @@ def literal(spelling: str, dtype: Type) -> Any:
     return np.asarray(integer(spelling) & ((1 << (8 * dtype.itemsize)) - 1), u).view(dtype)[()]
 
 
-def _width(data: bytes) -> int:
-    return len(data)
-
-
 def type_name(dtype: Type) -> str:
+    """The PTX name of a numpy type."""
     if dtype == PRED:
         return "pred"
     return {"u": "u", "i": "s", "f": "f"}[dtype.kind] + str(8 * dtype.itemsize)
