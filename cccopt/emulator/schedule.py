@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from cccopt.emulator.decode import Piece
+from cccopt.emulator.decode import NO_PIECE, Piece
 from cccopt.emulator.errors import OUT_OF_BOUNDS
 from cccopt.emulator.groups import Group, merged
 from cccopt.emulator.machine import Machine
@@ -36,6 +36,7 @@ class LockStep:
         self._next: list[int] = []
         self._at = -1
         self._joins = {piece.join for piece in machine.pieces}
+        self._short = [_is_short(piece, machine.pieces) for piece in machine.pieces]
         self._sweeps = 0
         self._seen: list[bytes] = []
 
@@ -102,6 +103,9 @@ class LockStep:
                         following = piece.following
                     elif taken == group.n:
                         following = piece.target
+                    elif self._short[number]:
+                        tallies[number].parted += self._sides(piece, group, result)
+                        following = piece.join
                     else:
                         yes, no, parted = machine.threads.part(group, result, piece.join)
                         tallies[number].parted += parted
@@ -117,6 +121,24 @@ class LockStep:
                 self.push(following, group)
                 return
             number = following
+
+    def _sides(self, piece: Piece, group: Group, taken: Array) -> int:
+        """Runs the short sides of a branch one after the other; gives how many fragments parted.
+
+        The lanes meet again at once, so that no token is needed.
+        """
+        machine = self.machine
+        for number, lanes in ((piece.target, taken), (piece.following, ~taken)):
+            if number != piece.join:
+                side = group.part(lanes.nonzero()[0])
+                machine.count(number, side)
+                function = machine.functions[number]
+                if function is not None:
+                    function(side)
+        if group.nf == 1:
+            return 1
+        by_fragment = np.add.reduceat(taken, group.heads(), dtype=np.int64)
+        return int(np.count_nonzero((by_fragment > 0) & (by_fragment < group.counts())))
 
     def _may_follow(self, following: int) -> bool:
         """Whether no piece comes between the one being run and ``following`` in the order of the sweeps."""
@@ -180,6 +202,14 @@ class LockStep:
             machine.tallies[piece.index].parted += parted
             self.push(target, yes)
             index = index[~here]
+
+
+def _is_short(piece: Piece, pieces: tuple[Piece, ...]) -> bool:
+    """Whether each side of a branch is one straight piece, or none, up to where the sides meet."""
+    if piece.end != "branch" or piece.join == NO_PIECE:
+        return False
+    sides = [pieces[number] for number in (piece.target, piece.following) if number != piece.join]
+    return all(side.end == "next" and side.following == piece.join for side in sides)
 
 
 def checked_targets(machine: Machine, piece: Piece, group: Group, index: Array) -> tuple[int, ...]:
