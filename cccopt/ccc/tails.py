@@ -189,8 +189,12 @@ def _tail(
             tainted |= {(index, name) for name in effects.writes(statement)}
             work = True
     helpers: set[int] = set()
+    # A task has whatever its path writes, also what the lane computes again for itself.
+    own = tainted | {
+        (d, n) for n in live_outs(view, path) for d in definitions_behind(view, path, n) & inside
+    }
     for index in sorted(readers):
-        _operands(view, path, index, tainted, chain, helpers)
+        _operands(view, path, index, own, chain, helpers)
     order = {index: place for place, index in enumerate(chain)}
     return (
         tuple(sorted(readers | helpers, key=order.__getitem__)),
@@ -236,13 +240,13 @@ def _movable(instruction: Instruction) -> bool:
 
 
 def _operands(
-    view: View, path: Path, index: int, tainted: set[tuple[int, str]], chain: list[int], helpers: set[int]
+    view: View, path: Path, index: int, own: set[tuple[int, str]], chain: list[int], helpers: set[int]
 ) -> None:
     """Adds to ``helpers`` the pure statements behind the path that a moved statement needs as well."""
     begin = view.cfg.blocks[view.block_of_name[path.begin]].start
     for name in sorted(effects.needs(view.body[index])):
         definitions = view.reaching.reaching(index, name)
-        if _reached(view, index, name, tainted) or definitions == view.reaching.reaching(begin, name):
+        if _reached(view, index, name, own) or definitions == view.reaching.reaching(begin, name):
             continue
         if len(definitions) != 1:
             raise _live_out(view, path, name)
@@ -252,7 +256,7 @@ def _operands(
             raise _live_out(view, path, name)
         if definition not in helpers:
             helpers.add(definition)
-            _operands(view, path, definition, tainted, chain, helpers)
+            _operands(view, path, definition, own, chain, helpers)
 
 
 def _live_out(view: View, path: Path, name: str) -> refusal.Refusal:
