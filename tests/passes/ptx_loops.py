@@ -74,6 +74,7 @@ def loop(
     behind: str = "",
     latch: str = "",
     ahead: str = "",
+    preheader: str = "",
     after: str = "",
     module: str = "",
     declarations: str = "",
@@ -85,7 +86,7 @@ def loop(
 
     %r1 is n, %r3 the thread, %r5 the index i and %r6 the value a[i]; %rd1, %rd2, %rd3 are the arrays, %rd6 and %rd7
     point to out[i] and other[i]. Free: %r10 to %r39, %rd10 on, %p5 on, %h, %f. ``ahead`` and ``after`` stand outside
-    of the loop, ``before`` ahead of the body, ``latch`` behind its end.
+    of the loop, ``preheader`` between its guard and its header, ``before`` ahead of the body, ``latch`` behind its end.
     """
     if body is None:
         body = path()
@@ -111,6 +112,7 @@ def loop(
     {ahead}
     {for_begin}
     setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;
+    {preheader}
 LOOP:
     {top}
     mul.wide.u32 %rd4, %r5, 4;

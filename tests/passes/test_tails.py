@@ -1,0 +1,249 @@
+"""Values that a path writes and the code behind it reads: computed again, moved with the task, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.regions import find
+from cccopt.ccc.tails import Tails, tails
+from cccopt.ccc.view import view
+from cccopt.ptx.ir import Function
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_statement
+from tests.passes.ptx_loops import LAUNCHES, SECOND, arguments, inner_loop, loop, path, uneven_arguments
+from tests.passes.running import compare, rewritten
+
+VALUE = "mad.lo.u32 %r12, %r6, 5, 3; mad.lo.u32 %r13, %r12, %r6, %r5; mad.lo.u32 %r11, %r13, %r12, 1;"
+"""%r11, by more than a lane would rather compute again."""
+CHEAP = "xor.b32 %r11, %r6, 5;"
+BEFORE = "mov.u32 %r11, 1;"
+STORE = "st.global.u32 [%rd6], %r11;"
+
+
+def tails_of(**holes: Any) -> tuple[list[str], list[str], list[str]]:
+    """Of the loop's first path the statements that run with the task, are left out by its lane, are computed again."""
+    (function,) = (f for f in parse(loop(**holes)).functions() if f.kind == "entry")
+    assert isinstance(function, Function)
+    seen = view(parse(loop(**holes)), function)
+    (region,) = find(seen).regions
+    found = tails(seen, region)[region.paths[0].begin]
+    assert isinstance(found, Tails)
+    texts = [
+        [print_statement(seen.body[i]).strip() for i in part]
+        for part in (found.moved, found.skipped, found.recomputed)
+    ]
+    return texts[0], texts[1], texts[2]
+
+
+def same_results(**holes: Any) -> None:
+    ran = compare(parse(loop(**holes)), "k", uneven_arguments, LAUNCHES, seeds=(3,))
+    assert all(counts["push"] and counts["take"] and counts["drain"] for counts in ran.values())
+
+
+def refused(**holes: Any) -> str:
+    with pytest.raises(Refusal) as caught:
+        rewritten(parse(loop(**holes)))
+    return caught.value.diagnostics[0].code
+
+
+def test_nothing_is_read_behind() -> None:
+    assert tails_of() == ([], [], [])
+
+
+def test_the_store_runs_with_the_task() -> None:
+    holes = {"before": BEFORE, "body": path(VALUE), "behind": STORE}
+    assert tails_of(**holes) == ([STORE], [STORE], [])
+    same_results(**holes)
+
+
+def test_each_side_effect_happens_once() -> None:
+    same_results(before=BEFORE, body=path(VALUE), behind="red.global.add.u32 [%rd3], %r11;")
+
+
+def test_what_only_the_lane_needs_stays_with_it() -> None:
+    """The address is computed by both, the unrelated atomic by the lane alone."""
+    address = "add.u64 %rd11, %rd6, 0;"
+    other = "xor.b32 %r33, %r6, 7;"
+    holes = {
+        "before": BEFORE,
+        "body": path(VALUE),
+        "behind": f"{address} {other} st.global.u32 [%rd11], %r11;",
+    }
+    moved, skipped, _ = tails_of(**holes)
+    assert moved == ["add.u64 %rd11, %rd6, 0;", "st.global.u32 [%rd11], %r11;"]
+    assert skipped == ["st.global.u32 [%rd11], %r11;"]
+    same_results(**holes)
+
+
+def test_a_chain_of_statements_moves() -> None:
+    behind = "add.u32 %r20, %r11, %r6; mul.lo.u32 %r21, %r20, 3; st.global.u32 [%rd6], %r21;"
+    holes = {"before": BEFORE, "body": path(VALUE), "behind": behind}
+    moved, skipped, _ = tails_of(**holes)
+    assert len(moved) == len(skipped) == 3
+    same_results(**holes)
+
+
+def test_a_read_only_load_behind_the_path_is_repeated() -> None:
+    behind = "ld.global.nc.u32 %r33, [%rd1+4]; add.u32 %r34, %r11, %r33; st.global.u32 [%rd6], %r34;"
+    holes = {"before": BEFORE, "body": path(VALUE), "behind": behind}
+    moved, skipped, _ = tails_of(**holes)
+    assert (len(moved), len(skipped)) == (3, 2)
+    same_results(**holes)
+
+
+def test_the_lane_s_identity_goes_with_the_tail() -> None:
+    behind = "mov.u32 %r33, %laneid; add.u32 %r34, %r11, %r33; st.global.u32 [%rd6], %r34;"
+    same_results(before=BEFORE, body=path(VALUE), behind=behind)
+
+
+def test_an_operand_that_changes_behind_the_path_is_refused() -> None:
+    """The task would read another value of other[i] than its lane."""
+    behind = "ld.global.u32 %r33, [%rd7]; add.u32 %r34, %r11, %r33; st.global.u32 [%rd6], %r34;"
+    assert refused(before=BEFORE, body=path(VALUE), behind=behind) == "CCC034"
+
+
+def test_an_operand_with_two_definitions_is_refused() -> None:
+    twice = "mov.u32 %r33, 1; setp.gt.u32 %p7, %r6, 9; @%p7 mov.u32 %r33, 2;"
+    behind = f"{twice} add.u32 %r34, %r11, %r33; st.global.u32 [%rd6], %r34;"
+    assert refused(before=BEFORE, body=path(VALUE), behind=behind) == "CCC034"
+
+
+def test_a_guarded_reader_is_refused() -> None:
+    behind = f"setp.gt.u32 %p7, %r6, 9; @%p7 {STORE}"
+    assert refused(before=BEFORE, body=path(VALUE), behind=behind) == "CCC034"
+
+
+def test_a_reader_behind_a_branch_is_refused() -> None:
+    behind = f"setp.gt.u32 %p7, %r6, 9; @%p7 bra LATCH; {STORE}"
+    assert refused(before=BEFORE, body=path(VALUE), behind=behind) == "CCC034"
+
+
+def test_a_volatile_reader_is_refused() -> None:
+    behind = "st.volatile.global.u32 [%rd6], %r11;"
+    assert refused(before=BEFORE, body=path(VALUE, clauses="independent"), behind=behind) == "CCC034"
+
+
+def test_a_collective_reader_is_refused() -> None:
+    behind = "shfl.sync.idx.b32 %r33, %r11, 0, 31, -1; st.global.u32 [%rd6], %r33;"
+    assert refused(before=BEFORE, body=path(VALUE), behind=behind) == "CCC034"
+
+
+def test_a_cheap_value_is_computed_again() -> None:
+    """Whatever reads it: here a branch."""
+    behind = "setp.gt.u32 %p7, %r11, 9; @%p7 bra LATCH; red.global.add.u32 [%rd3], 1;"
+    holes = {
+        "before": BEFORE,
+        "body": path(f"{CHEAP} red.global.add.u32 [%rd3], %r11;", clauses="independent"),
+        "behind": behind,
+    }
+    moved, _, again = tails_of(**holes)
+    assert (moved, again) == ([], [CHEAP])
+    same_results(**holes)
+
+
+def test_a_cheap_value_of_intermediate_ones_is_computed_again() -> None:
+    code = "xor.b32 %r12, %r6, 5; add.u32 %r11, %r12, %r6;"
+    behind = "setp.gt.u32 %p7, %r11, 40; @%p7 bra LATCH; red.global.add.u32 [%rd3], 1;"
+    holes = {
+        "before": BEFORE,
+        "body": path(f"{code} red.global.add.u32 [%rd3], %r11;", clauses="independent"),
+        "behind": behind,
+    }
+    assert len(tails_of(**holes)[2]) == 2
+    same_results(**holes)
+
+
+def test_an_expensive_value_is_not_computed_again() -> None:
+    assert (
+        refused(
+            before=BEFORE,
+            body=path(VALUE),
+            behind="setp.gt.u32 %p7, %r11, 9; @%p7 bra LATCH; mov.u32 %r20, 1;",
+        )
+        == "CCC034"
+    )
+
+
+def test_a_value_that_is_not_always_computed_is_not_computed_again() -> None:
+    code = f"setp.gt.u32 %p7, %r6, 9; @%p7 bra OVER; {CHEAP} OVER: red.global.add.u32 [%rd3], 1;"
+    holes = {
+        "before": BEFORE,
+        "body": path(code),
+        "behind": "setp.gt.u32 %p8, %r11, 9; @%p8 bra LATCH; mov.u32 %r20, 1;",
+    }
+    assert refused(**holes) == "CCC034"
+
+
+def test_a_plain_load_is_not_computed_again() -> None:
+    """Others may have stored there since."""
+    holes = {
+        "before": BEFORE,
+        "body": path("ld.global.u32 %r11, [%rd7];"),
+        "behind": "setp.gt.u32 %p8, %r11, 9; @%p8 bra LATCH; mov.u32 %r20, 1;",
+    }
+    assert refused(**holes) == "CCC034"
+
+
+def test_a_value_written_in_part_of_the_path_keeps_the_one_from_ahead() -> None:
+    code = f"setp.gt.u32 %p7, %r6, 9; @%p7 bra OVER; {VALUE} OVER: red.global.add.u32 [%rd3], 1;"
+    same_results(before="add.u32 %r11, %r6, 100;", body=path(code, clauses="independent"), behind=STORE)
+
+
+def test_a_guarded_write_keeps_the_value_from_ahead() -> None:
+    code = "setp.gt.u32 %p7, %r6, 9; @%p7 mov.u32 %r11, 77;"
+    same_results(before="add.u32 %r11, %r6, 100;", body=path(code), behind=STORE)
+
+
+def test_two_paths_share_a_tail() -> None:
+    """Each lane takes one of them or none, and the store happens once."""
+    first = f"""
+    and.b32 %r9, %r6, 3; setp.ne.u32 %p1, %r9, 0; @%p1 bra OTHERWISE;
+    // ccc if.begin 2 line=20:3 file=loop.cu
+    {VALUE}
+    // ccc if.end 2
+    bra.uni JOIN;
+OTHERWISE:
+    setp.ne.u32 %p1, %r9, 1; @%p1 bra JOIN;
+    // ccc if.begin 4 line=40:3 file=loop.cu
+    {VALUE.replace("5, 3", "9, 4")}
+    // ccc if.end 4
+JOIN:
+"""
+    same_results(before=BEFORE, body=first, behind="red.global.add.u32 [%rd3], %r11;")
+
+
+def test_a_tail_stays_in_the_path_around_it() -> None:
+    inner = path(VALUE, skip="and.b32 %r9, %r6, 8; setp.ne.u32 %p1, %r9, 0;", region=SECOND, label="_INNER")
+    same_results(before=BEFORE, body=path(f"{inner} {STORE}"))
+
+
+def test_a_value_of_an_inner_path_read_behind_the_outer_one_is_refused() -> None:
+    inner = path(VALUE, skip="and.b32 %r9, %r6, 8; setp.ne.u32 %p1, %r9, 0;", region=SECOND, label="_INNER")
+    assert (
+        refused(
+            before=BEFORE,
+            body=path(inner),
+            behind="setp.gt.u32 %p8, %r11, 9; @%p8 bra LATCH; mov.u32 %r20, 1;",
+        )
+        == "CCC034"
+    )
+
+
+def test_a_variable_loop_has_no_tail() -> None:
+    holes = {"body": inner_loop("mad.lo.u32 %r14, %r14, 3, %r13;"), "behind": "st.global.u32 [%rd6], %r14;"}
+    assert refused(**holes) == "CCC034"
+
+
+def test_a_value_carried_by_the_tail_is_refused() -> None:
+    holes = {"ahead": "mov.u32 %r20, 0;", "before": BEFORE, "body": path(VALUE)}
+    assert refused(**holes, behind="add.u32 %r20, %r20, %r11; st.global.u32 [%rd6], %r20;") == "CCC035"
+
+
+def test_convergent_readers_of_other_values_stay() -> None:
+    """A shuffle behind the path that reads nothing of it runs with all lanes, as before."""
+    behind = f"shfl.sync.idx.b32 %r33, %r6, 0, 31, -1; xor.b32 %r33, %r33, 1; {STORE}"
+    marked = parse(loop(before=BEFORE, body=path(VALUE), behind=behind))
+    compare(marked, "k", arguments, LAUNCHES[:1], seeds=(3,))
