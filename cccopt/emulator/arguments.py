@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,19 +27,35 @@ def refuse(message: str, *, why: str = "", help: str = "") -> EmulatorError:
 class _Region:
     """Host bytes from ``start`` to ``stop`` and their address on the device; ``arrays`` lie in them."""
 
+    name: str
     start: int
     stop: int
     arrays: list[Array]
     base: int = 0
 
 
-class Buffers:
-    """The arrays of a launch in device memory. Arrays that share host bytes share them on the device too."""
+@dataclass
+class Resident:
+    """Device memory that outlives a launch: an array keeps its address for as long as it lives."""
 
-    def __init__(self, memory: GlobalMemory, known: dict[tuple[int, int], int]) -> None:
+    base: int
+    arrays: list[weakref.ref[Array]]
+
+
+class Buffers:
+    """The arrays of a launch in device memory. Arrays that share host bytes share them on the device too.
+
+    ``known`` holds what earlier launches left there, by host range; what belongs to no living array is freed.
+    """
+
+    def __init__(self, memory: GlobalMemory, known: dict[tuple[int, int], Resident]) -> None:
         self._memory = memory
-        self._known = known  # addresses by host range, so that one array keeps its address over launches
+        self._known = known
         self._regions: list[_Region] = []
+        for key, resident in list(known.items()):
+            if all(array() is None for array in resident.arrays):
+                memory.free(resident.base)
+                del known[key]
 
     def add(self, array: Array, name: str) -> None:
         """Takes an array in. Raises EmulatorError for one that is not contiguous or holds Python objects."""
@@ -49,7 +66,7 @@ class Buffers:
         if array.dtype.hasobject:
             raise refuse(f"argument `{name}` holds Python objects")
         start = int(array.__array_interface__["data"][0])
-        region = _Region(start, start + array.nbytes, [array])
+        region = _Region(name, start, start + array.nbytes, [array])
         apart = []
         for other in self._regions:
             if other.start < region.stop and region.start < other.stop:
@@ -64,10 +81,10 @@ class Buffers:
         for region in self._regions:
             key = (region.start, region.stop)
             if key not in self._known:
-                self._known[key] = self._memory.allocate(
-                    region.stop - region.start, f"argument {len(self._known)}"
-                )
-            region.base = self._known[key]
+                base = self._memory.allocate(region.stop - region.start, region.name)
+                self._known[key] = Resident(base, [])
+            self._known[key].arrays = [weakref.ref(array) for array in region.arrays]
+            region.base = self._known[key].base
             data = self._memory.at(region.base).data
             for array in region.arrays:
                 offset = self._offset(region, array)

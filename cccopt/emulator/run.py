@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cccopt.emulator import counters
-from cccopt.emulator.arguments import Buffers, parameter_bytes, refuse
+from cccopt.emulator.arguments import Buffers, Resident, parameter_bytes, refuse
 from cccopt.emulator.codegen import Generator, compile_code
 from cccopt.emulator.decode import Decoder
 from cccopt.emulator.layout import Layout, ModuleMemory
@@ -43,7 +43,7 @@ class Program:
             if function.body is not None or function.name not in self._functions:
                 self._functions[function.name] = function
         self._kernels: dict[str, Kernel] = {}
-        self._known: dict[tuple[int, int], int] = {}
+        self._known: dict[tuple[int, int], Resident] = {}
 
     def kernel_name(self, kernel: str) -> str:
         """The PTX name of a kernel given by that name or by its unmangled one, if only one has it."""

@@ -210,6 +210,18 @@ def test_arrays_keep_their_address_over_launches() -> None:
     assert seen[0] != seen[1]
 
 
+def test_memory_of_arrays_that_are_gone_is_freed() -> None:
+    body = "ld.param.u64 %rd3, [a]; ld.global.u32 %r4, [%rd3]; st.global.u64 [%rd1], %rd3;"
+    program = Program(kernel(body, parameters=".param .u64 a"))
+    where, held = np.zeros(1, np.uint64), np.zeros(4096, np.uint32)
+    program.launch("k", 1, 1, [where, held])
+    address = int(where[0])
+    program.launch("k", 1, 1, [where, address])
+    del held
+    with pytest.raises(EmulatorError, match="which was freed"):
+        program.launch("k", 1, 1, [where, address])
+
+
 def test_the_clock_advances_and_repeats_exactly() -> None:
     body = """
     mov.u64 %rd3, %clock64; bar.sync 0; mov.u64 %rd4, %clock64; sub.u64 %rd5, %rd4, %rd3;
