@@ -8,6 +8,7 @@ from typing import Any
 from tests.passes.ptx_loops import (
     FOR,
     IF,
+    LAUNCHES,
     PATH,
     SECOND,
     VARIABLE,
@@ -15,6 +16,7 @@ from tests.passes.ptx_loops import (
     mark,
     path,
 )
+from tests.passes.running import Launch
 
 Holes = dict[str, Any]
 STORE_R11 = "st.global.u32 [%rd6], %r11;"
@@ -38,21 +40,15 @@ def jump(label: str) -> str:
     return f"{BRANCH_P7} @%p7 bra {label};"
 
 
-def shared(store: str, load: str) -> Holes:
+def shared(behind: str, inside: str) -> Holes:
+    """The path loads the thread's word of one array, the code behind it stores to the iteration's of another."""
     return {
         "declarations": SHARED,
         "ahead": FILL,
-        "body": path(f"ld.shared.u32 %r10, [{load}]; st.global.u32 [%rd6], %r10;"),
-        "behind": f"st.shared.u32 [{store}], %r6;",
+        "body": path(f"ld.shared.u32 %r10, [{inside}]; st.global.u32 [%rd6], %r10;"),
+        "behind": f"""and.b32 %r34, %r5, 127; shl.b32 %r34, %r34, 2; mov.u32 %r35, {behind};
+            add.u32 %r35, %r35, %r34; st.shared.u32 [%r35], %r6;""",
     }
-
-
-def collective(instruction: str) -> tuple[Holes, Holes]:
-    """In the path, and ahead of it."""
-    return (
-        {"body": path(f"{instruction} {PATH}")},
-        {"before": instruction},
-    )
 
 
 def nested(inner: str, outer: str) -> str:
@@ -71,11 +67,7 @@ class Rule:
     at: int = IF
     says: str = ""
     runs: bool = True
-
-
-def same_place(code: str, illegal: str, legal: str, place: str = "before", **more: Any) -> Rule:
-    """Two texts for one hole."""
-    return Rule(code, {place: illegal}, {place: legal}, **more)
+    launches: tuple[Launch, ...] = LAUNCHES
 
 
 def scan(name: str) -> Holes:
@@ -203,7 +195,9 @@ MEMORY = {
         {"behind": "cvta.global.u64 %rd11, %rd7; ld.u32 %r12, [%rd11];"},
         {"behind": "cvta.global.u64 %rd11, %rd7; ld.global.nc.u32 %r12, [%rd5];"},
     ),
-    "one shared array": Rule("CCC036", shared("%r31", "%r31"), shared("%r32", "%r31")),
+    "one shared array": Rule(
+        "CCC036", shared("first", "%r31"), shared("second", "%r31"), launches=LAUNCHES[:1]
+    ),
     "a later path": Rule(
         "CCC036",
         {
@@ -287,215 +281,4 @@ FLOW = {
     "a marked loop that is gone": Rule(
         "CCC053", {"ahead": mark("for.begin", 7) + "\n" + mark("for.end", 7)}, at=7
     ),
-}
-
-CODE = {
-    "an unknown instruction": Rule(
-        "CCC044",
-        {"before": "frobnicate.u32 %r10, %r6;"},
-        {"after": "frobnicate.u32 %r10, %r6;"},
-        at=FOR,
-        runs=False,
-    ),
-    "a store to the thread's own shared word": Rule(
-        "CCC037",
-        {"declarations": SHARED, "ahead": SHARED_WORDS, "body": path(f"st.shared.u32 [%r31], %r6; {PATH}")},
-        {
-            "declarations": SHARED,
-            "body": path(
-                f"and.b32 %r30, %r5, 127; shl.b32 %r30, %r30, 2; mov.u32 %r31, first; add.u32 %r31, %r31, %r30; {PATH}"
-            ),
-        },
-    ),
-    "a store to the thread's own global word": Rule(
-        "CCC037",
-        {"body": path(f"{OWN_WORD} st.global.u32 [%rd20], %r6;")},
-        {"body": path("st.global.u32 [%rd7], %r6;")},
-    ),
-    "a store to an own word by a counter of the path": Rule(
-        "CCC037",
-        {
-            "ahead": OWN_WORD,
-            "body": path(
-                "mov.u64 %rd21, %rd20;"
-                + inner_loop("st.global.u32 [%rd21], %r6; add.u64 %rd21, %rd21, 4;", variable=False)
-            ),
-        },
-        {
-            "body": path(
-                "mov.u64 %rd21, %rd7;"
-                + inner_loop("red.global.add.u32 [%rd21], %r6; add.u64 %rd21, %rd21, 0;", variable=False)
-            )
-        },
-    ),
-    "local memory filled ahead": Rule(
-        "CCC042",
-        {
-            "declarations": LOCAL,
-            "ahead": "st.local.u32 [depot], %r3;",
-            "body": path(f"{LOCAL_WORD} ld.local.u32 %r10, [%l3]; st.global.u32 [%rd6], %r10;"),
-        },
-        {
-            "declarations": LOCAL,
-            "body": path(
-                f"{LOCAL_WORD} st.local.u32 [%l3], %r5; ld.local.u32 %r10, [%l3]; st.global.u32 [%rd6], %r10;"
-            ),
-        },
-    ),
-    "local memory read behind": Rule(
-        "CCC042",
-        {
-            "declarations": LOCAL,
-            "body": path("st.local.u32 [depot], %r5;"),
-            "behind": "ld.local.u32 %r10, [depot]; st.global.u32 [%rd6], %r10;",
-        },
-        {
-            "declarations": LOCAL,
-            "body": path(
-                "st.local.u32 [depot], %r5; ld.local.u32 %r10, [depot]; st.global.u32 [%rd6], %r10;"
-            ),
-        },
-    ),
-    "local memory through a generic address": Rule(
-        "CCC042",
-        {
-            "declarations": LOCAL,
-            "ahead": "st.local.u32 [depot], %r3; mov.u64 %l5, depot; cvta.local.u64 %l6, %l5;",
-            "body": path("ld.u32 %r10, [%l6]; st.global.u32 [%rd6], %r10;"),
-        },
-        {
-            "declarations": LOCAL,
-            "ahead": "mov.u64 %l5, depot; cvta.local.u64 %l6, %l5;",
-            "body": path("st.local.u32 [depot], %r5; ld.u32 %r10, [%l6]; st.global.u32 [%rd6], %r10;"),
-        },
-    ),
-    "a local address given away": Rule(
-        "CCC042",
-        {
-            "declarations": LOCAL,
-            "module": CALLEE.format(""),
-            "ahead": "mov.u64 %l5, depot; cvta.local.u64 %l6, %l5; st.global.u64 [%rd3], %l6;",
-            "body": path(
-                "st.local.u32 [depot], %r5; ld.local.u32 %r10, [depot]; st.global.u32 [%rd6], %r10;"
-            ),
-        },
-        {
-            "declarations": LOCAL,
-            "ahead": "mov.u64 %l5, depot; cvta.local.u64 %l6, %l5;",
-            "body": path(
-                "st.local.u32 [depot], %r5; ld.local.u32 %r10, [depot]; st.global.u32 [%rd6], %r10;"
-            ),
-        },
-    ),
-    "an external function": Rule(
-        "CCC041",
-        {"module": ".extern .func (.param .b32 result) twice(.param .b32 x);", "body": path(CALL)},
-        {"module": CALLEE.format(""), "body": path(CALL)},
-    ),
-    "a call through a register": Rule(
-        "CCC041",
-        {
-            "module": CALLEE.format(""),
-            "declarations": "proto: .callprototype (.param .b32 _) _ (.param .b32 _);",
-            "ahead": "mov.u64 %rd15, twice;",
-            "body": path(CALL.replace("call.uni (y0), twice, (x0);", "call (y0), %rd15, (x0), proto;")),
-        },
-        {"module": CALLEE.format(""), "body": path(CALL)},
-    ),
-    "an external function behind a call": Rule(
-        "CCC041",
-        {
-            "module": ".extern .func far();" + CALLEE.format("call.uni far;"),
-            "body": path(CALL),
-        },
-        {"module": ".func near() { ret; }" + CALLEE.format("call.uni near;"), "body": path(CALL)},
-    ),
-    "a large shared array": Rule(
-        "CCC043",
-        {"declarations": ".shared .align 4 .b8 big[48640];", "ahead": "st.shared.u32 [big], %r1;"},
-        {
-            "declarations": ".shared .align 4 .b8 big[40000];",
-            "ahead": "st.shared.u32 [big], %r1;",
-            "bounds": ".maxntid 64",
-        },
-        at=FOR,
-    ),
-    "a branch in a scope": Rule(
-        "CCC048",
-        {
-            "body": path(
-                f"{{ .reg .b32 %t; mov.u32 %t, 1; {jump('OUT')} mov.u32 %t, 2; OUT: st.global.u32 [%rd6], %t; }}"
-            )
-        },
-        {"body": path("{ .reg .b32 %t; mov.u32 %t, 1; st.global.u32 [%rd6], %t; }")},
-        at=FOR,
-    ),
-    "a value of 8 bits": Rule(
-        "CCC049",
-        {
-            "declarations": ".reg .b8 %b<2>;",
-            "before": "ld.global.nc.u8 %b1, [%rd5];",
-            "body": path("cvt.u32.u8 %r10, %b1; st.global.u32 [%rd6], %r10;"),
-        },
-        {
-            "before": "ld.global.nc.u8 %h1, [%rd5];",
-            "body": path("cvt.u32.u16 %r10, %h1; st.global.u32 [%rd6], %r10;"),
-        },
-    ),
-}
-
-BARRIERS = {
-    "bar.sync": ("bar.sync 0;", ""),
-    "barrier.sync": ("barrier.sync 0;", ""),
-    "bar.red": ("bar.red.popc.u32 %r10, 0, %p2;", ""),
-    "bar.arrive": ("bar.arrive 1, 64;", ""),
-    "barrier.cluster": ("barrier.cluster.arrive;", ""),
-    "cp.async.wait_all": ("cp.async.wait_all;", ""),
-    "cp.async.wait_group": ("cp.async.wait_group 0;", ""),
-    "griddepcontrol": ("griddepcontrol.wait;", ""),
-}
-ORDERED = {
-    "membar": "membar.gl;",
-    "fence": "fence.acq_rel.gpu;",
-    "a volatile load": "ld.volatile.global.u32 %r10, [%rd7];",
-    "an acquiring load": "ld.acquire.gpu.global.u32 %r10, [%rd7];",
-    "a releasing store": "st.release.gpu.global.u32 [%rd7], 1;",
-    "an acquiring atomic": "atom.acquire.gpu.global.add.u32 %r10, [%rd7], 1;",
-    "bar.warp.sync": "bar.warp.sync -1;",
-}
-COLLECTIVES = {
-    "vote": "vote.sync.ballot.b32 %r21, %p2, -1;",
-    "shfl": "shfl.sync.idx.b32 %r21, %r6, 0, 31, -1;",
-    "match": "match.any.sync.b32 %r21, %r6, -1;",
-    "redux": "redux.sync.add.u32 %r21, %r6, -1;",
-    "activemask": "activemask.b32 %r21;",
-}
-
-RULES = {**FLOW, **LIVE_OUTS, **MEMORY, **CODE}
-RULES |= {
-    f"{name} in the loop": Rule(
-        "CCC038", {"before": code}, {"after": "bar.sync 0;" if name == "bar.sync" else ""}, at=FOR
-    )
-    for name, (code, _) in BARRIERS.items()
-}
-RULES |= {
-    "a barrier in a function": Rule(
-        "CCC038",
-        {"module": CALLEE.format("bar.sync 0;"), "before": CALL.replace("st.global.u32 [%rd6], %r10;", "")},
-        {"module": CALLEE.format(""), "before": CALL.replace("st.global.u32 [%rd6], %r10;", "")},
-        at=FOR,
-    )
-}
-RULES |= {
-    f"{name} ahead of the path": Rule("CCC039", {"before": code}, {"before": code, "clauses": "independent"})
-    for name, code in ORDERED.items()
-}
-RULES |= {
-    f"{name} behind the path": Rule(
-        "CCC039", {"behind": code}, {"behind": code, "body": path(clauses="independent")}
-    )
-    for name, code in ORDERED.items()
-}
-RULES |= {
-    f"{name} in the path": Rule("CCC040", *collective(code), says="") for name, code in COLLECTIVES.items()
 }

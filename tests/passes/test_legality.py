@@ -1,14 +1,17 @@
 """Each legality rule: an illegal loop that is refused with its code, and a legal twin that is rewritten and gives the
-same results (DESIGN 6). The loops are in `rules`.
+same results (DESIGN 6). The loops are in `rules` and
+`code_rules`.
 """
 
 from __future__ import annotations
 
 import pytest
 
+from cccopt.ccc import refusal
 from cccopt.ccc.refusal import Refusal
+from cccopt.ptx.parser import parse
+from tests.passes.code_rules import COLLECTIVES, RULES
 from tests.passes.ptx_loops import LAUNCHES, arguments, module, uneven_arguments
-from tests.passes.rules import COLLECTIVES, RULES
 from tests.passes.running import compare, rewritten
 
 
@@ -35,8 +38,49 @@ def test_the_legal_twin_is_rewritten(name: str) -> None:
         return
     # What needs whole warps gets lanes that all make the same trips.
     convergent = any(f"{c} " in name for c in (*COLLECTIVES, "bar.warp.sync"))
-    make, launches = (arguments, LAUNCHES[:1]) if convergent else (uneven_arguments, LAUNCHES)
+    make, launches = (arguments, LAUNCHES[:1]) if convergent else (uneven_arguments, rule.launches)
     ran = compare(marked, "k", make, launches, seeds=())
     for counts in ran.values():
         assert counts["whole"]
         assert counts["push"]
+
+
+FUNCTION = """.version 9.0
+.target sm_90
+.address_size 64
+.func work(.param .u32 n);
+.func other(.param .u32 n)
+{{ {called} ret; }}
+.func work(.param .u32 n)
+{{
+    .reg .pred %p<9>; .reg .b32 %r<20>;
+    ld.param.u32 %r1, [n]; mov.u32 %r5, 0;
+    // ccc for.begin 1 line=10:3 file=loop.cu
+LOOP:
+    // ccc body.begin 1
+    and.b32 %r7, %r5, 3; setp.ne.u32 %p1, %r7, 0; @%p1 bra JOIN;
+    // ccc if.begin 2 line=20:3 file=loop.cu
+    add.u32 %r9, %r5, 1;
+    // ccc if.end 2
+JOIN:
+    // ccc body.end 1
+    add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, %r1; @%p3 bra LOOP;
+    // ccc for.end 1
+    {{ .param .b32 x; st.param.b32 [x], 1; call.uni other, (x); }}
+    ret;
+}}
+"""
+
+
+def test_a_loop_in_a_function_that_can_call_itself_is_refused() -> None:
+    call = "{ .param .b32 x; st.param.b32 [x], 1; call.uni work, (x); }"
+    assert rewritten(parse(FUNCTION.format(called=""))).regions
+    with pytest.raises(Refusal) as caught:
+        rewritten(parse(FUNCTION.format(called=call)))
+    assert caught.value.diagnostics[0].code == "CCC047"
+
+
+def test_every_rule_has_an_illegal_loop() -> None:
+    """Those of contexts, stacks and functions included."""
+    rules = {value.code for value in vars(refusal).values() if isinstance(value, refusal.Rule)}
+    assert rules == {rule.code for rule in RULES.values()} | {"CCC047"}
