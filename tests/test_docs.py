@@ -26,6 +26,7 @@ PAGES = sorted(
         *REPOSITORY.glob("*.md"),
         *(p for p in REPOSITORY.glob("docs/**/*.md") if p.parent.name != "codes"),
         *REPOSITORY.glob("samples/*.md"),
+        *REPOSITORY.glob("bench/*.md"),
     ]
 )
 FENCE = re.compile(r"^(?P<mark>```+)(?P<language>\w*)\n(?P<text>.*?)^(?P=mark)$", re.MULTILINE | re.DOTALL)
