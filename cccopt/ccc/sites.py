@@ -56,18 +56,17 @@ def place_site(
         own, first = build(condition(last.end, begin), end)
         return {**rest, last.name: replace(last, end=Jump(first)), **own}
     flag, destination = Guard(names.register("pred")), names.register("b32")
-    ways = dict.fromkeys(t for n in sources for t in targets(rest[n].end) if crosses(t))
-    elsewhere = [t for t in ways if t not in (begin, end)]
+    crossed = dict.fromkeys(t for n in sources for t in targets(rest[n].end) if crosses(t))
+    elsewhere = [t for t in crossed if t not in (begin, end)]
     dispatch, behind_site = _dispatch(elsewhere, end, destination, names, region)
     own, first = build(flag, behind_site)
     out: Nodes = {**rest, **dispatch, **own}
 
-    def way(target: str) -> str:
-        """Where an edge that led to ``target`` leads now."""
-        if not crosses(target):
-            return target
+    # One way for each target: where several ends of another path led together, they must lead together still.
+    ways = {end: first}
+    for target in crossed:
         if target == end:
-            return first
+            continue
         code = (
             op("mov.pred", flag.register, 1)
             if target == begin
@@ -75,17 +74,16 @@ def place_site(
         )
         node = Node(names.label("way"), (code,), Jump(first), region)
         out[node.name] = node
-        return node.name
+        ways[target] = node.name
 
     for node in (rest[name] for name in sources):
         if isinstance(node.end, Branch) and set(targets(node.end)) == {begin, end}:
-            code = (flag_op(flag.register, condition(node.end, begin)),)
-            setter = Node(names.label("flag"), code, Jump(first), region)
+            set_flag = flag_op(flag.register, condition(node.end, begin))
+            setter = Node(names.label("flag"), (set_flag,), Jump(first), region)
             out[setter.name] = setter
             out[node.name] = replace(node, end=Jump(setter.name))
         else:
-            led = {target: way(target) for target in targets(node.end)}
-            out[node.name] = replace(node, end=retarget(node.end, led.__getitem__))
+            out[node.name] = replace(node, end=retarget(node.end, lambda t: ways.get(t, t)))
     start: list[Instruction] = [op("mov.pred", flag.register, 0)]
     if elsewhere:
         start.append(op("mov.u32", destination, 0))
