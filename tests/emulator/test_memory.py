@@ -171,7 +171,7 @@ def test_dynamic_shared_memory_lies_behind_the_static_one(shuffle: int | None) -
 def test_globals_constants_and_their_initializers() -> None:
     module = """
 .global .align 4 .u32 counter = 5;
-.const .align 4 .f32 factors[3] = {1.5, 0f40000000, 3};
+.const .align 4 .f32 factors[3] = {1.5, 0f40000000, 3.0};
 .global .align 8 .u64 pointers[2] = {counter, generic(table)+8};
 .global .align 4 .b8 table[16] = {1, 0, 0, 0, 2, 0, 0, 0, 0xff, 0x01};
 """
