@@ -34,6 +34,8 @@ HARMLESS_CALLS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 
 _WAITS = ("bar", "barrier", "mbarrier", "cp", "griddepcontrol")
 _FENCES = ("membar", "fence")
+_INTEGERS = ("u32", "s32", "b32", "u64", "s64", "b64")
+_ORDER_FREE = ("add", "and", "or", "xor", "min", "max")
 
 
 def check(view: View, region: Region, tails: Mapping[str, Tails]) -> None:
@@ -93,19 +95,14 @@ class _Rules:
                     raise self._refuse(refusal.CALL, path, index)
 
     def no_fence(self, path: Path) -> None:
-        """No fence, acquire, release, warp barrier, volatile access or loop over an atomic in L outside of P."""
+        """No fence, acquire, release, warp barrier, volatile access or spin on an atomic in L outside of P."""
         if self._independent(path):
             return
         inside = set(self.view.statements(path.nodes))
-        spinning = self._spinning()
         for index, instruction in self.view.instructions(self.region.nodes):
             facts = isa.facts(instruction)
             # A lane that waits for a lock never comes to the vote at which its holder waits.
-            if (
-                index not in inside
-                and instruction.base == "atom"
-                and self.view.cfg.block_of(index) in spinning
-            ):
+            if index not in inside and instruction.base == "atom" and self._spins(index):
                 raise self._refuse(refusal.FENCE, path, index)
             ordered = facts.volatile or (facts.synchronises and facts.memory is not Memory.NONE)
             warp_barrier = instruction.opcode.startswith("bar.warp")
@@ -151,7 +148,9 @@ class _Rules:
         for other in self._rest(path):
             if not self._memory.accesses_memory(other):
                 continue
-            clash = next((i for i in mine if self._memory.may_conflict(i, other)), None)
+            clash = next(
+                (i for i in mine if self._memory.may_conflict(i, other) and not self._commute(i, other)), None
+            )
             if clash is not None:
                 why = f"`{self._text(clash)}` in the path, `{self._text(other)}` behind it"
                 raise refuse(
@@ -193,11 +192,46 @@ class _Rules:
         skipped = set(self.tails[path.begin].skipped)
         return [i for i in self.view.statements(behind) if i not in skipped]
 
-    def _spinning(self) -> frozenset[int]:
-        """The blocks of loops inside L."""
+    def _commute(self, a: int, b: int) -> bool:
+        """Whether two atomics apply one integer operation, in either order, and nothing asks what was there before."""
+        return self._order_free(a) != "" and self._order_free(a) == self._order_free(b)
+
+    def _order_free(self, index: int) -> str:
+        """The operation and type of an integer atomic whose result nothing reads: ``add.u32``."""
+        statement = self.view.body[index]
+        assert isinstance(statement, Instruction)
+        operation = next((part for part in statement.parts if part in _ORDER_FREE), "")
+        kind = statement.parts[-1]
+        read = effects.writes(statement) & self.view.liveness.live_after(index)
+        free = statement.base in ("atom", "red") and kind in _INTEGERS and not read
+        return f"{operation}.{kind}" if free and operation else ""
+
+    def _spins(self, atomic: int) -> bool:
+        """Whether what an atomic returns decides how long a loop inside L goes on."""
         outer = self.view.blocks_of(self.region.nodes)
-        inner = (loop.blocks for loop in self.view.loops if loop.blocks < outer)
-        return frozenset(block for blocks in inner for block in blocks)
+        around = [
+            loop
+            for loop in self.view.loops
+            if loop.blocks < outer and self.view.cfg.block_of(atomic) in loop.blocks
+        ]
+        deciding = {self.view.cfg.blocks[a].stop - 1 for loop in around for a, _ in loop.exits}
+        return bool(deciding & self._depending(atomic))
+
+    def _depending(self, index: int) -> set[int]:
+        """The statements whose operands may be computed from what statement ``index`` writes."""
+        tainted = {(index, name) for name in effects.writes(self.view.body[index])}
+        found: set[int] = set()
+        before = -1
+        while len(found) != before:
+            before = len(found)
+            for place, statement in enumerate(self.view.body):
+                if place in found or not isinstance(statement, Instruction):
+                    continue
+                needs = ((n, self.view.reaching.reaching(place, n)) for n in effects.needs(statement))
+                if any((d, name) in tainted for name, definitions in needs for d in definitions):
+                    found.add(place)
+                    tainted |= {(place, name) for name in effects.writes(statement)}
+        return found
 
     def _independent(self, path: Path) -> bool:
         return path.annotation.independent or self.region.annotation.independent

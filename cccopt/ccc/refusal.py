@@ -140,6 +140,12 @@ NESTING = Rule(
     "the inner path would need a stack that outlives the trips of the variable loop",
     "keep one of the two pragmas",
 )
+NESTED_LOOP = Rule(
+    "CCC046",
+    "a marked loop inside another marked loop is not supported yet",
+    "the inner loop's votes need the whole warp, which the outer loop's paths part",
+    "mark the inner loop with `#pragma ccc for variable`, or keep the pragmas of one of the two loops",
+)
 RECURSION = Rule(
     "CCC047",
     "the marked loop is in a function that can call itself",

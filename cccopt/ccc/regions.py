@@ -115,6 +115,15 @@ def _region(
             )
         )
         return None
+    inner = (
+        view.annotations[number]
+        for number, copies in marked.items()
+        if not view.annotations[number].variable
+        for copy in copies
+        if copy.header in loop.blocks and copy.header != loop.header
+    )
+    for inside in inner:
+        raise refuse(refusal.NESTED_LOOP, inside.place)
     if any(a in loop.blocks or b in loop.blocks for a, b in irreducible_edges(view.cfg)):
         raise refuse(refusal.IRREDUCIBLE, annotation.place)
     heads = [view.cfg.block_of(i) for i in view.markers("for.begin", annotation.region)]

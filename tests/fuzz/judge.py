@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cccopt.ccc.calls import called
 from cccopt.emulator import Program
 from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
-from cccopt.ptx.ir import Module
+from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import annotate, strip
@@ -35,6 +36,17 @@ def compile_pair(source: str, arch: str = "sm_90", options: Sequence[str] = ()) 
         parse(ptx_of(annotate(source, "kernels.cu").text, arch, options)),
         parse(ptx_of(strip(source), arch, options)),
     )
+
+
+def alone(pair: Pair, kernel: str) -> Pair:
+    """One kernel with the functions that it may call: a refusal of any other says nothing of it."""
+
+    def own(module: Module) -> Module:
+        names = called(module, [kernel])
+        items = (item for item in module.items if not isinstance(item, Function) or item.name in names)
+        return Module(tuple(items))
+
+    return Pair(own(pair.marked), own(pair.plain))
 
 
 def ptx_of(source: str, arch: str, options: Sequence[str] = ()) -> str:

@@ -11,8 +11,8 @@ import pytest
 from cccopt.ccc.refusal import Refusal
 from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
-from tests.fuzz.judge import Pair, compile_pair, judge
-from tests.passes.running import Arguments, Launch, only
+from tests.fuzz.judge import Pair, alone, compile_pair, judge
+from tests.passes.running import Arguments, Launch
 
 pytestmark = pytest.mark.nvcc
 
@@ -25,8 +25,11 @@ REFUSED = {
     "scratch_ahead": "CCC037",
     "exit_in_path": "CCC032",
     "only_return_in_path": "CCC032",
+    "loop_in_path": "CCC046",
+    "sum_and_largest": "CCC036",
+    "asked": "CCC036",
 }
-REWRITTEN = ("local_in_trip", "scratch_once", "traps")
+REWRITTEN = ("local_in_trip", "scratch_once", "traps", "sums")
 LAUNCHES = (Launch(1, 64, 400), Launch(2, 33, 150), Launch(1, 32, 0))
 
 
@@ -44,14 +47,12 @@ def compiled(name: str) -> Pair:
 @pytest.mark.parametrize(("kernel", "code"), REFUSED.items())
 def test_refused(kernel: str, code: str) -> None:
     with pytest.raises(Refusal) as caught:
-        rewrite_module(only(compiled("regressions").marked, kernel), Options(mode="always"))
+        rewrite_module(alone(compiled("regressions"), kernel).marked, Options(mode="always"))
     assert caught.value.diagnostics[0].code == code
 
 
 @pytest.mark.parametrize("kernel", REWRITTEN)
 def test_rewritten(kernel: str) -> None:
-    pair = compiled("regressions")
-    own = Pair(only(pair.marked, kernel), only(pair.plain, kernel))
-    verdict = judge(own, kernel, items, LAUNCHES, assembler="sm_90")
+    verdict = judge(alone(compiled("regressions"), kernel), kernel, items, LAUNCHES, assembler="sm_90")
     assert not verdict.wrong
     assert all(counts["take"] and counts["drain"] for counts in verdict.ran.values())

@@ -148,3 +148,65 @@ KERNEL traps(ARGUMENTS) {
     if (w == 9999) __trap();
   }
 }
+
+// Two marked loops, one in the other: the inner one's votes would part.
+KERNEL loop_in_path(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    unsigned w = hash32(a[i]);
+#pragma ccc if
+    if ((w & 7) < 3) {
+#pragma ccc for
+      for (int k = 0; k < (int)(w >> 5 & 7); k++) {
+        unsigned z = hash32(w + k);
+#pragma ccc if
+        if (z & 1) atomicAdd(&out[i], work(z, k));
+      }
+    }
+  }
+}
+
+// Sums behind each other in several paths and loops: their order is free, and none of them waits for a lock.
+KERNEL sums(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    unsigned w = hash32(a[i]);
+#pragma ccc if
+    if ((w & 7) < 5) {
+      unsigned z = work(w, i);
+#pragma ccc if
+      if (z & 1) atomicAdd(&out[i], work(z, i));
+#pragma ccc if
+      if (z & 2) atomicAdd(&out[i], work(z, i + 1));
+      int limit = z & 7;
+#pragma ccc for variable
+      for (int k = 0; k < limit; k++) atomicAdd(&out[i], work(z, k));
+      limit = w >> 4 & 7;
+#pragma ccc for variable
+      for (int k = 0; k < limit; k++) atomicAdd(&out[i], work(w, k));
+    }
+  }
+}
+
+// A sum and a largest: their order counts.
+KERNEL sum_and_largest(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    unsigned w = hash32(a[i]);
+#pragma ccc if
+    if ((w & 7) < 5) atomicAdd(&out[i], work(w, i));
+    atomicMax(&out[i], a[i]);
+  }
+}
+
+// So it does where one asks what was there.
+KERNEL asked(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    unsigned w = hash32(a[i]);
+    int before = atomicAdd(&out[0], 1);
+#pragma ccc if
+    if ((w & 7) < 5) count[i] = before + work(w, i) + atomicAdd(&out[i], 3);
+    atomicAdd(&out[i], a[i]);
+  }
+}
