@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _NOWHERE = Buffer(0, 0, "")
 _WINDOW_SHIFT = np.uint64(40)
+_SECTOR_SHIFT = np.asarray(5, np.uint64)
 _POSITIVE = np.asarray(0x7FFFFFFFFFFFFFFF, np.uint64)
 _SPACE_OF_WINDOW = {base >> 40: space for space, base in WINDOWS.items() if base}
 
@@ -147,7 +148,10 @@ class Access:
         offset = address - self._base
         if self.size == 1:
             return (offset & _POSITIVE).view(np.int64)
-        return ((offset >> self._shift) | (offset << self._rotate)).view(np.int64)
+        index = offset << self._rotate
+        offset >>= self._shift
+        index |= offset
+        return index.view(np.int64)
 
     def _scattered(self, address: Array, group: Group, values: Array | None) -> Array:
         """An access whose lanes lie in other allocations than the last ones, or in several."""
@@ -223,9 +227,9 @@ class Access:
         if group.n == group.nf:
             self.sectors += group.n
             return
-        key = address >> np.uint64(5)
+        key = address >> _SECTOR_SHIFT
         if group.nf > 1:
-            key = key | (group.labels().astype(np.uint64) << np.uint64(43))
+            key |= group.high_labels()
         key.sort()
         self.sectors += int(np.count_nonzero(key[1:] != key[:-1])) + 1
 

@@ -11,11 +11,13 @@ import numpy as np
 
 from cccopt.emulator.semantics import Array
 
+_ABOVE_SECTORS = np.asarray(43, np.uint64)
+
 
 class Group:
     """Lanes ``ix`` of ``nf`` fragments; ``n`` is the number of lanes."""
 
-    __slots__ = ("_edges", "_labels", "ix", "lab", "n", "nf")
+    __slots__ = ("_edges", "_high", "_labels", "ix", "lab", "n", "nf")
 
     def __init__(self, ix: Array, nf: int, lab: Array) -> None:
         self.ix = ix
@@ -24,12 +26,19 @@ class Group:
         self.lab = lab
         self._labels: Array | None = None
         self._edges: Array | None = None
+        self._high: Array | None = None
 
     def labels(self) -> Array:
         """The label of each lane."""
         if self._labels is None:
             self._labels = self.lab[self.ix]
         return self._labels
+
+    def high_labels(self) -> Array:
+        """The labels in bits 43 and up: ahead of any number of a 32-byte sector."""
+        if self._high is None:
+            self._high = self.labels().view(np.uint64) << _ABOVE_SECTORS
+        return self._high
 
     def _bounds(self) -> Array:
         """The places where fragments begin, and the end."""

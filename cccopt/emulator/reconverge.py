@@ -104,11 +104,11 @@ class Reconvergence:
         """Labels each fragment of ``group`` anew by its first lane; they must be told apart by their old labels."""
         if group.nf == 1:
             self.lab[group.ix] = group.ix[0]
-            group._labels = None
+            group._labels = group._high = None
             return
         labels = group.ix if group.n == group.nf else group.ix[group.heads()].repeat(group.counts())
         self.lab[group.ix] = labels
-        group._labels = labels
+        group._labels, group._high = labels, None
 
     def arrive(self, piece: int, group: Group) -> Group | None:
         """What goes on at a meeting point when ``group`` comes there: fragments that are whole, or not under way

@@ -35,8 +35,8 @@ class LockStep:
         self._now: list[int] = []
         self._next: list[int] = []
         self._at = -1
-        self._joins = {piece.join for piece in machine.pieces}
         self._short = [_is_short(piece, machine.pieces) for piece in machine.pieces]
+        self._joins = {piece.join for piece in machine.pieces if not self._short[piece.index]}
         self._sweeps = 0
         self._seen: list[bytes] = []
 
