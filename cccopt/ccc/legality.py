@@ -23,7 +23,7 @@ from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.tails import Tails
 from cccopt.ccc.view import View
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Address, Instruction, Register
+from cccopt.ptx.ir import Address, Instruction, Register, Symbol
 from cccopt.ptx.isa import Control, Memory
 from cccopt.ptx.lines import source_lines
 from cccopt.ptx.printer import print_statement
@@ -46,6 +46,7 @@ def check(view: View, region: Region, tails: Mapping[str, Tails]) -> None:
     rules.no_barrier()
     rules.own_local_memory()
     for path in region.all_paths():
+        rules.no_parameter(path)
         rules.no_collective(path)
         rules.no_opaque_call(path)
         rules.no_fence(path)
@@ -77,6 +78,16 @@ class _Rules:
         for index, instruction in self.view.instructions(self.region.nodes):
             if any(_waits(i) for i in self._withcallees(instruction)):
                 raise self._refuse(refusal.BARRIER, self.region, index)
+
+    def no_parameter(self, path: Path) -> None:
+        """No instruction of P accesses a parameter of its function, unless that is a kernel."""
+        function = self.view.function
+        own = {variable.name for variable in (*function.parameters, *function.returns)}
+        for index, instruction in self._code(path):
+            bases = [o.base for o in instruction.operands if isinstance(o, Address)]
+            mine = next((b.name for b in bases if isinstance(b, Symbol) and b.name in own), None)
+            if mine is not None and function.kind != "entry":
+                raise self._refuse(refusal.PARAMETER, path, index, mine)
 
     def no_collective(self, path: Path) -> None:
         """No instruction of P, nor of what it calls, depends on which lanes run it together."""
@@ -179,10 +190,14 @@ class _Rules:
 
     def _rest(self, path: Path) -> list[int]:
         """The statements of an iteration that run behind the path in the lane that made the task."""
+        # A loop that the compiler has unrolled holds several iterations, each behind a marker.
+        begins = self.view.names_of(
+            self.view.cfg.block_of(i) for i in self.view.markers("body.begin", self.region.annotation.region)
+        )
         nodes = {
             n: node
             for n, node in self.view.graph.nodes.items()
-            if n in self.region.nodes and n != self.region.header
+            if n in self.region.nodes - begins and n != self.region.header
         }
         behind = reachable(nodes, [path.end])
         for outer in self.region.all_paths():

@@ -28,8 +28,9 @@ REFUSED = {
     "loop_in_path": "CCC046",
     "sum_and_largest": "CCC036",
     "asked": "CCC036",
+    "unrolled_and_read": "CCC036",
 }
-REWRITTEN = ("local_in_trip", "scratch_once", "traps", "sums")
+REWRITTEN = ("local_in_trip", "scratch_once", "traps", "sums", "unrolled")
 LAUNCHES = (Launch(1, 64, 400), Launch(2, 33, 150), Launch(1, 32, 0))
 
 

@@ -210,3 +210,26 @@ KERNEL asked(ARGUMENTS) {
     atomicAdd(&out[i], a[i]);
   }
 }
+
+// The compiler unrolls the marked loop: what stands behind the path in its text is the next iteration.
+KERNEL unrolled(ARGUMENTS) {
+#pragma ccc for
+#pragma unroll 3
+  for (STRIDE) {
+    unsigned w = hash32(a[i]);
+#pragma ccc if
+    if ((w & 7) < 5) out[i] = work(w, i);
+  }
+}
+
+// Here it is not.
+KERNEL unrolled_and_read(ARGUMENTS) {
+#pragma ccc for
+#pragma unroll 3
+  for (STRIDE) {
+    unsigned w = hash32(a[i]);
+#pragma ccc if
+    if ((w & 7) < 5) out[i] = work(w, i);
+    count[i] = out[i + 1];
+  }
+}
