@@ -242,15 +242,19 @@ def block_threads(function: Function, region: Region) -> tuple[int, tuple[Diagno
     for directive in function.directives:
         if directive.name in (".reqntid", ".maxntid"):
             return _product(int(a) for a in directive.arguments), ()
-    if region.annotation.block is not None:
+    # What a function is called from decides its block, and may launch any.
+    if region.annotation.block is not None and function.kind == "entry":
         return _product(region.annotation.block), ()
+    help = "add `__launch_bounds__(N)` to the kernel, or `block(N)` to the pragma"
+    if function.kind != "entry":
+        help = "let the function be inlined into a kernel that tells its block size"
     return LARGEST_BLOCK, (
         refusal.remark(
             "CCC052",
             f"`{function.name}` does not tell its block size: its stacks are made for {LARGEST_BLOCK} threads",
             region.annotation.place,
             "shared memory that no block uses lowers occupancy",
-            "add `__launch_bounds__(N)` to the kernel, or `block(N)` to the pragma",
+            help,
         ),
     )
 

@@ -164,6 +164,12 @@ CONTEXT_TYPE = Rule(
     "contexts hold predicates and values of 16, 32 and 64 bits",
     "keep values of other widths inside the path",
 )
+PARAMETER = Rule(
+    "CCC057",
+    "the marked path accesses the parameter `{}` of its function",
+    "each lane has parameters of its own, and the task may run in another one",
+    "load the parameter ahead of the loop, or let the function be inlined",
+)
 VANISHED = Rule(
     "CCC053",
     "nothing is left of this annotated {} in the compiled code",

@@ -243,6 +243,18 @@ RULES |= {
     )
 }
 RULES |= {
+    "a collective in a function": Rule(
+        "CCC040",
+        {
+            "module": CALLEE.format("vote.sync.any.pred %p1, %p1, -1;").replace(
+                ".reg", ".reg .pred %p<2>; .reg"
+            ),
+            "body": path(CALL),
+        },
+        {"module": CALLEE.format(""), "body": path(CALL)},
+    )
+}
+RULES |= {
     "a loop over an atomic": Rule(
         "CCC039", {"before": SPIN}, {"before": "atom.global.exch.b32 %r22, [%rd3], 1;"}
     )

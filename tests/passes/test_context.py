@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cccopt.ccc.refusal import Refusal
 from cccopt.passes.pipeline import Result
 from cccopt.ptx.parser import parse
 from tests.passes.ptx_loops import IF, LAUNCHES, arguments, inner_loop, loop, path
@@ -233,6 +234,24 @@ def test_parameters_of_a_function_differ_between_lanes() -> None:
     found = context(rewritten(marked))
     assert {name: found[name][0] for name in ("%r6", "%rd1")} == {"%r6": "collected", "%rd1": "collected"}
     compare(marked, "k", few, LAUNCHES, seeds=())
+
+
+def test_a_function_s_stacks_serve_any_block() -> None:
+    """Whatever the pragma says: the kernels that call it decide."""
+    marked = parse(FUNCTION.replace("// ccc for.begin 1", "// ccc for.begin 1 block=32"))
+    result = rewritten(marked)
+    assert {r.threads for r in result.regions} == {1024}
+    assert [r.code for r in result.remarks] == ["CCC052"]
+    compare(marked, "k", few, (Launch(1, 256, 2),), seeds=())
+
+
+def test_a_parameter_of_a_function_in_the_path_is_refused() -> None:
+    """A kernel's is one for all lanes."""
+    load = "ld.param.u32 %r6, [{}]; mul.wide.u32 %rd2"
+    with pytest.raises(Refusal) as caught:
+        rewritten(parse(FUNCTION.replace("mul.wide.u32 %rd2", load.format("start"))))
+    assert caught.value.diagnostics[0].code == "CCC057"
+    assert rewritten(parse(loop(body=path("ld.param.u32 %r10, [flag]; st.global.u32 [%rd6], %r10;")))).regions
 
 
 def declared(kind: str, count: int) -> str:
