@@ -263,7 +263,7 @@ def to_body(graph: Graph, names: Names) -> Body:
     """The statements of the nodes that the entry reaches, fall-throughs where they can be, overhead bracketed."""
     nodes = _thread_jumps(graph)
     order = _layout(graph.entry, nodes)
-    writer = _Writer()
+    writer = _Writer(nodes[name] for name in order)
     referenced: set[str] = set()
     for place, name in enumerate(order):
         following = order[place + 1] if place + 1 < len(order) else None
@@ -283,8 +283,11 @@ def to_body(graph: Graph, names: Names) -> Body:
 class _Writer:
     """Appends statements, opening and closing overhead brackets where they change."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        places = (s for node in nodes for s in node.code if isinstance(s, Location))
+        self._calls = {(s.file, s.line, s.column): s for s in places}
         self.out: list[Statement] = []
+        self._placed: set[tuple[int, int, int]] = set()
         self._overhead: int | None = None
         self._location: Location | None = None
 
@@ -294,12 +297,22 @@ class _Writer:
     def own(self, overhead: int | None, statements: Iterable[Statement]) -> None:
         for statement in statements:
             if isinstance(statement, Location):
-                if statement == self._location:
-                    continue
-                self._location = statement
-            elif overhead != self._overhead:
+                if statement != self._location:
+                    self._place(statement)
+                continue
+            if overhead != self._overhead:
                 self._bracket(overhead)
             self.out.append(statement)
+
+    def _place(self, location: Location) -> None:
+        """Appends a `.loc`; ptxas wants that of the call that it was inlined at somewhere ahead of it."""
+        call = location.inlined_at
+        if call is not None and call not in self._placed:
+            self._placed.add(call)
+            self._place(self._calls.get(call, Location(*call)))
+        self._placed.add((location.file, location.line, location.column))
+        self._location = location
+        self.out.append(location)
 
     def _bracket(self, overhead: int | None) -> None:
         if self._overhead is not None:

@@ -8,11 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cccopt.ccc.graph import Graph, Jump, Leave, Node, to_body
+from cccopt.ccc.names import Names
 from cccopt.ccc.refusal import Refusal
 from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
-from tests.fuzz.judge import Pair, alone, compile_pair, judge
-from tests.passes.running import Arguments, Launch
+from cccopt.ptx.ir import Instruction, Location, Register
+from cccopt.ptx.printer import print_module
+from tests.fuzz.judge import Pair, alone, compile_pair, judge, ptxas
+from tests.passes.running import FORMS, Arguments, Launch
 
 pytestmark = pytest.mark.nvcc
 
@@ -41,8 +45,8 @@ def items(launch: Launch) -> Arguments:
 
 
 @cache
-def compiled(name: str) -> Pair:
-    return compile_pair((CUDA / f"{name}.cu").read_text(), options=("-I", str(CUDA)))
+def compiled(name: str, *options: str) -> Pair:
+    return compile_pair((CUDA / f"{name}.cu").read_text(), options=("-I", str(CUDA), *options))
 
 
 @pytest.mark.parametrize(("kernel", "code"), REFUSED.items())
@@ -57,3 +61,24 @@ def test_rewritten(kernel: str) -> None:
     verdict = judge(alone(compiled("regressions"), kernel), kernel, items, LAUNCHES, assembler="sm_90")
     assert not verdict.wrong
     assert all(counts["take"] and counts["drain"] for counts in verdict.ran.values())
+
+
+@pytest.mark.parametrize("kernel", REWRITTEN)
+def test_line_tables_are_accepted(kernel: str) -> None:
+    marked = alone(compiled("regressions", "-lineinfo"), kernel).marked
+    for form in FORMS:
+        result = rewrite_module(marked, Options(mode="always", form=form))
+        assert ptxas(print_module(result.module), "sm_90") == ""
+
+
+def test_the_place_of_a_call_stands_ahead_of_what_was_inlined_there() -> None:
+    """ptxas: "Source location 1 19 3 used in inlined_at directive must be used in a preceding .loc directive"."""
+    work = Instruction("mov.u32", (Register("%r1"), Register("%r2")))
+    call, inlined = Location(1, 19, 3), Location(1, 3, 3, "$info", None, (1, 19, 3))
+    nodes = {
+        "head": Node("head", (work,), Jump("late")),
+        "early": Node("early", (call, work), Leave(None)),
+        "late": Node("late", (inlined, work), Jump("early")),
+    }
+    body = to_body(Graph("head", nodes), Names((), ()))
+    assert [s for s in body if isinstance(s, Location)][:2] == [call, inlined]
