@@ -256,7 +256,9 @@ RULES |= {
 }
 RULES |= {
     "a loop over an atomic": Rule(
-        "CCC039", {"before": SPIN}, {"before": "atom.global.exch.b32 %r22, [%rd3], 1;"}
+        "CCC039",
+        {"before": SPIN},
+        {"before": inner_loop("atom.global.exch.b32 %r22, [%rd3], 1;", variable=False)},
     )
 }
 RULES |= {

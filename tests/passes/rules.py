@@ -190,6 +190,27 @@ MEMORY = {
         },
         {"body": path("red.global.add.u32 [%rd3], %r6;")},
     ),
+    "two kinds of atomics": Rule(
+        "CCC036",
+        {"body": path("red.global.add.u32 [%rd3], 1;"), "behind": "red.global.max.u32 [%rd3], %r6;"},
+        {"body": path("red.global.add.u32 [%rd3], 1;"), "behind": "red.global.add.u32 [%rd3], %r6;"},
+    ),
+    "a sum of floats": Rule(
+        "CCC036",
+        {"body": path("red.global.add.f32 [%rd3], 0f3F800000;"), "behind": "red.global.add.f32 [%rd3], %f1;"},
+        {"body": path("red.global.add.s32 [%rd3], 2;"), "behind": "red.global.add.s32 [%rd3], 1;"},
+    ),
+    "an atomic whose result is read": Rule(
+        "CCC036",
+        {
+            "body": path("red.global.add.u32 [%rd3], 1;"),
+            "behind": "atom.global.add.u32 %r12, [%rd3], 1; and.b32 %r12, %r12, 1; add.u32 %r20, %r20, %r12;",
+        },
+        {
+            "body": path("red.global.add.u32 [%rd3], 1;"),
+            "behind": "atom.global.add.u32 %r12, [%rd3], 1; add.u32 %r20, %r20, 1;",
+        },
+    ),
     "a generic address": Rule(
         "CCC036",
         {"behind": "cvta.global.u64 %rd11, %rd7; ld.u32 %r12, [%rd11];"},

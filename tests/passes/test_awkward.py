@@ -125,6 +125,12 @@ def graph(launch: Launch) -> Arguments:
     return [n, row, integers(int(row[-1]) + 1, 0, n), level, level.copy(), 1]
 
 
+def rows(launch: Launch) -> Arguments:
+    n = launch.threads * launch.trips
+    row = np.concatenate([[0], np.cumsum(integers(n, 0, 30))]).astype(np.int32)
+    return [n, row, integers(int(row[-1]) + 1, 0, 12), zeros(int(row[-1]) + 1)]
+
+
 def two_inputs(launch: Launch) -> Arguments:
     n = launch.uneven
     return [n, floats(n), floats(n)[::-1].copy(), zeros(2 * n, np.float32)]
@@ -195,6 +201,10 @@ VALUES: dict[str, Expected] = {
     "neighbours": Rewritten(graph),
     "only_variable": Rewritten(graph),
     "bound_read_again": Rewritten(graph),
+    "bound_of_marked_loop": Refused(
+        "CCC036", "if (a[k] > 3)", "read a loop bound into a local ahead of the loop"
+    ),
+    "bound_in_local": Rewritten(rows, (Launch(1, 64, 1), Launch(2, 33, 1)), forms=("auto", "idle lanes")),
     "local_array": Refused("CCC042", "if (v & 1)"),
     "local_array_in_path": Rewritten(columns(odd)),
     "reduction": Refused("CCC035", "if (v > 0.5f)", "atomicAdd"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cccopt.ccc.refusal import Refusal
 from cccopt.ccc.regions import Path, Region, find
 from cccopt.ccc.view import View, view
 from cccopt.passes.pipeline import Result
@@ -192,8 +193,8 @@ def test_no_lane_ever_wants_the_path() -> None:
     same_results(loop(body=path(skip="setp.ge.u32 %p1, %r6, 0;")), ran=frozenset({"whole"}))
 
 
-def test_a_marked_loop_in_the_body_of_another() -> None:
-    """The inner loop is rewritten first; lanes come to it in different trips of nothing."""
+def test_a_marked_loop_in_the_body_of_another_is_refused() -> None:
+    """The outer loop's path may part the warp whose votes the inner one needs."""
     inner = f"""
     mov.u32 %r20, 0;
     {mark("for.begin", 6)}
@@ -208,10 +209,12 @@ INSIDE_JOIN:
     add.u32 %r20, %r20, 1; setp.lt.u32 %p13, %r20, 3; @%p13 bra INSIDE;
     {mark("for.end", 6)}
 """
-    text = loop(before=inner, clauses="independent")
-    _, regions = regions_of(text)
-    assert [r.annotation.region for r in regions] == [6, FOR]
-    same_results(text, ran=frozenset({"push", "drain"}))
+    with pytest.raises(Refusal) as caught:
+        rewritten(parse(loop(before=inner, clauses="independent")))
+    assert caught.value.diagnostics[0].code == "CCC046"
+    # The outer marks alone are fine: what is inside is plain code.
+    plain = "\n".join(line for line in inner.splitlines() if "// ccc" not in line)
+    same_results(loop(before=plain, clauses="independent"))
 
 
 def test_two_marked_loops_in_a_row() -> None:

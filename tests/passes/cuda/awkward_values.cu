@@ -61,6 +61,29 @@ bound_read_again(int n, const int* row, const int* __restrict__ column, const in
   }
 }
 
+// The bound of the marked loop itself is read again at the end of each trip, when the path has not run yet.
+extern "C" __global__ void __launch_bounds__(256) bound_of_marked_loop(int n, const int* row, const int* a, int* out) {
+  for (int v = threadIdx.x + blockIdx.x * blockDim.x; v < n; v += gridDim.x * blockDim.x) {
+#pragma ccc for
+    for (int k = row[v]; k < row[v + 1]; ++k) {
+#pragma ccc if
+      if (a[k] > 3) out[k] = a[k] * 3 + v;
+    }
+  }
+}
+
+// The legal twin.
+extern "C" __global__ void __launch_bounds__(256) bound_in_local(int n, const int* row, const int* a, int* out) {
+  for (int v = threadIdx.x + blockIdx.x * blockDim.x; v < n; v += gridDim.x * blockDim.x) {
+    int first = row[v], last = row[v + 1];
+#pragma ccc for
+    for (int k = first; k < last; ++k) {
+#pragma ccc if
+      if (a[k] > 3) out[k] = a[k] * 3 + v;
+    }
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(256) local_array(int trips, const int* a, int* out, int n) {
   int t = threadIdx.x + blockIdx.x * blockDim.x;
   int held[16];
