@@ -60,11 +60,12 @@ def call(b: Build, scope: Scope) -> None:
 
 
 def scratch(b: Build, scope: Scope) -> None:
-    """An array of the path's own in local memory, written before it is read; only paths may use any."""
+    """An array of the path's own in local memory, written before it is read; one path of the kernel may have one."""
     ch, w = b.ch, b.w
-    if scope.place[0] != "paths" or b.loops > 1:
+    if not scope.scratch or b.local not in (None, (len(b.sites), scope.place)):
         return
-    b.uses.add("local")
+    b.local = (len(b.sites), scope.place)
+    scope.scratch = "" if scope.scratch == "trip" else scope.scratch
     base = w.do("add.u64", "b64", "%SPL", 0)
     for word in range(4):
         value = ch.pick(scope.values["b32"])
@@ -124,7 +125,7 @@ def pair_store(b: Build, scope: Scope) -> None:
 def declarations(b: Build) -> list[str]:
     """Variables that the kernel's pieces use."""
     lines = []
-    if "local" in b.uses:
+    if b.local is not None:
         lines += ["\t.local .align 16 .b8 \t__local_depot0[16];", "\t.reg .b64 \t%SP;", "\t.reg .b64 \t%SPL;"]
     if "tile" in b.uses:
         lines.append(f"\t.shared .align 4 .b8 \ttile[{4 * TILE}];")
@@ -135,7 +136,7 @@ def declarations(b: Build) -> list[str]:
 
 def beginning(b: Build) -> list[str]:
     """Code ahead of everything: the local frame, the shared table and counters, a barrier."""
-    lines = ["\tmov.u64 \t%SPL, __local_depot0;"] if "local" in b.uses else []
+    lines = ["\tmov.u64 \t%SPL, __local_depot0;"] if b.local is not None else []
     if not b.uses & {"tile", "bins"}:
         return lines
     w = Writer(registers=b.w.registers, labels=b.w.labels)

@@ -55,7 +55,7 @@ def site(b: Build, scope: Scope, depth: int, latch: str | None = None) -> None:
 
     def marked(which: int) -> None:
         inner = _menu(b, scope, merge, allowed)
-        inner.place = ("paths", places[which], 4)
+        inner.place, inner.scratch = ("paths", places[which], 4), "path"
         _path(b, inner, regions[which], merge, depth)
 
     arms = _Arms(marked, lambda: _other(b, scope, merge))
@@ -69,7 +69,7 @@ def site(b: Build, scope: Scope, depth: int, latch: str | None = None) -> None:
     w.place(join)
     _settle(scope, merge)
     if merge.tail is not None:
-        _tail(b, scope, merge.tail)
+        _tail(b, scope, merge)
     scope.quiet = scope.quiet or not b.independent
 
 
@@ -210,12 +210,14 @@ def _other(b: Build, scope: Scope, merge: Merge) -> None:
         w.emit(f"mov.{type.replace('b', 'u')} \t{name}, {compute(ch, inner, w, type)}")
 
 
-def _tail(b: Build, scope: Scope, tail: tuple[str, str]) -> None:
+def _tail(b: Build, scope: Scope, merge: Merge) -> None:
     """Straight code at the join that uses the result of the path and stores it."""
     ch, w = b.ch, b.w
-    type, name = tail
+    assert merge.tail is not None
+    type, name = tail = merge.tail
     inner = Scope({type: [name]}, pointers=dict(scope.pointers), slot=scope.slot)
-    for other, known in ch.some(scope.names(), 2):
+    steady = [entry for entry in scope.names() if entry[1] not in merge.cheap]
+    for other, known in ch.some(steady, 2):
         inner.add(other, known)
     if ch.chance(60):
         name = compute(ch, Scope({t: list(n) for t, n in inner.values.items()}), w, type)
@@ -313,7 +315,7 @@ def variable(b: Build, scope: Scope) -> None:
     merge = Merge(ch.some([e for e in scope.names() if e[1] in scope.spare], ch.number(3)), [])
     inner = _menu(b, scope, merge, min(LARGEST, b.left) - CARRIED)
     b.left -= CARRIED
-    inner.place = ("paths", b.places, 4)
+    inner.place, inner.scratch = ("paths", b.places, 4), "trip"
     b.places += 4
     trip, bound, sum = w.new("b32"), w.new("b32"), w.new("b32")
     w.emit(f"and.b32 \t{trip}, {scrambled(w, scope.slot, ch.between(0, 99))}, 1")

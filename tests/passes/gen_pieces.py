@@ -78,9 +78,16 @@ def _branch(b: Build, scope: Scope, depth: int) -> None:
     w.place(join)
 
 
-def _arm(b: Build, scope: Scope, depth: int) -> None:
+def _inner(scope: Scope) -> Scope:
+    """The scope of a piece that may not run, or run several times."""
     inner = scope.child()
     inner.unset = {}
+    inner.scratch = scope.scratch if scope.scratch == "path" else ""
+    return inner
+
+
+def _arm(b: Build, scope: Scope, depth: int) -> None:
+    inner = _inner(scope)
     compute(b.ch, inner, b.w, "b32")
     code(b, inner, 2, depth + 1)
     if not scope.quiet:
@@ -97,8 +104,7 @@ def _loop(b: Build, scope: Scope, depth: int) -> None:
     test = w.do("setp.eq.s32", "pred", bound, 0)
     w.emit(f"@{test} bra \t{join}")
     w.place(head)
-    inner = scope.child()
-    inner.unset = {}
+    inner = _inner(scope)
     inner.add("b32", trip)
     inner.add("b32", sum)
     code(b, inner, 2, depth + 1)

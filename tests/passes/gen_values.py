@@ -45,7 +45,8 @@ class Scope:
     ``unset`` may be written, and read from then on. ``pointers`` are registers by the buffer that they point to.
     ``slot`` numbers the iteration over all threads; ``rows`` may point to its row of the paths' buffer. ``place`` is
     where stores go: buffer, first 8-byte place in a row, number of places. ``quiet`` code touches no memory but
-    through ``.nc``.
+    through ``.nc``. ``scratch`` code may use local memory: a ``path`` any number of times, a ``trip`` of a variable
+    loop once.
     """
 
     values: dict[str, list[str]] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class Scope:
     rows: str | None = None
     place: tuple[str, int, int] = ("rest", 0, 1)
     quiet: bool = False
+    scratch: str = ""
 
     def child(self) -> Scope:
         """The scope of a piece of code inside: what it defines is unknown outside."""

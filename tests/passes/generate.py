@@ -132,7 +132,7 @@ def kernel(ch: Choices) -> Case:
     block, grid = _shape(ch)
     threads, blocks = int(np.prod(block)), int(np.prod(grid))
     nested = ch.chance(15)
-    most = 16 if threads * blocks <= 64 else 10 if threads * blocks <= 256 else 4
+    most = 14 if threads * blocks <= 64 else 8 if threads * blocks <= 128 else 4 if threads <= 256 else 2
     trips = ch.pick([most, most, most - 1, most // 2, 1]) if not nested else ch.pick([most // 2, 1])
     limit = ch.pick(["maxntid", "reqntid", None])
     left = (SHARED_BYTES - 4 * (TILE + BINS)) // (max(threads, 32) if limit else 1024)
@@ -147,9 +147,7 @@ def kernel(ch: Choices) -> Case:
 def _shape(ch: Choices) -> tuple[tuple[int, ...], tuple[int, ...]]:
     block = ch.pick([*BLOCKS[:11], *BLOCKS])
     threads = int(np.prod(block))
-    return block, ch.pick(
-        [(1,), (2,), (3,), (2, 2)] if threads <= 64 else [(1,), (2,)] if threads <= 128 else [(1,)]
-    )
+    return block, ch.pick([(1,), (1,), (2,), (3,), (2, 2)] if threads <= 64 else [(1,)])
 
 
 def _scalars(ch: Choices, b: Build) -> tuple[Any, ...]:
@@ -189,6 +187,10 @@ def _body(b: Build, nested: bool, grid: tuple[int, ...]) -> None:
         _leave(b, thread, b.done)
         b.uses.add("left")
     trip = _outer_begin(b, thread) if nested else None
+    if trip is not None:
+        scope.add("b32", trip[0])
+        arithmetic(ch, scope, w, 3)
+        scope.spare = set()
     for _ in range(1 + ch.chance(15)):
         after = w.label()
         if ch.chance(12):
