@@ -99,7 +99,6 @@ class Hazards:
         if access.kind == "store":
             self._one_instruction(access, units, lanes, values, per_lane)
         self._note(self._writes, units, lanes, number)
-        self._reads.lane[units] = _NOBODY
 
     def _against(
         self, access: Access, shadow: _Shadow, units: Array, lanes: Array, flat: Array, values: Array | None

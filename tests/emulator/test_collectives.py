@@ -62,6 +62,16 @@ def test_shuffles(mode: str, b: int, c: int, shuffle: int | None) -> None:
 
 
 @SHUFFLES
+def test_a_lane_that_takes_no_part_is_not_read(shuffle: int | None) -> None:
+    body = """
+    setp.ge.u32 %p1, %r3, 16; @%p1 ret;
+    add.u32 %r4, %r3, 100; shfl.sync.bfly.b32 %r5, %r4, 16, 31, 0x0000ffff; st.global.u32 [%rd2], %r5;
+    """
+    out, _ = run(body, shuffle=shuffle)
+    assert out.tolist() == [i + 100 for i in range(16)] + [0] * 16
+
+
+@SHUFFLES
 def test_match_and_reduce(shuffle: int | None) -> None:
     body = f"""
     and.b32 %r4, %r3, 3;
@@ -132,6 +142,8 @@ def test_guarded_collective(shuffle: int | None) -> None:
     if shuffle is None:
         vote = next(c for c in profile.issues.values() if c.lanes_pred_on == 16 and c.lanes == 32)
         assert vote.warps == 1
+        store = list(profile.issues.values())[-2]
+        assert (store.warps, store.lanes) == (1, 32)
 
 
 @SHUFFLES

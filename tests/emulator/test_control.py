@@ -55,6 +55,20 @@ OUTER: st.global.u32 [%rd2], %r6;
         assert counts == {"LOW": (1, 8), "INNER": (1, 16), "EVEN": (1, 16), "OUTER": (1, 32)}
 
 
+def test_only_warps_that_part_count_as_divergent() -> None:
+    body = """
+    setp.lt.u32 %p1, %r3, {limit};
+    @%p1 bra SKIP;
+    st.global.u32 [%rd2], 1;
+SKIP: st.global.u32 [%rd2], 2;
+    """
+    for limit, divergent, taken in ((40, 1, 40), (64, 0, 64), (0, 0, 0), (96, 0, 96), (5, 1, 5)):
+        _, profile = run(body.format(limit=limit), block=96)
+        (branch,) = profile.by_branch.values()
+        assert (branch.warps, branch.divergent, branch.lanes, branch.taken) == (3, divergent, 96, taken)
+        assert profile.by_label["k", "SKIP"].warps == 3
+
+
 def test_short_circuit_runs_a_shared_arm_twice() -> None:
     """Lanes meet at the immediate post-dominator, not at the first block that both sides come to."""
     body = """
@@ -143,6 +157,23 @@ AGAIN: setp.eq.u32 %p2, %r5, 0;
     """
     out, _ = run(body, words=34, shuffle=shuffle)
     assert out[33] == 32
+
+
+@SHUFFLES
+def test_a_lane_may_wait_for_another_of_its_warp(shuffle: int | None) -> None:
+    body = """
+    setp.eq.u32 %p1, %r3, 31;
+    @%p1 bra SET;
+SPIN: ld.volatile.global.u32 %r4, [%rd1+128];
+    setp.eq.u32 %p2, %r4, 0;
+    @%p2 bra SPIN;
+    st.global.u32 [%rd2], %r4;
+    bra OUT;
+SET: st.volatile.global.u32 [%rd1+128], 5;
+OUT:
+    """
+    out, _ = run(body, words=33, shuffle=shuffle)
+    assert out.tolist() == [5] * 31 + [0, 5]
 
 
 @SHUFFLES

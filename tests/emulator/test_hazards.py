@@ -96,3 +96,42 @@ def test_a_barrier_of_half_a_warp_orders_that_half_only() -> None:
     assert out.tolist() == [i ^ 1 for i in range(32)]
     with pytest.raises(EmulatorError, match="CCC073"):
         run(body.format(distance=64))
+
+
+def test_every_reader_counts_not_only_the_last() -> None:
+    body = """
+    .shared .align 4 .b8 s[64];
+    mov.u32 %r4, s; setp.eq.u32 %p1, %r3, 0; setp.eq.u32 %p2, %r3, 1;
+    @%p1 ld.shared.u32 %r5, [%r4];
+    {barrier}
+    @%p2 ld.shared.u32 %r6, [%r4];
+    @%p2 st.shared.u32 [%r4], 9;
+    """
+    with pytest.raises(EmulatorError, match="after a load by"):
+        run(body.format(barrier=""))
+    run(body.format(barrier=WARP))
+
+
+def test_bytes_are_told_apart() -> None:
+    body = """
+    .shared .align 4 .b8 s[64];
+    mov.u32 %r4, s; add.u32 %r5, %r4, %r3; st.shared.u8 [%r5], %r3;
+    {barrier}
+    and.b32 %r6, %r5, -4; ld.shared.u32 %r7, [%r6];
+    """
+    run(body.format(barrier=WARP))
+    with pytest.raises(EmulatorError, match="CCC073"):
+        run(body.format(barrier=""))
+    run(body.format(barrier="").replace("ld.shared.u32 %r7, [%r6]", "ld.shared.u8 %r7, [%r5]"))
+
+
+def test_a_second_write_of_the_same_value_is_no_hazard() -> None:
+    body = """
+    .shared .align 4 .b8 s[64];
+    mov.u32 %r4, s; setp.lt.u32 %p1, %r3, 4;
+    @%p1 st.shared.u32 [%r4], 3;
+    @!%p1 st.shared.u32 [%r4], {value};
+    """
+    run(body.format(value=3))
+    with pytest.raises(EmulatorError, match="CCC073"):
+        run(body.format(value=4))
