@@ -15,9 +15,11 @@ from tests.passes.rules import (
     OWN_WORD,
     SHARED,
     SHARED_WORDS,
+    STORE_R11,
     Holes,
     Rule,
     jump,
+    scan,
 )
 
 
@@ -39,6 +41,9 @@ def collective(instruction: str) -> tuple[Holes, Holes]:
     )
 
 
+STORE_BY = """mov.u32 %r30, {}; mul.wide.u32 %rd21, %r30, 4; add.u64 %rd21, %rd3, %rd21;
+    st.global.u32 [%rd21], 1;"""
+
 CODE = {
     "an unknown instruction": Rule(
         "CCC044",
@@ -56,6 +61,21 @@ CODE = {
                 f"and.b32 %r30, %r5, 127; shl.b32 %r30, %r30, 2; mov.u32 %r31, first; add.u32 %r31, %r31, %r30; {PATH}"
             ),
         },
+    ),
+    "a store to the thread's own word behind the path, of its value": Rule(
+        "CCC037",
+        {**scan("%r20"), "behind": f"{OWN_WORD} st.global.u32 [%rd20], %r11;"},
+        {**scan("%r20"), "behind": STORE_R11},
+    ),
+    "a store to a word by the path's own %tid": Rule(
+        "CCC037",
+        {"body": path(STORE_BY.format("%tid.x"))},
+        {"body": path(STORE_BY.format("%ctaid.x"))},
+    ),
+    "a word of each thread, not one of all": Rule(
+        "CCC037",
+        {"ahead": OWN_WORD, "body": path("st.global.u32 [%rd20], 1;")},
+        {"body": path("st.global.u32 [%rd3], 1;")},
     ),
     "a store of each iteration to the thread's own word": Rule(
         "CCC037", own_word("%r31", "%r31"), own_word("%r32", "%r31")

@@ -47,11 +47,11 @@ class Launch:
         return max(self.threads * self.trips - 5, 1)
 
 
-def marked(source: Path, arch: str) -> Module:
+def marked(source: Path, arch: str, *options: str) -> Module:
     """What nvcc's front end makes of an annotated file, marks and all; no rewrite has seen it."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings("always", keep_going=True, keep=folder)
-        arguments = ["-ptx", f"-arch={arch}", str(source), "-o", f"{folder}/out.ptx"]
+        arguments = ["-ptx", f"-arch={arch}", *options, str(source), "-o", f"{folder}/out.ptx"]
         done = run_nvcc(arguments, settings, capture=True)
         # The text with all marks is the first that the shim gives to cicc.
         first = list(Path(folder).glob("*.1.ptx"))

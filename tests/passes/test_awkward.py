@@ -14,7 +14,7 @@ import pytest
 
 from cccopt.ccc.refusal import Refusal
 from cccopt.ptx.ir import Module
-from tests.passes.running import CUDA, FORMS, Arguments, Launch, compare, only, rewritten
+from tests.passes.running import CUDA, FORMS, Arguments, Launch, compare, marked, only, rewritten
 
 pytestmark = pytest.mark.nvcc
 
@@ -269,6 +269,16 @@ def test_rewritten_rightly_or_refused(
             assert said.place.position.line == line_of(file, kernel, at)
             assert said.place.file.endswith(f"{file}.cu")
             assert help in said.help
+
+
+def test_a_refusal_shows_both_accesses() -> None:
+    """At their CUDA lines, where the user asks for line tables."""
+    with pytest.raises(Refusal) as caught:
+        rewritten(only(marked(CUDA / "awkward_values.cu", "sm_90", "-lineinfo"), "read_back"))
+    (said,) = caught.value.diagnostics
+    places = [place.position.line for _, place in said.notes]
+    assert places == [line_of("awkward_values", "read_back", at) for at in ("out[i] = s;", "out[n + i] =")]
+    assert [label.partition(":")[0] for label, _ in said.notes] == ["in the path", "behind it"]
 
 
 def test_a_load_that_path_and_rest_share(compiled: Callable[[str, str], Module]) -> None:
