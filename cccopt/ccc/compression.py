@@ -96,6 +96,8 @@ class _Compression:
         own = (effects.writes(view.body[i]) for i in view.statements(path.nodes))
         self.fixed = {name for names in own for name in names} if path.is_loop else set()
         self.begin = view.cfg.blocks[view.block_of_name[path.begin]].start
+        others = (p for p in region.all_paths() if not path.nodes <= p.nodes)
+        self.elsewhere = {index for other in others for index in view.statements(other.nodes)}
         self.graph = nx.DiGraph()
         self.steps: dict[Key, Step] = {}
         self.shared: dict[Key, LiveIn] = {}
@@ -176,10 +178,15 @@ class _Compression:
                 self.graph.add_edge((operand, "out"), (key, "in"))
 
     def _readable(self, name: str) -> bool:
-        """Whether the lane that makes the task has the register's value: a task of the outer path has few of them."""
-        if self.outer is None or name in self.live | self.outer.registers:
+        """Whether the lane that makes the task has the register's value: a task of the outer path has few of them, and
+        what another path computes its tasks compute elsewhere.
+        """
+        if name in self.live:
             return True
-        return self.view.reaching.reaching(self.begin, name) <= self.outer.statements
+        definitions = self.view.reaching.reaching(self.begin, name)
+        if definitions & self.elsewhere:
+            return False
+        return self.outer is None or name in self.outer.registers or definitions <= self.outer.statements
 
     def _step(self, key: Key) -> Step | None:
         """The cheap statement that computes a value, or None."""

@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cccopt.analysis import effects
-from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS, UNIFORM_SPECIAL_REGISTERS
+from cccopt.analysis.constancy import (
+    CONSTANT_SPECIAL_REGISTERS,
+    UNIFORM_SPECIAL_REGISTERS,
+    reads_unchanging_memory,
+)
 from cccopt.analysis.memory import MemoryAliasing
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc import refusal
@@ -326,7 +330,9 @@ class _AddressWalk:
             statement = self.view.body[definition]
             assert isinstance(statement, Instruction)
             specials = effects.special_registers(statement)
-            constant = isa.facts(statement).space in ("param", "const")
+            constant = isa.facts(statement).memory is Memory.LOAD and reads_unchanging_memory(
+                statement, self.view.function
+            )
             if not specials <= CONSTANT_SPECIAL_REGISTERS or not (
                 isa.facts(statement).pure or specials or constant
             ):

@@ -18,11 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cccopt.analysis import effects
+from cccopt.analysis.constancy import reads_unchanging_memory
 from cccopt.analysis.liveness import upward_exposed
 from cccopt.ccc import refusal
 from cccopt.ccc.context import definitions_behind
 from cccopt.ccc.graph import Jump
-from cccopt.ccc.refusal import refuse
+from cccopt.ccc.refusal import Refusal, refuse
 from cccopt.ccc.regions import Path, Region, forward
 from cccopt.ccc.view import View
 from cccopt.ptx import isa
@@ -31,6 +32,9 @@ from cccopt.ptx.isa import Control, Memory
 
 CHEAP = 4.0
 """Issue slots up to which a lane rather computes a value again than moving its reader."""
+
+DEAR = 32.0
+"""Issue slots up to which it does so where the reader cannot be moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +89,29 @@ def _tails(view: View, region: Region, path: Path, around: frozenset[str]) -> Ta
             " local ahead of it",
         )
     slices = {name: _slice(view, path, name, inside) for name in sorted(outs)}
-    cheap = {name: s for name, s in slices.items() if s is not None and _cost(view, s) <= CHEAP}
+    kept, recomputed = _again(view, slices, CHEAP)
+    if outs <= kept:
+        return Tails((), (), recomputed, kept)
+    try:
+        moved, skipped = _tail(view, region, path, outs - kept, inside, around)
+    except Refusal:
+        kept, recomputed = _again(view, slices, DEAR)
+        if not outs <= kept:
+            raise
+        return Tails((), (), recomputed, kept)
+    return Tails(moved, skipped, recomputed, kept)
+
+
+def _again(
+    view: View, slices: Mapping[str, tuple[int, ...] | None], most: float
+) -> tuple[frozenset[str], tuple[int, ...]]:
+    """The registers that a lane computes again for at most so many issue slots each, and the statements that do it."""
+    chosen = {name: s for name, s in slices.items() if s is not None and _cost(view, s) <= most}
     rank = {block: place for place, block in enumerate(view.cfg.reverse_postorder)}
-    found = {index for s in cheap.values() for index in s}
-    recomputed = tuple(sorted(found, key=lambda index: (rank[view.cfg.block_of(index)], index)))
-    written = [name for i in recomputed for name in effects.writes(view.body[i])]
-    if len(written) != len(set(written)):
-        cheap, recomputed = {}, ()
-    rest = outs - set(cheap)
-    moved, skipped = _tail(view, region, path, rest, inside, around) if rest else ((), ())
-    return Tails(moved, skipped, recomputed, frozenset(cheap))
+    found = {index for s in chosen.values() for index in s}
+    ordered = tuple(sorted(found, key=lambda index: (rank[view.cfg.block_of(index)], index)))
+    written = [name for index in ordered for name in effects.writes(view.body[index])]
+    return (frozenset(chosen), ordered) if len(written) == len(set(written)) else (frozenset(), ())
 
 
 def _carried(view: View, path: Path, outs: frozenset[str], inside: set[int]) -> str | None:
@@ -133,7 +150,7 @@ def _slice(view: View, path: Path, name: str, inside: set[int]) -> tuple[int, ..
             return False
         (index,) = definitions
         statement = view.body[index]
-        if not isinstance(statement, Instruction) or not _repeatable(statement):
+        if not isinstance(statement, Instruction) or not _repeatable(view, statement):
             return False
         if not all(view.dominators.dominates(view.cfg.block_of(index), end) for end in ends):
             return False
@@ -145,14 +162,12 @@ def _slice(view: View, path: Path, name: str, inside: set[int]) -> tuple[int, ..
     return tuple(sorted(found)) if collect(definitions_behind(view, path, name), frozenset()) else None
 
 
-def _repeatable(instruction: Instruction) -> bool:
+def _repeatable(view: View, instruction: Instruction) -> bool:
     """Whether running it twice gives the same result: pure, or a load of what nobody writes."""
     facts = isa.facts(instruction)
     if not facts.known or facts.control is not Control.NEXT or isa.is_conditional_write(instruction):
         return False
-    constant = facts.memory is Memory.LOAD and (
-        facts.space in ("const", "param") or "nc" in instruction.parts
-    )
+    constant = facts.memory is Memory.LOAD and reads_unchanging_memory(instruction, view.function)
     return facts.pure or constant
 
 
@@ -234,6 +249,8 @@ def _next_trip(view: View, region: Region, index: int, name: str) -> bool:
 def _movable(instruction: Instruction) -> bool:
     facts = isa.facts(instruction)
     plain = facts.known and facts.control is Control.NEXT and instruction.guard is None
+    # Parameters of a call are worth nothing without the call.
+    plain = plain and facts.space != "param"
     # The argument of a call belongs to the call, which stays.
     argument = facts.memory is Memory.STORE and facts.space == "param"
     return plain and not (argument or facts.synchronises or facts.convergent or facts.volatile)
@@ -252,14 +269,18 @@ def _operands(
             raise _live_out(view, path, name)
         (definition,) = definitions
         statement = view.body[definition] if definition >= 0 else None
-        if definition not in chain or not isinstance(statement, Instruction) or not _repeatable(statement):
+        if (
+            definition not in chain
+            or not isinstance(statement, Instruction)
+            or not _repeatable(view, statement)
+        ):
             raise _live_out(view, path, name)
         if definition not in helpers:
             helpers.add(definition)
             _operands(view, path, definition, own, chain, helpers)
 
 
-def _live_out(view: View, path: Path, name: str) -> refusal.Refusal:
+def _live_out(view: View, path: Path, name: str) -> Refusal:
     return refuse(
         refusal.LIVE_OUT,
         path.annotation.place,

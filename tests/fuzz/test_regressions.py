@@ -32,9 +32,10 @@ REFUSED = {
     "loop_in_path": "CCC046",
     "sum_and_largest": "CCC036",
     "asked": "CCC036",
+    "argument_behind": "CCC034",
     "unrolled_and_read": "CCC036",
 }
-REWRITTEN = ("local_in_trip", "scratch_once", "traps", "sums", "unrolled")
+REWRITTEN = ("local_in_trip", "scratch_once", "traps", "sums", "unrolled", "behind_a_path", "result_behind")
 LAUNCHES = (Launch(1, 64, 400), Launch(2, 33, 150), Launch(1, 32, 0))
 
 

@@ -233,3 +233,46 @@ KERNEL unrolled_and_read(ARGUMENTS) {
     count[i] = out[i + 1];
   }
 }
+
+// What the second path could rebuild its address from is computed in the first one alone.
+KERNEL behind_a_path(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    unsigned w = hash32(a[i]);
+#pragma ccc if independent
+    {
+      out[i * 3] = work(w, i);
+      atomicAdd(&count[w & 63], w);
+    }
+    out[i * 3 + 1] = w;
+#pragma ccc if independent
+    if ((w & 7) < 5) out[i * 3 + 2] = work(w, i + 5);
+  }
+}
+
+// The path's call is nothing that a lane may repeat.
+__device__ __noinline__ unsigned far(unsigned x, unsigned y) {
+  unsigned r = y;
+  for (unsigned q = 0; q < (x & 7u); q++) r = hash32(r) + q;
+  return r;
+}
+KERNEL result_behind(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    unsigned w = hash32(a[i]), r = 7;
+#pragma ccc if
+    if ((w & 7) < 5) r = far(w, i);
+    out[i] = r;
+  }
+}
+
+// Nor may its argument leave for the task alone.
+KERNEL argument_behind(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    unsigned w = hash32(a[i]), r = 7;
+#pragma ccc if
+    if ((w & 7) < 5) r = work(w, i);
+    out[i] = far(r, 3);
+  }
+}
