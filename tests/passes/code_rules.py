@@ -44,6 +44,8 @@ def collective(instruction: str) -> tuple[Holes, Holes]:
 STORE_BY = """mov.u32 %r30, {}; mul.wide.u32 %rd21, %r30, 4; add.u64 %rd21, %rd3, %rd21;
     st.global.u32 [%rd21], 1;"""
 
+UPDATE = "ld.global.u32 %r10, [%rd6]; add.u32 %r10, %r10, %r6; st.global.u32 [%rd6], %r10;"
+
 CODE = {
     "an unknown instruction": Rule(
         "CCC044",
@@ -61,6 +63,11 @@ CODE = {
                 f"and.b32 %r30, %r5, 127; shl.b32 %r30, %r30, 2; mov.u32 %r31, first; add.u32 %r31, %r31, %r30; {PATH}"
             ),
         },
+    ),
+    "a store of each iteration to what may be read": Rule(
+        "CCC037",
+        {"before": f"{OWN_WORD} st.global.u32 [%rd20], %r6;", "body": path(UPDATE)},
+        {"before": f"{OWN_WORD} st.global.u32 [%rd20], %r6;", "body": path(UPDATE, clauses="independent")},
     ),
     "a store to the thread's own word behind the path, of its value": Rule(
         "CCC037",

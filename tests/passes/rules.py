@@ -216,6 +216,11 @@ MEMORY = {
         {"behind": "cvta.global.u64 %rd11, %rd7; ld.u32 %r12, [%rd11];"},
         {"behind": "cvta.global.u64 %rd11, %rd7; ld.global.nc.u32 %r12, [%rd5];"},
     ),
+    "a load behind a store that runs with the task": Rule(
+        "CCC036",
+        {**scan("%r20"), "behind": f"{STORE_R11} ld.global.u32 %r12, [%rd7]; add.u32 %r12, %r12, 1;"},
+        {**scan("%r20"), "behind": f"{STORE_R11} ld.global.nc.u32 %r12, [%rd5]; add.u32 %r12, %r12, 1;"},
+    ),
     "one shared array": Rule(
         "CCC036", shared("first", "%r31"), shared("second", "%r31"), launches=LAUNCHES[:1]
     ),
