@@ -86,6 +86,9 @@ def test_arrays_that_share_memory_share_it_on_the_device() -> None:
     whole = np.arange(64, dtype=np.uint32)
     emulate(ptx, "k", grid=1, block=32, args=[whole[8:], whole])
     assert whole.tolist() == [*range(8), *range(1, 33), *range(40, 64)]
+    whole = np.arange(64, dtype=np.uint32)
+    emulate(ptx, "k", grid=1, block=32, args=[whole[24:], whole[:40]])
+    assert whole.tolist() == [*range(24), *range(1, 33), *range(56, 64)]
     same = np.arange(32, dtype=np.uint32)
     emulate(ptx, "k", grid=1, block=32, args=[same, same])
     assert same.tolist() == list(range(1, 33))
@@ -194,6 +197,8 @@ def test_profiles_add_up() -> None:
         32 * (one.warp_instructions + two.warp_instructions)
     )
     assert both.active_lanes_histogram[16] == two.active_lanes_histogram[16]
+    _, whole = run("st.global.u32 [%rd2], %r3;", block=96)
+    assert whole.active_lanes_histogram[32] == whole.warp_instructions
     assert sum((c.lanes for c in both.issues.values()), 0) == both.thread_instructions
     assert Profile() + one == one
     assert Profile().warp_efficiency == 0.0

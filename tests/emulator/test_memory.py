@@ -221,7 +221,10 @@ def test_sectors_and_bank_conflicts() -> None:
 
 
 def test_sectors_of_addresses_in_any_order() -> None:
-    body = "xor.b32 %r4, %r3, 21; mul.wide.u32 %rd3, %r4, 16; add.u64 %rd3, %rd1, %rd3; ld.global.u32 %r5, [%rd3];"
+    body = """
+    mul.lo.u32 %r4, %r3, 7; and.b32 %r4, %r4, 31; mul.wide.u32 %rd3, %r4, 16; add.u64 %rd3, %rd1, %rd3;
+    ld.global.u32 %r5, [%rd3];
+    """
     _, profile = run(body, words=128)
     assert profile.global_transactions == 16
 
