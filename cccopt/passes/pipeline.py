@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.refusal import Refusal
 from cccopt.ccc.report import RegionReport
 from cccopt.diagnostic import CccError, Diagnostic, Severity
@@ -37,8 +38,12 @@ Pass = Callable[[Module, Options], tuple[Module, tuple[Diagnostic, ...], tuple[R
 def _unique_names(
     module: Module, options: Options
 ) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
-    """Scopes of inline assembly may declare a name again; what follows goes by name. EXACT."""
-    return with_unique_names(module), (), ()
+    """Scopes of inline assembly may declare a name again; what follows goes by name. EXACT.
+
+    Leaves a module without annotations as it is.
+    """
+    marked = any(is_annotation(s) for function in module.functions() for s in function.body or ())
+    return with_unique_names(module) if marked else module, (), ()
 
 
 PIPELINE: tuple[tuple[str, Pass], ...] = (

@@ -14,7 +14,7 @@ in tests, a seed makes them in longer runs. What keeps it legal:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ class Case:
     unmarked loop runs the marked ones several times.
     """
 
-    text: str
+    text: str = field(repr=False)
     grid: tuple[int, ...]
     block: tuple[int, ...]
     scalars: tuple[Any, ...]

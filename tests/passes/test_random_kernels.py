@@ -133,6 +133,12 @@ def test_legal_kernels_are_rewritten_and_keep_their_results() -> None:
     assert phases[True] >= 0.9 * sum(phases.values()), dict(phases)
 
 
+def test_what_is_not_annotated_stays_as_it_is() -> None:
+    """Scopes of calls declare the same names again and again; without annotations they keep them."""
+    module = parse(next(case for case in map(from_seed, range(50)) if case.text.count("callseq") > 2).unmarked)
+    assert run(module, Options(mode="always")).module == module
+
+
 @pytest.mark.nvcc
 def test_ptxas_accepts_rewritten_kernels() -> None:
     """What the rewrite makes of generated kernels assembles, and so do the kernels themselves."""
