@@ -41,7 +41,7 @@ from cccopt.ccc.graph import (
     targets,
 )
 from cccopt.ccc.plan import Plan
-from cccopt.ccc.stack import SLOTS
+from cccopt.ccc.stack import SLOTS, clear
 from cccopt.ccc.tasks import Tasks, without_pragmas
 from cccopt.ccc.view import View
 from cccopt.ptx.ir import Guard, Instruction, Pragma, Register, SpecialRegister, Statement, Symbol, Variable
@@ -199,7 +199,7 @@ class _Rewrite:
         )
         nodes[region.header] = without_pragmas(nodes[region.header])
         self.tasks.enter(nodes, enter, self.plan.paths, region.header, test, alive)
-        return self.tasks.settle(nodes, enter, self.plan.paths)
+        return self.tasks.settle(nodes, enter, region.header, self.plan.paths)
 
     # --- the warp's own registers ---
 
@@ -226,7 +226,16 @@ class _Rewrite:
             stack = r("b32")
             code.append(op("mov.u32", stack, Symbol(plan.stack_name)))
             code += [op("mad.lo.u32", base, linear, size, stack) for size, base in plan.bases.items()]
-        return [*code, *plan.rebuilt]
+        return [*code, *self._unset(), *plan.rebuilt]
+
+    def _unset(self) -> list[Instruction]:
+        """Values for registers of contexts that only lanes with trips set on their way to the loop."""
+        live = self.view.liveness.live_in
+        select, header = (
+            self.view.block_of_name[n] for n in (self.plan.region.select, self.plan.region.header)
+        )
+        values = {v.name: v for path in self.plan.paths for v in path.stack.layout.values()}
+        return [clear(v) for name, v in sorted(values.items()) if name in live[header] - live[select]]
 
 
 def _unmarked(node: Node) -> Node:

@@ -28,11 +28,14 @@ Build = Callable[[Guard, str], tuple[Nodes, str]]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A path to be replaced: its first node, its nodes, and the node that its end leads to."""
+    """A path to be replaced: its first node, its nodes, the node that its end leads to, and code that gives the
+    registers of its context a value in every lane.
+    """
 
     begin: str
     path: frozenset[str]
     end: str
+    cleared: tuple[Instruction, ...] = ()
 
 
 def place_site(
@@ -40,7 +43,9 @@ def place_site(
 ) -> Nodes:
     """The whole ``nodes``, entered at the node ``entry``, with a site of ``build`` in place of a path.
 
-    ``entry`` must not be in the path; code is added at its head.
+    ``entry`` must not be in the path; code is added at its head: lanes that come to the join past the path's own way
+    read the site's ``cleared`` registers too, under a false guard, and ptxas (13.0) may take any value for one that was
+    never written, also where it was.
     """
     begin, end = site.begin, site.end
     rest = {name: node for name, node in nodes.items() if name not in site.path}
@@ -84,7 +89,7 @@ def place_site(
             out[node.name] = replace(node, end=Jump(setter.name))
         else:
             out[node.name] = replace(node, end=retarget(node.end, lambda t: ways.get(t, t)))
-    start: list[Instruction] = [op("mov.pred", flag.register, 0)]
+    start: list[Instruction] = [*site.cleared, op("mov.pred", flag.register, 0)]
     if elsewhere:
         start.append(op("mov.u32", destination, 0))
     out[entry] = replace(out[entry], code=(*start, *out[entry].code))

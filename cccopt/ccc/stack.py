@@ -176,6 +176,12 @@ class StackCode:
         return code
 
 
+def clear(value: Value) -> Instruction:
+    """Gives a register of the program any value at all."""
+    kind = "pred" if value.type == "pred" else f"b{width(value.type)}"
+    return op(f"mov.{kind}", Register(value.name), 0)
+
+
 def copy_value(value: Value, source: Operand, target: Register) -> Sequence[Instruction]:
     """The move of one value, none where source and target are one register."""
     if source == target:

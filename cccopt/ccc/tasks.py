@@ -38,7 +38,7 @@ from cccopt.ccc.graph import (
 from cccopt.ccc.plan import PathPlan, Plan, own
 from cccopt.ccc.regions import forward
 from cccopt.ccc.sites import Site, place_site
-from cccopt.ccc.stack import SLOTS, Lookup, copy_value
+from cccopt.ccc.stack import SLOTS, Lookup, Value, clear, copy_value
 from cccopt.ccc.view import View
 from cccopt.ptx.ir import Guard, Instruction, Label, Pragma, Register, Statement
 
@@ -67,8 +67,9 @@ class Tasks:
 
     # --- wholes and sites ---
 
-    def settle(self, nodes: Nodes, enter: str, paths: tuple[PathPlan, ...]) -> Nodes:
-        """The whole ``nodes``, entered at ``enter``, with a site for each of ``paths``."""
+    def settle(self, nodes: Nodes, enter: str, begin: str, paths: tuple[PathPlan, ...]) -> Nodes:
+        """The whole ``nodes``, entered at ``enter`` and then at ``begin``, with a site for each of ``paths``."""
+        alive = self.view.liveness.live_in[self.view.block_of_name[begin]]
         for path in paths:
             # A site placed before may stand between the path and where its end led at first. Nodes that only held
             # markers are no longer on any way.
@@ -76,7 +77,11 @@ class Tasks:
             outside = {t for n in run for t in targets(nodes[n].end) if t not in path.path.nodes}
             (goal,) = outside - self.view.traps
             site = self._loop_site if path.path.is_loop else self._if_site
-            where = Site(path.path.begin, path.path.nodes, goal)
+            # What is alive at the whole's beginning has a value there; the rest may not have one at the join.
+            local = [
+                v for v in path.stack.layout.values() if v.name in self.view.types and v.name not in alive
+            ]
+            where = Site(path.path.begin, path.path.nodes, goal, tuple(clear(v) for v in local))
             nodes = place_site(nodes, enter, where, partial(site, path), self.names, self.region)
         return nodes
 
@@ -96,7 +101,7 @@ class Tasks:
         nodes: Nodes = {name: self.base[name] for name in program_order(self.base, path.path.nodes)}
         enter = self.names.label("enter")
         self.enter(nodes, enter, path.children, begin, end, alive)
-        nodes = self.settle(nodes, enter, path.children)
+        nodes = self.settle(nodes, enter, begin, path.children)
         copies, names_of = copy(nodes.values(), self.names, path.rewrite)
         leave = behind
         tail: Nodes = {}
@@ -252,7 +257,9 @@ class Tasks:
             copy_of = self._loop_task if path.path.is_loop else self._task
             begin, task = copy_of(path, following)
             end = Branch(mine, begin, following)
+        values = path.stack.layout.values() if path.children else ()
         code = [
+            *(clear(Value(path.task(v.name).name, v.type)) for v in values),
             op("bar.warp.sync", FULL_WARP),
             op("setp.lt.s32", mine.register, self.plan.lane, path.top),
             *path.stack.pop(path.task, path.task, self.plan.lane, mine),
