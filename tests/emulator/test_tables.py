@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from cccopt.emulator.semantics import PURE, UnsupportedError, resolve
@@ -68,3 +71,31 @@ def test_operands_have_the_same_widths(opcode: str) -> None:
     for dtype, name in zip((*types_out, *types_in), told.types, strict=True):
         # Eight bits hold a predicate here; an operand without a type is an immediate.
         assert name is None or width(name) == (1 if dtype.kind == "b" else bits(dtype)), (opcode, told.types)
+
+
+@pytest.mark.parametrize("opcode", SAMPLES)
+def test_an_operand_may_be_one_for_all_lanes(opcode: str) -> None:
+    """Constants come as arrays without dimensions; at least one operand has an element a lane."""
+    operation = resolve(opcode.split("."), sources=2)
+    draw = np.random.default_rng(3)
+    size = 5
+    columns = [
+        draw.integers(0, 2, size).astype(bool)
+        if t.kind == "b"
+        else np.frombuffer(draw.bytes(size * t.itemsize), f"u{t.itemsize}").view(t)
+        for t in operation.inputs
+    ]
+
+    def compute(operands: list[Any]) -> list[bytes]:
+        with np.errstate(all="ignore"):
+            results = operation.function(*operands)
+        found = results if isinstance(results, tuple) else (results,)
+        return [
+            np.broadcast_to(r, (size,)).astype(t).tobytes()
+            for r, t in zip(found, operation.outputs, strict=True)
+        ]
+
+    for lanes in range(len(columns)):
+        alike = [c if i == lanes else np.full(size, c[0], c.dtype) for i, c in enumerate(columns)]
+        scalars = [c if i == lanes else c[0].reshape(()) for i, c in enumerate(columns)]
+        assert compute(alike) == compute(scalars), lanes

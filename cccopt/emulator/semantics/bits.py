@@ -90,7 +90,7 @@ def shf(m: Modifiers) -> Operation:
 
     def run(a: Array, b: Array, c: Array) -> Array:
         amount = (np.minimum(c, np.uint32(32)) if clamp else c & np.uint32(31)).astype(np.uint64)
-        both = (b.astype(np.uint64) << np.uint64(32)) | a
+        both = (b.astype(np.uint64) << np.uint64(32)) | a.astype(np.uint64)
         moved = (both << amount) >> np.uint64(32) if left else both >> amount
         return moved.astype(np.uint32)
 
@@ -260,7 +260,8 @@ def bmsk(m: Modifiers) -> Operation:
     def run(position: Array, length: Array) -> Array:
         p = position.astype(np.uint64)
         n = length.astype(np.uint64)
-        p, n = (np.minimum(p, 32), np.minimum(n, 32)) if clamp else (p & 31, n & 31)
+        most, low = np.uint64(32), np.uint64(31)
+        p, n = (np.minimum(p, most), np.minimum(n, most)) if clamp else (p & low, n & low)
         ones = (np.uint64(1) << n) - np.uint64(1)
         return (ones << p).astype(np.uint32)
 

@@ -144,7 +144,7 @@ def _product(name: str, mode: str) -> Callable[..., Any]:
         return lambda a, b: _by_fractions(np.multiply, lambda x, y: x * y, mode, a, b)
 
     def run(a: Array, b: Array) -> Array:
-        product = a.astype(F8) * b
+        product = np.multiply(a, b, dtype=F8)
         zero = np.zeros_like(product)
         return np.where(np.isfinite(product), narrow(product, zero, mode), product.astype(F4))
 
@@ -165,7 +165,7 @@ def _fused(name: str, mode: str) -> Callable[..., Any]:
 
 
 def _fma16(a: Array, b: Array, c: Array) -> Array:
-    total, error = two_sum(a.astype(F8) * b, c.astype(F8))
+    total, error = two_sum(np.multiply(a, b, dtype=F8), c.astype(F8))
     return np.where(np.isfinite(total), narrow(total, error, "rn", _F2), total.astype(_F2))
 
 

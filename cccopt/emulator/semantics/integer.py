@@ -54,7 +54,7 @@ def _linear(m: Modifiers, function: Callable[..., Any]) -> Operation:
         return Operation(function, (t, t), (t,))
     if t != TYPES["s32"]:
         raise UnsupportedError(f"`{m.opcode}`: .sat needs .s32")
-    return Operation(lambda a, b: _clip_s32(function(a.astype(np.int64), b)), (t, t), (t,))
+    return Operation(lambda a, b: _clip_s32(function(a, b, dtype=np.int64)), (t, t), (t,))
 
 
 def _clip_s32(a: Array) -> Array:
@@ -112,7 +112,9 @@ def mad(m: Modifiers) -> Operation:
     if saturates:
         if half != "hi" or t != TYPES["s32"]:
             raise UnsupportedError(f"`{m.opcode}`: .sat needs .hi and .s32")
-        return Operation(lambda a, b, c: _clip_s32(high_product(a, b).astype(np.int64) + c), (t, t, t), (t,))
+        return Operation(
+            lambda a, b, c: _clip_s32(np.add(high_product(a, b), c, dtype=np.int64)), (t, t, t), (t,)
+        )
     if half == "lo":
         return Operation(lambda a, b, c: a * b + c, (t, t, t), (t,))
     if half == "hi":
@@ -149,7 +151,8 @@ def _wide(m: Modifiers, t: Type) -> Type:
 def high_product(a: Array, b: Array) -> Array:
     """The high half of the product of two integers of the same type."""
     if a.dtype.itemsize < 8:
-        return (np.multiply(a, b, dtype=wider(a.dtype)) >> bits(a.dtype)).astype(a.dtype)
+        w = wider(a.dtype)
+        return (np.multiply(a, b, dtype=w) >> w.type(bits(a.dtype))).astype(a.dtype)
     ua, ub = a.view(np.uint64), b.view(np.uint64)
     low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
     a0, a1, b0, b1 = ua & low, ua >> shift, ub & low, ub >> shift

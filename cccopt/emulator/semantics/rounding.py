@@ -73,7 +73,8 @@ def _directed(rounded: Array, rest: Array, mode: str, value: Array) -> Array:
 
 def fma32(a: Array, b: Array, c: Array, mode: str) -> Array:
     """Single-precision fused multiply-add: the product is exact in double precision."""
-    product = a.astype(F8) * b
+    # A scalar operand must not decide the type, as it does in numpy 1.
+    product = np.multiply(a, b, dtype=F8)
     addend = c.astype(F8)
     total = product + addend
     if mode == "rn":
