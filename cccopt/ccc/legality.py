@@ -203,11 +203,8 @@ class _Rules:
             for n, node in self.view.graph.nodes.items()
             if n in self.region.nodes - begins and n != self.region.header
         }
+        # Behind an inner path that is the rest of the outer one, and what is behind that.
         behind = reachable(nodes, [path.end])
-        for outer in self.region.all_paths():
-            # Behind an inner path comes the rest of the outer one, then what is behind that.
-            if path in outer.children:
-                behind |= reachable(nodes, [outer.end])
         skipped = set(self.tails[path.begin].skipped)
         return [i for i in self.view.statements(behind) if i not in skipped]
 

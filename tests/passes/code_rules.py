@@ -298,4 +298,15 @@ RULES |= {
     )
     for name, code in ORDERED.items()
 }
+MORE_COLLECTIVES = {
+    "bar.warp.sync": "bar.warp.sync -1;",
+    "elect": "elect.sync %r21|%p11, -1;",
+    "ldmatrix": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r22}, [%r21];",
+    "mma": "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r22,%r23}, {%r24}, {%r25}, {%r26,%r27};",
+}
+"""Those that the loop may not hold outside of the path either, or that the emulator does not run."""
+RULES |= {
+    f"{name} in the path": Rule("CCC040", {"body": path(f"{code} {PATH}")})
+    for name, code in MORE_COLLECTIVES.items()
+}
 RULES |= {f"{name} in the path": Rule("CCC040", *collective(code)) for name, code in COLLECTIVES.items()}
