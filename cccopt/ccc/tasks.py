@@ -14,7 +14,7 @@ can, the lanes that still have trips push them, and the warp goes on to find mor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -67,9 +67,13 @@ class Tasks:
 
     # --- wholes and sites ---
 
-    def settle(self, nodes: Nodes, enter: str, begin: str, paths: tuple[PathPlan, ...]) -> Nodes:
-        """The whole ``nodes``, entered at ``enter`` and then at ``begin``, with a site for each of ``paths``."""
-        alive = self.view.liveness.live_in[self.view.block_of_name[begin]]
+    def settle(
+        self, nodes: Nodes, enter: str, begin: str, paths: tuple[PathPlan, ...], given: Collection[str] = ()
+    ) -> Nodes:
+        """The whole ``nodes``, entered at ``enter`` and then at ``begin``, with a site for each of ``paths``; ``given``
+        are registers that a task has from its context.
+        """
+        alive = self.view.liveness.live_in[self.view.block_of_name[begin]].union(given)
         for path in paths:
             # A site placed before may stand between the path and where its end led at first. Nodes that only held
             # markers are no longer on any way.
@@ -101,7 +105,8 @@ class Tasks:
         nodes: Nodes = {name: self.base[name] for name in program_order(self.base, path.path.nodes)}
         enter = self.names.label("enter")
         self.enter(nodes, enter, path.children, begin, end, alive)
-        nodes = self.settle(nodes, enter, begin, path.children)
+        given = [live.name for live in path.live_ins]
+        nodes = self.settle(nodes, enter, begin, path.children, given)
         copies, names_of = copy(nodes.values(), self.names, path.rewrite)
         leave = behind
         tail: Nodes = {}

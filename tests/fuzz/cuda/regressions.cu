@@ -237,16 +237,16 @@ KERNEL unrolled_and_read(ARGUMENTS) {
 // What the second path could rebuild its address from is computed in the first one alone.
 KERNEL behind_a_path(ARGUMENTS) {
 #pragma ccc for
-  for (STRIDE) {
+  for (unsigned i = ME; i < (unsigned)n; i += ALL) {
     unsigned w = hash32(a[i]);
 #pragma ccc if independent
     {
-      out[i * 3] = work(w, i);
+      out[i * 3u] = work(w, i);
       atomicAdd(&count[w & 63], w);
     }
-    out[i * 3 + 1] = w;
+    out[i * 3u + 1u] = w;
 #pragma ccc if independent
-    if ((w & 7) < 5) out[i * 3 + 2] = work(w, i + 5);
+    if ((i & 5) == 1) out[i * 3u + 2u] = 7;
   }
 }
 

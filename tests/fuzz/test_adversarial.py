@@ -1,0 +1,73 @@
+"""What a random generator does not reach: odd types, shapes of control flow, calls, local and shared memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from cccopt.ccc.refusal import Refusal
+from cccopt.passes.pipeline import Options
+from cccopt.passes.pipeline import run as rewrite_module
+from tests.fuzz.judge import alone, judge
+from tests.fuzz.test_regressions import compiled, items
+from tests.passes.running import Launch
+
+pytestmark = pytest.mark.nvcc
+
+REFUSED = {
+    "big_context": "CCC043",
+    "recursive": "CCC047",
+    "scope_branch": "CCC048",
+    "tail_two_paths": "CCC034",
+    "tail_then_carry": "CCC035",
+    "if_then_break": "CCC030",
+    "sin_both": "CCC042",
+}
+REWRITTEN = (
+    "many_predicates",
+    "k_post",
+    "uniform_differs",
+    "always_true_dyn",
+    "never",
+    "down",
+    "wrap8",
+    "called_in_both",
+    "lambda",
+    "instances",
+    "atomics_used",
+    "jump_table",
+    "switch_blocks",
+    "strength",
+    "vectors",
+    "live_after_loop",
+    "goto_out",
+    "nested_three",
+    "identity",
+    "warp_id",
+    "either_pointer",
+    "wide",
+    "tail_of_atomics",
+    "empty_path",
+    "called_twice",
+    "called_in_path",
+    "divergent_branch",
+    "two_loops",
+    "last_is_break",
+    "opaque_scope",
+    "do_while_loop",
+)
+LAUNCHES = (Launch(1, 64, 250), Launch(1, 33, 60))
+
+
+@pytest.mark.parametrize("kernel", REWRITTEN)
+def test_rewritten_rightly(kernel: str) -> None:
+    own = alone(compiled("adversarial"), kernel)
+    verdict = judge(own, kernel, items, LAUNCHES, forms=("split", "idle lanes"))
+    assert not verdict.wrong
+    assert all(counts["whole"] for counts in verdict.ran.values())
+
+
+@pytest.mark.parametrize(("kernel", "code"), REFUSED.items())
+def test_refused(kernel: str, code: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        rewrite_module(alone(compiled("adversarial"), kernel).marked, Options(mode="always"))
+    assert caught.value.diagnostics[0].code == code
