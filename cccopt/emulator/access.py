@@ -83,7 +83,10 @@ class Access:
             self._count(address, group)
             return np.asarray(values)
         if self.space == "generic":
-            return self._scattered(address, group, None)
+            space = _one_space(address)
+            if space is None:
+                return self._scattered(address, group, None)
+            return self._part(space).load(address - np.uint64(WINDOWS[space]), group)
         words, index = self._local(address, group, None)
         return np.asarray(words[index])
 
@@ -98,7 +101,11 @@ class Access:
                 return
             self._count(address, group)
         elif self.space == "generic":
-            self._scattered(address, group, values)
+            space = _one_space(address)
+            if space is None:
+                self._scattered(address, group, values)
+            else:
+                self._part(space).store(address - np.uint64(WINDOWS[space]), values, group)
         else:
             words, index = self._local(address, group, values)
             words[index] = values
@@ -107,12 +114,10 @@ class Access:
         self, operation: str, want_old: bool, address: Array, group: Group, b: Array, c: Array | None = None
     ) -> Any:
         """Does an atomic operation lane by lane; gives the old values, typed, when they are wanted."""
-        if self.space == "generic":
-            window = np.unique(address >> _WINDOW_SHIFT)
-            if window.size == 1:
-                space = _SPACE_OF_WINDOW.get(int(window[0]), "global")
-                part = self._part(space)
-                return part.atomic(operation, want_old, address - np.uint64(WINDOWS[space]), group, b, c)
+        space = _one_space(address) if self.space == "generic" else None
+        if space is not None:
+            part = self._part(space)
+            return part.atomic(operation, want_old, address - np.uint64(WINDOWS[space]), group, b, c)
         if self.space in ("global", "generic"):
             index = self._index(address)
             if not (index.view(np.uint64) < self._words.shape[0]).all():
@@ -297,6 +302,14 @@ class Access:
             f"{what}: {self.size} bytes at {self.space} address {address:#x}, {machine.thread_name(lane)}"
         )
         return machine.places.error(code, message, self.item, why=why)
+
+
+def _one_space(address: Array) -> str | None:
+    """The space that all of these generic addresses lie in, or None."""
+    windows = address >> _WINDOW_SHIFT
+    if (windows != windows[0]).any():
+        return None
+    return _SPACE_OF_WINDOW.get(int(windows[0]), "global")
 
 
 def bank_conflicts(flat: Array, size: int, group: Group) -> int:
