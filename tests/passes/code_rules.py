@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.passes.ptx_loops import FOR, PATH, inner_loop, path
+from tests.passes.ptx_loops import FOR, PATH, VARIABLE, inner_loop, path
 from tests.passes.rules import (
     CALL,
     CALLEE,
@@ -44,6 +44,8 @@ def collective(instruction: str) -> tuple[Holes, Holes]:
 STORE_BY = """mov.u32 %r30, {}; mul.wide.u32 %rd21, %r30, 4; add.u64 %rd21, %rd3, %rd21;
     st.global.u32 [%rd21], 1;"""
 
+COUNT = "add.u32 %r16, %r16, 1; red.global.add.u32 [%rd6], %r16;"
+PLACE = "mov.u64 %l1, depot; and.b32 %r17, %r13, 7; mul.wide.u32 %l2, %r17, 4; add.u64 %l3, %l1, %l2;"
 UPDATE = "ld.global.u32 %r10, [%rd6]; add.u32 %r10, %r10, %r6; st.global.u32 [%rd6], %r10;"
 
 CODE = {
@@ -135,6 +137,34 @@ CODE = {
                 "st.local.u32 [depot], %r5; ld.local.u32 %r10, [depot]; st.global.u32 [%rd6], %r10;"
             ),
         },
+    ),
+    "local memory that one trip leaves to the next": Rule(
+        "CCC042",
+        {
+            "declarations": LOCAL,
+            "body": inner_loop(f"ld.local.u32 %r16, [depot]; {COUNT} st.local.u32 [depot], %r16;"),
+        },
+        {
+            "declarations": LOCAL,
+            "body": inner_loop(f"st.local.u32 [depot], %r13; ld.local.u32 %r16, [depot]; {COUNT}"),
+        },
+        at=VARIABLE,
+    ),
+    "local memory at another place in each trip": Rule(
+        "CCC042",
+        {
+            "declarations": LOCAL,
+            "body": inner_loop(f"{PLACE} st.local.u32 [%l3], %r13; ld.local.u32 %r16, [depot]; {COUNT}"),
+        },
+        {
+            "declarations": LOCAL,
+            "body": path(
+                inner_loop(
+                    f"{PLACE} st.local.u32 [%l3], %r13; ld.local.u32 %r16, [%l3]; {COUNT}", variable=False
+                )
+            ),
+        },
+        at=VARIABLE,
     ),
     "local memory through a generic address": Rule(
         "CCC042",
