@@ -24,16 +24,16 @@ def condition(b: Build, scope: Scope) -> str:
     """A predicate that holds in a random share of lanes, mostly between one and seven of eight."""
     ch, w = b.ch, b.w
     word = scrambled(w, scope.slot, ch.between(0, 999))
-    kind = ch.number(60)
-    if kind == 59:
+    kind = ch.number(100)
+    if kind == 99:
         return compute(ch, scope, w, "pred")
-    if kind == 58:
+    if kind == 98:
         return scope.add("pred", w.do("setp.gt.u32", "pred", ch.pick(scope.values["b32"]), 77))
-    if kind == 57:
+    if kind == 97:
         return scope.add("pred", w.do("setp.ge.u32", "pred", word, ch.pick([0, 1])))
     bits = w.do("shr.u32", "b32", word, ch.between(3, 12))
     chosen = w.do("and.b32", "b32", bits, 7)
-    if kind > 40:
+    if kind > 70:
         other = source(ch, scope, w, "r")
         chosen = w.do("and.b32", "b32", w.do("xor.b32", "b32", chosen, other), 7)
     compare = ch.pick(["setp.lt.u32", "setp.ge.u32", "setp.gt.s32"])

@@ -1,7 +1,6 @@
 """Kernels with marked loops and paths, legal by construction, with a launch and arguments for each.
 
-A kernel is text as nvcc writes it (`gen_loops`, `gen_paths`, `gen_pieces`), made from `Choices`: hypothesis draws them
-in tests, a seed makes them in longer runs. What keeps it legal:
+A kernel is text as nvcc writes it (`gen_loops`, `gen_paths`, `gen_pieces`), made from `Choices`. What keeps it legal:
 
 * each iteration has a *slot*, a number of its own over all threads and trips, and stores to rows of that slot only;
   in a row, each path has its own places; what all share are read-only buffers and order-free atomics;
