@@ -240,7 +240,10 @@ def _end(
     if control is Control.INDEXED:
         index, label = last.operands
         assert isinstance(label, Symbol)
-        unguarded = Indexed(last.opcode, index, tuple(canonical[name] for name in lists[label.name]))
+        # Tasks of one warp need not agree where its lanes did.
+        unguarded = Indexed(
+            last.opcode.removesuffix(".uni"), index, tuple(canonical[name] for name in lists[label.name])
+        )
     else:
         unguarded = Leave(replace(last, guard=None))
     if last.guard is None:

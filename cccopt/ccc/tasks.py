@@ -293,11 +293,20 @@ class Tasks:
         """
         node = self.view.graph.nodes[name]
         code = tuple(
-            replace(s, guard=self._skip[id(s)]) if isinstance(s, Instruction) and id(s) in self._skip else s
+            replace(s, guard=self._skip[id(s)])
+            if isinstance(s, Instruction) and id(s) in self._skip
+            else _parting(s)
             for s in node.code
             if not is_annotation(s) and not isinstance(s, Label)
         )
         return replace(node, code=code, end=retarget(node.end, lambda t: forward(self.view, t)))
+
+
+def _parting(statement: Statement) -> Statement:
+    """A guarded call without the word that all lanes agree on the guard: tasks of one warp need not."""
+    if isinstance(statement, Instruction) and statement.guard is not None and statement.opcode == "call.uni":
+        return replace(statement, opcode="call")
+    return statement
 
 
 def without_pragmas(node: Node) -> Node:

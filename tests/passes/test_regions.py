@@ -10,7 +10,7 @@ from cccopt.ccc.refusal import Refusal
 from cccopt.ccc.regions import Path, Region, find
 from cccopt.ccc.view import View, view
 from cccopt.passes.pipeline import Result
-from cccopt.ptx.ir import Function
+from cccopt.ptx.ir import Function, Instruction
 from cccopt.ptx.parser import parse
 from tests.passes.ptx_loops import (
     FOR,
@@ -144,6 +144,21 @@ JOIN:
     text = loop(body=body)
     _, (region,) = regions_of(text)
     assert sorted(tree(region.paths)) == [IF, SECOND]
+    same_results(text)
+
+
+def test_tasks_of_one_warp_need_not_agree() -> None:
+    """Where its lanes did: branches, tables and calls lose the word that says so."""
+    code = """setp.eq.u32 %p7, %r7, 64; @%p7 bra.uni OVER; red.global.add.u32 [%rd6], 1; OVER:
+    { .param .b32 x0; st.param.b32 [x0], %r6; @%p7 call.uni nothing, (x0); }
+    and.b32 %r10, %r7, 1; table: .branchtargets ODD, EVEN; brx.idx.uni %r10, table;
+    ODD: red.global.add.u32 [%rd6], 2; EVEN: red.global.add.u32 [%rd6], %r6;"""
+    text = loop(body=path(code), module=".func nothing(.param .b32 x) { ret; }")
+    (function,) = (f for f in rewritten(parse(text)).module.functions() if f.name == "k")
+    found = [s for s in function.body or () if isinstance(s, Instruction) and s.base in ("brx", "call")]
+    tasks = [s for s in found if s.guard is None or not s.guard.register.name.startswith("%p")]
+    assert {s.opcode for s in tasks} == {"brx.idx", "call"}
+    assert len(tasks) < len(found)
     same_results(text)
 
 
