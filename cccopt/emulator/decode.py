@@ -16,6 +16,7 @@ from cccopt.analysis import cfg as flow
 from cccopt.analysis.dominance import EXIT, post_dominators
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
 from cccopt.emulator.layout import Layout, SymbolAddress, bytes_of
+from cccopt.emulator.literals import integer
 from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import PRED, Type
 from cccopt.ptx.ir import (
@@ -183,7 +184,10 @@ class Decoder:
             )
         decoded = self._resolve(function, body)
         self.calls[function.name] = set()
-        graph = flow.build(body)
+        try:
+            graph = flow.build(body)
+        except ValueError as problem:
+            raise self.places.error(MALFORMED, str(problem), function=function.name) from None
         order = graph.reverse_postorder
         first: dict[int, int] = {}
         built: list[list[Piece]] = []
@@ -471,17 +475,6 @@ class Decoder:
             instruction.guard is not None and instruction.guard.negated,
             overhead,
         )
-
-
-def integer(spelling: str) -> int:
-    """The value of an integer token: ``42``, ``-0x7F``, ``0b1``, ``017``, ``7U``."""
-    text = spelling.strip().rstrip("uU")
-    negative = text.startswith("-")
-    text = text.lstrip("+-")
-    # A leading zero alone means octal in PTX.
-    is_octal = len(text) > 1 and text[0] == "0" and text.isdigit()
-    value = int(text, 8) if is_octal else int(text, 0)
-    return -value if negative else value
 
 
 def register_dtype(type_name: str) -> Type:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from dataclasses import dataclass
 
 import numpy as np
 
-from cccopt.emulator.memory import GLOBAL_START, GlobalMemory
+from cccopt.emulator.literals import literal_bytes
+from cccopt.emulator.memory import GlobalMemory
 from cccopt.ptx.ir import (
     Indexed,
     Initializer,
@@ -76,7 +76,8 @@ class ModuleMemory:
     def __init__(self, module: Module, memory: GlobalMemory) -> None:
         self.addresses: dict[str, SymbolAddress] = {}
         self.shared: dict[str, Variable] = {}
-        variables = [item for item in module.items if isinstance(item, Variable)]
+        # Textures, samplers and surfaces have no bytes; code that names them is refused.
+        variables = [v for v in module.items if isinstance(v, Variable) and not v.type.endswith("ref")]
         bank = 0
         for variable in variables:
             if variable.space == "global":
@@ -152,26 +153,6 @@ class ModuleMemory:
         return offset if where is None else WINDOWS[where.space] + where.address + offset
 
 
-def literal_bytes(spelling: str, type_name: str, size: int) -> bytes:
-    """A literal as the bytes of a variable."""
-    if spelling.lower().startswith("0f"):
-        data = struct.pack("<I", int(spelling[2:], 16))
-        return data if size == 4 else struct.pack("<d", struct.unpack("<f", data)[0])
-    if spelling.lower().startswith("0d"):
-        data = struct.pack("<Q", int(spelling[2:], 16))
-        return data if size == 8 else struct.pack("<f", struct.unpack("<d", data)[0])
-    if type_name.startswith("f"):
-        value = float(spelling)
-        return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], value)
-    text = spelling.rstrip("uU")
-    negative = text.startswith("-")
-    digits = text.lstrip("+-")
-    value_int = (
-        int(digits, 8) if len(digits) > 1 and digits[0] == "0" and digits.isdigit() else int(digits, 0)
-    )
-    return ((-value_int if negative else value_int) & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
-
-
 class Layout:
     """The addresses that one kernel's code needs: its parameters, shared and local variables."""
 
@@ -233,17 +214,3 @@ class Layout:
         if name in self._shared:
             return SymbolAddress("shared", self._shared[name])
         return self._module.addresses.get(name)
-
-
-__all__ = [
-    "GLOBAL_START",
-    "WINDOWS",
-    "Layout",
-    "ModuleMemory",
-    "ParameterVariable",
-    "SymbolAddress",
-    "alignment_of",
-    "bytes_of",
-    "literal_bytes",
-    "size_of",
-]

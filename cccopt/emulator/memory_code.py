@@ -8,9 +8,10 @@ import numpy as np
 
 from cccopt.emulator.access import Access
 from cccopt.emulator.atomics import atomic_type
-from cccopt.emulator.decode import Decoded, Many, Memory, Slot, integer
+from cccopt.emulator.decode import Decoded, Many, Memory, Slot
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
 from cccopt.emulator.layout import ParameterVariable, SymbolAddress
+from cccopt.emulator.literals import integer
 from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import TYPES, Type, UnsupportedError
 from cccopt.emulator.semantics.operation import unsigned

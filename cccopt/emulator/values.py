@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from cccopt.emulator.decode import Decoded, Memory, Modified, Slot, integer
+from cccopt.emulator.decode import Decoded, Memory, Modified, Slot
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
 from cccopt.emulator.layout import SymbolAddress
+from cccopt.emulator.literals import literal
 from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import PRED, TYPES, Type
 from cccopt.emulator.semantics.operation import unsigned
@@ -237,30 +237,6 @@ class Values:
                 f"off[({item.function!r}, {item.statement})] += n - int(np.count_nonzero({guard.name}))"
             )
         return self.views[key]
-
-
-def literal(spelling: str, dtype: Type) -> Any:
-    """The value of a literal token for an operand of a given type."""
-    lower = spelling.lower()
-    if lower.startswith(("0f", "0d")) and len(lower) > 9:
-        data = bytes.fromhex(spelling[2:])[::-1]
-        if dtype.kind == "f":
-            return (
-                struct.unpack("<f" if len(data) == 4 else "<d", data)[0]
-                if len(data) != dtype.itemsize
-                else np.frombuffer(data, dtype)[0]
-            )
-        if len(data) != dtype.itemsize:
-            raise ValueError(f"literal `{spelling}` where {8 * dtype.itemsize} bits are needed")
-        return np.frombuffer(data, unsigned(dtype)).view(dtype)[0]
-    if dtype.kind == "f":
-        return dtype.type(float(spelling))
-    if dtype == PRED:
-        return bool(integer(spelling))
-    if "." in spelling or ("e" in lower and not lower.startswith("0x")):
-        return np.asarray(float(spelling), np.float64 if dtype.itemsize == 8 else np.float32).view(dtype)[()]
-    u = unsigned(dtype)
-    return np.asarray(integer(spelling) & ((1 << (8 * dtype.itemsize)) - 1), u).view(dtype)[()]
 
 
 def type_name(dtype: Type) -> str:

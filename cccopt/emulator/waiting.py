@@ -14,9 +14,9 @@ from cccopt.emulator import collectives
 from cccopt.emulator.decode import Decoded, Many, Modified, Piece, Slot
 from cccopt.emulator.errors import DEADLOCK, UNSUPPORTED
 from cccopt.emulator.groups import Group
+from cccopt.emulator.literals import literal
 from cccopt.emulator.machine import Machine
 from cccopt.emulator.semantics import PRED, Array, Type, UnsupportedError
-from cccopt.emulator.values import literal
 from cccopt.ptx.ir import Literal, SpecialRegister, Wildcard
 
 _U4: Type = np.dtype("u4")

@@ -321,6 +321,16 @@ def test_what_the_machine_does_not_know_is_an_error_at_its_line(line: str, words
     assert diagnostic.place.line_text.strip() == line
 
 
+def test_a_branch_to_nowhere() -> None:
+    with pytest.raises(EmulatorError, match="no label `AWAY`"):
+        run("bra AWAY;")
+
+
+def test_unused_textures_do_not_matter() -> None:
+    out, _ = run("st.global.u32 [%rd2], 7;", module=".global .texref picture;\n")
+    assert (out == 7).all()
+
+
 def test_unknown_instructions_of_other_kernels_do_not_matter() -> None:
     ptx = kernel("st.global.u32 [%rd2], 1;") + ".visible .entry other() { frobnicate; ret; }\n"
     out = np.zeros(32, np.uint32)
