@@ -45,8 +45,9 @@ class Build:
 
     ``independent`` marks the loop as touching no memory twice in an iteration, which holds for all kernels here but
     not always provably; without it the code behind a path is `quiet`. ``left`` is what the stacks may still use, in
-    bytes a thread. ``uses`` names what pieces need outside of the loop. ``local`` is the path that
-    uses local memory. ``done`` is the label at the kernel's end.
+    bytes a thread. ``done`` is the label at the kernel's end, ``clauses`` stand in the loops' pragmas. ``together``
+    tells that all lanes of whole warps make all trips together. ``uses`` names what pieces need outside of the loop,
+    ``local`` is the path that uses local memory.
     """
 
     ch: Choices
@@ -57,6 +58,8 @@ class Build:
     independent: bool
     left: int
     done: str = ""
+    together: bool = False
+    clauses: str = ""
     local: tuple[int, tuple[str, int, int]] | None = None
     uses: set[str] = field(default_factory=set)
     sites: list[Site] = field(default_factory=list)

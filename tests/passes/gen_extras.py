@@ -122,6 +122,20 @@ def pair_store(b: Build, scope: Scope) -> None:
     w.emit(f"st.global.v2.u32 \t[{address}+{8 * first}], {{{value}, {scope.slot}}}")
 
 
+def collective(b: Build, scope: Scope) -> None:
+    """Exchanges values between the lanes of whole warps, ahead of the path."""
+    ch, w = b.ch, b.w
+    value = ch.pick(scope.values["b32"])
+    shuffled = w.new("b32")
+    lane = w.do("mov.u32", "b32", "%laneid")
+    odd = w.do("setp.eq.s32", "pred", w.do("and.b32", "b32", lane, 1), 1)
+    w.emit(
+        f"shfl.sync.{ch.pick(['idx', 'bfly', 'down'])}.b32 \t{shuffled}|{odd}, {value}, {ch.number(32)}, 31, -1"
+    )
+    scope.add("b32", shuffled, spare=True)
+    scope.add("b32", w.do("vote.sync.ballot.b32", "b32", odd, -1), spare=True)
+
+
 def declarations(b: Build) -> list[str]:
     """Variables that the kernel's pieces use."""
     lines = []

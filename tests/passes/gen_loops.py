@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.passes.gen_build import ROW, WORDS, Build, element, pointer, scalar
+from tests.passes.gen_extras import collective
 from tests.passes.gen_paths import CARRIED, SMALLEST, site, variable
 from tests.passes.gen_pieces import code
 from tests.passes.gen_values import Scope, arithmetic, as_word, compute, scrambled, source
@@ -24,6 +25,7 @@ class Counting:
     bound: str
     slot: Callable[[], str]
     more: Callable[[], str] | None = None
+    type: str = "b32"
 
 
 def grid_stride(b: Build, scope: Scope, thread: str) -> Counting:
@@ -31,6 +33,13 @@ def grid_stride(b: Build, scope: Scope, thread: str) -> Counting:
     _, n = scalar(b, "n")
     i = b.w.do("mov.u32", "b32", thread)
     return Counting(i, _grid(b), "lt", n, lambda: b.w.do("mov.u32", "b32", i))
+
+
+def wide_stride(b: Build, scope: Scope, thread: str) -> Counting:
+    """for (size_t i = thread; i < n; i += threads of the grid)"""
+    w = b.w
+    n, i, step = (w.do("cvt.u64.u32", "b64", word) for word in (scalar(b, "n")[1], thread, _grid(b)))
+    return Counting(i, step, "lt", n, lambda: w.do("cvt.u32.u64", "b32", i), type="b64")
 
 
 def uniform(b: Build, scope: Scope, thread: str) -> Counting:
@@ -106,10 +115,10 @@ def marked_loop(b: Build, around: Scope, thread: str, trip: str | None) -> None:
     b.places = b.tails = 0
     results = _accumulators(b, around)
     before = around.child()
-    clauses = " independent" if b.independent else ""
-    b.mark("for.begin", region, clauses)
+    b.mark("for.begin", region, f"{' independent' if b.independent else ''}{b.clauses}")
     b.entered = w.count()
-    counting = ch.pick([grid_stride, uniform, varying, downwards, searching])(b, before, thread)
+    kinds = [grid_stride, uniform, varying, downwards, searching, wide_stride]
+    counting = (uniform if b.together else ch.pick(kinds))(b, before, thread)
     late = before.child()
     exit, head, latch, gone = w.label(), w.label(), w.label(), w.label()
     rotated = ch.chance(80)
@@ -118,6 +127,7 @@ def marked_loop(b: Build, around: Scope, thread: str, trip: str | None) -> None:
         _compare(b, test, counting, leave=True)
         w.emit(f"@{test} bra \t{exit}")
         _preheader(b, late)
+    moving = _moving_rows(b, late, counting, trip) if ch.chance(25) else None
     w.place(head)
     if ch.chance(60):
         w.lines.append('\t.pragma "nounroll";')
@@ -126,12 +136,14 @@ def marked_loop(b: Build, around: Scope, thread: str, trip: str | None) -> None:
         w.emit(f"@{test} bra \t{exit}")
     b.mark("body.begin", region)
     breaks = _Breaks(b, gone)
-    late.add("b32", counting.counter)
+    late.add(counting.type, counting.counter)
     early = _iteration(b, late, counting, results, latch, breaks, trip)
     b.mark("body.end", region)
     w.place(latch)
     if not early:
-        w.emit(f"add.s32 \t{counting.counter}, {counting.counter}, {counting.step}")
+        _advance(b, counting)
+    if moving is not None:
+        w.emit(f"add.s64 \t{late.rows}, {late.rows}, {moving}")
     if rotated:
         _compare(b, test, counting, leave=False)
         if counting.more is not None:
@@ -159,7 +171,7 @@ class _Breaks:
     def perhaps(self, scope: Scope, percent: int) -> None:
         """if (some lanes) break;"""
         b = self.b
-        if b.ch.chance(percent):
+        if b.ch.chance(percent) and not b.together:
             bits = b.w.do("and.b32", "b32", scrambled(b.w, scope.slot, b.ch.between(0, 99)), 15)
             rare = b.w.do("setp.eq.s32", "pred", bits, b.ch.between(0, 15))
             b.w.emit(
@@ -171,7 +183,26 @@ class _Breaks:
 def _compare(b: Build, test: str, counting: Counting, leave: bool) -> None:
     opposite = {"lt": "ge", "gt": "le"}
     compare = opposite[counting.compare] if leave else counting.compare
-    b.w.emit(f"setp.{compare}.s32 \t{test}, {counting.counter}, {counting.bound}")
+    suffix = counting.type.replace("b", "s")
+    b.w.emit(f"setp.{compare}.{suffix} \t{test}, {counting.counter}, {counting.bound}")
+
+
+def _advance(b: Build, counting: Counting) -> None:
+    suffix = counting.type.replace("b", "s")
+    b.w.emit(f"add.{suffix} \t{counting.counter}, {counting.counter}, {counting.step}")
+
+
+def _moving_rows(b: Build, late: Scope, counting: Counting, trip: str | None) -> int:
+    """Lets a pointer to the row of the iteration move along with the counter; the bytes of its step."""
+    slot = _slot(b, counting, trip)
+    offset = b.w.do("mul.wide.u32", "b64", slot, ROW["paths"])
+    late.rows = b.w.do("add.s64", "b64", pointer(b, late.child(), "paths"), offset)
+    return (-1 if counting.step == "-1" else 1) * b.total * ROW["paths"]
+
+
+def _slot(b: Build, counting: Counting, trip: str | None) -> str:
+    slot = counting.slot()
+    return slot if trip is None else b.w.do("mad.lo.s32", "b32", trip, b.span, slot)
 
 
 def _preheader(b: Build, late: Scope) -> None:
@@ -217,19 +248,19 @@ def _iteration(
     """One iteration: code, marked paths, code. Whether the counter was already advanced."""
     ch, w = b.ch, b.w
     scope = late.child()
-    scope.slot = counting.slot()
-    if trip is not None:
-        scope.slot = w.do("mad.lo.s32", "b32", trip, b.span, scope.slot)
+    scope.slot = _slot(b, counting, trip)
     scope.add("b32", scope.slot)
     scope.place = ("rest", 0, 1)
-    if ch.chance(25):
+    if scope.rows is None and ch.chance(25):
         offset = w.do("mul.wide.u32", "b64", scope.slot, ROW["paths"])
         scope.rows = w.do("add.s64", "b64", pointer(b, scope, "paths"), offset)
     for type, name in results:
         scope.add(type, name)
     early = counting.more is None and ch.chance(30)
     if early:
-        w.emit(f"add.s32 \t{counting.counter}, {counting.counter}, {counting.step}")
+        _advance(b, counting)
+    if b.together:
+        collective(b, scope)
     code(b, scope, 4)
     for type in ("b32", "b32", "f32", "pred"):
         if ch.chance(70):
@@ -240,7 +271,7 @@ def _iteration(
         leaves = _Breaks(b, b.done)
         leaves.perhaps(scope, 6)
         b.uses |= {"left"} if leaves.used else set()
-    if ch.chance(15):
+    if ch.chance(15) and not b.together:
         bits = w.do("and.b32", "b32", scrambled(w, scope.slot, ch.between(0, 99)), 3)
         w.emit(f"@{w.do('setp.eq.s32', 'pred', bits, 0)} bra \t{latch}")
     _paths(b, scope, latch)
@@ -257,7 +288,7 @@ def _paths(b: Build, scope: Scope, latch: str) -> None:
     if ch.chance(25):
         variable(b, scope)
     else:
-        site(b, scope, 0, latch)
+        site(b, scope, 0, None if b.together else latch)
     if b.independent and b.places <= 8 and b.left >= SMALLEST + CARRIED and ch.chance(35):
         scope.place = ("rest", 1, 1)
         code(b, scope, 2)

@@ -42,8 +42,8 @@ class _Arms:
 def site(b: Build, scope: Scope, depth: int, latch: str | None = None) -> None:
     """Code that leads to one or two marked paths, the paths, and what reads their results at the join."""
     ch, w = b.ch, b.w
-    shapes = [_simple, _both, _either, _with_else, _else_first, _copies, _exclusive]
-    shape = ch.pick(shapes if b.places <= 4 and b.left >= 2 * SMALLEST + 16 else shapes[:5])
+    shapes = [_simple, _both, _either, _with_else, _else_first, _switch, _copies, _exclusive]
+    shape = ch.pick(shapes if b.places <= 4 and b.left >= 2 * SMALLEST + 16 else shapes[:6])
     allowed = min(LARGEST, b.left // (2 if shape in (_copies, _exclusive) else 1))
     merge = _merge(b, scope, depth, allowed, shape)
     if merge.tail is not None:
@@ -278,6 +278,22 @@ def _else_first(b: Build, scope: Scope, arms: _Arms, join: str) -> None:
     arms.other()
     b.w.emit(f"bra.uni \t{join}")
     b.w.place(begin)
+    arms.marked(0)
+
+
+def _switch(b: Build, scope: Scope, arms: _Arms, join: str) -> None:
+    """switch (x) { case 0: E; break; case 1: case 3: P; }, a jump by index behind a test of its range"""
+    w = b.w
+    begin, other, targets = w.label(), w.label(), w.label()
+    bits = w.do("shr.u32", "b32", scrambled(w, scope.slot, b.ch.between(0, 999)), 9)
+    chosen = w.do("and.b32", "b32", bits, 7)
+    w.emit(f"@{w.do('setp.gt.u32', 'pred', chosen, 3)} bra \t{join}")
+    w.lines.append(f"{targets}: .branchtargets {other}, {begin}, {join}, {begin};")
+    w.emit(f"brx.idx \t{chosen}, {targets}")
+    w.place(other)
+    arms.other()
+    w.emit(f"bra.uni \t{join}")
+    w.place(begin)
     arms.marked(0)
 
 

@@ -133,9 +133,11 @@ def kernel(ch: Choices) -> Case:
     nested = ch.chance(15)
     most = 14 if threads * blocks <= 64 else 8 if threads * blocks <= 128 else 4 if threads <= 256 else 2
     trips = ch.pick([most, most, most - 1, most // 2, 1]) if not nested else ch.pick([most // 2, 1])
-    limit = ch.pick(["maxntid", "reqntid", None])
+    limit = ch.pick(["maxntid", "reqntid", None, "block", "maxntid short"])
     left = (SHARED_BYTES - 4 * (TILE + BINS)) // (max(threads, 32) if limit else 1024)
     b = Build(ch, Writer(), threads, threads * blocks, max(trips, 1), ch.chance(65), min(left, 400))
+    b.clauses = f" block={','.join(str(size) for size in block)}" if limit == "block" else ""
+    b.together = threads % 32 == 0 and not nested and ch.chance(15)
     _body(b, nested, grid)
     scalars = _scalars(ch, b)
     text = _module(b, _directive(limit, block))
@@ -161,9 +163,12 @@ def _scalars(ch: Choices, b: Build) -> tuple[Any, ...]:
 
 
 def _directive(limit: str | None, block: tuple[int, ...]) -> str:
-    if limit is None:
+    """The limit of the block size; NVVM 20 leaves out sizes of 1."""
+    if limit in (None, "block"):
         return ""
-    return f".{limit} {', '.join(str(size) for size in (*block, 1, 1)[:3])}\n"
+    name, _, short = str(limit).partition(" ")
+    sizes = block if short else (*block, 1, 1)[:3]
+    return f".{name} {', '.join(str(size) for size in sizes)}\n"
 
 
 def _body(b: Build, nested: bool, grid: tuple[int, ...]) -> None:
@@ -182,7 +187,7 @@ def _body(b: Build, nested: bool, grid: tuple[int, ...]) -> None:
     arithmetic(ch, scope, w, 4)
     scope.spare = set()
     b.done = w.label()
-    if ch.chance(20):
+    if ch.chance(20) and not b.together:
         _leave(b, thread, b.done)
         b.uses.add("left")
     trip = _outer_begin(b, thread) if nested else None
@@ -192,7 +197,7 @@ def _body(b: Build, nested: bool, grid: tuple[int, ...]) -> None:
         scope.spare = set()
     for _ in range(1 + ch.chance(15)):
         after = w.label()
-        if ch.chance(12):
+        if ch.chance(12) and not b.together:
             _leave(b, thread, after)
         marked_loop(b, scope.child(), thread, trip[0] if trip else None)
         w.place(after)
