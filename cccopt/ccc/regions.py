@@ -68,8 +68,25 @@ class Found:
     remarks: tuple[Diagnostic, ...]
 
 
-def find(view: View, settled: frozenset[int] = frozenset()) -> Found:
-    """The regions of a function, but for ``settled`` annotations, which have been rewritten.
+def housed(view: View) -> frozenset[int]:
+    """The annotated paths of which a copy stands in a marked loop of this function."""
+    plain = [a for a in view.annotations.values() if a.event == "for" and not a.variable]
+    around = [loop for annotation in plain for loop in _loops_of(view, annotation)]
+    begins = {
+        a.region: view.markers("body.begin" if a.variable else "if.begin", a.region)
+        for a in view.annotations.values()
+        if a not in plain
+    }
+    return frozenset(
+        region
+        for region, found in begins.items()
+        if any(view.cfg.block_of(i) in loop.blocks for i in found for loop in around)
+    )
+
+
+def find(view: View, settled: frozenset[int] = frozenset(), elsewhere: frozenset[int] = frozenset()) -> Found:
+    """The regions of a function, but for ``settled`` annotations, which have been rewritten; those in ``elsewhere``
+    have a copy in a marked loop of another function.
 
     Raises Refusal where a marked piece is not what its pragma promises.
     """
@@ -82,7 +99,7 @@ def find(view: View, settled: frozenset[int] = frozenset()) -> Found:
                 region = _region(view, annotation, loop, marked, remarks)
                 if region is not None:
                     regions.append(region)
-    _check_homes(view, marked, regions, settled, remarks)
+    _check_homes(view, marked, regions, settled, elsewhere, remarks)
     return Found(tuple(sorted(regions, key=lambda r: len(r.nodes))), tuple(remarks))
 
 
@@ -303,20 +320,24 @@ def _check_homes(
     marked: Mapping[int, list[Loop]],
     regions: list[Region],
     settled: frozenset[int],
+    elsewhere: frozenset[int],
     remarks: list[Diagnostic],
 ) -> None:
     """Each annotation must have a copy in a marked loop; a copy outside of one stays as it is."""
-    housed = {p.annotation.region for region in regions for p in region.all_paths()}
+    at_home = {p.annotation.region for region in regions for p in region.all_paths()}
     for annotation in view.annotations.values():
         if annotation.region in settled:
             continue
         is_path = annotation.event == "if" or annotation.variable
         if not is_path and not marked[annotation.region]:
             raise refuse(refusal.VANISHED, annotation.place, "loop")
-        if not is_path or annotation.region in housed:
+        if not is_path or annotation.region in at_home:
             continue
         if annotation.variable and not marked[annotation.region]:
             raise refuse(refusal.VANISHED, annotation.place, "loop")
+        if annotation.region in elsewhere:
+            remarks.append(_copy_outside(annotation))
+            continue
         raise refuse(
             refusal.NO_LOOP, annotation.place, f"`{annotation.event}`" if annotation.event == "if" else "loop"
         )
@@ -324,10 +345,10 @@ def _check_homes(
         if len(view.markers(f"{path.annotation.event}.begin", path.annotation.region)) > sum(
             p.annotation.region == path.annotation.region for region in regions for p in region.all_paths()
         ):
-            remarks.append(
-                refusal.remark(
-                    "CCC051",
-                    "a copy of the marked path that the compiler made outside the marked loop stays as it is",
-                    path.annotation.place,
-                )
-            )
+            remarks.append(_copy_outside(path.annotation))
+
+
+def _copy_outside(annotation: Annotation) -> Diagnostic:
+    return refusal.remark(
+        "CCC051", "a copy of the marked path outside of the marked loop stays as it is", annotation.place
+    )

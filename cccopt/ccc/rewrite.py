@@ -41,7 +41,7 @@ from cccopt.ccc.graph import (
     targets,
 )
 from cccopt.ccc.plan import Plan
-from cccopt.ccc.stack import SLOTS, clear
+from cccopt.ccc.stack import SLOTS, Value, clear
 from cccopt.ccc.tasks import Tasks, without_pragmas
 from cccopt.ccc.view import View
 from cccopt.ptx.ir import Guard, Instruction, Pragma, Register, SpecialRegister, Statement, Symbol, Variable
@@ -101,7 +101,8 @@ class _Rewrite:
         leave = {
             target: self._leave(ways, place, exits, alive, number, test) for place, target in enumerate(exits)
         }
-        code = [op("mov.pred", alive.register, 1)]
+        # Lanes that go on in the original loop pass the exits' numbers too.
+        code = [op("mov.pred", alive.register, 1), *([op("mov.u32", number, 0)] if len(exits) > 1 else [])]
         arrive = self.tasks.node(ways, self.names.label("arrive"), code, Jump(test))
         inside = {name: name for name in region.approach}
         approach = led(
@@ -229,13 +230,12 @@ class _Rewrite:
         return [*code, *self._unset(), *plan.rebuilt]
 
     def _unset(self) -> list[Instruction]:
-        """Values for registers of contexts that only lanes with trips set on their way to the loop."""
-        live = self.view.liveness.live_in
-        select, header = (
-            self.view.block_of_name[n] for n in (self.plan.region.select, self.plan.region.header)
-        )
-        values = {v.name: v for path in self.plan.paths for v in path.stack.layout.values()}
-        return [clear(v) for name, v in sorted(values.items()) if name in live[header] - live[select]]
+        """Values for registers that only lanes with trips set on their way to the loop, or in it on their way out."""
+        view, region = self.view, self.plan.region
+        live = view.liveness.live_in
+        ahead = [view.block_of_name[n] for n in (region.header, *self._exits()) if n in view.block_of_name]
+        names = frozenset().union(*(live[b] for b in ahead)) - live[view.block_of_name[region.select]]
+        return [clear(Value(name, view.types[name])) for name in sorted(names)]
 
 
 def _unmarked(node: Node) -> Node:

@@ -135,11 +135,14 @@ class StackCode:
             where = at(address[word.size], self.layout.offset(place) - below * word.size)
             load = f"ld.shared.b{word.size * 8}"
             if word.packed:
-                packing, packed = self._pack(word, source)
+                # Where all lanes load, there is nothing of their own to keep.
+                packing, packed = (
+                    ([], self.names.register("b32")) if flag is None else self._pack(word, source)
+                )
                 code += [*packing, op(load, packed, where, guard=flag), *self._unpack(word, packed, target)]
                 continue
             value = word.values[0]
-            code += copy_value(value, source(value.name), target(value.name))
+            code += () if flag is None else copy_value(value, source(value.name), target(value.name))
             code.append(op(load, target(value.name), where, guard=flag))
         return code
 

@@ -251,9 +251,7 @@ def _movable(instruction: Instruction) -> bool:
     plain = facts.known and facts.control is Control.NEXT and instruction.guard is None
     # Parameters of a call are worth nothing without the call.
     plain = plain and facts.space != "param"
-    # The argument of a call belongs to the call, which stays.
-    argument = facts.memory is Memory.STORE and facts.space == "param"
-    return plain and not (argument or facts.synchronises or facts.convergent or facts.volatile)
+    return plain and not (facts.synchronises or facts.convergent or facts.volatile)
 
 
 def _operands(

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
+from cccopt.analysis import effects
 from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.code import FULL_WARP, flag_op, negated, op, predicate
 from cccopt.ccc.graph import (
@@ -39,6 +40,7 @@ from cccopt.ccc.plan import PathPlan, Plan, own
 from cccopt.ccc.regions import forward
 from cccopt.ccc.sites import Site, place_site
 from cccopt.ccc.stack import SLOTS, Lookup, Value, clear, copy_value
+from cccopt.ccc.tails import live_outs
 from cccopt.ccc.view import View
 from cccopt.ptx.ir import Guard, Instruction, Label, Pragma, Register, Statement
 
@@ -73,7 +75,7 @@ class Tasks:
         """The whole ``nodes``, entered at ``enter`` and then at ``begin``, with a site for each of ``paths``; ``given``
         are registers that a task has from its context.
         """
-        alive = self.view.liveness.live_in[self.view.block_of_name[begin]].union(given)
+        alive = self._alive(begin).union(given)
         for path in paths:
             # A site placed before may stand between the path and where its end led at first. Nodes that only held
             # markers are no longer on any way.
@@ -82,12 +84,23 @@ class Tasks:
             (goal,) = outside - self.view.traps
             site = self._loop_site if path.path.is_loop else self._if_site
             # What is alive at the whole's beginning has a value there; the rest may not have one at the join.
-            local = [
-                v for v in path.stack.layout.values() if v.name in self.view.types and v.name not in alive
-            ]
-            where = Site(path.path.begin, path.path.nodes, goal, tuple(clear(v) for v in local))
+            met = {v.name for v in path.stack.layout.values()} | self._alive(path.path.end)
+            where = Site(path.path.begin, path.path.nodes, goal, self._cleared(met - alive))
             nodes = place_site(nodes, enter, where, partial(site, path), self.names, self.region)
+            if path.took:
+                # Lanes whose tasks run the tail pass it under a false guard.
+                written = (effects.writes(self.view.body[i]) for i in path.tail if i in self.plan.skipped)
+                skipped = self._cleared(live_outs(self.view, path.path).union(*written) - alive)
+                nodes[enter] = replace(nodes[enter], code=(*skipped, *nodes[enter].code))
         return nodes
+
+    def _alive(self, name: str) -> frozenset[str]:
+        return self.view.liveness.live_in[self.view.block_of_name[name]]
+
+    def _cleared(self, names: Iterable[str]) -> tuple[Instruction, ...]:
+        """Code that gives registers of the program (special ones aside) a value."""
+        types = self.view.types
+        return tuple(clear(Value(name, types[name])) for name in sorted(names) if name in types)
 
     def enter(
         self, nodes: Nodes, name: str, paths: Iterable[PathPlan], begin: str, end: str, alive: Guard | None
@@ -253,24 +266,20 @@ class Tasks:
 
     def _drain(self, path: PathPlan, following: str, nodes: Nodes) -> str:
         some, mine = (Guard(self.names.register("pred")) for _ in range(2))
-        end: End
+        code = [op("bar.warp.sync", FULL_WARP), op("setp.lt.s32", mine.register, self.plan.lane, path.top)]
         if path.children:
             # Inner votes need the whole warp: lanes without a task come along, idle.
             begin, task = self._task(path, following, mine)
-            end = Jump(begin)
+            values = path.stack.layout.values()
+            code += [clear(Value(path.task(v.name).name, v.type)) for v in values]
+            code += [*path.stack.pop(path.task, path.task, self.plan.lane, mine), *path.unpacking]
+            pop = self.phase(nodes, path.phase("drain"), code, Jump(begin))
         else:
             copy_of = self._loop_task if path.path.is_loop else self._task
             begin, task = copy_of(path, following)
-            end = Branch(mine, begin, following)
-        values = path.stack.layout.values() if path.children else ()
-        code = [
-            *(clear(Value(path.task(v.name).name, v.type)) for v in values),
-            op("bar.warp.sync", FULL_WARP),
-            op("setp.lt.s32", mine.register, self.plan.lane, path.top),
-            *path.stack.pop(path.task, path.task, self.plan.lane, mine),
-            *path.unpacking,
-        ]
-        pop = self.phase(nodes, path.phase("drain"), code, end)
+            load = [*path.stack.pop(path.task, path.task, self.plan.lane, None), *path.unpacking]
+            own_task = self.node(nodes, self.names.label("last"), load, Jump(begin))
+            pop = self.phase(nodes, path.phase("drain"), code, Branch(mine, own_task, following))
         nodes.update(task)
         test = [op("setp.ne.s32", some.register, path.top, 0)]
         return self.node(nodes, self.names.label("left"), test, Branch(some, pop, following, UNIFORM))
