@@ -16,8 +16,10 @@ from cccopt.ptx.printer import print_statement
 from tests.passes.ptx_loops import LAUNCHES, SECOND, arguments, inner_loop, loop, path, uneven_arguments
 from tests.passes.running import compare, rewritten
 
-VALUE = "mad.lo.u32 %r12, %r6, 5, 3; mad.lo.u32 %r13, %r12, %r6, %r5; mad.lo.u32 %r11, %r13, %r12, 1;"
-"""%r11, by more than a lane would rather compute again."""
+VALUE = "mad.lo.u32 %r12, %r6, 5, 3; setp.gt.u32 %p6, %r12, 99; add.u32 %r11, %r12, %r5; @%p6 xor.b32 %r11, %r11, 9;"
+"""%r11, by more than one way, so that a lane cannot simply compute it again."""
+DEAR = "mad.lo.u32 %r12, %r6, 5, 3; mad.lo.u32 %r13, %r12, %r6, %r5; mad.lo.u32 %r11, %r13, %r12, 1;"
+"""%r11, by more than a lane would rather compute again than have its readers moved."""
 CHEAP = "xor.b32 %r11, %r6, 5;"
 BEFORE = "mov.u32 %r11, 1;"
 STORE = "st.global.u32 [%rd6], %r11;"
@@ -156,15 +158,21 @@ def test_a_cheap_value_of_intermediate_ones_is_computed_again() -> None:
     same_results(**holes)
 
 
-def test_an_expensive_value_is_not_computed_again() -> None:
-    assert (
-        refused(
-            before=BEFORE,
-            body=path(VALUE),
-            behind="setp.gt.u32 %p7, %r11, 9; @%p7 bra LATCH; mov.u32 %r20, 1;",
-        )
-        == "CCC034"
-    )
+def test_an_expensive_value_is_computed_again_only_for_readers_that_cannot_move() -> None:
+    holes = {"before": BEFORE, "body": path(DEAR)}
+    assert tails_of(**holes, behind=STORE) == ([STORE], [STORE], [])
+    branch = "setp.gt.u32 %p7, %r11, 999; @%p7 bra LATCH; st.global.u32 [%rd6], 1;"
+    moved, _, again = tails_of(**holes, behind=branch)
+    assert (moved, len(again)) == ([], 3)
+    same_results(**holes, behind=branch)
+
+
+def test_a_very_expensive_value_is_not_computed_again() -> None:
+    long = " ".join(f"div.u32 %r{12 + i}, %r6, {i + 3};" for i in range(6)) + " add.u32 %r11, %r12, %r13;"
+    more = " ".join(f"add.u32 %r{21 + i}, %r{20 + i if i else 11}, %r{12 + i};" for i in range(6))
+    code = f"{long} {more} mov.u32 %r36, %r26;"
+    branch = "setp.gt.u32 %p7, %r36, 9; @%p7 bra LATCH; mov.u32 %r20, 1;"
+    assert refused(before="mov.u32 %r36, 1;", body=path(code), behind=branch) == "CCC034"
 
 
 def test_a_value_that_is_not_always_computed_is_not_computed_again() -> None:
@@ -213,6 +221,26 @@ OTHERWISE:
 JOIN:
 """
     same_results(before=BEFORE, body=first, behind="red.global.add.u32 [%rd3], %r11;")
+
+
+def test_a_reader_in_a_path_that_always_runs_is_refused() -> None:
+    """It is a task itself, and may come first."""
+    second = path(STORE, skip="", region=SECOND, label="_2").replace("@%p1 bra JOIN_2;", "")
+    assert refused(before=BEFORE, body=path(VALUE, clauses="independent") + second) == "CCC034"
+
+
+def test_a_reader_at_the_head_of_the_next_trip_is_refused() -> None:
+    """The loop tests at its head, to which the last trip leads straight."""
+    reader = "mul.wide.u32 %rd30, %r5, 4; add.u64 %rd30, %rd3, %rd30; st.global.u32 [%rd30], %r11;"
+    text = loop(ahead=BEFORE, body=path(VALUE))
+    text = text.replace("setp.lt.u32 %p3, %r5, %r1; @%p3 bra LOOP;", "bra.uni HEAD;")
+    text = text.replace(
+        "setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;",
+        f"HEAD: {reader} setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;",
+    )
+    with pytest.raises(Refusal) as caught:
+        rewritten(parse(text))
+    assert caught.value.diagnostics[0].code == "CCC034"
 
 
 def test_a_tail_stays_in_the_path_around_it() -> None:
