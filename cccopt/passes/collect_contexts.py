@@ -5,15 +5,17 @@ Safety: ASSUMES independent iterations (the pragma's word). Declines nothing yet
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cccopt.ccc import refusal
 from cccopt.ccc.annotations import is_annotation
+from cccopt.ccc.calls import called, static_shared_bytes
 from cccopt.ccc.graph import Graph, reachable, to_body
 from cccopt.ccc.legality import check
-from cccopt.ccc.plan import PathPlan, Plan, make_plan
-from cccopt.ccc.refusal import Refusal
-from cccopt.ccc.regions import Region, find
+from cccopt.ccc.plan import SHARED_BYTES, PathPlan, Plan, make_plan
+from cccopt.ccc.refusal import Refusal, refuse
+from cccopt.ccc.regions import Region, find, housed
 from cccopt.ccc.report import ContextEntry, RegionReport
 from cccopt.ccc.rewrite import rewrite
 from cccopt.ccc.tails import tails
@@ -30,11 +32,13 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
     items: list[Item] = []
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
+    views = [view(module, f) for f in module.functions() if any(is_annotation(s) for s in f.body or ())]
+    at_home = frozenset(region for seen in views for region in housed(seen))
     for item in module.items:
         marked = isinstance(item, Function) and any(is_annotation(s) for s in item.body or ())
         if isinstance(item, Function) and marked and options.mode != "off":
             try:
-                item, said, made = _function(module, item, options)
+                item, said, made = _function(module, item, options, at_home)
             except Refusal as problem:
                 if not options.keep_going:
                     raise
@@ -53,16 +57,29 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
                 "say `--ccc=always` to mean it, or leave a pragma out where `cccopt bench` shows a loss",
             )
         )
-    return Module(tuple(items)), tuple(remarks), tuple(reports)
+    made_module = Module(tuple(items))
+    _check_kernels(made_module, reports)
+    return made_module, tuple(remarks), tuple(reports)
 
 
-def _function(module: Module, function: Function, options: Options) -> Outcome:
+def _check_kernels(module: Module, reports: Sequence[RegionReport]) -> None:
+    """A kernel holds the stacks of all functions that it may call, besides its own."""
+    rewritten = {report.kernel: report for report in reversed(reports) if report.shared_bytes}
+    for function in module.functions():
+        stacks = called(module, [function.name]) & rewritten.keys() - {function.name}
+        needed = static_shared_bytes(module, function) if function.kind == "entry" and stacks else 0
+        if needed > SHARED_BYTES:
+            place = rewritten[min(stacks)].place
+            raise refuse(refusal.STACK, place, f"{needed:,}", f"{SHARED_BYTES:,}")
+
+
+def _function(module: Module, function: Function, options: Options, at_home: frozenset[int]) -> Outcome:
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
     original = function
     while True:
         seen = view(module, function)
-        found = find(seen, frozenset(report.region for report in reports))
+        found = find(seen, frozenset(report.region for report in reports), at_home)
         if function is original:
             remarks += found.remarks
         if not found.regions:

@@ -16,7 +16,7 @@ from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Instruction, Location, Register
 from cccopt.ptx.printer import print_module
 from tests.fuzz.judge import Pair, alone, compile_pair, judge, ptxas
-from tests.passes.running import FORMS, Arguments, Launch
+from tests.passes.running import FORMS, Arguments, Launch, marked
 
 pytestmark = pytest.mark.nvcc
 
@@ -66,9 +66,9 @@ def test_rewritten(kernel: str) -> None:
 
 @pytest.mark.parametrize("kernel", REWRITTEN)
 def test_line_tables_are_accepted(kernel: str) -> None:
-    marked = alone(compiled("regressions", "-lineinfo"), kernel).marked
+    module = alone(compiled("regressions", "-lineinfo"), kernel).marked
     for form in FORMS:
-        result = rewrite_module(marked, Options(mode="always", form=form))
+        result = rewrite_module(module, Options(mode="always", form=form))
         assert ptxas(print_module(result.module), "sm_90") == ""
 
 
@@ -83,3 +83,58 @@ def test_the_place_of_a_call_stands_ahead_of_what_was_inlined_there() -> None:
     }
     body = to_body(Graph("head", nodes), Names((), ()))
     assert [s for s in body if isinstance(s, Location)][:2] == [call, inlined]
+
+
+IN_TWO_KERNELS = """
+__device__ __forceinline__ void part(const int* __restrict__ a, int* __restrict__ out, int i) {
+#pragma ccc if
+  if (a[i] & 3) out[i] = a[i] / (i + 1);
+}
+extern "C" __global__ void marked(int n, const int* __restrict__ a, int* __restrict__ out) {
+#pragma ccc for
+  for (int i = threadIdx.x; i < n; i += blockDim.x) part(a, out, i);
+}
+extern "C" __global__ void plain(int n, const int* __restrict__ a, int* __restrict__ out) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) part(a, out, i);
+}
+"""
+
+
+def test_a_path_may_also_stand_in_an_unmarked_loop_of_another_kernel() -> None:
+    result = rewrite_module(compile_pair(IN_TWO_KERNELS).marked, Options(mode="always"))
+    assert {report.kernel for report in result.regions} == {"marked"}
+    assert "CCC051" in [remark.code for remark in result.remarks]
+
+
+LARGE = """
+#define WORK(where) \
+  for (int i = where; i < n; i += 1024) { \
+    unsigned v[8]; \
+    for (int k = 0; k < 8; k++) v[k] = __ldg(a + (i ^ k)) * 3; \
+    count[i] = v[0] ^ v[1] ^ v[2] ^ v[3] ^ v[4] ^ v[5] ^ v[6] ^ v[7]; \
+    _Pragma("ccc if independent") if (v[0] & 1) { \
+      unsigned r = 0; \
+      for (int k = 0; k < (v[1] & 15); k++) \\
+        r = (r * v[0] + v[1]) ^ (r * v[2] + v[3]) ^ (r * v[4] + v[5]) ^ (r * v[6] + v[7]); \
+      out[i] = r; \
+    } \
+  }
+__device__ __noinline__ void callee(int n, const int* __restrict__ a, unsigned* out, unsigned* count, int from) {
+#pragma ccc for
+  WORK(from)
+}
+extern "C" __global__ void __launch_bounds__(1024)
+caller(int n, const int* __restrict__ a, unsigned* out, unsigned* count) {
+  callee(n, a, out, count, threadIdx.x);
+#pragma ccc for
+  WORK(threadIdx.x + 5)
+}
+"""
+
+
+def test_a_kernel_holds_the_stacks_of_what_it_calls(tmp_path: Path) -> None:
+    source = tmp_path / "large.cu"
+    source.write_text(LARGE)
+    with pytest.raises(Refusal) as caught:
+        rewrite_module(marked(source, "sm_90"), Options(mode="always"))
+    assert caught.value.diagnostics[0].code == "CCC043"
