@@ -205,7 +205,7 @@ class _Kernel:
 
     def variable(self, values: Values, clause: str) -> None:
         counter, limit = self.name(), self.name()
-        self.say(f"unsigned {limit} = ({values.unsigned(1)}) & {self.random.choice((3, 7, 15))}u;")
+        self.say(f"unsigned {limit} = ({values.unsigned(1)} + first) & {self.random.choice((3, 7, 15))}u;")
         carried = self.name() if self.chance(0.5) else ""
         inner = values.fork()
         inner.known[counter] = "unsigned"
@@ -216,7 +216,7 @@ class _Kernel:
         self.say(f"for (unsigned {counter} = 0u; {counter} < {limit}; {counter}++) {{")
         self.indent += 1
         if self.chance(0.3):
-            self.say(f"if (({inner.unsigned(1)}) % 7u == 2u) continue;")
+            self.say(f"if (({inner.unsigned(1)} + first) % 7u == 2u) continue;")
         self.block(inner, self.random.randrange(1, 3), 1, stores=False)
         self.say(f"atomicAdd(&count[({inner.unsigned(1)}) & 63u], {inner.unsigned(1)});")
         if carried:
@@ -225,7 +225,7 @@ class _Kernel:
         self.say("}")
 
     def marked_cases(self, values: Values, clause: str) -> None:
-        self.say(f"switch (({values.unsigned(1)}) & 7u) {{")
+        self.say(f"switch (({values.unsigned(1)} + first) & 7u) {{")
         for case in range(self.random.randrange(2, 7)):
             self.say(f"case {case}:")
             if self.chance(0.6):
@@ -288,13 +288,18 @@ class _Kernel:
             values.known[carried] = "unsigned"
         self.say("unsigned first = a[at % items]; float real = f[at % items];")
         values.known.update({"first": "unsigned", "real": "float"})
+        if self.chance(0.2):
+            self.say("uint4 four = reinterpret_cast<const uint4*>(a)[at % (items / 4u)];")
+            values.known.update({f"four.{part}": "unsigned" for part in "xyzw"})
         if table:
             self.say("unsigned looked = table[first & 63u];")
             values.known["looked"] = "unsigned"
         self.block(values, self.random.randrange(0, 4), 2, stores=self.independent)
         for word, chance in (("continue", 0.25), ("break", 0.15), ("return", 0.1)):
             if self.chance(chance):
-                self.say(f"if (({values.unsigned(1)}) % {self.random.choice((5, 37))}u == 3u) {word};")
+                self.say(
+                    f"if (({values.unsigned(1)} + first) % {self.random.choice((5, 37))}u == 3u) {word};"
+                )
         paths = self.random.choice((1, 1, 1, 2, 3)) if self.independent else 1
         for _ in range(paths):
             self.path(values, 2)

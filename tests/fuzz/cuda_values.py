@@ -110,7 +110,8 @@ class Values:
     def condition(self, often: int = 4) -> str:
         """A condition that varies between lanes, true for some ``often`` of 16."""
         draw = self.random
-        first = f"(hash32({self.unsigned(1)}) & 15u) < {often}u"
+        # Never a constant: the compiler would drop what depends on it.
+        first = f"(hash32({self.unsigned(1)} ^ first) & 15u) < {often}u"
         kind = draw.random()
         if kind < 0.15:
             return f"{first} && ({self.unsigned(1)}) > ({self.unsigned(1)})"
