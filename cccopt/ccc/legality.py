@@ -231,7 +231,7 @@ class _Rules:
             if loop.blocks < outer and self.view.cfg.block_of(atomic) in loop.blocks
         ]
         deciding = {self.view.cfg.blocks[a].stop - 1 for loop in around for a, _ in loop.exits}
-        return bool(deciding & self._depending(atomic))
+        return bool(deciding and deciding & self._depending(atomic))
 
     def _depending(self, index: int) -> set[int]:
         """The statements whose operands may be computed from what statement ``index`` writes."""
