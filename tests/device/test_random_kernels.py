@@ -34,7 +34,7 @@ def typed(case: Case) -> list[Any]:
 
 
 def exact(ptx: str) -> str:
-    """The PTX with each sum and product rounded by itself: ptxas may fuse those without a rounding modifier, here in one
+    """The PTX with sums and products rounded apart: ptxas may fuse those without a rounding modifier, here in one
     version of a kernel and not in another (PTX ISA, `add`, `mul`).
     """
     return re.sub(r"\b(add|sub|mul)\.f(32|64)\b", r"\1.rn.f\2", ptx)
