@@ -22,6 +22,8 @@ Holes = dict[str, Any]
 STORE_R11 = "st.global.u32 [%rd6], %r11;"
 MIX = "mad.lo.u32 %r11, %r6, 5, 3; xor.b32 %r11, %r11, %r5;"
 BRANCH_P7 = "setp.eq.u32 %p7, %r6, 60;"
+COUNTED = "red.global.add.u32 [%rd6], %r13;"
+ROUND = "add.u32 %r33, %r33, 1; setp.lt.u32 %p12, %r33, 2; @%p12 bra ROUND;"
 OWN_WORD = "mul.wide.u32 %rd20, %r3, 4; add.u64 %rd20, %rd3, %rd20;"
 """%rd20 is the thread's own word of `other`."""
 SHARED = ".shared .align 4 .b8 first[512]; .shared .align 4 .b8 second[512];"
@@ -277,6 +279,11 @@ FLOW = {
     "a return in the path": Rule(
         "CCC032", {"body": path(f"{BRANCH_P7} @%p7 ret; {PATH}")}, {"before": f"{BRANCH_P7} @%p7 ret;"}
     ),
+    "a return on one way through the path": Rule(
+        "CCC032",
+        {"body": path(f"{BRANCH_P7} @!%p7 bra OVER; ret; OVER: {PATH}")},
+        {"before": f"{BRANCH_P7} @!%p7 bra OVER; ret; OVER:"},
+    ),
     "a continue that skips what follows": Rule(
         "CCC032",
         {"body": path(f"{jump('LATCH')} {PATH}"), "behind": "add.u32 %r20, %r20, 1;"},
@@ -298,6 +305,12 @@ FLOW = {
         "CCC045",
         {"body": inner_loop(path("red.global.add.u32 [%rd6], %r13;"), variable=False)},
         {"body": path(inner_loop("red.global.add.u32 [%rd6], %r13;", variable=False))},
+    ),
+    "a variable loop in one that is not marked": Rule(
+        "CCC045",
+        {"body": f"mov.u32 %r33, 0; ROUND: {inner_loop(COUNTED)} {ROUND}"},
+        {"body": inner_loop(f"mov.u32 %r33, 0; ROUND: {COUNTED} {ROUND}")},
+        at=VARIABLE,
     ),
     "a path in a variable loop": Rule(
         "CCC046",
