@@ -59,10 +59,9 @@ def live_ins(
     inside = view.blocks_of(path.nodes)
     stops = [block.start for block in view.cfg.blocks if block.index not in inside]
     names = set(upward_exposed(view.cfg, view.body, begin, stops))
-    written = {name for i in view.statements(path.nodes) for name in effects.writes(view.body[i])}
-    surely = {
-        name for name in written if definitions_behind(view, path, name) <= set(view.statements(path.nodes))
-    }
+    own = set(view.statements(path.nodes))
+    written = {name for i in own for name in effects.writes(view.body[i])}
+    surely = {name for name in written if definitions_behind(view, path, name) <= own}
     for index in tail:
         names |= effects.needs(view.body[index]) - surely
         surely |= effects.kills(view.body[index])
