@@ -127,6 +127,23 @@ _COLLECTIVES = frozenset({"vote", "shfl", "match", "redux", "elect"})
 _BARRIERS = frozenset({"bar", "barrier"})
 
 
+def _only_leaving(function: Function, graph: flow.ControlFlowGraph) -> frozenset[int]:
+    """The blocks of a kernel with barriers that only end it: lanes that come there do not wait for others.
+
+    A thread that has left counts no more at a barrier, so ptxas makes an early return an `EXIT` at its branch.
+    """
+    body = function.body or ()
+    barriers = any(isinstance(s, Instruction) and s.base in ("bar", "barrier") for s in body)
+    if function.kind != "entry" or not barriers:
+        return frozenset()
+    found: set[int] = set()
+    for block in graph.blocks:
+        run = [s for i in block.statements() if isinstance(s := body[i], Instruction)]
+        if len(run) == 1 and run[0].guard is None and run[0].base in ("ret", "exit"):
+            found.add(block.index)
+    return frozenset(found)
+
+
 def _special(instruction: Instruction) -> str | None:
     """The kind of piece that an instruction needs for itself, if it does."""
     base = instruction.base
@@ -198,9 +215,10 @@ class Decoder:
             built.append(pieces)
         self.entries[function.name] = first[graph.entry]
         immediate = post_dominators(graph).immediate
+        gone = _only_leaving(function, graph)
         for number, pieces in zip(order, built, strict=True):
             join = immediate.get(number)
-            has_join = join is not None and join != EXIT and join in first
+            has_join = join is not None and join != EXIT and join in first and join not in gone
             where = first[join] if has_join and join is not None else NO_PIECE
             self._finish(pieces[-1], graph, graph.blocks[number], first, where, body, decoded)
 

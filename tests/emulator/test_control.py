@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from cccopt.emulator import EmulatorError
+from cccopt.emulator import EmulatorError, emulate
 from tests.emulator.kernels import run
 
 SHUFFLES = pytest.mark.parametrize("shuffle", [None, 1, 7])
@@ -236,3 +237,31 @@ def test_shuffle_repeats_exactly() -> None:
     assert runs[3] == runs[4]
     assert len({tuple(r) for r in runs}) == 3
     assert all(sorted(r[1:]) == list(range(128)) for r in runs)
+
+
+def test_lanes_that_return_early_do_not_count_at_a_barrier() -> None:
+    ptx = """
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  and.b32 %r2, %r1, 1;
+  setp.eq.s32 %p1, %r2, 0;
+  @%p1 bra END;
+  bar.sync 0;
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r1;
+END:
+  ret;
+}
+"""
+    out = np.zeros(64, np.uint32)
+    emulate(ptx, "k", grid=1, block=64, args=[out])
+    assert out.tolist() == [i if i % 2 else 0 for i in range(64)]
