@@ -35,6 +35,24 @@ __device__ __noinline__ unsigned far(unsigned x, unsigned y) {
 }
 """
 
+REPEATS = 2
+"""How often a loop around the marked one may run."""
+
+_LOOPS = (
+    ("unsigned i = me; i < (unsigned)n; i += all", "i", "unsigned", "i"),
+    ("int i = n - 1 - (int)me; i >= 0; i -= (int)all", "i", "int", "(unsigned)i"),
+    ("long long i = me; i < (long long)n; i += all", "i", "long long", "(unsigned)i"),
+    ("int k = 0; k < trips; k++", "k", "int", "me + (unsigned)k * all"),
+    ("unsigned k = 0; k < hash32(me) % (unsigned)trips; k++", "k", "unsigned", "me + k * all"),
+    (
+        "unsigned char k = 0; k < (unsigned char)trips; k++",
+        "k",
+        "unsigned char",
+        "me * (unsigned)trips + k",
+    ),
+)
+"""Heads of marked loops: the head, the counter and its type, the iteration's number."""
+
 _TABLE = """  __shared__ unsigned table[64];
   for (unsigned q = linear; q < 64u; q += blockDim.x * blockDim.y) table[q] = hash32(q);
   __syncthreads();"""
@@ -46,7 +64,7 @@ def arguments(launch: Launch) -> Arguments:
     draw = np.random.default_rng(launch.trips)
     a = draw.integers(0, 1 << 32, 97).astype(np.uint32)
     f = draw.uniform(0, 100, 97).astype(np.float32)
-    iterations = max(launch.trips, launch.threads * trips) + 1
+    iterations = (max(launch.trips, launch.threads * trips) + 1) * REPEATS
     return [launch.trips, trips, 97, a, f, np.zeros(iterations * SLOTS, np.uint32), np.zeros(64, np.uint32)]
 
 
@@ -240,32 +258,17 @@ class _Kernel:
 
     # --- the kernel ---
 
-    def loop(self, clause: str) -> Values:
+    def loop(self, clause: str, *, repeated: bool) -> Values:
         """The head of the marked loop, with ``at`` in its first line; the variables of an iteration."""
         unroll = self.random.choice(("", "", "", "#pragma unroll 2", "#pragma unroll 3"))
         self.say(f"#pragma ccc for{clause}")
         self.say(unroll)
-        form = self.random.randrange(6)
+        head, counter, type, at = self.random.choice(_LOOPS)
         values = Values(self.random, {"at": "unsigned", "n": "int"}, heavy=self.chance(0.4))
-        if form == 0:
-            self.say("for (unsigned i = me; i < (unsigned)n; i += all) { unsigned at = i;")
-        elif form == 1:
-            self.say("for (int i = n - 1 - (int)me; i >= 0; i -= (int)all) { unsigned at = (unsigned)i;")
-        elif form == 2:
-            self.say("for (int k = 0; k < trips; k++) { unsigned at = me + (unsigned)k * all;")
-            values.known["k"] = "int"
-        elif form == 3:
-            self.say(
-                "for (unsigned k = 0; k < hash32(me) % (unsigned)trips; k++) { unsigned at = me + k * all;"
-            )
-            values.known["k"] = "unsigned"
-        elif form == 4:
-            self.say("for (long long i = me; i < (long long)n; i += all) { unsigned at = (unsigned)i;")
-        else:
-            self.say(
-                "for (unsigned char k = 0; k < (unsigned char)trips; k++) { unsigned at = me * (unsigned)trips + k;"
-            )
-            values.known["k"] = "unsigned char"
+        if counter == "k":
+            values.known["k"] = type
+        self.say(f"for ({head}) {{")
+        self.say(f"unsigned at = ({at}) * {REPEATS}u + {'rep' if repeated else '0u'};")
         return values
 
     def body(self) -> None:
@@ -282,7 +285,11 @@ class _Kernel:
         divergent = self.chance(0.15)
         if divergent:
             self.say("if (me % 5u != 2u || me < 64u) {")
-        values = self.loop(clause)
+        repeated = self.chance(0.2)
+        if repeated:
+            times = self.random.choice((f"{REPEATS}u", f"hash32(me) % {REPEATS + 1}u"))
+            self.say(f"for (unsigned rep = 0u; rep < {times}; rep++) {{")
+        values = self.loop(clause, repeated=repeated)
         self.indent += 1
         if carried:
             values.known[carried] = "unsigned"
@@ -313,7 +320,7 @@ class _Kernel:
             self.say(f"{carried} = {carried} * 5u + ({values.unsigned(1)} & 255u);")
         self.indent -= 1
         self.say("}")
-        if divergent:
+        for _ in range(divergent + repeated):
             self.say("}")
 
 
