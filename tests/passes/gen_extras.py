@@ -89,9 +89,9 @@ def table(b: Build, scope: Scope) -> None:
 
 
 def count(b: Build, scope: Scope) -> None:
-    """Counts in shared memory, which the block adds to the counters behind a barrier: no lane may leave."""
+    """Counts in shared memory, which the block adds to the counters behind a barrier."""
     ch, w = b.ch, b.w
-    if scope.quiet or "left" in b.uses:
+    if scope.quiet:
         return
     b.uses.add("bins")
     index = w.do("and.b32", "b32", source(ch, scope, w, "r"), BINS - 1)

@@ -267,10 +267,7 @@ def _iteration(
             compute(ch, scope, w, type)
     _update(b, scope, results)
     breaks.perhaps(scope, 12)
-    if "bins" not in b.uses:
-        leaves = _Breaks(b, b.done)
-        leaves.perhaps(scope, 6)
-        b.uses |= {"left"} if leaves.used else set()
+    _Breaks(b, b.done).perhaps(scope, 6)
     if ch.chance(15) and not b.together:
         bits = w.do("and.b32", "b32", scrambled(w, scope.slot, ch.between(0, 99)), 3)
         w.emit(f"@{w.do('setp.eq.s32', 'pred', bits, 0)} bra \t{latch}")

@@ -189,7 +189,6 @@ def _body(b: Build, nested: bool, grid: tuple[int, ...]) -> None:
     b.done = w.label()
     if ch.chance(20) and not b.together:
         _leave(b, thread, b.done)
-        b.uses.add("left")
     trip = _outer_begin(b, thread) if nested else None
     if trip is not None:
         scope.add("b32", trip[0])
