@@ -259,24 +259,6 @@ LAST:
 # --- copies and remarks --------------------------------------------------------------------------------------
 
 
-def test_a_peeled_copy_of_the_path_stays() -> None:
-    """The first trip's copy stands ahead of the loop."""
-    peeled = f"""
-    {mark("for.begin", FOR)}
-    setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;
-    mul.wide.u32 %rd4, %r5, 4; add.u64 %rd5, %rd1, %rd4; add.u64 %rd6, %rd2, %rd4; ld.global.nc.u32 %r6, [%rd5];
-    {path(label="_PEELED")}
-    add.u32 %r5, %r5, %r4;
-"""
-    text = loop(ahead=peeled).replace(
-        f"{mark('for.begin', FOR)}\n    setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;\n    \nLOOP",
-        "setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;\nLOOP",
-    )
-    assert text.count("for.begin") == 1
-    assert said(text) == ["CCC051"]
-    same_results(text)
-
-
 def test_two_copies_in_one_loop_have_stacks_of_their_own() -> None:
     """One pragma, inlined twice."""
     text = loop(
@@ -300,6 +282,43 @@ OUTER = {
     "ahead": "mov.u32 %r25, 0; and.b32 %r26, %r2, 3; OUTER: mov.u32 %r5, %r3;",
     "after": "add.u32 %r25, %r25, 1; setp.lt.u32 %p10, %r25, {}; @%p10 bra OUTER;",
 }
+
+
+def peeled(ahead: str = "", after: str = "") -> str:
+    """The loop with a copy of its first trip, body marks and all, between its beginning and its header."""
+    text = loop(
+        ahead=f"""{ahead}
+    {mark("for.begin", FOR)}
+    setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;
+    {mark("body.begin", FOR)}
+    mul.wide.u32 %rd4, %r5, 4; add.u64 %rd5, %rd1, %rd4; add.u64 %rd6, %rd2, %rd4; ld.global.nc.u32 %r6, [%rd5];
+    {path(label="_PEELED")}
+    {mark("body.end", FOR)}
+    add.u32 %r5, %r5, %r4;
+""",
+        after=after,
+    )
+    text = text.replace(
+        f"{mark('for.begin', FOR)}\n    setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;\n    \nLOOP",
+        "setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;\nLOOP",
+    )
+    assert text.count("for.begin") == 1
+    return text
+
+
+def test_a_peeled_copy_of_the_path_stays() -> None:
+    """The first trip's copy stands ahead of the loop."""
+    assert said(peeled()) == ["CCC051"]
+    same_results(peeled())
+
+
+def test_a_peeled_copy_in_a_loop_around_stays() -> None:
+    """That loop is not the marked one, though a trip's marks stand in it."""
+    text = peeled(OUTER["ahead"], OUTER["after"].format(2))
+    _, (region,) = regions_of(text)
+    assert len(region.paths) == 1
+    assert said(text) == ["CCC051"]
+    same_results(text)
 
 
 @pytest.mark.parametrize(("trips", "codes"), [("%r26", ["CCC055"]), ("2", [])])
