@@ -162,7 +162,7 @@ def split_at_markers(body: Body, names: Names) -> Body:
     """``body`` with a label ahead of each begin marker and behind each end marker, and at each block's head."""
     out: list[Statement] = []
     pending = False
-    for statement in body:
+    for statement in _whole_scopes(body):
         marker = statement.event if isinstance(statement, Marker) else ""
         begins = marker.endswith(".begin") and not marker.startswith("overhead")
         if (pending or begins) and not isinstance(statement, Label):
@@ -177,6 +177,23 @@ def split_at_markers(body: Body, names: Names) -> Body:
             labelled.append(Label(names.label("block")))
         labelled.append(statement)
     return tuple(labelled)
+
+
+def _whole_scopes(body: Body) -> Iterator[Statement]:
+    """The body with labels that nothing jumps to, as debug information has them, moved behind the scope they are in."""
+    goals = {goal for s in body if isinstance(s, BranchTargets) for goal in s.targets}
+    goals |= {o.name for s in body if isinstance(s, Instruction) for o in s.operands if isinstance(o, Symbol)}
+    depth = 0
+    waiting: list[Statement] = []
+    for statement in body:
+        depth += isinstance(statement, Open) - isinstance(statement, Close)
+        if depth and isinstance(statement, Label) and statement.name not in goals:
+            waiting.append(statement)
+            continue
+        yield statement
+        if not depth:
+            yield from waiting
+            waiting = []
 
 
 def from_body(body: Body, names: Names) -> Graph:

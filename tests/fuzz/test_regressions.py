@@ -72,6 +72,12 @@ def test_line_tables_are_accepted(kernel: str) -> None:
         assert ptxas(print_module(result.module), "sm_90") == ""
 
 
+def test_labels_of_debug_information_part_no_scopes() -> None:
+    own = alone(compiled("regressions", "-G"), "result_behind")
+    verdict = judge(own, "result_behind", items, LAUNCHES[:1], forms=("auto",), assembler="sm_90")
+    assert not verdict.wrong
+
+
 def test_the_place_of_a_call_stands_ahead_of_what_was_inlined_there() -> None:
     """ptxas: "Source location 1 19 3 used in inlined_at directive must be used in a preceding .loc directive"."""
     work = Instruction("mov.u32", (Register("%r1"), Register("%r2")))
