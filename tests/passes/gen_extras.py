@@ -64,6 +64,9 @@ def scratch(b: Build, scope: Scope) -> None:
     ch, w = b.ch, b.w
     if not scope.scratch or b.local not in (None, (len(b.sites), scope.place)):
         return
+    # For all that can be proved, a call in an inner path might touch it.
+    if scope.quiet and "function" in b.uses:
+        return
     b.local = (len(b.sites), scope.place)
     scope.scratch = "" if scope.scratch == "trip" else scope.scratch
     base = w.do("add.u64", "b64", "%SPL", 0)
