@@ -346,8 +346,7 @@ def kernel(seed: int, name: str) -> str:
         return f"{head} {{\n{text}\n}}\n"
     attribute = draw.choice(("__noinline__", "__forceinline__"))
     call = f"{name}_body(n, trips, items, a, f, out, count);"
-    twice = f" if (threadIdx.x & 32u) {call}" if draw.random() < 0.0 else ""
-    return f"static __device__ {attribute} void {name}_body({formals}) {{\n{text}\n}}\n{head} {{ {call}{twice} }}\n"
+    return f"static __device__ {attribute} void {name}_body({formals}) {{\n{text}\n}}\n{head} {{ {call} }}\n"
 
 
 def source(seed: int, kernels: int) -> str:

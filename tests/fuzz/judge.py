@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from cccopt.ccc.calls import called
-from cccopt.emulator import Program
+from cccopt.emulator import Profile, Program
 from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Function, Module
@@ -18,6 +20,9 @@ from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import annotate, strip
 from cccopt.toolchain.discovery import find_nvcc
 from tests.passes.running import FORMS, Arguments, Launch, phases, run
+
+MAX_STEPS = 5_000_000
+"""Lanes that run one at a time through loops of random lengths take many steps."""
 
 Make = Callable[[Launch], Arguments]
 
@@ -69,6 +74,15 @@ def ptxas(ptx: str, arch: str) -> str:
         command = [str(tool), f"-arch={arch}", str(path), "-o", f"{folder}/out.cubin"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return "" if done.returncode == 0 else done.stderr or "ptxas failed"
+
+
+def run(
+    program: Program, kernel: str, launch: Launch, args: Arguments, shuffle: int | None = None
+) -> tuple[list[bytes], Profile]:
+    """The bytes of all buffers after a launch, hazards reported, and its counters; ``args`` stay as they are."""
+    own = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    profile = program.launch(kernel, launch.grid, launch.block, own, shuffle=shuffle, max_steps=MAX_STEPS)
+    return [a.tobytes() for a in own if isinstance(a, np.ndarray)], profile
 
 
 @dataclass
