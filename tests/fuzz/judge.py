@@ -19,7 +19,7 @@ from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import annotate, strip
 from cccopt.toolchain.discovery import find_nvcc
-from tests.passes.running import FORMS, Arguments, Launch, phases, run
+from tests.passes.running import FORMS, Arguments, Launch, phases
 
 MAX_STEPS = 5_000_000
 """Lanes that run one at a time through loops of random lengths take many steps."""
