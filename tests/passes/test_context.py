@@ -130,6 +130,12 @@ CHOICES = {
         {"ahead": "setp.gt.u32 %p7, %r2, 30; mov.u32 %r24, 3; @%p7 mov.u32 %r24, 4;", "body": uses("%r24")},
     ),
     "a uniform value of an unmarked loop around": Choice("%r25", "collected", "", OUTER_LOOP),
+    "a value of each trip of an unmarked loop around": Choice(
+        "%r31",
+        "collected",
+        "",
+        {**OUTER_LOOP, "ahead": OUTER_LOOP["ahead"] + " shl.b32 %r31, %r25, 3;", "body": uses("%r31")},
+    ),
     "a value out of a loop that lanes leave at different trips": Choice(
         "%r29", "collected", "differs between lanes", {"ahead": OWN_TRIPS, "body": uses("%r29")}
     ),
