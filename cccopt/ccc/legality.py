@@ -80,7 +80,7 @@ class _Rules:
     def no_barrier(self) -> None:
         """No instruction of L, nor of what it calls, waits for other warps or for copies in flight."""
         for index, instruction in self.view.instructions(self.region.nodes):
-            if any(_waits(i) for i in self._withcallees(instruction)):
+            if any(_waits(i) for i in self._with_callees(instruction)):
                 raise self._refuse(refusal.BARRIER, self.region, index)
 
     def no_parameter(self, path: Path) -> None:
@@ -96,14 +96,14 @@ class _Rules:
     def no_collective(self, path: Path) -> None:
         """No instruction of P, nor of what it calls, depends on which lanes run it together."""
         for index, instruction in self._code(path):
-            culprit = next((i for i in self._withcallees(instruction) if _collective(i)), None)
+            culprit = next((i for i in self._with_callees(instruction) if _collective(i)), None)
             if culprit is not None:
                 raise self._refuse(refusal.COLLECTIVE, path, index, culprit.opcode)
 
     def no_opaque_call(self, path: Path) -> None:
         """Every call in P leads to a function whose body is known, or to a harmless system call."""
         for index, instruction in self._code(path):
-            calls = [i for i in self._withcallees(instruction) if isa.facts(i).control is Control.CALL]
+            calls = [i for i in self._with_callees(instruction) if isa.facts(i).control is Control.CALL]
             for call in calls:
                 callee = callee_of(call)
                 if callee is None or (self._body(callee) is None and callee not in HARMLESS_CALLS):
@@ -256,7 +256,7 @@ class _Rules:
     def _memory(self) -> MemoryAliasing:
         return MemoryAliasing(self.view.module, self.view.function, self.view.reaching)
 
-    def _withcallees(self, instruction: Instruction) -> list[Instruction]:
+    def _with_callees(self, instruction: Instruction) -> list[Instruction]:
         """The instruction and all that it may run by calling."""
         if isa.facts(instruction).control is not Control.CALL:
             return [instruction]

@@ -24,6 +24,7 @@ class RegionReport:
     ``outcome`` is ``rewritten`` or ``declined``; ``form`` is that of the loop. ``context_bytes`` is the size of
     one task's context, ``shared_bytes`` what the region adds to a block's static shared memory (a path's share of its
     loop's). ``labels`` maps a phase (``push``, ``take``, ``drain``, ``original``, ...) to labels of the rewritten code.
+    ``name`` is what the clause `name(...)` calls it.
     """
 
     kernel: str
@@ -37,3 +38,4 @@ class RegionReport:
     shared_bytes: int = 0
     threads: int = 0
     labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    name: str = ""

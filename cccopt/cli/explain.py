@@ -103,7 +103,8 @@ def _print_report(report: dict[str, Any], subject: str, out: Console) -> None:
 def _print_region(region: dict[str, Any], out: Console) -> None:
     place = region["place"]
     where = f" at {place['file']}:{place['line']}" if place is not None else ""
-    name = f"region {region['region']}, `{region['kind']}` in `{region['kernel']}`"
+    called = f" ({region['name']})" if region["name"] else ""
+    name = f"region {region['region']}{called}, `{region['kind']}` in `{region['kernel']}`"
     out.print(Text(f"{name}{where}: {region['outcome']}", style="bold"), soft_wrap=True)
     if region["outcome"] == "rewritten":
         sizes = f"{region['shared_bytes']} bytes of shared memory for {region['threads']} threads a block"

@@ -135,6 +135,7 @@ def _reports(seen: View, plan: Plan, graph: Graph) -> tuple[RegionReport, ...]:
         shared_bytes=plan.stack_bytes,
         threads=plan.threads,
         labels=labels,
+        name=region.name,
     )
     return (loop, *(_path_report(seen, plan, path, graph, form) for path in plan.all_paths()))
 
@@ -153,6 +154,7 @@ def _path_report(seen: View, plan: Plan, path: PathPlan, graph: Graph, form: str
         path.stack.layout.bytes,
         plan.threads,
         _labels(graph, ("push", "store", "take", "trip", "drain"), str(path.number)),
+        annotation.name,
     )
 
 

@@ -1,5 +1,5 @@
-"""Every `bar.warp.sync` of the rewrite is needed: without any one of them the emulator's hazard mode finds a race, and so
-does compute-sanitizer's racecheck on a GPU."""
+"""Every `bar.warp.sync` of the rewrite is needed: without any one of them the emulator's hazard mode finds a race,
+and so does compute-sanitizer's racecheck on a GPU."""
 
 from __future__ import annotations
 
