@@ -16,6 +16,7 @@ from cccopt.analysis import cfg as flow
 from cccopt.analysis.dominance import EXIT, post_dominators
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
 from cccopt.emulator.layout import Layout, SymbolAddress, bytes_of
+from cccopt.emulator.leaving import only_leaving
 from cccopt.emulator.literals import integer
 from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import PRED, Type
@@ -127,23 +128,6 @@ _COLLECTIVES = frozenset({"vote", "shfl", "match", "redux", "elect"})
 _BARRIERS = frozenset({"bar", "barrier"})
 
 
-def _only_leaving(function: Function, graph: flow.ControlFlowGraph) -> frozenset[int]:
-    """The blocks of a kernel with barriers that only end it: lanes that come there do not wait for others.
-
-    A thread that has left counts no more at a barrier, so ptxas makes an early return an `EXIT` at its branch.
-    """
-    body = function.body or ()
-    barriers = any(isinstance(s, Instruction) and s.base in ("bar", "barrier") for s in body)
-    if function.kind != "entry" or not barriers:
-        return frozenset()
-    found: set[int] = set()
-    for block in graph.blocks:
-        run = [s for i in block.statements() if isinstance(s := body[i], Instruction)]
-        if len(run) == 1 and run[0].guard is None and run[0].base in ("ret", "exit"):
-            found.add(block.index)
-    return frozenset(found)
-
-
 def _special(instruction: Instruction) -> str | None:
     """The kind of piece that an instruction needs for itself, if it does."""
     base = instruction.base
@@ -215,7 +199,7 @@ class Decoder:
             built.append(pieces)
         self.entries[function.name] = first[graph.entry]
         immediate = post_dominators(graph).immediate
-        gone = _only_leaving(function, graph)
+        gone = only_leaving(function, graph)
         for number, pieces in zip(order, built, strict=True):
             join = immediate.get(number)
             has_join = join is not None and join != EXIT and join in first and join not in gone

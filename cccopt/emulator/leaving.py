@@ -1,0 +1,23 @@
+"""Where the lanes of a kernel only leave it: there they do not wait for each other."""
+
+from __future__ import annotations
+
+from cccopt.analysis.cfg import ControlFlowGraph
+from cccopt.ptx.ir import Function, Instruction
+
+
+def only_leaving(function: Function, graph: ControlFlowGraph) -> frozenset[int]:
+    """The blocks of a kernel with barriers that only end it: lanes that come there do not wait for others.
+
+    A thread that has left counts no more at a barrier, so ptxas makes an early return an `EXIT` at its branch.
+    """
+    body = function.body or ()
+    barriers = any(isinstance(s, Instruction) and s.base in ("bar", "barrier") for s in body)
+    if function.kind != "entry" or not barriers:
+        return frozenset()
+    found: set[int] = set()
+    for block in graph.blocks:
+        run = [s for i in block.statements() if isinstance(s := body[i], Instruction)]
+        if len(run) == 1 and run[0].guard is None and run[0].base in ("ret", "exit"):
+            found.add(block.index)
+    return frozenset(found)
