@@ -106,7 +106,8 @@ class _Rewrite:
         arrive = self.tasks.node(ways, self.names.label("arrive"), code, Jump(test))
         inside = {name: name for name in region.approach}
         approach = led(
-            {name: self.base[name] for name in region.approach}, {**leave, region.header: arrive, **inside}
+            {name: self.base[name] for name in program_order(self.base, region.approach)},
+            {**leave, region.header: arrive, **inside},
         )
         copies, names_of = copy(approach.values(), self.names, lambda instruction: instruction)
         nodes: Nodes = {}
