@@ -10,13 +10,11 @@ Errors are `CccError` and its subclasses, which carry diagnostics.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING
-
-from cccopt.diagnostic import CccError, Diagnostic
 from cccopt.version import __version__
 
+TYPE_CHECKING = False  # as typing's: type checkers take it for true; importing typing takes 4 ms
 if TYPE_CHECKING:
+    from cccopt.diagnostic import CccError, Diagnostic
     from cccopt.driver import Program, Transformed, compile, transform
     from cccopt.emulator import Profile, emulate
     from cccopt.ptx.parser import parse
@@ -38,6 +36,8 @@ __all__ = [
 
 # Loaded at first use: `ccc-nvcc` and its shims import this package at every compilation.
 _HOMES = {
+    "CccError": ("cccopt.diagnostic", "CccError"),
+    "Diagnostic": ("cccopt.diagnostic", "Diagnostic"),
     "compile": ("cccopt.driver", "compile"),
     "transform": ("cccopt.driver", "transform"),
     "Program": ("cccopt.driver", "Program"),
@@ -52,6 +52,8 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
     module, attribute = _HOMES[name]
     value: object = getattr(importlib.import_module(module), attribute)
     globals()[name] = value

@@ -20,7 +20,8 @@ from cccopt.files import read_text
 from cccopt.passes.pipeline import Options, RegionReport, run
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
-from cccopt.source.annotate import Region, annotate, strip
+from cccopt.source.annotate import Region, annotate
+from cccopt.source.strip import strip
 from cccopt.source.thesis import thesis_annotations
 from cccopt.text import Place, Position
 from cccopt.toolchain.discovery import Nvcc

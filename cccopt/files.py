@@ -1,18 +1,20 @@
 """Files that are whole or absent: a reader never sees half of one, and a failure leaves what was there.
 
-Bytes that are no UTF-8 (a user's Latin-1 comments) and line ends travel unchanged.
+Bytes that are no UTF-8 (a user's Latin-1 comments) and line ends travel unchanged. Imports nothing heavy: the
+shims of nvcc's tools read and write with it.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
-from pathlib import Path
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from cccopt.diagnostic import CccError, error
+if TYPE_CHECKING:
+    from cccopt.diagnostic import CccError
 
 
-def read_text(path: Path) -> str:
+def read_text(path: str | os.PathLike[str]) -> str:
     """The text of ``path``. Raises CccError (CCC086) when it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape", newline="") as stream:
@@ -21,35 +23,44 @@ def read_text(path: Path) -> str:
         raise file_error("read", path, problem) from problem
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write ``text`` to ``path`` as `write_bytes` does. Raises CccError (CCC086)."""
     write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write ``content`` beside ``path`` and move it there in one step. Raises CccError (CCC086)."""
+    # A link (/dev/stdout is one) is followed; what is no plain file takes the text as it comes.
+    target = os.path.realpath(path)
     try:
-        _write(path, content)
+        if os.path.exists(target) and not os.path.isfile(target):
+            _write(target, content)
+        else:
+            _replace(target, content)
     except OSError as problem:
         raise file_error("write", path, problem) from problem
 
 
-def file_error(verb: str, path: Path, problem: OSError) -> CccError:
+def file_error(verb: str, path: str | os.PathLike[str], problem: OSError) -> CccError:
     """The error (CCC086) for a file that the system does not let us ``verb``."""
+    from cccopt.diagnostic import CccError, error  # 10 ms that those without an error need not wait
+
     reason = (problem.strerror or str(problem)).lower()
-    return CccError(error("CCC086", f"cannot {verb} `{path}`: {reason}"))
+    return CccError(error("CCC086", f"cannot {verb} `{os.fspath(path)}`: {reason}"))
 
 
-def _write(path: Path, content: bytes) -> None:
-    # A link (/dev/stdout is one) is followed; what is no plain file takes the text as it comes.
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        target.write_bytes(content)
-        return
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+def _replace(target: str, content: bytes) -> None:
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}")
     try:
-        temporary.write_bytes(content)
+        _write(temporary, content)
         os.replace(temporary, target)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            os.unlink(temporary)
         raise
+
+
+def _write(path: str, content: bytes) -> None:
+    with open(path, "wb") as stream:
+        stream.write(content)

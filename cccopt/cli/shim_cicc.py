@@ -17,7 +17,7 @@ from cccopt.diagnostic import CccError, Diagnostic, Severity, error, render
 from cccopt.driver import Unit, failure_data, report_data, rewrite_unit
 from cccopt.files import read_text, write_text
 from cccopt.passes.pipeline import Options
-from cccopt.source.annotate import strip
+from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call
 from cccopt.toolchain.settings import Settings
 

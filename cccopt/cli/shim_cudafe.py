@@ -1,27 +1,31 @@
 """What nvcc runs in place of cudafe++ on a text with pragmas of ours: ``REAL_TOOL arguments...``.
 
-The host's half of the program holds no kernels: it is compiled without our pragmas. This module imports
-little, because every annotated file pays for it.
+The host's half of the program holds no kernels: it is compiled without our pragmas. They are taken out of nvcc's
+own intermediate file, which nothing else reads, and the real tool takes this process over. Imports little, because
+every annotated file pays for it.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
-from cccopt.diagnostic import CccError
-from cccopt.files import read_text
-from cccopt.source.annotate import strip
-from cccopt.toolchain.call import Call
+from cccopt.files import read_text, write_text
+from cccopt.source.strip import strip
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the tool ``argv[0]``; returns its exit status, or 1 for an error of ours."""
-    call = Call(argv[0], tuple(argv[1:]))
+    """Become the tool ``argv[0]``; returns only for an error of ours, with status 1."""
     try:
-        outcome = call.run(strip(read_text(call.source)))
-    except CccError as problem:
+        for argument in argv[1:]:
+            if argument.endswith(".ii"):
+                write_text(argument, strip(read_text(argument)))
+    except Exception as problem:
+        from cccopt.diagnostic import CccError  # 10 ms that those without an error need not wait
+
+        if not isinstance(problem, CccError):
+            raise
         print(problem, file=sys.stderr)
         return 1
-    sys.stderr.write(outcome.messages)
-    return outcome.status
+    os.execv(argv[0], list(argv))

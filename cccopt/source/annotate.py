@@ -21,12 +21,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from cccopt.source.lexer import Token, ccc_pragma, may_hold_pragmas, start_of_interest, tokens
+from cccopt.source.lexer import ccc_pragma, may_hold_pragmas, start_of_interest, tokens
 from cccopt.source.lines import LineMap
 from cccopt.source.markers import inline_pragma, marker
 from cccopt.source.naming import Named, OutOfSight, Unit, all_named
 from cccopt.source.pragmas import Clauses
 from cccopt.source.statements import Code
+from cccopt.source.strip import blank
 from cccopt.text import Place
 
 
@@ -85,19 +86,11 @@ def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annot
     ]
     blanks = {t for t in unit.tokens if ccc_pragma(t) is not None}
     blanks |= {t for _, n in accepted for t in n.directives}
-    edits = [_blank(t) for t in blanks]
+    edits = [_Edit(t.start, t.end, blank(t)) for t in blanks]
     edits += [e for r, n in accepted for e in _openings(r, n, unit.code)]
     # Regions in reverse: of those that end in one place, the inner one ends first.
     closings = [_closing(r, n, unit.code) for r, n in reversed(accepted)]
     return Annotated(_applied(text, closings + edits), tuple(r for r, _ in accepted))
-
-
-def strip(text: str) -> str:
-    """``text`` without its ``#pragma ccc`` lines, whatever they say; the lines stay, empty."""
-    if not may_hold_pragmas(text):
-        return text
-    pragmas = [t for t in tokens(text, start_of_interest(text)) if ccc_pragma(t) is not None]
-    return _applied(text, [_blank(t) for t in pragmas])
 
 
 def _unit(text: str, name: str, start: int) -> Unit:
@@ -167,10 +160,6 @@ def _begin(region: Region, event: str) -> str:
 
 def _insert(at: int, new: str) -> _Edit:
     return _Edit(at, at, new)
-
-
-def _blank(directive: Token) -> _Edit:
-    return _Edit(directive.start, directive.end, "\n" * directive.text.count("\n"))
 
 
 def _applied(text: str, edits: Iterable[_Edit]) -> str:

@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 _CCC_PRAGMA = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+(?P<body>ccc\b[\s\S]*)")
 _CCC_HINT = re.compile(r"pragma[ \t]+ccc\b")
 _RAW_STRING = re.compile(r'R"([^()\\\s"]{0,16})\([\s\S]*?\)\1"')
-_INCLUDE_MARKER = re.compile(r'^# \d+ "[^\n]*" [12]\b[^\n]*$', re.MULTILINE)
+_INCLUDE_MARKER = re.compile(r'# \d+ "[^\n]*" [12]\b[^\n]*$', re.MULTILINE)
 
 
 class Token(NamedTuple):
@@ -70,8 +70,10 @@ def start_of_interest(text: str) -> int:
     line, so only a raw string could hold it, and in one it is no boundary.
     """
     first = _CCC_HINT.search(text)
-    start = 0
-    for marker in _INCLUDE_MARKER.finditer(text, 0, first.start() if first is not None else 0):
-        start = marker.start()
+    end = first.start() if first is not None else 0
+    line = text.rfind("\n# ", 0, end)
+    while line >= 0 and _INCLUDE_MARKER.match(text, line + 1, end) is None:
+        line = text.rfind("\n# ", 0, line)
+    start = line + 1
     in_raw_string = any(m.start() < start < m.end() for m in _RAW_STRING.finditer(text))
     return 0 if in_raw_string else start

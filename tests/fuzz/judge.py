@@ -17,7 +17,8 @@ from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
-from cccopt.source.annotate import annotate, strip
+from cccopt.source.annotate import annotate
+from cccopt.source.strip import strip
 from cccopt.toolchain.discovery import find_nvcc
 from tests.passes.running import FORMS, Arguments, Launch, phases
 

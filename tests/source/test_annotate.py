@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cccopt.source.annotate import annotate, strip
+from cccopt.source.annotate import annotate
 from cccopt.source.pragmas import Clauses, SourceError
+from cccopt.source.strip import strip
 from cccopt.text import Place, Position
 from tests.source.marks import attributes, read
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cccopt.source.annotate import annotate, strip
+from cccopt.source.annotate import annotate
 from cccopt.source.lexer import tokens
+from cccopt.source.strip import strip
 from tests.source.marks import read
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cccopt.source.annotate import annotate, strip
+from cccopt.source.annotate import annotate
 from cccopt.source.pragmas import SourceError
+from cccopt.source.strip import strip
 from cccopt.toolchain.discovery import find_nvcc
 
 pytestmark = pytest.mark.nvcc
