@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +16,31 @@ from cccopt.files import read_text, write_text
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the real tool ended: exit status, what it printed, and the PTX it made (empty when it failed or
-    makes none).
+    """How the real tool ended: exit status, what it printed, the PTX it made (empty when it failed or makes
+    none), and the processor time it took.
     """
 
     status: int
     messages: str
     ptx: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The real tool at work."""
+
+    process: subprocess.Popen[str]
+    ptx: Path
+
+    def wait(self) -> Outcome:
+        """Wait for its end. To be called once, and while no other one runs."""
+        before = _seconds_of_children()
+        messages, _ = self.process.communicate()
+        seconds = _seconds_of_children() - before
+        status = self.process.returncode
+        status = status if status >= 0 else 128 - status
+        return Outcome(status, messages, read_text(self.ptx) if self.ptx.exists() else "", seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +97,12 @@ class Call:
 
     def run(self, text: str) -> Outcome:
         """Run the real tool on ``text``; the PTX is returned and not yet written where nvcc looks for it."""
+        with self.running(text) as tool:
+            return tool.wait()
+
+    @contextmanager
+    def running(self, text: str) -> Iterator[Running]:
+        """As `run`, while the caller does something else; the tool is stopped if nobody waited for it."""
         with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
             source = Path(folder) / self.source.name
             write_text(source, text)
@@ -83,13 +110,22 @@ class Call:
             aside = Path(folder) / "out.ptx"
             if self.output is not None:
                 swapped[str(self.output)] = str(aside)
-            done = subprocess.run(
+            process = subprocess.Popen(
                 [self.real, *(swapped.get(argument, argument) for argument in self.arguments)],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="surrogateescape",
-                check=False,
             )
-            status = done.returncode if done.returncode >= 0 else 128 - done.returncode
-            return Outcome(status, done.stdout, read_text(aside) if aside.exists() else "")
+            try:
+                yield Running(process, aside)
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                    process.communicate()
+
+
+def _seconds_of_children() -> float:
+    """The processor time of all processes that this one started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,20 @@ def test_a_failure_gives_the_status_and_no_ptx(tmp_path: Path) -> None:
     real = script(tmp_path / "cicc", 'echo "x.cu(1): error: no"; exit 2')
     outcome = call(tmp_path, str(real)).run("text")
     assert (outcome.status, outcome.messages, outcome.ptx) == (2, "x.cu(1): error: no\n", "")
+
+
+def test_the_tool_runs_beside_its_caller_and_is_stopped_with_it(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    recorded = call(tmp_path, str(script(tmp_path / "cicc", f"touch {begun}; exec sleep 60")))
+    with recorded.running("text") as tool:
+        while not begun.exists():
+            time.sleep(0.01)
+    assert tool.process.returncode == -signal.SIGKILL
+    assert not tool.ptx.parent.exists()
+
+
+def test_the_time_is_the_tools_own(tmp_path: Path) -> None:
+    busy = script(tmp_path / "busy", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
+    assert call(tmp_path, str(busy)).run("text").seconds > 0.02
+    with call(tmp_path, str(script(tmp_path / "idle", "sleep 0.4"))).running("text") as tool:
+        assert tool.wait().seconds < 0.2
