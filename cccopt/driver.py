@@ -1,12 +1,13 @@
 """The whole way from annotated source or marked PTX to rewritten PTX and a report.
 
 `rewrite_unit` is the heart: what happens to one preprocessed file for one architecture between nvcc's front
-end and ptxas. `compile` runs nvcc with it in the way, `transform` starts from PTX. Reports are JSON data
-(`report_data`).
+end and ptxas. `compile` runs nvcc with it in the way, `fat_binary` does so for a text and goes on to machine code,
+`transform` starts from PTX. Reports are JSON data (`report_data`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
-from cccopt.files import read_text
+from cccopt.files import read_text, write_text
 from cccopt.passes.pipeline import Options, RegionReport, run
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
@@ -63,6 +64,15 @@ class Transformed:
     report: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """A fat binary (machine code and PTX) of rewritten code, the report (JSON data), and what nvcc had to say."""
+
+    code: bytes
+    report: dict[str, Any]
+    messages: str
+
+
 def compile(
     source: str | os.PathLike[str],
     *,
@@ -80,7 +90,31 @@ def compile(
     """
     rewritten, done = _ptx_of(source, arch, nvcc_options, Settings(ccc, keep_going), nvcc)
     plain, _ = _ptx_of(source, arch, nvcc_options, Settings("off"), nvcc)
-    return Program(rewritten, plain, _wrap(done.reports))
+    return Program(rewritten, plain, wrap_reports(done.reports))
+
+
+def fat_binary(
+    text: str,
+    *,
+    name: str = "<text>",
+    arch: str = "sm_90",
+    ccc: str = "auto",
+    nvcc_options: Sequence[str] = (),
+    keep_going: bool = False,
+    nvcc: Nvcc | None = None,
+) -> Binary:
+    """Compile the annotated CUDA ``text``, which messages call ``name``, to a fat binary for ``arch``.
+
+    ptxas has run, so all options of nvcc count, and a driver older than nvcc can load it. The other arguments
+    and the errors are those of `compile`.
+    """
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        source = Path(folder) / "text.cu"
+        write_text(source, text)
+        code, done = _made("-fatbin", source, arch, nvcc_options, Settings(ccc, keep_going), nvcc)
+        done = _renamed(done, str(source), name)
+    _check(done, text, name)
+    return Binary(code, wrap_reports(done.reports), (done.errors + done.output).strip())
 
 
 def transform(ptx: str, *, ccc: str = "auto", keep_going: bool = False, name: str = "<ptx>") -> Transformed:
@@ -90,7 +124,9 @@ def transform(ptx: str, *, ccc: str = "auto", keep_going: bool = False, name: st
     """
     result = run(parse(ptx, name), Options(mode=ccc, keep_going=keep_going, file=name))
     text = print_module(result.module) if _rewritten(result.regions) else ptx
-    return Transformed(text, _wrap([report_data(Unit(text, result.regions, result.remarks), name, "")]))
+    return Transformed(
+        text, wrap_reports([report_data(Unit(text, result.regions, result.remarks), name, "")])
+    )
 
 
 def marked_ptx(
@@ -217,7 +253,8 @@ def _data(value: Any) -> Any:
     return value
 
 
-def _wrap(units: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def wrap_reports(units: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A whole report: the units of one command."""
     return {"schema": SCHEMA, "cccopt": __version__, "units": list(units)}
 
 
@@ -228,20 +265,38 @@ def _as_warnings(problem: CccError) -> tuple[Diagnostic, ...]:
 def _ptx_of(
     source: str | os.PathLike[str], arch: str, options: Sequence[str], settings: Settings, nvcc: Nvcc | None
 ) -> tuple[str, Run]:
+    path = Path(source)
+    code, done = _made("-ptx", path, arch, options, settings, nvcc)
+    _check(done, read_text(path) if path.is_file() else "", str(path))
+    return code.decode("utf-8", "surrogateescape"), done
+
+
+def _made(
+    kind: str, source: Path, arch: str, options: Sequence[str], settings: Settings, nvcc: Nvcc | None
+) -> tuple[bytes, Run]:
+    """What nvcc makes of ``source`` with the option ``kind`` (nothing where it fails), and its run."""
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
-        output = Path(folder) / "out.ptx"
-        arguments = ["-ptx", f"-arch={arch}", *options, os.fspath(source), "-o", str(output)]
+        output = Path(folder) / "out"
+        arguments = [kind, f"-arch={arch}", *options, str(source), "-o", str(output)]
         done = run_nvcc(arguments, settings, nvcc=nvcc, capture=True)
-        refused = [item for report in done.reports for item in report.get("errors", ())]
-        if refused:
-            raise CccError(*diagnostics_of(refused))
-        if done.status != 0:
-            said = (done.errors + done.output).strip()
-            failed = error("CCC085", f"nvcc failed with exit status {done.status}", why=said)
-            raise CccError(failed, *_misspelt(Path(source)))
-        return read_text(output), done
+        return output.read_bytes() if done.status == 0 else b"", done
 
 
-def _misspelt(source: Path) -> tuple[Diagnostic, ...]:
-    """What a file that nvcc refuses may owe to annotations in the thesis' spelling (CCC017)."""
-    return thesis_annotations(read_text(source), str(source)) if source.is_file() else ()
+def _check(done: Run, text: str, name: str) -> None:
+    """Raise what a run on ``text``, the file ``name``, failed with."""
+    refused = [item for report in done.reports for item in report.get("errors", ())]
+    if refused:
+        raise CccError(*diagnostics_of(refused))
+    if done.status != 0:
+        said = (done.errors + done.output).strip()
+        failed = error("CCC085", f"nvcc failed with exit status {done.status}", why=said)
+        # What nvcc refuses may be owed to annotations in the thesis' spelling (CCC017).
+        raise CccError(failed, *thesis_annotations(text, name))
+
+
+def _renamed(done: Run, path: str, name: str) -> Run:
+    """The same run, in which the file ``path`` is called ``name``."""
+    before, after = json.dumps(path)[1:-1], json.dumps(name)[1:-1]
+    reports = json.loads(json.dumps(done.reports).replace(before, after))
+    output, errors = (text.replace(path, name) for text in (done.output, done.errors))
+    return replace(done, output=output, errors=errors, reports=tuple(reports))

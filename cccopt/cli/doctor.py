@@ -21,7 +21,7 @@ from cccopt.device.gpu import open_gpu
 from cccopt.diagnostic import CccError
 from cccopt.driver import compile
 from cccopt.toolchain.discovery import candidates, find_nvcc
-from cccopt.toolchain.shadow import cache_folder, shadow_toolkit
+from cccopt.toolchain.shadow import shadow_toolkit
 from cccopt.version import __version__
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ def _nvcc() -> Iterator[Finding]:
     try:
         nvcc = find_nvcc()
         yield Finding("nvcc", f"{nvcc.version} at {nvcc.path} ({nvcc.origin})")
-        shadow_toolkit(nvcc)
-        yield Finding("cache", str(cache_folder()))
+        yield Finding("cache", str(shadow_toolkit(nvcc).parent.parent))
         yield Finding("a trial compilation", _trial())
     except CccError as problem:
         (diagnostic, *_) = problem.diagnostics

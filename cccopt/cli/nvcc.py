@@ -1,114 +1,120 @@
-"""``ccc-nvcc``: nvcc's command line with a few options of ours; everything else goes to nvcc unchanged."""
+"""``ccc-nvcc``: nvcc's command line with a few options of ours; everything else goes to nvcc unchanged.
+
+A build runs this for every file, and most files hold no annotations: what only some compilations need is imported
+when they need it (`cccopt.cli.around_nvcc`).
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from zlib import crc32
 
-from cccopt.diagnostic import CccError, Diagnostic, error, render
-from cccopt.files import file_error, read_text, write_text
-from cccopt.source.thesis import thesis_annotations
-from cccopt.toolchain.discovery import find_nvcc
-from cccopt.toolchain.invoke import run_nvcc
-from cccopt.toolchain.settings import MODES, Settings
+from cccopt.toolchain import cache, options
+from cccopt.toolchain.launch import launch
 from cccopt.version import __version__
 
-_OPTIONS = "--ccc=auto|always|off, --ccc-keep-going, --ccc-report=FILE.json, --ccc-keep=DIR and --ccc-verbose"
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A parsed command line: our options, the report's file, an nvcc that a compiler launcher names, nvcc's
-    part.
-    """
-
-    settings: Settings
-    report: Path | None
-    nvcc: str | None
-    arguments: tuple[str, ...]
-
-
-def parse(argv: Sequence[str]) -> Request:
-    """Take our options out of ``argv``. Raises CccError (CCC083) for an option ``--ccc...`` that does not
-    exist.
-    """
-    mode, report, keep = "auto", None, ""
-    flags = set()
-    rest = list(argv)
-    # As CMAKE_CUDA_COMPILER_LAUNCHER, we are given the compiler's path first.
-    launched = bool(rest) and os.path.basename(rest[0]) == "nvcc" and os.access(rest[0], os.X_OK)
-    nvcc = rest.pop(0) if launched else None
-    arguments = []
-    for argument in rest:
-        name, _, value = argument.partition("=")
-        if not name.startswith("--ccc"):
-            arguments.append(argument)
-        elif argument in ("--ccc-keep-going", "--ccc-verbose"):
-            flags.add(argument)
-        elif name == "--ccc" and value in MODES:
-            mode = value
-        elif name == "--ccc-report" and value:
-            report = Path(value)
-        elif name == "--ccc-keep" and value:
-            keep = os.path.abspath(value)
-        else:
-            raise CccError(_unknown(argument))
-    settings = Settings(mode, "--ccc-keep-going" in flags, "--ccc-verbose" in flags, keep=keep)
-    return Request(settings, report, nvcc, tuple(arguments))
+_VERSION = ("--version", "-V")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns nvcc's exit status, or 1 for an error of ours."""
     try:
-        return _run(parse(sys.argv[1:] if argv is None else argv))
-    except CccError as problem:
-        print(problem, file=sys.stderr)
-        return 1
+        return _run(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt:
-        # nvcc had the signal as well and has cleaned up; 130 is how a shell reports it.
-        return 130
+        return 130  # as a shell reports it
+    except Exception as problem:
+        from cccopt.cli.failure import report
+
+        return report(problem, options.value_of("--ccc-keep", sys.argv if argv is None else argv))
 
 
-def _run(request: Request) -> int:
-    if request.settings.keep:
-        _make_folder(Path(request.settings.keep))
-    run = run_nvcc(request.arguments, request.settings, nvcc=find_nvcc(request.nvcc))
-    if run.status != 0:
-        _hint_at_spelling(request.arguments)
-    if run.status == 0 and request.report is not None:
-        # The driver's schema, spelled here because importing the driver would slow every compilation.
-        data = {"schema": 1, "cccopt": __version__, "units": list(run.reports)}
-        write_text(request.report, json.dumps(data, indent=2) + "\n")
-    if run.status == 0 and {"--version", "-V"} & set(request.arguments):
-        print(f"cccopt {__version__} (cfg {_configuration(request.settings)})")
-    # With several threads (-t) nvcc has a status of its own for a tool that failed.
-    return 1 if run.refused else run.status
+def _run(words: list[str]) -> int:
+    named = words.pop(0) if words and _is_compiler(words[0]) else None
+    given, arguments = options.split(words)
+    told, variables = options.split_variables(os.environ)
+    ours = options.absolute([*told, *given])
+    if not all(map(options.is_known, ours)) or any(
+        map(_misplaced, options.words_in_files(arguments, os.environ))
+    ):
+        from cccopt.cli.around_nvcc import refuse_options
 
+        refuse_options(ours)
+    environment = {**os.environ, **variables}
+    stamp = f"cccopt {__version__} (cfg {_configuration(ours)})"
+    program = cache.recall(named)
+    if program is None:
+        from cccopt.cli.around_nvcc import find_program
 
-def _hint_at_spelling(arguments: Sequence[str]) -> None:
-    """nvcc has refused the program: annotations as the thesis spells them are a likely cause."""
-    for source in (Path(argument) for argument in arguments if argument.endswith((".cu", ".cuh"))):
-        for diagnostic in thesis_annotations(read_text(source), str(source)) if source.is_file() else ():
-            print(render(diagnostic), file=sys.stderr)
-
-
-def _configuration(settings: Settings) -> str:
-    """Eight digits that change with what changes our output: build systems key their caches by this line."""
-    text = f"{__version__} {settings.mode} {settings.keep_going}"
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
-def _make_folder(folder: Path) -> None:
+        program = find_program(named)
+    folder = _folder()
+    environment |= {
+        "CCC_OPTIONS": "\n".join(ours),
+        "CCC_REPORTS": folder,
+        "CCC_STAMP": f"// {stamp}" if options.makes_ptx(arguments, environment) else "",
+    }
+    keep = options.value_of("--ccc-keep", ours)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise file_error("make the folder", folder, problem) from problem
+        if keep and not os.path.isdir(keep):
+            from cccopt.cli.around_nvcc import make_folder
+
+            make_folder(keep)
+        if (
+            any(word.endswith(".ptx") for word in options.all_words(arguments, environment))
+            and options.value_of("--ccc", ours) != "off"
+        ):
+            from cccopt.cli.around_nvcc import with_rewritten_ptx
+
+            arguments = with_rewritten_ptx(arguments, environment)
+        status = launch(program, arguments, environment)
+        if status == 0 and any(word in _VERSION for word in arguments):
+            print(stamp)
+        if status != 0 or options.value_of("--ccc-report", ours):
+            from cccopt.cli.around_nvcc import conclude
+
+            status = conclude(status, arguments, environment)
+    finally:
+        _remove(folder)
+    return status
 
 
-def _unknown(argument: str) -> Diagnostic:
-    return error("CCC083", f"`{argument}` is no option of ccc-nvcc", help=f"its own options are {_OPTIONS}")
+def _is_compiler(word: str) -> bool:
+    """Whether we are a compiler launcher, whose first word is the compiler (CMAKE_CUDA_COMPILER_LAUNCHER)."""
+    name = os.path.basename(word)
+    if "nvcc" not in name or word.startswith("-") or "." in name.partition("nvcc")[2]:
+        return False
+    return os.path.isfile(word) and os.access(word, os.X_OK) if os.sep in word else name == "nvcc"
+
+
+def _misplaced(word: str) -> bool:
+    return word.startswith(options.PREFIX)
+
+
+def _configuration(ours: Sequence[str]) -> str:
+    """Eight digits that change with what changes our output: build systems key their caches by this line."""
+    mode = options.value_of("--ccc", ours) or "auto"
+    text = f"{__version__} {mode} {'--ccc-keep-going' in ours}"
+    return f"{crc32(text.encode()):08x}"
+
+
+def _folder() -> str:
+    """A new folder for what the shims have to report."""
+    base = os.environ.get("TMPDIR") or "/tmp"
+    try:
+        folder = os.path.join(os.path.abspath(base), f"cccopt-{os.getpid()}-{os.urandom(4).hex()}")
+        os.mkdir(folder, 0o700)
+    except OSError:
+        import tempfile
+
+        return tempfile.mkdtemp(prefix="cccopt-")
+    return folder
+
+
+def _remove(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)

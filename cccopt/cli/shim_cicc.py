@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error, render
 from cccopt.driver import Unit, failure_data, report_data, rewrite_unit
 from cccopt.files import read_text, write_text
 from cccopt.passes.pipeline import Options
+from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call
 from cccopt.toolchain.settings import Settings
@@ -44,6 +47,7 @@ class DeviceCompiler:
         self.messages = ""
 
     def __call__(self, text: str) -> str:
+        self.messages = ""
         outcome = self._call.run(text)
         self._runs += 1
         self.keep(f"{self._runs}.ii", text)
@@ -70,36 +74,53 @@ class DeviceCompiler:
 
 def main(argv: Sequence[str]) -> int:
     """Run the tool ``argv[0]``; returns its exit status, or 1 for an error of ours."""
-    call, settings = Call(argv[0], tuple(argv[1:])), Settings.from_environment()
+    signal.signal(signal.SIGTERM, _end)
+    settings = Settings.from_environment()
+    call = Call(argv[0], tuple(argv[1:]))
     try:
         return _compile(call, settings)
+    except KeyboardInterrupt:
+        return 130  # as a shell reports it
     except ToolFailed as failure:
         sys.stderr.write(failure.messages)
         return failure.status
-    except CccError as problem:
-        print(problem, file=sys.stderr)
-        _report(settings, failure_data(problem, call.file, call.arch))
+    except Exception as problem:
+        from cccopt.cli.failure import as_errors
+
+        errors = as_errors(problem, settings.keep)
+        print(errors, file=sys.stderr)
+        _report(settings, failure_data(errors, call.file, call.arch))
         return 1
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """End as the signal would have us, but with temporary files removed and the real cicc stopped."""
+    sys.exit(128 + number)
 
 
 def _compile(call: Call, settings: Settings) -> int:
     text = read_text(call.source)
-    plain = strip(text)
-    compiler = DeviceCompiler(call, plain, settings.keep)
-    if call.links_late and settings.mode != "off":
-        unit = _without_rewrite(compiler, plain, settings)
-    else:
-        options = Options(mode=settings.mode, keep_going=settings.keep_going, file=call.file)
-        unit = rewrite_unit(text, options, compiler)
-    sys.stderr.write(compiler.messages)
+    compiler = DeviceCompiler(call, strip(text), settings.keep)
+    try:
+        unit = _unit(text, call, settings, compiler)
+    finally:
+        # Whatever became of the regions: what nvcc has to say of the program stays readable.
+        sys.stderr.write(compiler.messages)
     for remark in unit.remarks:
         if settings.verbose or remark.severity is Severity.WARNING:
             print(render(remark), file=sys.stderr)
     if call.output is not None:
         compiler.keep("ptx", unit.ptx)
-        write_text(call.output, unit.ptx)
+        write_text(call.output, f"{unit.ptx}{settings.stamp}\n" if settings.stamp else unit.ptx)
     _report(settings, report_data(unit, call.file, call.arch))
     return 0
+
+
+def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -> Unit:
+    if call.links_late and settings.mode != "off" and annotate(text, call.file).regions:
+        return _without_rewrite(compiler, strip(text), settings)
+    options = Options(mode=settings.mode, keep_going=settings.keep_going, file=call.file)
+    return rewrite_unit(text, options, compiler)
 
 
 def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -> Unit:

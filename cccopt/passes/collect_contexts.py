@@ -57,9 +57,16 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
                 "say `--ccc=always` to mean it, or leave a pragma out where `cccopt bench` shows a loss",
             )
         )
-    made_module = Module(tuple(items))
+    # Where something is rewritten, the marks of what is not go as well: nothing finds work here a second time.
+    made_module = Module(tuple(_unmarked(item) for item in items) if reports else module.items)
     _check_kernels(made_module, reports)
     return made_module, tuple(remarks), tuple(reports)
+
+
+def _unmarked(item: Item) -> Item:
+    if not isinstance(item, Function) or item.body is None:
+        return item
+    return replace(item, body=tuple(s for s in item.body if not is_annotation(s)))
 
 
 def _check_kernels(module: Module, reports: Sequence[RegionReport]) -> None:
@@ -92,8 +99,7 @@ def _function(module: Module, function: Function, options: Options, at_home: fro
             break
     if not reports:
         return original, tuple(remarks), ()
-    body = tuple(s for s in function.body or () if not is_annotation(s))
-    return replace(function, body=body), tuple(remarks), tuple(reports)
+    return function, tuple(remarks), tuple(reports)
 
 
 def _region(

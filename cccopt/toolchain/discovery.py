@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from cccopt.diagnostic import CccError, error
@@ -114,11 +115,26 @@ def _places(wheel_only: bool) -> Iterator[tuple[Path, str]]:
     for variable, tail in (("CONDA_PREFIX", "bin"), ("CUDA_HOME", "bin"), ("CUDA_PATH", "bin")):
         if os.environ.get(variable):
             yield Path(os.environ[variable]).absolute() / tail / "nvcc", variable
-    on_path = shutil.which("nvcc")
-    if on_path is not None:
-        yield Path(on_path).absolute(), "PATH"
+    for place in _on_path():
+        if os.access(place, os.X_OK):
+            yield place, "PATH"
     yield Path("/usr/local/cuda/bin/nvcc"), "the usual system folder"
     yield Path("/opt/cuda/bin/nvcc"), "the usual system folder"
+
+
+def evidence(nvcc: Nvcc) -> Iterator[Path]:
+    """The files whose state the choice of ``nvcc`` and of its shadow rests on, whether they exist or not."""
+    for entry in sys.path:
+        yield Path(entry).absolute() / "nvidia"
+    for place, _ in _places(wheel_only=False):
+        yield place
+    yield from _on_path()
+    yield from (nvcc.path, nvcc.driver, nvcc.bin / "nvcc.profile", nvcc.cicc, nvcc.tool("cudafe++"))
+
+
+def _on_path() -> Iterator[Path]:
+    for folder in os.get_exec_path():
+        yield Path(folder).absolute() / "nvcc"
 
 
 def _site_folders() -> list[Path]:
@@ -143,6 +159,8 @@ def _problem(nvcc: Path) -> str:
     """Why this nvcc cannot compile, or an empty string."""
     if not os.access(nvcc, os.X_OK):
         return "it is not executable"
+    if Path(os.path.realpath(nvcc)).name == "ccc-nvcc":
+        return "it is a link to ccc-nvcc"
     folder = _tools(nvcc)
     if folder is None:
         return "it does not say where its tools lie (no nvcc.profile beside it, and no answer to --dryrun)"
@@ -155,6 +173,7 @@ def _problem(nvcc: Path) -> str:
     return f"its toolkit lacks {', '.join(lacking)}" if lacking else ""
 
 
+@cache
 def _tools(nvcc: Path) -> Path | None:
     """The folder nvcc takes its tools from. It does not resolve links, and PATH may offer a script around
     it.

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,6 @@ class Run:
     output: str
     errors: str
     reports: tuple[dict[str, Any], ...]
-
-    @property
-    def refused(self) -> bool:
-        """Whether a shim ended the compilation: an annotation is wrong or a region was refused."""
-        return any("errors" in report for report in self.reports)
 
 
 def run_nvcc(
@@ -60,6 +55,16 @@ def run_nvcc(
             errors="surrogateescape",
             check=False,
         )
-        reports = tuple(json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json")))
+        reports = read_reports(folder)
     status = done.returncode if done.returncode >= 0 else 128 - done.returncode
     return Run(status, done.stdout or "", done.stderr or "", reports)
+
+
+def read_reports(folder: str) -> tuple[dict[str, Any], ...]:
+    """What the shims wrote into their ``reports`` folder, in the order of the reports' names."""
+    return tuple(json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json")))
+
+
+def was_refused(reports: Iterable[dict[str, Any]]) -> bool:
+    """Whether a shim ended the compilation: an annotation is wrong or a region was refused."""
+    return any("errors" in report for report in reports)

@@ -1,37 +1,56 @@
-"""What a compilation was asked to do, as it travels from ``ccc-nvcc`` to the shims that nvcc starts."""
+"""What a compilation was asked to do, as it travels from ``ccc-nvcc`` to the shims that nvcc starts.
+
+Two variables carry it: the option words themselves, one a line, and what ``ccc-nvcc`` adds.
+"""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-VARIABLE = "CCC_OPTIONS"
-MODES = ("auto", "always", "off")
+from cccopt.toolchain.options import MODES, PREFIX, is_known, value_of
+
+__all__ = ["MODES", "OPTIONS", "REPORTS", "STAMP", "Settings"]
+
+OPTIONS, REPORTS, STAMP = "CCC_OPTIONS", "CCC_REPORTS", "CCC_STAMP"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The options of ``ccc-nvcc`` that the shims heed.
 
-    ``mode`` is ``auto``, ``always`` or ``off``; ``reports`` is a folder that takes one JSON report a
-    compilation of one file for one architecture, ``keep`` one that takes what went into cicc and came out
-    (empty: none).
+    ``mode`` is ``auto``, ``always`` or ``off``; ``keep`` is a folder that takes what went into cicc and came out
+    (empty: none), ``reports`` one that takes one JSON report a compilation of one file for one architecture;
+    ``stamp`` is a line to end each PTX with (empty: none).
     """
 
     mode: str = "auto"
     keep_going: bool = False
     verbose: bool = False
-    reports: str = ""
     keep: str = ""
+    reports: str = ""
+    stamp: str = ""
+
+    def words(self) -> list[str]:
+        """The options of ccc-nvcc that say this."""
+        flags = {"--ccc-keep-going": self.keep_going, "--ccc-verbose": self.verbose}
+        keep = [f"--ccc-keep={self.keep}"] if self.keep else []
+        return [f"{PREFIX}={self.mode}", *(flag for flag, given in flags.items() if given), *keep]
 
     def environment(self) -> dict[str, str]:
-        """The variable that carries these settings through nvcc."""
-        return {VARIABLE: json.dumps(asdict(self))}
+        """The variables that carry these settings through nvcc."""
+        return {OPTIONS: "\n".join(self.words()), REPORTS: self.reports, STAMP: self.stamp}
+
+    @classmethod
+    def of_words(cls, words: Sequence[str], reports: str = "", stamp: str = "") -> Settings:
+        """The settings that option words say; those that are no option of ours say nothing."""
+        known = [word for word in words if is_known(word)]
+        mode, keep = value_of(PREFIX, known) or "auto", value_of("--ccc-keep", known)
+        return cls(mode, "--ccc-keep-going" in known, "--ccc-verbose" in known, keep, reports, stamp)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
         """The settings that `environment` carried here, or the defaults."""
-        text = environment.get(VARIABLE)
-        return cls(**json.loads(text)) if text else cls()
+        words = environment.get(OPTIONS, "").splitlines()
+        return cls.of_words(words, environment.get(REPORTS, ""), environment.get(STAMP, ""))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from cccopt.cli.nvcc import main, parse
-from cccopt.diagnostic import CccError
+from cccopt.cli.nvcc import main
 from cccopt.toolchain.discovery import find_nvcc
-from cccopt.toolchain.settings import Settings
 
 PLAIN = """\
 #include <cstdio>
@@ -26,46 +26,18 @@ int main() {
 """
 
 
-def test_our_options_are_taken_out() -> None:
-    request = parse(
-        [
-            "-O3",
-            "--ccc=always",
-            "-arch=sm_90",
-            "--ccc-keep-going",
-            "--ccc-report=r.json",
-            "x.cu",
-            "--ccc-verbose",
-        ]
-    )
-    assert request.arguments == ("-O3", "-arch=sm_90", "x.cu")
-    assert request.settings == Settings("always", keep_going=True, verbose=True)
-    assert request.report == Path("r.json")
+@pytest.mark.parametrize("argument", ["--ccc=often", "--ccc-keep", "--cccx"])
+def test_an_unknown_option_of_ours_is_an_error(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-c", "x.cu", argument]) == 1
+    said = capsys.readouterr().err
+    assert f"error[CCC083]: `{argument}` is no option of ccc-nvcc" in said
+    assert "--ccc=auto|always|off" in said
 
 
-def test_settings_travel_through_the_environment() -> None:
-    settings = Settings("off", keep_going=True, verbose=True, reports="/r", keep="/k")
-    assert Settings.from_environment(settings.environment()) == settings
-    assert Settings.from_environment({}) == Settings()
-
-
-@pytest.mark.parametrize(
-    "argument",
-    ["--ccc", "--ccc=often", "--ccc-keep", "--ccc-report=", "--ccc-profile=x", "--cccx", "--ccc-verbose=1"],
-)
-def test_an_unknown_option_of_ours_is_an_error(argument: str) -> None:
-    with pytest.raises(CccError) as caught:
-        parse(["-c", "x.cu", argument])
-    (diagnostic,) = caught.value.diagnostics
-    assert diagnostic.code == "CCC083"
-    assert argument in diagnostic.message
-
-
-def test_a_compiler_launcher_passes_the_compiler_first(tmp_path: Path) -> None:
-    compiler = tmp_path / "nvcc"
-    compiler.touch(0o755)
-    request = parse([str(compiler), "-c", "x.cu"])
-    assert (request.nvcc, request.arguments) == (str(compiler), ("-c", "x.cu"))
+def test_an_options_file_is_nvccs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "options").write_text("-O3 --ccc=off")
+    assert main(["-c", "x.cu", "--options-file", str(tmp_path / "options")]) == 1
+    assert "error[CCC083]: options of ccc-nvcc stand in an options file" in capsys.readouterr().err
 
 
 def test_without_nvcc_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +77,12 @@ def test_what_is_not_annotated_comes_out_as_nvcc_makes_it(
     assert main([*options, str(plain), "-o", str(ours)]) == 0
     assert capfd.readouterr() == ("", "")
     subprocess.run([find_nvcc().path, *options, str(plain), "-o", str(theirs)], check=True)
-    assert ours.read_bytes() == theirs.read_bytes()
+    made = ours.read_bytes()
+    if "-ptx" in options:
+        made, _, stamp = made.removesuffix(b"\n").rpartition(b"\n")
+        made += b"\n"
+        assert re.fullmatch(rb"// cccopt [0-9.]+ \(cfg [0-9a-f]{8}\)", stamp)
+    assert made == theirs.read_bytes()
 
 
 @pytest.mark.nvcc
@@ -137,3 +114,28 @@ def test_the_version_names_both(capfd: pytest.CaptureFixture[str]) -> None:
     # Meson reads the text behind the last V.
     assert ours.startswith("cccopt ")
     assert "V" not in ours
+
+
+@pytest.mark.nvcc
+def test_its_configuration_changes_with_what_changes_the_output(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = set()
+    for given in ([], ["--ccc=always"], ["--ccc=off"], ["--ccc-keep-going"]):
+        assert main([*given, "-V"]) == 0
+        lines.add(capfd.readouterr().out.splitlines()[-1])
+    assert len(lines) == 4
+    assert main(["--ccc=auto", "--ccc-verbose", "-V"]) == 0
+    assert capfd.readouterr().out.splitlines()[-1] in lines
+
+
+@pytest.mark.nvcc
+def test_a_compiler_launcher_passes_the_compiler_first(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    real = find_nvcc().driver
+    for compiler in (str(real), "nvcc") if shutil.which("nvcc") else (str(real),):
+        assert main([compiler, "--version"]) == 0
+        assert capfd.readouterr().out.splitlines()[-1].startswith("cccopt ")
+    # What is no compiler is nvcc's to judge.
+    (tmp_path / "nvcc.cu").write_text(PLAIN)
+    assert main([str(tmp_path / "nvcc.cu"), "--dryrun"]) == 0
+    assert "nvcc.cu" in capfd.readouterr().err

@@ -1,0 +1,118 @@
+"""What only some compilations by ``ccc-nvcc`` need: a search for nvcc, marked PTX, reports, failures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from cccopt.diagnostic import CccError, Severity, error, render
+from cccopt.driver import diagnostics_of, transform, wrap_reports
+from cccopt.files import file_error, read_text, write_text
+from cccopt.source.thesis import thesis_annotations
+from cccopt.toolchain import cache, options, shadow
+from cccopt.toolchain.discovery import evidence, find_nvcc
+from cccopt.toolchain.invoke import read_reports, was_refused
+from cccopt.toolchain.settings import Settings
+
+_MARK = "// ccc "
+
+
+def find_program(named: str | None) -> str:
+    """The nvcc of the shadow toolkit for the compiler ``named``, or the one that is found; the search is noted."""
+    nvcc = find_nvcc(named)
+    program = str(shadow.shadow_toolkit(nvcc) / "bin" / "nvcc")
+    cache.remember(named, program, [*map(str, evidence(nvcc)), shadow.__file__])
+    return program
+
+
+def refuse_options(ours: Sequence[str]) -> NoReturn:
+    """Raise CccError (CCC083) for the options of ours that do not exist, or stand where none may."""
+    unknown = [option for option in ours if not options.is_known(option)]
+    if not unknown:
+        message = "options of ccc-nvcc stand in an options file"
+        raise CccError(
+            error(
+                "CCC083",
+                message,
+                why="nvcc reads these files by itself",
+                help="put them on the command line, or in NVCC_APPEND_FLAGS",
+            )
+        )
+    known = [f"{options.PREFIX}={'|'.join(options.MODES)}", *options.FLAGS]
+    known += [f"{option}=..." for option in options.VALUED]
+    names = ", ".join(known)
+    raise CccError(
+        *(
+            error("CCC083", f"`{option}` is no option of ccc-nvcc", help=f"its own options are {names}")
+            for option in unknown
+        )
+    )
+
+
+def make_folder(folder: str) -> None:
+    """Make the folder of ``--ccc-keep``. Raises CccError (CCC086)."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise file_error("make the folder", folder, problem) from problem
+
+
+def with_rewritten_ptx(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """``arguments`` with each PTX file that holds marks replaced by its rewritten text, under the same name.
+
+    What is rewritten holds no marks, so nothing is rewritten twice. Raises CccError for what is refused, and
+    (CCC098) for a marked file that only an options file names.
+    """
+    settings = Settings.from_environment(environment)
+    hidden = [w for w in options.words_in_files(arguments, environment) if _is_marked(w)]
+    if hidden:
+        raise CccError(
+            error(
+                "CCC098",
+                f"`{hidden[0]}` holds annotations, and an options file names it",
+                why="ccc-nvcc gives nvcc another file in its place, which it cannot do inside an options file",
+                help="name it on the command line, or compile with --ccc=off",
+            )
+        )
+    return [_rewritten(word, settings, n) if _is_marked(word) else word for n, word in enumerate(arguments)]
+
+
+def conclude(status: int, arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Write the report that was asked for, or help with a failure; returns the exit status of the command."""
+    words = environment["CCC_OPTIONS"].splitlines()
+    reports = read_reports(environment["CCC_REPORTS"])
+    file = options.value_of("--ccc-report", words)
+    if status == 0:
+        write_text(Path(file), json.dumps(wrap_reports(reports), indent=2) + "\n")
+        return 0
+    _hint_at_spelling(arguments)
+    # With several threads (-t) nvcc has a status of its own for a tool that failed.
+    return 1 if was_refused(reports) else status
+
+
+def _is_marked(word: str) -> bool:
+    path = Path(word)
+    return path.suffix == ".ptx" and path.is_file() and _MARK in read_text(path)
+
+
+def _rewritten(word: str, settings: Settings, number: int) -> str:
+    done = transform(read_text(Path(word)), ccc=settings.mode, keep_going=settings.keep_going, name=word)
+    (unit,) = done.report["units"]
+    for remark in diagnostics_of(unit["remarks"]):
+        if settings.verbose or remark.severity is Severity.WARNING:
+            print(render(remark), file=sys.stderr)
+    folder = Path(settings.reports) / str(number)
+    folder.mkdir()
+    write_text(folder / Path(word).name, done.ptx)
+    write_text(Path(settings.reports) / f"{number}.json", json.dumps(unit))
+    return str(folder / Path(word).name)
+
+
+def _hint_at_spelling(arguments: Sequence[str]) -> None:
+    """nvcc has refused the program: annotations as the thesis spells them are a likely cause."""
+    for source in (Path(argument) for argument in arguments if argument.endswith((".cu", ".cuh"))):
+        for diagnostic in thesis_annotations(read_text(source), str(source)) if source.is_file() else ():
+            print(render(diagnostic), file=sys.stderr)

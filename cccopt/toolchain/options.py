@@ -1,0 +1,117 @@
+"""ccc-nvcc's own options among nvcc's: where they may stand, and which there are.
+
+Imports nothing heavy: every compilation goes through here, annotated or not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+PREFIX = "--ccc"
+MODES = ("auto", "always", "off")
+FLAGS = ("--ccc-keep-going", "--ccc-verbose")
+VALUED = ("--ccc-report", "--ccc-keep")
+
+# Words that nvcc puts before and behind the command line.
+FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+_OPTION_FILES = ("--options-file", "-optf")
+_PTX_PHASE = ("-ptx", "--ptx")
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Our options, and everything else, in their order."""
+    ours = [argument for argument in arguments if argument.startswith(PREFIX)]
+    return ours, [argument for argument in arguments if not argument.startswith(PREFIX)]
+
+
+def split_variables(environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Our options in the variables that nvcc takes flags from, and those variables without them."""
+    ours, rest = [], {}
+    for variable in FLAG_VARIABLES:
+        flags = environment.get(variable, "")
+        found, others = split(flags.split())
+        if found:
+            ours += found
+            rest[variable] = " ".join(others)
+    return ours, rest
+
+
+def is_known(option: str) -> bool:
+    """Whether this is an option of ours, and has its value."""
+    name, _, value = option.partition("=")
+    if name == PREFIX:
+        return value in MODES
+    return option in FLAGS or (name in VALUED and value != "")
+
+
+def value_of(option: str, ours: Sequence[str]) -> str:
+    """The value of the last ``OPTION=VALUE`` among ``ours``, or an empty string."""
+    values = [word.partition("=")[2] for word in ours if word.partition("=")[0] == option]
+    return values[-1] if values else ""
+
+
+def makes_ptx(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Whether nvcc is told to stop at PTX, on the command line, in a variable or in an options file."""
+    return any(word in _PTX_PHASE for word in all_words(arguments, environment))
+
+
+def all_words(arguments: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:
+    """Every word that nvcc reads: the command line's, the variables', those of options files."""
+    read: set[str] = set()
+    for variable in FLAG_VARIABLES:
+        yield from _with_files(_words(environment.get(variable, "")), read)
+    yield from _with_files(arguments, read)
+
+
+def words_in_files(arguments: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:
+    """The words of options files alone."""
+    read: set[str] = set()
+    for words in (*(_words(environment.get(variable, "")) for variable in FLAG_VARIABLES), arguments):
+        for file in _option_files(words):
+            yield from _of_file(file, read)
+
+
+def absolute(options: Sequence[str]) -> list[str]:
+    """``options`` with the folder of ``--ccc-keep`` spelled absolutely: nvcc's tools may run elsewhere."""
+    name = "--ccc-keep="
+    return [name + os.path.abspath(o[len(name) :]) if o.startswith(name) else o for o in options]
+
+
+def _with_files(words: Sequence[str], read: set[str]) -> Iterator[str]:
+    yield from words
+    for file in _option_files(words):
+        yield from _of_file(file, read)
+
+
+def _option_files(words: Sequence[str]) -> Iterator[str]:
+    """The options files that ``words`` name, in all spellings: ``-optf a,b``, ``--options-file=a``."""
+    for position, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in _OPTION_FILES:
+            value = value if equals else "".join(words[position + 1 : position + 2])
+            yield from filter(None, value.split(","))
+
+
+def _of_file(file: str, read: set[str]) -> Iterator[str]:
+    """The words of an options file, and of those that it names; each file once."""
+    if file in read:
+        return
+    read.add(file)
+    try:
+        with open(file, encoding="utf-8", errors="surrogateescape") as stream:
+            text = stream.read()
+    except OSError:
+        return  # nvcc says what is wrong with it
+    yield from _with_files(_words(text), read)
+
+
+def _words(text: str) -> list[str]:
+    if not text.strip():
+        return []
+    import shlex  # most command lines name no options file, and a build starts us for every one
+
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()

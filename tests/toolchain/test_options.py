@@ -1,0 +1,55 @@
+"""Which words of a command line are ours, and what nvcc's say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cccopt.toolchain import options
+from cccopt.toolchain.settings import Settings
+
+
+def test_ours_are_taken_out_in_order() -> None:
+    ours, others = options.split(["-O3", "--ccc=off", "-c", "--ccc=always", "x.cu", "--ccc-verbose"])
+    assert ours == ["--ccc=off", "--ccc=always", "--ccc-verbose"]
+    assert others == ["-O3", "-c", "x.cu"]
+    assert Settings.of_words(ours) == Settings("always", verbose=True)
+
+
+def test_ours_are_taken_out_of_nvccs_variables() -> None:
+    told, rest = options.split_variables(
+        {"NVCC_PREPEND_FLAGS": "-O3 --ccc=always", "NVCC_APPEND_FLAGS": '-DX="a b"', "PATH": "--ccc=off"}
+    )
+    assert told == ["--ccc=always"]
+    # A variable without options of ours is nvcc's as it is.
+    assert rest == {"NVCC_PREPEND_FLAGS": "-O3"}
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--ccc", "--ccc=often", "--ccc-keep", "--ccc-report=", "--ccc-profile=x", "--cccx", "--ccc-verbose=1"],
+)
+def test_what_is_no_option_of_ours(option: str) -> None:
+    assert not options.is_known(option)
+
+
+def test_ptx_is_asked_for_in_many_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("inner").write_text("-O3 '-ptx'")
+    Path("outer").write_text("-optf inner --options-file=outer")
+    Path("other").write_text("-DX='-ptx of a string'")
+    assert options.makes_ptx(["-ptx", "x.cu"], {})
+    assert options.makes_ptx(["--ptx", "x.cu"], {})
+    assert options.makes_ptx(["x.cu"], {"NVCC_APPEND_FLAGS": "-ptx"})
+    assert options.makes_ptx(["--options-file", "other,outer", "x.cu"], {})
+    assert options.makes_ptx(["x.cu"], {"NVCC_PREPEND_FLAGS": "--options-file=inner"})
+    assert not options.makes_ptx(["-c", "-optf", "other", "ptx.cu", "-o", "x.ptx"], {})
+    assert not options.makes_ptx(["-optf", "missing"], {})
+    assert list(options.words_in_files(["-ptx", "-optf=inner"], {})) == ["-O3", "-ptx"]
+
+
+def test_settings_travel_through_the_environment() -> None:
+    settings = Settings("off", keep_going=True, verbose=True, keep="/k", reports="/r", stamp="// s")
+    assert Settings.from_environment(settings.environment()) == settings
+    assert Settings.from_environment({}) == Settings()
