@@ -2,7 +2,7 @@
 
 `rewrite_unit` is the heart: what happens to one preprocessed file for one architecture between nvcc's front
 end and ptxas. `compile` runs nvcc with it in the way, `fat_binary` does so for a text and goes on to machine code,
-`transform` starts from PTX. Reports are JSON data (`report_data`).
+`transform` starts from PTX. Reports are JSON data (`cccopt.unit`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +23,10 @@ from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import Region, annotate
 from cccopt.source.strip import strip
 from cccopt.source.thesis import thesis_annotations
-from cccopt.text import Place, Position
 from cccopt.toolchain.discovery import Nvcc
 from cccopt.toolchain.invoke import Run, run_nvcc
 from cccopt.toolchain.settings import Settings
-from cccopt.version import __version__
-
-SCHEMA = 1
-"""The version of the reports' layout."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """One file compiled for one architecture: its PTX, what became of each region, and what there is to
-    say.
-    """
-
-    ptx: str
-    regions: tuple[RegionReport, ...] = ()
-    remarks: tuple[Diagnostic, ...] = ()
+from cccopt.unit import Unit, diagnostics_of, report_data, wrap_reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +146,9 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
     wanted = frozenset(region.id for region in asked.regions)
     settled: tuple[RegionReport, ...] = ()
     remarks: tuple[Diagnostic, ...] = ()
+    marked_text = asked.text
     while wanted:
-        marked = device_compiler(annotate(text, options.file, only=wanted).text)
+        marked = device_compiler(marked_text)
         try:
             result = run(parse(marked, f"{options.file} (PTX)"), options)
         except CccError as problem:
@@ -178,7 +163,8 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
         settled += tuple(report for report in result.regions if report.region not in accepted)
         remarks += result.remarks
         wanted = accepted
-    return Unit(device_compiler(strip(text)), settled, _once(remarks))
+        marked_text = annotate(text, options.file, only=wanted).text
+    return Unit(device_compiler(marked_text), settled, _once(remarks))
 
 
 def _once(remarks: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -200,62 +186,6 @@ def _with_parents(ids: frozenset[int], regions: Iterable[Region]) -> frozenset[i
             found.add(around)
             around = parents.get(around)
     return frozenset(found)
-
-
-# --- reports -----------------------------------------------------------------------------------------------
-
-
-def report_data(unit: Unit, file: str, arch: str) -> dict[str, Any]:
-    """One unit's report: ``file``, ``arch`` (``compute_90``, empty when unknown), ``regions`` and
-    ``remarks``.
-    """
-    return {"file": file, "arch": arch, "regions": _data(unit.regions), "remarks": _data(unit.remarks)}
-
-
-def failure_data(problem: CccError, file: str, arch: str) -> dict[str, Any]:
-    """The report of a unit that was refused: its ``errors``, as `diagnostics_of` reads them back."""
-    return {"file": file, "arch": arch, "errors": _data(problem.diagnostics)}
-
-
-def diagnostics_of(data: Iterable[dict[str, Any]]) -> tuple[Diagnostic, ...]:
-    """The diagnostics behind a report's ``remarks`` or ``errors``."""
-    return tuple(
-        Diagnostic(
-            item["code"],
-            Severity(item["severity"]),
-            item["message"],
-            _place(item["place"]),
-            item["why"],
-            item["help"],
-            tuple((label, place) for label, at in item["notes"] if (place := _place(at)) is not None),
-        )
-        for item in data
-    )
-
-
-def _place(data: dict[str, Any] | None) -> Place | None:
-    if data is None:
-        return None
-    return Place(data["file"], Position(data["line"], data["column"]), data["text"])
-
-
-def _data(value: Any) -> Any:
-    """JSON data of dataclasses, enumerations and tuples; a place is flat."""
-    if isinstance(value, Place):
-        position = value.position
-        return {"file": value.file, "line": position.line, "column": position.column, "text": value.line_text}
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(value):
-        return {field.name: _data(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, (tuple, list, set, frozenset)):
-        return [_data(element) for element in value]
-    return value
-
-
-def wrap_reports(units: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A whole report: the units of one command."""
-    return {"schema": SCHEMA, "cccopt": __version__, "units": list(units)}
 
 
 def _as_warnings(problem: CccError) -> tuple[Diagnostic, ...]:

@@ -11,9 +11,10 @@ import pytest
 
 from cccopt import driver
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
-from cccopt.driver import Unit, diagnostics_of, failure_data, report_data, rewrite_unit
+from cccopt.driver import rewrite_unit
 from cccopt.passes.pipeline import Options
 from cccopt.text import Place, Position
+from cccopt.unit import Unit, diagnostics_of, failure_data, report_data
 
 # Regions 1 (a loop) and 2 in it, 3 (another loop) and 4 in it.
 TEXT = """\

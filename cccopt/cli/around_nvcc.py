@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import NoReturn
 
 from cccopt.diagnostic import CccError, Severity, error, render
-from cccopt.driver import diagnostics_of, transform, wrap_reports
+from cccopt.driver import transform
 from cccopt.files import file_error, read_text, write_text
 from cccopt.source.thesis import thesis_annotations
 from cccopt.toolchain import cache, options, shadow
 from cccopt.toolchain.discovery import evidence, find_nvcc
 from cccopt.toolchain.invoke import read_reports, was_refused
 from cccopt.toolchain.settings import Settings
+from cccopt.unit import diagnostics_of, wrap_reports
 
 _MARK = "// ccc "
 

@@ -8,8 +8,8 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from cccopt.diagnostic import render
-from cccopt.driver import diagnostics_of
 from cccopt.toolchain.settings import MODES
+from cccopt.unit import diagnostics_of
 
 _WIDTH_OF_A_FILE = 120
 

@@ -16,11 +16,12 @@ from rich.text import Text
 
 from cccopt.cli.common import add_mode, console
 from cccopt.diagnostic import CccError, error, render
-from cccopt.driver import compile, diagnostics_of, marked_ptx, transform
+from cccopt.driver import compile, marked_ptx, transform
 from cccopt.files import read_text, write_text
 from cccopt.ptx.parser import parse
 from cccopt.report.dot import dot
 from cccopt.resources import folder
+from cccopt.unit import diagnostics_of
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction

@@ -19,6 +19,7 @@ from cccopt.harness.workload import Launch, Sample
 from cccopt.toolchain.invoke import run_nvcc
 from cccopt.toolchain.ptxas import resources
 from cccopt.toolchain.settings import Settings
+from cccopt.unit import diagnostics_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def compile_builds(sample: Sample, arch: str, *, marked: bool = True, ccc: str =
             for region in unit["regions"]
             if region["outcome"] == "rewritten"
         ),
-        tuple(render(remark) for unit in units for remark in driver.diagnostics_of(unit["remarks"])),
+        tuple(render(remark) for unit in units for remark in diagnostics_of(unit["remarks"])),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import Lock
 
 from lark import Lark
@@ -20,11 +21,34 @@ _TOKEN = re.compile(r'[.%$]?\w+|"|[{}()\[\]<>,;:@!|+\-=.]')
 _lock = Lock()  # one builder is bound into the parser, and it keeps the scopes of the text being read
 
 
+_tables: str | None = None
+
+
+def keep_tables(file: str | os.PathLike[str]) -> None:
+    """Read the parser's tables from ``file``, which takes 10 ms; to make them takes 60.
+
+    They are written there when they are missing, damaged or those of another grammar. A file that cannot be read
+    or written is no error. For programs that run often and not long; to be called ahead of the first `parse`.
+    """
+    global _tables
+    _tables = os.fspath(file)
+
+
 @lru_cache(maxsize=1)
 def _parser() -> tuple[Lark, ModuleBuilder]:
     builder = ModuleBuilder()
     grammar = (folder("ptx_grammar") / "ptx.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", transformer=builder, maybe_placeholders=False), builder
+    make = partial(Lark, grammar, parser="lalr", transformer=builder, maybe_placeholders=False)
+    if _tables is None:
+        return make(), builder
+    from fcntl import LOCK_EX, flock  # not on Windows
+
+    try:
+        with open(f"{_tables}.lock", "w") as lock:
+            flock(lock, LOCK_EX)  # Lark writes in place: nobody may read meanwhile
+            return make(cache=_tables), builder
+    except OSError:
+        return make(), builder
 
 
 def parse(text: str, name: str = "<ptx>") -> Module:

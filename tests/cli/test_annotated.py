@@ -188,3 +188,21 @@ def test_link_time_code_is_refused_unless_off(capfd: pytest.CaptureFixture[str])
     assert main(command) == 1
     assert "error[CCC087]" in capfd.readouterr().err
     assert main([*command, "--ccc=off"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "runs"),
+    [
+        (KERNEL, 1),  # marked
+        (REFUSED, 2),  # marked, as it is
+        (KERNEL.replace("float x =", "float unused, x ="), 2),  # marked, as it is for the warning
+        (REFUSED.replace("float x =", "float unused, x ="), 2),  # marked, as it is for both
+    ],
+)
+def test_cicc_runs_no_more_than_it_must(source: str, runs: int) -> None:
+    Path("kernel.cu").write_text(source)
+    command = ["-arch=sm_90", "--ccc=always", "--ccc-keep-going", "--ccc-report=r.json", "-ptx", "kernel.cu"]
+    assert main(command) == 0
+    (unit,) = json.loads(Path("r.json").read_text())["units"]
+    assert len(unit["device_compiler_seconds"]) == runs
+    assert all(0.01 < seconds < 60 for seconds in unit["device_compiler_seconds"])

@@ -1,0 +1,82 @@
+"""What became of one file compiled for one architecture, and its report: JSON data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from cccopt.diagnostic import CccError, Diagnostic, Severity
+from cccopt.text import Place, Position
+from cccopt.version import __version__
+
+if TYPE_CHECKING:
+    from cccopt.ccc.report import RegionReport
+
+SCHEMA = 1
+"""The version of the reports' layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One file compiled for one architecture: its PTX, what became of each region, and what there is to
+    say.
+    """
+
+    ptx: str
+    regions: tuple[RegionReport, ...] = ()
+    remarks: tuple[Diagnostic, ...] = ()
+
+
+def report_data(unit: Unit, file: str, arch: str) -> dict[str, Any]:
+    """One unit's report: ``file``, ``arch`` (``compute_90``, empty when unknown), ``regions`` and
+    ``remarks``.
+    """
+    return {"file": file, "arch": arch, "regions": _data(unit.regions), "remarks": _data(unit.remarks)}
+
+
+def failure_data(problem: CccError, file: str, arch: str) -> dict[str, Any]:
+    """The report of a unit that was refused: its ``errors``, as `diagnostics_of` reads them back."""
+    return {"file": file, "arch": arch, "errors": _data(problem.diagnostics)}
+
+
+def diagnostics_of(data: Iterable[dict[str, Any]]) -> tuple[Diagnostic, ...]:
+    """The diagnostics behind a report's ``remarks`` or ``errors``."""
+    return tuple(
+        Diagnostic(
+            item["code"],
+            Severity(item["severity"]),
+            item["message"],
+            _place(item["place"]),
+            item["why"],
+            item["help"],
+            tuple((label, place) for label, at in item["notes"] if (place := _place(at)) is not None),
+        )
+        for item in data
+    )
+
+
+def _place(data: dict[str, Any] | None) -> Place | None:
+    if data is None:
+        return None
+    return Place(data["file"], Position(data["line"], data["column"]), data["text"])
+
+
+def _data(value: Any) -> Any:
+    """JSON data of dataclasses, enumerations and tuples; a place is flat."""
+    if isinstance(value, Place):
+        position = value.position
+        return {"file": value.file, "line": position.line, "column": position.column, "text": value.line_text}
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value):
+        return {field.name: _data(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return [_data(element) for element in value]
+    return value
+
+
+def wrap_reports(units: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A whole report: the units of one command."""
+    return {"schema": SCHEMA, "cccopt": __version__, "units": list(units)}
