@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from cccopt.diagnostic import CccError, Diagnostic
     from cccopt.driver import Program, Transformed, compile, transform
     from cccopt.emulator import Profile, emulate
+    from cccopt.loaders import cupy_module, optimize
     from cccopt.ptx.parser import parse
     from cccopt.ptx.printer import print_module as print
+    from cccopt.source.annotate import annotate
 
 __all__ = [
     "CccError",
@@ -27,8 +29,11 @@ __all__ = [
     "Program",
     "Transformed",
     "__version__",
+    "annotate",
     "compile",
+    "cupy_module",
     "emulate",
+    "optimize",
     "parse",
     "print",
     "transform",
@@ -38,7 +43,10 @@ __all__ = [
 _HOMES = {
     "CccError": ("cccopt.diagnostic", "CccError"),
     "Diagnostic": ("cccopt.diagnostic", "Diagnostic"),
+    "annotate": ("cccopt.source.annotate", "annotate"),
     "compile": ("cccopt.driver", "compile"),
+    "cupy_module": ("cccopt.loaders", "cupy_module"),
+    "optimize": ("cccopt.loaders", "optimize"),
     "transform": ("cccopt.driver", "transform"),
     "Program": ("cccopt.driver", "Program"),
     "Transformed": ("cccopt.driver", "Transformed"),

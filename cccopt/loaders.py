@@ -1,0 +1,140 @@
+"""Annotated kernels in Python's GPU libraries: CuPy and cuda.core. PyCUDA has a module of its own, `cccopt.pycuda`.
+
+CuPy is given a fat binary and not PTX: ptxas has run with the user's options (``-maxrregcount``), and a driver
+older than nvcc can load it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import importlib
+import shutil
+import tempfile
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cccopt.diagnostic import CccError, Severity, error, render
+from cccopt.driver import diagnostics_of, fat_binary, transform
+from cccopt.files import read_text, write_bytes
+
+
+def cupy_module(
+    source: str,
+    *,
+    options: Sequence[str] = (),
+    arch: str | None = None,
+    ccc: str = "auto",
+    keep_going: bool = False,
+    name_expressions: Sequence[str] | None = None,
+    enable_cooperative_groups: bool = False,
+) -> Any:
+    """A ``cupy.RawModule`` with the kernels of the annotated CUDA text ``source``; its ``report`` is JSON data.
+
+    ``options`` are nvcc's, ``arch`` (``sm_90``) is that of the current device unless named, ``ccc`` and
+    ``keep_going`` are those of `cccopt.compile`. Kernels go by their names in PTX, so put them into
+    ``extern "C"``. What nvcc says of a text that compiles becomes a warning.
+
+    Raises CccError with the refusals, with nvcc's messages (CCC085), without CuPy (CCC092), without a GPU whose
+    architecture could be taken (CCC093), for ``name_expressions`` (CCC097).
+    """
+    cupy = library("cupy", "CuPy", "pip install cupy-cuda13x")
+    if name_expressions is not None:
+        raise CccError(
+            error(
+                "CCC097",
+                "`name_expressions` are for modules that NVRTC compiles",
+                why="cccopt compiles with nvcc, which does not say what it calls a template's instances",
+                help='call the template from a kernel in `extern "C"`, and get that',
+            )
+        )
+    if arch is None:
+        try:
+            arch = f"sm_{cupy.cuda.Device().compute_capability}"
+        except cupy.cuda.runtime.CUDARuntimeError as reason:
+            raise no_gpu("CuPy finds none", reason, 'name the architecture: `arch="sm_90"`') from reason
+    headers = Path(cupy.__file__).parent / "_core" / "include"
+    made = fat_binary(
+        source,
+        name="<cupy_module>",
+        arch=arch,
+        ccc=ccc,
+        nvcc_options=(*options, f"-I{headers}"),
+        keep_going=keep_going,
+    )
+    if made.messages:
+        warnings.warn(made.messages, stacklevel=2)
+    # CuPy keeps what it loaded from a path for ever: other contents need another name.
+    path = _folder() / f"{hashlib.sha256(made.code).hexdigest()}.fatbin"
+    write_bytes(path, made.code)
+    # An instance of RawModule itself takes no further attribute.
+    module = type("RawModule", (cupy.RawModule,), {"report": made.report})
+    return module(path=str(path), enable_cooperative_groups=enable_cooperative_groups)
+
+
+def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -> Any:
+    """An ``ObjectCode`` of cuda.core with the marked regions of the PTX in ``object_code`` rewritten.
+
+    Its name and symbol mapping are those of ``object_code``, which comes back itself where no region is
+    rewritten. Marks get into PTX by `cccopt.annotate` ahead of NVRTC. With ``keep_going`` a refusal is a warning;
+    `cccopt.transform` gives a report.
+
+    Raises CccError for refused regions and for PTX that cannot be read, as `cccopt.transform` does, and for object
+    code that holds no PTX (CCC097).
+    """
+    kind = getattr(object_code, "code_type", type(object_code).__name__)
+    if kind != "ptx":
+        raise CccError(
+            error(
+                "CCC097",
+                f"only object code of PTX can be rewritten, and this is `{kind}`",
+                why="the passes read PTX and leave machine code and intermediate forms alone",
+                help='compile with `program.compile("ptx")`',
+            )
+        )
+    code = object_code.code
+    given = read_text(Path(code)) if isinstance(code, str) else bytes(code).decode("utf-8", "surrogateescape")
+    # NVRTC's text ends in a zero byte.
+    text = given.rstrip("\0")
+    done = transform(text, ccc=ccc, keep_going=keep_going, name=object_code.name or "<ObjectCode>")
+    for unit in done.report["units"]:
+        for remark in diagnostics_of(unit["remarks"]):
+            if remark.severity is Severity.WARNING:
+                warnings.warn(render(remark), stacklevel=2)
+    if done.ptx == text:
+        return object_code
+    ptx = done.ptx.encode("utf-8", "surrogateescape") + b"\0"
+    return object_code.from_ptx(ptx, name=object_code.name, symbol_mapping=object_code.symbol_mapping)
+
+
+def library(module: str, name: str, install: str) -> Any:
+    """A GPU library's module. Raises CccError (CCC092) where it does not load."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as reason:
+        raise CccError(
+            error(
+                "CCC092",
+                f"cannot use a GPU: {name} does not load",
+                why=" ".join(str(reason).split()),
+                help=f"install it: `{install}`",
+            )
+        ) from reason
+
+
+def no_gpu(message: str, reason: Exception, help: str) -> CccError:
+    """The error (CCC093) for a library that has no GPU to work with."""
+    return CccError(
+        error("CCC093", f"cannot use a GPU: {message}", why=" ".join(str(reason).split()), help=help)
+    )
+
+
+@cache
+def _folder() -> Path:
+    """Where this process's modules lie until its end: CuPy reads them late, and again for each device."""
+    folder = Path(tempfile.mkdtemp(prefix="cccopt-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

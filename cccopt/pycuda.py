@@ -1,0 +1,112 @@
+"""PyCUDA's ``SourceModule`` for annotated kernels."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cccopt.diagnostic import CccError, error
+from cccopt.files import read_text
+from cccopt.loaders import library, no_gpu
+
+_INSTALL = "pip install 'cccopt[gpu]'"
+try:
+    from pycuda.compiler import SourceModule as _SourceModule
+except ImportError:
+    # The first use says what is missing.
+    _SourceModule = object
+
+
+class SourceModule(_SourceModule):  # type: ignore[misc]
+    """PyCUDA's ``SourceModule`` with ``ccc-nvcc`` as its nvcc.
+
+    PyCUDA itself compiles: its arguments mean what they mean there, its cache works, and options of ptxas count.
+    ``nvcc`` names the ``ccc-nvcc`` to run, that of this Python or of PATH unless named; which nvcc that one uses
+    is said by CCC_NVCC. ``ccc`` is ``auto``, ``always`` or ``off``; with ``keep_going`` a refused region is left
+    as it was, with a warning.
+
+    Raises CccError without PyCUDA (CCC092), without a current context (CCC093) and without ccc-nvcc (CCC080), and
+    ``pycuda.driver.CompileError`` with the messages of ccc-nvcc: refusals, mistakes in annotations, errors of nvcc.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        nvcc: str | None = None,
+        options: Sequence[str] | None = None,
+        keep: bool = False,
+        no_extern_c: bool = False,
+        arch: str | None = None,
+        code: str | None = None,
+        cache_dir: str | None = None,
+        include_dirs: Sequence[str] = (),
+        *,
+        ccc: str = "auto",
+        keep_going: bool = False,
+    ) -> None:
+        driver = library("pycuda.driver", "PyCUDA", _INSTALL)
+        self._compiler = library("pycuda.compiler", "PyCUDA", _INSTALL)
+        try:
+            driver.Context.get_device()
+        except driver.Error as reason:
+            help = "make a context first: `import pycuda.autoprimaryctx`"
+            raise no_gpu("no context is current", reason, help) from reason
+        given = self._compiler.DEFAULT_NVCC_FLAGS if options is None else options
+        self._source, self._nvcc = source, nvcc if nvcc is not None else _ccc_nvcc()
+        self._options = [*given, f"--ccc={ccc}", *(["--ccc-keep-going"] if keep_going else [])]
+        self._rest = {
+            "no_extern_c": no_extern_c,
+            "arch": arch,
+            "code": code,
+            "include_dirs": list(include_dirs),
+        }
+        super().__init__(source, self._nvcc, self._options, keep=keep, cache_dir=cache_dir, **self._rest)
+
+    @property
+    def ptx(self) -> str:
+        """The rewritten PTX."""
+        return self._explained[0]
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What became of each region, as JSON data."""
+        return self._explained[1]
+
+    @cached_property
+    def _explained(self) -> tuple[str, dict[str, Any]]:
+        """PTX and report, from a compilation of their own: PyCUDA's cache, which may have saved the first, keeps
+        machine code alone.
+        """
+        with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+            report = Path(folder) / "report.json"
+            ptx = self._compiler.compile(
+                self._source,
+                self._nvcc,
+                [*self._options, f"--ccc-report={report}"],
+                cache_dir=False,
+                target="ptx",
+                **self._rest,
+            )
+            return ptx.decode(), json.loads(read_text(report))
+
+
+def _ccc_nvcc() -> str:
+    folders = [sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)]
+    found = shutil.which("ccc-nvcc", path=os.pathsep.join(folders))
+    if found is None:
+        raise CccError(
+            error(
+                "CCC080",
+                "no `ccc-nvcc` found",
+                why=f"it is neither in `{folders[0]}` nor in a folder of PATH",
+                help='install cccopt with pip, or name the program: `nvcc="/path/to/ccc-nvcc"`',
+            )
+        )
+    return found
