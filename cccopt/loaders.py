@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from cccopt.diagnostic import CccError, Severity, error, render
-from cccopt.driver import diagnostics_of, fat_binary, transform
+from cccopt.driver import fat_binary, transform
 from cccopt.files import read_text, write_bytes
+from cccopt.unit import diagnostics_of
 
 
 def cupy_module(
