@@ -18,7 +18,8 @@ from cccopt.toolchain.invoke import read_reports, was_refused
 from cccopt.toolchain.settings import Settings
 from cccopt.unit import diagnostics_of, wrap_reports
 
-_MARK = "// ccc "
+# Where a region begins. What is rewritten holds other marks, for the emulator's counters.
+_MARKS = ("// ccc for.begin ", "// ccc if.begin ")
 
 
 def find_program(named: str | None) -> str:
@@ -96,7 +97,10 @@ def conclude(status: int, arguments: Sequence[str], environment: Mapping[str, st
 
 def _is_marked(word: str) -> bool:
     path = Path(word)
-    return path.suffix == ".ptx" and path.is_file() and _MARK in read_text(path)
+    if path.suffix != ".ptx" or not path.is_file():
+        return False
+    text = read_text(path)
+    return any(mark in text for mark in _MARKS)
 
 
 def _rewritten(word: str, settings: Settings, number: int) -> str:
