@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from cccopt.diagnostic import CccError, Severity, error, render
-from cccopt.driver import transform
 from cccopt.files import file_error, read_text, write_text
 from cccopt.source.thesis import thesis_annotations
 from cccopt.toolchain import cache, options, shadow
@@ -104,6 +103,8 @@ def _is_marked(word: str) -> bool:
 
 
 def _rewritten(word: str, settings: Settings, number: int) -> str:
+    from cccopt.driver import transform  # 0.15 s that reports and failures need not wait
+
     done = transform(read_text(Path(word)), ccc=settings.mode, keep_going=settings.keep_going, name=word)
     (unit,) = done.report["units"]
     for remark in diagnostics_of(unit["remarks"]):
