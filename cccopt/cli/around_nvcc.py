@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -68,7 +69,8 @@ def with_rewritten_ptx(arguments: Sequence[str], environment: Mapping[str, str])
     (CCC098) for a marked file that only an options file names.
     """
     settings = Settings.from_environment(environment)
-    hidden = [w for w in options.words_in_files(arguments, environment) if _is_marked(w)]
+    in_files = list(options.words_in_files(arguments, environment))
+    hidden = [in_files[n] for n in options.ptx_inputs(in_files) if _is_marked(in_files[n])]
     if hidden:
         raise CccError(
             error(
@@ -78,7 +80,11 @@ def with_rewritten_ptx(arguments: Sequence[str], environment: Mapping[str, str])
                 help="name it on the command line, or compile with --ccc=off",
             )
         )
-    return [_rewritten(word, settings, n) if _is_marked(word) else word for n, word in enumerate(arguments)]
+    result = list(arguments)
+    for n in options.ptx_inputs(arguments):
+        if _is_marked(arguments[n]):
+            result[n] = _rewritten(arguments[n], settings, n)
+    return result
 
 
 def conclude(status: int, arguments: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -90,15 +96,15 @@ def conclude(status: int, arguments: Sequence[str], environment: Mapping[str, st
         write_text(Path(file), json.dumps(wrap_reports(reports), indent=2) + "\n")
         return 0
     _hint_at_spelling(arguments)
+    _hint_at_launcher(arguments)
     # With several threads (-t) nvcc has a status of its own for a tool that failed.
     return 1 if was_refused(reports) else status
 
 
 def _is_marked(word: str) -> bool:
-    path = Path(word)
-    if path.suffix != ".ptx" or not path.is_file():
+    if not Path(word).is_file():
         return False
-    text = read_text(path)
+    text = read_text(Path(word))
     return any(mark in text for mark in _MARKS)
 
 
@@ -122,3 +128,17 @@ def _hint_at_spelling(arguments: Sequence[str]) -> None:
     for source in (Path(argument) for argument in arguments if argument.endswith((".cu", ".cuh"))):
         for diagnostic in thesis_annotations(read_text(source), str(source)) if source.is_file() else ():
             print(render(diagnostic), file=sys.stderr)
+
+
+def _hint_at_launcher(arguments: Sequence[str]) -> None:
+    """nvcc was given a program as its first word: we stand before the wrong one."""
+    word = arguments[0] if arguments else ""
+    if word.startswith("-") or Path(word).suffix or shutil.which(word) is None:
+        return
+    wrong = error(
+        "CCC081",
+        f"`{word}` is not an nvcc",
+        why="a compiler launcher is given the compiler as its first word, and ccc-nvcc launches nvcc alone",
+        help=f"put other launchers in front: `{word} ccc-nvcc ...`",
+    )
+    print(render(wrong), file=sys.stderr)

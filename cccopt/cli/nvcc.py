@@ -31,8 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    named = words.pop(0) if words and _is_compiler(words[0]) else None
     given, arguments = options.split(words)
+    named = arguments.pop(0) if arguments and _is_compiler(arguments[0]) else None
     told, variables = options.split_variables(os.environ)
     ours = options.absolute([*told, *given])
     if not all(map(options.is_known, ours)) or any(

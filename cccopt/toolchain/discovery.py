@@ -183,7 +183,12 @@ def _tools(nvcc: Path) -> Path | None:
             return place.parent
     try:
         answer = subprocess.run(
-            [nvcc, "--dryrun", "x.cu"], capture_output=True, text=True, timeout=60, check=False
+            [nvcc, "--dryrun", "x.cu"],
+            stdin=subprocess.DEVNULL,  # ours may be closed (ccache does that), and a shell takes the number
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         ).stderr
     except (OSError, subprocess.TimeoutExpired):
         return None
@@ -193,7 +198,12 @@ def _tools(nvcc: Path) -> Path | None:
 
 def _inspect(candidate: Candidate) -> Nvcc:
     text = subprocess.run(
-        [candidate.path, "--version"], capture_output=True, text=True, timeout=60, check=False
+        [candidate.path, "--version"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     ).stdout
     version = re.search(r"\bV(\d+\.\d+\.\d+)", text)
     folder = _tools(candidate.path)

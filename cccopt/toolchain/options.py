@@ -16,6 +16,7 @@ VALUED = ("--ccc-report", "--ccc-keep")
 # Words that nvcc puts before and behind the command line.
 FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _OPTION_FILES = ("--options-file", "-optf")
+_OUTPUT = ("-o", "--output-file")
 _PTX_PHASE = ("-ptx", "--ptx")
 
 
@@ -70,6 +71,16 @@ def words_in_files(arguments: Sequence[str], environment: Mapping[str, str]) -> 
     for words in (*(_words(environment.get(variable, "")) for variable in FLAG_VARIABLES), arguments):
         for file in _option_files(words):
             yield from _of_file(file, read)
+
+
+def ptx_inputs(arguments: Sequence[str]) -> list[int]:
+    """Where ``arguments`` name PTX that nvcc reads: a name behind ``-o`` is no input."""
+    behind_option = ("", *arguments)
+    return [
+        position
+        for position, word in enumerate(arguments)
+        if word.endswith(".ptx") and not word.startswith("-") and behind_option[position] not in _OUTPUT
+    ]
 
 
 def absolute(options: Sequence[str]) -> list[str]:

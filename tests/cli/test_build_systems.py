@@ -60,12 +60,7 @@ def change_an_annotation(project: Path) -> None:
     "form",
     [
         "COMPILER=ccc-nvcc -DCMAKE_CUDA_FLAGS",
-        pytest.param(
-            "COMPILER_LAUNCHER=ccc-nvcc",
-            marks=pytest.mark.xfail(
-                reason="a launcher's own options must be taken off ahead of the compiler"
-            ),
-        ),
+        "COMPILER_LAUNCHER=ccc-nvcc",
     ],
 )
 @pytest.mark.parametrize(

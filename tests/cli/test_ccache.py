@@ -95,9 +95,6 @@ def test_a_warning_is_said_again(cached: Cached) -> None:
     assert cached("--ccc-keep-going") == ("direct hit", first)
 
 
-@pytest.mark.xfail(
-    reason="ccache closes standard input for its check, and the first search for nvcc then fails"
-)
 def test_another_compiler_behind_the_same_command(
     cached: Cached, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

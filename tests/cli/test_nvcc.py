@@ -135,6 +135,10 @@ def test_a_compiler_launcher_passes_the_compiler_first(
     for compiler in (str(real), "nvcc") if shutil.which("nvcc") else (str(real),):
         assert main([compiler, "--version"]) == 0
         assert capfd.readouterr().out.splitlines()[-1].startswith("cccopt ")
+        assert main(["--ccc=off", compiler, "--version"]) == 0
+        assert capfd.readouterr().out.splitlines()[-1].startswith("cccopt ")
+    assert main(["sh", compiler, "-c", "x.cu"]) != 0
+    assert "error[CCC081]: `sh` is not an nvcc" in capfd.readouterr().err
     # What is no compiler is nvcc's to judge.
     (tmp_path / "nvcc.cu").write_text(PLAIN)
     assert main([str(tmp_path / "nvcc.cu"), "--dryrun"]) == 0

@@ -184,6 +184,11 @@ def test_marked_ptx_is_rewritten_once(marked: str, capfd: pytest.CaptureFixture[
     assert capfd.readouterr() == ("", "")
 
 
+def test_marked_ptx_where_the_output_goes_is_written_over(marked: str) -> None:
+    assert main([*ALWAYS, "-ptx", "kernel.cu", "-o", "kernel.ptx"]) == 0
+    assert is_rewritten(Path("kernel.ptx").read_bytes())
+
+
 def test_the_embedded_text_of_marked_ptx_is_rewritten(marked: str) -> None:
     Path("other").mkdir()
     Path("other/kernel.ptx").write_text(marked.replace("work", "other_work"))

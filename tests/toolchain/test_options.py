@@ -49,6 +49,21 @@ def test_ptx_is_asked_for_in_many_places(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(options.words_in_files(["-ptx", "-optf=inner"], {})) == ["-O3", "-ptx"]
 
 
+def test_an_output_is_no_input() -> None:
+    words = [
+        "a.ptx",
+        "-o",
+        "b.ptx",
+        "--output-file",
+        "c.ptx",
+        "-oo.ptx",
+        "--output-file=d.ptx",
+        "e.ptx",
+        "f.cu",
+    ]
+    assert [words[n] for n in options.ptx_inputs(words)] == ["a.ptx", "e.ptx"]
+
+
 def test_settings_travel_through_the_environment() -> None:
     settings = Settings("off", keep_going=True, verbose=True, keep="/k", reports="/r", stamp="// s")
     assert Settings.from_environment(settings.environment()) == settings
