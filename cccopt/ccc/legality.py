@@ -36,7 +36,9 @@ from cccopt.text import Place, Position
 HARMLESS_CALLS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 """System calls that neither synchronise lanes nor keep state in them (CUDA C++ Programming Guide, 10)."""
 
-_WAITS = ("bar", "barrier", "mbarrier", "cp", "griddepcontrol")
+_WAITS = (
+    "bar", "barrier", "mbarrier", "cp", "griddepcontrol", "wgmma", "tcgen05", "clusterlaunchcontrol", "setmaxnreg",
+)  # fmt: skip
 _FENCES = ("membar", "fence")
 _INTEGERS = ("u32", "s32", "b32", "u64", "s64", "b64")
 _ORDER_FREE = ("add", "and", "or", "xor", "min", "max")

@@ -20,6 +20,7 @@ from cccopt.emulator.profile import Profile
 from cccopt.emulator.schedule import LockStep
 from cccopt.emulator.shuffle import Shuffled
 from cccopt.emulator.trace import Trace
+from cccopt.ptx.constants import with_constants
 from cccopt.ptx.ir import Function, Instruction, Module, Statement, Symbol, Variable
 from cccopt.ptx.parser import parse
 from cccopt.text import SourceText
@@ -34,7 +35,7 @@ class Program:
     """A module whose kernels can be launched many times; its global variables live on between launches."""
 
     def __init__(self, ptx: str | Module, name: str = "<ptx>") -> None:
-        self.module = parse(ptx, name) if isinstance(ptx, str) else ptx
+        self.module = with_constants(parse(ptx, name) if isinstance(ptx, str) else ptx)
         self._places = Places(self.module, SourceText(name, ptx) if isinstance(ptx, str) else None)
         self._memory = GlobalMemory()
         self._variables = ModuleMemory(self.module, self._memory)

@@ -40,6 +40,18 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
+class Expression:
+    """A constant expression by its tokens: ``("(", "1", "+", "2", ")", "*", "3")``; see `constants`."""
+
+    tokens: tuple[str, ...]
+
+    @property
+    def spelling(self) -> str:
+        """The tokens with blanks between."""
+        return " ".join(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
 class Symbol:
     """A variable, function, parameter or label by name."""
 
@@ -55,8 +67,8 @@ class Wildcard:
 class Address:
     """A memory operand ``[base]`` or ``[base+offset]``; ``offset`` carries its own sign (``[%rd1+-4]``)."""
 
-    base: Register | Symbol | Literal
-    offset: Literal | None = None
+    base: Register | Symbol | Literal | Expression
+    offset: Literal | Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +76,7 @@ class Indexed:
     """A variable used as an operand with an offset, without brackets: ``name+4`` or ``name[4]``."""
 
     base: Symbol | Register
-    offset: Literal
+    offset: Literal | Expression
     bracketed: bool = False
 
 
@@ -120,8 +132,8 @@ class Negative:
 
 
 Operand: TypeAlias = (
-    "Register | SpecialRegister | Literal | Symbol | Wildcard | Address | Indexed | TextureAddress | Vector"
-    " | Group | Pair | Not | Negative | Component"
+    "Register | SpecialRegister | Literal | Expression | Symbol | Wildcard | Address | Indexed"
+    " | TextureAddress | Vector | Group | Pair | Not | Negative | Component"
 )
 
 
@@ -206,6 +218,7 @@ class RegisterDeclaration:
 
     type: str
     names: tuple[RegisterNames, ...]
+    alignment: int | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
@@ -221,8 +234,8 @@ class InitializerCall:
     """``generic(name)``, ``generic(name)+4`` or ``0xFF(name)`` (a mask) inside an initializer."""
 
     function: str
-    argument: Symbol | Indexed
-    offset: Literal | None = None
+    argument: Symbol | Indexed | InitializerCall
+    offset: Literal | Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +246,9 @@ class InitializerField:
     value: Literal | Symbol
 
 
-Initializer: TypeAlias = "Literal | Symbol | Indexed | InitializerList | InitializerCall | InitializerField"
+Initializer: TypeAlias = (
+    "Literal | Expression | Symbol | Indexed | InitializerList | InitializerCall | InitializerField"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +284,10 @@ class Pragma:
 
 @dataclass(frozen=True, slots=True)
 class BranchTargets:
-    """``name: .branchtargets a, b;`` or ``.calltargets``; ``directive`` tells which, with its dot."""
+    """``name: .branchtargets a, b;`` or ``.calltargets``; ``directive`` tells which, with its dot.
+
+    A range of labels, ``L<3>``, is written out: ``L0, L1, L2``.
+    """
 
     label: str
     directive: str

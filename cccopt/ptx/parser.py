@@ -10,9 +10,10 @@ from threading import Lock
 from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from cccopt.ptx.builder import MalformedError, ModuleBuilder
+from cccopt.ptx.builder import ModuleBuilder
 from cccopt.ptx.errors import PtxError, ptx_error
 from cccopt.ptx.ir import Module
+from cccopt.ptx.operands import MalformedError
 from cccopt.resources import folder
 from cccopt.text import Position, SourceText
 
@@ -76,12 +77,13 @@ def _diagnose(problem: UnexpectedInput, source: SourceText) -> PtxError:
     if isinstance(problem, UnexpectedToken) and problem.token.type == "$END":
         return _ends_early(source)
     position = Position(max(problem.line, 1), max(problem.column, 1))
+    at = problem.pos_in_stream or 0
+    rest = source.text[at : at + 1000].split("\n", 1)[0]
+    if rest.startswith("/*"):
+        return ptx_error("CCC003", "comment without an end", source, position, help="close it with `*/`")
     if isinstance(problem, UnexpectedToken):
         return _unexpected(str(problem.token), source, position)
     assert isinstance(problem, UnexpectedCharacters)
-    rest = source.text[problem.pos_in_stream :].split("\n", 1)[0]
-    if rest.startswith("/*"):
-        return ptx_error("CCC003", "comment without an end", source, position, help="close it with `*/`")
     if rest.startswith('"') and not _STRING.match(rest):
         return ptx_error("CCC003", "string without an end", source, position, help='close it with `"`')
     token = _TOKEN.match(rest)

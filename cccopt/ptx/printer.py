@@ -56,7 +56,8 @@ def print_statement(statement: ir.Statement) -> str:
             return "\t" + _marker(statement)
         case ir.Location():
             return "\t" + _location(statement)
-        case ir.RegisterDeclaration(type, names):
+        case ir.RegisterDeclaration(type, names, alignment):
+            type = type if alignment is None else f".align {alignment} {type}"
             return f"\t.reg {type} {', '.join(_names(n.name, n.count) for n in names)};"
         case ir.Variable():
             return f"\t{_variable(statement)};"
@@ -80,7 +81,7 @@ def print_operand(operand: ir.Operand) -> str:
         case ir.Register(text) | ir.SpecialRegister(text) | ir.Literal(text) | ir.Symbol(text):
             return text
         case ir.Address(base, offset):
-            return f"[{print_operand(base)}{'' if offset is None else '+' + offset.spelling}]"
+            return f"[{print_operand(base)}{'' if offset is None else '+' + print_operand(offset)}]"
         case ir.Vector(elements):
             return "{" + ", ".join(map(print_operand, elements)) + "}"
         case ir.Group(elements):
@@ -98,9 +99,11 @@ def print_operand(operand: ir.Operand) -> str:
         case ir.Component(register, component):
             return f"{register.name}.{component}"
         case ir.Indexed(base, offset, True):
-            return f"{base.name}[{offset.spelling}]"
+            return f"{base.name}[{print_operand(offset)}]"
         case ir.Indexed(base, offset):
-            return f"{base.name}+{offset.spelling}"
+            return f"{base.name}+{print_operand(offset)}"
+        case ir.Expression():
+            return operand.spelling
 
 
 def _guard(guard: ir.Guard) -> str:
@@ -179,9 +182,9 @@ def _initializer(initializer: ir.Initializer) -> str:
         case ir.InitializerList(elements):
             return "{" + ", ".join(map(_initializer, elements)) + "}"
         case ir.InitializerCall(function, argument, offset):
-            text = f"{function}({print_operand(argument)})"
-            return text if offset is None else f"{text}+{offset.spelling}"
+            text = f"{function}({_initializer(argument)})"
+            return text if offset is None else f"{text}+{print_operand(offset)}"
         case ir.InitializerField(name, value):
             return f"{name} = {_initializer(value)}"
-        case ir.Literal() | ir.Symbol() | ir.Indexed():
+        case ir.Literal() | ir.Expression() | ir.Symbol() | ir.Indexed():
             return print_operand(initializer)

@@ -1,5 +1,7 @@
 """Names without scopes: what analyses and rewrites need to tell registers and labels apart by name alone.
 
+Constant expressions become the literals that they stand for.
+
 Inline assembly declares registers and labels in braces, and nvcc repeats the block at each use:
 
     { .reg .pred p;   setp.ne.s32 p, %r1, 0;    ... }
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from cccopt.ptx.constants import with_constants
 from cccopt.ptx.ir import (
     BranchTargets,
     CallPrototype,
@@ -36,7 +39,10 @@ from cccopt.ptx.isa import declared_names, substitute
 def with_unique_names(module: Module) -> Module:
     """``module`` with every register and label of a function under a name that no other scope of it uses."""
     return Module(
-        tuple(_function(item) if isinstance(item, Function) and item.body else item for item in module.items)
+        tuple(
+            _function(item) if isinstance(item, Function) and item.body else item
+            for item in with_constants(module).items
+        )
     )
 
 

@@ -45,7 +45,7 @@ _SCALARS_64 = ["gridid", "clock64", "globaltimer", "current_graph_exec"]
 
 
 def _table() -> dict[str, str]:
-    types = {f"%{name}.{axis}": "b32" for name in _VECTORS for axis in "xyzw"}
+    types = {f"%{name}.{axis}": "b32" for name in _VECTORS for axis in "xyzwrgba"}
     types |= {f"%{name}": "b32" for name in _VECTORS}  # `mov.v4.u32 v, %tid;`
     types |= {f"%{name}": "b32" for name in _SCALARS_32}
     types |= {f"%{name}": "b64" for name in _SCALARS_64}

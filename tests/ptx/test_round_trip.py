@@ -14,7 +14,7 @@ from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.ptx.scopes import with_unique_names
 from cccopt.ptx.verifier import verify
-from tests.ptx.conftest import tool
+from tests.ptx.conftest import HERE, tool
 from tests.ptx.elf import code_sections
 from tests.ptx.tokens import tokens
 
@@ -30,6 +30,7 @@ CASES = [
     ("warp", "sm_121"),
     ("cluster", "sm_90"),
 ]
+HAND_WRITTEN = ("features", "forms", "declarations")
 Compiled = Callable[..., str]
 
 
@@ -49,8 +50,12 @@ def check(text: str) -> None:
     verify(module)
 
 
-def test_hand_written_features(features: str) -> None:
-    check(features)
+@pytest.mark.parametrize("name", HAND_WRITTEN)
+def test_hand_written_text(name: str) -> None:
+    text = (HERE / f"{name}.ptx").read_text()
+    check(text)
+    check(text.replace("\n", "\r\n"))
+    check("\ufeff" + text.replace("; ", "; /* 2\u00b5s \u2713 */ "))
 
 
 def test_tokens_see_a_lost_register() -> None:
@@ -85,8 +90,9 @@ def test_machine_code_is_the_same(case: tuple[str, ...], compiled: Compiled, tmp
 
 
 @pytest.mark.nvcc
-def test_machine_code_of_hand_written_features(features: str, tmp_path: Path) -> None:
-    check_machine_code(features, "sm_90", tmp_path)
+@pytest.mark.parametrize("name", HAND_WRITTEN)
+def test_machine_code_of_hand_written_text(name: str, tmp_path: Path) -> None:
+    check_machine_code((HERE / f"{name}.ptx").read_text(), "sm_90", tmp_path)
 
 
 @pytest.mark.nvcc
@@ -100,6 +106,13 @@ def test_markers_survive(compiled: Compiled) -> None:
     ("written", "printed"),
     [
         (".global .u32 a, b[2];", ".global .u32 a;\n.global .u32 b[2];\n"),
+        (".entry k () { L: .branchtargets M<2>; }", "\n.entry k()\n{\nL:\n\t.branchtargets M0, M1;\n}\n"),
+        (".global .align 0x8 .b8 a[010];", ".global .align 8 .b8 a[8];\n"),
+        (
+            ".global .align 8 .attribute(.managed) .u64 a;",
+            ".global .attribute(.managed) .align 8 .u64 a;\n",
+        ),
+        (".entry k () { st.global .u32 [a], 1; }", "\n.entry k()\n{\n\tst.global.u32 [a], 1;\n}\n"),
         (".entry k () { ld.u32 %r1, [%rd1-4]; }", "\n.entry k()\n{\n\tld.u32 %r1, [%rd1+-4];\n}\n"),
     ],
 )

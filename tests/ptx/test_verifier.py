@@ -67,7 +67,8 @@ WRONG = [
     ("mov.b64 %rd1, {%r1, %p1};", "CCC008", "33 bits are packed into `.b64`", "mov.b128 %q0, {%rd1, %rd2};"),
     ("mov.u32 5, %r1;", "CCC008", "`5` cannot be written", "mov.u32 %r1, 5;"),
     ("mov.u32 %tid.x, 1;", "CCC008", "`%tid.x` cannot be written", "mov.u32 %r1, 1;"),
-    ("bra %r1;", "CCC008", "`%r1` is not a label", "bra.uni L;"),
+    ("bra 5;", "CCC008", "`5` is not a label", "bra.uni L;"),
+    ("bra %r1;", "CCC006", "undefined label `%r1`", "{ %r1: bra %r1; }"),
 ]
 
 

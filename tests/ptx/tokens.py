@@ -15,4 +15,4 @@ def tokens(text: str) -> list[str]:
         piece = match[0]
         return piece.rstrip() if piece.startswith(('"', "// ccc ")) else " "
 
-    return _TOKENS.findall(_PIECES.sub(keep, text))
+    return _TOKENS.findall(_PIECES.sub(keep, text.removeprefix("\ufeff")))

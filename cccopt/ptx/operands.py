@@ -1,0 +1,263 @@
+"""The actions of the PTX grammar for names, constants and instructions; `builder` has the rest.
+
+Lark calls a method when it reduces its rule, so text order holds: a ``.reg`` is seen before the names that it
+declares are used, and names are resolved while parsing by a stack of scopes (PTX ISA 9.0, 4.4 and 5.2).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from lark import Token, Transformer
+
+from cccopt.ptx import ir
+from cccopt.ptx.constants import number, value_of
+from cccopt.ptx.special import SPECIAL_TYPES
+from cccopt.text import Position
+
+Children: TypeAlias = "list[Any]"
+
+
+class MalformedError(Exception):
+    """Text that fits the grammar but cannot become a node; the parser makes a `PtxError` of it."""
+
+    def __init__(self, code: str, message: str, position: Position, help: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.position = position
+        self.help = help
+
+
+def position_of(token: Token) -> Position:
+    """Where ``token`` stands in the text."""
+    return Position(token.line or 1, token.column or 1)
+
+
+def integer_of(token: Token) -> int:
+    """The value of an integer token."""
+    digits = token.value
+    if digits.isdecimal() and digits[0] != "0":
+        return int(digits)
+    try:
+        value = number(digits)
+    except ValueError:
+        value = 0.0
+    if isinstance(value, float):
+        raise MalformedError("CCC001", f"`{digits}` is not an integer", position_of(token))
+    return value
+
+
+class OperandBuilder(Transformer[Token, ir.Module]):
+    """Builds instructions and their operands; ``reset`` before each text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the scopes and names of the text before."""
+        # Whether a name is that of a register; the module's own scope, the parameters', then those in braces.
+        # Registers named `%...` go without saying, unless a variable has such a name.
+        self._scopes: list[dict[str, bool]] = [{}, {}]
+        self._percent = False
+        self._names: dict[str, ir.Operand] = {}
+        self._last = Token("NUMBER", "0", line=1, column=1)  # of a constant expression: for errors
+        # A declaration of several variables was seen: it stands as a list among statements.
+        self._split = False
+        # Parentheses were seen in the present instruction: outside a call's lists they are an expression's.
+        self._grouped = False
+
+    # --- names ---
+
+    def _declare(self, name: str, count: int | None) -> None:
+        if self._percent or not name.startswith("%"):
+            names = [name] if count is None else [f"{name}{i}" for i in range(count)]
+            self._scopes[-1].update(dict.fromkeys(names, True))
+            self._names.clear()
+
+    def _declare_symbol(self, name: str, scope: int) -> None:
+        """A variable or function: it matters only where a register could be meant."""
+        percent = name.startswith("%")
+        if percent or any(name in scope for scope in self._scopes):
+            self._percent = self._percent or percent
+            self._scopes[scope][name] = False
+            self._names.clear()
+
+    def _register(self, token: Token) -> ir.Register:
+        return ir.Register(token.value)
+
+    def _resolve(self, name: str) -> ir.Operand:
+        operand = self._names.get(name)
+        if operand is None:
+            operand = self._names[name] = self._classify(name)
+        return operand
+
+    def _classify(self, name: str) -> ir.Operand:
+        if name == "_":
+            return ir.Wildcard()
+        if name in SPECIAL_TYPES:
+            return ir.SpecialRegister(name)
+        stem, _, component = name.partition(".")
+        if not self._percent and stem.startswith("%"):
+            register = True
+        else:
+            known = (scope[stem] for scope in reversed(self._scopes) if stem in scope)
+            register = next(known, stem.startswith("%"))
+        if not register:
+            return ir.Symbol(name)
+        return ir.Component(ir.Register(stem), component) if component else ir.Register(stem)
+
+    def _operand(self, child: Any) -> Any:
+        if child.__class__ is tuple:
+            base, offset = child
+            resolved = self._operand(base)
+            if not isinstance(resolved, (ir.Symbol, ir.Register)):
+                raise MalformedError("CCC001", f"unexpected offset after `{base}`", position_of(base))
+            return ir.Indexed(resolved, offset)
+        if child.__class__ is not Token:
+            return self._valued(child) if child.__class__ is ir.Expression else child
+        if child.type == "NUMBER":
+            return ir.Literal(child.value)
+        return self._names.get(child.value) or self._resolve(child.value)
+
+    # --- constant expressions ---
+
+    def _words(self, child: Any) -> tuple[str, ...]:
+        """The tokens of one value of a constant expression."""
+        match child:
+            case (
+                Token(type="NUMBER" | "WARP_SZ" | "OPERATOR") | Token(value="+" | "-" | "|" | "<" | ">" | ":")
+            ):
+                self._last = child
+                return (child.value,)
+            case ir.Literal(spelling):
+                return ("-", spelling[1:]) if spelling.startswith("-") else (spelling,)
+            case ir.SpecialRegister("WARP_SZ"):
+                return ("WARP_SZ",)
+            case ir.Expression(words):
+                return words
+            case ir.Group((element,)):
+                return ("(", *self._words(element), ")")
+        raise MalformedError(
+            "CCC001", "a constant expression cannot hold this operand", position_of(self._last)
+        )
+
+    def _valued(self, child: Any) -> ir.Literal | ir.Expression:
+        """``child`` as a node; raises where it has no value."""
+        if child.__class__ is Token and child.type == "NUMBER":
+            return ir.Literal(child.value)
+        if child.__class__ is ir.Literal:
+            return child
+        try:
+            expression = ir.Expression(self._words(child))
+            value_of(expression)
+        except RecursionError:
+            raise MalformedError(
+                "CCC001", "a constant expression nested too deeply", position_of(self._last)
+            ) from None
+        except ValueError as problem:
+            raise MalformedError(
+                "CCC001", f"not a constant expression: {problem}", position_of(self._last)
+            ) from None
+        return expression
+
+    def minus(self, children: Children) -> ir.Literal | ir.Expression:
+        (value,) = children
+        if value.__class__ is Token and value.type == "NUMBER":
+            return ir.Literal("-" + value.value)
+        return ir.Expression(("-", *self._words(value)))
+
+    def plus(self, children: Children) -> ir.Expression:
+        return ir.Expression(("+", *self._words(children[0])))
+
+    def unary(self, children: Children) -> ir.Expression:
+        return ir.Expression((children[0].value, *self._words(children[1])))
+
+    def unary_not(self, children: Children) -> ir.Expression:
+        return ir.Expression(("!", *self._words(children[0])))
+
+    def cast(self, children: Children) -> ir.Expression:
+        return ir.Expression(("(", children[0].value, ")", *self._words(children[1])))
+
+    def calculation(self, children: Children) -> ir.Expression:
+        return ir.Expression(tuple(word for child in children for word in self._words(child)))
+
+    def operator(self, children: Children) -> Token:
+        return children[0]  # type: ignore[no-any-return]
+
+    # --- instructions ---
+
+    def instruction(self, children: Children) -> ir.Instruction:
+        opcode = children[0]
+        return self._instruction(opcode, children[1:], None, opcode)
+
+    def guarded(self, children: Children) -> ir.Instruction:
+        return self._guarded(children, False)
+
+    def guarded_not(self, children: Children) -> ir.Instruction:
+        return self._guarded(children, True)
+
+    def _guarded(self, children: Children, negated: bool) -> ir.Instruction:
+        guard, opcode = children[0], children[1]
+        return self._instruction(opcode, children[2:], ir.Guard(ir.Register(guard.value), negated), guard)
+
+    def _instruction(
+        self, opcode: Token, children: Children, guard: ir.Guard | None, first: Token
+    ) -> ir.Instruction:
+        name: str = opcode.value
+        while children and children[0].__class__ is Token and children[0].type == "MODIFIERS":
+            name += children.pop(0).value
+        operands = [self._operand(c) for c in children]
+        if self._grouped or name.startswith("br"):
+            operands = self._special_operands(name.partition(".")[0], operands, children)
+        return ir.Instruction(name, tuple(operands), guard, Position(first.line or 1, first.column or 1))
+
+    def _special_operands(self, base: str, operands: Children, children: Children) -> Children:
+        """Parentheses are lists in a call only; what a branch names last is a label, even ``%L``."""
+        self._grouped = False
+        if base in ("bra", "brx") and operands and isinstance(operands[-1], ir.Register):
+            operands[-1] = ir.Symbol(children[-1].value)
+        if base == "call":
+            return operands
+        return [self._valued(o) if isinstance(o, ir.Group) and len(o.elements) == 1 else o for o in operands]
+
+    def negative(self, children: Children) -> ir.Negative:
+        operand = self._resolve(children[0].value)
+        if not isinstance(operand, ir.Register | ir.Component):
+            raise MalformedError("CCC001", f"`-{children[0]}` is not a register", position_of(children[0]))
+        return ir.Negative(operand)
+
+    def inverse(self, children: Children) -> ir.Not:
+        return ir.Not(self._register(children[0]))
+
+    def pair(self, children: Children) -> ir.Pair:
+        return ir.Pair(self._operand(children[0]), self._operand(children[1]))
+
+    def sum(self, children: Children) -> tuple[Token, ir.Literal | ir.Expression]:
+        return children[0], self._valued(children[1])
+
+    def sum_negative(self, children: Children) -> tuple[Token, ir.Literal]:
+        return children[0], ir.Literal("-" + children[1].value)
+
+    def element(self, children: Children) -> ir.Indexed:
+        return ir.Indexed(ir.Symbol(children[0].value), ir.Literal(children[1].value), bracketed=True)
+
+    def address(self, children: Children) -> ir.Address:
+        (inner,) = children
+        if inner.__class__ is tuple:
+            base, offset = inner
+            return ir.Address(self._operand(base), offset)
+        if inner.__class__ is ir.Expression and len(inner.tokens) == 3 and inner.tokens[1] == "+":
+            return ir.Address(*map(ir.Literal, inner.tokens[::2]))
+        return ir.Address(self._operand(inner))
+
+    def texture_address(self, children: Children) -> ir.TextureAddress:
+        return ir.TextureAddress(tuple(self._operand(c) for c in children))
+
+    def vector(self, children: Children) -> ir.Vector:
+        return ir.Vector(tuple([self._operand(c) for c in children]))
+
+    def group(self, children: Children) -> ir.Group:
+        self._grouped = True
+        self._last = next((c for c in children if c.__class__ is Token), self._last)
+        return ir.Group(tuple([self._operand(c) for c in children]))
