@@ -135,16 +135,17 @@ class ModuleMemory:
             if value.function != "generic":
                 mask = int(value.function, 16)
                 shift = (mask & -mask).bit_length() - 1
-            offset = 0 if value.offset is None else int(value.offset.spelling, 0)
-            address = self._address(value.argument) + offset
-        else:
-            assert isinstance(value, Symbol | Indexed)
-            address = self._address(value)
+        assert isinstance(value, Symbol | Indexed | InitializerCall)
+        address = self._address(value)
         if mask is not None:
             address = (address & mask) >> shift
         return (address & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
 
-    def _address(self, value: Symbol | Indexed) -> int:
+    def _address(self, value: Symbol | Indexed | InitializerCall) -> int:
+        if isinstance(value, InitializerCall):  # `generic(name)+4` inside a mask
+            return self._address(value.argument) + (
+                0 if value.offset is None else int(value.offset.spelling, 0)
+            )
         name, offset = (
             (value.name, 0) if isinstance(value, Symbol) else (value.base.name, int(value.offset.spelling, 0))
         )
