@@ -17,6 +17,7 @@ from typing import Any
 
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 from cccopt.files import read_text, write_text
+from cccopt.parts import parts
 from cccopt.passes.pipeline import Options, RegionReport, run
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
@@ -150,16 +151,16 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
     while wanted:
         marked = device_compiler(marked_text)
         try:
-            result = run(parse(marked, f"{options.file} (PTX)"), options)
+            split = parts(marked)
+            result = run(parse(split.text if split else marked, f"{options.file} (PTX)"), options)
         except CccError as problem:
             if not options.keep_going:
                 raise
             return Unit(device_compiler(strip(text)), settled, _once(remarks + _as_warnings(problem)))
         accepted = _with_parents(_rewritten(result.regions), asked.regions)
         if accepted == wanted:
-            return Unit(
-                print_module(result.module), settled + result.regions, _once(remarks + result.remarks)
-            )
+            made = split.restored(result.module) if split else print_module(result.module)
+            return Unit(made, settled + result.regions, _once(remarks + result.remarks))
         settled += tuple(report for report in result.regions if report.region not in accepted)
         remarks += result.remarks
         wanted = accepted
