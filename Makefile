@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: setup demo test lint figures clean
+.PHONY: setup demo test lint figures corpus clean
 
 # The package and its tools, then an nvcc: the one that cccopt finds, or else the one from PyPI (extra `cu13`).
 setup: $(VENV)/.setup
@@ -34,6 +34,12 @@ lint: setup
 # The pictures of README and docs, from what the emulator does.
 figures: setup
 	$(BIN)/python bench/figures.py
+
+# PTX of every compiler that is to be had here, made from our own sources, and how it fares (docs/corpus.md).
+corpus: setup
+	$(BIN)/python -m pip install -q -e ".[corpus]"
+	$(BIN)/python -m tests.corpus.build
+	$(BIN)/python -m bench.ptx_ladder
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
