@@ -76,8 +76,11 @@ def _quote(place: Place, label: str) -> list[str]:
     lines = [f"  --> {place}" + (f": {label}" if label else "")]
     if place.line_text:
         number = str(place.position.line)
+        line, column = place.quoted()
+        # Terminals obey control characters, and what was no UTF-8 cannot be printed.
+        line = "".join(c if c == "\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
         # Tabs are kept in the pad so that the caret stays under its column.
-        pad = "".join("\t" if c == "\t" else " " for c in place.line_text[: place.position.column - 1])
+        pad = "".join("\t" if c == "\t" else " " for c in line[:column])
         blank = " " * len(number)
-        lines += [f" {blank} |", f" {number} | {place.line_text}", f" {blank} | {pad}^"]
+        lines += [f" {blank} |", f" {number} | {line}", f" {blank} | {pad}^"]
     return lines

@@ -69,7 +69,9 @@ def parts(text: str) -> Parts | None:
     if found is None:
         return None
     concerned = _concerned(text, found)
-    pieces, aside, at = [], [], 0
+    pieces: list[str] = []
+    aside: list[str | None] = []
+    at = 0
     for definition in found:
         if definition.body is None or definition.name in concerned:
             aside.append(None)

@@ -60,14 +60,20 @@ def diagnostics_of(data: Iterable[dict[str, Any]]) -> tuple[Diagnostic, ...]:
 def _place(data: dict[str, Any] | None) -> Place | None:
     if data is None:
         return None
-    return Place(data["file"], Position(data["line"], data["column"]), data["text"])
+    return Place(data["file"], Position(data["line"], data["column"]), data["text"], data["skipped"])
 
 
 def _data(value: Any) -> Any:
     """JSON data of dataclasses, enumerations and tuples; a place is flat."""
     if isinstance(value, Place):
         position = value.position
-        return {"file": value.file, "line": position.line, "column": position.column, "text": value.line_text}
+        return {
+            "file": value.file,
+            "line": position.line,
+            "column": position.column,
+            "text": value.line_text,
+            "skipped": value.skipped,
+        }
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):

@@ -38,8 +38,7 @@ class Places:
         position = getattr(body[statement], "position", None) if statement < len(body) else None
         if position is None:
             return Place(self.name, Position(0))
-        text = "" if self._source is None else self._source.line(position.line)
-        return Place(self.name, position, text)
+        return Place(self.name, position) if self._source is None else self._source.place(position)
 
     def cuda(self, function: str, statement: int) -> Place | None:
         """The CUDA line of a statement, if a `.loc` tells it."""

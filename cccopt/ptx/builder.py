@@ -14,6 +14,12 @@ from cccopt.ptx import ir
 from cccopt.ptx.operands import Children, MalformedError, OperandBuilder, integer_of, position_of
 from cccopt.text import Position
 
+MOST_SCOPES = 500
+"""Scopes that may be open at a time; ptxas gives up at about 1,000."""
+
+MOST_NAMES = 1 << 20
+"""Names that counts such as ``%r<9>`` may stand for in one function; real ones have less than a tenth as many."""
+
 
 def _dotless(token: Token) -> str:
     return str(token.value[1:])
@@ -118,7 +124,7 @@ class ModuleBuilder(OperandBuilder):
         return self._variable(space, children[1:at], declarator, (), position_of(space))
 
     def _parameter_register(self, declarator: Children) -> None:
-        self._declare(declarator[0].value, integer_of(declarator[1]) if len(declarator) > 1 else None)
+        self._declare(declarator[0].value, self._count(declarator[1]) if len(declarator) > 1 else None)
 
     def _variable(
         self, space: Token, qualifiers: Children, declarator: Children, linkage: Any, position: Position
@@ -144,7 +150,7 @@ class ModuleBuilder(OperandBuilder):
             else:
                 types.append(head.value)
         name, *rest = declarator
-        count = next((integer_of(c) for c in rest if c.__class__ is Token), None)
+        count = next((self._count(c) for c in rest if c.__class__ is Token), None)
         dimensions = tuple(c[0] for c in rest if c.__class__ is tuple)
         initializer = next((c for c in rest if c.__class__ not in (Token, tuple)), None)
         return ir.Variable(
@@ -221,8 +227,14 @@ class ModuleBuilder(OperandBuilder):
         if self._scopes[1]:
             self._names.clear()
         self._scopes = [self._scopes[0], {}]
+        self._declared = 0
 
     def open(self, children: Children) -> ir.Open:
+        if len(self._scopes) > MOST_SCOPES:
+            raise MalformedError(
+                "CCC001", "nested too deeply", position_of(children[0]),
+                f"at most {MOST_SCOPES} scopes may be open at a time",
+            )  # fmt: skip
         self._scopes.append({})
         return ir.Open(position_of(children[0]))
 
@@ -275,7 +287,18 @@ class ModuleBuilder(OperandBuilder):
         return ir.RegisterDeclaration(" ".join(types), names, alignment, position_of(children[0]))
 
     def register_name(self, children: Children) -> ir.RegisterNames:
-        return ir.RegisterNames(children[0].value, integer_of(children[1]) if len(children) > 1 else None)
+        return ir.RegisterNames(children[0].value, self._count(children[1]) if len(children) > 1 else None)
+
+    def _count(self, token: Token) -> int:
+        """How many names a declarator stands for: whoever lists them must not fill the memory."""
+        count = integer_of(token)
+        self._declared += count
+        if self._declared > MOST_NAMES:
+            raise MalformedError(
+                "CCC001", "too many names in one function", position_of(token),
+                f"its declarations may stand for {MOST_NAMES:,}",
+            )  # fmt: skip
+        return count
 
     def branch_targets(self, children: Children) -> ir.BranchTargets:
         label, directive, *targets = children
@@ -286,7 +309,9 @@ class ModuleBuilder(OperandBuilder):
         label, _, *rest = children
         at = next(i for i, c in enumerate(rest) if c.__class__ is Token)
         directives = tuple(c for c in rest if c.__class__ is ir.Directive)
-        parameters = next((c for c in rest[at:] if c.__class__ is tuple), ())
+        parameters = next((c for c in rest[at:] if c.__class__ is tuple), None)
+        lists = (at > 0, parameters is not None)
         return ir.CallPrototype(
-            label.value, rest[0] if at else (), parameters, rest[at].value, directives, position_of(label)
-        )
+            label.value, rest[0] if at else (), parameters or (), rest[at].value, directives, lists,
+            position_of(label),
+        )  # fmt: skip

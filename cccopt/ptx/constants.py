@@ -52,6 +52,10 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
     ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"), ("+", "-"),
     ("*", "/", "%"),
 )  # fmt: skip
+_LEVEL = {sign: level for level, signs in enumerate(_LEVELS) for sign in signs}
+_MOST_NESTED = 150  # well within Python's own limit
+_MOST_DIGITS = 1000
+
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -91,7 +95,12 @@ def value_of(expression: Expression) -> Literal:
 
 
 def number(spelling: str) -> int | float:
-    """The value of a numeric token without a sign: ``017`` is 15, ``0f3F800000`` is 1.0."""
+    """The value of a numeric token without a sign: ``017`` is 15, ``0f3F800000`` is 1.0.
+
+    Raises ValueError for an octal number with other digits, and for one of very many digits.
+    """
+    if len(spelling) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(spelling)} digits")
     digits = spelling.rstrip("U").lower()
     if digits[:2] == "0f":
         return float(struct.unpack(">f", bytes.fromhex(digits[2:]))[0])
@@ -112,6 +121,7 @@ class _Reader:
     def __init__(self, tokens: tuple[str, ...]) -> None:
         self.tokens = tokens
         self.at = 0
+        self.depth = 0
 
     def _peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
@@ -127,30 +137,40 @@ class _Reader:
             raise ValueError(f"`{token}` is missing")
 
     def conditional(self) -> _Value:
-        condition = self._binary(0)
-        if self._peek() != "?":
-            return condition
-        self._next()
-        then = self.conditional()
-        self._expect(":")
-        otherwise = self.conditional()
-        return then if _truth(condition) else otherwise
+        chosen: list[_Value] = []
+        value = self._binary(0)
+        while self._peek() == "?":
+            self._next()
+            then = self.conditional()
+            self._expect(":")
+            chosen += [then] if _truth(value) else []
+            value = self._binary(0)
+        return chosen[0] if chosen else value
 
-    def _binary(self, level: int) -> _Value:
-        if level == len(_LEVELS):
-            return self._unary()
-        left = self._binary(level + 1)
-        while self._peek() in _LEVELS[level]:
-            sign = self._next()
-            left = _apply(sign, left, self._binary(level + 1))
+    def _binary(self, weakest: int) -> _Value:
+        """The value up to an operator that binds less than those of level ``weakest``."""
+        self.depth += 1
+        if self.depth > _MOST_NESTED:
+            raise ValueError("it is nested too deeply")
+        left = self._unary()
+        while (level := _LEVEL.get(self._peek(), -1)) >= weakest:
+            left = _apply(self._next(), left, self._binary(level + 1))
+        self.depth -= 1
         return left
 
     def _unary(self) -> _Value:
+        signs = []
+        while self._peek() in ("+", "-", "~", "!"):
+            signs.append(self._next())
+        value = self._primary()
+        for sign in reversed(signs):
+            value = _apply_unary(sign, value)
+        return value
+
+    def _primary(self) -> _Value:
         token = self._next()
         if token == "(":
             return self._parenthesis()
-        if token in ("+", "-", "~", "!"):
-            return _apply_unary(token, self._unary())
         if token == "WARP_SZ":
             return _Integer(WARP_SIZE, False)
         plain = number(token)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cccopt.diagnostic import CccError, error
-from cccopt.text import Place, Position, SourceText
+from cccopt.text import Position, SourceText
 
 
 class PtxError(CccError):
@@ -14,5 +14,5 @@ def ptx_error(
     code: str, message: str, source: SourceText, position: Position | None, *, why: str = "", help: str = ""
 ) -> PtxError:
     """A `PtxError` of one diagnostic that points at ``position`` of ``source``."""
-    place = None if position is None else Place(source.name, position, source.line(position.line))
+    place = None if position is None else source.place(position)
     return PtxError(error(code, message, place, why=why, help=help))

@@ -13,9 +13,14 @@ from lark import Token, Transformer
 from cccopt.ptx import ir
 from cccopt.ptx.constants import number, value_of
 from cccopt.ptx.special import SPECIAL_TYPES
-from cccopt.text import Position
+from cccopt.text import Position, shortened
 
 Children: TypeAlias = "list[Any]"
+
+MOST_OPEN = 100
+"""Brackets that may be open in one statement: what is nested more deeply is no program, and walks would overflow."""
+
+_MOST_PREFIXED = 1000  # tokens of a constant expression behind a sign
 
 
 class MalformedError(Exception):
@@ -36,14 +41,16 @@ def position_of(token: Token) -> Position:
 def integer_of(token: Token) -> int:
     """The value of an integer token."""
     digits = token.value
-    if digits.isdecimal() and digits[0] != "0":
+    if len(digits) < 19 and digits.isdecimal() and digits[0] != "0":
         return int(digits)
     try:
         value = number(digits)
     except ValueError:
         value = 0.0
     if isinstance(value, float):
-        raise MalformedError("CCC001", f"`{digits}` is not an integer", position_of(token))
+        raise MalformedError("CCC001", f"`{shortened(digits)}` is not an integer", position_of(token))
+    if value >> 64:
+        raise MalformedError("CCC001", f"`{shortened(digits)}` has more than 64 bits", position_of(token))
     return value
 
 
@@ -66,6 +73,25 @@ class OperandBuilder(Transformer[Token, ir.Module]):
         self._split = False
         # Parentheses were seen in the present instruction: outside a call's lists they are an expression's.
         self._grouped = False
+        self._open = 0  # brackets
+        self._declared = 0  # names that counts in the present function stand for
+
+    # --- tokens ---
+
+    def opened(self, token: Token) -> Token:
+        """Count a bracket that opens, before the parser puts it on its stack."""
+        self._open += 1
+        if self._open - len(self._scopes) >= MOST_OPEN:
+            raise MalformedError(
+                "CCC001", "nested too deeply", position_of(token),
+                f"at most {MOST_OPEN} brackets may be open in one statement",
+            )  # fmt: skip
+        return token
+
+    def closed(self, token: Token) -> Token:
+        """Count a bracket that closes."""
+        self._open -= 1
+        return token
 
     # --- names ---
 
@@ -151,10 +177,6 @@ class OperandBuilder(Transformer[Token, ir.Module]):
         try:
             expression = ir.Expression(self._words(child))
             value_of(expression)
-        except RecursionError:
-            raise MalformedError(
-                "CCC001", "a constant expression nested too deeply", position_of(self._last)
-            ) from None
         except ValueError as problem:
             raise MalformedError(
                 "CCC001", f"not a constant expression: {problem}", position_of(self._last)
@@ -165,19 +187,25 @@ class OperandBuilder(Transformer[Token, ir.Module]):
         (value,) = children
         if value.__class__ is Token and value.type == "NUMBER":
             return ir.Literal("-" + value.value)
-        return ir.Expression(("-", *self._words(value)))
+        return self._prefixed(value, "-")
 
     def plus(self, children: Children) -> ir.Expression:
-        return ir.Expression(("+", *self._words(children[0])))
+        return self._prefixed(children[0], "+")
 
     def unary(self, children: Children) -> ir.Expression:
-        return ir.Expression((children[0].value, *self._words(children[1])))
+        return self._prefixed(children[1], children[0].value)
 
     def unary_not(self, children: Children) -> ir.Expression:
-        return ir.Expression(("!", *self._words(children[0])))
+        return self._prefixed(children[0], "!")
 
     def cast(self, children: Children) -> ir.Expression:
-        return ir.Expression(("(", children[0].value, ")", *self._words(children[1])))
+        return self._prefixed(children[1], "(", children[0].value, ")")
+
+    def _prefixed(self, value: Any, *prefix: str) -> ir.Expression:
+        words = self._words(value)
+        if len(words) > _MOST_PREFIXED:  # each sign copies what is behind it
+            raise MalformedError("CCC001", "a constant expression that is too long", position_of(self._last))
+        return ir.Expression((*prefix, *words))
 
     def calculation(self, children: Children) -> ir.Expression:
         return ir.Expression(tuple(word for child in children for word in self._words(child)))

@@ -15,9 +15,9 @@ from cccopt.ptx.errors import PtxError, ptx_error
 from cccopt.ptx.ir import Module
 from cccopt.ptx.operands import MalformedError
 from cccopt.resources import folder
-from cccopt.text import Position, SourceText
+from cccopt.text import Position, SourceText, shortened
 
-_STRING = re.compile(r'"([^"\\\n]|\\.)*"')
+_STRING = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
 _TOKEN = re.compile(r'[.%$]?\w+|"|[{}()\[\]<>,;:@!|+\-=.]')
 _lock = Lock()  # one builder is bound into the parser, and it keeps the scopes of the text being read
 
@@ -39,7 +39,13 @@ def keep_tables(file: str | os.PathLike[str]) -> None:
 def _parser() -> tuple[Lark, ModuleBuilder]:
     builder = ModuleBuilder()
     grammar = (folder("ptx_grammar") / "ptx.lark").read_text(encoding="utf-8")
-    make = partial(Lark, grammar, parser="lalr", transformer=builder, maybe_placeholders=False)
+    brackets = {
+        **dict.fromkeys(("LBRACE", "LPAR", "LSQB"), builder.opened),
+        **dict.fromkeys(("RBRACE", "RPAR", "RSQB"), builder.closed),
+    }
+    make = partial(
+        Lark, grammar, parser="lalr", transformer=builder, maybe_placeholders=False, lexer_callbacks=brackets
+    )
     if _tables is None:
         return make(), builder
     from fcntl import LOCK_EX, flock  # not on Windows
@@ -100,10 +106,10 @@ def _unexpected(token: str, source: SourceText, position: Position) -> PtxError:
         )  # fmt: skip
     if len(token) > 1 and token.startswith("."):
         return ptx_error(
-            "CCC005", f"unknown or misplaced directive `{token}`", source, position,
+            "CCC005", f"unknown or misplaced directive `{shortened(token)}`", source, position,
             help="the directives are those of PTX ISA 9.0, chapters 5 and 11",
         )  # fmt: skip
-    return ptx_error("CCC001", f"unexpected `{token}`", source, position)
+    return ptx_error("CCC001", f"unexpected `{shortened(token)}`", source, position)
 
 
 def _ends_early(source: SourceText) -> PtxError:

@@ -43,7 +43,7 @@ from cccopt.ptx.ir import (
 from cccopt.ptx.isa import Control, Role, declared_names, facts, operand_count, width
 from cccopt.ptx.printer import print_operand, print_statement
 from cccopt.ptx.special import SPECIAL_TYPES
-from cccopt.text import Place, Position
+from cccopt.text import QUOTED, Place, Position, shortened
 
 # An operand of these may be wider than the type of the instruction (PTX ISA 9.0, 9.4.1).
 _RELAXED = frozenset(("ld", "ldu", "st", "cvt", "tex", "tld4", "suld", "sust"))
@@ -123,7 +123,7 @@ class _Verifier:
         place = None
         if self.statement is not None:
             text = print_statement(self.statement)
-            message += f" in `{text.strip()}`"
+            message += f" in `{shortened(text.strip(), QUOTED)}`"
             if self.statement.position is not None:
                 place = Place(self.file, Position(self.statement.position.line, 2), text)
         return PtxError(error(code, f"{message} of `{self.function.name}`", place, why=why, help=help))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cccopt.diagnostic import Diagnostic
+from cccopt.diagnostic import Diagnostic, render
 from cccopt.ptx.errors import PtxError
 from cccopt.ptx.ir import Instruction, Marker
 from cccopt.ptx.parser import parse
 from tests.ptx.conftest import HERE
 
 FEATURES = (HERE / "features.ptx").read_text()
+SIZE = 2_000_000  # characters of garbage
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 
 
@@ -68,6 +71,103 @@ def test_markers_count_in_functions_only() -> None:
     assert function.body is not None  # type: ignore[union-attr]
     marker = function.body[0]  # type: ignore[union-attr]
     assert marker == Marker("if.begin", 2, (("a", "b=c"), ("flag", ""), ("file", "/x y")))
+
+
+def nested(opening: str, closing: str, depth: int) -> str:
+    return opening * depth + "1" + closing * depth
+
+
+@pytest.mark.parametrize("depth", [1_000, 10_000, 1_000_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".entry k () {{ mov.u32 %r1, {parentheses}; }}",
+        ".entry k () {{ mov.u32 %r1, {braces}; }}",
+        ".entry k () {{ mov.u32 %r1, {brackets}; }}",
+        ".global .u32 a = {braces};",
+        ".global .u64 a = {calls};",
+        ".entry k () {braces}",
+    ],
+)
+def test_what_is_nested_too_deeply_is_told(text: str, depth: int) -> None:
+    places = {
+        "parentheses": nested("(", ")", depth),
+        "braces": nested("{", "}", depth),
+        "brackets": nested("[", "]", depth),
+        "calls": "generic(" * depth,
+    }
+    diagnostic = diagnose(text.format(**places))
+    assert diagnostic.message == "nested too deeply"
+    assert len(render(diagnostic)) < 600
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("~" * 100_000 + "1", "a constant expression that is too long"),
+        ("1+" + "(" * 99 + "1" + "+1)" * 90, "unexpected `;`"),
+        ("1+" + "9" * 10_000, "a number of 10000 digits"),
+        ("9" * 10_000_000 + "+1", "a number of 10000000 digits"),
+    ],
+)
+def test_constants_out_of_all_proportion(value: str, message: str) -> None:
+    assert message in diagnose(f".entry k () {{ mov.u32 %r1, {value}; }}").message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".entry k () { .reg .b32 r<1000000000>; }",
+        ".entry k () { .reg .b32 %r<1000000000>; }",
+        ".func k (.reg .b32 r<1000000000>) { ret; }",
+        ".entry k () { L: .branchtargets l<1000000000>; }",
+        ".entry k () {" + ".reg .b32 r<1000000>;" * 2 + "}",
+    ],
+)
+def test_declarations_of_very_many_names(text: str) -> None:
+    assert diagnose(text).message == "too many names in one function"
+
+
+def test_a_number_that_is_no_machine_integer() -> None:
+    for size in (20, 10_000, 10_000_000):
+        diagnostic = diagnose(f".global .b8 a[{'9' * size}];")
+        assert "999`" in diagnostic.message or "999...`" in diagnostic.message
+
+
+GARBAGE = {
+    "zeros": "\0" * SIZE,
+    "one line": "a" * SIZE,
+    "words": "a " * (SIZE // 2),
+    "braces": "{" * SIZE,
+    "braces in a body": ".entry k () " + "{" * SIZE,
+    "parentheses": ".entry k () { mov.b32 %r1, " + "(" * SIZE,
+    "digits": "1" * SIZE,
+    "dots": ".a" * (SIZE // 2),
+    "colons": ".entry k () { a.b" + "::a" * (SIZE // 3),
+    "a string": '.file 1 "' + "a" * SIZE,
+    "a string of escapes": '.file 1 "' + "\\a" * (SIZE // 2),
+    "a comment": "/* " + "\n" * SIZE,
+    "a slash": "/" + " " * SIZE,
+    "behind PTX": FEATURES + "\x01" * SIZE,
+    "behind lines": "\n" * SIZE + "}",
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_garbage_is_told_at_once_and_in_little_memory(kind: str) -> None:
+    text = GARBAGE[kind]
+    tracemalloc.start()
+    try:
+        diagnostic = diagnose(text)
+        assert tracemalloc.get_traced_memory()[1] < 10 * SIZE
+    finally:
+        tracemalloc.stop()
+    assert diagnostic.place is not None
+    assert len(render(diagnostic)) < 1000
+
+
+def test_endless_comments_are_an_empty_module() -> None:
+    assert parse("//" * SIZE).items == ()
 
 
 @settings(max_examples=150, deadline=None)
