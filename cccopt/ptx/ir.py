@@ -297,13 +297,17 @@ class BranchTargets:
 
 @dataclass(frozen=True, slots=True)
 class CallPrototype:
-    """``name: .callprototype (returns) _ (parameters) [.noreturn];``."""
+    """``name: .callprototype (returns) _ (parameters) [.noreturn];``.
+
+    ``lists`` tells whether returns and parameters have parentheses, be they empty.
+    """
 
     label: str
     returns: tuple[Variable, ...]
     parameters: tuple[Variable, ...]
     name: str = "_"
     directives: tuple[Directive, ...] = ()
+    lists: tuple[bool, bool] = (True, True)
     position: Position | None = field(default=None, compare=False, repr=False)
 
 

@@ -179,6 +179,24 @@ def _facts(opcode: str, kinds: tuple[type, ...]) -> Facts:
     )
 
 
+def row_of(instruction: Instruction) -> Row | None:
+    """The row of the table that ``instruction`` falls under; None where facts are not known."""
+    row = _row(instruction.opcode.split("."))
+    return row if row is not None and _fits(row, len(instruction.operands)) else None
+
+
+def introduced(instruction: Instruction) -> tuple[str, str] | None:
+    """The PTX version and the target that brought the family of ``instruction``: ``("7.0", "sm_80")``.
+
+    The target is empty for what every target has. A form of it may be younger. None where facts are not known.
+    """
+    row = row_of(instruction)
+    if row is None:
+        return None
+    version, _, target = row.since.partition(" ")
+    return version, target
+
+
 def _row(parts: list[str]) -> Row | None:
     rows = ROWS.get(parts[0], ())
     return next((row for row in rows if all(p in parts for p in row.opcode.split(".")[1:])), None)

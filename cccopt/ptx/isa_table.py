@@ -5,6 +5,8 @@ the type behind a colon.
 
     d  written    u  read (an address where the operand is one)    m  memory operand    l  label
 
+``since`` is the PTX version and the target that brought the family. A later form of it may ask for more.
+
 A type is a number (which of the types in the opcode, ``-1`` the last), ``w0`` (twice as wide as the first), a
 type, or nothing. ``?`` marks an operand that may be missing, ``*`` any number of further ones.
 
@@ -21,19 +23,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: ``opcode`` with its needed modifiers, operand specification, effects, throughput class."""
+    """One row: ``opcode`` with its needed modifiers, operand specification, effects, throughput class.
+
+    ``since`` reads ``7.0 sm_80``; without a target the family is as old as the first (``sm_10``).
+    """
 
     opcode: str
     operands: str
     effects: str = "pure"
     cost: str = "int"
     space: str | None = None
+    since: str = "1.0"
 
 
 def _rows(
-    opcodes: str, operands: str, effects: str = "pure", cost: str = "int", space: str | None = None
+    opcodes: str,
+    operands: str,
+    effects: str = "pure",
+    cost: str = "int",
+    space: str | None = None,
+    since: str = "1.0",
 ) -> Iterator[Row]:
-    return (Row(opcode, operands, effects, cost, space) for opcode in opcodes.split())
+    return (Row(opcode, operands, effects, cost, space, since) for opcode in opcodes.split())
 
 
 COSTS: dict[str, dict[str, float]] = {
@@ -62,43 +73,46 @@ COSTS: dict[str, dict[str, float]] = {
 
 def _arithmetic() -> Iterator[Row]:
     carry = ""  # reads or writes the carry flag, which is no operand: not pure
-    yield from _rows("add.cc sub.cc addc subc", "d:0 u:0 u:0", carry)
-    yield from _rows("mad.cc madc", "d:0 u:0 u:0 u:0", carry, "mul")
+    yield from _rows("add.cc sub.cc addc subc", "d:0 u:0 u:0", carry, since="1.2")
+    yield from _rows("mad.cc madc", "d:0 u:0 u:0 u:0", carry, "mul", since="3.0 sm_20")
     yield from _rows("add sub", "d:0 u:-1 u:0")
     yield from _rows("min max", "d:0 u:0 u:0 u:0?", cost="compare")
     yield from _rows("mul.wide", "d:w0 u:0 u:0", cost="mul")
     yield from _rows("mul mul24", "d:0 u:0 u:0", cost="mul")
-    yield from _rows("mad.wide mad24.wide", "d:w0 u:0 u:0 u:w0", cost="mul")
-    yield from _rows("mad mad24 fma", "d:0 u:-1 u:-1 u:0", cost="mul")
+    yield from _rows("mad.wide", "d:w0 u:0 u:0 u:w0", cost="mul")
+    yield from _rows("mad mad24", "d:0 u:-1 u:-1 u:0", cost="mul")
+    yield from _rows("fma", "d:0 u:-1 u:-1 u:0", cost="mul", since="1.4 sm_13")
     yield from _rows("sad", "d:0 u:0 u:0 u:0")
-    yield from _rows("div.approx", "d:0 u:0 u:0", cost="special")
+    yield from _rows("div.approx", "d:0 u:0 u:0", cost="special", since="1.4")
     yield from _rows("div rem", "d:0 u:0 u:0", cost="division")
     yield from _rows("abs neg", "d:0 u:0")
-    yield from _rows("rcp.approx sqrt.approx", "d:0 u:0", cost="special")
+    yield from _rows("rcp.approx sqrt.approx", "d:0 u:0", cost="special", since="1.4")
     yield from _rows("rcp sqrt", "d:0 u:0", cost="root")
-    yield from _rows("rsqrt sin cos lg2 ex2 tanh", "d:0 u:0", cost="special")
-    yield from _rows("copysign", "d:0 u:0 u:0")
-    yield from _rows("testp", "d:pred u:0")
-    yield from _rows("dp4a dp2a", "d:b32 u:b32 u:b32 u:b32")
+    yield from _rows("rsqrt sin cos lg2 ex2", "d:0 u:0", cost="special")
+    yield from _rows("tanh", "d:0 u:0", cost="special", since="7.0 sm_75")
+    yield from _rows("copysign", "d:0 u:0 u:0", since="2.0 sm_20")
+    yield from _rows("testp", "d:pred u:0", since="2.0 sm_20")
+    yield from _rows("dp4a dp2a", "d:b32 u:b32 u:b32 u:b32", since="5.0 sm_61")
 
 
 def _logic() -> Iterator[Row]:
     yield from _rows("and or xor", "d:0 u:0 u:0")
     yield from _rows("not cnot", "d:0 u:0")
     yield from _rows("shl shr", "d:0 u:0 u:u32")
-    yield from _rows("shf", "d:0 u:0 u:0 u:u32")
-    yield from _rows("lop3", "d:0 u:0 u:0 u:0 u u:pred?")
-    yield from _rows("popc clz bfind", "d:u32 u:0", cost="bits")
-    yield from _rows("brev", "d:0 u:0", cost="bits")
-    yield from _rows("fns", "d:0 u:b32 u:b32 u:s32", cost="division")
-    yield from _rows("bfe", "d:0 u:0 u:u32 u:u32")
-    yield from _rows("bfi", "d:0 u:0 u:0 u:u32 u:u32")
-    yield from _rows("bmsk szext", "d:0 u:b32 u:b32")
-    yield from _rows("prmt", "d:0 u:0 u:0 u:b32")
-    yield from _rows("vadd vsub vabsdiff vmin vmax vshl vshr vset", "d:b32 u:b32 u:b32 u:b32?")
-    yield from _rows("vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2", "d:b32 u:b32 u:b32 u:b32?")
-    yield from _rows("vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4", "d:b32 u:b32 u:b32 u:b32?")
-    yield from _rows("vmad", "d:b32 u:b32 u:b32 u:b32", cost="mul")
+    yield from _rows("shf", "d:0 u:0 u:0 u:u32", since="3.1 sm_32")
+    yield from _rows("lop3", "d:0 u:0 u:0 u:0 u u:pred?", since="4.3 sm_50")
+    yield from _rows("popc clz bfind", "d:u32 u:0", cost="bits", since="2.0 sm_20")
+    yield from _rows("brev", "d:0 u:0", cost="bits", since="2.0 sm_20")
+    yield from _rows("fns", "d:0 u:b32 u:b32 u:b32", cost="division", since="6.0 sm_30")
+    yield from _rows("bfe", "d:0 u:0 u:u32 u:u32", since="2.0 sm_20")
+    yield from _rows("bfi", "d:0 u:0 u:0 u:u32 u:u32", since="2.0 sm_20")
+    yield from _rows("bmsk szext", "d:0 u:b32 u:b32", since="7.6 sm_70")
+    yield from _rows("prmt", "d:0 u:0 u:0 u:b32", since="2.0 sm_20")
+    video = "d:b32 u:b32 u:b32 u:b32?"
+    yield from _rows("vadd vsub vabsdiff vmin vmax vshl vshr vset", video, since="2.0 sm_20")
+    yield from _rows("vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2", video, since="3.0 sm_30")
+    yield from _rows("vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4", video, since="3.0 sm_30")
+    yield from _rows("vmad", "d:b32 u:b32 u:b32 u:b32", cost="mul", since="2.0 sm_20")
 
 
 def _selection_and_moves() -> Iterator[Row]:
@@ -107,88 +121,146 @@ def _selection_and_moves() -> Iterator[Row]:
     yield from _rows("selp", "d:0 u:0 u:0 u:pred", cost="compare")
     yield from _rows("slct", "d:0 u:0 u:0 u:1", cost="compare")
     yield from _rows("mov", "d:0 u:0", cost="move")
-    yield from _rows("cvt.pack", "d:0 u:1 u:1 u:2?", cost="convert")
+    yield from _rows("cvt.pack", "d:b32 u:1 u:1 u:2?", cost="convert", since="6.5 sm_72")
     yield from _rows("cvt", "d:0 u:1 u:1? u? u? u?", cost="convert")
-    yield from _rows("cvta", "d:0 u:0", cost="free")
-    yield from _rows("isspacep", "d:pred u")
-    yield from _rows("istypep", "d:pred u")
-    yield from _rows("getctarank", "d:u32 u:0")
-    yield from _rows("mapa", "d:0 u:0 u:u32")
-    yield from _rows("alloca", "d:0 u:0 u?", "", "move")
-    yield from _rows("stacksave", "d:0", "", "move")
-    yield from _rows("stackrestore", "u:0", "", "move")
+    yield from _rows("cvta", "d:0 u:0", cost="free", since="2.0 sm_20")
+    yield from _rows("isspacep", "d:pred u", since="2.0 sm_20")
+    yield from _rows("istypep", "d:pred u:b64", since="4.0 sm_30")
+    yield from _rows("getctarank", "d:u32 u:0", since="7.8 sm_90")
+    yield from _rows("mapa", "d:0 u:0 u:u32", since="7.8 sm_90")
+    yield from _rows("alloca", "d:0 u:0 u?", "", "move", since="7.3 sm_52")
+    yield from _rows("stacksave", "d:0", "", "move", since="7.3 sm_52")
+    yield from _rows("stackrestore", "u:0", "", "move", since="7.3 sm_52")
+    query = "clusterlaunchcontrol.query_cancel"
+    yield from _rows(f"{query}.is_canceled", "d:pred u:b128", cost="move", since="8.6 sm_100")
+    yield from _rows(query, "d:b32 u:b128", cost="move", since="8.6 sm_100")
 
 
 def _memory() -> Iterator[Row]:
     yield from _rows("ld.param", "d:0 m", "load", "move")
     yield from _rows("st.param", "m u:0", "store", "move")
-    yield from _rows("ld ldu", "d:0 m u:b64?", "load", "memory")
-    yield from _rows("st.async st.bulk", "m u*", "store sync", "memory")
+    yield from _rows("ld", "d:0 m u:b64?", "load", "memory")
+    yield from _rows("ldu", "d:0 m", "load", "memory", since="2.0 sm_20")
+    yield from _rows("st.async", "m u:0 m?", "store sync", "memory", since="8.1 sm_90")
+    yield from _rows("st.bulk", "m u:b64 u", "store sync", "memory", since="8.6 sm_100")
     yield from _rows("st", "m u:0 u:b64?", "store", "memory")
-    yield from _rows("prefetch prefetchu applypriority", "m u*", "", "memory")
-    yield from _rows("discard", "m u*", "store", "memory")
-    yield from _rows("createpolicy", "d:b64 u*", "", "move")
-    yield from _rows("atom", "d:0 m u:0 u:0? u:b64?", "atomic", "atomic")
-    yield from _rows("red.async", "m u*", "atomic sync", "atomic")
-    yield from _rows("red", "m u:0 u:b64?", "atomic", "atomic")
-    yield from _rows("multimem.ld_reduce", "d:-1 m u*", "load sync", "memory")
-    yield from _rows("multimem.st multimem.red", "m u*", "atomic sync", "memory")
+    yield from _rows("prefetch prefetchu", "m", "", "memory", since="2.0 sm_20")
+    yield from _rows("applypriority", "m u", "", "memory", since="7.4 sm_80")
+    yield from _rows("discard", "m u", "store", "memory", since="7.4 sm_80")
+    policy = "createpolicy"
+    yield from _rows(f"{policy}.fractional", "d:b64 u?", "", "move", since="7.4 sm_80")
+    yield from _rows(f"{policy}.range", "d:b64 m u:b32 u:b32", "", "move", since="7.4 sm_80")
+    yield from _rows(f"{policy}.cvt", "d:b64 u:b64", "", "move", since="7.4 sm_80")
+    yield from _rows("atom.cas", "d:0 m u:0 u:0 u:b64?", "atomic", "atomic", since="1.1 sm_11")
+    yield from _rows("atom", "d:0 m u:0 u:b64?", "atomic", "atomic", since="1.1 sm_11")
+    yield from _rows("red.async", "m u:0 m?", "atomic sync", "atomic", since="8.1 sm_90")
+    yield from _rows("red", "m u:0 u:b64?", "atomic", "atomic", since="1.2 sm_11")
+    yield from _rows("multimem.ld_reduce", "d:-1 m", "load sync", "memory", since="8.1 sm_90")
+    yield from _rows("multimem.st multimem.red", "m u:-1", "atomic sync", "memory", since="8.1 sm_90")
+    yield from _asynchronous_copies()
+    yield from _rows("tex", "d:0 m u*", "load", "memory", "generic")
+    yield from _rows("tld4", "d:0 m u*", "load", "memory", "generic", since="2.0 sm_20")
+    yield from _rows("suld", "d:0 m", "load", "memory", "generic", since="1.5")
+    yield from _rows("sust", "m u:0", "store", "memory", "generic", since="1.5")
+    yield from _rows("sured", "m u:0", "atomic", "memory", "generic", since="2.0 sm_20")
+    yield from _rows("txq suq", "d:0 m u:b32?", "", "memory", since="1.5")
+    yield from _rows("tensormap.replace", "m u u?", "store", "memory", since="8.3 sm_90a")
     yield from _rows(
-        "cp.async.bulk.commit_group cp.async.commit_group cp.async.wait_all", "", "sync", "barrier"
+        "tensormap.cp_fenceproxy", "m m u", "sync convergent aligned atomic", "memory", "generic", "8.3 sm_90"
     )
-    yield from _rows("cp.async.bulk.wait_group cp.async.wait_group", "u", "sync", "barrier")
-    yield from _rows("cp.async.mbarrier", "m", "sync atomic", "barrier", "shared")
-    yield from _rows("cp.async.bulk cp.reduce", "m u*", "atomic sync", "memory", "generic")
-    yield from _rows("cp.async", "m m u*", "atomic", "memory", "generic")
-    yield from _rows("tex tld4", "d:0 m u*", "load", "memory", "generic")
-    yield from _rows("suld", "d:0 m", "load", "memory", "generic")
-    yield from _rows("sust", "m u:0", "store", "memory", "generic")
-    yield from _rows("sured", "m u:0", "atomic", "memory", "generic")
-    yield from _rows("txq suq", "d:0 m u?", "", "memory")
+    yield from _rows(
+        "clusterlaunchcontrol.try_cancel", "m m", "sync atomic", "barrier", "generic", "8.6 sm_100"
+    )
+
+
+def _asynchronous_copies() -> Iterator[Row]:
+    copy = "cp.async"
+    bulk = "cp.async.bulk"
+    yield from _rows(f"{bulk}.commit_group", "", "sync", "barrier", since="8.0 sm_90")
+    yield from _rows(f"{copy}.commit_group {copy}.wait_all", "", "sync", "barrier", since="7.0 sm_80")
+    yield from _rows(f"{bulk}.wait_group", "u", "sync", "barrier", since="8.0 sm_90")
+    yield from _rows(f"{copy}.wait_group", "u", "sync", "barrier", since="7.0 sm_80")
+    yield from _rows(f"{copy}.mbarrier", "m", "sync atomic", "barrier", "shared", "7.0 sm_80")
+    transfer = ("m u*", "atomic sync", "memory", "generic", "8.0 sm_90")
+    yield from _rows("cp.reduce.async.bulk", *transfer)
+    yield from _rows(f"{bulk}.prefetch", "m u*", "sync", "memory", since="8.0 sm_90")
+    yield from _rows(bulk, *transfer)
+    yield from _rows(copy, "m m u*", "atomic", "memory", "generic", "7.0 sm_80")
 
 
 def _collectives() -> Iterator[Row]:
     warp = "sync convergent"
-    yield from _rows("vote.sync", "d:0 u:pred u:b32", warp, "vote")
-    yield from _rows("vote", "d:0 u:pred", "convergent", "vote")
-    yield from _rows("match", "d:b32 u:0 u:b32", warp, "shuffle")
-    yield from _rows("shfl.sync", "d:0 u:0 u:b32 u:b32 u:b32", warp, "shuffle")
-    yield from _rows("shfl", "d:0 u:0 u:b32 u:b32", "convergent", "shuffle")
-    yield from _rows("redux", "d:0 u:0 u:b32", warp, "shuffle")
-    yield from _rows("activemask", "d:0", "convergent", "vote")
-    yield from _rows("elect", "d:b32 u:b32", warp + " aligned", "vote")
-    yield from _rows("bar.warp", "u:b32", warp, "vote")
-    yield from _rows("bar.red", "d:-1 u u? u:pred", warp + " aligned", "barrier")
-    yield from _rows("barrier.red", "d:-1 u u? u:pred", warp, "barrier")
+    yield from _rows("vote.sync", "d:0 u:pred u:b32", warp, "vote", since="6.0 sm_30")
+    yield from _rows("vote", "d:0 u:pred", "convergent", "vote", since="1.2 sm_12")
+    yield from _rows("match", "d:b32 u:0 u:b32", warp, "shuffle", since="6.0 sm_70")
+    yield from _rows("shfl.sync", "d:0 u:0 u:b32 u:b32 u:b32", warp, "shuffle", since="6.0 sm_30")
+    yield from _rows("shfl", "d:0 u:0 u:b32 u:b32", "convergent", "shuffle", since="3.0 sm_30")
+    yield from _rows("redux", "d:0 u:0 u:b32", warp, "shuffle", since="7.0 sm_80")
+    yield from _rows("activemask", "d:0", "convergent", "vote", since="6.2 sm_30")
+    yield from _rows("elect", "d:b32 u:b32", warp + " aligned", "vote", since="8.0 sm_90")
+    yield from _rows("bar.warp", "u:b32", warp, "vote", since="6.0 sm_30")
+    yield from _rows("bar.red", "d:-1 u u? u:pred", warp + " aligned", "barrier", since="2.0 sm_20")
+    yield from _rows("barrier.red", "d:-1 u u? u:pred", warp, "barrier", since="6.0 sm_30")
     yield from _rows("bar", "u u?", warp + " aligned", "barrier")
-    yield from _rows("barrier.cluster", "", warp, "barrier")
-    yield from _rows("barrier", "u u?", warp, "barrier")
-    yield from _rows("membar fence", "u*", "sync", "barrier")
-    barrier = "sync atomic"
-    yield from _rows("mbarrier.arrive mbarrier.arrive_drop", "d:b64 m u*", barrier, "barrier", "shared")
-    yield from _rows("mbarrier.init", "m u:b32", barrier, "barrier", "shared")
-    yield from _rows("mbarrier.inval", "m", barrier, "barrier", "shared")
-    yield from _rows("mbarrier.expect_tx mbarrier.complete_tx", "m u:b32", barrier, "barrier", "shared")
-    yield from _rows("mbarrier.pending_count", "d:b32 u:b64")
-    yield from _rows(
-        "mbarrier.try_wait mbarrier.test_wait", "d:pred m u*", "sync atomic", "barrier", "shared"
-    )
-    yield from _rows("griddepcontrol", "", "sync", "barrier")
-    yield from _rows("setmaxnreg", "u", warp + " aligned", "barrier")
-    yield from _rows("nanosleep", "u:u32", "sync", "barrier")
-    yield from _rows("pmevent brkpt", "u*", "")
-    matrix = warp + " aligned"
-    yield from _rows("wmma.load", "d m u?", matrix + " load", "memory")
-    yield from _rows("wmma.store", "m u u?", matrix + " store", "memory")
-    yield from _rows("wmma.mma mma", "d u u u u*", matrix, "special")
-    yield from _rows("ldmatrix", "d m", matrix + " load", "memory")
-    yield from _rows("stmatrix", "m u", matrix + " store", "memory")
-    yield from _rows("movmatrix", "d:0 u:0", matrix, "shuffle")
+    yield from _rows("barrier.cluster", "", warp, "barrier", since="7.8 sm_90")
+    yield from _rows("barrier", "u u?", warp, "barrier", since="6.0 sm_30")
+    yield from _rows("membar", "", "sync", "barrier", since="1.4")
+    yield from _rows("fence", "m? u?", "sync", "barrier", since="6.0 sm_70")
+    barrier = ("sync atomic", "barrier", "shared")
+    arrive = "mbarrier.arrive mbarrier.arrive_drop"
+    yield from _rows(arrive, "d:b64 m u:b32?", *barrier, since="7.0 sm_80")
+    yield from _rows("mbarrier.init", "m u:b32", *barrier, since="7.0 sm_80")
+    yield from _rows("mbarrier.inval", "m", *barrier, since="7.0 sm_80")
+    yield from _rows("mbarrier.expect_tx mbarrier.complete_tx", "m u:b32", *barrier, since="8.0 sm_90")
+    yield from _rows("mbarrier.pending_count", "d:b32 u:b64", since="7.0 sm_80")
+    yield from _rows("mbarrier.try_wait.parity", "d:pred m u:b32 u:b32?", *barrier, since="7.8 sm_90")
+    yield from _rows("mbarrier.try_wait", "d:pred m u:b64 u:b32?", *barrier, since="7.8 sm_90")
+    yield from _rows("mbarrier.test_wait.parity", "d:pred m u:b32", *barrier, since="7.1 sm_80")
+    yield from _rows("mbarrier.test_wait", "d:pred m u:b64", *barrier, since="7.0 sm_80")
+    yield from _rows("griddepcontrol", "", "sync", "barrier", since="7.8 sm_90")
+    yield from _rows("setmaxnreg", "u", warp + " aligned", "barrier", since="8.0 sm_90a")
+    yield from _rows("nanosleep", "u:u32", "sync", "barrier", since="6.3 sm_70")
+    yield from _rows("pmevent", "u", "", since="1.4")
+    yield from _rows("brkpt", "", "")
+    yield from _matrices(warp + " aligned")
+
+
+def _matrices(warp: str) -> Iterator[Row]:
+    yield from _rows("wmma.load", "d m u:b32?", warp + " load", "memory", since="6.0 sm_70")
+    yield from _rows("wmma.store", "m u u:b32?", warp + " store", "memory", since="6.0 sm_70")
+    yield from _rows("wmma.mma", "d u u u", warp, "special", since="6.0 sm_70")
+    yield from _rows("mma.block_scale", "d u u u u u u u*", warp, "special", since="8.7 sm_120a")
+    yield from _rows("mma.sp::ordered_metadata", "d u u u u:b32 u", warp, "special", since="8.5 sm_80")
+    yield from _rows("mma.sp", "d u u u u:b32 u", warp, "special", since="7.1 sm_80")
+    yield from _rows("mma", "d u u u", warp, "special", since="6.4 sm_70")
+    yield from _rows("ldmatrix", "d:b32 m", warp + " load", "memory", since="6.5 sm_75")
+    yield from _rows("stmatrix", "m u:b32", warp + " store", "memory", since="7.8 sm_90")
+    yield from _rows("movmatrix", "d:b32 u:b32", warp, "shuffle", since="7.8 sm_75")
+    # Work on registers (wgmma) and on tensor memory (tcgen05) that goes on behind the instruction.
+    group = ("sync convergent aligned atomic", "special", "generic", "8.0 sm_90a")
+    yield from _rows("wgmma.fence wgmma.commit_group", "", *group)
+    yield from _rows("wgmma.wait_group", "u", *group)
+    yield from _rows("wgmma.mma_async.sp", "x u u:b64 u:b32 u u:pred u*", *group[:3], "8.2 sm_90a")
+    yield from _rows("wgmma.mma_async", "x u u:b64 u:pred u*", *group)
+    tensor = ("sync convergent atomic", "special", "generic", "8.6 sm_100a")
+    yield from _rows("tcgen05.alloc", "m u:b32", *tensor)
+    yield from _rows("tcgen05.dealloc", "u:b32 u:b32", *tensor)
+    yield from _rows("tcgen05.relinquish_alloc_permit", "", *tensor)
+    yield from _rows("tcgen05.fence::before_thread_sync tcgen05.fence::after_thread_sync", "", *tensor)
+    yield from _rows("tcgen05.wait::ld tcgen05.wait::st", "", *tensor)
+    yield from _rows("tcgen05.ld", "d:b32 m u?", *tensor)
+    yield from _rows("tcgen05.st.16x32bx2", "m u u:b32", *tensor)
+    yield from _rows("tcgen05.st", "m u:b32", *tensor)
+    yield from _rows("tcgen05.cp", "m u:b64", *tensor)
+    yield from _rows("tcgen05.shift", "m", *tensor)
+    yield from _rows("tcgen05.commit", "m u:b16?", *tensor)
+    yield from _rows("tcgen05.mma.sp", "m u:b64 u:b64 m u:b32 u*", *tensor)
+    yield from _rows("tcgen05.mma", "m u:b64 u:b64 u:b32 u*", *tensor)
 
 
 def _control() -> Iterator[Row]:
     yield from _rows("bra", "l", "branch", "branch")
-    yield from _rows("brx", "u:u32 l", "indexed", "branch")
+    yield from _rows("brx", "u:u32 l", "indexed", "branch", since="6.0 sm_30")
     # A call's own facts: what the function behind it does is for an analysis to find out.
     yield from _rows("call", "", "call convergent atomic", "call", "generic")
     yield from _rows("ret", "", "return", "branch")

@@ -153,7 +153,9 @@ def _parameters(parameters: tuple[ir.Variable, ...], end: str = "") -> str:
 
 
 def _call_prototype(prototype: ir.CallPrototype) -> str:
-    words = [_parameters(prototype.returns), prototype.name, _parameters(prototype.parameters)]
+    before, behind = prototype.lists
+    words = [_parameters(prototype.returns)] if before else []
+    words += [prototype.name, *([_parameters(prototype.parameters)] if behind else [])]
     words += map(_directive, prototype.directives)
     return f"{prototype.label}:\n\t.callprototype {' '.join(words)};"
 

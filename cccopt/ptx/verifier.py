@@ -46,7 +46,8 @@ from cccopt.ptx.special import SPECIAL_TYPES
 from cccopt.text import QUOTED, Place, Position, shortened
 
 # An operand of these may be wider than the type of the instruction (PTX ISA 9.0, 9.4.1).
-_RELAXED = frozenset(("ld", "ldu", "st", "cvt", "tex", "tld4", "suld", "sust"))
+_RELAXED = frozenset(("ld", "ldu", "st", "cvt", "tex", "tld4", "suld", "sust", "sured"))
+_FLOATS = frozenset(("f16", "f32", "f64"))
 
 
 def verify(module: Module, name: str = "<ptx>") -> None:
@@ -76,6 +77,10 @@ def _module_names(module: Module) -> Iterator[str]:
             defined |= set() if extern else {item.name}
         elif isinstance(item, Directive) and item.name == ".alias":
             yield item.arguments[0]
+
+
+def _is_integer(type_: str) -> bool:
+    return type_[0] in "us" and type_[1:].isdigit()
 
 
 @dataclass
@@ -238,6 +243,8 @@ class _Verifier:
                 self._symbol(name)
             case Address(base):
                 self._operand(instruction, base, Role.ADDRESS, None)
+                if isinstance(base, Register):
+                    self._address(base)
             case Indexed(base):
                 self._operand(instruction, base, role, None)
             case Pair(first, second):
@@ -246,8 +253,26 @@ class _Verifier:
             case Vector(elements) if instruction.base == "mov":
                 self._packing(instruction, elements, role, type_)
             case Vector(elements) | Group(elements) | TextureAddress(elements):
+                # ptxas asks for the same width only: an `.f32` register may be among those of a `.v4.u32`.
+                if isinstance(operand, Vector) and type_ not in (None, "pred"):
+                    type_ = f"b{width(type_)}"
                 for element in elements:
                     self._operand(instruction, element, role, type_)
+                if isinstance(operand, Vector):
+                    self._alike(elements)
+
+    def _address(self, base: Register) -> None:
+        declared = self._type(base)
+        if declared == "pred" or declared in _FLOATS or declared == "b128":
+            raise self._fail("CCC008", f"`.{declared}` register `{base.name}` cannot hold an address")
+
+    def _alike(self, elements: tuple[Operand, ...]) -> None:
+        """The elements of a vector have one width."""
+        registers = [element for element in elements if isinstance(element, Register)]
+        widths = {width(self._type(register)): register.name for register in registers}
+        if len(widths) > 1:
+            different = ", ".join(f"`{name}` has {bits} bits" for bits, name in widths.items())
+            raise self._fail("CCC008", f"the elements of a vector differ: {different}")
 
     def _packing(
         self, instruction: Instruction, elements: tuple[Operand, ...], role: Role, type_: str | None
@@ -266,7 +291,12 @@ class _Verifier:
         declared = self._type(register)
         if type_ is None:
             return
-        if (type_ == "pred") != (declared == "pred"):
+        vector, dot, element = declared.partition(".")
+        if dot and vector in instruction.parts:  # all of a vector: `mov.v4.u32 v, %tid;`
+            declared = element
+        pair = {type_, declared}
+        numbers = not pair.isdisjoint(_FLOATS) and any(map(_is_integer, pair))
+        if numbers or (type_ == "pred") != (declared == "pred"):
             wanted = "a predicate" if type_ == "pred" else f"a `.{type_}`"
             raise self._fail("CCC008", f"`.{declared}` register `{register.name}` where {wanted} belongs")
         expected, actual = width(type_), width(declared)

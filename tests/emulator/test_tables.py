@@ -17,7 +17,7 @@ ELSEWHERE = {"mov", "cvta", "isspacep"}
 """Computed by the code generator, since they name registers' parts and address windows."""
 
 UNSUPPORTED = (
-    {"dp2a", "szext", "istypep", "getctarank", "mapa", "mbarrier", "vmad"}
+    {"dp2a", "szext", "istypep", "getctarank", "mapa", "mbarrier", "vmad", "clusterlaunchcontrol"}
     | {f"v{op}" for op in ("add", "sub", "absdiff", "min", "max", "shl", "shr", "set")}
     | {f"v{op}{n}" for op in ("add", "sub", "avrg", "absdiff", "min", "max", "set") for n in (2, 4)}
 )

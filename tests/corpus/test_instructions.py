@@ -1,0 +1,108 @@
+"""Every row of the instruction table in front of ptxas: taken, as old as the row says, refused where we refuse."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+from cccopt.ptx.ir import Instruction
+from cccopt.ptx.isa import facts, introduced, row_of
+from cccopt.ptx.isa_table import ROWS, Row
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
+from cccopt.ptx.verifier import verify
+from tests.corpus.instructions import GAPS, Sample, coverage, instruction, module, refusals, samples, verdicts
+from tests.ptx.tokens import tokens
+
+VERSIONS = [
+    f"{major}.{minor}" for major, newest in ((6, 5), (7, 8), (8, 8), (9, 0)) for minor in range(newest + 1)
+][3:]
+FIRST = {
+    "sm_75": "6.3", "sm_80": "7.0", "sm_86": "7.1", "sm_89": "7.8", "sm_90": "7.8", "sm_90a": "8.0",
+    "sm_100": "8.6", "sm_100a": "8.6", "sm_103a": "8.8", "sm_120a": "8.7",
+}  # fmt: skip
+"""The PTX version that brought each target."""
+BELOW = {"sm_80": "sm_75", "sm_90": "sm_89", "sm_90a": "sm_90", "sm_100": "sm_90", "sm_100a": "sm_100"}
+BELOW |= {"sm_120a": "sm_120"}
+
+
+def by_row() -> dict[Row, list[Sample]]:
+    """The samples of each row, for plain targets."""
+    rows: dict[Row, list[Sample]] = defaultdict(list)
+    for sample in samples():
+        row = row_of(instruction(sample))
+        assert row is not None, sample
+        if sample.target in FIRST:
+            rows[row].append(sample)
+    return rows
+
+
+def test_every_sample_is_known_verifies_and_prints_as_it_is() -> None:
+    for sample in samples():
+        text, _ = module([sample.text], sample.target)
+        parsed = parse(text)
+        assert facts(instruction(sample)).known, sample
+        verify(parsed, sample.text)
+        printed = print_module(parsed)
+        assert tokens(printed) == tokens(text)
+        assert parse(printed) == parsed
+
+
+@pytest.mark.nvcc
+def test_ptxas_takes_an_instruction_of_every_row() -> None:
+    told = verdicts(samples())
+    assert {sample: message for sample, message in told.items() if message} == {}
+    uncovered = {row.opcode for row, mine in coverage(told).items() if not mine}
+    assert uncovered == set(GAPS)
+
+
+@pytest.mark.nvcc
+def test_ptxas_knows_a_row_from_its_version_on() -> None:
+    """The version before takes none of a row's samples, its own takes one; older rows are out of ptxas' reach."""
+    rows = by_row()
+    for version in VERSIONS[1:]:
+        mine = {row: found for row, found in rows.items() if row.since.partition(" ")[0] == version}
+        for target in FIRST:
+            before = VERSIONS[VERSIONS.index(version) - 1]
+            lines = [(row, s.text) for row, found in mine.items() for s in found if s.target == target]
+            texts = [text for _, text in lines]
+            if texts and VERSIONS.index(before) >= VERSIONS.index(FIRST[target]):
+                assert set(refusals(texts, target, before)) == set(range(len(texts))), (before, target)
+        for row, found in mine.items():
+            targets = {s.target for s in found if VERSIONS.index(FIRST[s.target]) <= VERSIONS.index(version)}
+            taken = 0
+            for target in targets:
+                texts = [s.text for s in found if s.target == target]
+                taken += len(texts) - len(refusals(texts, target, version))
+            assert taken > 0, row
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(("target", "below"), BELOW.items())
+def test_ptxas_refuses_a_row_below_its_target(target: str, below: str) -> None:
+    texts = [s.text for row, found in by_row().items() if row.since.endswith(f" {target}") for s in found]
+    assert texts
+    assert set(refusals(texts, below)) == set(range(len(texts)))
+
+
+def test_introduced() -> None:
+    assert introduced(Instruction("redux.sync.add.s32", instruction(samples()[0]).operands)) == (
+        "7.0",
+        "sm_80",
+    )
+    assert introduced(Instruction("exit")) == ("1.0", "")
+    assert introduced(Instruction("frobnicate")) is None
+    for row in (row for family in ROWS.values() for row in family):
+        version, _, target = row.since.partition(" ")
+        assert version in VERSIONS or VERSIONS[0] > version
+        assert target.startswith("sm_") or not target
+
+
+@pytest.mark.nvcc
+def test_a_wrong_sample_would_be_seen() -> None:
+    wrong = [Sample("add.s32 %r0, %r1, %rd2", "sm_75"), Sample("wgmma.fence.sync.aligned", "sm_90")]
+    right = Sample("add.s32 %r0, %r1, %r2", "sm_75")
+    told = verdicts([*wrong, right])
+    assert all(told[sample] for sample in wrong)
+    assert not told[right]
