@@ -92,7 +92,7 @@ def _arithmetic() -> Iterator[Row]:
     yield from _rows("tanh", "d:0 u:0", cost="special", since="7.0 sm_75")
     yield from _rows("copysign", "d:0 u:0 u:0", since="2.0 sm_20")
     yield from _rows("testp", "d:pred u:0", since="2.0 sm_20")
-    yield from _rows("dp4a dp2a", "d:b32 u:b32 u:b32 u:b32", since="5.0 sm_61")
+    yield from _rows("dp4a dp2a", "d:u32 u:u32 u:u32 u:u32", since="5.0 sm_61")
 
 
 def _logic() -> Iterator[Row]:
@@ -108,11 +108,11 @@ def _logic() -> Iterator[Row]:
     yield from _rows("bfi", "d:0 u:0 u:0 u:u32 u:u32", since="2.0 sm_20")
     yield from _rows("bmsk szext", "d:0 u:b32 u:b32", since="7.6 sm_70")
     yield from _rows("prmt", "d:0 u:0 u:0 u:b32", since="2.0 sm_20")
-    video = "d:b32 u:b32 u:b32 u:b32?"
+    video = "d:u32 u:u32 u:u32 u:u32?"
     yield from _rows("vadd vsub vabsdiff vmin vmax vshl vshr vset", video, since="2.0 sm_20")
     yield from _rows("vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2", video, since="3.0 sm_30")
     yield from _rows("vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4", video, since="3.0 sm_30")
-    yield from _rows("vmad", "d:b32 u:b32 u:b32 u:b32", cost="mul", since="2.0 sm_20")
+    yield from _rows("vmad", "d:u32 u:u32 u:u32 u:u32", cost="mul", since="2.0 sm_20")
 
 
 def _selection_and_moves() -> Iterator[Row]:
@@ -121,7 +121,7 @@ def _selection_and_moves() -> Iterator[Row]:
     yield from _rows("selp", "d:0 u:0 u:0 u:pred", cost="compare")
     yield from _rows("slct", "d:0 u:0 u:0 u:1", cost="compare")
     yield from _rows("mov", "d:0 u:0", cost="move")
-    yield from _rows("cvt.pack", "d:b32 u:1 u:1 u:2?", cost="convert", since="6.5 sm_72")
+    yield from _rows("cvt.pack", "d:u32 u:1 u:1 u:2?", cost="convert", since="6.5 sm_72")
     yield from _rows("cvt", "d:0 u:1 u:1? u? u? u?", cost="convert")
     yield from _rows("cvta", "d:0 u:0", cost="free", since="2.0 sm_20")
     yield from _rows("isspacep", "d:pred u", since="2.0 sm_20")
@@ -142,7 +142,7 @@ def _memory() -> Iterator[Row]:
     yield from _rows("ld", "d:0 m u:b64?", "load", "memory")
     yield from _rows("ldu", "d:0 m", "load", "memory", since="2.0 sm_20")
     yield from _rows("st.async", "m u:0 m?", "store sync", "memory", since="8.1 sm_90")
-    yield from _rows("st.bulk", "m u:b64 u", "store sync", "memory", since="8.6 sm_100")
+    yield from _rows("st.bulk", "m u u", "store sync", "memory", since="8.6 sm_100")
     yield from _rows("st", "m u:0 u:b64?", "store", "memory")
     yield from _rows("prefetch prefetchu", "m", "", "memory", since="2.0 sm_20")
     yield from _rows("applypriority", "m u", "", "memory", since="7.4 sm_80")

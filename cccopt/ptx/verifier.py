@@ -300,7 +300,7 @@ class _Verifier:
             wanted = "a predicate" if type_ == "pred" else f"a `.{type_}`"
             raise self._fail("CCC008", f"`.{declared}` register `{register.name}` where {wanted} belongs")
         expected, actual = width(type_), width(declared)
-        relaxed = instruction.base in _RELAXED and actual >= expected
+        relaxed = instruction.base in _RELAXED and actual >= expected and declared not in _FLOATS
         if actual != expected and not relaxed:
             raise self._fail(
                 "CCC008", f"register `{register.name}` is {actual} bits wide, `.{type_}` is {expected}"
