@@ -44,10 +44,14 @@ _INTEGERS = ("u32", "s32", "b32", "u64", "s64", "b64")
 _ORDER_FREE = ("add", "and", "or", "xor", "min", "max")
 
 
+def check_known(view: View, region: Region) -> None:
+    """Raises Refusal if L holds an instruction that is not in the table: nothing else can be asked of it."""
+    _Rules(view, region, {}).known_instructions()
+
+
 def check(view: View, region: Region, tails: Mapping[str, Tails]) -> None:
     """Raises Refusal for the first rule that the region breaks."""
     rules = _Rules(view, region, tails)
-    rules.known_instructions()
     rules.no_recursion()
     rules.no_barrier()
     rules.own_local_memory()
@@ -71,7 +75,8 @@ class _Rules:
         """Every instruction of L is in the table."""
         for index, instruction in self.view.instructions(self.region.nodes | self.region.approach):
             if not isa.facts(instruction).known:
-                raise self._refuse(refusal.UNKNOWN, self.region, index, instruction.opcode)
+                line = "?" if instruction.position is None else instruction.position.line
+                raise self._refuse(refusal.UNKNOWN, self.region, index, instruction.opcode, line)
 
     def no_recursion(self) -> None:
         """The function of L is not on a cycle of calls: a stack holds one run's tasks."""

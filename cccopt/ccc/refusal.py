@@ -124,7 +124,7 @@ STACK = Rule(
 )
 UNKNOWN = Rule(
     "CCC044",
-    "the marked loop holds the instruction `{}`, which cccopt does not know",
+    "the marked loop holds the instruction `{}` (line {} of the PTX), which cccopt does not know",
     "what it reads, writes and synchronises is not known, so that nothing can be proved about the loop",
     "take it out of the loop, or add its row to the instruction table",
 )

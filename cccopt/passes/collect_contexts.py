@@ -12,7 +12,7 @@ from cccopt.ccc import refusal
 from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.calls import called, static_shared_bytes
 from cccopt.ccc.graph import Graph, reachable, to_body
-from cccopt.ccc.legality import check
+from cccopt.ccc.legality import check, check_known
 from cccopt.ccc.plan import SHARED_BYTES, PathPlan, Plan, make_plan
 from cccopt.ccc.refusal import Refusal, refuse
 from cccopt.ccc.regions import Region, find, housed
@@ -105,6 +105,7 @@ def _function(module: Module, function: Function, options: Options, at_home: fro
 def _region(
     seen: View, region: Region, options: Options
 ) -> tuple[Function, tuple[RegionReport, ...], tuple[Diagnostic, ...]]:
+    check_known(seen, region)
     check(seen, region, tails(seen, region))
     plan = make_plan(seen, region, options.form)
     graph = rewrite(seen, plan)
