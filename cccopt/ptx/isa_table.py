@@ -3,7 +3,8 @@
 A row names its opcode and the modifiers that it needs, then its operands in order: a letter for the role and
 the type behind a colon.
 
-    d  written    u  read (an address where the operand is one)    m  memory operand    l  label
+    d  written    u  read (an address where the operand is one)    x  read and written
+    m  memory operand    l  label
 
 ``since`` is the PTX version and the target that brought the family. A later form of it may ask for more.
 
