@@ -142,12 +142,16 @@ def test_a_text_that_is_right() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "rungs"),
     [
-        ("mul.lo.s32 %r4", "mul.lo.s32 %r9", {"verified", "code", "rebuilt", "renamed", "clobbered"}),
+        (
+            "mul.lo.s32 %r4",
+            "mul.lo.s32 %r9",
+            {"verified", "defined", "code", "rebuilt", "renamed", "clobbered"},
+        ),
         ("bra L", "bra M", {"verified", "flow", "code", "rebuilt", "renamed", "clobbered"}),
         (
             "mul.lo.s32 %r4, %r3, %r2;",
             "strange.s32 %r4, %r3;",
-            set(RUNGS) - {"tokens", "nodes", "verified", "flow"},
+            set(RUNGS) - {"tokens", "nodes", "verified", "defined", "flow"},
         ),
         ("ret;", "ret", set(RUNGS)),
     ],
@@ -186,6 +190,17 @@ def test_a_read_that_no_role_tells(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(isa, "reads", blind)
     assert fallen() == {"clobbered"}
+
+
+@pytest.mark.nvcc
+def test_a_write_that_no_role_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = isa.definitions
+
+    def blind(instruction: Instruction):  # type: ignore[no-untyped-def]
+        return () if instruction.opcode == "ld.global.u32" else real(instruction)
+
+    monkeypatch.setattr(isa, "definitions", blind)
+    assert fallen() == {"defined"}
 
 
 @pytest.mark.nvcc
