@@ -123,15 +123,20 @@ class Numbering(Generic[Item]):
 
     def bits(self, items: Iterable[Item]) -> int:
         """The bit set of ``items``. Raises KeyError for one that is not numbered."""
-        return reduce(lambda found, item: found | self._bit[item], items, 0)
+        found = 0
+        for item in items:
+            found |= self._bit[item]
+        return found
 
     def items(self, bits: int) -> tuple[Item, ...]:
         """The items of a bit set, in numbering order."""
+        # A search in the digits: to take away one bit after the other would copy a long set each time.
+        digits = f"{bits:b}"[::-1]
         found = []
-        while bits:
-            lowest = bits & -bits
-            found.append(self._items[lowest.bit_length() - 1])
-            bits ^= lowest
+        place = digits.find("1")
+        while place >= 0:
+            found.append(self._items[place])
+            place = digits.find("1", place + 1)
         return tuple(found)
 
     def __len__(self) -> int:

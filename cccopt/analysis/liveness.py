@@ -88,30 +88,51 @@ def upward_exposed(
 
     The region is that of `region`; what is read at the stops or behind them does not count.
     """
-    inside = region(cfg, start, stops)
-    if start not in inside:
-        return frozenset()
-    successors = _statement_successors(cfg)
-    within = {statement: [n for n in successors(statement) if n in inside] for statement in inside}
-    graph = FlowGraph(within, frozenset({start}), frozenset())
-    numbering, solution = _solve(body, graph, lambda statement: (statement,))
+    pieces = _pieces(cfg, start, frozenset(stops))
+    graph = FlowGraph({at: targets for at, (_, targets) in pieces.items()}, frozenset({start}), frozenset())
+    numbering, solution = _solve(body, graph, lambda at: range(at, pieces[at][0]))
     return frozenset(numbering.items(solution.before[start]))
+
+
+def _pieces(
+    cfg: ControlFlowGraph, start: int, stops: frozenset[int]
+) -> Mapping[int, tuple[int, tuple[int, ...]]]:
+    """The runs of statements that control may pass through from ``start`` on before it comes to one of ``stops``:
+    by the first statement where the run stops (half-open), and the first statements of those that follow.
+    """
+    found: dict[int, tuple[int, tuple[int, ...]]] = {}
+    work = [start]
+    while work:
+        at = work.pop()
+        if at in found:
+            continue
+        block = cfg.blocks[cfg.block_of(at)]
+        stop = next((i for i in range(at, block.stop) if i in stops), None)
+        targets = () if stop is not None else (cfg.blocks[b].start for b in cfg.successors[block.index])
+        found[at] = (block.stop if stop is None else stop, tuple(targets))
+        work += found[at][1]
+    return found
 
 
 def _solve(
     body: Sequence[Statement], graph: FlowGraph, statements: Callable[[int], Sequence[int]]
 ) -> tuple[Numbering[str], Solution[int]]:
     """Liveness as bit sets over a graph whose nodes each stand for some statements."""
-    numbering = Numbering(name for s in body for name in sorted(effects.needs(s) | effects.writes(s)))
-    killed: dict[int, int] = {}
-    needed: dict[int, int] = {}
+    kills: dict[int, set[str]] = {}
+    needs: dict[int, set[str]] = {}
     for node in graph.successors:
-        kill = need = 0
+        kill: set[str] = set()
+        need: set[str] = set()
         for index in reversed(statements(node)):
-            gone = numbering.bits(effects.kills(body[index]))
+            gone = effects.kills(body[index])
             kill |= gone
-            need = need & ~gone | numbering.bits(effects.needs(body[index]))
-        killed[node], needed[node] = kill, need
+            need -= gone
+            need |= effects.needs(body[index])
+        kills[node], needs[node] = kill, need
+    # What no node needs from outside is live nowhere between nodes, and there are many such registers.
+    numbering = Numbering(sorted(set().union(*needs.values())))
+    killed = {node: numbering.bits(k for k in kill if k in numbering) for node, kill in kills.items()}
+    needed = {node: numbering.bits(need) for node, need in needs.items()}
     analysis = Analysis(Direction.BACKWARD, 0, 0, or_, lambda node, live: live & ~killed[node] | needed[node])
     return numbering, solve(analysis, graph)
 

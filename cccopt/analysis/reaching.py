@@ -20,7 +20,7 @@ from operator import or_
 
 from cccopt.analysis import effects
 from cccopt.analysis.cfg import ControlFlowGraph
-from cccopt.analysis.dataflow import Analysis, Direction, Numbering, over_blocks, solve
+from cccopt.analysis.dataflow import Analysis, Direction, over_blocks, solve
 from cccopt.ptx.ir import Statement
 
 ENTRY = -1
@@ -34,8 +34,8 @@ class ReachingDefinitions:
     body: Sequence[Statement]
     cfg: ControlFlowGraph
     _block_in: Mapping[int, int]
-    _numbering: Numbering[tuple[int, str]]
-    _sites: Mapping[str, int]
+    _sites: Mapping[str, tuple[int, tuple[int, ...]]]
+    """The definitions of each register, `ENTRY` first, and the place of the first one in the bit sets."""
 
     def reaching(self, statement: int, register: str) -> frozenset[int]:
         """The definitions of ``register`` just before ``statement``; none in dead code."""
@@ -63,8 +63,9 @@ class ReachingDefinitions:
     def _at_block_start(self, block: int, register: str) -> frozenset[int]:
         if register not in self._sites:
             return frozenset({ENTRY})
-        bits = self._block_in[block] & self._sites[register]
-        return frozenset(site for site, _ in self._numbering.items(bits))
+        first, sites = self._sites[register]
+        bits = self._block_in[block] >> first & (1 << len(sites)) - 1
+        return frozenset(site for place, site in enumerate(sites) if bits >> place & 1)
 
     @cached_property
     def _killing(self) -> frozenset[tuple[int, str]]:
@@ -84,28 +85,48 @@ class ReachingDefinitions:
 
 def reaching_definitions(cfg: ControlFlowGraph, body: Sequence[Statement]) -> ReachingDefinitions:
     """The reaching definitions of a function body."""
-    definitions = [(index, name) for index, s in enumerate(body) for name in sorted(effects.writes(s))]
-    undefined = [(ENTRY, name) for name in dict.fromkeys(name for _, name in definitions)]
-    numbering = Numbering([*undefined, *definitions])
-    sites: dict[str, int] = {}
-    for site in [*undefined, *definitions]:
-        sites[site[1]] = sites.get(site[1], 0) | numbering.bits([site])
+    definitions: dict[str, list[int]] = {}
+    for index, statement in enumerate(body):
+        for name in sorted(effects.writes(statement)):
+            definitions.setdefault(name, [ENTRY]).append(index)
+    sites: dict[str, tuple[int, tuple[int, ...]]] = {}
+    undefined = first = 0
+    for name, found in definitions.items():
+        sites[name] = (first, tuple(found))
+        undefined |= 1 << first
+        first += len(found)
     graph = over_blocks(cfg)
     made: dict[int, int] = {}
     kept: dict[int, int] = {}
     for block in graph.successors:
-        make, keep = 0, -1
-        for index in cfg.blocks[block].statements():
-            for name in effects.kills(body[index]):
-                make &= ~sites[name]
-                keep &= ~sites[name]
-            make |= numbering.bits((index, name) for name in effects.writes(body[index]))
-        made[block], kept[block] = make, keep
+        made[block], kept[block] = _transfer([(i, body[i]) for i in cfg.blocks[block].statements()], sites)
     analysis = Analysis(
         Direction.FORWARD,
-        numbering.bits(undefined),
+        undefined,
         0,
         or_,
         lambda block, reaching: reaching & kept[block] | made[block],
     )
-    return ReachingDefinitions(body, cfg, solve(analysis, graph).before, numbering, sites)
+    return ReachingDefinitions(body, cfg, solve(analysis, graph).before, sites)
+
+
+def _transfer(
+    statements: Sequence[tuple[int, Statement]], sites: Mapping[str, tuple[int, tuple[int, ...]]]
+) -> tuple[int, int]:
+    """The definitions that some statements make and those of others that they keep, as bit sets."""
+    own: dict[str, list[int]] = {}
+    killed: set[str] = set()
+    for index, statement in statements:
+        for name in effects.kills(statement):
+            own[name] = []
+            killed.add(name)
+        for name in effects.writes(statement):
+            own.setdefault(name, []).append(index)
+    make = gone = 0
+    for name, indices in own.items():
+        first, places = sites[name]
+        for index in indices:
+            make |= 1 << first + bisect_left(places, index)
+        if name in killed:
+            gone |= ((1 << len(places)) - 1) << first
+    return make, ~gone

@@ -24,6 +24,7 @@ POPL 2021.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -61,11 +62,11 @@ class Uniformity:
 
     def is_uniform_use(self, statement: int, register: str) -> bool:
         """Whether the lanes that run ``statement`` together hold one value in ``register`` just before it."""
-        return self._is_uniform(register, self._bits_before(statement))
+        return self._is_uniform(statement, register)
 
     def is_uniform_definition(self, statement: int, register: str) -> bool:
         """Whether the lanes that ran ``statement`` together hold one value in ``register`` just behind it."""
-        return self._is_uniform(register, self._steps[statement].apply(self._bits_before(statement)))
+        return self._is_uniform(statement + 1, register, self.cfg.block_of(statement))
 
     def divergent_control(self, block: int) -> frozenset[int]:
         """The varying branches that decide which lanes run ``block``: its transitive control dependence.
@@ -84,8 +85,30 @@ class Uniformity:
     def _dependence(self) -> Mapping[int, frozenset[int]]:
         return control_dependence(self.cfg)
 
-    def _is_uniform(self, register: str, varying: int) -> bool:
-        return register in self._numbering and not varying & self._numbering.bits([register])
+    def _is_uniform(self, stop: int, register: str, block: int | None = None) -> bool:
+        """Whether the register is uniform where statement ``stop`` begins, or behind the last one of ``block``."""
+        block = self.cfg.block_of(stop) if block is None else block
+        if register not in self._numbering or block not in self._varying_in:
+            return False
+        sites, uniform = self._writers.get((block, register), ((), ()))
+        place = bisect_left(sites, stop)
+        if place:
+            return uniform[place - 1]
+        return not self._varying_in[block] & self._numbering.bits([register])
+
+    @cached_property
+    def _writers(self) -> Mapping[tuple[int, str], tuple[list[int], list[bool]]]:
+        """The statements of each block that may write a register, in order, and whether it is uniform behind each."""
+        body = self.function.body or ()
+        found: dict[tuple[int, str], tuple[list[int], list[bool]]] = {}
+        for block, varying in self._varying_in.items():
+            for index in self.cfg.blocks[block].statements():
+                varying = self._steps[index].apply(varying)
+                for register in effects.writes(body[index]):
+                    sites, uniform = found.setdefault((block, register), ([], []))
+                    sites.append(index)
+                    uniform.append(not varying & self._numbering.bits([register]))
+        return found
 
     def _bits_before(self, statement: int) -> int:
         block = self.cfg.blocks[self.cfg.block_of(statement)]

@@ -11,7 +11,7 @@ holds where the path begins can be collected. Khorasani 2016, 4.1.3 (the thesis 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import networkx as nx
@@ -101,7 +101,9 @@ class _Compression:
         self.graph = nx.DiGraph()
         self.steps: dict[Key, Step] = {}
         self.shared: dict[Key, LiveIn] = {}
-        self._ahead = self._iteration()
+        self._onward, self._back = self._iteration()
+        self._ways: dict[int, set[int]] = {}
+        self._names: dict[int, set[str]] = {}
 
     def choose(self, live_ins: tuple[LiveIn, ...]) -> Compressed:
         wanted = [
@@ -223,33 +225,48 @@ class _Compression:
             return False
         block = self.view.cfg.block_of(statement)
         own = range(statement, self.view.cfg.blocks[block].stop)
-        later = (i for b in self._between(block) for i in self.view.cfg.blocks[b].statements())
-        return any(name in effects.writes(self.view.body[i]) for i in (*own, *later))
+        return any(name in effects.writes(self.view.body[i]) for i in own) or any(
+            name in self._written_in(b) for b in self._between(block)
+        )
+
+    def _written_in(self, block: int) -> set[str]:
+        if block not in self._names:
+            writes = (effects.writes(self.view.body[i]) for i in self.view.cfg.blocks[block].statements())
+            self._names[block] = set().union(*writes)
+        return self._names[block]
 
     def _between(self, block: int) -> set[int]:
         """The blocks on the ways from ``block`` to the path's beginning, within one iteration, without ``block``
         unless it is in an inner cycle.
         """
-        end = self.view.cfg.block_of(self.begin)
-        forward = self._ahead.get(block, set())
-        return {b for b in forward if b != end and end in self._ahead.get(b, set())}
+        if block not in self._ways:
+            end = self.view.cfg.block_of(self.begin)
+            before = _reached(self._back, end)
+            self._ways[block] = (_reached(self._onward, block) & before) - {end}
+        return self._ways[block]
 
-    def _iteration(self) -> dict[int, set[int]]:
-        """For each block of the loop those that control can reach from it in the same iteration."""
+    def _iteration(self) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+        """For each block of the loop those that come next in the same iteration, and those that it comes next to."""
         inside = self.view.blocks_of(self.region.nodes)
         header = self.view.block_of_name[self.region.header]
-        step = {b: {t for t in self.view.cfg.successors[b] if t in inside and t != header} for b in inside}
-        reach: dict[int, set[int]] = {}
-        for block in inside:
-            found: set[int] = set()
-            work = list(step[block])
-            while work:
-                target = work.pop()
-                if target not in found:
-                    found.add(target)
-                    work += step[target]
-            reach[block] = found
-        return reach
+        onward = {b: [t for t in self.view.cfg.successors[b] if t in inside and t != header] for b in inside}
+        back: dict[int, list[int]] = {b: [] for b in inside}
+        for block, following in onward.items():
+            for target in following:
+                back[target].append(block)
+        return onward, back
+
+
+def _reached(step: Mapping[int, Sequence[int]], block: int) -> set[int]:
+    """The blocks that one or more steps from ``block`` lead to."""
+    found: set[int] = set()
+    work = list(step.get(block, ()))
+    while work:
+        target = work.pop()
+        if target not in found:
+            found.add(target)
+            work += step[target]
+    return found
 
 
 def _cheap(instruction: Instruction) -> bool:

@@ -88,9 +88,7 @@ def _identity(name: str) -> LiveIn:
 
 def definitions_behind(view: View, path: Path, name: str) -> frozenset[int]:
     """The definitions of a register that reach the ends of a path."""
-    inside = view.blocks_of(path.nodes)
-    ends = [b for b in inside if any(t not in inside for t in view.cfg.successors[b])]
-    return frozenset(d for block in ends for d in view.reaching.reaching_end(block, name))
+    return frozenset(d for block in view.ends(path.nodes) for d in view.reaching.reaching_end(block, name))
 
 
 def decide(view: View, region: Region, path: Path, begin: int, name: str, written: bool) -> LiveIn:

@@ -149,6 +149,19 @@ def reachable(nodes: Mapping[str, Node], starts: Iterable[str], stop: Collection
     return seen
 
 
+def leading(nodes: Mapping[str, Node], ends: Iterable[str]) -> set[str]:
+    """The names in ``nodes`` that reach one of ``ends`` (themselves included)."""
+    sources = predecessors(nodes)
+    seen: set[str] = set()
+    work = [name for name in ends if name in nodes]
+    while work:
+        name = work.pop()
+        if name not in seen:
+            seen.add(name)
+            work += sources.get(name, ())
+    return seen
+
+
 def predecessors(nodes: Mapping[str, Node]) -> dict[str, list[str]]:
     """For each target of an end the names of the nodes that lead to it, in layout order."""
     found: dict[str, list[str]] = {name: [] for name in nodes}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from cccopt.analysis.loops import Loop, innermost, irreducible_edges
 from cccopt.ccc import refusal
 from cccopt.ccc.annotations import Annotation
-from cccopt.ccc.graph import Jump, Leave, Node, balanced, reachable, targets
+from cccopt.ccc.graph import Jump, Leave, Node, balanced, leading, reachable, targets
 from cccopt.ccc.refusal import refuse
 from cccopt.ccc.view import View
 from cccopt.diagnostic import Diagnostic
@@ -170,8 +170,8 @@ def _approach(view: View, select: str, header: str, loop: Collection[str]) -> fr
     """The nodes on the way from ``select`` to the loop, once: a loop around both does not count."""
     outside = {name: node for name, node in view.graph.nodes.items() if name not in loop}
     once = {name: node for name, node in outside.items() if name != select}
-    leading = {name for name in once if any(header in targets(once[n].end) for n in reachable(once, [name]))}
-    return frozenset({select, *(leading & reachable(outside, [select]))})
+    ahead = leading(once, [name for name, node in once.items() if header in targets(node.end)])
+    return frozenset({select, *(ahead & reachable(outside, [select]))})
 
 
 def _paths(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop]]) -> tuple[Path, ...]:

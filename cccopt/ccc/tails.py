@@ -137,11 +137,7 @@ def _carried(view: View, path: Path, outs: frozenset[str], inside: set[int]) -> 
 def _slice(view: View, path: Path, name: str, inside: set[int]) -> tuple[int, ...] | None:
     """The statements of the path that compute ``name`` from the path's live-ins, if they always run and are pure."""
     found: set[int] = set()
-    ends = [
-        b
-        for b in view.blocks_of(path.nodes)
-        if any(t not in view.blocks_of(path.nodes) for t in view.cfg.successors[b])
-    ]
+    ends = view.ends(path.nodes)
 
     def collect(definitions: frozenset[int], asked: frozenset[int]) -> bool:
         if not definitions & inside:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from cccopt.analysis.loops import Loop, loops
 from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
 from cccopt.analysis.uniformity import Uniformity, uniformity
 from cccopt.ccc.annotations import Annotation, annotations_of
-from cccopt.ccc.graph import Graph, Leave, from_body, reachable, split_at_markers
+from cccopt.ccc.graph import Graph, Leave, Node, from_body, leading, split_at_markers
 from cccopt.ccc.names import Names
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Body, Function, Instruction, Marker, Module, Statement
@@ -71,12 +71,10 @@ class View:
     @cached_property
     def traps(self) -> frozenset[str]:
         """The nodes from which a `trap` is surely reached: a lane that comes there ends the whole launch."""
-        cyclic = self.names_of(block for loop in self.loops for block in loop.blocks)
-        return frozenset(
-            name
-            for name in self.graph.nodes
-            if name not in cyclic and _only_traps(self.graph, reachable(self.graph.nodes, [name]), cyclic)
-        )
+        nodes = self.graph.nodes
+        cyclic = self.names_of({block for loop in self.loops for block in loop.blocks})
+        others = [name for name in nodes if name in cyclic or _leaves(nodes[name])]
+        return frozenset(nodes.keys() - leading(nodes, others))
 
     def name(self, block: int) -> str:
         """The label of block ``block``."""
@@ -91,7 +89,28 @@ class View:
 
     def blocks_of(self, names: Iterable[str]) -> frozenset[int]:
         """The blocks that ``names`` label; names of nodes that are no blocks (a guarded return) are left out."""
-        return frozenset(self.block_of_name[name] for name in names if name in self.block_of_name)
+        if isinstance(names, frozenset) and names in self._blocks_of:
+            return self._blocks_of[names]
+        blocks = frozenset(self.block_of_name[name] for name in names if name in self.block_of_name)
+        if isinstance(names, frozenset):
+            self._blocks_of[names] = blocks
+        return blocks
+
+    @cached_property
+    def _blocks_of(self) -> dict[frozenset[str], frozenset[int]]:
+        """Answers of `blocks_of`: the nodes of a path are asked for again and again."""
+        return {}
+
+    def ends(self, names: frozenset[str]) -> tuple[int, ...]:
+        """Those of the named blocks from which control may go on outside of them."""
+        if names not in self._ends:
+            blocks, successors = self.blocks_of(names), self.cfg.successors
+            self._ends[names] = tuple(b for b in sorted(blocks) if not blocks.issuperset(successors[b]))
+        return self._ends[names]
+
+    @cached_property
+    def _ends(self) -> dict[frozenset[str], tuple[int, ...]]:
+        return {}
 
     def statements(self, names: Iterable[str]) -> list[int]:
         """The statement indices of the named blocks, in file order."""
@@ -120,7 +139,7 @@ def view(module: Module, function: Function) -> View:
     return View(module, replace(function, body=body), body, names)
 
 
-def _only_traps(graph: Graph, names: Collection[str], cyclic: Collection[str]) -> bool:
-    ends = [end for name in names if isinstance(end := graph.nodes[name].end, Leave)]
-    traps = all(end.instruction is not None and end.instruction.base == "trap" for end in ends)
-    return traps and not any(name in cyclic for name in names)
+def _leaves(node: Node) -> bool:
+    """Whether a lane leaves the function here, not by a trap."""
+    end = node.end
+    return isinstance(end, Leave) and (end.instruction is None or end.instruction.base != "trap")
