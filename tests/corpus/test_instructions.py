@@ -8,11 +8,12 @@ from collections import defaultdict
 import pytest
 
 from cccopt.ptx.errors import PtxError
-from cccopt.ptx.ir import Instruction
-from cccopt.ptx.isa import facts, introduced, row_of
+from cccopt.ptx.ir import Instruction, Register
+from cccopt.ptx.isa import definitions, facts, introduced, reads, rename, row_of
 from cccopt.ptx.isa_table import ROWS, Row
 from cccopt.ptx.parser import parse
-from cccopt.ptx.printer import print_module
+from cccopt.ptx.printer import print_module, print_statement
+from cccopt.ptx.special import SPECIAL_TYPES
 from cccopt.ptx.verifier import verify
 from tests.corpus.instructions import GAPS, Sample, coverage, instruction, module, refusals, samples, verdicts
 from tests.ptx.tokens import tokens
@@ -156,3 +157,16 @@ def test_the_verifier_agrees_with_ptxas_on_wrong_registers() -> None:
     assert [line for line in too_strict if not LAX.search(line)] == []
     assert wrong > 500
     assert seen > 0.85 * wrong
+
+
+def test_every_register_is_read_or_written_and_can_be_renamed() -> None:
+    for sample in samples():
+        node = instruction(sample)
+        named = set(re.findall(r"%[a-z]+\d+|\bv4\b", sample.text.replace(node.opcode, ""))) - set(
+            SPECIAL_TYPES
+        )
+        told = {r.name for r in (*reads(node), *definitions(node))}
+        assert {name for name in told if name not in SPECIAL_TYPES} == named, sample
+        fresh = {name: Register(f"%new_{name.lstrip('%')}") for name in named}
+        text = print_statement(rename(node, fresh, fresh))
+        assert set(re.findall(r"%new_\w+", text)) == {register.name for register in fresh.values()}
