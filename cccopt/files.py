@@ -54,6 +54,8 @@ def _replace(target: str, content: bytes) -> None:
     temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}")
     try:
         _write(temporary, content)
+        with suppress(FileNotFoundError):
+            os.chmod(temporary, os.stat(target).st_mode & 0o7777)
         os.replace(temporary, target)
     except OSError:
         with suppress(OSError):

@@ -27,6 +27,16 @@ from cccopt.ptx.ir import Function, Instruction, Module, Variable
 from cccopt.ptx.isa import Memory
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a memory statement may do and where; those of one kind are equal, and there are few kinds."""
+
+    writes: bool
+    constant: bool
+    spaces: frozenset[str]
+    roots: frozenset[Root]
+
+
 @dataclass(frozen=True)
 class MemoryAliasing:
     """The memory instructions of one function and what they may touch. Statements go by index."""
@@ -47,12 +57,30 @@ class MemoryAliasing:
         """Whether the two statements may touch the same bytes, at least one of them writing."""
         if not (self.accesses_memory(a) and self.accesses_memory(b)):
             return False
-        if not (self.may_write(a) or self.may_write(b)) or self._reads_constant(a) or self._reads_constant(b):
+        return self.may_clash(self.access(a), self.access(b))
+
+    def may_clash(self, a: Access, b: Access) -> bool:
+        """Whether two accesses may touch the same bytes, at least one of them writing."""
+        if not (a.writes or b.writes) or a.constant or b.constant:
             return False
-        spaces_a, spaces_b = self.spaces(a), self.spaces(b)
-        if "generic" not in spaces_a | spaces_b and not spaces_a & spaces_b:
+        if "generic" not in a.spaces | b.spaces and not a.spaces & b.spaces:
             return False
-        return not self._distinct_variables(self.roots(a), self.roots(b))
+        return not self._distinct_variables(a.roots, b.roots)
+
+    def access(self, statement: int) -> Access:
+        """What a memory statement may do and where."""
+        if statement not in self._accesses:
+            self._accesses[statement] = Access(
+                self.may_write(statement),
+                self._reads_constant(statement),
+                self.spaces(statement),
+                self.roots(statement),
+            )
+        return self._accesses[statement]
+
+    @cached_property
+    def _accesses(self) -> dict[int, Access]:
+        return {}
 
     def spaces(self, statement: int) -> frozenset[str]:
         """The state spaces that a memory statement may touch; ``generic`` stands for any."""

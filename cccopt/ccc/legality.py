@@ -6,9 +6,11 @@ A path P of a marked loop L runs later than the rest of its iteration, in anothe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import networkx as nx
 
 from cccopt.analysis import effects
 from cccopt.analysis.constancy import (
@@ -16,7 +18,7 @@ from cccopt.analysis.constancy import (
     UNIFORM_SPECIAL_REGISTERS,
     reads_unchanging_memory,
 )
-from cccopt.analysis.memory import MemoryAliasing
+from cccopt.analysis.memory import Access, MemoryAliasing
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc import refusal
 from cccopt.ccc.calls import called, callee_of, callees
@@ -149,6 +151,7 @@ class _Rules:
             return
         own = set(self.view.statements(path.nodes)) | set(self.tails[path.begin].moved)
         mine = [i for i, _ in self._code(path) if self._memory.accesses_memory(i)]
+        kinds = {(self._memory.access(i), ""): i for i in reversed(mine)}
         walk = _AddressWalk(self.view, self.region)
         for index, instruction in self.view.instructions(self.region.nodes):
             facts = isa.facts(instruction)
@@ -157,7 +160,7 @@ class _Rules:
             bases = [o.base for o in instruction.operands if isinstance(o, Address)]
             if not any(isinstance(b, Register) and walk.own_place(index, b.name) for b in bases):
                 continue
-            clash = next((i for i in mine if self._memory.may_conflict(i, index)), None)
+            clash = self._first_clash(kinds, self._memory.access(index))
             if clash is not None:
                 notes = (*self._note("in the path", clash), *self._note("the store", index))
                 raise refuse(refusal.SCRATCH_AHEAD, path.annotation.place, notes=notes)
@@ -167,12 +170,11 @@ class _Rules:
         if self._independent(path):
             return
         mine = [i for i, _ in self._code(path) if self._memory.accesses_memory(i)]
+        kinds = {(self._memory.access(i), self._order_free(i)): i for i in reversed(mine)}
         for other in self._rest(path):
             if not self._memory.accesses_memory(other):
                 continue
-            clash = next(
-                (i for i in mine if self._memory.may_conflict(i, other) and not self._commute(i, other)), None
-            )
+            clash = self._first_clash(kinds, self._memory.access(other), self._order_free(other))
             if clash is not None:
                 why = f"`{self._text(clash)}` in the path, `{self._text(other)}` behind it"
                 raise refuse(
@@ -215,12 +217,22 @@ class _Rules:
         skipped = set(self.tails[path.begin].skipped)
         return [i for i in self.view.statements(behind) if i not in skipped]
 
-    def _commute(self, a: int, b: int) -> bool:
-        """Whether two atomics apply one integer operation, in either order, and nothing asks what was there before."""
-        return self._order_free(a) != "" and self._order_free(a) == self._order_free(b)
+    def _first_clash(
+        self, kinds: Mapping[tuple[Access, str], int], access: Access, operation: str = ""
+    ) -> int | None:
+        """The first of some statements, given by their kinds, whose access may touch the same bytes as ``access``.
+
+        Two atomics that apply one integer operation do so in either order: they do not count.
+        """
+        clashing = (
+            first
+            for (mine, own), first in kinds.items()
+            if not (operation and own == operation) and self._memory.may_clash(mine, access)
+        )
+        return min(clashing, default=None)
 
     def _order_free(self, index: int) -> str:
-        """The operation and type of an integer atomic whose result nothing reads: ``add.u32``."""
+        """The operation and type of an integer atomic whose result nothing reads: ``add.u32``; "" for others."""
         statement = self.view.body[index]
         assert isinstance(statement, Instruction)
         operation = next((part for part in statement.parts if part in _ORDER_FREE), "")
@@ -304,12 +316,36 @@ class _AddressWalk:
 
     def __post_init__(self) -> None:
         self._loop = self.view.blocks_of(self.region.nodes)
-        self._varies = False
 
     def own_place(self, index: int, register: str) -> bool:
         """Whether the address differs between lanes and depends on nothing that changes from iteration to iteration."""
-        self._varies = False
-        return self._same_each_iteration(index, register, ()) and self._varies
+        varies = False
+        sources = nx.DiGraph()
+        work = [(index, register)]
+        while work:
+            use, name = work.pop()
+            for definition in self.view.reaching.reaching(use, name):
+                if definition == ENTRY:
+                    return False
+                if self.view.cfg.block_of(definition) not in self._loop:
+                    varies |= not self.view.uniformity.is_uniform_definition(definition, name)
+                    continue
+                if definition not in sources:
+                    statement = self.view.body[definition]
+                    assert isinstance(statement, Instruction)
+                    if not self._repeats(statement):
+                        return False
+                    varies |= not effects.special_registers(statement) <= UNIFORM_SPECIAL_REGISTERS
+                    work += [(definition, needed) for needed in effects.needs(statement)]
+                sources.add_edge(use, definition)
+        return varies and not any(self._carried(d) for d in _in_cycles(sources))
+
+    def _repeats(self, instruction: Instruction) -> bool:
+        """Whether an instruction gives one lane the same in each iteration if its operands are the same."""
+        specials = effects.special_registers(instruction)
+        facts = isa.facts(instruction)
+        constant = facts.memory is Memory.LOAD and reads_unchanging_memory(instruction, self.view.function)
+        return specials <= CONSTANT_SPECIAL_REGISTERS and (facts.pure or bool(specials) or constant)
 
     def _carried(self, definition: int) -> bool:
         """Whether the next iteration may still see what ``definition`` writes."""
@@ -318,36 +354,15 @@ class _AddressWalk:
         alive = effects.writes(self.view.body[definition]) & self.view.liveness.live_in[header]
         return any(definition in self.view.reaching.reaching_end(b, n) for b in latches for n in alive)
 
-    def _same_each_iteration(self, index: int, register: str, asked: tuple[int, ...]) -> bool:
-        for definition in self.view.reaching.reaching(index, register):
-            if definition == ENTRY:
-                return False
-            block = self.view.cfg.block_of(definition)
-            if definition in asked:
-                # A counter of a loop inside the iteration starts anew in each; one of L does not.
-                if any(self._carried(d) for d in asked[asked.index(definition) :]):
-                    return False
-                continue
-            if block not in self._loop:
-                self._varies |= not self.view.uniformity.is_uniform_definition(definition, register)
-                continue
-            statement = self.view.body[definition]
-            assert isinstance(statement, Instruction)
-            specials = effects.special_registers(statement)
-            constant = isa.facts(statement).memory is Memory.LOAD and reads_unchanging_memory(
-                statement, self.view.function
-            )
-            if not specials <= CONSTANT_SPECIAL_REGISTERS or not (
-                isa.facts(statement).pure or specials or constant
-            ):
-                return False
-            self._varies |= not specials <= UNIFORM_SPECIAL_REGISTERS
-            if not all(
-                self._same_each_iteration(definition, name, (*asked, definition))
-                for name in effects.needs(statement)
-            ):
-                return False
-        return True
+
+def _in_cycles(graph: nx.DiGraph) -> Iterator[int]:
+    """The definitions that depend on themselves, such as counters.
+
+    One of a loop inside the iteration starts anew in each; one of the marked loop does not.
+    """
+    for component in nx.strongly_connected_components(graph):
+        if len(component) > 1 or any(graph.has_edge(node, node) for node in component):
+            yield from component
 
 
 def _waits(instruction: Instruction) -> bool:

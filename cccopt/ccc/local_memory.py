@@ -110,29 +110,29 @@ class LocalMemory:
             for a, _ in loop.exits
         ]
         return all(
-            self._fixed(path, store, base.name, set()) for base in bases if isinstance(base, Register)
-        ) and all(self._fixed(path, i, name, set()) for i in deciding for name in self._guards(i))
+            self._fixed(path, store, base.name) for base in bases if isinstance(base, Register)
+        ) and all(self._fixed(path, i, name) for i in deciding for name in self._guards(i))
 
     def _guards(self, index: int) -> Collection[str]:
         return effects.reads(self.view.body[index])
 
-    def _fixed(self, path: Path, use: int, register: str, asked: set[tuple[int, str]]) -> bool:
+    def _fixed(self, path: Path, use: int, register: str) -> bool:
         """Whether the register's value is made from constants and what the loop does not write."""
         trip = self.view.blocks_of(path.nodes)
-        definitions = self.view.reaching.reaching(use, register)
-        inside = {d for d in definitions if d != ENTRY and self.view.cfg.block_of(d) in trip}
-        # One that comes in from ahead of the loop and from inside it goes on from trip to trip.
-        if inside and inside != definitions:
-            return False
-        for definition in inside:
-            if (definition, register) in asked:
-                continue
-            asked.add((definition, register))
-            statement = self.view.body[definition]
-            assert isinstance(statement, Instruction)
-            specials = effects.special_registers(statement)
-            if not specials <= CONSTANT_SPECIAL_REGISTERS or not (isa.facts(statement).pure or specials):
+        found: set[int] = set()
+        work = [(use, register)]
+        while work:
+            definitions = self.view.reaching.reaching(*work.pop())
+            inside = {d for d in definitions if d != ENTRY and self.view.cfg.block_of(d) in trip}
+            # One that comes in from ahead of the loop and from inside it goes on from trip to trip.
+            if inside and inside != definitions:
                 return False
-            if not all(self._fixed(path, definition, n, asked) for n in effects.needs(statement)):
-                return False
+            for definition in inside - found:
+                statement = self.view.body[definition]
+                assert isinstance(statement, Instruction)
+                specials = effects.special_registers(statement)
+                if not specials <= CONSTANT_SPECIAL_REGISTERS or not (isa.facts(statement).pure or specials):
+                    return False
+                work += [(definition, needed) for needed in effects.needs(statement)]
+            found |= inside
         return True

@@ -14,7 +14,7 @@ from cccopt.ccc.form import is_split
 from cccopt.ccc.refusal import refuse
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.stack import Layout, StackCode, Value, layout
-from cccopt.ccc.tails import Tails, tails
+from cccopt.ccc.tails import Tails
 from cccopt.ccc.view import View
 from cccopt.diagnostic import Diagnostic
 from cccopt.ptx import isa
@@ -102,12 +102,12 @@ def own(name: str) -> Operand:
     return SpecialRegister(name) if name in SPECIAL_TYPES else Register(name)
 
 
-def make_plan(view: View, region: Region, form: str = "auto") -> Plan:
-    """The plan for a region that `legality.check` accepts. ``form`` is ``split``, ``idle lanes`` or ``auto``.
+def make_plan(view: View, region: Region, moved: Mapping[str, Tails], form: str = "auto") -> Plan:
+    """The plan for a region whose `tails` are ``moved`` and that `legality.check` accepts. ``form`` is ``split``,
+    ``idle lanes`` or ``auto``.
 
-    Raises Refusal where a value behind a path, the stack's size or a context cannot be handled.
+    Raises Refusal where the stack's size or a context cannot be handled.
     """
-    moved = tails(view, region)
     threads, remarks = block_threads(view.function, region)
     maker = _Maker(view, region, moved, threads)
     paths = tuple(maker.path(path) for path in region.paths)

@@ -138,24 +138,25 @@ def _slice(view: View, path: Path, name: str, inside: set[int]) -> tuple[int, ..
     """The statements of the path that compute ``name`` from the path's live-ins, if they always run and are pure."""
     found: set[int] = set()
     ends = view.ends(path.nodes)
-
-    def collect(definitions: frozenset[int], asked: frozenset[int]) -> bool:
+    work = [definitions_behind(view, path, name)]
+    while work:
+        definitions = work.pop()
         if not definitions & inside:
-            return True
-        if len(definitions) != 1 or definitions & asked:
-            return False
+            continue
+        # A single definition dominates its uses, so there are no cycles.
+        if len(definitions) != 1:
+            return None
         (index,) = definitions
+        if index in found:
+            continue
         statement = view.body[index]
         if not isinstance(statement, Instruction) or not _repeatable(view, statement):
-            return False
+            return None
         if not all(view.dominators.dominates(view.cfg.block_of(index), end) for end in ends):
-            return False
+            return None
         found.add(index)
-        return all(
-            collect(view.reaching.reaching(index, n), asked | {index}) for n in effects.needs(statement)
-        )
-
-    return tuple(sorted(found)) if collect(definitions_behind(view, path, name), frozenset()) else None
+        work += [view.reaching.reaching(index, needed) for needed in effects.needs(statement)]
+    return tuple(sorted(found))
 
 
 def _repeatable(view: View, instruction: Instruction) -> bool:
@@ -255,9 +256,11 @@ def _operands(
 ) -> None:
     """Adds to ``helpers`` the pure statements behind the path that a moved statement needs as well."""
     begin = view.cfg.blocks[view.block_of_name[path.begin]].start
-    for name in sorted(effects.needs(view.body[index])):
-        definitions = view.reaching.reaching(index, name)
-        if _reached(view, index, name, own) or definitions == view.reaching.reaching(begin, name):
+    work = _needed(view, index)
+    while work:
+        use, name = work.pop()
+        definitions = view.reaching.reaching(use, name)
+        if _reached(view, use, name, own) or definitions == view.reaching.reaching(begin, name):
             continue
         if len(definitions) != 1:
             raise _live_out(view, path, name)
@@ -271,7 +274,12 @@ def _operands(
             raise _live_out(view, path, name)
         if definition not in helpers:
             helpers.add(definition)
-            _operands(view, path, definition, own, chain, helpers)
+            work += _needed(view, definition)
+
+
+def _needed(view: View, index: int) -> list[tuple[int, str]]:
+    """What a statement reads, as a stack that gives the first name first."""
+    return [(index, name) for name in sorted(effects.needs(view.body[index]), reverse=True)]
 
 
 def _live_out(view: View, path: Path, name: str) -> Refusal:

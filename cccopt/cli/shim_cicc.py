@@ -134,7 +134,11 @@ def _compile(call: Call, settings: Settings) -> int:
             print(render(remark), file=sys.stderr)
     if call.output is not None:
         compiler.keep("ptx", unit.ptx)
-        write_text(call.output, f"{unit.ptx}{settings.stamp}\n" if settings.stamp else unit.ptx)
+        ptx = f"{unit.ptx}{settings.stamp}\n" if settings.stamp else unit.ptx
+        if str(call.output) == "-":  # as for the real cicc
+            sys.stdout.write(ptx)
+        else:
+            write_text(call.output, ptx)
     data = report_data(unit, call.file, call.arch)
     _report(settings, {**data, "device_compiler_seconds": compiler.seconds})
     return 0

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 
 from cccopt.files import read_text, write_text
 from cccopt.source.strip import strip
+from cccopt.toolchain.inputs import preprocessed
 
 
 def main(argv: Sequence[str]) -> int:
     """Become the tool ``argv[0]``; returns only for an error of ours, with status 1."""
     try:
-        for argument in argv[1:]:
-            if argument.endswith(".ii"):
-                write_text(argument, strip(read_text(argument)))
+        for text in preprocessed(argv[1:]):
+            write_text(text, strip(read_text(text)))
     except Exception as problem:
         from cccopt.diagnostic import CccError  # 10 ms that those without an error need not wait
 

@@ -131,10 +131,9 @@ class ModuleMemory:
         if isinstance(value, Literal):
             return literal_bytes(value.spelling, type_name, size)
         mask, shift = None, 0
-        if isinstance(value, InitializerCall):
-            if value.function != "generic":
-                mask = int(value.function, 16)
-                shift = (mask & -mask).bit_length() - 1
+        if isinstance(value, InitializerCall) and value.function != "generic":
+            mask = int(value.function, 16)
+            shift = (mask & -mask).bit_length() - 1
         assert isinstance(value, Symbol | Indexed | InitializerCall)
         address = self._address(value)
         if mask is not None:

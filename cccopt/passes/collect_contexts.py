@@ -106,8 +106,9 @@ def _region(
     seen: View, region: Region, options: Options
 ) -> tuple[Function, tuple[RegionReport, ...], tuple[Diagnostic, ...]]:
     check_known(seen, region)
-    check(seen, region, tails(seen, region))
-    plan = make_plan(seen, region, options.form)
+    moved = tails(seen, region)
+    check(seen, region, moved)
+    plan = make_plan(seen, region, moved, options.form)
     graph = rewrite(seen, plan)
     body = to_body(graph, seen.names)
     function = replace(

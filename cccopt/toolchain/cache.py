@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable
+from errno import EACCES
 from zlib import crc32
 
 from cccopt.version import __version__
@@ -26,9 +27,16 @@ def cache_folders() -> list[str]:
     if named:
         return [os.path.abspath(named)]
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    temporary = os.path.join(temporary_folder(), f"cccopt-{os.getuid()}")
     found = [os.path.join(home, "cccopt")] if os.path.isabs(home) else []
-    return [*found, temporary] if _private(temporary) else found
+    temporary = _temporary()
+    return found if os.path.lexists(temporary) and not _is_private(temporary) else [*found, temporary]
+
+
+def prepare(folder: str) -> None:
+    """Make a cache folder. Raises OSError, also where others could put programs for us to run into it."""
+    os.makedirs(folder, 0o700, exist_ok=True)
+    if folder == _temporary() and not _is_private(folder):
+        raise PermissionError(EACCES, "others may write there", folder)
 
 
 def temporary_folder() -> str:
@@ -37,13 +45,12 @@ def temporary_folder() -> str:
     return os.path.abspath(named) if named and os.path.isdir(named) else "/tmp"
 
 
-def _private(folder: str) -> bool:
-    """Whether nobody else can have put programs for us to run there; it is made when it does not exist."""
-    try:
-        os.makedirs(folder, 0o700, exist_ok=True)
-        state = os.lstat(folder)
-    except OSError:
-        return False
+def _temporary() -> str:
+    return os.path.join(temporary_folder(), f"cccopt-{os.getuid()}")
+
+
+def _is_private(folder: str) -> bool:
+    state = os.lstat(folder)
     shared = state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     return stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid() and not shared
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
+from cccopt.toolchain.inputs import preprocessed
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Call:
     @property
     def source(self) -> Path:
         """The preprocessed input. Raises CccError (CCC084) when there is none, or more than one."""
-        texts = [argument for argument in self.arguments if argument.endswith(".ii")]
+        texts = preprocessed(self.arguments)
         if len(texts) != 1:
             raise CccError(
                 error(

@@ -206,3 +206,31 @@ def test_cicc_runs_no_more_than_it_must(source: str, runs: int) -> None:
     (unit,) = json.loads(Path("r.json").read_text())["units"]
     assert len(unit["device_compiler_seconds"]) == runs
     assert all(0.01 < seconds < 60 for seconds in unit["device_compiler_seconds"])
+
+
+def test_a_source_with_the_suffix_of_preprocessed_text_is_left_alone() -> None:
+    Path("source.ii").write_text(KERNEL)
+    for kind in ("-c", "-cubin"):
+        assert main(["-arch=sm_90", "--ccc=always", "-x", "cu", kind, "source.ii", "-o", f"out{kind}"]) == 0
+    assert Path("source.ii").read_text() == KERNEL
+    assert main(["-arch=sm_90", "--ccc=always", "-cubin", "kernel.cu", "-o", "kernel.cubin"]) == 0
+    assert Path("out-cubin").stat().st_size == Path("kernel.cubin").stat().st_size
+
+
+@pytest.mark.parametrize("annotated", [False, True])
+def test_ptx_goes_where_it_is_asked_for(annotated: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("x.cu").write_text(KERNEL if annotated else "__global__ void work() {}\n")
+    command = ["-arch=sm_90", "--ccc=always", "-ptx", "x.cu", "-o"]
+    Path("there.ptx").touch(0o600)
+    Path("link.ptx").symlink_to("linked.ptx")
+    for name in ("new.ptx", "there.ptx", "link.ptx", "-"):
+        assert main([*command, name]) == 0
+    printed, said = capfd.readouterr()
+    assert said == ""
+    assert is_rewritten(printed.encode()) == annotated
+    assert printed == Path("new.ptx").read_text()
+    assert {Path(n).read_text() for n in ("there.ptx", "linked.ptx")} == {printed}
+    assert Path("there.ptx").stat().st_mode & 0o777 == 0o600
+    assert Path("link.ptx").is_symlink()
+    made = {"new.ptx", "there.ptx", "link.ptx", "linked.ptx", "x.cu"}
+    assert {p.name for p in Path().iterdir()} == made | {"kernel.cu", "main.cu", "refused.cu"}

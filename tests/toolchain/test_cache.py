@@ -82,10 +82,15 @@ def test_the_private_folder_is_ours_alone(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     private = tmp_path / f"cccopt-{os.getuid()}"
     assert cache.cache_folders() == [str(tmp_path / "home/cccopt"), str(private)]
+    assert not private.exists()
+    cache.prepare(str(private))
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
+    assert cache.cache_folders() == [str(tmp_path / "home/cccopt"), str(private)]
     # Where others may write, or point us elsewhere, programs of theirs could lie.
     private.chmod(0o777)
     assert cache.cache_folders() == [str(tmp_path / "home/cccopt")]
+    with pytest.raises(PermissionError):
+        cache.prepare(str(private))
     private.rmdir()
     private.symlink_to(tmp_path)
     assert cache.cache_folders() == [str(tmp_path / "home/cccopt")]

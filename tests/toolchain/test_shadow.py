@@ -75,6 +75,18 @@ def test_a_wheels_libraries_get_the_names_the_linker_asks_for(toolkit: MakeToolk
     assert f'LIBRARIES =+ $(_SPACE_) "-L{folder}/lib64"' in (folder / "bin/nvcc.profile").read_text()
 
 
+def test_a_toolkit_that_finds_its_own_libraries_gets_no_other_link_option(toolkit: MakeToolkit) -> None:
+    nvcc = find_nvcc(toolkit())
+    (nvcc.root / "lib").mkdir()
+    (nvcc.root / "lib/libcudart.so.13").touch()
+    profile = nvcc.bin / "nvcc.profile"
+    profile.write_text(profile.read_text() + 'LIBRARIES =+ $(_SPACE_) "-L$(TOP)/lib"\n')
+    folder = shadow_toolkit(nvcc)
+    made = (folder / "bin/nvcc.profile").read_text()
+    assert f"LIBRARY_PATH += {folder}/lib64:\n" in made
+    assert f"-L{folder}" not in made
+
+
 def test_a_system_toolkits_libraries_are_left_alone(toolkit: MakeToolkit) -> None:
     nvcc = find_nvcc(toolkit())
     (nvcc.root / "lib64").mkdir()

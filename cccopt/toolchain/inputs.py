@@ -1,0 +1,18 @@
+"""Which of their arguments nvcc's tools read as text. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def preprocessed(arguments: Sequence[str]) -> list[str]:
+    """The preprocessed files among the arguments of cicc or cudafe++.
+
+    They are known by their suffix; the user's own file may have the same, and is only ever named behind an option.
+    """
+    behind = ("", *arguments)
+    return [
+        argument
+        for option, argument in zip(behind, arguments, strict=False)
+        if argument.endswith(".ii") and not option.startswith("--orig_src")
+    ]
