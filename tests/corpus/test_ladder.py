@@ -145,7 +145,7 @@ def test_a_text_that_is_right() -> None:
         (
             "mul.lo.s32 %r4",
             "mul.lo.s32 %r9",
-            {"verified", "defined", "code", "rebuilt", "renamed", "clobbered"},
+            {"verified", "code", "rebuilt", "renamed", "clobbered"},
         ),
         ("bra L", "bra M", {"verified", "flow", "code", "rebuilt", "renamed", "clobbered"}),
         (
