@@ -141,7 +141,8 @@ class _Rewrite:
         past = (t for n in program_order(self.base, region.approach) for t in targets(self.base[n].end))
         found = [*loop, *(t for t in past if t not in region.approach)]
         # A lane that traps ends the launch: nobody need wait for it.
-        return list(dict.fromkeys(t for t in found if t not in region.nodes | self.view.traps))
+        elsewhere = region.nodes | self.view.traps
+        return list(dict.fromkeys(t for t in found if t not in elsewhere))
 
     def _leave(
         self, nodes: Nodes, place: int, exits: list[str], alive: Guard, number: Register, test: str
