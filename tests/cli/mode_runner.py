@@ -332,7 +332,7 @@ def _tool_paths(name: str, data: bytes, ours: bool) -> bytes:
         return data
     lines = [] if ours else data.splitlines(keepends=True)
     for line in data.splitlines(keepends=True) if ours else ():
-        setting = re.match(rb"#\$ (CICC_PATH|PATH|LIBRARIES)=", line)
+        setting = re.match(rb"#\$ (CICC_PATH|PATH|LIBRARIES|LIBRARY_PATH)=", line)
         if setting is None or _TOOL_FOLDER.search(line) is None:
             lines.append(_TOOL_FOLDER.sub(os.fsencode(find_nvcc().root), line))
     return b"".join(lines)
