@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lark import Token
-
 from cccopt.ptx import ir
 from cccopt.ptx.operands import Children, MalformedError, OperandBuilder, integer_of, position_of
+from cccopt.ptx.tokens import Token
 from cccopt.text import Position
 
 MOST_SCOPES = 500

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from lark import Token, Transformer
+from lark import Transformer
 
 from cccopt.ptx import ir
 from cccopt.ptx.constants import number, value_of
 from cccopt.ptx.special import SPECIAL_TYPES
+from cccopt.ptx.tokens import Token
 from cccopt.text import Position, shortened
 
 Children: TypeAlias = "list[Any]"

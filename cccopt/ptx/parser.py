@@ -14,6 +14,7 @@ from cccopt.ptx.builder import ModuleBuilder
 from cccopt.ptx.errors import PtxError, ptx_error
 from cccopt.ptx.ir import Module
 from cccopt.ptx.operands import MalformedError
+from cccopt.ptx.tokens import PLUGINS
 from cccopt.resources import folder
 from cccopt.text import Position, SourceText, shortened
 
@@ -44,7 +45,13 @@ def _parser() -> tuple[Lark, ModuleBuilder]:
         **dict.fromkeys(("RBRACE", "RPAR", "RSQB"), builder.closed),
     }
     make = partial(
-        Lark, grammar, parser="lalr", transformer=builder, maybe_placeholders=False, lexer_callbacks=brackets
+        Lark,
+        grammar,
+        parser="lalr",
+        transformer=builder,
+        maybe_placeholders=False,
+        lexer_callbacks=brackets,
+        _plugins=PLUGINS,
     )
     if _tables is None:
         return make(), builder

@@ -1,0 +1,24 @@
+"""The class of Lark's tokens, and the parts of Lark that lark-cython replaces where it is installed (extra ``fast``).
+
+With it parsing takes two thirds of the time and makes the same nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+PLUGINS: dict[str, Any] = {}
+"""What `Lark` takes as ``_plugins``."""
+
+if TYPE_CHECKING:
+    from lark import Token
+else:
+    try:
+        import lark_cython
+    except ImportError:
+        from lark import Token
+    else:
+        Token = lark_cython.Token
+        PLUGINS = lark_cython.plugins
+
+__all__ = ["PLUGINS", "Token"]
