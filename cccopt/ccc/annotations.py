@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cccopt.ptx.ir import Marker, Statement
-from cccopt.text import Place, Position
+from cccopt.text import Place, Position, SourceText
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,10 @@ def _place(values: Mapping[str, str]) -> Place | None:
 
 def _line_text(file: str, number: int) -> str:
     """The line of the user's source, when the file is still there to quote."""
+    path = Path(file)
     try:
-        lines = Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+        # A device, say, might never end.
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     except OSError:
         return ""
-    return lines[number - 1] if 1 <= number <= len(lines) else ""
+    return SourceText(file, text).line(number)

@@ -6,12 +6,19 @@ declares are used, and names are resolved while parsing by a stack of scopes (PT
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from cccopt.ptx import ir
 from cccopt.ptx.operands import Children, MalformedError, OperandBuilder, integer_of, position_of
 from cccopt.ptx.tokens import Token
-from cccopt.text import Position
+from cccopt.text import Position, shortened
+
+# The numbers in markers.
+_CLAUSES = {
+    "line": re.compile(r"[0-9]{1,9}(:[0-9]{0,9})?"),
+    "block": re.compile(r"[1-9][0-9]{0,3}(,[1-9][0-9]{0,3}){0,2}"),
+}
 
 MOST_SCOPES = 500
 """Scopes that may be open at a time; ptxas gives up at about 1,000."""
@@ -258,6 +265,12 @@ class ModuleBuilder(OperandBuilder):
                 "a marker reads `// ccc EVENT NUMBER key=value ...`; begin other comments differently",
             )  # fmt: skip
         pairs = [(key, value) for key, _, value in (word.partition("=") for word in rest if word)]
+        bad = next((f"{k}={v}" for k, v in pairs if k in _CLAUSES and not _CLAUSES[k].fullmatch(v)), None)
+        if bad is not None:
+            raise MalformedError(
+                "CCC004", f"marker with a malformed `{shortened(bad)}`", position_of(token),
+                "numbers stand there: `line=12:5`, `block=32,4`",
+            )  # fmt: skip
         if file:
             pairs.append(("file", file.rstrip()))
         return ir.Marker(event, int(region), tuple(pairs), position_of(token))
