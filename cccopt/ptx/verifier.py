@@ -40,7 +40,7 @@ from cccopt.ptx.ir import (
     Variable,
     Vector,
 )
-from cccopt.ptx.isa import Control, Role, declared_names, facts, operand_count, width
+from cccopt.ptx.isa import WIDTHS, Control, Role, declared_names, facts, operand_count, width
 from cccopt.ptx.printer import print_operand, print_statement
 from cccopt.ptx.special import SPECIAL_TYPES
 from cccopt.text import QUOTED, Place, Position, shortened
@@ -168,7 +168,7 @@ class _Verifier:
             scope.registers[name] = type_
 
     def _declare_registers(self, declaration: RegisterDeclaration) -> None:
-        type_ = declaration.type.replace(" ", "").lstrip(".")
+        type_ = self._register_type(declaration.type)
         for declared in declaration.names:
             for name in declared_names(declared):
                 self._declare(name, type_)
@@ -178,7 +178,15 @@ class _Verifier:
         if variable.count is not None:
             names = [f"{variable.name}{i}" for i in range(variable.count)]
         for name in names:
-            self._declare(name, variable.type.lstrip(".") if variable.space == "reg" else None)
+            self._declare(name, self._register_type(variable.type) if variable.space == "reg" else None)
+
+    def _register_type(self, spelled: str) -> str:
+        """``.v4 .f32`` as ``v4.f32``."""
+        type_ = spelled.replace(" ", "").lstrip(".")
+        vector, _, element = type_.rpartition(".")
+        if element not in WIDTHS or vector not in ("", "v2", "v4", "v8"):
+            raise self._fail("CCC008", f"`{spelled}` is not the type of a register")
+        return type_
 
     # --- uses ---
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -136,6 +137,19 @@ TEXTS = originals()
 )
 def test_damaged_texts(text: str, kind: str, choices: random.Random) -> None:
     check(damaged(text, kind, lambda n: choices.randrange(max(n, 1))))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".func f () { .reg .pred .f32 %f<2>; mov.f32 %f1, %f0; }",
+        ".func f () { .reg .v4 .v4 .f32 %f<2>; mov.f32 %f1, %f0; }",
+        ".func f (.reg a) { mov.u32 a, a; }",
+    ],
+)
+def test_types_of_registers_that_are_none(text: str) -> None:
+    with pytest.raises(PtxError, match="is not the type of a register"):
+        verify(parse(text))
 
 
 def test_every_truncation_of_a_small_text() -> None:
