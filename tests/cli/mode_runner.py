@@ -224,7 +224,7 @@ class _Runner:
 
     def _run(self, program: list[str], source: Source, options: Sequence[str]) -> Made:
         """The files are gone afterwards, so that the next run finds the same folder with the same name."""
-        here, temporary = self.folder / "work", self.folder / "temporary"
+        here, temporary = self.folder / "project", self.folder / "temporary"
         temporary.mkdir()
         inputs = {here / name: text for name, text in _inputs(source).items()}
         for path, text in inputs.items():

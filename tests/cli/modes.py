@@ -156,7 +156,7 @@ FILES = (
     ),
     Mode(
         "absolute and upward paths",
-        ("-cubin '{here}/kernel.cu' -o ../work/out/kernel.cubin",),
+        ("-cubin '{here}/kernel.cu' -o ../project/out/kernel.cubin",),
     ),
     Mode(
         "PTX as input",
