@@ -89,8 +89,8 @@ def with_rewritten_ptx(arguments: Sequence[str], environment: Mapping[str, str])
 
 def conclude(status: int, arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Write the report that was asked for, or help with a failure; returns the exit status of the command."""
-    words = environment["CCC_OPTIONS"].splitlines()
-    reports = read_reports(environment["CCC_REPORTS"])
+    words = environment[options.OPTIONS].splitlines()
+    reports = read_reports(environment[options.REPORTS])
     file = options.value_of("--ccc-report", words)
     if status == 0:
         write_text(Path(file), json.dumps(wrap_reports(reports), indent=2) + "\n")

@@ -50,9 +50,9 @@ def _run(words: list[str]) -> int:
         program = find_program(named)
     folder = _folder()
     environment |= {
-        "CCC_OPTIONS": "\n".join(ours),
-        "CCC_REPORTS": folder,
-        "CCC_STAMP": f"// {stamp}" if options.makes_ptx(arguments, environment) else "",
+        options.OPTIONS: "\n".join(ours),
+        options.REPORTS: folder,
+        options.STAMP: f"// {stamp}" if options.makes_ptx(arguments, environment) else "",
     }
     keep = options.value_of("--ccc-keep", ours)
     try:
@@ -100,9 +100,8 @@ def _configuration(ours: Sequence[str]) -> str:
 
 def _folder() -> str:
     """A new folder for what the shims have to report."""
-    base = os.environ.get("TMPDIR") or "/tmp"
     try:
-        folder = os.path.join(os.path.abspath(base), f"cccopt-{os.getpid()}-{os.urandom(4).hex()}")
+        folder = os.path.join(cache.temporary_folder(), f"cccopt-{os.getpid()}-{os.urandom(4).hex()}")
         os.mkdir(folder, 0o700)
     except OSError:
         import tempfile

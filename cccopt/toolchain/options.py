@@ -13,6 +13,9 @@ MODES = ("auto", "always", "off")
 FLAGS = ("--ccc-keep-going", "--ccc-verbose")
 VALUED = ("--ccc-report", "--ccc-keep")
 
+# What carries the options, a folder for reports and the last line of PTX through nvcc to the shims.
+OPTIONS, REPORTS, STAMP = "CCC_OPTIONS", "CCC_REPORTS", "CCC_STAMP"
+
 # Words that nvcc puts before and behind the command line.
 FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _OPTION_FILES = ("--options-file", "-optf")

@@ -9,11 +9,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cccopt.toolchain.options import MODES, PREFIX, is_known, value_of
+from cccopt.toolchain.options import MODES, OPTIONS, PREFIX, REPORTS, STAMP, is_known, value_of
 
-__all__ = ["MODES", "OPTIONS", "REPORTS", "STAMP", "Settings"]
-
-OPTIONS, REPORTS, STAMP = "CCC_OPTIONS", "CCC_REPORTS", "CCC_STAMP"
+__all__ = ["MODES", "Settings"]
 
 
 @dataclass(frozen=True, slots=True)
