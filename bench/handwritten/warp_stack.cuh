@@ -1,0 +1,153 @@
+// Collaborative Context Collection written by hand: the stack on which a warp's tasks wait until all 32 lanes have one.
+// F. Khorasani's thesis, chapter 4; the forms here are those that were fastest on an H200.
+//
+//   using Stack = ccc::WarpStack<Task>;
+//   __shared__ Stack::Storage storage;
+//   Stack stack(storage);
+//   for (...) stack.collect(wanted, task, [&](Task task) { ... });  // all 32 lanes call, and wait for one another
+//   stack.drain([&](Task task) { ... });
+//
+// A task is any trivially copyable struct of 4-byte words. Every function here must be called by whole warps, and blocks are
+// one-dimensional. Votes order no memory: the barriers order a push before the pop that reads it, and a pop before the push
+// that overwrites it.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace ccc {
+
+constexpr unsigned WHOLE_WARP = 0xffffffffu;
+constexpr int LANES = 32;
+
+__device__ __forceinline__ unsigned lane() { return threadIdx.x % LANES; }
+
+// The first thread of this warp, counted over the grid: where its share of a grid-stride loop begins.
+__device__ __forceinline__ unsigned first_of_warp() { return (threadIdx.x & ~31u) + blockIdx.x * blockDim.x; }
+
+// How many lanes ahead of this one are in the mask.
+__device__ __forceinline__ int rank(unsigned mask) {
+  unsigned ahead;
+  asm("mov.u32 %0, %%lanemask_lt;" : "=r"(ahead));
+  return __popc(mask & ahead);
+}
+
+// A warp's stack of tasks in shared memory, with an array for each 16, 8 or 4 bytes of a task: lanes that push or pop
+// together touch neighbouring words, and a task of five words is moved by two instructions.
+//
+// The address is one register that the compiler cannot take apart (it would put it together again in every iteration, from
+// special registers), hence the assembly.
+template <class Task, int THREADS = 256>
+class WarpStack {
+  static_assert(std::is_trivially_copyable<Task>::value, "a task waits in shared memory: it must be a plain struct");
+  static_assert(sizeof(Task) % 4 == 0, "a task is made of 4-byte words");
+  static_assert(THREADS % LANES == 0, "stacks belong to whole warps");
+  static constexpr int WORDS = sizeof(Task) / 4, QUADS = WORDS / 4 * 4;
+
+ public:
+  struct alignas(16) Storage {
+    uint32_t words[WORDS * THREADS];
+  };
+
+  __device__ __forceinline__ explicit WarpStack(Storage& storage)
+      : slots(unsigned(__cvta_generic_to_shared(&storage)) + (threadIdx.x & ~31u) * sizeof(Task)) {
+    asm volatile("" : "+r"(slots));
+  }
+
+  // All or none: where idle lanes can be given waiting tasks, all 32 run the path; else tasks wait and nobody runs.
+  template <class Path>
+  __device__ __forceinline__ void collect(bool wanted, Task task, Path path) {
+    const unsigned idle = __ballot_sync(WHOLE_WARP, !wanted);
+    const int missing = __popc(idle);
+    if (top >= missing) {
+      top -= missing;
+      if (!wanted) task = load(top + rank(idle));
+      path(task);
+    } else {
+      if (wanted) store(top + rank(~idle), task);
+      top += LANES - missing;
+    }
+    __syncwarp();
+  }
+
+  // The same for a task of many trips. `run(task)` runs some of them and says whether any are left; lanes that have
+  // finished are given waiting tasks for as long as there are enough, then what is left of the others waits.
+  template <class Run>
+  __device__ __forceinline__ void collect_trips(bool wanted, Task task, Run run) {
+    unsigned idle = __ballot_sync(WHOLE_WARP, !wanted);
+    int missing = __popc(idle);
+    while (top >= missing) {
+      top -= missing;
+      if (!wanted) task = load(top + rank(idle));
+      __syncwarp();
+      wanted = run(task);
+      idle = __ballot_sync(WHOLE_WARP, !wanted);
+      missing = __popc(idle);
+    }
+    if (wanted) store(top + rank(~idle), task);
+    top += LANES - missing;
+    __syncwarp();
+  }
+
+  // The remainder, less than 32 tasks: whether this lane was given one. Nothing waits afterwards.
+  __device__ __forceinline__ bool waiting(Task& task) {
+    const bool given = int(lane()) < top;
+    if (given) task = load(lane());
+    top = 0;
+    __syncwarp();
+    return given;
+  }
+
+  // The remainder at the end of a kernel: lanes that are given no task leave. `path` may not collect.
+  template <class Path>
+  __device__ __forceinline__ void drain(Path path) {
+    if (int(lane()) < top) path(load(lane()));
+  }
+
+ private:
+  __device__ __forceinline__ void store(int slot, const Task& task) {
+    uint32_t w[WORDS];
+    memcpy(w, &task, sizeof(Task));
+#pragma unroll
+    for (int i = 0; i < QUADS; i += 4)
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at(i, 4, slot)), "r"(w[i]), "r"(w[i + 1]), "r"(w[i + 2]),
+                   "r"(w[i + 3])
+                   : "memory");
+    if constexpr (WORDS & 2)
+      asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(at(QUADS, 2, slot)), "r"(w[QUADS]), "r"(w[QUADS + 1])
+                   : "memory");
+    if constexpr (WORDS & 1)
+      asm volatile("st.shared.b32 [%0], %1;" ::"r"(at(WORDS - 1, 1, slot)), "r"(w[WORDS - 1]) : "memory");
+  }
+
+  __device__ __forceinline__ Task load(int slot) {
+    uint32_t w[WORDS];
+#pragma unroll
+    for (int i = 0; i < QUADS; i += 4)
+      asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(w[i]), "=r"(w[i + 1]), "=r"(w[i + 2]), "=r"(w[i + 3])
+                   : "r"(at(i, 4, slot))
+                   : "memory");
+    if constexpr (WORDS & 2)
+      asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                   : "=r"(w[QUADS]), "=r"(w[QUADS + 1])
+                   : "r"(at(QUADS, 2, slot))
+                   : "memory");
+    if constexpr (WORDS & 1)
+      asm volatile("ld.shared.b32 %0, [%1];" : "=r"(w[WORDS - 1]) : "r"(at(WORDS - 1, 1, slot)) : "memory");
+    Task task;
+    memcpy(&task, w, sizeof(Task));
+    return task;
+  }
+
+  // Where a slot has its `width` words from `word` on: they lie in an array of 32.
+  __device__ __forceinline__ unsigned at(int word, int width, int slot) {
+    return slots + 4 * (LANES * word + width * slot);
+  }
+
+  unsigned slots;  // the shared address of this warp's slots
+  int top = 0;     // how many tasks wait: the same in all lanes
+};
+
+}  // namespace ccc
