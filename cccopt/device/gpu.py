@@ -1,9 +1,9 @@
-"""One NVIDIA GPU through PyCUDA: load PTX, keep arrays on it, launch and time kernels with CUDA events."""
+"""One NVIDIA GPU through PyCUDA: load PTX or cubins, keep arrays on it, launch and time kernels with CUDA events."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType, TracebackType
 from typing import Any, TypeAlias
@@ -17,18 +17,21 @@ Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = "tuple[int, int, int]"
 
 
+_PIECE = 1 << 30
+"""PyCUDA takes the sizes of fills and copies on the GPU as 32-bit numbers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """An array on the GPU, with the contents that it had at first."""
+    """Memory on the GPU."""
 
     memory: Any
-    pristine: Any
     nbytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """Loaded PTX. Its kernels live as long as it does."""
+    """Loaded code. Its kernels live as long as it does."""
 
     handle: Any
 
@@ -39,7 +42,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel of loaded PTX."""
+    """A kernel of loaded code."""
 
     function: Any
 
@@ -53,40 +56,67 @@ class Gpu:
     _driver: ModuleType
     _context: Any
 
-    def load(self, ptx: str) -> Module:
-        """Compile and load a PTX text. Raises `CccError` (CCC094) where the driver does not take it."""
+    def load(self, code: str | bytes) -> Module:
+        """Load PTX or a cubin. Raises `CccError` (CCC094) where the driver does not take it."""
+        image = code.encode() + b"\0" if isinstance(code, str) else code
         try:
-            return Module(self._driver.module_from_buffer(ptx.encode() + b"\0"))
+            return Module(self._driver.module_from_buffer(image))
         except self._driver.Error as reason:
             raise CccError(
                 error(
                     "CCC094",
-                    "the GPU's driver does not load the PTX",
+                    "the GPU's driver does not load the code",
                     why=" ".join(str(reason).split()),
                     help=f"compile for `{self.arch}` or older, with an nvcc no newer than the driver",
                 )
             ) from reason
 
-    def upload(self, array: Array) -> Buffer:
-        """A buffer with the contents of ``array``, which `reset` brings back."""
-        pristine = self._driver.mem_alloc(max(array.nbytes, 1))
-        memory = self._driver.mem_alloc(max(array.nbytes, 1))
-        buffer = Buffer(memory, pristine, array.nbytes)
-        self._driver.memcpy_htod(pristine, np.ascontiguousarray(array))
-        self.reset(buffer)
+    def zeros(self, nbytes: int) -> Buffer:
+        """A buffer of zeros. Raises `CccError` (CCC095) where the GPU has too little memory left."""
+        buffer = self._allocate(nbytes)
+        for start, size in _pieces(nbytes):
+            self._driver.memset_d8(int(buffer.memory) + start, 0, size)
         return buffer
 
-    def reset(self, buffer: Buffer) -> None:
-        """Bring back what was uploaded at first."""
-        self._driver.memcpy_dtod(buffer.memory, buffer.pristine, buffer.nbytes)
+    def upload(self, array: Array) -> Buffer:
+        """A buffer with the contents of ``array``. Raises `CccError` as `zeros` does."""
+        buffer = self._allocate(array.nbytes)
+        self.write(buffer, array)
+        return buffer
+
+    def snapshot(self, buffer: Buffer) -> Buffer:
+        """A copy of ``buffer`` on the GPU, for `restore`. Raises `CccError` as `zeros` does."""
+        copy = self._allocate(buffer.nbytes)
+        self.restore(copy, buffer)
+        return copy
+
+    def restore(self, buffer: Buffer, snapshot: Buffer) -> None:
+        """Give ``buffer`` the contents of ``snapshot``."""
+        for start, size in _pieces(buffer.nbytes):
+            self._driver.memcpy_dtod(int(buffer.memory) + start, int(snapshot.memory) + start, size)
+
+    def _allocate(self, nbytes: int) -> Buffer:
+        try:
+            return Buffer(self._driver.mem_alloc(max(nbytes, 1)), nbytes)
+        except self._driver.Error as reason:
+            raise CccError(
+                error(
+                    "CCC095",
+                    f"the GPU has no {nbytes:,} bytes left",
+                    why=" ".join(str(reason).split()),
+                    help="choose a smaller `--size`",
+                )
+            ) from reason
 
     def write(self, buffer: Buffer, array: Array) -> None:
         """Copy ``array`` to the GPU."""
-        self._driver.memcpy_htod(buffer.memory, np.ascontiguousarray(array))
+        if array.nbytes:
+            self._driver.memcpy_htod(buffer.memory, np.ascontiguousarray(array))
 
     def read(self, buffer: Buffer, array: Array) -> None:
         """Copy the buffer into ``array``, which is contiguous and of the same size."""
-        self._driver.memcpy_dtoh(array, buffer.memory)
+        if array.nbytes:
+            self._driver.memcpy_dtoh(array, buffer.memory)
 
     def launch(self, kernel: Kernel, grid: Shape, block: Shape, arguments: Sequence[object]) -> float:
         """Run the kernel to its end and return its milliseconds by CUDA events.
@@ -122,6 +152,10 @@ class Gpu:
             ) from reason
         return float(stop.time_since(start))
 
+    def profile(self) -> Profiling:
+        """A ``with`` in which a profiler that waits to be asked, such as Nsight Compute, looks at launches."""
+        return Profiling(self._driver)
+
     def close(self) -> None:
         """Give the context back with all that was allocated in it."""
         self._context.pop()
@@ -134,6 +168,24 @@ class Gpu:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Profiling:
+    """The stretch of a program that a profiler is asked to look at."""
+
+    _driver: ModuleType
+
+    def __enter__(self) -> None:
+        self._driver.start_profiler()
+
+    def __exit__(self, *_: object) -> None:
+        self._driver.stop_profiler()
+
+
+def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:
+    """(start, size) of stretches that PyCUDA can fill or copy at once."""
+    return ((start, min(_PIECE, nbytes - start)) for start in range(0, nbytes, _PIECE))
 
 
 def open_gpu() -> Gpu:

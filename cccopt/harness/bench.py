@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cccopt.device.gpu import open_gpu
-from cccopt.harness.builds import compile_builds
+from cccopt.harness.builds import compile_builds, kernel_resources
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
-from cccopt.harness.result import Measurement
+from cccopt.harness.result import BuildResult, Measurement
 from cccopt.harness.workload import Sample
 
 EMULATOR, GPU = "emulator", "gpu"
@@ -38,12 +38,25 @@ def measure(sample: Sample, options: Options) -> Measurement:
         gpu = stack.enter_context(open_gpu()) if options.on == GPU else None
         arch = options.arch or (EMULATED_ARCH if gpu is None else gpu.arch)
         inputs = sample.inputs(options.size, options.seed)
-        expected = sample.workload.reference(inputs)
         builds = compile_builds(sample, arch, marked=options.marked, ccc=options.ccc)
         if gpu is None:
-            on, results = "emulator (PTX)", run_on_emulator(sample, inputs, expected, builds, arch)
+            on = "emulator (PTX)"
+            results = run_on_emulator(sample, inputs, options.size, builds.ptx, builds.regions)
         else:
-            on, results = gpu.name, run_on_gpu(gpu, sample, inputs, expected, builds.ptx)
+            on, results = gpu.name, run_on_gpu(gpu, sample, inputs, options.size, builds.ptx)
     return Measurement(
-        sample.name, options.size, options.seed, arch, on, results, builds.regions, builds.remarks
+        sample.name,
+        options.size,
+        options.seed,
+        arch,
+        on,
+        tuple(_with_resources(result, builds.ptx[result.name], arch) for result in results),
+        builds.regions,
+        builds.remarks,
     )
+
+
+def _with_resources(result: BuildResult, ptx: str, arch: str) -> BuildResult:
+    """The result with what ptxas says of the kernels that ran; a void one has none."""
+    kernels = tuple(dict.fromkeys(launch.kernel for launch in result.launches))
+    return replace(result, resources=kernel_resources(ptx, arch, kernels)) if kernels else result

@@ -15,7 +15,7 @@ from cccopt import driver
 from cccopt.diagnostic import CccError, error, render
 from cccopt.files import read_text
 from cccopt.harness.result import CCC, MARKED, PLAIN, KernelResources, Region
-from cccopt.harness.workload import Launch, Sample
+from cccopt.harness.workload import Sample
 from cccopt.toolchain.invoke import run_nvcc
 from cccopt.toolchain.ptxas import resources
 from cccopt.toolchain.settings import Settings
@@ -64,8 +64,8 @@ def _marked_ptx(sample: Sample, arch: str) -> str:
         return read_text(stages[0] if stages else output)
 
 
-def kernel_resources(ptx: str, arch: str, launches: Iterable[Launch]) -> tuple[KernelResources, ...]:
-    """What ptxas says of each launched kernel, in the order of their first launch."""
+def kernel_resources(ptx: str, arch: str, kernels: Iterable[str]) -> tuple[KernelResources, ...]:
+    """What ptxas says of each of ``kernels``."""
     found = resources(ptx, arch)
     return tuple(
         KernelResources(
@@ -74,7 +74,7 @@ def kernel_resources(ptx: str, arch: str, launches: Iterable[Launch]) -> tuple[K
             found[kernel].shared,
             found[kernel].spill_stores + found[kernel].spill_loads,
         )
-        for kernel in dict.fromkeys(launch.kernel for launch in launches)
+        for kernel in kernels
     )
 
 

@@ -2,40 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from cccopt.diagnostic import CccError
 from cccopt.emulator import Profile, Program
-from cccopt.harness.builds import Builds, kernel_resources
-from cccopt.harness.result import CCC, BuildResult, Counts, LaunchResult, Phase, Region
-from cccopt.harness.workload import Array, Inputs, Launch, Sample, fresh_state
+from cccopt.harness.result import CCC, PLAIN, BuildResult, Counts, LaunchResult, Phase, Region
+from cccopt.harness.workload import FULL, Array, Inputs, Launch, Sample, State, arrays, base_state, run_state
+
+OnFailure = Callable[[str, CccError], BuildResult]
+"""What becomes of a build that fails: given its name and the error, raise or make a result of it."""
 
 
 def run_on_emulator(
-    sample: Sample, inputs: Inputs, expected: Mapping[str, Array], builds: Builds, arch: str
-) -> tuple[BuildResult, ...]:
-    """Run each of ``builds``. A fault in a kernel is the emulator's `CccError`."""
-    return tuple(
-        _run(name, ptx, sample, inputs, expected, arch, builds.regions if name == CCC else ())
-        for name, ptx in builds.ptx.items()
-    )
-
-
-def _run(
-    name: str,
-    ptx: str,
     sample: Sample,
     inputs: Inputs,
-    expected: Mapping[str, Array],
-    arch: str,
-    regions: tuple[Region, ...],
-) -> BuildResult:
-    program = Program(ptx, f"<{name} build of {sample.name}>")
-    state = fresh_state(inputs)
-    launches: list[tuple[Launch, Profile]] = []
+    size: str,
+    builds: Mapping[str, str],
+    regions: tuple[Region, ...] = (),
+    on_failure: OnFailure | None = None,
+) -> tuple[BuildResult, ...]:
+    """Run each of ``builds`` (name to PTX); that called `PLAIN` fills the inputs and runs what is not timed.
+
+    ``regions`` are those of the build `CCC`. A fault in a kernel is the emulator's `CccError`, or goes to
+    ``on_failure``.
+    """
+    plain = _program(sample, PLAIN, builds[PLAIN])
+    base = base_state(inputs)
+    for launch in sample.setup(base):
+        _launch(plain, launch)
+    written = sample.results(base)
+    # Nothing is written here, so a reference that works in place is found out.
+    expected = None if size == FULL else sample.workload.reference(run_state(base, ()))
+    found = []
+    for name, ptx in builds.items():
+        state = run_state(base, written)
+        try:
+            program = plain if name == PLAIN else _program(sample, name, ptx)
+            launches = list(_launches(program, plain, sample, state))
+        except CccError as problem:
+            if on_failure is None:
+                raise
+            found.append(on_failure(name, problem))
+            continue
+        if expected is None and name == PLAIN:
+            expected = {key: arrays(state)[key] for key in written}
+        ours = regions if name == CCC else ()
+        found.append(_result(name, launches, ours, wrong_of(sample, state, inputs, expected)))
+    return tuple(found)
+
+
+def wrong_of(sample: Sample, state: State, inputs: Inputs, expected: Mapping[str, Array] | None) -> str:
+    """What is wrong with a run's results; without anything to hold them against, that."""
+    if expected is None:
+        return "the plain build failed, so nothing says what is right"
+    return sample.checked(state, inputs, expected)
+
+
+def _program(sample: Sample, name: str, ptx: str) -> Program:
+    return Program(ptx, f"<{name} build of {sample.name}>")
+
+
+def _launches(
+    program: Program, plain: Program, sample: Sample, state: State
+) -> Iterator[tuple[Launch, Profile]]:
+    """Run the workload; what is timed on a GPU is counted here."""
     for launch in sample.workload.launches(state):
-        profile = program.launch(launch.kernel, launch.grid, launch.block, launch.arguments)
-        launches.append((launch, profile))
-    wrong = sample.workload.check(state, expected)
+        if launch.timed:
+            yield launch, _launch(program, launch)
+        else:
+            _launch(plain, launch)
+
+
+def _launch(program: Program, launch: Launch) -> Profile:
+    return program.launch(launch.kernel, launch.grid, launch.block, launch.arguments)
+
+
+def _result(
+    name: str, launches: list[tuple[Launch, Profile]], regions: tuple[Region, ...], wrong: str
+) -> BuildResult:
     if wrong:
         return BuildResult(name, (), (), wrong)
     return BuildResult(
@@ -44,12 +88,12 @@ def _run(
             LaunchResult(launch.label, launch.kernel, launch.grid, launch.block, counts_of(profile))
             for launch, profile in launches
         ),
-        kernel_resources(ptx, arch, (launch for launch, _ in launches)),
+        (),
         phases=tuple(_phases(regions, [profile for _, profile in launches])),
     )
 
 
-def _phases(regions: tuple[Region, ...], profiles: list[Profile]) -> Iterator[Phase]:
+def _phases(regions: Iterable[Region], profiles: list[Profile]) -> Iterator[Phase]:
     """The phases of the kernels that ran, 0 where no warp came by."""
     for region in regions:
         here = [profile.by_label for profile in profiles if profile.kernel == region.kernel]

@@ -1,95 +1,223 @@
-"""A workload's builds on a GPU: repeats start from equal inputs, builds take turns, results are checked."""
+"""A workload's builds on a GPU: repeats start from equal data, builds take turns, results are checked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from cccopt.device.gpu import Buffer, Gpu, Kernel, Module
-from cccopt.harness.builds import kernel_resources
-from cccopt.harness.result import BuildResult, LaunchResult, Times
-from cccopt.harness.workload import Array, Inputs, Launch, Sample, State, fresh_state
+from cccopt.device.gpu import Gpu, Kernel, Module
+from cccopt.diagnostic import CccError
+from cccopt.harness.on_emulator import wrong_of
+from cccopt.harness.result import PLAIN, BuildResult, LaunchResult, Times
+from cccopt.harness.workload import (
+    FULL,
+    Array,
+    Inputs,
+    Launch,
+    Sample,
+    State,
+    Zeros,
+    arrays,
+    base_state,
+    run_state,
+)
 
 WARM_UPS = 2
 REPEATS = 11
+LEAST_REPEATS = 9
+LEAST_OF_LONG_ONES = 3
+LONG_REPEAT, ROW = 0.5, 5.0
+"""Seconds: from where on a repeat is a long one, and what a build's repeats may take together."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    launches: tuple[Launch, ...]
-    milliseconds: tuple[float, ...]
-    wrong: str
+class BuildFailure(CccError):
+    """What a build failed with on a GPU, whose context is lost with it."""
+
+    def __init__(self, build: str, problem: CccError) -> None:
+        super().__init__(*problem.diagnostics)
+        self.build = build
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A build with what its runs brought: ``milliseconds`` by repeat, then by launch."""
+
+    name: str
+    module: Module
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+    launches: tuple[Launch, ...] = ()
+    milliseconds: list[tuple[float, ...]] = field(default_factory=list)
+    wrong: str = ""
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel, looked up once."""
+        if name not in self.kernels:
+            self.kernels[name] = self.module.kernel(name)
+        return self.kernels[name]
+
+
+class Bench:
+    """A workload on a GPU, its inputs filled, ready to run builds; ``plain`` runs what is not timed.
+
+    Read-only arrays are on the GPU once. Of those that the launches write there is a snapshot, which comes
+    back ahead of every run.
+    """
+
+    def __init__(self, gpu: Gpu, sample: Sample, inputs: Inputs, size: str, plain: str | bytes) -> None:
+        self._gpu, self._sample, self._inputs = gpu, sample, inputs
+        self._plain = Loaded(PLAIN, gpu.load(plain))
+        self._base = base_state(inputs)
+        self._written = sample.results(self._base)
+        self._buffers = {
+            name: gpu.zeros(value.nbytes) if isinstance(inputs.get(name), Zeros) else gpu.upload(value)
+            for name, value in arrays(self._base).items()
+        }
+        self._expected: Mapping[str, Array] | None = None
+        self._launch_all(self._plain, sample.setup(self._base), self._base)
+        self._snapshots = {name: gpu.snapshot(self._buffers[name]) for name in self._written}
+        if size != FULL:
+            self._download(self._base, self._buffers)
+            self._expected = sample.workload.reference(run_state(self._base, ()))
+
+    def run(self, build: Loaded, *, check: bool, profile: bool = False) -> tuple[Launch, ...]:
+        """Run the launches of ``build`` once, from the snapshot on; ``check`` downloads and checks the results.
+
+        With ``profile``, a profiler is asked to look at the launches that are timed.
+        """
+        state = self._state()
+        for name, snapshot in self._snapshots.items():
+            self._gpu.restore(self._buffers[name], snapshot)
+        timed = self._launch_all(build, self._sample.workload.launches(state), state, profile)
+        build.milliseconds.append(tuple(milliseconds for _, milliseconds in timed))
+        if check:
+            self._check(build, state)
+        return tuple(launch for launch, _ in timed)
+
+    def _state(self) -> State:
+        """A run's state: what it writes is its own, the rest is shared."""
+        state: State = {}
+        for name, value in self._base.items():
+            given = self._inputs.get(name)
+            if name not in self._written or not isinstance(value, np.ndarray):
+                state[name] = value
+            elif isinstance(given, Zeros):
+                state[name] = given.make()
+            else:
+                state[name] = value.copy()
+        return state
+
+    def _launch_all(
+        self, build: Loaded, launches: Generator[Launch, None, None], state: State, profile: bool = False
+    ) -> list[tuple[Launch, float]]:
+        """Run ``launches``, those that are not timed by the plain build; those that are, with milliseconds."""
+        here = arrays(state)
+        by_identity = {id(here[name]): buffer for name, buffer in self._buffers.items()}
+        timed = []
+        for launch in launches:
+            for name in launch.host:
+                self._gpu.write(self._buffers[name], here[name])
+            arguments = [by_identity.get(id(argument), argument) for argument in launch.arguments]
+            kernel = (build if launch.timed else self._plain).kernel(launch.kernel)
+            if profile and launch.timed:
+                with self._gpu.profile():
+                    milliseconds = self._gpu.launch(kernel, launch.grid, launch.block, arguments)
+            else:
+                milliseconds = self._gpu.launch(kernel, launch.grid, launch.block, arguments)
+            for name in launch.host:
+                self._gpu.read(self._buffers[name], here[name])
+            if launch.timed:
+                timed.append((launch, milliseconds))
+        return timed
+
+    def _download(self, state: State, names: Iterable[str]) -> None:
+        for name in names:
+            self._gpu.read(self._buffers[name], arrays(state)[name])
+
+    def _check(self, build: Loaded, state: State) -> None:
+        self._download(state, self._written)
+        if self._expected is None and build.name == PLAIN:
+            self._expected = {name: array for name, array in arrays(state).items() if name in self._written}
+        build.wrong = build.wrong or wrong_of(self._sample, state, self._inputs, self._expected)
 
 
 def run_on_gpu(
     gpu: Gpu,
     sample: Sample,
     inputs: Inputs,
-    expected: Mapping[str, Array],
-    builds: Mapping[str, str],
-    repeats: int = REPEATS,
+    size: str,
+    builds: Mapping[str, str | bytes],
+    began: Callable[[str], None] = lambda build: None,
 ) -> tuple[BuildResult, ...]:
-    """Time the launches of each of ``builds`` (name to PTX); the results of every run are checked."""
-    modules = {name: gpu.load(ptx) for name, ptx in builds.items()}
-    buffers = {name: gpu.upload(value) for name, value in inputs.items() if isinstance(value, np.ndarray)}
-    runs: dict[str, list[_Run]] = {name: [] for name in builds}
-    for _ in range(WARM_UPS + repeats):
-        for name, module in modules.items():
-            runs[name].append(_once(gpu, module, sample, fresh_state(inputs), buffers, expected))
-    return tuple(_result(name, ptx, gpu.arch, runs[name]) for name, ptx in builds.items())
+    """Time the launches of each of ``builds`` (name to PTX or cubin); that called `PLAIN` fills the inputs.
+
+    Results are checked after the first warm-up and after the last repeat; a build that is wrong at first is
+    run no more. ``began`` is told of each build ahead of each of its runs. Raises `BuildFailure` where a build
+    is not loaded or ends in a fault, and `CccError` for what is no build's fault.
+    """
+    with _blamed(PLAIN, began):
+        bench = Bench(gpu, sample, inputs, size, builds[PLAIN])
+    loaded = []
+    for name, code in builds.items():
+        with _blamed(name, began):
+            loaded.append(Loaded(name, gpu.load(code)))
+    seconds = 0.0
+    for number in range(WARM_UPS):
+        seconds = 0.0
+        for build in _right(loaded):
+            start = time.perf_counter()
+            with _blamed(build.name, began):
+                build.launches = bench.run(build, check=number == 0)
+            seconds = max(seconds, time.perf_counter() - start)
+        for build in loaded:
+            build.milliseconds.clear()
+    repeats = repeats_for(seconds)
+    for number in range(repeats):
+        for build in _right(loaded):
+            with _blamed(build.name, began):
+                bench.run(build, check=number == repeats - 1)
+    return tuple(_result(build) for build in loaded)
 
 
-def _once(
-    gpu: Gpu,
-    module: Module,
-    sample: Sample,
-    state: State,
-    buffers: Mapping[str, Buffer],
-    expected: Mapping[str, Array],
-) -> _Run:
-    arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
-    by_identity = {id(array): buffers[name] for name, array in arrays.items()}
-    for buffer in buffers.values():
-        gpu.reset(buffer)
-    launches: list[Launch] = []
-    milliseconds: list[float] = []
-    kernels: dict[str, Kernel] = {}
-    for launch in sample.workload.launches(state):
-        if launch.kernel not in kernels:
-            kernels[launch.kernel] = module.kernel(launch.kernel)
-        for name in launch.host:
-            gpu.write(buffers[name], arrays[name])
-        arguments = [by_identity.get(id(argument), argument) for argument in launch.arguments]
-        milliseconds.append(gpu.launch(kernels[launch.kernel], launch.grid, launch.block, arguments))
-        for name in launch.host:
-            gpu.read(buffers[name], arrays[name])
-        launches.append(launch)
-    for name, array in arrays.items():
-        gpu.read(buffers[name], array)
-    return _Run(tuple(launches), tuple(milliseconds), sample.workload.check(state, expected))
+def repeats_for(seconds: float) -> int:
+    """How many repeats fit when one takes ``seconds`` (of the slowest build, with what prepares it).
+
+    `REPEATS` if they fit into `ROW` seconds, but at least `LEAST_REPEATS`, unless one takes more than
+    `LONG_REPEAT` seconds: then as many as fit, at least `LEAST_OF_LONG_ONES`.
+    """
+    fitting = int(ROW / seconds) - WARM_UPS if seconds else REPEATS
+    least = LEAST_OF_LONG_ONES if seconds > LONG_REPEAT else LEAST_REPEATS
+    return max(least, min(REPEATS, fitting))
 
 
-def _result(name: str, ptx: str, arch: str, runs: list[_Run]) -> BuildResult:
-    timed = runs[WARM_UPS:]
-    wrong = next((run.wrong for run in runs if run.wrong), "")
-    launches = timed[0].launches
-    if not wrong and any(len(run.launches) != len(launches) for run in timed):
-        wrong = "the number of launches differs between repeats"
-    if wrong:
-        return BuildResult(name, (), (), wrong)
+def _right(builds: Iterable[Loaded]) -> Iterator[Loaded]:
+    return (build for build in builds if not build.wrong)
+
+
+@contextmanager
+def _blamed(name: str, began: Callable[[str], None]) -> Iterator[None]:
+    """What fails in here is the failure of the build ``name``."""
+    began(name)
+    try:
+        yield
+    except CccError as problem:
+        raise BuildFailure(name, problem) from problem
+
+
+def _result(build: Loaded) -> BuildResult:
+    launches = build.launches
+    if not build.wrong and any(len(repeat) != len(launches) for repeat in build.milliseconds):
+        build.wrong = "the number of launches differs between repeats"
+    if build.wrong:
+        return BuildResult(build.name, (), (), build.wrong)
     return BuildResult(
-        name,
+        build.name,
         tuple(
-            LaunchResult(
-                launch.label,
-                launch.kernel,
-                launch.grid,
-                launch.block,
-                times=Times(tuple(run.milliseconds[i] for run in timed)),
-            )
-            for i, launch in enumerate(launches)
+            LaunchResult(launch.label, launch.kernel, launch.grid, launch.block, times=Times(milliseconds))
+            for launch, milliseconds in zip(launches, zip(*build.milliseconds, strict=True), strict=True)
         ),
-        kernel_resources(ptx, arch, launches),
+        (),
     )

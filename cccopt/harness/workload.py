@@ -1,28 +1,46 @@
 """What a workload is: inputs, launches, a reference and a meaning of "same", once for every machine.
 
-A sample's ``workload.py`` is a module with the four functions of `Workload`. The emulator and the GPU both
-run it, so a before/after comparison means the same inputs and the same launches. DESIGN chapter 8.
+A sample's ``workload.py`` is a module with the functions of `Workload` and, where it needs them, a function
+``setup(state)`` (launches that fill inputs, like `Workload.launches`; run once, by the plain build, never
+timed) and ``RESULTS``, the names of the arrays that the launches write (all of them where it is missing).
+The emulator and the GPU both run it, so a before/after comparison means the same inputs and the same
+launches. DESIGN chapter 8.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Generator, Mapping, MutableMapping
+from collections.abc import Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from cccopt import resources
 from cccopt.diagnostic import CccError, error
 
 Array: TypeAlias = NDArray[Any]
 Argument: TypeAlias = "Array | np.generic | int | float"
-Inputs: TypeAlias = "Mapping[str, Array | int | float]"
+Inputs: TypeAlias = "Mapping[str, Array | Zeros | int | float]"
 State: TypeAlias = "MutableMapping[str, Array | int | float]"
+
+FULL = "full"
+"""The size at which the plain build says what is right: `Workload.reference` need not be fast enough for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zeros:
+    """An array of zeros in `Workload.inputs`, made on the machine that runs: no copy on the host, no upload."""
+
+    shape: int | tuple[int, ...]
+    dtype: DTypeLike
+
+    def make(self) -> Array:
+        """The array. Its pages take no memory until somebody touches them."""
+        return np.zeros(self.shape, self.dtype)
 
 
 class Launch(NamedTuple):
@@ -31,7 +49,8 @@ class Launch(NamedTuple):
     ``arguments`` are numpy arrays of the state (device buffers, updated in place) and numbers, as numpy
     scalars of the parameters' types where a GPU is to run it. ``host`` names the arrays of the state that the
     generator changes before this launch or reads after it: a GPU copies only those between launches.
-    ``label`` tells launches of one kernel apart in a table.
+    ``label`` tells launches of one kernel apart in a table. One that is not ``timed`` (a reset, a kernel that
+    counts what is wrong) is run by the plain build and is no part of any measurement.
     """
 
     kernel: str
@@ -40,12 +59,14 @@ class Launch(NamedTuple):
     arguments: tuple[Argument, ...]
     host: tuple[str, ...] = ()
     label: str = ""
+    timed: bool = True
 
 
 class Workload(Protocol):
-    """The four functions of a ``workload.py``, and the sizes that they know.
+    """The functions that every ``workload.py`` has, and the sizes that they know.
 
-    ``state`` is a copy of the inputs that belongs to one run. What a run results in is its state at the end.
+    ``state`` holds the inputs, arrays in place of `Zeros`. Arrays in ``RESULTS`` belong to one run and begin as
+    ``setup`` left them; all others are read-only, and the builds share them.
     """
 
     SIZES: tuple[str, ...]
@@ -56,11 +77,17 @@ class Workload(Protocol):
     def launches(self, state: State) -> Generator[Launch, None, None]:
         """The launches in order. What a launch wrote may be read (see `Launch.host`) once it is resumed."""
 
-    def reference(self, inputs: Inputs) -> Mapping[str, Array]:
-        """What the arrays must hold in the end, by numpy alone."""
+    def reference(self, inputs: Mapping[str, Any]) -> Mapping[str, Array]:
+        """What the arrays must hold in the end, by numpy alone; ``inputs`` is the state after ``setup``.
+
+        At size `FULL` nobody asks: there the results of the plain build are what is expected.
+        """
 
     def check(self, result: Mapping[str, Any], expected: Mapping[str, Array]) -> str:
-        """An empty string when ``result`` (a state) is as ``expected``, else what is wrong with it."""
+        """An empty string when ``result`` is as ``expected``, else what is wrong with it.
+
+        ``result`` holds the arrays in ``RESULTS`` as a run left them, and those inputs that were made on the host.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +110,61 @@ class Sample:
             )
         return self.workload.inputs(size, seed)
 
+    def setup(self, state: State) -> Generator[Launch, None, None]:
+        """The launches that fill inputs; none where the workload has no ``setup``."""
+        launches = getattr(self.workload, "setup", None)
+        if launches is not None:
+            yield from launches(state)
+
+    def results(self, state: Mapping[str, Any]) -> tuple[str, ...]:
+        """The names of the arrays that the launches write. One that is no array of the state is a `CccError`."""
+        known = tuple(arrays(state))
+        named = tuple(getattr(self.workload, "RESULTS", known))
+        unknown = [name for name in named if name not in known]
+        if unknown:
+            raise CccError(
+                error(
+                    "CCC090",
+                    f"workload `{self.name}` has no array `{unknown[0]}`, which its `RESULTS` names",
+                    help=f"its arrays are {', '.join(f'`{name}`' for name in known)}",
+                )
+            )
+        return named
+
+    def checked(self, state: State, inputs: Inputs, expected: Mapping[str, Array]) -> str:
+        """What `Workload.check` says of the state that a run left."""
+        made_here = {name for name, value in inputs.items() if not isinstance(value, Zeros)}
+        seen = made_here | set(self.results(state))
+        return self.workload.check({name: state[name] for name in state if name in seen}, expected)
+
+
+def base_state(inputs: Inputs) -> State:
+    """The inputs with arrays in place of `Zeros`, ahead of ``setup``."""
+    return {name: value.make() if isinstance(value, Zeros) else value for name, value in inputs.items()}
+
+
+def run_state(base: State, results: Sequence[str]) -> State:
+    """A state for one run: ``results`` are copies, the other arrays are shared and cannot be written."""
+    return {name: _of_run(value, name in results) for name, value in base.items()}
+
+
+def _of_run(value: Array | int | float, written: bool) -> Array | int | float:
+    if not isinstance(value, np.ndarray):
+        return value
+    own: Array = value.copy() if written else value.view()
+    own.flags.writeable = written
+    return own
+
+
+def arrays(state: Mapping[str, Any]) -> dict[str, Array]:
+    """The arrays of a state."""
+    return {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+
 
 def fresh_state(inputs: Inputs) -> State:
-    """A state to run in: arrays are copied, so that every run starts from the same inputs."""
-    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in inputs.items()}
+    """A state to run in: all arrays are copied, so that every run starts from the same inputs."""
+    base = base_state(inputs)
+    return run_state(base, tuple(base))
 
 
 def names() -> tuple[str, ...]:

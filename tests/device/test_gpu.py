@@ -48,16 +48,17 @@ def test_no_pycuda_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.gpu
-def test_launch_runs_times_and_reset_brings_the_inputs_back() -> None:
+def test_launch_runs_times_and_a_snapshot_brings_contents_back() -> None:
     source = np.arange(32, dtype=np.uint32)
     target = np.zeros(32, np.uint32)
     with open_gpu() as gpu:
         kernel = gpu.load(COPY).kernel("copy")
-        buffers = [gpu.upload(target), gpu.upload(source)]
+        buffers = [gpu.zeros(target.nbytes), gpu.upload(source)]
+        before = gpu.snapshot(buffers[0])
         assert gpu.launch(kernel, (1, 1, 1), (32, 1, 1), [*buffers, np.uint32(20)]) > 0
         gpu.read(buffers[0], target)
         np.testing.assert_array_equal(target, np.where(source < 20, source, 0))
-        gpu.reset(buffers[0])
+        gpu.restore(buffers[0], before)
         gpu.read(buffers[0], target)
         assert not target.any()
         with pytest.raises(CccError, match="CCC096"):

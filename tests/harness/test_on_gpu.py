@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -12,43 +13,92 @@ import numpy as np
 import pytest
 
 from cccopt.device.gpu import Gpu
-from cccopt.diagnostic import CccError
+from cccopt.diagnostic import CccError, error
 from cccopt.harness import on_gpu
 from cccopt.harness.bench import GPU, Options, measure
-from cccopt.harness.workload import Array, Inputs, Launch, Sample, State, Workload, load
+from cccopt.harness.workload import FULL, Array, Inputs, Launch, Sample, State, Workload, Zeros, load
+
+SHAPE = ((1, 1, 1), (4, 1, 1))
 
 
 class Count:
-    """Adds 1 to every cell until a flag that the kernel writes says that 3 is reached."""
+    """``setup`` draws limits; a launch adds 1 to each cell below its limit until a flag says that all are there.
 
-    SIZES = ("small",)
+    ``missing`` is counted by a launch of its own that is not timed.
+    """
+
+    SIZES = ("small", FULL)
+    RESULTS = ("cells", "done", "missing")
+
+    def __init__(self) -> None:
+        self.referred: list[Array] = []
 
     def inputs(self, size: str, seed: int) -> Inputs:
-        return {"cells": np.zeros(4, np.int32), "done": np.zeros(1, np.int32)}
+        return {
+            "base": np.array([1, 2, 3, 2], np.int32),
+            "limits": Zeros(4, np.int32),
+            "cells": Zeros((4,), np.int32),
+            "done": np.zeros(1, np.int32),
+            "missing": Zeros(1, np.int32),
+        }
+
+    def setup(self, state: State) -> Generator[Launch, None, None]:
+        yield Launch("draw", *SHAPE, (state["base"], state["limits"]))
 
     def launches(self, state: State) -> Generator[Launch, None, None]:
         done = cast(Array, state["done"])
         while not done[0]:
-            yield Launch("count", (1, 1, 1), (4, 1, 1), (state["cells"], done, np.int32(3)), host=("done",))
+            yield Launch("count", *SHAPE, (state["limits"], state["cells"], done), host=("done",))
+        yield Launch("miss", *SHAPE, (state["limits"], state["cells"], state["missing"]), timed=False)
 
-    def reference(self, inputs: Inputs) -> Mapping[str, Array]:
-        return {"cells": np.full(4, 3, np.int32)}
+    def reference(self, inputs: Mapping[str, Any]) -> Mapping[str, Array]:
+        self.referred.append(inputs["limits"].copy())
+        return {"cells": inputs["limits"] + 0}
 
     def check(self, result: Mapping[str, Any], expected: Mapping[str, Array]) -> str:
+        assert set(result) == {"base", *self.RESULTS}
+        if result["missing"][0]:
+            return f"{result['missing'][0]} are missing"
         return "" if (result["cells"] == expected["cells"]).all() else f"cells are {result['cells']}"
 
 
-Kernel = Callable[[Array, Array, int], None]
+Kernel = Callable[..., None]
 
 
-def counts(cells: Array, done: Array, limit: int) -> None:
-    cells += 1
-    done[0] = cells[0] >= limit
+def draw(base: Array, limits: Array) -> None:
+    limits[:] = 2 * base
 
 
-def counts_and_forgets_one(cells: Array, done: Array, limit: int) -> None:
-    counts(cells, done, limit)
-    cells[3] = 0
+def count(limits: Array, cells: Array, done: Array) -> None:
+    cells += cells < limits
+    done[0] = (cells == limits).all()
+
+
+def count_too_far(limits: Array, cells: Array, done: Array) -> None:
+    count(limits, cells, done)
+    if done[0]:
+        cells[3] += 1
+
+
+def forget_all(limits: Array, cells: Array, done: Array) -> None:
+    done[0] = True
+
+
+def fault(limits: Array, cells: Array, done: Array) -> None:
+    raise CccError(error("CCC095", "a kernel failed on the GPU"))
+
+
+def miss(limits: Array, cells: Array, missing: Array) -> None:
+    missing[0] = (cells < limits).sum()
+
+
+PROGRAMS: Mapping[str, Mapping[str, Kernel]] = {
+    "plain": {"draw": draw, "count": count, "miss": miss},
+    "right": {"count": count},
+    "too far": {"count": count_too_far},
+    "forgets": {"count": forget_all},
+    "faults": {"count": fault},
+}
 
 
 @dataclass
@@ -61,54 +111,91 @@ class Loaded:
 
 @dataclass
 class StandIn:
-    """Memory apart from the host's, which the runner must copy to and from."""
+    """Memory apart from the host's, which the runner must copy to and from, and which it should leave alone."""
 
     arch: str = "sm_90"
-    programs: Mapping[str, Kernel] = field(
-        default_factory=lambda: {"right": counts, "wrong": counts_and_forgets_one}
-    )
+    moved: list[str] = field(default_factory=list)
 
-    def load(self, ptx: str) -> Loaded:
-        return Loaded({"count": self.programs[ptx]})
+    def load(self, code: str) -> Loaded:
+        return Loaded(PROGRAMS[code])
 
-    def upload(self, array: Array) -> list[Array]:
-        return [array.copy(), array.copy()]
+    def zeros(self, nbytes: int) -> Array:
+        return np.zeros(nbytes, np.uint8)
 
-    def reset(self, buffer: list[Array]) -> None:
-        buffer[0][:] = buffer[1]
+    def upload(self, array: Array) -> Array:
+        self.moved.append(f"upload {array.nbytes}")
+        return array.view(np.uint8).copy()
 
-    def write(self, buffer: list[Array], array: Array) -> None:
-        buffer[0][:] = array
+    def snapshot(self, buffer: Array) -> Array:
+        return buffer.copy()
 
-    def read(self, buffer: list[Array], array: Array) -> None:
-        array[:] = buffer[0]
+    def restore(self, buffer: Array, snapshot: Array) -> None:
+        buffer[:] = snapshot
+
+    def write(self, buffer: Array, array: Array) -> None:
+        buffer[:] = array.view(np.uint8)
+
+    def read(self, buffer: Array, array: Array) -> None:
+        self.moved.append(f"download {array.nbytes}")
+        array[:] = buffer.view(array.dtype)
+
+    def profile(self) -> AbstractContextManager[None]:
+        self.moved.append("profile")
+        return nullcontext()
 
     def launch(self, kernel: Kernel, grid: Any, block: Any, arguments: Sequence[Any]) -> float:
-        cells, done, limit = arguments
-        kernel(cells[0], done[0], int(limit))
-        return float(cells[0][0])
+        buffers = [buffer.view(np.int32) for buffer in arguments]
+        kernel(*buffers)
+        return float(buffers[1][0])
 
 
-@pytest.fixture(autouse=True)
-def _no_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_gpu, "kernel_resources", lambda ptx, arch, launches: ())
+def run(size: str, *names: str, gpu: StandIn | None = None) -> tuple[Count, tuple[Any, ...]]:
+    workload = Count()
+    sample = Sample("count", Path("count.cu"), cast(Workload, workload))
+    builds = {"plain": "plain", **{name: name for name in names}}
+    stand_in = cast(Gpu, gpu if gpu is not None else StandIn())
+    return workload, on_gpu.run_on_gpu(stand_in, sample, sample.inputs(size, 1), size, builds)
 
 
-def test_every_repeat_starts_afresh_and_a_wrong_build_measures_nothing() -> None:
-    sample = Sample("count", Path("count.cu"), cast(Workload, Count()))
-    inputs = sample.inputs("small", 1)
-    expected = sample.workload.reference(inputs)
-    builds = {"plain": "right", "ccc": "wrong"}
-    right, wrong = on_gpu.run_on_gpu(cast(Gpu, StandIn()), sample, inputs, expected, builds, repeats=5)
-    assert right.wrong == ""
-    assert [launch.times and launch.times.milliseconds for launch in right.launches] == [
-        (1.0,) * 5,
-        (2.0,) * 5,
-        (3.0,) * 5,
-    ]
-    assert wrong.wrong == "cells are [3 3 3 0]"
-    assert wrong.launches == ()
-    assert not cast(Array, inputs["cells"]).any()
+def times(result: Any) -> list[tuple[float, ...]]:
+    return [launch.times.milliseconds for launch in result.launches]
+
+
+@pytest.mark.parametrize("size", ["small", FULL])
+def test_every_repeat_starts_from_what_setup_left_and_a_wrong_build_measures_nothing(size: str) -> None:
+    workload, (plain, right, far, forgets) = run(size, "right", "too far", "forgets")
+    # Six launches until the largest limit is reached; what cell 0 then holds is the stand-in's time.
+    expected = [(t,) * on_gpu.REPEATS for t in (1.0, 2.0, 2.0, 2.0, 2.0, 2.0)]
+    assert times(plain) == times(right) == expected
+    assert (plain.wrong, right.wrong) == ("", "")
+    assert far.wrong == "cells are [2 4 6 5]"
+    assert forgets.wrong == "4 are missing"
+    assert far.launches == forgets.launches == ()
+    # At full size nobody asks the reference; elsewhere it sees what setup made.
+    assert [list(limits) for limits in workload.referred] == ([[2, 4, 6, 4]] if size == "small" else [])
+
+
+def test_results_are_downloaded_twice_and_zeros_are_never_uploaded() -> None:
+    gpu = StandIn()
+    run(FULL, "right", gpu=gpu)
+    assert [moved for moved in gpu.moved if moved.startswith("upload")] == ["upload 16", "upload 4"]
+    # Two builds, after the first warm-up and the last repeat; `done` also once a launch.
+    assert gpu.moved.count("download 16") == 2 * 2
+    assert gpu.moved.count("download 4") == 2 * (2 * 2) + 2 * 6 * (on_gpu.WARM_UPS + on_gpu.REPEATS)
+
+
+def test_a_fault_names_its_build() -> None:
+    with pytest.raises(on_gpu.BuildFailure, match="CCC095") as caught:
+        run(FULL, "right", "faults")
+    assert caught.value.build == "faults"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "repeats"),
+    [(0.001, 11), (0.38, 11), (0.42, 9), (0.5, 9), (0.6, 6), (1.0, 3), (60.0, 3)],
+)
+def test_long_repeats_are_fewer(seconds: float, repeats: int) -> None:
+    assert on_gpu.repeats_for(seconds) == repeats
 
 
 def test_no_gpu_is_said_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +206,7 @@ def test_no_gpu_is_said_before_anything_is_compiled(monkeypatch: pytest.MonkeyPa
 
 
 def test_unknown_workloads_and_sizes_name_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(CccError, match=r"CCC090.*(?s:.*)`bfs`, `sensitivity`"):
+    with pytest.raises(CccError, match=r"CCC090.*(?s:.*)`bfs`.*`sensitivity`"):
         load("nothing")
     with pytest.raises(CccError, match=r"CCC091.*(?s:.*)`small`, `demo`"):
         load("bfs").inputs("huge", 1)
