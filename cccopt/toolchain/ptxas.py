@@ -30,26 +30,40 @@ class Resources:
     stack: int
 
 
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """What ptxas makes of a PTX text: machine code, and what each kernel needs, by its PTX name."""
+
+    cubin: bytes
+    resources: dict[str, Resources]
+
+
 def resources(ptx: str, arch: str, nvcc: Nvcc | None = None) -> dict[str, Resources]:
     """Compile ``ptx`` for ``arch`` (``sm_90``) and report each kernel by its PTX name.
 
     Raises CccError: CCC085 with ptxas' own messages when it refuses the PTX, CCC080 without a toolkit.
     """
+    return assemble(ptx, arch, nvcc).resources
+
+
+def assemble(ptx: str, arch: str, nvcc: Nvcc | None = None) -> Assembled:
+    """Compile ``ptx`` for ``arch`` (``sm_90``) with ptxas' own defaults, which are nvcc's. Raises as `resources`."""
     real = nvcc if nvcc is not None else find_nvcc()
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
-        source = Path(folder) / "in.ptx"
+        source, output = Path(folder) / "in.ptx", Path(folder) / "out.cubin"
         write_text(source, ptx)
         done = subprocess.run(
-            [real.tool("ptxas"), "-v", f"-arch={arch}", source, "-o", Path(folder) / "out.cubin"],
+            [real.tool("ptxas"), "-v", f"-arch={arch}", source, "-o", output],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
         )
+        cubin = output.read_bytes() if done.returncode == 0 else b""
     if done.returncode != 0:
         said = done.stdout.replace(str(source), "<ptx>").strip()
         raise CccError(error("CCC085", f"ptxas refuses this PTX for {arch}", why=said))
-    return parse_report(done.stdout)
+    return Assembled(cubin, parse_report(done.stdout))
 
 
 def parse_report(text: str) -> dict[str, Resources]:
