@@ -21,14 +21,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from cccopt.source.lexer import ccc_pragma, may_hold_pragmas, start_of_interest, tokens
+from cccopt.source.lexer import ccc_pragma, tokens
 from cccopt.source.lines import LineMap
 from cccopt.source.markers import inline_pragma, marker
-from cccopt.source.naming import Named, OutOfSight, Unit, all_named
+from cccopt.source.naming import Named, Unit, all_named
+from cccopt.source.outside import Outside, hints
 from cccopt.source.pragmas import Clauses
-from cccopt.source.statements import Code
+from cccopt.source.statements import Code, OutOfSight
 from cccopt.source.strip import blank
 from cccopt.text import Place
+
+_REACH = 1 << 14  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +75,38 @@ def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annot
     With ``only``, regions of other ids are neither marked nor reported; ids stay what they are without it.
     Raises `SourceError` with a diagnostic for each mistake (CCC010 to CCC016).
     """
-    if not may_hold_pragmas(text):
+    if not hints(text):
         return Annotated(text)
-    try:
-        unit = _unit(text, name, start_of_interest(text))
-        named = all_named(unit)
-    except OutOfSight:
-        unit = _unit(text, name, 0)
-        named = all_named(unit)
+    unit, named = _named(text, name)
     kept = [n for n in named if not _is_off(n, named)]
     accepted = [
         (r, n) for r, n in zip(_regions(kept, unit), kept, strict=True) if only is None or r.id in only
     ]
     blanks = {t for t in unit.tokens if ccc_pragma(t) is not None}
     blanks |= {t for _, n in accepted for t in n.directives}
-    edits = [_Edit(t.start, t.end, blank(t)) for t in blanks]
+    edits = [_Edit(t.start, t.end, blank(t.text)) for t in blanks]
     edits += [e for r, n in accepted for e in _openings(r, n, unit.code)]
     # Regions in reverse: of those that end in one place, the inner one ends first.
     closings = [_closing(r, n, unit.code) for r, n in reversed(accepted)]
     return Annotated(_applied(text, closings + edits), tuple(r for r, _ in accepted))
 
 
-def _unit(text: str, name: str, start: int) -> Unit:
-    lexed = tokens(text, start)
-    lines = LineMap(text, name, [t for t in lexed if t.kind == "directive"])
-    return Unit(lexed, Code([t for t in lexed if t.kind != "directive"]), lines, whole=start == 0)
+def _named(text: str, name: str) -> tuple[Unit, list[Named]]:
+    """What the pragmas of ``text`` name. Headers and other functions make up most of it: no more is lexed than
+    stands around the pragmas, as far as their statements reach.
+    """
+    first, *_, last = 2 * hints(text)
+    outside = Outside(text)
+    reach = _REACH
+    while True:
+        start, end = outside.around(first, last, reach)
+        lexed = tokens(text, start, end)
+        code = Code([t for t in lexed if t.kind != "directive"], start == 0, end == len(text))
+        unit = Unit(lexed, code, LineMap(text, name, outside))
+        try:
+            return unit, all_named(unit)
+        except OutOfSight:
+            reach *= 16
 
 
 def _is_off(named: Named, everything: Sequence[Named]) -> bool:

@@ -24,9 +24,6 @@ _TOKEN = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _CCC_PRAGMA = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+(?P<body>ccc\b[\s\S]*)")
-_CCC_HINT = re.compile(r"pragma[ \t]+ccc\b")
-_RAW_STRING = re.compile(r'R"([^()\\\s"]{0,16})\([\s\S]*?\)\1"')
-_INCLUDE_MARKER = re.compile(r'# \d+ "[^\n]*" [12]\b[^\n]*$', re.MULTILINE)
 
 
 class Token(NamedTuple):
@@ -38,21 +35,16 @@ class Token(NamedTuple):
     end: int
 
 
-def tokens(text: str, start: int = 0) -> list[Token]:
-    """The tokens of ``text`` from offset ``start``, which must be the start of a line outside any literal.
+def tokens(text: str, start: int = 0, end: int | None = None, *, keep_comments: bool = False) -> list[Token]:
+    """The tokens of ``text`` from offset ``start`` to ``end``: beginnings of lines outside any token, or the text's.
 
-    Comments (there only under ``-C``) are left out.
+    Comments (there only under ``-C``) are left out unless ``keep_comments``.
     """
     return [
         Token(m.lastgroup or "", m.group(), m.start(), m.end())
-        for m in _TOKEN.finditer(text, start)
-        if m.lastgroup != "comment"
+        for m in _TOKEN.finditer(text, start, len(text) if end is None else end)
+        if keep_comments or m.lastgroup != "comment"
     ]
-
-
-def may_hold_pragmas(text: str) -> bool:
-    """False only where no ``#pragma ccc`` can be in ``text``; quick, because most texts hold none."""
-    return _CCC_HINT.search(text) is not None
 
 
 def ccc_pragma(token: Token) -> int | None:
@@ -63,17 +55,6 @@ def ccc_pragma(token: Token) -> int | None:
     return None if found is None else token.start + found.start("body")
 
 
-def start_of_interest(text: str) -> int:
-    """Where lexing may begin: the last include boundary ahead of the first pragma, else 0.
-
-    Headers make up most of a preprocessed text (12 MB with CUB) and hold no pragma. A line marker begins a
-    line, so only a raw string could hold it, and in one it is no boundary.
-    """
-    first = _CCC_HINT.search(text)
-    end = first.start() if first is not None else 0
-    line = text.rfind("\n# ", 0, end)
-    while line >= 0 and _INCLUDE_MARKER.match(text, line + 1, end) is None:
-        line = text.rfind("\n# ", 0, line)
-    start = line + 1
-    in_raw_string = any(m.start() < start < m.end() for m in _RAW_STRING.finditer(text))
-    return 0 if in_raw_string else start
+def pragmas(text: str) -> list[tuple[int, int]]:
+    """Where the ``#pragma ccc`` directives of ``text`` begin and end, in order."""
+    return [(t.start, t.end) for t in tokens(text) if ccc_pragma(t) is not None]

@@ -3,44 +3,79 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
-from cccopt.source.lexer import Token
+from cccopt.source.lexer import tokens
+from cccopt.source.outside import Outside
 from cccopt.text import Place, Position, SourceText
 
-_MARKER = re.compile(r'[ \t]*#[ \t]*(?:line[ \t]+)?(?P<line>\d+)(?:[ \t]+"(?P<file>(?:[^"\\]|\\.)*)")?.*')
+_MARKER = re.compile(
+    r'[ \t]*(?P<hash>#)[ \t]*(?:line[ \t]+)?(?P<line>\d+)(?:[ \t]+"(?P<file>(?:[^"\\]|\\.)*)")?.*(?<!\\)'
+)
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/|//.*')
 _CONTROL = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "f": 12, "v": 11}
+
+
+class _Origin(NamedTuple):
+    """The line that begins at ``offset`` of the text is number ``line`` of ``file``."""
+
+    offset: int
+    file: str
+    line: int
 
 
 @dataclass(frozen=True)
 class LineMap:
     """Places in the user's files for offsets in ``text``, a preprocessed file called ``name``.
 
-    ``directives`` are its directive tokens in order. The user's files are opened only to quote a line as it
-    was written and to find a word's column in it; where one cannot be read, the preprocessed line stands in.
+    ``outside`` tells which of its lines begin outside literals. The user's files are opened only to quote a line as
+    it was written and to find a word's column in it; where one cannot be read, the preprocessed line stands in.
     """
 
     text: str
     name: str
-    directives: Iterable[Token]
+    outside: Outside
     _files: dict[str, SourceText | None] = field(default_factory=dict)
+    _asked: list[tuple[int, _Origin]] = field(default_factory=list)
+
+    def _origin(self, offset: int) -> _Origin:
+        """What the last marker ahead of ``offset`` says."""
+        low, origin = self._asked[-1] if self._asked else (0, _Origin(0, self.name, 1))
+        if low > offset:
+            low, origin = 0, _Origin(0, self.name, 1)
+        found = []
+        for behind, marker in self._markers(low, offset):
+            found.append((behind, marker))
+            if marker["file"] is not None:
+                break
+        for behind, marker in reversed(found):
+            file = origin.file if marker["file"] is None else _unescaped(marker["file"])
+            origin = _Origin(behind, file, int(marker["line"]))
+        self._asked[:] = [(offset, origin)]  # the next question is about what follows
+        return origin
+
+    def _markers(self, low: int, high: int) -> Iterator[tuple[int, re.Match[str]]]:
+        """The line markers between two offsets, last first, and where the lines behind them begin."""
+        text = self.text
+        while (high := text.rfind("#", low, high)) >= 0:
+            start, stop = self.outside.line(high), text.find("\n", high)
+            stop = len(text) if stop < 0 else stop
+            marker = _MARKER.fullmatch(text[start:stop].rstrip("\r"))
+            if marker is not None and start + marker.start("hash") == high and self._is_directive(start):
+                yield stop + 1, marker
+
+    def _is_directive(self, line: int) -> bool:
+        return self.outside.begins(line) or line in self._directives
 
     @cached_property
-    def _markers(self) -> list[tuple[int, str, int]]:
-        """(offset of the line behind the marker, file, that line's number), in order."""
-        markers = [(0, self.name, 1)]
-        for token in self.directives:
-            found = _MARKER.fullmatch(token.text.rstrip("\r"))
-            if found is not None:
-                file = markers[-1][1] if found["file"] is None else _unescaped(found["file"])
-                markers.append((token.end + 1, file, int(found["line"])))
-        return markers
+    def _directives(self) -> frozenset[int]:
+        """Where directives begin: for lines that may stand in a raw string or comment."""
+        return frozenset(t.start for t in tokens(self.text) if t.kind == "directive")
 
     def place(self, offset: int, word: str) -> Place:
         """The place of ``word``, which stands at ``offset`` of the text, in the user's file.
@@ -48,8 +83,8 @@ class LineMap:
         The preprocessor keeps lines but not always columns (macros, runs of blanks, tabs): the column is that
         of the same occurrence of ``word`` in the user's line.
         """
-        behind, file, first = self._markers[bisect_right(self._markers, offset, key=lambda m: m[0]) - 1]
-        line = first + self.text.count("\n", behind, offset)
+        origin = self._origin(offset)
+        file, line = origin.file, origin.line + self.text.count("\n", origin.offset, offset)
         start = self.text.rfind("\n", 0, offset) + 1
         stop = self.text.find("\n", offset)
         printed = self.text[start : len(self.text) if stop < 0 else stop].rstrip("\r")

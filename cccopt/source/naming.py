@@ -16,7 +16,7 @@ from cccopt.diagnostic import Diagnostic, error
 from cccopt.source.lexer import Token, ccc_pragma
 from cccopt.source.lines import LineMap
 from cccopt.source.pragmas import Pragma, SourceError, parse_pragma
-from cccopt.source.statements import Code, Unbalanced
+from cccopt.source.statements import Code, OutOfSight, Unbalanced
 from cccopt.text import Place
 
 _UNROLL = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+(unroll\b[^\r\n]*)")
@@ -25,15 +25,11 @@ _WANTED = {"for": ("for",), "for variable": ("for",), "if": ("if", "{")}
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A translation unit: its tokens, those of the code, and the way back to its files.
-
-    ``whole`` is false where lexing began behind the headers.
-    """
+    """What was lexed of a translation unit, its code, and the way back to the user's files."""
 
     tokens: Sequence[Token]
     code: Code
     lines: LineMap
-    whole: bool
 
     def place(self, index: int) -> Place:
         """The place of a code token."""
@@ -61,12 +57,8 @@ class Named:
         return self is not other and self.body <= other.start < self.end
 
 
-class OutOfSight(Exception):
-    """What stands before a pragma was not lexed."""
-
-
 def all_named(unit: Unit) -> list[Named]:
-    """Every pragma with its statement, in file order; raises `SourceError` with all mistakes."""
+    """Every pragma with its statement, in file order; raises `SourceError` with all mistakes, or `OutOfSight`."""
     named: list[Named] = []
     problems: list[Diagnostic] = []
     for run, following in _directive_runs(unit.tokens):
@@ -77,6 +69,10 @@ def all_named(unit: Unit) -> list[Named]:
                 _check_alone(pragmas, named, unit)
         except SourceError as mistake:
             problems += mistake.diagnostics
+        except Unbalanced as found:  # in attributes or behind `case`
+            if not unit.code.to_end:
+                raise OutOfSight from None
+            problems.append(_endless(pragmas[0], found.index, found.index, unit))
     if not problems and not any(n.pragma.kind == "for" for n in named):
         problems = [_stray(n, unit) for n in named]
     if problems:
@@ -109,16 +105,14 @@ def _named(directive: Token, following: int, unit: Unit) -> Named:
     head = code.after_attributes(start)
     word = code.text(head)
     begins = code.may_begin_statement(following)
-    if begins is None:
-        if not unit.whole:
-            raise OutOfSight
-        begins = following == 0
     if not begins or word not in _WANTED[pragma.kind]:
         raise SourceError(_wrong_statement(pragma, directive, head, begins, unit))
     try:
         body = head if word == "{" else code.after_head(head)
         end = code.statement_end(body)
     except Unbalanced as found:
+        if not code.to_end:
+            raise OutOfSight from None
         raise SourceError(_endless(directive, head, found.index, unit)) from None
     between = _directives_between(unit, following, start)
     unrolls = {t: m[1] for t in between if word == "for" and (m := _UNROLL.fullmatch(t.text.rstrip()))}
@@ -146,7 +140,7 @@ def _directives_between(unit: Unit, following: int, start: int) -> list[Token]:
     """Directives between the token before ``following`` and the statement at ``start``."""
     low = unit.code.tokens[following - 1].end if following else 0
     high = unit.code.tokens[start].start
-    return [t for t in unit.lines.directives if low <= t.start < high]
+    return [t for t in unit.tokens if t.kind == "directive" and low <= t.start < high]
 
 
 def _pragma_place(directive: Token, unit: Unit) -> Place:

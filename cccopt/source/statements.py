@@ -25,11 +25,21 @@ class Unbalanced(Exception):
         self.index = index
 
 
+class OutOfSight(Exception):
+    """The answer depends on text that was not lexed."""
+
+
 @dataclass(frozen=True)
 class Code:
-    """Tokens without directives. Indices count tokens; an end is one past a statement's last token."""
+    """Tokens without directives. Indices count tokens; an end is one past a statement's last token.
+
+    Where they do not begin with the text's first (``from_start``) or end with its last (``to_end``), a question that
+    depends on what is missing raises `OutOfSight`.
+    """
 
     tokens: Sequence[Token]
+    from_start: bool = True
+    to_end: bool = True
 
     @cached_property
     def partners(self) -> dict[int, int]:
@@ -46,7 +56,11 @@ class Code:
 
     def text(self, index: int) -> str:
         """The token's text, empty outside the tokens."""
-        return self.tokens[index].text if 0 <= index < len(self.tokens) else ""
+        if 0 <= index < len(self.tokens):
+            return self.tokens[index].text
+        if not (self.from_start if index < 0 else self.to_end):
+            raise OutOfSight
+        return ""
 
     def after_bracket(self, index: int) -> int:
         """One past the partner of the bracket at ``index``; raises `Unbalanced`."""
@@ -107,15 +121,18 @@ class Code:
                     return index
                 index += 1
 
-    def may_begin_statement(self, index: int) -> bool | None:
-        """Whether a statement can begin at ``index`` by what stands before it; None if that is out of
-        sight."""
+    def may_begin_statement(self, index: int) -> bool:
+        """Whether a statement can begin at ``index`` by what stands before it."""
         before = self.text(index - 1)
         if before in _BEFORE_STATEMENT:
             return True
-        if before not in (")", "]") or index - 1 not in self.partners:
-            return None if before in ("", ")", "]") else False
-        opening = self.partners[index - 1]
+        if before not in (")", "]"):
+            return before == ""
+        opening = self.partners.get(index - 1)
+        if opening is None:
+            if not self.from_start:
+                raise OutOfSight
+            return False
         if before == "]":
             return self.text(opening + 1) == "["
         return self.text(opening - 1) in _WITH_CONDITION or self.text(opening - 1) == "constexpr"

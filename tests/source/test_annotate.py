@@ -205,6 +205,7 @@ def test_off_leaves_a_region_and_what_needs_it_alone() -> None:
         ("#pragma ccc for\nx:\n#pragma ccc for\nfor (;;) {}", "CCC015", "over one statement"),
         ("#pragma ccc for\nfor (;; {}", "CCC016", "`for` under this pragma has no end"),
         ("#pragma ccc if\nif (a) { b;", "CCC016", "`if` under this pragma has no end"),
+        ("#pragma ccc for\n[[a for (;;) {}", "CCC016", "`[` under this pragma has no end"),
         ("#pragma ccc fur\nfor (;;) {}", "CCC010", "did you mean `for`"),
         ("#pragma ccc while\nwhile (a) {}", "CCC014", "not supported yet"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cccopt.source.lexer import ccc_pragma, may_hold_pragmas, start_of_interest, tokens
+from cccopt.source.lexer import ccc_pragma, tokens
 
 
 @pytest.mark.parametrize(
@@ -48,17 +48,3 @@ def test_which_directives_are_pragmas_of_ours(line: str, is_ours: bool) -> None:
     offset = ccc_pragma(token)
     assert (offset is not None) == is_ours
     assert offset is None or line[offset:].startswith("ccc")
-
-
-def test_texts_without_a_pragma_are_told_quickly() -> None:
-    assert not may_hold_pragmas("int ccc; // pragma\n#pragma unroll\n")
-    assert may_hold_pragmas("#pragma  ccc for")
-
-
-def test_headers_ahead_of_the_first_pragma_need_no_lexing() -> None:
-    headers = '# 1 "x.cu"\n# 1 "h.h" 1\nint a;\n# 2 "x.cu" 2\n'
-    assert start_of_interest(headers + "#pragma ccc for\n") == headers.rindex("# 2")
-    assert start_of_interest(headers + '#pragma ccc for\n# 3 "x.cu" 2\n') == headers.rindex("# 2")
-    assert start_of_interest('R"(' + headers + ')"\n#pragma ccc for\n') == 0
-    assert start_of_interest('R"(' + headers + ')"\n' + headers + "#pragma ccc for\n") > len(headers)
-    assert start_of_interest(headers) == 0

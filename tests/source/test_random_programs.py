@@ -84,7 +84,7 @@ def _closed(node: Node) -> Node:
     return Node("", "{ @ }", (node,)) if node.takes_else else node
 
 
-_NODES = st.recursive(st.builds(Node, st.just(""), st.sampled_from(_SIMPLE)), _with_statements, max_leaves=12)
+NODES = st.recursive(st.builds(Node, st.just(""), st.sampled_from(_SIMPLE)), _with_statements, max_leaves=12)
 
 
 def _plain(node: Node) -> str:
@@ -125,7 +125,7 @@ class _Expected:
         return _filled(node.template, [self.print(part) for part in node.inner])
 
 
-def _function(name: str, node: Node) -> str:
+def function(name: str, node: Node) -> str:
     """A whole function, with an annotated loop first, so that paths may stand alone."""
     return f"void {name}(int n) {{\n#pragma ccc for\nfor (;;) ; {_plain(node)} }}\n"
 
@@ -134,10 +134,10 @@ def _words(text: str) -> list[str]:
     return [t.text for t in tokens(text)]
 
 
-@given(_NODES)
+@given(NODES)
 @settings(max_examples=300)
 def test_random_programs_are_marked_as_drawn(node: Node) -> None:
-    text = _function("f", node)
+    text = function("f", node)
     annotated = annotate(text, "x.cu")
     expected = _Expected().print(
         Node("", "void f(int n) { @ @ }", (Node("for", "for (;;) @", (Node("", ";"),)), node))
@@ -147,10 +147,10 @@ def test_random_programs_are_marked_as_drawn(node: Node) -> None:
     assert len(annotated.regions) == text.count("#pragma ccc")
 
 
-@given(_NODES)
+@given(NODES)
 @settings(max_examples=100)
 def test_marking_none_is_stripping(node: Node) -> None:
-    text = _function("f", node)
+    text = function("f", node)
     assert annotate(text, "x.cu", only=()).text == strip(text)
     assert _words(strip(text)) == [t.text for t in tokens(text) if t.kind != "directive"]
 
@@ -161,10 +161,10 @@ def test_a_host_compiler_takes_marked_programs(tmp_path: Path) -> None:
         pytest.skip("no g++ on this machine")
     programs: list[str] = []
 
-    @given(_NODES)
+    @given(NODES)
     @settings(max_examples=150, database=None, derandomize=True)
     def collect(node: Node) -> None:
-        programs.append(_function(f"f{len(programs)}", node))
+        programs.append(function(f"f{len(programs)}", node))
 
     collect()
     text = annotate("".join(programs), "x.cu").text

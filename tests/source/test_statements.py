@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cccopt.source.lexer import tokens
-from cccopt.source.statements import Code, Unbalanced
+from cccopt.source.statements import Code, OutOfSight, Unbalanced
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,24 @@ def test_long_chains_and_deep_nests_are_no_matter() -> None:
         ("void f() @", False),
         ("f[1] @", False),
         ("x = @", False),
-        ("@", None),
-        (") @", None),
+        ("@", True),
+        (") @", False),
     ],
 )
-def test_what_may_stand_before_a_statement(text: str, expected: bool | None) -> None:
+def test_what_may_stand_before_a_statement(text: str, expected: bool) -> None:
     before = tokens(text.replace("@", ""))
     assert Code([*before, *tokens("x;")]).may_begin_statement(len(before)) is expected
+
+
+@pytest.mark.parametrize("text", ["@", ") @", "] @", "(a) @"])
+def test_what_stands_before_a_statement_may_be_out_of_sight(text: str) -> None:
+    before = tokens(text.replace("@", ""))
+    with pytest.raises(OutOfSight):
+        Code([*before, *tokens("x;")], from_start=False).may_begin_statement(len(before))
+
+
+@pytest.mark.parametrize("text", ["if (a) b;", "try { } catch (...) { }", "do a; while (b)", "x"])
+def test_where_a_statement_ends_may_be_out_of_sight(text: str) -> None:
+    with pytest.raises((OutOfSight, Unbalanced)):
+        Code(tokens(text), to_end=False).statement_end(0)
+    assert Code(tokens(text + "; y;"), to_end=False).statement_end(0) <= len(tokens(text)) + 1
