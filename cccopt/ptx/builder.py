@@ -18,6 +18,9 @@ from cccopt.text import Position, shortened
 _CLAUSES = {
     "line": re.compile(r"[0-9]{1,9}(:[0-9]{0,9})?"),
     "block": re.compile(r"[1-9][0-9]{0,3}(,[1-9][0-9]{0,3}){0,2}"),
+    "group": re.compile(r"[0-9]{1,9}"),
+    "chunk": re.compile(r"[1-9][0-9]{0,5}"),
+    "collect": re.compile(r"[1-9][0-9]{0,5}"),
 }
 
 MOST_SCOPES = 500
@@ -269,7 +272,7 @@ class ModuleBuilder(OperandBuilder):
         if bad is not None:
             raise MalformedError(
                 "CCC004", f"marker with a malformed `{shortened(bad)}`", position_of(token),
-                "numbers stand there: `line=12:5`, `block=32,4`",
+                "numbers stand there: `line=12:5`, `block=32,4`, `chunk=16`",
             )  # fmt: skip
         if file:
             pairs.append(("file", file.rstrip()))

@@ -8,7 +8,8 @@
     #pragma ccc if
     if (c) S else T          becomes    if (c) { if.begin { S } if.end } else T
 
-``#pragma ccc if`` above a plain ``{`` names that block. An event stands for a statement of
+``#pragma ccc if`` above a plain ``{`` names that block; ``else`` is marked as an ``if`` is, ``while`` and ``do`` as a
+``for`` is. An event stands for a statement of
 `cccopt.source.markers`. A ``continue`` in S leaves the body without passing ``body.end``, and any jump may
 leave a path without passing ``if.end``: the PTX passes judge by control flow whether that ends the region, or
 refuse it. Everything goes on lines that exist, so line numbers stay the user's.
@@ -18,7 +19,7 @@ A constexpr function may not hold assembly before C++20: nvcc warns (#2388-D) wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cccopt.source.lexer import ccc_pragma, tokens
@@ -32,13 +33,14 @@ from cccopt.source.strip import blank
 from cccopt.text import Place
 
 _REACH = 1 << 14  # characters
+_BRANCHES = ("if", "else")
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
     """What one pragma marks.
 
-    ``id`` counts from 1 in file order, ``kind`` is "for", "for variable" or "if", ``place`` is the named
+    ``id`` counts from 1 in file order, ``kind`` is the pragma's, ``place`` is the named
     statement's in the user's file, ``parent`` the id of the region around it in the text, None if there is
     none.
     """
@@ -87,7 +89,7 @@ def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annot
     edits = [_Edit(t.start, t.end, blank(t.text)) for t in blanks]
     edits += [e for r, n in accepted for e in _openings(r, n, unit.code)]
     # Regions in reverse: of those that end in one place, the inner one ends first.
-    closings = [_closing(r, n, unit.code) for r, n in reversed(accepted)]
+    closings = [e for r, n in reversed(accepted) for e in _closings(r, n, unit.code)]
     return Annotated(_applied(text, closings + edits), tuple(r for r, _ in accepted))
 
 
@@ -136,7 +138,7 @@ def _openings(region: Region, named: Named, code: Code) -> list[_Edit]:
     alone."""
     own_line = named.directive.end if named.follows else code.tokens[named.start].start
     behind_head = code.tokens[named.body - 1].end
-    if region.kind == "if":
+    if region.kind in _BRANCHES:
         at = own_line if code.text(named.head) == "{" else behind_head
         return [_insert(at, f" {{ {_begin(region, 'if.begin')} {{")]
     unrolls = named.unrolls if named.unrolls else ("unroll 1",)
@@ -147,25 +149,44 @@ def _openings(region: Region, named: Named, code: Code) -> list[_Edit]:
     ]
 
 
-def _closing(region: Region, named: Named, code: Code) -> _Edit:
-    at = code.tokens[named.end - 1].end
-    if region.kind == "if":
-        return _insert(at, f" }} {marker('if.end', region.id)} }}")
-    return _insert(at, f" }} {marker('body.end', region.id)} }} {marker('for.end', region.id)} }}")
+def _closings(region: Region, named: Named, code: Code) -> list[_Edit]:
+    behind_body, behind = (code.tokens[end - 1].end for end in (named.body_end, named.end))
+    if region.kind in _BRANCHES:
+        return [_insert(behind, f" }} {marker('if.end', region.id)} }}")]
+    return [
+        _insert(behind_body, f" }} {marker('body.end', region.id)} }}"),
+        _insert(behind, f" {marker('for.end', region.id)} }}"),
+    ]
 
 
 def _begin(region: Region, event: str) -> str:
+    return marker(event, region.id, [*_attributes(region), f"file={region.place.file}"])
+
+
+def _attributes(region: Region) -> Iterator[str]:
+    """What the begin marker says of the region; what is as usual is left out."""
     clauses, position = region.clauses, region.place.position
-    attributes = [f"line={position.line}:{position.column}"]
+    yield f"line={position.line}:{position.column}"
     if clauses.name is not None:
-        attributes.append(f"name={clauses.name}")
+        yield f"name={clauses.name}"
     if clauses.block is not None:
-        attributes.append("block=" + ",".join(map(str, clauses.block)))
+        yield "block=" + ",".join(map(str, clauses.block))
     if clauses.mode is not None:
-        attributes.append(f"mode={clauses.mode}")
-    attributes += ["independent"] * clauses.independent
-    attributes += ["variable"] * (region.kind == "for variable")
-    return marker(event, region.id, [*attributes, f"file={region.place.file}"])
+        yield f"mode={clauses.mode}"
+    if clauses.reductions:
+        yield "reduce=" + ",".join(f"{operator}:{variable}" for operator, variable in clauses.reductions)
+    if clauses.collect is not None:
+        yield f"collect={clauses.collect}"
+    if clauses.chunk is not None:
+        yield f"chunk={clauses.chunk}"
+    if clauses.hoist is not None:
+        yield f"hoist={'yes' if clauses.hoist else 'no'}"
+    if clauses.independent:
+        yield "independent"
+    if region.kind == "for variable":
+        yield "variable"
+    if region.kind in ("while", "else"):
+        yield f"kind={region.kind}"
 
 
 def _insert(at: int, new: str) -> _Edit:

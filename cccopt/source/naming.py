@@ -8,7 +8,7 @@ without an end.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -20,7 +20,15 @@ from cccopt.source.statements import Code, OutOfSight, Unbalanced
 from cccopt.text import Place
 
 _UNROLL = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+(unroll\b[^\r\n]*)")
-_WANTED = {"for": ("for",), "for variable": ("for",), "if": ("if", "{")}
+_LOOPS = ("for", "while", "do")
+_WANTED: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "for": (("for",), "a `for` loop"),
+    "for variable": (("for",), "a `for` loop"),
+    "while": (("while", "do"), "a `while` or `do` loop"),
+    "if": (("if", "{"), "an `if` or a block in braces"),
+    "else": (("else",), "an `else`"),
+}
+"""The keywords that each pragma names, and what they are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +46,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A pragma and its statement. ``start``, ``head``, ``body`` and ``end`` are code token indices: the
-    statement, its keyword or brace, the loop body, then-branch or block, and one past that. ``directives``
-    are the ``#pragma ccc`` line and the unroll pragmas that go with it."""
+    """A pragma and its statement. ``start``, ``head``, ``body``, ``body_end`` and ``end`` are code token indices:
+    the statement, its keyword or brace, the loop body, branch or block, one past that, and one past what is marked
+    (a ``do`` goes on behind its body). ``directives`` are the ``#pragma ccc`` line and the unroll pragmas that go
+    with it."""
 
     pragma: Pragma
     directive: Token
@@ -50,6 +59,7 @@ class Named:
     start: int
     head: int
     body: int
+    body_end: int
     end: int
 
     def holds(self, other: Named) -> bool:
@@ -73,6 +83,8 @@ def all_named(unit: Unit) -> list[Named]:
             if not unit.code.to_end:
                 raise OutOfSight from None
             problems.append(_endless(pragmas[0], found.index, found.index, unit))
+    if not problems:
+        problems = _unpaired(named, unit)
     if not problems and not any(n.pragma.kind == "for" for n in named):
         problems = [_stray(n, unit) for n in named]
     if problems:
@@ -101,22 +113,26 @@ def _check_alone(pragmas: list[Token], named: list[Named], unit: Unit) -> None:
 
 def _named(directive: Token, following: int, unit: Unit) -> Named:
     pragma, code = _parsed(directive, unit), unit.code
-    start = code.unlabelled(following)
+    if pragma.kind == "else":
+        following = code.else_at(following)
+    start = following if pragma.kind == "else" else code.unlabelled(following)
     head = code.after_attributes(start)
     word = code.text(head)
     begins = code.may_begin_statement(following)
-    if not begins or word not in _WANTED[pragma.kind]:
+    keywords, _ = _WANTED[pragma.kind]
+    if not begins or word not in keywords or (word == "while" and code.do_of(head) is not None):
         raise SourceError(_wrong_statement(pragma, directive, head, begins, unit))
     try:
-        body = head if word == "{" else code.after_head(head)
-        end = code.statement_end(body)
+        body = _body(code, head)
+        body_end = code.statement_end(body)
+        end = code.statement_end(head) if word == "do" else body_end
     except Unbalanced as found:
         if not code.to_end:
             raise OutOfSight from None
         raise SourceError(_endless(directive, head, found.index, unit)) from None
     between = _directives_between(unit, following, start)
-    unrolls = {t: m[1] for t in between if word == "for" and (m := _UNROLL.fullmatch(t.text.rstrip()))}
-    return Named(
+    unrolls = {t: m[1] for t in between if word in _LOOPS and (m := _UNROLL.fullmatch(t.text.rstrip()))}
+    named = Named(
         pragma,
         directive,
         tuple(unrolls.values()),
@@ -125,8 +141,26 @@ def _named(directive: Token, following: int, unit: Unit) -> Named:
         start,
         head,
         body,
+        body_end,
         end,
     )
+    _check_reductions(named, unit)
+    return named
+
+
+def _body(code: Code, head: int) -> int:
+    """Where the body, branch or block of the statement with the keyword or brace at ``head`` begins."""
+    word = code.text(head)
+    if word == "{":
+        return head
+    return head + 1 if word in ("do", "else") else code.after_head(head)
+
+
+def _check_reductions(named: Named, unit: Unit) -> None:
+    words = {t.text for t in unit.code.tokens[named.head : named.end]}
+    for _, variable in named.pragma.clauses.reductions:
+        if variable not in words:
+            raise SourceError(_absent(variable, named, unit))
 
 
 def _parsed(directive: Token, unit: Unit) -> Pragma:
@@ -161,23 +195,60 @@ def _two_pragmas(pragmas: list[Token], unit: Unit) -> Diagnostic:
 
 def _wrong_statement(pragma: Pragma, directive: Token, head: int, begins: bool, unit: Unit) -> Diagnostic:
     word = unit.code.text(head)
-    wanted = "a `for` loop" if pragma.kind != "if" else "an `if` or a block in braces"
+    _, wanted = _WANTED[pragma.kind]
     help_text = f"write it on the line above {wanted}"
     found = f"`{word}`" if begins else "what is no statement"
     if word in ("", "}"):
         found = "nothing"
     elif not begins:
         help_text += ", inside the function"
-    if begins and word in ("while", "do") and pragma.kind != "if":
-        help_text = "write the loop as a `for`"
-    if begins and word == "else":
-        help_text = "write it above the `if`, or behind `else` above a nested `if` or block"
+    elif pragma.kind in ("for", "for variable") and word in ("while", "do"):
+        help_text = (
+            "write `#pragma ccc while` above a loop whose trips are tasks, or write the loop as a `for`"
+        )
+    elif pragma.kind == "while" and word == "for":
+        help_text = "write `#pragma ccc for` or `#pragma ccc for variable`"
+    elif pragma.kind == "while" and word == "while":
+        help_text = "write it above the `do`"
+    elif word == "else":
+        help_text = "write it above the `if`, or `#pragma ccc else` here"
+    elif pragma.kind == "else":
+        help_text = "write it above the `else`, or between it and its statement"
     return error(
         "CCC012",
         f"`#pragma ccc {pragma.kind}` names {wanted}, but stands over {found}",
         _pragma_place(directive, unit),
         help=help_text,
         notes=(("this follows", unit.place(head)),) if word else (),
+    )
+
+
+def _unpaired(named: Sequence[Named], unit: Unit) -> list[Diagnostic]:
+    """An error for each annotated ``else`` whose ``if`` is not."""
+    branches = {n.end for n in named if n.pragma.kind == "if"}
+    return [
+        error(
+            "CCC012",
+            "`#pragma ccc else` stands over the `else` of an `if` that is not annotated",
+            _pragma_place(n.directive, unit),
+            why="the two branches are paths of one choice",
+            help="write `#pragma ccc if` above the `if` too",
+        )
+        for n in named
+        if n.pragma.kind == "else" and n.start not in branches
+    ]
+
+
+def _absent(variable: str, named: Named, unit: Unit) -> Diagnostic:
+    in_line = re.search(rf"\b{variable}\b", named.directive.text[named.directive.text.index("reduce") :])
+    assert in_line is not None
+    offset = named.directive.start + named.directive.text.index("reduce") + in_line.start()
+    return error(
+        "CCC015",
+        f"`reduce` names `{variable}`, which does not occur under the pragma",
+        unit.lines.place(offset, variable),
+        help="name variables that the annotated code updates",
+        notes=(("this is annotated", unit.place(named.head)),),
     )
 
 

@@ -15,11 +15,12 @@ from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.text import Place
 
 _KINDS = ("for", "for variable", "while", "if", "else", "switch", "recursive", "grid")
-_SUPPORTED = frozenset({"for", "for variable", "if"})
+_SUPPORTED = frozenset({"for", "for variable", "while", "if", "else"})
 _MODES = ("always", "auto", "off")
 _REDUCTIONS = frozenset({"+", "*", "min", "max", "&", "|", "^"})
 _MOST_THREADS = 1024  # a block, CUDA C++ Programming Guide, compute capabilities; z is limited to 64
 _MOST_IN_Z = 64
+_MOST_DIGITS = 6
 
 Locate = Callable[[int, str], Place]
 """The place of a word at an offset of the pragma's text."""
@@ -31,13 +32,18 @@ class SourceError(CccError):
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What a pragma says beyond its kind. ``block`` is x, y, z threads; ``mode`` is always, auto, off or
-    None."""
+    """What a pragma says beyond its kind. ``block`` is x, y, z threads; ``mode`` is always, auto, off or None;
+    ``reductions`` are pairs of operator and variable; ``collect`` counts paths, ``chunk`` trips between two votes;
+    ``hoist`` is True for ``hoist``, False for ``nohoist``."""
 
     name: str | None = None
     block: tuple[int, int, int] | None = None
     mode: str | None = None
     independent: bool = False
+    reductions: tuple[tuple[str, str], ...] = ()
+    collect: int | None = None
+    chunk: int | None = None
+    hoist: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +72,8 @@ def parse_pragma(body: str, locate: Locate) -> Pragma:
     for word in rest:
         place = locate(word.offset, word.text)
         _check_word(word, kind, seen, place)
-        seen["mode" if word.text in _MODES else word.text] = word
+        seen[_key(word)] = word
         clauses = _PARSERS[word.text](clauses, word, place)
-        if word.text in _LATER:
-            raise _refused(_not_yet(f"clause `{word.text}`", place))
     if kind not in _SUPPORTED:
         raise _refused(_not_yet(f"`#pragma ccc {kind}`", locate(words[0].offset, words[0].text)))
     return Pragma(kind, clauses)
@@ -126,9 +130,8 @@ def _kind(words: list[_Word], body: str, locate: Locate) -> tuple[str, list[_Wor
 def _check_word(word: _Word, kind: str, seen: dict[str, _Word], place: Place) -> None:
     if word.text not in _PARSERS:
         raise _refused(_unknown("clause", word, tuple(_PARSERS), place))
-    key = "mode" if word.text in _MODES else word.text
-    if key in seen:
-        earlier = seen[key].text
+    if _key(word) in seen and word.text != "reduce":
+        earlier = seen[_key(word)].text
         problem = f"`{word.text}` contradicts `{earlier}`" if earlier != word.text else f"`{word.text}` twice"
         raise _refused(error("CCC015", problem, place, help="keep one of them"))
     if word.text in _FLAGS and word.argument is not None:
@@ -137,20 +140,23 @@ def _check_word(word: _Word, kind: str, seen: dict[str, _Word], place: Place) ->
     if word.text not in _FLAGS and not word.argument:
         problem = f"`{word.text}` needs an argument"
         raise _refused(error("CCC011", problem, place, help=f"write `{_FORMS[word.text]}`"))
-    if word.text == "block" and kind not in ("for", "grid"):
-        raise _refused(
-            error(
-                "CCC015",
-                f"`block` does not belong to `#pragma ccc {kind}`",
-                place,
-                why="the block size is the kernel's, not the path's",
-                help="write it on the `#pragma ccc for` of the outer loop",
-            )
-        )
+    if kind not in _BELONGS.get(word.text, _KINDS):
+        why, help_text = _ELSEWHERE[word.text]
+        problem = f"`{word.text}` does not belong to `#pragma ccc {kind}`"
+        raise _refused(error("CCC015", problem, place, why=why, help=help_text))
 
 
-def _flag(clauses: Clauses, word: _Word, place: Place) -> Clauses:
-    return replace(clauses, independent=True) if word.text == "independent" else clauses
+def _key(word: _Word) -> str:
+    """What words that exclude each other have in common."""
+    return "mode" if word.text in _MODES else word.text.removeprefix("no")
+
+
+def _independent(clauses: Clauses, word: _Word, place: Place) -> Clauses:
+    return replace(clauses, independent=True)
+
+
+def _hoist(clauses: Clauses, word: _Word, place: Place) -> Clauses:
+    return replace(clauses, hoist=word.text == "hoist")
 
 
 def _mode(clauses: Clauses, word: _Word, place: Place) -> Clauses:
@@ -174,42 +180,78 @@ def _block(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     return replace(clauses, block=(x, y, z))
 
 
-def _count(clauses: Clauses, word: _Word, place: Place) -> Clauses:
-    if re.fullmatch(r"0*[1-9][0-9]*", _argument(word)) is None:
-        raise _refused(_bad_argument(word, place, "it is a count of at least one"))
-    return clauses
+def _count(word: _Word, place: Place) -> int:
+    if re.fullmatch(rf"0*[1-9][0-9]{{0,{_MOST_DIGITS - 1}}}", _argument(word)) is None:
+        raise _refused(_bad_argument(word, place, f"it is a count of 1 to {10**_MOST_DIGITS - 1:,}"))
+    return int(_argument(word))
+
+
+def _collect(clauses: Clauses, word: _Word, place: Place) -> Clauses:
+    return replace(clauses, collect=_count(word, place))
+
+
+def _chunk(clauses: Clauses, word: _Word, place: Place) -> Clauses:
+    return replace(clauses, chunk=_count(word, place))
 
 
 def _reduce(clauses: Clauses, word: _Word, place: Place) -> Clauses:
-    operator, colon, variables = _argument(word).partition(":")
-    named = all(_is_identifier(variable.strip()) for variable in variables.split(","))
-    if operator.strip() not in _REDUCTIONS or not colon or not named:
+    operator, colon, rest = (part.strip() for part in _argument(word).partition(":"))
+    variables = [variable.strip() for variable in rest.split(",")]
+    if operator not in _REDUCTIONS or not colon or not all(map(_is_identifier, variables)):
         why = "the operator is one of `+` `*` `min` `max` `&` `|` `^`, and plain variables follow"
         raise _refused(_bad_argument(word, place, why))
-    return clauses
+    pairs = (*clauses.reductions, *((operator, variable) for variable in variables))
+    named = [variable for _, variable in pairs]
+    twice = next((variable for variable in named if named.count(variable) > 1), None)
+    if twice is not None:
+        problem = f"`reduce` names `{twice}` twice"
+        why = "a variable is reduced by one operator"
+        raise _refused(error("CCC015", problem, place, why=why, help="keep one of them"))
+    return replace(clauses, reductions=pairs)
 
 
-_FLAGS = frozenset({*_MODES, "independent", "nohoist"})
+_FLAGS = frozenset({*_MODES, "independent", "hoist", "nohoist"})
 _PARSERS: dict[str, Callable[[Clauses, _Word, Place], Clauses]] = {
     "name": _name,
     "block": _block,
     "reduce": _reduce,
-    "collect": _count,
-    "chunk": _count,
-    "hoist": _flag,
-    "nohoist": _flag,
-    "independent": _flag,
+    "collect": _collect,
+    "chunk": _chunk,
+    "hoist": _hoist,
+    "nohoist": _hoist,
+    "independent": _independent,
     **dict.fromkeys(_MODES, _mode),
 }
-_LATER = frozenset({"reduce", "collect", "chunk", "hoist", "nohoist"})
 _FORMS = {
     "name": "name(id)",
     "block": "block(x)`, `block(x, y)` or `block(x, y, z)",
     "reduce": "reduce(+: sum)",
     "collect": "collect(k)",
     "chunk": "chunk(u)",
-    "hoist": "hoist(expression)",
 }
+_PATHS = tuple(kind for kind in _KINDS if kind not in ("for", "grid"))
+_BELONGS = {
+    "block": ("for", "grid"),
+    "reduce": ("for", "grid"),
+    "collect": ("for", "grid", "switch"),
+    "chunk": ("for variable", "while", "recursive"),
+    "hoist": _PATHS,
+    "nohoist": _PATHS,
+}
+_OUTER_LOOP = "write it on the `#pragma ccc for` of the outer loop"
+_ON_THE_PATH = "write it on the path's own pragma"
+_ELSEWHERE = {
+    "block": ("the block size is the kernel's, not the path's", _OUTER_LOOP),
+    "reduce": ("what is reduced outlives the path", _OUTER_LOOP),
+    "collect": ("it chooses among several paths", f"{_OUTER_LOOP}, or on a `#pragma ccc switch`"),
+    "chunk": (
+        "it counts the trips of a task",
+        "write it on a `#pragma ccc while`, `for variable` or `recursive`",
+    ),
+    "hoist": ("it is about the loads at a path's head", _ON_THE_PATH),
+    "nohoist": ("it is about the loads at a path's head", _ON_THE_PATH),
+}
+"""Why a clause belongs elsewhere, and where."""
 
 
 def _argument(word: _Word) -> str:
@@ -236,8 +278,7 @@ def _not_yet(what: str, place: Place) -> Diagnostic:
         "CCC014",
         f"{what} is not supported yet",
         place,
-        help="supported: `for`, `for variable` and `if`, with `name`, `block`, `independent` and "
-        "`always`, `auto` or `off`",
+        help="supported: `for`, `for variable`, `while`, `if` and `else`",
     )
 
 

@@ -137,6 +137,28 @@ class Code:
             return self.text(opening + 1) == "["
         return self.text(opening - 1) in _WITH_CONDITION or self.text(opening - 1) == "constexpr"
 
+    def else_at(self, index: int) -> int:
+        """The ``else`` at ``index`` or of the statement that begins there; ``index`` where there is none."""
+        before = index - 1
+        while self.text(before) == "]" and self.text(self.partners.get(before, before) + 1) == "[":
+            before = self.partners[before] - 1
+        return before if self.text(index) != "else" and self.text(before) == "else" else index
+
+    def do_of(self, index: int) -> int | None:
+        """The ``do`` whose ``while`` stands at ``index``, None where that begins a statement of its own."""
+        at = index - 1
+        while self.text(at) not in ("", "(", "[", "{"):
+            if self.text(at) == "do" and self._ends_at(at + 1, index):
+                return at
+            at = self.partners.get(at, at) - 1
+        return None
+
+    def _ends_at(self, begin: int, end: int) -> bool:
+        try:
+            return self.statement_end(begin) == end
+        except Unbalanced:
+            return False
+
     def _after_case(self, index: int) -> int:
         start, conditionals = index, 0
         while index < len(self.tokens):

@@ -90,6 +90,53 @@ def _mistakes(text: str) -> list[tuple[str, int, int]]:
             "switch (x) { case 1:\n#pragma ccc if\nif (c) S; break; }",
             "switch (x) { case 1: if (c) { <if.begin 1> { S; } <if.end 1> } break; }",
         ),
+        (
+            "#pragma ccc while\nwhile (int x = f()) S;",
+            "{ <for.begin 1> <unroll 1> while (int x = f()) { <body.begin 1> { S; } <body.end 1> }"
+            " <for.end 1> }",
+        ),
+        (
+            "do S; while (d);\n#pragma ccc while\n#pragma unroll 2\nwhile (a) while (b);",
+            "do S; while (d); { <for.begin 1> <unroll 2> while (a) { <body.begin 1> { while (b); } <body.end 1> }"
+            " <for.end 1> }",
+        ),
+        (
+            "#pragma ccc while chunk(4)\ndo S; while (a); T;",
+            "{ <for.begin 1> <unroll 1> do { <body.begin 1> { S; } <body.end 1> } while (a); <for.end 1> } T;",
+        ),
+        (
+            "do\n#pragma ccc while\ndo { S; } while (a); while (b);",
+            "do { <for.begin 1> <unroll 1> do { <body.begin 1> { { S; } } <body.end 1> } while (a); <for.end 1> }"
+            " while (b);",
+        ),
+        (
+            "#pragma ccc if\nif (a) S;\n#pragma ccc else\nelse T; U;",
+            "if (a) { <if.begin 1> { S; } <if.end 1> } else { <if.begin 2> { T; } <if.end 2> } U;",
+        ),
+        (
+            "#pragma ccc if\nif (a) { S; } else [[unlikely]]\n#pragma ccc else\n{ T; } U;",
+            "if (a) { <if.begin 1> { { S; } } <if.end 1> }"
+            " else { <if.begin 2> { [[unlikely]] { T; } } <if.end 2> } U;",
+        ),
+        (
+            "#pragma ccc if\nif (a) S; else\n#pragma ccc if\nif (b) T;\n#pragma ccc else\nelse U;",
+            "if (a) { <if.begin 1> { S; } <if.end 1> } else if (b) { <if.begin 2> { T; } <if.end 2> }"
+            " else { <if.begin 3> { U; } <if.end 3> }",
+        ),
+        (
+            "#pragma ccc if\nif (a) S;\n#pragma ccc else\nelse\n#pragma ccc if\nif (b) T; else U;",
+            "if (a) { <if.begin 1> { S; } <if.end 1> } else { <if.begin 2> {"
+            " if (b) { <if.begin 3> { T; } <if.end 3> } else U; } <if.end 2> }",
+        ),
+        (
+            "if (a)\n#pragma ccc if\nif (b) S; else\n#pragma ccc else\n#pragma unroll 2\nfor (;;) T;",
+            "if (a) if (b) { <if.begin 1> { S; } <if.end 1> } else { <if.begin 2> {"
+            " #pragma unroll 2 for (;;) T; } <if.end 2> }",
+        ),
+        (
+            "if (a)\n#pragma ccc if\n{ S; }\n#pragma ccc else\nelse T;",
+            "if (a) { <if.begin 1> { { S; } } <if.end 1> } else { <if.begin 2> { T; } <if.end 2> }",
+        ),
     ],
 )
 def test_what_is_named(text: str, expected: str) -> None:
@@ -144,6 +191,40 @@ def test_regions_and_attributes() -> None:
     assert (edges.id, edges.kind, edges.parent) == (3, "for variable", 2)
 
 
+def test_clauses_are_attributes() -> None:
+    text = (
+        "#pragma ccc for reduce(+ : sum) collect(3) reduce(max:best,last)\n"
+        "for (;;) {\n"
+        "sum = best = last;\n"
+        "#pragma ccc if hoist\n"
+        "if (a) b;\n"
+        "#pragma ccc else nohoist name(other)\n"
+        "else c;\n"
+        "#pragma ccc while chunk(016)\n"
+        "while (a) b;\n"
+        "#pragma ccc for variable chunk(2)\n"
+        "for (;;) c;\n"
+        "}\n"
+    )
+    said = attributes(annotate(text, "x.cu").text)
+    assert said["for.begin 1"] == "line=2:1 reduce=+:sum,max:best,max:last collect=3 file=x.cu"
+    assert said["if.begin 2"] == "line=5:1 hoist=yes file=x.cu"
+    assert said["if.begin 3"] == "line=7:1 name=other hoist=no kind=else file=x.cu"
+    assert said["for.begin 4"] == "line=9:1 chunk=16 kind=while file=x.cu"
+    assert said["for.begin 5"] == "line=11:1 chunk=2 variable file=x.cu"
+    assert [r.parent for r in annotate(text, "x.cu").regions] == [None, 1, 1, 1, 1]
+
+
+def test_a_reduction_is_placed_at_its_variable() -> None:
+    text = "#pragma ccc for name(none) reduce(+: sum, none)\nfor (;;) sum += 1;\n"
+    assert _mistakes(text) == [("CCC015", 1, 43)]
+
+
+def test_an_else_is_not_blamed_for_its_if() -> None:
+    text = "#pragma ccc iff\nif (a) b;\n#pragma ccc else\nelse c;\n"
+    assert _mistakes(text) == [("CCC010", 1, 13)]
+
+
 def test_a_loop_beside_the_path_is_not_in_it() -> None:
     path = "#pragma ccc if\nif (c) S; else\n#pragma ccc for variable\nfor (;;) T;\n"
     text = "#pragma ccc for\nfor (;;) {\n" + path + "}"
@@ -191,7 +272,7 @@ def test_off_leaves_a_region_and_what_needs_it_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "says"),
     [
-        ("#pragma ccc for\nwhile (a) {}", "CCC012", "write the loop as a `for`"),
+        ("#pragma ccc for\nwhile (a) {}", "CCC012", "or write the loop as a `for`"),
         ("#pragma ccc for\nx = 1;", "CCC012", "but stands over `x`"),
         ("#pragma ccc for\n{ for (;;); }", "CCC012", "but stands over `{`"),
         ("#pragma ccc if\nfor (;;) {}", "CCC012", "above an `if` or a block"),
@@ -207,7 +288,21 @@ def test_off_leaves_a_region_and_what_needs_it_alone() -> None:
         ("#pragma ccc if\nif (a) { b;", "CCC016", "`if` under this pragma has no end"),
         ("#pragma ccc for\n[[a for (;;) {}", "CCC016", "`[` under this pragma has no end"),
         ("#pragma ccc fur\nfor (;;) {}", "CCC010", "did you mean `for`"),
-        ("#pragma ccc while\nwhile (a) {}", "CCC014", "not supported yet"),
+        ("#pragma ccc for variable\ndo {} while (a);", "CCC012", "write `#pragma ccc while`"),
+        ("#pragma ccc while\nfor (;;) {}", "CCC012", "`#pragma ccc for variable`"),
+        ("do {}\n#pragma ccc while\nwhile (a);", "CCC012", "above the `do`"),
+        ("do if (a) {} else { b; }\n#pragma ccc while\nwhile (a);", "CCC012", "above the `do`"),
+        ("#pragma ccc while\ndo a;", "CCC016", "`do` under this pragma has no end"),
+        ("#pragma ccc else\nif (a) b; else c;", "CCC012", "between it and its statement"),
+        ("if (a) b;\n#pragma ccc else\nelse c;", "CCC012", "`#pragma ccc if` above the `if` too"),
+        (_LOOP + "if (a) b; else if (c) d;\n#pragma ccc else\nelse e;", "CCC012", "not annotated"),
+        (
+            "#pragma ccc if\nif (a) b;\n#pragma ccc else\nelse\n#pragma ccc else\nc;",
+            "CCC015",
+            "one statement",
+        ),
+        ("#pragma ccc for reduce(+: sum, most)\nfor (;;) sum += mostly;", "CCC015", "`most`, which does not"),
+        ("#pragma ccc switch\nswitch (a) {}", "CCC014", "not supported yet"),
     ],
 )
 def test_mistakes_say_what_would_work(text: str, code: str, says: str) -> None:
