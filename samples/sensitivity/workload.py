@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness.workload import Inputs, Launch, State
+from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
 CELLS = 1 << 20
 
@@ -44,7 +44,7 @@ def _pairs(inputs: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
 def inputs(size: str, seed: int) -> Inputs:
     """Zeroed cells for every pair of N and k. Nothing is random: ``seed`` changes nothing here."""
     log2_iterations, grid, pairs = _SIZES[size]
-    cells = {_cells(n, k): np.zeros(CELLS, np.float32) for n, k in pairs}
+    cells = {_cells(n, k): Zeros(CELLS, np.float32) for n, k in pairs}
     return {"iterations": 1 << log2_iterations, "grid": grid, "pairs": np.array(pairs), **cells}
 
 
@@ -81,6 +81,8 @@ def reference(inputs: Inputs) -> Mapping[str, NDArray[Any]]:
 def check(result: Mapping[str, Any], expected: Mapping[str, NDArray[Any]]) -> str:
     """The order of the iterations changes no rounding: every bit must be the same."""
     for name, cells in expected.items():
+        if not name.startswith("cells"):
+            continue
         wrong = np.flatnonzero(result[name].view(np.uint32) != cells.view(np.uint32))
         if wrong.size:
             i = int(wrong[0])
