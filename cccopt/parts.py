@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from cccopt.ptx.ir import Function, Module, Section
 from cccopt.ptx.printer import print_item
 
-_MARK = re.compile(r"// ccc (for|if|body)\.")
+_MARK = re.compile(r"// ccc (for|if|body|recursive|grid)\.")
 _WORD = re.compile(r"[A-Za-z_$%][\w$]*")
 _STRING = r"\"(?:[^\"\\\n]|\\.)*\""
 _SKIPPED = rf"//[^\n]*|/\*[\s\S]*?\*/|{_STRING}"

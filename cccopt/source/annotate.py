@@ -9,10 +9,12 @@
     if (c) S else T          becomes    if (c) { if.begin { S } if.end } else T
 
 ``#pragma ccc if`` above a plain ``{`` names that block; ``else`` is marked as an ``if`` is, ``while`` and ``do`` as a
-``for`` is. An event stands for a statement of
-`cccopt.source.markers`. A ``continue`` in S leaves the body without passing ``body.end``, and any jump may
-leave a path without passing ``if.end``: the PTX passes judge by control flow whether that ends the region, or
-refuse it. Everything goes on lines that exist, so line numbers stay the user's.
+``for`` is. The work of a switch's case gets ``if.begin`` and ``if.end`` without braces, which may not hold part of a
+case; a function's body begins with its one marker. An event stands for a statement of `cccopt.source.markers`.
+
+A ``continue`` in S leaves the body without passing ``body.end``, and any jump may leave a path without passing
+``if.end``: the PTX passes judge by control flow whether that ends the region, or refuse it. Everything goes on lines
+that exist, so line numbers stay the user's.
 
 A constexpr function may not hold assembly before C++20: nvcc warns (#2388-D) where one is annotated.
 """
@@ -25,7 +27,7 @@ from dataclasses import dataclass
 from cccopt.source.lexer import ccc_pragma, tokens
 from cccopt.source.lines import LineMap
 from cccopt.source.markers import inline_pragma, marker
-from cccopt.source.naming import Named, Unit, all_named
+from cccopt.source.naming import REPETITIVE, Named, Unit, all_named
 from cccopt.source.outside import Outside, hints
 from cccopt.source.pragmas import Clauses
 from cccopt.source.statements import Code, OutOfSight
@@ -34,15 +36,16 @@ from cccopt.text import Place
 
 _REACH = 1 << 14  # characters
 _BRANCHES = ("if", "else")
+_FUNCTIONS = ("recursive", "grid")
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What one pragma marks.
+    """What one pragma marks, of a switch one of its cases.
 
-    ``id`` counts from 1 in file order, ``kind`` is the pragma's, ``place`` is the named
-    statement's in the user's file, ``parent`` the id of the region around it in the text, None if there is
-    none.
+    ``id`` counts from 1 in file order, ``kind`` is the pragma's, ``place`` is the named statement's, function's or
+    label's in the user's file, ``parent`` the id of the region around it in the text, None if there is none.
+    ``case`` is the label of a switch's case, ``group`` the id of its switch's first region, 0 for others.
     """
 
     id: int
@@ -50,6 +53,8 @@ class Region:
     place: Place
     clauses: Clauses
     parent: int | None = None
+    case: str = ""
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annot
     ``text`` is a whole translation unit as nvcc preprocesses it for cicc, ``name`` its file's name where no
     line marker tells better. A region whose pragma says ``off``, and a path whose loops all do, is left out.
     With ``only``, regions of other ids are neither marked nor reported; ids stay what they are without it.
-    Raises `SourceError` with a diagnostic for each mistake (CCC010 to CCC016).
+    Raises `SourceError` with a diagnostic for each mistake (CCC010 to CCC018).
     """
     if not hints(text):
         return Annotated(text)
@@ -115,9 +120,9 @@ def _is_off(named: Named, everything: Sequence[Named]) -> bool:
     """Whether the user switched it off: by its own word, or by that of every loop that can be meant."""
     if named.pragma.clauses.mode == "off":
         return True
-    if named.pragma.kind == "for":
+    if named.pragma.kind in REPETITIVE:
         return False
-    loops = [n for n in everything if n.pragma.kind == "for"]
+    loops = [n for n in everything if n.pragma.kind in REPETITIVE]
     around = [n for n in loops if n.holds(named)]
     meant = around if around else loops
     return all(n.pragma.clauses.mode == "off" for n in meant)
@@ -128,19 +133,25 @@ def _regions(named: Sequence[Named], unit: Unit) -> list[Region]:
     for number, what in enumerate(named, start=1):
         around = [r.id for r, n in zip(regions, named, strict=False) if n.holds(what)]
         parent = around[-1] if around else None
-        place = unit.place(what.head)
-        regions.append(Region(number, what.pragma.kind, place, what.pragma.clauses, parent))
+        switch = [r.id for r, n in zip(regions, named, strict=False) if n.case and n.head == what.head]
+        group = [*switch, number][0] if what.case else 0
+        place, pragma = unit.place(what.label), what.pragma
+        regions.append(Region(number, pragma.kind, place, pragma.clauses, parent, what.case, group))
     return regions
 
 
 def _openings(region: Region, named: Named, code: Code) -> list[_Edit]:
     """The begin markers; those ahead of a statement go on the pragma's own line, which leaves columns
     alone."""
+    if region.kind in _FUNCTIONS:
+        return [_insert(code.tokens[named.body].end, f" {_begin(region, f'{region.kind}.begin')}")]
     own_line = named.directive.end if named.follows else code.tokens[named.start].start
     behind_head = code.tokens[named.body - 1].end
     if region.kind in _BRANCHES:
         at = own_line if code.text(named.head) == "{" else behind_head
         return [_insert(at, f" {{ {_begin(region, 'if.begin')} {{")]
+    if region.kind == "switch":
+        return [_insert(behind_head, f" {_begin(region, 'if.begin')}")]
     unrolls = named.unrolls if named.unrolls else ("unroll 1",)
     pragmas = " ".join(inline_pragma(words) for words in unrolls)
     return [
@@ -150,9 +161,13 @@ def _openings(region: Region, named: Named, code: Code) -> list[_Edit]:
 
 
 def _closings(region: Region, named: Named, code: Code) -> list[_Edit]:
+    if region.kind in _FUNCTIONS:
+        return []
     behind_body, behind = (code.tokens[end - 1].end for end in (named.body_end, named.end))
     if region.kind in _BRANCHES:
         return [_insert(behind, f" }} {marker('if.end', region.id)} }}")]
+    if region.kind == "switch":
+        return [_insert(behind, f" {marker('if.end', region.id)}")]
     return [
         _insert(behind_body, f" }} {marker('body.end', region.id)} }}"),
         _insert(behind, f" {marker('for.end', region.id)} }}"),
@@ -185,8 +200,11 @@ def _attributes(region: Region) -> Iterator[str]:
         yield "independent"
     if region.kind == "for variable":
         yield "variable"
-    if region.kind in ("while", "else"):
+    if region.kind in ("while", "else", "switch"):
         yield f"kind={region.kind}"
+    if region.case:
+        yield f"case={region.case}"
+        yield f"group={region.group}"
 
 
 def _insert(at: int, new: str) -> _Edit:

@@ -2,7 +2,7 @@
 
 Diagnostics, besides those of `cccopt.source.pragmas`: CCC012 a pragma over nothing or over the wrong
 statement, CCC013 a path without any annotated loop, CCC015 two pragmas over one statement, CCC016 a statement
-without an end.
+without an end, CCC018 a switch whose cases are no paths.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from cccopt.diagnostic import Diagnostic, error
+from cccopt.source.functions import definition
 from cccopt.source.lexer import Token, ccc_pragma
 from cccopt.source.lines import LineMap
 from cccopt.source.pragmas import Pragma, SourceError, parse_pragma
 from cccopt.source.statements import Code, OutOfSight, Unbalanced
+from cccopt.source.switches import NoPath, groups
 from cccopt.text import Place
 
 _UNROLL = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+(unroll\b[^\r\n]*)")
@@ -27,8 +29,14 @@ _WANTED: Mapping[str, tuple[tuple[str, ...], str]] = {
     "while": (("while", "do"), "a `while` or `do` loop"),
     "if": (("if", "{"), "an `if` or a block in braces"),
     "else": (("else",), "an `else`"),
+    "switch": (("switch",), "a `switch`"),
+    "recursive": ((), "the definition of a `__device__` function"),
+    "grid": ((), "the definition of a `__global__` function"),
 }
-"""The keywords that each pragma names, and what they are called."""
+"""The keywords of what each pragma names, and what that is called."""
+_SPACES = {"recursive": "device", "grid": "global"}
+REPETITIVE = frozenset({"for", "grid"})
+"""The pragmas over whose iterations paths are collected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +54,13 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A pragma and its statement. ``start``, ``head``, ``body``, ``body_end`` and ``end`` are code token indices:
-    the statement, its keyword or brace, the loop body, branch or block, one past that, and one past what is marked
-    (a ``do`` goes on behind its body). ``directives`` are the ``#pragma ccc`` line and the unroll pragmas that go
-    with it."""
+    """A pragma and its statement, or one of the cases of its ``switch``.
+
+    ``start``, ``head``, ``body``, ``body_end`` and ``end`` are code token indices: the statement, its keyword, brace
+    or function's name, the loop's or function's body, branch, block or case's work, one past that, and one past what
+    is marked (a ``do`` goes on behind its body). ``label`` is the index of a case's label, else of the head, ``case``
+    the label's text. ``directives`` are the ``#pragma ccc`` line and the unroll pragmas that go with it.
+    """
 
     pragma: Pragma
     directive: Token
@@ -61,6 +72,8 @@ class Named:
     body: int
     body_end: int
     end: int
+    label: int
+    case: str = ""
 
     def holds(self, other: Named) -> bool:
         """Whether ``other`` lies in what this one marks."""
@@ -75,17 +88,18 @@ def all_named(unit: Unit) -> list[Named]:
         pragmas = [t for t in run if ccc_pragma(t) is not None]
         try:
             if pragmas:
-                named.append(_named(pragmas[0], following, unit))
-                _check_alone(pragmas, named, unit)
+                made = _named(pragmas[0], following, unit)
+                _check_alone(pragmas, made[0], named, unit)
+                named += made
         except SourceError as mistake:
             problems += mistake.diagnostics
-        except Unbalanced as found:  # in attributes or behind `case`
+        except Unbalanced as found:
             if not unit.code.to_end:
                 raise OutOfSight from None
-            problems.append(_endless(pragmas[0], found.index, found.index, unit))
+            problems.append(_endless(pragmas[0], found.index, unit))
     if not problems:
         problems = _unpaired(named, unit)
-    if not problems and not any(n.pragma.kind == "for" for n in named):
+    if not problems and not any(n.pragma.kind in REPETITIVE for n in named):
         problems = [_stray(n, unit) for n in named]
     if problems:
         raise SourceError(*dict.fromkeys(problems))
@@ -103,36 +117,39 @@ def _directive_runs(tokens: Sequence[Token]) -> Iterable[tuple[list[Token], int]
             following += len(members)
 
 
-def _check_alone(pragmas: list[Token], named: list[Named], unit: Unit) -> None:
+def _check_alone(pragmas: list[Token], latest: Named, earlier: list[Named], unit: Unit) -> None:
     """One statement has one pragma; a label may stand between two that name it."""
-    latest = named[-1]
-    over_it = [n.directive for n in named if n.head == latest.head] + pragmas[1:]
+    before = [n.directive for n in earlier if n.head == latest.head]
+    over_it = list(dict.fromkeys([*before, *pragmas]))
     if len(over_it) > 1:
         raise SourceError(_two_pragmas(over_it, unit))
 
 
-def _named(directive: Token, following: int, unit: Unit) -> Named:
-    pragma, code = _parsed(directive, unit), unit.code
+def _named(directive: Token, following: int, unit: Unit) -> list[Named]:
+    """What a pragma names: one statement, or the cases of one."""
+    pragma = _parsed(directive, unit)
+    if pragma.kind in _SPACES:
+        named = [_function(pragma, directive, following, unit)]
+    elif pragma.kind == "switch":
+        named = _cases(pragma, directive, following, unit)
+    else:
+        named = [_statement(pragma, directive, following, unit)]
+    _check_reductions(named[0], unit)
+    return named
+
+
+def _statement(pragma: Pragma, directive: Token, following: int, unit: Unit) -> Named:
+    code = unit.code
     if pragma.kind == "else":
         following = code.else_at(following)
-    start = following if pragma.kind == "else" else code.unlabelled(following)
-    head = code.after_attributes(start)
+    start, head = _head(pragma, directive, following, unit)
     word = code.text(head)
-    begins = code.may_begin_statement(following)
-    keywords, _ = _WANTED[pragma.kind]
-    if not begins or word not in keywords or (word == "while" and code.do_of(head) is not None):
-        raise SourceError(_wrong_statement(pragma, directive, head, begins, unit))
-    try:
-        body = _body(code, head)
-        body_end = code.statement_end(body)
-        end = code.statement_end(head) if word == "do" else body_end
-    except Unbalanced as found:
-        if not code.to_end:
-            raise OutOfSight from None
-        raise SourceError(_endless(directive, head, found.index, unit)) from None
+    body = _body(code, head)
+    body_end = code.statement_end(body)
+    end = code.statement_end(head) if word == "do" else body_end
     between = _directives_between(unit, following, start)
     unrolls = {t: m[1] for t in between if word in _LOOPS and (m := _UNROLL.fullmatch(t.text.rstrip()))}
-    named = Named(
+    return Named(
         pragma,
         directive,
         tuple(unrolls.values()),
@@ -143,9 +160,59 @@ def _named(directive: Token, following: int, unit: Unit) -> Named:
         body,
         body_end,
         end,
+        head,
     )
-    _check_reductions(named, unit)
-    return named
+
+
+def _head(pragma: Pragma, directive: Token, following: int, unit: Unit) -> tuple[int, int]:
+    """Where the statement and its keyword or brace stand; raises `SourceError` over another statement."""
+    code = unit.code
+    start = following if pragma.kind == "else" else code.unlabelled(following)
+    head = code.after_attributes(start)
+    word = code.text(head)
+    begins = code.may_begin_statement(following)
+    keywords, _ = _WANTED[pragma.kind]
+    if not begins or word not in keywords or (word == "while" and code.do_of(head) is not None):
+        raise SourceError(_wrong_statement(pragma, directive, head, begins, unit))
+    return start, head
+
+
+def _cases(pragma: Pragma, directive: Token, following: int, unit: Unit) -> list[Named]:
+    _, head = _head(pragma, directive, following, unit)
+    try:
+        found = [
+            Named(
+                pragma,
+                directive,
+                (),
+                (directive,),
+                False,
+                g.label,
+                head,
+                g.start,
+                g.end,
+                g.end,
+                g.label,
+                g.text,
+            )
+            for g in groups(unit.code, head)
+        ]
+        if not found:
+            raise NoPath(head, "no case of the `switch` does anything", "", "remove the pragma")
+    except NoPath as problem:
+        raise SourceError(_no_path(problem, directive, unit)) from None
+    return found
+
+
+def _function(pragma: Pragma, directive: Token, following: int, unit: Unit) -> Named:
+    code = unit.code
+    found = definition(code, following)
+    if found is None or _SPACES[pragma.kind] not in found.spaces:
+        raise SourceError(_wrong_statement(pragma, directive, following, True, unit))
+    end = code.after_bracket(found.body)
+    return Named(
+        pragma, directive, (), (directive,), False, following, found.name, found.body, end, end, found.name
+    )
 
 
 def _body(code: Code, head: int) -> int:
@@ -157,6 +224,8 @@ def _body(code: Code, head: int) -> int:
 
 
 def _check_reductions(named: Named, unit: Unit) -> None:
+    if not named.pragma.clauses.reductions:
+        return
     words = {t.text for t in unit.code.tokens[named.head : named.end]}
     for _, variable in named.pragma.clauses.reductions:
         if variable not in words:
@@ -212,6 +281,8 @@ def _wrong_statement(pragma: Pragma, directive: Token, head: int, begins: bool, 
         help_text = "write it above the `do`"
     elif word == "else":
         help_text = "write it above the `if`, or `#pragma ccc else` here"
+    elif pragma.kind in _SPACES:
+        help_text = f"write it on the line above {wanted}, ahead of all its words"
     elif pragma.kind == "else":
         help_text = "write it above the `else`, or between it and its statement"
     return error(
@@ -252,13 +323,24 @@ def _absent(variable: str, named: Named, unit: Unit) -> Diagnostic:
     )
 
 
-def _endless(directive: Token, head: int, index: int, unit: Unit) -> Diagnostic:
+def _endless(directive: Token, index: int, unit: Unit) -> Diagnostic:
     return error(
         "CCC016",
-        f"the `{unit.code.text(head)}` under this pragma has no end",
+        "what stands under this pragma has no end",
         _pragma_place(directive, unit),
         help="look for a missing bracket or semicolon",
         notes=(("not closed", unit.place(index)),) if index < len(unit.code.tokens) else (),
+    )
+
+
+def _no_path(problem: NoPath, directive: Token, unit: Unit) -> Diagnostic:
+    return error(
+        "CCC018",
+        problem.problem,
+        unit.place(problem.index),
+        why=problem.why,
+        help=problem.help,
+        notes=(("annotated here", _pragma_place(directive, unit)),),
     )
 
 
@@ -268,5 +350,6 @@ def _stray(named: Named, unit: Unit) -> Diagnostic:
         f"`#pragma ccc {named.pragma.kind}` without an annotated loop",
         _pragma_place(named.directive, unit),
         why="a path is collected over a loop's iterations, and no loop of this translation unit is annotated",
-        help="write `#pragma ccc for` above the loop around it, or around the call of this function",
+        help="write `#pragma ccc for` above the loop around it, or around the call of this function, or "
+        "`#pragma ccc grid` above the kernel",
     )

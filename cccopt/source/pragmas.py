@@ -1,7 +1,7 @@
 """One ``#pragma ccc`` line to its kind and clauses (DESIGN 3), every word checked.
 
-Diagnostics: CCC010 unknown word, CCC011 a clause badly written, CCC014 not supported yet, CCC015 clauses that
-contradict, repeat or do not belong to the pragma.
+Diagnostics: CCC010 unknown word, CCC011 a clause badly written, CCC015 clauses that contradict, repeat or do
+not belong to the pragma.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.text import Place
 
 _KINDS = ("for", "for variable", "while", "if", "else", "switch", "recursive", "grid")
-_SUPPORTED = frozenset({"for", "for variable", "while", "if", "else"})
 _MODES = ("always", "auto", "off")
 _REDUCTIONS = frozenset({"+", "*", "min", "max", "&", "|", "^"})
 _MOST_THREADS = 1024  # a block, CUDA C++ Programming Guide, compute capabilities; z is limited to 64
@@ -74,8 +73,6 @@ def parse_pragma(body: str, locate: Locate) -> Pragma:
         _check_word(word, kind, seen, place)
         seen[_key(word)] = word
         clauses = _PARSERS[word.text](clauses, word, place)
-    if kind not in _SUPPORTED:
-        raise _refused(_not_yet(f"`#pragma ccc {kind}`", locate(words[0].offset, words[0].text)))
     return Pragma(kind, clauses)
 
 
@@ -271,15 +268,6 @@ def _unknown(what: str, word: _Word, known: tuple[str, ...], place: Place) -> Di
     close = get_close_matches(word.text.lower(), known, n=1)
     choice = f"did you mean `{close[0]}`? " if close else ""
     return error("CCC010", f"unknown {what} `{word.text}`", place, help=f"{choice}known: {_listed(known)}")
-
-
-def _not_yet(what: str, place: Place) -> Diagnostic:
-    return error(
-        "CCC014",
-        f"{what} is not supported yet",
-        place,
-        help="supported: `for`, `for variable`, `while`, `if` and `else`",
-    )
 
 
 def _listed(words: tuple[str, ...]) -> str:

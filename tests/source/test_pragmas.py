@@ -87,9 +87,6 @@ def test_pragmas(body: str, kind: str, clauses: Clauses) -> None:
         ("ccc if hoist(a[i] + f(x))", "CCC011", 8, "write `hoist` alone"),
         ("ccc if hoist nohoist", "CCC015", 14, "contradicts `hoist`"),
         ("ccc for nohoist", "CCC015", 9, "the path's own pragma"),
-        ("ccc switch", "CCC014", 5, "not supported yet"),
-        ("ccc recursive", "CCC014", 5, "not supported yet"),
-        ("ccc grid block(128)", "CCC014", 5, "supported: `for`"),
     ],
 )
 def test_mistakes(body: str, code: str, column: int, says: str) -> None:
