@@ -248,8 +248,15 @@ class _Compression:
     def _iteration(self) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
         """For each block of the loop those that come next in the same iteration, and those that it comes next to."""
         inside = self.view.blocks_of(self.region.nodes)
-        header = self.view.block_of_name[self.region.header]
-        onward = {b: [t for t in self.view.cfg.successors[b] if t in inside and t != header] for b in inside}
+        around = self.region.loops_around(self.path)
+        again = {
+            (source, self.view.block_of_name[header])
+            for header, nodes in around.items()
+            for source in self.view.blocks_of(nodes)
+        }
+        onward = {
+            b: [t for t in self.view.cfg.successors[b] if t in inside and (b, t) not in again] for b in inside
+        }
         back: dict[int, list[int]] = {b: [] for b in inside}
         for block, following in onward.items():
             for target in following:

@@ -204,14 +204,15 @@ class _Rules:
     def _rest(self, path: Path) -> list[int]:
         """The statements of an iteration that run behind the path in the lane that made the task."""
         # A loop that the compiler has unrolled holds several iterations, each behind a marker.
+        around = self.region.loops_around(path)
+        loops = [p.annotation for p in self.region.all_paths() if p.begin in around]
         begins = self.view.names_of(
-            self.view.cfg.block_of(i) for i in self.view.markers("body.begin", self.region.annotation.region)
+            self.view.cfg.block_of(i)
+            for annotation in (self.region.annotation, *loops)
+            for i in self.view.markers("body.begin", annotation.region)
         )
-        nodes = {
-            n: node
-            for n, node in self.view.graph.nodes.items()
-            if n in self.region.nodes - begins and n != self.region.header
-        }
+        stops = begins | around.keys()
+        nodes = {n: self.view.graph.nodes[n] for n in self.region.nodes - stops}
         # Behind an inner path that is the rest of the outer one, and what is behind that.
         behind = reachable(nodes, [path.end])
         skipped = set(self.tails[path.begin].skipped)

@@ -50,6 +50,11 @@ class PathPlan:
     unpacking: tuple[Instruction, ...]
     children: tuple[PathPlan, ...] = ()
 
+    @property
+    def chunk(self) -> int:
+        """Trips of a loop between two votes. A path inside needs the whole warp in each trip."""
+        return 1 if self.children else self.path.annotation.chunk
+
     def phase(self, what: str) -> str:
         """The name of a phase of this path in labels: ``push_1``."""
         return f"{what}_{self.number}"

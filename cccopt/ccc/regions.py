@@ -59,6 +59,13 @@ class Region:
         """All paths, outer before inner."""
         return tuple(p for path in self.paths for p in path.tree())
 
+    def loops_around(self, path: Path) -> Mapping[str, frozenset[str]]:
+        """The nodes, by header, of the loops whose trips may part ``path`` from its next run: the marked one, and those
+        whose trips are tasks.
+        """
+        inner = {p.begin: p.nodes for p in self.all_paths() if p.is_loop and path.nodes < p.nodes}
+        return {self.header: self.nodes, **inner}
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -189,7 +196,7 @@ def _paths(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop]]
         if _home(view, inner.parent, plain) is not loop:
             continue
         _require_direct(view, annotation, inner.parent, loop, variable)
-        found.append(_variable_path(view, annotation, inner))
+        found.append(_variable_path(view, annotation, inner, loop))
     for annotation in view.annotations.values():
         if annotation.event != "if":
             continue
@@ -221,26 +228,53 @@ def _require_direct(
     loop: Loop,
     variable: Mapping[int, tuple[Annotation, Loop]],
 ) -> None:
-    """No other loop may stand between a path and the marked loop it belongs to."""
-    around = view.loops[place] if place is not None else None
-    if around is None or around.header == loop.header:
-        return
-    raise refuse(refusal.NESTING if around.header in variable else refusal.INNER_LOOP, annotation.place)
+    """Between a path and the marked loop it belongs to there may only be loops whose trips are tasks themselves."""
+    while place is not None and view.loops[place].header != loop.header:
+        if view.loops[place].header not in variable:
+            raise refuse(refusal.INNER_LOOP, annotation.place)
+        place = view.loops[place].parent
 
 
-def _variable_path(view: View, annotation: Annotation, inner: Loop) -> Path:
+def _variable_path(view: View, annotation: Annotation, inner: Loop, loop: Loop) -> Path:
     nodes = view.names_of(inner.blocks)
-    graph = view.graph.nodes
-    ways = {t for n in nodes for t in targets(graph[n].end) if t not in nodes}
-    exits = {forward(view, t) for t in ways - view.traps}
+    exits = _exits(view, nodes)
+    if len(exits) > 1:
+        nodes |= _landings(view, inner, loop, exits)
+        exits = _exits(view, nodes)
     if len(exits) != 1 or any(t not in view.block_of_name for t in exits):
         raise refuse(
             refusal.OTHER_EXIT,
             annotation.place,
-            why="a `break`, `return` or `goto` inside the loop leads to several places behind it, but its trips may"
-            " run later and in another lane",
+            why="a `return` or `goto` inside the loop leads to another place than its end, but its trips may run later"
+            " and in another lane",
         )
     return Path(annotation, view.name(inner.header), nodes, exits.pop())
+
+
+def _exits(view: View, nodes: frozenset[str]) -> set[str]:
+    """Where control goes on behind ``nodes``, lanes that trap aside."""
+    ways = {t for n in nodes for t in targets(view.graph.nodes[n].end) if t not in nodes}
+    return {forward(view, t) for t in ways - view.traps}
+
+
+def _landings(view: View, inner: Loop, loop: Loop, exits: set[str]) -> frozenset[str]:
+    """The blocks that lanes pass on the different ways out of the loop ``inner`` (a `break`) before these meet in
+    ``loop``: they belong to it. None where the ways do not meet there.
+    """
+    blocks = view.blocks_of(exits)
+    if len(blocks) < len(exits):
+        return frozenset()
+    meet = view.post_dominators.nearest_common(blocks)
+    if meet not in loop.blocks or meet == loop.header:
+        return frozenset()
+    found: set[int] = set()
+    work = [block for block in blocks if block != meet]
+    while work:
+        block = work.pop()
+        if block not in found and view.dominators.dominates(inner.header, block):
+            found.add(block)
+            work += [target for target in view.cfg.successors[block] if target != meet]
+    return view.names_of(found)
 
 
 def _if_path(view: View, annotation: Annotation, begin: str, header: str) -> Path:

@@ -79,15 +79,6 @@ def _tails(view: View, region: Region, path: Path, around: frozenset[str]) -> Ta
     carried = _carried(view, path, outs, inside)
     if carried is not None:
         raise refuse(refusal.CARRIED, path.annotation.place, carried)
-    if path.is_loop:
-        name = min(outs)
-        raise refuse(
-            refusal.LIVE_OUT,
-            path.annotation.place,
-            name,
-            help="use the value inside the loop; a bound that the loop reads again in each trip is best read into a"
-            " local ahead of it",
-        )
     slices = {name: _slice(view, path, name, inside) for name in sorted(outs)}
     kept, recomputed = _again(view, slices, CHEAP)
     if outs <= kept:
@@ -193,7 +184,8 @@ def _tail(
             if index not in chain or not _movable(statement):
                 raise _live_out(view, path, read)
             carried = next(
-                (n for n in sorted(effects.writes(statement)) if _next_trip(view, region, index, n)), None
+                (n for n in sorted(effects.writes(statement)) if _next_trip(view, region, path, index, n)),
+                None,
             )
             if carried is not None:
                 raise refuse(refusal.CARRIED, path.annotation.place, carried)
@@ -234,13 +226,15 @@ def _reached(view: View, index: int, name: str, tainted: set[tuple[int, str]]) -
     return any((d, name) in tainted for d in view.reaching.reaching(index, name))
 
 
-def _next_trip(view: View, region: Region, index: int, name: str) -> bool:
-    """Whether a later iteration may read what statement ``index`` writes to ``name``."""
-    header = view.block_of_name[region.header]
-    latches = [b for b in view.cfg.predecessors[header] if view.name(b) in region.nodes]
-    return name in view.liveness.live_in[header] and any(
-        index in view.reaching.reaching_end(latch, name) for latch in latches
-    )
+def _next_trip(view: View, region: Region, path: Path, index: int, name: str) -> bool:
+    """Whether a later trip of a loop around the path may read what statement ``index`` writes to ``name``."""
+    for begin, nodes in region.loops_around(path).items():
+        header = view.block_of_name[begin]
+        latches = [b for b in view.cfg.predecessors[header] if view.name(b) in nodes]
+        carried = (index in view.reaching.reaching_end(latch, name) for latch in latches)
+        if name in view.liveness.live_in[header] and any(carried):
+            return True
+    return False
 
 
 def _movable(instruction: Instruction) -> bool:

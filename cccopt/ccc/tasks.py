@@ -121,16 +121,23 @@ class Tasks:
         given = [live.name for live in path.live_ins]
         nodes = self.settle(nodes, enter, begin, path.children, given)
         copies, names_of = copy(nodes.values(), self.names, path.rewrite)
-        leave = behind
         tail: Nodes = {}
-        if path.tail:
-            code = tuple(path.rewrite(self._instruction(i)) for i in path.tail)
-            leave = self.names.label("tail")
-            tail[leave] = Node(leave, code, Jump(behind))
-            if alive is not None:
-                leave = self.node(tail, self.names.label("mine"), (), Branch(alive, leave, behind))
+        leave = self._tail(path, behind, tail)
+        if path.tail and alive is not None:
+            leave = self.node(tail, self.names.label("mine"), (), Branch(alive, leave, behind))
         # The tail is not led: it may go on to the very node that the path went to.
         return names_of[enter], {**led(copies, {end: leave}), **tail}
+
+    def _tail(self, path: PathPlan, behind: str, nodes: Nodes) -> str:
+        """The node that runs the moved tail of the task and goes on to ``behind``, which it is where nothing moved."""
+        if not path.tail:
+            return behind
+        name = self.names.label("tail")
+        nodes[name] = Node(name, tuple(map(path.rewrite, self._moved(path))), Jump(behind))
+        return name
+
+    def _moved(self, path: PathPlan) -> tuple[Instruction, ...]:
+        return tuple(self._instruction(index) for index in path.tail)
 
     def _if_site(self, path: PathPlan, flag: Guard, behind: str) -> tuple[Nodes, str]:
         want, count, idle = (self.names.register("b32") for _ in range(3))
@@ -179,22 +186,42 @@ class Tasks:
         some = self.node(nodes, self.names.label("admit"), code, Jump(turn))
         return nodes, self._join(path, want, flag, behind, some, nodes)
 
-    def _trip(self, path: PathPlan, busy: Guard, vote: str) -> tuple[str, Nodes]:
-        """One trip of a variable loop on the task's registers; ``busy`` tells afterwards whether trips are left."""
+    def _trip(self, path: PathPlan, busy: Guard, vote: str, alive: Guard | None = None) -> tuple[str, Nodes]:
+        """Up to ``chunk`` trips of a loop on the task's registers, with ``alive`` in those lanes only; ``busy`` tells
+        afterwards whether trips are left.
+        """
         header, end = path.path.begin, path.path.end
         nodes: Nodes = {}
-        again = self.node(nodes, self.names.label("again"), [op("mov.pred", busy.register, 1)], Jump(vote))
-        done = self.node(nodes, self.names.label("done"), [op("mov.pred", busy.register, 0)], Jump(vote))
+        begin, again = header, self.names.label("again")
+        if path.chunk > 1:
+            left, more = self.names.register("b32"), Guard(self.names.register("pred"))
+            start = [op("mov.u32", left, path.chunk), op("mov.pred", busy.register, 1)]
+            begin = self.node(nodes, self.names.label("chunk"), start, Jump(header))
+            count = [op("sub.s32", left, left, 1), op("setp.ne.s32", more.register, left, 0)]
+            self.node(nodes, again, count, Branch(more, header, vote))
+        else:
+            self.node(nodes, again, [op("mov.pred", busy.register, 1)], Jump(vote))
+        # A lane whose task has ended runs its tail, before it may get another one.
+        code = [*self._moved(path), op("mov.pred", busy.register, 0)]
+        done = self.node(nodes, self.names.label("done"), code, Jump(vote))
+        flagged = path.chunk == 1 and not path.tail
         for name in program_order(self.base, path.path.nodes):
-            node = without_pragmas(self.base[name]) if name == header else self.base[name]
-            if isinstance(node.end, Branch) and set(targets(node.end)) == {header, end}:
+            node = self.base[name]
+            if name == header and path.chunk == 1:
+                node = without_pragmas(node)
+            if flagged and isinstance(node.end, Branch) and set(targets(node.end)) == {header, end}:
                 code = [flag_op(busy.register, condition(node.end, header))]
                 setter = self.node(nodes, self.names.label("flag"), code, Jump(vote))
                 nodes[name] = replace(node, end=Jump(setter))
             else:
                 nodes.update(led({name: node}, {header: again, end: done}))
+        if path.children:
+            enter = self.names.label("enter")
+            self.enter(nodes, enter, path.children, begin, vote, alive)
+            nodes = self.settle(nodes, enter, begin, path.children, [live.name for live in path.live_ins])
+            begin = enter
         copies, names_of = copy(nodes.values(), self.names, path.rewrite)
-        return names_of[header], copies
+        return names_of[begin], copies
 
     def _join(self, path: PathPlan, want: Register, flag: Guard, behind: str, some: str, nodes: Nodes) -> str:
         """The node at which the warp meets: on to ``some`` if any lane wants the path."""
@@ -207,10 +234,13 @@ class Tasks:
         return self.node(nodes, self.names.label("join"), code, Branch(nobody, behind, some, UNIFORM))
 
     def _order(self, path: PathPlan) -> list[Instruction]:
-        """The barrier between this visit's accesses to the stack and those of the last visit. An inner path needs
-        none: the outer one's stands between any two runs of its tasks.
+        """The barrier between this visit's accesses to the stack and those of the last visit. A path inside an `if`
+        path needs none: the outer one's stands between any two runs of its tasks.
         """
-        return [op("bar.warp.sync", FULL_WARP)] if any(path is outer for outer in self.plan.paths) else []
+        once = any(
+            path is p for outer in self.plan.all_paths() if not outer.path.is_loop for p in outer.children
+        )
+        return [] if once else [op("bar.warp.sync", FULL_WARP)]
 
     def _recompute(self, path: PathPlan, flag: Guard, behind: str, nodes: Nodes) -> str:
         """Lanes that wanted the path compute again what they read behind it; the name of the node to go to."""
@@ -269,7 +299,8 @@ class Tasks:
         code = [op("bar.warp.sync", FULL_WARP), op("setp.lt.s32", mine.register, self.plan.lane, path.top)]
         if path.children:
             # Inner votes need the whole warp: lanes without a task come along, idle.
-            begin, task = self._task(path, following, mine)
+            whole = self._trips if path.path.is_loop else self._task
+            begin, task = whole(path, following, mine)
             values = path.stack.layout.values()
             code += [clear(Value(path.task(v.name).name, v.type)) for v in values]
             code += [*path.stack.pop(path.task, path.task, self.plan.lane, mine), *path.unpacking]
@@ -288,8 +319,18 @@ class Tasks:
         """The remaining trips of a variable loop, each lane at its own pace."""
         nodes = [self.base[name] for name in program_order(self.base, path.path.nodes)]
         copies, names_of = copy(nodes, self.names, path.rewrite)
-        end = path.path.end
-        return names_of[path.path.begin], led(copies, {end: behind})
+        tail: Nodes = {}
+        leave = self._tail(path, behind, tail)
+        return names_of[path.path.begin], {**led(copies, {path.path.end: leave}), **tail}
+
+    def _trips(self, path: PathPlan, behind: str, busy: Guard) -> tuple[str, Nodes]:
+        """The remaining trips of the lanes with ``busy``, which all lanes go through together, trip by trip."""
+        some = Guard(self.names.register("pred"))
+        vote = self.names.label("vote")
+        begin, nodes = self._trip(path, busy, vote, alive=busy)
+        test = [op("vote.sync.any.pred", some.register, predicate(busy), FULL_WARP)]
+        self.node(nodes, vote, test, Branch(some, begin, behind, UNIFORM))
+        return begin, nodes
 
     def _instruction(self, index: int) -> Instruction:
         statement = self.view.body[index]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from cccopt.analysis import cfg as control_flow
-from cccopt.analysis.dominance import Dominance, dominators
+from cccopt.analysis.dominance import Dominance, dominators, total_post_dominators
 from cccopt.analysis.liveness import Liveness, liveness
 from cccopt.analysis.loops import Loop, loops
 from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
@@ -39,6 +39,11 @@ class View:
     @cached_property
     def dominators(self) -> Dominance:
         return dominators(self.cfg)
+
+    @cached_property
+    def post_dominators(self) -> Dominance:
+        """Of all blocks: one that cannot leave the function counts as a way out of it."""
+        return total_post_dominators(self.cfg)
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:

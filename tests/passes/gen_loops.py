@@ -283,14 +283,14 @@ def _paths(b: Build, scope: Scope, latch: str) -> None:
     """One or two sites; with two, code between them."""
     ch = b.ch
     if ch.chance(25):
-        variable(b, scope)
+        variable(b, scope, tail=True)
     else:
         site(b, scope, 0, None if b.together else latch)
     if b.independent and b.places <= 8 and b.left >= SMALLEST + CARRIED and ch.chance(35):
         scope.place = ("rest", 1, 1)
         code(b, scope, 2)
         if ch.chance(25):
-            variable(b, scope)
+            variable(b, scope, tail=True)
         else:
             site(b, scope, 0)
 

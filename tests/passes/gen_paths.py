@@ -324,10 +324,14 @@ def _chain(b: Build, scope: Scope, arms: _Arms, join: str, second: int) -> None:
 # --- loops of varying trip count ---
 
 
-def variable(b: Build, scope: Scope) -> None:
-    """A loop marked ``for variable``: its trips store to places of their own, nothing of it is read behind it."""
+def variable(b: Build, scope: Scope, tail: bool = False) -> None:
+    """A loop marked ``for variable``: its trips store to places of their own. With ``tail``, what it results in may be
+    stored behind it, by straight code; else nothing of it is read there.
+    """
     ch, w = b.ch, b.w
     region = b.region()
+    nest = not tail and b.places < 8 and b.left >= SMALLEST + 2 * CARRIED + 40 and ch.chance(30)
+    chunk = "" if nest else ch.pick(["", "", " chunk=2", " chunk=5"])
     merge = Merge(ch.some([e for e in scope.names() if e[1] in scope.spare], ch.number(3)), [])
     inner = _menu(b, scope, merge, min(LARGEST, b.left) - CARRIED)
     b.left -= CARRIED
@@ -335,9 +339,11 @@ def variable(b: Build, scope: Scope) -> None:
     b.places += 4
     trip, bound, sum = w.new("b32"), w.new("b32"), w.new("b32")
     w.emit(f"and.b32 \t{trip}, {scrambled(w, scope.slot, ch.between(0, 99))}, 1")
-    w.emit(f"and.b32 \t{bound}, {scrambled(w, scope.slot, ch.between(100, 999))}, {ch.pick([3, 7, 1])}")
+    w.emit(
+        f"and.b32 \t{bound}, {scrambled(w, scope.slot, ch.between(100, 999))}, {3 if nest else ch.pick([3, 7, 1])}"
+    )
     w.emit(f"mov.b32 \t{sum}, {source(ch, inner, w, 'r')}")
-    b.mark("for.begin", region, " variable")
+    b.mark("for.begin", region, f" variable{chunk}")
     head, latch, join = w.label(), w.label(), w.label()
     test = w.do("setp.ge.s32", "pred", trip, bound)
     w.emit(f"@{test} bra \t{join}")
@@ -353,6 +359,8 @@ def variable(b: Build, scope: Scope) -> None:
         w.emit(f"@{compute(ch, own, w, 'pred')} bra \t{latch}")
     code(b, own, 3, 1)
     store(b, own, trip, most=8)
+    if nest:
+        _inside(b, own, trip)
     w.emit(f"mad.lo.s32 \t{sum}, {sum}, 3, {source(ch, own, w, 'r')}")
     if ch.chance(15):
         w.emit(f"@{compute(ch, own, w, 'pred')} bra \t{join}")
@@ -364,4 +372,28 @@ def variable(b: Build, scope: Scope) -> None:
     w.place(join)
     b.mark("for.end", region)
     _settle(scope, merge)
+    if tail and ch.chance(60):
+        address = element(b, scope.child(), "tails", scope.slot, ROW["tails"])
+        w.emit(f"st.global.u32 \t[{address}+{8 * b.tails}], {sum}")
+        b.tails += 1
+    scope.quiet = scope.quiet or not b.independent
+
+
+def _inside(b: Build, scope: Scope, trip: str) -> None:
+    """A path in a trip of a variable loop. Each trip has a place for its store, for trips may change their order."""
+    w = b.w
+    region, join = b.region(), w.label()
+    inner = _menu(b, scope, Merge([], []), min(LARGEST, b.left))
+    inner.add("b32", trip)
+    inner.place, inner.scratch, inner.quiet = ("paths", b.places, 4), "", True
+    b.places += 4
+    word = w.do("add.s32", "b32", scrambled(w, scope.slot, b.ch.between(0, 999)), trip)
+    chosen = w.do("and.b32", "b32", word, b.ch.pick([1, 3]))
+    w.emit(f"@{w.do('setp.ne.s32', 'pred', chosen, 0)} bra \t{join}")
+    b.mark("if.begin", region)
+    b.sites.append(Site(region, b.entered, w.count()))
+    code(b, inner, 4, 1)
+    store(b, inner, trip, most=8)
+    b.mark("if.end", region)
+    w.place(join)
     scope.quiet = scope.quiet or not b.independent

@@ -26,11 +26,10 @@ SKIP = "and.b32 %r9, %r6, 3; setp.ne.u32 %p1, %r9, 0;"
 """One lane in four takes the path."""
 
 
-def inner_loop(body: str, variable: bool = True) -> str:
+def inner_loop(body: str, variable: bool = True, clauses: str = "") -> str:
     """A loop of ``v % 8`` trips over %r13 with a guard and ``%r14`` as its value, marked or not."""
-    begin, end = (
-        (mark("for.begin", VARIABLE, "variable"), mark("for.end", VARIABLE)) if variable else ("", "")
-    )
+    words = f"variable {clauses}".strip()
+    begin, end = (mark("for.begin", VARIABLE, words), mark("for.end", VARIABLE)) if variable else ("", "")
     top, bottom = (mark("body.begin", VARIABLE), mark("body.end", VARIABLE)) if variable else ("", "")
     return f"""
     mov.u32 %r13, 0; mov.u32 %r14, %r6; shr.u32 %r15, %r6, 2; and.b32 %r15, %r15, 7;

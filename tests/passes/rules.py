@@ -59,6 +59,21 @@ def nested(inner: str, outer: str) -> str:
     return path(f"{path(inner, skip=skip, region=SECOND, label='_INNER')} {outer}")
 
 
+FOLD = "mad.lo.u32 %r14, %r14, 3, %r13;"
+STORE_R14 = "st.global.u32 [%rd6], %r14;"
+MARKED_INSIDE = f"""
+    mov.u32 %r20, 0;
+    {mark("for.begin", 6)}
+INSIDE:
+    {mark("body.begin", 6)}
+    {path("red.global.add.u32 [%rd7], %r20;", region=7, label="_INSIDE")}
+    {mark("body.end", 6)}
+    add.u32 %r20, %r20, 1; setp.lt.u32 %p13, %r20, 3; @%p13 bra INSIDE;
+    {mark("for.end", 6)}
+"""
+PLAIN_INSIDE = "\n".join(line for line in MARKED_INSIDE.splitlines() if "// ccc" not in line)
+
+
 @dataclass(frozen=True)
 class Rule:
     """``illegal`` is refused with ``code`` at pragma ``at``; ``legal`` is rewritten. Both fill the holes of a loop."""
@@ -124,10 +139,10 @@ LIVE_OUTS = {
         },
         {**scan("%r20"), "declarations": LOCAL, "behind": STORE_R11},
     ),
-    "the number of trips of a variable loop": Rule(
+    "what a variable loop results in, read at a branch": Rule(
         "CCC034",
-        {"body": inner_loop("mad.lo.u32 %r14, %r14, 3, %r13;"), "behind": "st.global.u32 [%rd6], %r14;"},
-        {"body": inner_loop("mad.lo.u32 %r14, %r14, 3, %r13; red.global.add.u32 [%rd6], %r14;")},
+        {"body": inner_loop(FOLD), "behind": f"setp.gt.u32 %p7, %r14, 9; @%p7 bra LATCH; {STORE_R14}"},
+        {"body": inner_loop(FOLD), "behind": STORE_R14},
         at=VARIABLE,
         says="into a local ahead of it",
     ),
@@ -312,10 +327,11 @@ FLOW = {
         {"body": inner_loop(f"mov.u32 %r33, 0; ROUND: {COUNTED} {ROUND}")},
         at=VARIABLE,
     ),
-    "a path in a variable loop": Rule(
+    "a marked loop in a marked loop": Rule(
         "CCC046",
-        {"body": inner_loop(path("red.global.add.u32 [%rd6], %r13;"))},
-        {"body": path(inner_loop("red.global.add.u32 [%rd6], %r13;"))},
+        {"before": MARKED_INSIDE, "clauses": "independent"},
+        {"before": PLAIN_INSIDE, "clauses": "independent"},
+        at=6,
     ),
     "a marked loop that is gone": Rule(
         "CCC053", {"ahead": mark("for.begin", 7) + "\n" + mark("for.end", 7)}, at=7

@@ -227,7 +227,7 @@ CASES: dict[str, Expected] = {
     "twelve_cases": Rewritten(
         strided(lambda n: integers(n, 0, 14), np.float32), (Launch(1, 64, 24), Launch(2, 33))
     ),
-    "count_behind": Refused("CCC034", "for (; x < 100.f"),
+    "count_behind": Rewritten(lambda launch: [*strided(lambda n: floats(n, 0, 200))(launch), 9]),
     "count_inside": Rewritten(lambda launch: [*strided(lambda n: floats(n, 0, 200))(launch), 9]),
     "calls": Rewritten(called),
     "calls_in_arms": Rewritten(called, ran=frozenset({"original"})),

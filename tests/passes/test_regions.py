@@ -29,6 +29,7 @@ from tests.passes.ptx_loops import (
 from tests.passes.running import Launch, compare, rewritten
 
 EIGHT = "and.b32 %r9, %r6, 8; setp.ne.u32 %p1, %r9, 0;"
+ODD_TRIPS = "and.b32 %r9, %r13, 1; setp.eq.u32 %p1, %r9, 0;"
 
 
 def kernel_of(text: str) -> Function:
@@ -113,6 +114,59 @@ def test_a_variable_loop_alone() -> None:
     assert found.is_loop
     assert found.annotation.pragma == "for variable"
     same_results(text)
+
+
+def test_a_path_in_a_variable_loop() -> None:
+    """Trips are run by the whole warp, also those of the remainder."""
+    text = loop(body=inner_loop(path("red.global.add.u32 [%rd6], %r13;", skip=ODD_TRIPS)))
+    _, (region,) = regions_of(text)
+    assert tree(region.paths) == [VARIABLE, [IF]]
+    same_results(text)
+
+
+def test_a_path_around_and_a_path_inside_a_variable_loop() -> None:
+    inside = path("red.global.add.u32 [%rd6], %r13;", skip=ODD_TRIPS, region=SECOND, label="_INNER")
+    text = loop(body=path(inner_loop(inside), skip=EIGHT))
+    _, (region,) = regions_of(text)
+    assert tree(region.paths) == [IF, [VARIABLE, [SECOND]]]
+    same_results(text)
+
+
+@pytest.mark.parametrize("chunk", [2, 3, 16])
+def test_several_trips_between_two_votes(chunk: int) -> None:
+    text = loop(body=inner_loop("red.global.add.u32 [%rd6], %r13;", clauses=f"chunk={chunk}"))
+    _, (region,) = regions_of(text)
+    assert region.paths[0].annotation.chunk == chunk
+    same_results(text)
+
+
+@pytest.mark.parametrize("chunk", [1, 3])
+def test_what_a_loop_results_in_is_stored_with_its_task(chunk: int) -> None:
+    """Lanes without trips store what they had ahead of the loop."""
+    body = "xor.b32 %r16, %r14, %r13; mul.lo.u32 %r14, %r16, 77;"
+    same_results(
+        loop(
+            body=inner_loop(body, clauses=f"chunk={chunk}"),
+            behind="add.u32 %r17, %r14, %r13; st.global.u32 [%rd6], %r17;",
+        )
+    )
+
+
+def test_the_ways_out_of_a_loop_belong_to_its_task() -> None:
+    """A `break` that leaves a value behind on a way of its own."""
+    body = "setp.gt.u32 %p10, %r6, 40; @%p10 bra BROKEN; red.global.add.u32 [%rd6], %r13;"
+    behind = "bra.uni MEET; BROKEN: mov.u32 %r14, 99; MEET: st.global.u32 [%rd7], %r14;"
+    text = loop(body=inner_loop(body), behind=behind, clauses="independent")
+    _, (region,) = regions_of(text)
+    assert "BROKEN" in region.paths[0].nodes
+    same_results(text)
+
+
+def test_ways_out_of_a_loop_that_do_not_meet_are_refused() -> None:
+    body = "setp.gt.u32 %p10, %r6, 60; @%p10 bra LAST; red.global.add.u32 [%rd6], %r13;"
+    with pytest.raises(Refusal) as caught:
+        rewritten(parse(loop(body=inner_loop(body), after="ret; LAST:")))
+    assert caught.value.diagnostics[0].code == "CCC032"
 
 
 def test_a_condition_of_two_tests() -> None:

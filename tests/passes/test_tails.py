@@ -260,9 +260,9 @@ def test_a_value_of_an_inner_path_read_behind_the_outer_one_is_refused() -> None
     )
 
 
-def test_a_variable_loop_has_no_tail() -> None:
-    holes = {"body": inner_loop("mad.lo.u32 %r14, %r14, 3, %r13;"), "behind": "st.global.u32 [%rd6], %r14;"}
-    assert refused(**holes) == "CCC034"
+def test_a_branch_on_what_a_variable_loop_results_in_is_refused() -> None:
+    behind = "setp.gt.u32 %p8, %r14, 9; @%p8 bra LATCH; st.global.u32 [%rd6], %r14;"
+    assert refused(body=inner_loop("mad.lo.u32 %r14, %r14, 3, %r13;"), behind=behind) == "CCC034"
 
 
 def test_a_value_carried_by_the_tail_is_refused() -> None:

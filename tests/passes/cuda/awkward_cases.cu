@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(128) twelve_cases(int n, const int*
   }
 }
 
-// The count is read behind a loop whose trips would be tasks.
+// The count is read behind a loop whose trips are tasks: the store runs with the task.
 extern "C" __global__ void __launch_bounds__(256) count_behind(int n, const float* __restrict__ a, int* out, int limit) {
 #pragma ccc for
   for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(256) count_behind(int n, const floa
   }
 }
 
-// The legal twin: loop and store are one path.
+// Loop and store are one path.
 extern "C" __global__ void __launch_bounds__(256) count_inside(int n, const float* __restrict__ a, int* out, int limit) {
 #pragma ccc for
   for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
