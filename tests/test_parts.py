@@ -48,6 +48,21 @@ def test_the_marked_their_callers_and_callees_are_seen() -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["_Z{}", "f{}", "$x{}", "{}"])
+def test_a_name_counts_where_it_is_a_word(name: str) -> None:
+    f, g, h = map(name.format, ("ab", "abc", "b"))
+    inner = body(
+        f"mov.u64 %rd1, %{f};", f"ld.param.b64 %rd1, [{f}_0];", f"ld.param.b64 %rd1, [x{f}];", f"// {g}"
+    )
+    text = (
+        HEAD
+        + f".func {f}()\n" + body()
+        + f".func {g}()\n" + body().replace("{\n", "{\n" + MARK, 1)
+        + f".entry {h}(.param .u64 {f}_0, .param .u64 x{f})\n" + inner
+    )  # fmt: skip
+    assert kept(text) == {f: False, g: True, h: True}
+
+
 def test_lines_keep_their_numbers_and_bodies_come_back() -> None:
     inner = body("// a brace } in a comment", 'call.uni f, (); // "', "/* { */")
     text = (

@@ -7,7 +7,6 @@ any failure there is no PTX at all. What the passes need is imported while cicc 
 from __future__ import annotations
 
 import gc
-import json
 import os
 import signal
 import sys
@@ -156,11 +155,12 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         gc.disable()
         from cccopt.driver import rewrite_unit
         from cccopt.passes.options import Options
-        from cccopt.ptx.parser import keep_tables
+        from cccopt.ptx.parser import keep_tables, prepare
 
+        keep_tables(Path(sys.argv[0]).with_name("ptx.tables"))
+        prepare()
         gc.freeze()
         gc.enable()
-        keep_tables(Path(sys.argv[0]).with_name("ptx.tables"))
         options = Options(mode=settings.mode, keep_going=settings.keep_going, file=call.file)
         return rewrite_unit(text, options, compiler)
 
@@ -191,5 +191,7 @@ def _marks_refused(messages: str) -> Diagnostic:
 
 def _report(settings: Settings, data: dict[str, Any]) -> None:
     if settings.reports:
+        import json  # not before cicc works
+
         name = f"{Path(data['file']).stem}.{data['arch']}.{os.urandom(4).hex()}.json"
         write_text(Path(settings.reports) / name, json.dumps(data))

@@ -39,6 +39,12 @@ def keep_tables(file: str | os.PathLike[str]) -> None:
     _tables = os.fspath(file)
 
 
+def prepare() -> None:
+    """Do what the first `parse` would do before it reads its text."""
+    with _lock:
+        _parser()
+
+
 @lru_cache(maxsize=1)
 def _parser() -> tuple[Lark, ModuleBuilder]:
     builder = ModuleBuilder()

@@ -34,7 +34,7 @@ from cccopt.source.statements import Code, OutOfSight
 from cccopt.source.strip import blank
 from cccopt.text import Place
 
-_REACH = 1 << 14  # characters
+_REACH = 1 << 12  # characters
 _BRANCHES = ("if", "else")
 _FUNCTIONS = ("recursive", "grid")
 
