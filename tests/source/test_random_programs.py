@@ -47,8 +47,14 @@ _HEADS = {
     "for": ("for (int i = 0; i < n; ++i) @", "for (char c : {'{', ';'}) @", "for (; [] { return 0; }(); ) @"),
     "if": ("if (n < 2) @", "if constexpr (sizeof(n) > 3) @", "if (int m = n; (m)) [[likely]] @"),
     "else": ("if (n) @ else @", "if (n > 1) @ else [[unlikely]] @"),
-    "other": ("while (n--) @", "do @ while (0);", "[[maybe_unused]] switch (n) @"),
+    "marked else": (
+        "if (n) @\n#pragma ccc else\nelse @",
+        "if (n > 1) @ else [[unlikely]]\n#pragma ccc else\n@",
+    ),
+    "while": ("while (n--) @", "do @ while (0);"),
+    "other": ("[[maybe_unused]] switch (n) @",),
 }
+_SWITCH = "switch (n) { case 1: n++; @ break; case 2: case 'x': { @ break; } default: @ }"
 
 
 def _with_statements(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
@@ -76,12 +82,34 @@ def _with_statements(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
         inner,
         inner,
     )
+    both = st.builds(
+        lambda head, then, other: Node("if", head, (_closed(then), _behind(head, other))),
+        st.sampled_from(_HEADS["marked else"]),
+        inner,
+        inner,
+    )
+    whiles = st.builds(
+        lambda pragma, head, part: Node(pragma, head, (part,)),
+        st.sampled_from(["", "while"]),
+        st.sampled_from(_HEADS["while"]),
+        inner,
+    )
+    switches = st.builds(
+        lambda pragma, *parts: Node(pragma, _SWITCH, parts),
+        st.sampled_from(["", "switch"]),
+        *[inner] * 3,
+    )
     others = st.builds(lambda head, part: Node("", head, (part,)), st.sampled_from(_HEADS["other"]), inner)
-    return st.one_of(blocks, loops, ifs, with_else, others)
+    return st.one_of(blocks, loops, ifs, with_else, both, whiles, switches, others)
 
 
 def _closed(node: Node) -> Node:
     return Node("", "{ @ }", (node,)) if node.takes_else else node
+
+
+def _behind(head: str, node: Node) -> Node:
+    """Two pragmas in a row would name one statement."""
+    return Node("", "{ @ }", (node,)) if "ccc else\n@" in head and node.pragma else node
 
 
 NODES = st.recursive(st.builds(Node, st.just(""), st.sampled_from(_SIMPLE)), _with_statements, max_leaves=12)
@@ -110,15 +138,38 @@ class _Expected:
         number = self.regions
         if node.template.startswith("{"):
             return f"{{ <if.begin {number}> {{ {self._inside(node)} }} <if.end {number}> }}"
-        kind = "body" if node.pragma.startswith("for") else "if"
-        first, *others = [self.print(part) for part in node.inner]
-        # An attribute in front of the branch goes into the braces with it.
+        if node.pragma == "switch":
+            return self._switch(node)
+        event = "if" if node.pragma == "if" else "body"
         head, behind = node.template.split("@", 1)
-        head, attribute, rest = head.partition(" [[")
-        first = f"{{ <{kind}.begin {number}> {{{attribute}{rest} {first} }} <{kind}.end {number}> }}"
-        whole = f"{head} {first}{_filled(behind, others)}"
+        whole = self._branch(event, number, head, node.inner[0])
+        if "#pragma ccc else" in behind:
+            self.regions += 1
+            whole += self._branch("if", self.regions, behind.replace("@", ""), node.inner[1])
+        else:
+            whole += _filled(behind, [self.print(part) for part in node.inner[1:]])
+        return whole if event == "if" else f"{{ <for.begin {number}> <unroll 1> {whole} <for.end {number}> }}"
+
+    def _branch(self, event: str, number: int, head: str, part: Node) -> str:
+        # An attribute in front of the branch goes into the braces with it.
+        head, attribute, rest = head.replace("#pragma ccc else", "").partition("[[")
+        inside = f"{attribute}{rest} {self.print(part)}"
+        return f"{head} {{ <{event}.begin {number}> {{{inside} }} <{event}.end {number}> }}"
+
+    def _switch(self, node: Node) -> str:
+        """The cases with work are counted ahead of what is in them; the first has some in any event."""
+        self.regions -= 1
+        edges = []
+        for part in ("n", *map(_plain, node.inner[1:])):
+            has_work = any(t.kind != "directive" and t.text not in ";{}" for t in tokens(part))
+            self.regions += has_work
+            number = self.regions
+            edges.append((f"<if.begin {number}>", f"<if.end {number}>") if has_work else ("", ""))
+        one, two, other = (self.print(part) for part in node.inner)
         return (
-            f"{{ <for.begin {number}> <unroll 1> {whole} <for.end {number}> }}" if kind == "body" else whole
+            f"switch (n) {{ case 1: {edges[0][0]} n++; {one} {edges[0][1]} break;"
+            f" case 2: case 'x': {edges[1][0]} {{ {two} {edges[1][1]} break; }}"
+            f" default: {edges[2][0]} {other} {edges[2][1]} }}"
         )
 
     def _inside(self, node: Node) -> str:
@@ -139,12 +190,13 @@ def _words(text: str) -> list[str]:
 def test_random_programs_are_marked_as_drawn(node: Node) -> None:
     text = function("f", node)
     annotated = annotate(text, "x.cu")
-    expected = _Expected().print(
+    printer = _Expected()
+    expected = printer.print(
         Node("", "void f(int n) { @ @ }", (Node("for", "for (;;) @", (Node("", ";"),)), node))
     )
     assert _words(read(annotated.text)) == _words(" ".join(expected.split()))
     assert annotated.text.count("\n") == text.count("\n")
-    assert len(annotated.regions) == text.count("#pragma ccc")
+    assert len(annotated.regions) == printer.regions
 
 
 @given(NODES)

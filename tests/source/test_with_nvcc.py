@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from cccopt.analysis.cfg import build
+from cccopt.analysis.loops import innermost, loops
+from cccopt.ptx.ir import Function, Marker
+from cccopt.ptx.parser import parse
 from cccopt.source.annotate import annotate
 from cccopt.source.pragmas import SourceError
 from cccopt.source.strip import strip
@@ -68,6 +72,35 @@ extern "C" __global__ void lambdas(int* p, const char* q, int n) {
   };
   twice(n);
 }
+#define OTHERWISE _Pragma("ccc else hoist") else
+template <class T>
+#pragma ccc recursive chunk(2)
+__device__ __noinline__ T chase(T* p, T at) {
+  if (p[at] <= at) return at;
+  atomicAdd(p + at, 1);
+  return chase(p, p[at]);
+}
+#pragma ccc grid block(128) reduce(+: sum)
+extern "C" __global__ void shapes(int* p, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x, sum = 0;
+  if (i >= n) return;
+  #pragma ccc switch
+  switch (p[i]) {
+    case 'a': p[i] /= 7; break;
+    case ' ': { p[i] = n / p[i]; break; }
+    default: break;
+  }
+  _Pragma("ccc if") if (p[i] > 0) sum += n / p[i];
+  OTHERWISE { sum = chase(p, i); }
+  #pragma ccc while chunk(4)
+  while (sum > 0) { sum = p[sum]; }
+  auto count = [&] {
+    #pragma ccc while
+    do sum += p[sum]; while (sum < n);
+  };
+  count();
+  atomicAdd(p, sum);
+}
 int host(int n) {
   #pragma ccc for off
   for (int i = 0; i < n; ++i) n /= 2;
@@ -82,6 +115,19 @@ _ORDER = {
     "_Z9templatesIiLi2EEvPT_i": "for body if /if /body /for for body /body body /body /for",
     "lambdas": "for body if for body /body /for /if /body /for",
 }
+_DEPTHS = {
+    "recursive.begin 12": 1,
+    "grid.begin 13": 0,
+    "if.begin 14": 0,
+    "if.begin 15": 0,
+    "if.begin 16": 0,
+    "if.begin 17": 0,
+    "for.begin 18": 0,
+    "body.begin 18": 1,
+    "for.begin 19": 0,
+    "body.begin 19": 1,
+}
+"""In how many loops each region's marker stands, of its copies the innermost."""
 
 
 @dataclass(frozen=True)
@@ -144,13 +190,14 @@ def test_markers_come_out_in_order(front_end: _FrontEnd) -> None:
     assert {
         name: " ".join(what if edge == "begin" else f"/{what}" for what, edge in events)
         for name, events in order.items()
+        if name != "shapes"
     } == _ORDER
 
 
 @pytest.mark.usefixtures("in_its_folder")
 def test_markers_say_what_the_user_wrote_and_where(front_end: _FrontEnd) -> None:
     annotated = annotate(front_end.text, "k.cu")
-    begins = set(re.findall(r"// ccc ((?:for|if)\.begin .*)", front_end.ptx(annotated.text)))
+    begins = set(re.findall(r"// ccc ((?:for|if|recursive|grid)\.begin .*)", front_end.ptx(annotated.text)))
     assert begins == {
         "if.begin 1 line=7:3 name=work file=h.h",
         "for.begin 2 line=4:3 name=rows file=k.cu",
@@ -163,9 +210,34 @@ def test_markers_say_what_the_user_wrote_and_where(front_end: _FrontEnd) -> None
         "for.begin 9 line=27:5 file=k.cu",
         "if.begin 10 line=30:7 file=k.cu",
         "for.begin 11 line=33:9 independent variable file=k.cu",
+        "recursive.begin 12 line=43:27 chunk=2 file=k.cu",
+        "grid.begin 13 line=49:28 block=128,1,1 reduce=+:sum file=k.cu",
+        "if.begin 14 line=54:5 kind=switch case='a' group=14 file=k.cu",
+        r"if.begin 15 line=55:5 kind=switch case='\x20' group=14 file=k.cu",
+        "if.begin 16 line=58:21 file=k.cu",
+        "if.begin 17 line=59:3 hoist=yes kind=else file=k.cu",
+        "for.begin 18 line=61:3 chunk=4 kind=while file=k.cu",
+        "for.begin 19 line=64:5 kind=while file=k.cu",
     }
-    parents = {region.id: region.parent for region in annotated.regions}
-    assert parents == {1: None, 2: None, 3: 2, 4: None, 5: 4, 6: None, 7: 6, 8: None, 9: None, 10: 9, 11: 10}
+    parents = {region.id: region.parent for region in annotated.regions if region.parent is not None}
+    assert parents == {3: 2, 5: 4, 7: 6, 10: 9, 11: 10, **dict.fromkeys(range(14, 20), 13)}
+
+
+@pytest.mark.usefixtures("in_its_folder")
+def test_markers_stand_in_the_loops_they_mark(front_end: _FrontEnd) -> None:
+    ptx = front_end.ptx(annotate(front_end.text, "k.cu").text)
+    depths: dict[str, int] = {}
+    for function in parse(ptx, "k.ptx").items:
+        if not isinstance(function, Function) or function.body is None:
+            continue
+        graph = build(function.body)
+        found = loops(graph)
+        for index, statement in enumerate(function.body):
+            if isinstance(statement, Marker):
+                loop = innermost(found, graph.block_of(index))
+                marker = f"{statement.event} {statement.region}"
+                depths[marker] = max(depths.get(marker, 0), 0 if loop is None else loop.depth)
+    assert {marker: depths.get(marker) for marker in _DEPTHS} == _DEPTHS
 
 
 def test_stripped_text_compiles_to_what_no_pragma_compiles_to(front_end: _FrontEnd) -> None:
