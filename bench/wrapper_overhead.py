@@ -155,7 +155,8 @@ def _cases() -> Iterator[Case]:
     """All that is measured; writes the sources into the current folder."""
     for name, text in (("small", PLAIN), ("cub", WITH_LIBRARIES), ("one", ANNOTATED), ("declined", DECLINED)):
         Path(f"{name}.cu").write_text(text)
-    shutil.copy(folder("samples") / "bfs" / "bfs.cu", "bfs.cu")
+    for name in ("bfs.cu", "graph.cuh"):
+        shutil.copy(folder("samples") / "bfs" / name, name)
     yield Case("small, -c", _one("-c", "small"), share=SHARE)
     yield Case("small, -ptx", _one("-ptx", "small"))
     yield Case("vector and CUB, -c", _one("-c", "cub"), share=SHARE)

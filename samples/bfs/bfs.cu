@@ -4,10 +4,10 @@
 //
 // A lane visits the vertices v, v + stride, v + 2 * stride, ... Few of them are on the current level (`if`), and those that
 // are have between none and thousands of neighbours (`for variable`): F. Khorasani's thesis, figures 4.1 and 4.5.
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
+#include "graph.cuh"
 
 // levels[v] is the distance of v from the source, or -1 while v has not been reached. Several threads may reach the same u
 // at once: all of them store the same number into one aligned word, and nobody compares against a level that is still being
@@ -33,79 +33,11 @@ bfs(int vertices, int current, int* levels, const int* __restrict__ row, const i
   }
 }
 
-// --- the host side: workload.py generates the same graph and computes the same checksum ---------------------------------
-
-struct Graph {
-  std::vector<int> row;         // vertices + 1 offsets into neighbours
-  std::vector<int> neighbours;
-};
-
-static uint32_t hash32(uint32_t x) {
-  x ^= x >> 16;
-  x *= 0x7feb352du;
-  x ^= x >> 15;
-  x *= 0x846ca68bu;
-  return x ^ x >> 16;
+extern "C" __global__ void __launch_bounds__(256) rmat_scatter(const Rmat* graph, int* next, int* neighbours) {
+  rmat_place(graph, next, [=](int k, int to, unsigned) { neighbours[k] = to; });
 }
 
-// A permutation of 0 .. 2^scale - 1: each step can be undone.
-static uint32_t shuffled(uint32_t v, int scale, uint32_t seed) {
-  const uint32_t mask = (uint32_t(1) << scale) - 1;
-  for (uint32_t round = 0; round < 3; ++round) {
-    v = (v * (hash32(seed + round) | 1) + hash32(~seed + round)) & mask;
-    v ^= v >> (scale + 1) / 2;
-  }
-  return v;
-}
-
-// R-MAT with the probabilities of Graph500 (0.57, 0.19, 0.19, 0.05). Every random number is the hash of its edge and its
-// level, so the graph does not depend on the order in which it is made. Duplicate edges and loops are kept.
-static Graph rmat(int scale, int edge_factor, uint32_t seed) {
-  const uint32_t vertices = uint32_t(1) << scale, edges = vertices * uint32_t(edge_factor);
-  std::vector<uint32_t> from(edges), to(edges);
-  for (uint32_t e = 0; e < edges; ++e) {
-    const uint32_t key = hash32(e + hash32(seed));
-    uint32_t u = 0, v = 0;
-    for (int level = 0; level < scale; ++level) {
-      const uint32_t random = hash32(key + uint32_t(level) * 0x9e3779b9u);
-      const uint32_t down = random >= 3264175144u;                                         // 0.76 * 2^32
-      const uint32_t right = down ? random >= 4080218931u : random >= 2448131358u;  // 0.95 and 0.57 * 2^32
-      u = u << 1 | down;
-      v = v << 1 | right;
-    }
-    from[e] = shuffled(u, scale, seed);
-    to[e] = shuffled(v, scale, seed);
-  }
-  Graph graph{std::vector<int>(vertices + 1), std::vector<int>(edges)};
-  for (uint32_t e = 0; e < edges; ++e) ++graph.row[from[e] + 1];
-  for (uint32_t v = 0; v < vertices; ++v) graph.row[v + 1] += graph.row[v];
-  std::vector<int> next(graph.row.begin(), graph.row.end() - 1);
-  for (uint32_t e = 0; e < edges; ++e) graph.neighbours[next[from[e]]++] = int(to[e]);
-  return graph;
-}
-
-// The vertex with the most neighbours, the first of them.
-static int busiest(const Graph& graph) {
-  int best = 0;
-  for (int v = 1; v + 1 < int(graph.row.size()); ++v)
-    if (graph.row[v + 1] - graph.row[v] > graph.row[best + 1] - graph.row[best]) best = v;
-  return best;
-}
-
-static void check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  std::fprintf(stderr, "bfs: %s: %s\n", what, cudaGetErrorString(status));
-  std::exit(1);
-}
-
-template <class T>
-static T* on_device(const std::vector<T>& values) {
-  T* pointer = nullptr;
-  check(cudaMalloc(&pointer, values.size() * sizeof(T)), "cudaMalloc");
-  check(cudaMemcpy(pointer, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
-  return pointer;
-}
-
+// The host side: workload.py generates the same graph and computes the same checksum.
 int main(int argc, char** argv) {
   const int scale = argc > 1 ? std::atoi(argv[1]) : 17, edge_factor = argc > 2 ? std::atoi(argv[2]) : 8;
   const uint32_t seed = argc > 3 ? uint32_t(std::strtoul(argv[3], nullptr, 10)) : 1;
@@ -113,7 +45,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: bfs [scale 1..26] [edge_factor 1..32] [seed]\n");
     return 2;
   }
-  const Graph graph = rmat(scale, edge_factor, seed);
+  const Graph graph = rmat(graph500(scale, edge_factor, seed));
   const int vertices = int(graph.row.size()) - 1, source = busiest(graph);
   std::vector<int> levels(vertices, -1);
   levels[source] = 0;

@@ -1,25 +1,55 @@
-"""Breadth-first search on a seeded R-MAT graph: what bfs.cu runs, and the answer by numpy."""
+"""Breadth-first search on a seeded R-MAT graph: what bfs.cu runs, and the answer by numpy.
+
+The graphs are those of the sample ``sssp`` too: see `graph_inputs`, `make_graph`, `GRAPHS` and `busiest`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from typing import Any
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness.workload import Inputs, Launch, State
+from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
-# name: (log2 of the vertices, edges a vertex, grid). A lane makes 2^scale / (256 * grid) trips.
-_SIZES = {"small": (12, 8, 1), "demo": (17, 8, 16), "full": (22, 8, 528)}
-SIZES = tuple(_SIZES)
+# Where 32 random bits send an edge: to the top left, the top, all but the bottom right, in parts of 2^32.
+# Graph500 has 0.57, 0.76 and 0.95. With the others, a graph of LiveJournal's size has vertices of up to some 19,000
+# neighbours, as LiveJournal has (20,293).
+GRAPH500 = (2448131358, 3264175144, 4080218931)
+LIVEJOURNAL = (2061584302, 3006477107, 3951369912)  # 0.48, 0.70, 0.92
 
-# Where 32 random bits send an edge: 0.57, 0.76 and 0.95 of 2^32 (the probabilities of Graph500's R-MAT).
-_TOP_LEFT, _TOP, _BOTTOM_LEFT = 2448131358, 3264175144, 4080218931
+
+class Rmat(NamedTuple):
+    """An R-MAT graph: the fields of its namesake in graph.cuh, in their order."""
+
+    scale: int
+    vertices: int
+    edges: int
+    seed: int
+    top_left: int
+    top: int
+    bottom_left: int
+
+
+def graph500(scale: int, edge_factor: int, seed: int) -> Rmat:
+    """2^scale vertices, so many times more edges, and the probabilities of Graph500."""
+    return Rmat(scale, 1 << scale, edge_factor << scale, seed, *GRAPH500)
+
+
+def livejournal(seed: int) -> Rmat:
+    """As many vertices and edges as the social network LiveJournal has (SNAP's soc-LiveJournal1)."""
+    return Rmat(23, 4_847_571, 68_993_773, seed, *LIVEJOURNAL)
+
+
+SIZES = ("small", "demo", "full")
+# Blocks. A lane makes vertices / (256 * grid) trips.
+GRIDS = {"small": 1, "demo": 16, "full": 1056}
+RESULTS = ("levels", "changed")
 
 
 def hash32(x: NDArray[np.uint32]) -> NDArray[Any]:
-    """A permutation of the 32-bit numbers that mixes them well; the same as in bfs.cu."""
+    """A permutation of the 32-bit numbers that mixes them well; the same as in graph.cuh."""
     x = x.astype(np.uint32)
     x ^= x >> np.uint32(16)
     x *= np.uint32(0x7FEB352D)
@@ -41,47 +71,99 @@ def _shuffled(v: NDArray[np.uint32], scale: int, seed: int) -> NDArray[np.uint32
     return v
 
 
-def rmat(scale: int, edge_factor: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The graph of bfs.cu as (2^scale + 1 row offsets, neighbours); duplicates and loops are kept."""
-    edges = edge_factor << scale
-    key = hash32(np.arange(edges, dtype=np.uint32) + np.uint32(_hash(seed)))
-    u = np.zeros(edges, np.uint32)
-    v = np.zeros(edges, np.uint32)
-    for level in range(scale):
+def _vertices(v: NDArray[np.uint32], graph: Rmat) -> NDArray[np.uint32]:
+    numbers = _shuffled(v, graph.scale, graph.seed).astype(np.uint64)
+    return (numbers * np.uint64(graph.vertices) >> np.uint64(graph.scale)).astype(np.uint32)
+
+
+def rmat(graph: Rmat) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """The graph as (row offsets, neighbours, weights); duplicates and loops are kept."""
+    e = np.arange(graph.edges, dtype=np.uint32)
+    key = hash32(e + np.uint32(_hash(graph.seed)))
+    u = np.zeros(graph.edges, np.uint32)
+    v = np.zeros(graph.edges, np.uint32)
+    for level in range(graph.scale):
         random = hash32(key + np.uint32(level * 0x9E3779B9 & 0xFFFFFFFF))
-        down = random >= _TOP
-        right = np.where(down, random >= _BOTTOM_LEFT, random >= _TOP_LEFT)
+        down = random >= graph.top
+        right = np.where(down, random >= graph.bottom_left, random >= graph.top_left)
         u = (u << np.uint32(1)) | down
         v = (v << np.uint32(1)) | right
-    u, v = _shuffled(u, scale, seed), _shuffled(v, scale, seed)
-    row = np.zeros((1 << scale) + 1, np.int32)
-    np.cumsum(np.bincount(u, minlength=1 << scale), out=row[1:])
-    return row, v[np.argsort(u, kind="stable")].astype(np.int32)
+    u, v = _vertices(u, graph), _vertices(v, graph)
+    row = np.zeros(graph.vertices + 1, np.int32)
+    np.cumsum(np.bincount(u, minlength=graph.vertices), out=row[1:])
+    order = np.argsort(u, kind="stable")
+    weights = 1 + hash32(~e ^ np.uint32(_hash(graph.seed))) % 64
+    return row, v[order].astype(np.int32), weights[order].astype(np.int32)
+
+
+def graph_inputs(graph: Rmat, *, weighted: bool, made_here: bool) -> Inputs:
+    """The graph as CSR, made here or by `make_graph`."""
+    if made_here:
+        arrays = dict(zip(("row", "neighbours", "weights"), rmat(graph), strict=True))
+        return {name: array for name, array in arrays.items() if weighted or name != "weights"}
+    entries = {"neighbours": Zeros(graph.edges, np.int32)}
+    if weighted:
+        entries["weights"] = Zeros(graph.edges, np.int32)
+    return {
+        "graph": np.array(graph, np.uint32),
+        "row": Zeros(graph.vertices + 1, np.int32),
+        "next": Zeros(graph.vertices, np.int32),
+        **entries,
+    }
+
+
+def make_graph(
+    state: State, lists: tuple[str, ...], begin: Callable[[int], None], begun: tuple[str, ...]
+) -> Generator[Launch, None, None]:
+    """Launches that make what `graph_inputs` left to them: counts, then ``lists``, with the edges in any order.
+
+    The offsets are summed up on the host. ``begin`` is told the busiest vertex and writes the arrays ``begun``.
+    """
+    if "graph" not in state:
+        return
+    grid = (int(state["grid"]), 1, 1)
+    graph, row, following = array(state, "graph"), array(state, "row"), array(state, "next")
+    yield Launch("rmat_count", grid, (256, 1, 1), (graph, row), host=("row",))
+    np.cumsum(row, out=row)
+    following[:] = row[:-1]
+    begin(busiest(row))
+    arguments = (graph, following, *(array(state, name) for name in lists))
+    yield Launch("rmat_scatter", grid, (256, 1, 1), arguments, host=("row", "next", *begun))
+
+
+def busiest(row: NDArray[np.int32]) -> int:
+    """The vertex with the most neighbours, the first of them: where a search begins."""
+    return int(np.argmax(np.diff(row)))
 
 
 def inputs(size: str, seed: int) -> Inputs:
     """A search in a graph of that size."""
-    scale, edge_factor, grid = _SIZES[size]
-    return search(scale, edge_factor, grid, seed)
+    if size == "full":
+        return search(livejournal(seed), GRIDS[size], made_here=False)
+    return search(graph500({"small": 12, "demo": 17}[size], 8, seed), GRIDS[size])
 
 
-def search(scale: int, edge_factor: int, grid: int, seed: int) -> Inputs:
+def search(graph: Rmat, grid: int, *, made_here: bool = True) -> Inputs:
     """The graph as CSR, and levels that are 0 at the vertex with the most neighbours and -1 elsewhere."""
-    row, neighbours = rmat(scale, edge_factor, seed)
-    levels = np.full(1 << scale, -1, np.int32)
-    levels[np.argmax(np.diff(row))] = 0
-    return {
-        "grid": grid,
-        "row": row,
-        "neighbours": neighbours,
-        "levels": levels,
-        "changed": np.zeros(1, np.int32),
-    }
+    made = graph_inputs(graph, weighted=False, made_here=made_here)
+    levels = np.full(graph.vertices, -1, np.int32)
+    if made_here:
+        levels[busiest(array(made, "row"))] = 0
+    return {"grid": grid, **made, "levels": levels, "changed": np.zeros(1, np.int32)}
+
+
+def setup(state: State) -> Generator[Launch, None, None]:
+    """The graph, where it is not made on the host, and the level of its busiest vertex."""
+
+    def begin(source: int) -> None:
+        array(state, "levels")[source] = 0
+
+    yield from make_graph(state, ("neighbours",), begin, ("levels",))
 
 
 def launches(state: State) -> Generator[Launch, None, None]:
     """One launch a level, until a launch reaches nobody."""
-    levels, row, neighbours, changed = (_array(state, k) for k in ("levels", "row", "neighbours", "changed"))
+    levels, row, neighbours, changed = (array(state, k) for k in ("levels", "row", "neighbours", "changed"))
     grid = (int(state["grid"]), 1, 1)
     changed[0] = 1
     current = 0
@@ -92,16 +174,17 @@ def launches(state: State) -> Generator[Launch, None, None]:
         current += 1
 
 
-def _array(state: Mapping[str, Any], name: str) -> NDArray[np.int32]:
-    array = state[name]
-    assert isinstance(array, np.ndarray)
-    return array
+def array(state: Mapping[str, Any], name: str) -> NDArray[np.int32]:
+    """The array ``name`` of a state."""
+    found = state[name]
+    assert isinstance(found, np.ndarray)
+    return found
 
 
-def reference(inputs: Inputs) -> Mapping[str, NDArray[Any]]:
+def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:
     """The levels by numpy, one frontier at a time."""
-    row, neighbours = _array(inputs, "row"), _array(inputs, "neighbours")
-    levels = _array(inputs, "levels").copy()
+    row, neighbours = array(inputs, "row"), array(inputs, "neighbours")
+    levels = array(inputs, "levels").copy()
     frontier = np.flatnonzero(levels == 0)
     current = 0
     while frontier.size:
@@ -124,9 +207,9 @@ def check(result: Mapping[str, Any], expected: Mapping[str, NDArray[Any]]) -> st
     return f"{wrong.size} wrong levels; levels[{v}] is {result['levels'][v]}, not {expected['levels'][v]}"
 
 
-def summary(inputs: Inputs, levels: NDArray[np.int32]) -> str:
+def summary(inputs: Mapping[str, Any], levels: NDArray[np.int32]) -> str:
     """The text that bfs.cu prints for these inputs and the levels that were found."""
-    edges, source = len(_array(inputs, "neighbours")), int(np.argmax(_array(inputs, "levels")))
+    edges, source = len(array(inputs, "neighbours")), int(np.argmax(array(inputs, "levels")))
     vertices = np.arange(len(levels), dtype=np.uint32)
     checksum = int(hash32(vertices ^ hash32(levels.astype(np.uint32))).sum(dtype=np.uint64)) & 0xFFFFFFFF
     lines = [f"vertices {len(levels)} edges {edges} source {source} checksum {checksum:08x}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ def without(pragma: str, folder: Path) -> Sample:
     lines = sample.source.read_text().split("\n")
     assert lines.count(pragma) == 1
     source.write_text("\n".join("" if line == pragma else line for line in lines))
+    shutil.copy(sample.source.with_name("graph.cuh"), folder)
     return Sample("bfs", source, sample.workload)
 
 

@@ -27,7 +27,7 @@ def output(name: str, mode: str, folder: Path, *arguments: str) -> str:
 @pytest.mark.parametrize("mode", ["off", "always"])
 def test_bfs_prints_what_numpy_computes(tmp_path: Path, mode: str) -> None:
     sample = cast(ModuleType, workload.load("bfs").workload)
-    inputs = sample.search(15, 8, 16, 3)
+    inputs = sample.search(sample.graph500(15, 8, 3), 16)
     expected = sample.summary(inputs, sample.reference(inputs)["levels"])
     assert output("bfs", mode, tmp_path, "15", "8", "3") == expected
 

@@ -41,10 +41,11 @@ def test_host_program_and_numpy_generate_the_same_graph(tmp_path: Path) -> None:
         printed = subprocess.run(
             [program, str(scale), str(edge_factor), str(seed)], check=True, capture_output=True, text=True
         ).stdout.split("\n")
-        row, neighbours = module("bfs").rmat(scale, edge_factor, seed)
+        row, neighbours, weights = module("bfs").rmat(module("bfs").graph500(scale, edge_factor, seed))
         assert int(printed[0]) == np.argmax(np.diff(row))
         assert printed[1].split() == [str(x) for x in row]
         assert printed[2].split() == [str(x) for x in neighbours]
+        assert printed[3].split() == [str(x) for x in weights]
 
 
 def test_shuffle_of_the_vertices_is_a_permutation() -> None:
