@@ -1,9 +1,10 @@
 // samples/ff with CCC written by hand: every warp sorts its points by variation and runs a variation for 32 points at once.
 //
-// Ten paths voted on one by one would cost ten ballots a trip. Here lane b counts the points that wait for variation b, four
-// ballots tell every lane both its own variation's company and its variation's count, and a warp-uniform jump runs what is full.
-// A variation's stack is two halves of 32 slots that fill in turn, so a full half is popped without moving anything. A slot
-// holds the point's 32 random bits: the point, its radius and its angle are made of them where a path needs them.
+// Ten paths voted on one by one would cost ten ballots a trip. Here lane b counts the points that wait for variation b. Four
+// ballots tell every lane both its own variation's company and the growth of what it counts; a jump that the warp takes as one
+// runs what is full. A variation's stack is two halves of 32 slots that fill in turn, so a full half is popped without moving
+// anything. A slot holds the point's 32 random bits: the point, its radius and its angle are made of them where a path needs
+// them.
 #include "../../samples/ff/ff.cuh"
 #include "warp_stack.cuh"
 
