@@ -11,6 +11,7 @@ from cccopt.ccc.calls import shared_variables, static_shared_bytes
 from cccopt.ccc.compression import Compressed, Key, Outer, compress
 from cccopt.ccc.context import LiveIn, live_ins
 from cccopt.ccc.form import is_split
+from cccopt.ccc.hammocks import Hammock
 from cccopt.ccc.refusal import refuse
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.stack import Layout, StackCode, Value, layout
@@ -31,8 +32,8 @@ LARGEST_BLOCK = 1024
 class PathPlan:
     """One path: its context and stack, the names of its tasks' registers, and what runs behind it.
 
-    ``tail`` are the statements that run with the task instead of behind the join; ``took`` the flags that keep the
-    lane itself from running them. ``recomputed`` are those that a lane runs again for itself at the join.
+    ``tail`` are the statements that run with the task instead of behind the join, those of ``hammocks`` among them;
+    ``took`` the flags that keep the lane itself from running them. ``recomputed`` are those that a lane runs again for itself at the join.
     ``unpacking`` rebuilds, at the beginning of a task, what its compressed context leaves out.
     """
 
@@ -44,6 +45,7 @@ class PathPlan:
     uses: Mapping[str, Operand]
     definitions: Mapping[str, Register]
     tail: tuple[int, ...]
+    hammocks: tuple[Hammock, ...]
     took: tuple[Register, ...]
     recomputed: tuple[int, ...]
     temporaries: Mapping[str, Register]
@@ -200,6 +202,7 @@ class _Maker:
             uses=uses,
             definitions=definitions,
             tail=tail.moved,
+            hammocks=tail.hammocks,
             took=tuple(flag for group, flag in self._flags.items() if path.begin in group),
             recomputed=tail.recomputed,
             temporaries={name: definitions[name] for name in again_written - tail.kept},

@@ -80,7 +80,7 @@ def housed(view: View) -> frozenset[int]:
     plain = [a for a in view.annotations.values() if a.event == "for" and not a.variable]
     around = [loop for annotation in plain for loop in _loops_of(view, annotation)]
     begins = {
-        a.region: view.markers("body.begin" if a.variable else "if.begin", a.region)
+        a.region: view.markers(_body(a) if a.variable else "if.begin", a.region)
         for a in view.annotations.values()
         if a not in plain
     }
@@ -110,14 +110,24 @@ def find(view: View, settled: frozenset[int] = frozenset(), elsewhere: frozenset
     return Found(tuple(sorted(regions, key=lambda r: len(r.nodes))), tuple(remarks))
 
 
+def _body(annotation: Annotation) -> str:
+    """The marker in a trip of the loop. A recursion is a loop only once the compiler has made one of it."""
+    return "recursive.begin" if annotation.kind == "recursive" else "body.begin"
+
+
 def _loops_of(view: View, annotation: Annotation) -> list[Loop]:
     """The copies of a marked loop: the innermost loops around its body markers that it begins outside of."""
+    recursive = annotation.kind == "recursive"
     begins = {view.cfg.block_of(i) for i in view.markers("for.begin", annotation.region)}
+    others = (
+        a for a in view.annotations.values() if recursive and a.event == "for" and a.kind != "recursive"
+    )
+    taken = {loop.header for other in others for loop in _loops_of(view, other)}
     found: dict[int, Loop] = {}
-    for index in view.markers("body.begin", annotation.region):
+    for index in view.markers(_body(annotation), annotation.region):
         loop = innermost(view.loops, view.cfg.block_of(index))
-        # A trip that was peeled out of the loop has the loop around it, or none.
-        if loop is not None and not begins & loop.blocks:
+        # A trip that was peeled out of the loop has another loop around it, or none.
+        if loop is not None and not begins & loop.blocks and loop.header not in taken:
             found[loop.header] = loop
     return list(found.values())
 

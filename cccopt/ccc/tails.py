@@ -9,13 +9,14 @@ The path may run later and in another lane, so such a value breaks the deal, unl
         if (v > 0.5f) r = f(v);         the store reads r: tasks run `r = f(v); out[i] = r`,
         out[i] = r;                     lanes that skipped the path run `out[i] = r` themselves
 
-Each side effect happens exactly once: lanes whose tasks run the tail leave it out.
+A branch may stand in the tail if all that it leads past moves along (`cccopt.ccc.hammocks`). Each side effect happens
+exactly once: lanes whose tasks run the tail leave it out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cccopt.analysis import effects
 from cccopt.analysis.constancy import reads_unchanging_memory
@@ -23,6 +24,7 @@ from cccopt.analysis.liveness import upward_exposed
 from cccopt.ccc import refusal
 from cccopt.ccc.context import definitions_behind
 from cccopt.ccc.graph import Jump
+from cccopt.ccc.hammocks import Hammock, hammock_at
 from cccopt.ccc.refusal import Refusal, refuse
 from cccopt.ccc.regions import Path, Region, forward
 from cccopt.ccc.view import View
@@ -42,13 +44,15 @@ class Tails:
     """What becomes of the values that are read behind one path, as statement indices in the order to run them.
 
     ``moved`` run with the task, of them ``skipped`` no longer with the lane that made it; ``recomputed`` run again in
-    that lane and write the registers ``kept``.
+    that lane and write the registers ``kept``. The statements of ``hammocks`` are among those that moved, behind
+    their branch.
     """
 
     moved: tuple[int, ...] = ()
     skipped: tuple[int, ...] = ()
     recomputed: tuple[int, ...] = ()
     kept: frozenset[str] = frozenset()
+    hammocks: tuple[Hammock, ...] = ()
 
 
 def tails(view: View, region: Region) -> Mapping[str, Tails]:
@@ -84,13 +88,13 @@ def _tails(view: View, region: Region, path: Path, around: frozenset[str]) -> Ta
     if outs <= kept:
         return Tails((), (), recomputed, kept)
     try:
-        moved, skipped = _tail(view, region, path, outs - kept, inside, around)
+        tail = _tail(view, region, path, outs - kept, inside, around)
     except Refusal:
         kept, recomputed = _again(view, slices, DEAR)
         if not outs <= kept:
             raise
         return Tails((), (), recomputed, kept)
-    return Tails(moved, skipped, recomputed, kept)
+    return replace(tail, recomputed=recomputed, kept=kept)
 
 
 def _again(
@@ -165,9 +169,11 @@ def _cost(view: View, indices: tuple[int, ...]) -> float:
 
 def _tail(
     view: View, region: Region, path: Path, outs: frozenset[str], inside: set[int], around: frozenset[str]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+) -> Tails:
     """The statements that run with the task, and those of them that its lane then leaves out."""
-    chain = _straight(view, region, path, around)
+    chain, hammocks = _behind(view, region, path, around)
+    home = {i: h for h in hammocks for i in (h.branch, *h.statements)}
+    order = {index: place for place, index in enumerate(chain)}
     tainted = {(d, name) for name in outs for d in definitions_behind(view, path, name) & inside}
     readers: set[int] = set()
     work = True
@@ -181,45 +187,74 @@ def _tail(
             )
             if read is None:
                 continue
-            if index not in chain or not _movable(statement):
+            if index not in order:
                 raise _live_out(view, path, read)
-            carried = next(
-                (n for n in sorted(effects.writes(statement)) if _next_trip(view, region, path, index, n)),
-                None,
-            )
-            if carried is not None:
-                raise refuse(refusal.CARRIED, path.annotation.place, carried)
-            readers.add(index)
-            tainted |= {(index, name) for name in effects.writes(statement)}
+            found = (index,) if index not in home else (home[index].branch, *home[index].statements)
+            for moving in found:
+                _check_movable(view, region, path, moving, read, hammock=index in home)
+                tainted |= {(moving, name) for name in effects.writes(view.body[moving])}
+            readers |= set(found)
             work = True
     helpers: set[int] = set()
     # A task has whatever its path writes, also what the lane computes again for itself.
     own = tainted | {
         (d, n) for n in live_outs(view, path) for d in definitions_behind(view, path, n) & inside
     }
+    straight = [index for index in chain if index not in home]
     for index in sorted(readers):
-        _operands(view, path, index, own, chain, helpers)
-    order = {index: place for place, index in enumerate(chain)}
-    return (
+        _operands(view, path, index, own, straight, helpers)
+        if index in home:
+            _check_inside(view, path, index, set(home[index].statements))
+    return Tails(
         tuple(sorted(readers | helpers, key=order.__getitem__)),
         tuple(sorted(readers, key=order.__getitem__)),
+        hammocks=tuple(h for h in hammocks if h.branch in readers),
     )
 
 
-def _straight(view: View, region: Region, path: Path, around: frozenset[str]) -> list[int]:
-    """The statements that surely run next behind the path, in order, up to the first branch."""
+def _check_movable(view: View, region: Region, path: Path, index: int, read: str, *, hammock: bool) -> None:
+    statement = view.body[index]
+    if not isinstance(statement, Instruction) or not _movable(statement, hammock):
+        raise _live_out(view, path, read)
+    carried = (n for n in sorted(effects.writes(statement)) if _next_trip(view, region, path, index, n))
+    name = next(carried, None)
+    if name is not None:
+        raise refuse(refusal.CARRIED, path.annotation.place, name)
+
+
+def _check_inside(view: View, path: Path, index: int, own: set[int]) -> None:
+    """What a statement of a hammock reads comes either from the hammock or from outside, whatever way was taken."""
+    for name in sorted(effects.needs(view.body[index])):
+        definitions = view.reaching.reaching(index, name)
+        if definitions & own and not definitions <= own:
+            raise _live_out(view, path, name)
+
+
+def _behind(
+    view: View, region: Region, path: Path, around: frozenset[str]
+) -> tuple[list[int], list[Hammock]]:
+    """The statements that run next behind the path, in order, up to the first branch that is no hammock's, and the
+    hammocks among them.
+    """
     begins = {p.begin for p in region.all_paths()}
     found: list[int] = []
+    hammocks: list[Hammock] = []
     name = path.end
     seen: set[str] = set()
     while name in around and name not in begins | seen | {region.header}:
         seen.add(name)
         found += view.statements([name])
         end = view.graph.nodes[name].end
-        if not isinstance(end, Jump):
+        if isinstance(end, Jump):
+            name = forward(view, end.target)
+            continue
+        hammock = hammock_at(view, region, name, around - begins)
+        if hammock is None:
             break
-        name = forward(view, end.target)
-    return found
+        hammocks.append(hammock)
+        found += hammock.statements
+        name = hammock.join
+    return found, hammocks
 
 
 def _reached(view: View, index: int, name: str, tainted: set[tuple[int, str]]) -> bool:
@@ -237,9 +272,12 @@ def _next_trip(view: View, region: Region, path: Path, index: int, name: str) ->
     return False
 
 
-def _movable(instruction: Instruction) -> bool:
+def _movable(instruction: Instruction, hammock: bool) -> bool:
     facts = isa.facts(instruction)
-    plain = facts.known and facts.control is Control.NEXT and instruction.guard is None
+    flows = facts.control is Control.NEXT and instruction.guard is None
+    # A hammock moves as a whole.
+    flows = flows or (hammock and facts.control in (Control.NEXT, Control.BRANCH))
+    plain = facts.known and flows
     # Parameters of a call are worth nothing without the call.
     plain = plain and facts.space != "param"
     return plain and not (facts.synchronises or facts.convergent or facts.volatile)

@@ -53,7 +53,10 @@ class Tasks:
         self.plan = plan
         self.names = view.names
         self.region = plan.region.annotation.region
-        self._skip = {id(view.body[i]): Guard(r, True) for i, r in plan.skipped.items()}
+        hammocks = [h for path in plan.all_paths() for h in path.hammocks]
+        whole = {i for h in hammocks for i in (h.branch, *h.statements)}
+        self._skip = {id(view.body[i]): Guard(r, True) for i, r in plan.skipped.items() if i not in whole}
+        self._past = {h.head: (h, plan.skipped[h.branch]) for h in hammocks}
         chosen = plan.region.nodes | plan.region.approach
         self.base = {name: self._stripped(name) for name in program_order(view.graph.nodes, chosen)}
         """The region's own nodes without markers, as all copies are made of them."""
@@ -132,12 +135,29 @@ class Tasks:
         """The node that runs the moved tail of the task and goes on to ``behind``, which it is where nothing moved."""
         if not path.tail:
             return behind
-        name = self.names.label("tail")
-        nodes[name] = Node(name, tuple(map(path.rewrite, self._moved(path))), Jump(behind))
-        return name
+        own: Nodes = {}
+        first = self._moved(path, (), behind, own)
+        copies, names_of = copy(own.values(), self.names, path.rewrite)
+        nodes.update(copies)
+        return names_of[first]
 
-    def _moved(self, path: PathPlan) -> tuple[Instruction, ...]:
-        return tuple(self._instruction(index) for index in path.tail)
+    def _moved(self, path: PathPlan, last: Iterable[Statement], behind: str, nodes: Nodes) -> str:
+        """Adds the tail on the program's own registers, the code ``last`` at its end; the name of its first node."""
+        branches = {h.branch: h for h in path.hammocks}
+        inside = {i for h in path.hammocks for i in h.statements}
+        first = name = self.names.label("tail")
+        code: list[Statement] = []
+        for index in path.tail:
+            if index in branches:
+                hammock, following = branches[index], self.names.label("tail")
+                nodes[name] = Node(name, tuple(code), Branch(hammock.past, following, hammock.begin))
+                piece = {n: self.base[n] for n in hammock.nodes}
+                nodes.update(led(piece, {hammock.join: following}))
+                name, code = following, []
+            elif index not in inside:
+                code.append(self._instruction(index))
+        nodes[name] = Node(name, (*code, *last), Jump(behind))
+        return first
 
     def _if_site(self, path: PathPlan, flag: Guard, behind: str) -> tuple[Nodes, str]:
         want, count, idle = (self.names.register("b32") for _ in range(3))
@@ -202,8 +222,11 @@ class Tasks:
         else:
             self.node(nodes, again, [op("mov.pred", busy.register, 1)], Jump(vote))
         # A lane whose task has ended runs its tail, before it may get another one.
-        code = [*self._moved(path), op("mov.pred", busy.register, 0)]
-        done = self.node(nodes, self.names.label("done"), code, Jump(vote))
+        code = [op("mov.pred", busy.register, 0)]
+        if path.tail:
+            done = self._moved(path, code, vote, nodes)
+        else:
+            done = self.node(nodes, self.names.label("done"), code, Jump(vote))
         flagged = path.chunk == 1 and not path.tail
         for name in program_order(self.base, path.path.nodes):
             node = self.base[name]
@@ -337,11 +360,23 @@ class Tasks:
         assert isinstance(statement, Instruction)
         return statement
 
+    def _past_hammock(self, node: Node) -> Node:
+        """A node with a branch that leads also those lanes past a hammock whose tasks run it."""
+        if node.name not in self._past or not isinstance(node.end, Branch):
+            return node
+        hammock, took = self._past[node.name]
+        past = self.names.register("pred")
+        code = [flag_op(past, hammock.past), op("or.pred", past, past, took)]
+        inside, beyond = node.end.taken, node.end.otherwise
+        if forward(self.view, inside) != hammock.begin:
+            inside, beyond = beyond, inside
+        return replace(node, code=(*node.code, *code), end=Branch(Guard(past), beyond, inside))
+
     def _stripped(self, name: str) -> Node:
         """A node of the region without markers, its jumps led past nodes that do nothing, guards added to what
-        tasks run instead.
+        tasks run instead, hammocks among it.
         """
-        node = self.view.graph.nodes[name]
+        node = self._past_hammock(self.view.graph.nodes[name])
         code = tuple(
             replace(s, guard=self._skip[id(s)])
             if isinstance(s, Instruction) and id(s) in self._skip

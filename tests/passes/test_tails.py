@@ -260,9 +260,36 @@ def test_a_value_of_an_inner_path_read_behind_the_outer_one_is_refused() -> None
     )
 
 
-def test_a_branch_on_what_a_variable_loop_results_in_is_refused() -> None:
-    behind = "setp.gt.u32 %p8, %r14, 9; @%p8 bra LATCH; st.global.u32 [%rd6], %r14;"
-    assert refused(body=inner_loop("mad.lo.u32 %r14, %r14, 3, %r13;"), behind=behind) == "CCC034"
+HAMMOCK = "setp.gt.u32 %p8, {0}, 9; @%p8 bra PAST; atom.global.add.u32 %r30, [%rd3], 1; {1} PAST:"
+
+
+@pytest.mark.parametrize("chunk", [1, 3])
+def test_a_branch_around_code_moves_as_a_whole(chunk: int) -> None:
+    """With what it leads past, another branch among it; lanes whose tasks run it go past it."""
+    inner = "setp.lt.u32 %p9, %r14, 3; @%p9 bra PAST; red.global.add.u32 [%rd6], %r14;"
+    body = inner_loop("shr.u32 %r14, %r14, 1;", clauses=f"chunk={chunk}")
+    same_results(
+        body=body,
+        clauses="independent",
+        behind=HAMMOCK.format("%r14", inner) + "red.global.add.u32 [%rd3], %r14;",
+    )
+
+
+def test_a_branch_around_a_use_of_the_result() -> None:
+    """The branch itself has nothing to do with the path."""
+    same_results(before=BEFORE, body=path(VALUE), clauses="independent", behind=HAMMOCK.format("%r6", STORE))
+
+
+def test_a_branch_to_two_places_is_refused() -> None:
+    behind = "setp.gt.u32 %p8, %r14, 9; @%p8 bra HIGH; st.global.u32 [%rd6], %r14; bra MEET;"
+    holes = {"body": inner_loop("mad.lo.u32 %r14, %r14, 3, %r13;")}
+    assert refused(**holes, behind=behind + "HIGH: red.global.add.u32 [%rd6], %r14; MEET:") == "CCC034"
+
+
+def test_a_branch_around_what_later_code_reads_is_refused() -> None:
+    behind = HAMMOCK.format("%r14", "mov.u32 %r31, 5;") + "red.global.add.u32 [%rd3], %r31;"
+    holes = {"ahead": "mov.u32 %r31, 1;", "body": inner_loop("mad.lo.u32 %r14, %r14, 3, %r13;")}
+    assert refused(**holes, behind=behind) == "CCC034"
 
 
 def test_a_value_carried_by_the_tail_is_refused() -> None:
