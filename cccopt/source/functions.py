@@ -29,11 +29,13 @@ def definition(code: Code, index: int) -> Definition | None:
     spaces: set[str] = set()
     while (word := code.text(index)) not in ("", ";", ":", "}", "{"):
         after = index + 1
-        if word == "=" and code.text(index - 1) != "operator":
+        if word == "=":
             return None
         if word in ("__global__", "__device__"):
             spaces.add(_SPACES[word])
-        if word == "requires" and code.text(after) == "requires":
+        if word == "operator":
+            name, after = index, _after_operator(code, index + 1)
+        elif word == "requires" and code.text(after) == "requires":
             after = _after_requirements(code, after + 1)
         elif word == "<":
             after = _after_angles(code, index)
@@ -52,6 +54,14 @@ def definition(code: Code, index: int) -> Definition | None:
 
 def _may_be_name(code: Code, index: int) -> bool:
     return code.tokens[index].kind == "word" and code.text(index) not in _NO_NAMES
+
+
+def _after_operator(code: Code, index: int) -> int:
+    """The parameters behind the name of an operator function, which may hold brackets: ``operator()``."""
+    index += 1
+    while code.text(index) not in ("(", ""):
+        index += 1
+    return index
 
 
 def _after_angles(code: Code, index: int) -> int:

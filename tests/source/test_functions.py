@@ -39,6 +39,10 @@ def test_a_kernel_gets_a_marker(head: str) -> None:
     [
         "__device__ int f(int a) @{ return a ? f(a - 1) : 0; }",
         "template <class T> __attribute__((host)) __attribute__((device)) T f(T a) const @{ return f(a); }",
+        "__device__ bool operator<(A<int> a, A<int> b) @{ return b < a; }",
+        "__device__ A operator<<=(A a, int n) @{ return n ? a <<= n - 1 : a; }",
+        "__device__ A& operator=(int n) @{ return *this = n - 1; }",
+        "struct S { \n__device__ operator int() @{ return int(*this); } };",
         "struct S { \n__device__ auto operator()(int a) -> decltype(a) @{ return (*this)(a); } };",
     ],
 )
