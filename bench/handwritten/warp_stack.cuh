@@ -71,7 +71,13 @@ class WarpStack {
     __syncwarp();
   }
 
-  // The same for a task of many trips. `run(task)` runs some of them and says whether any are left; lanes that have
+  // The same where often nobody in the warp has a task: one vote more, and nothing else is done then.
+  template <class Path>
+  __device__ __forceinline__ void collect_rare(bool wanted, Task task, Path path) {
+    if (__any_sync(WHOLE_WARP, wanted)) collect(wanted, task, path);
+  }
+
+  // As `collect` for a task of many trips. `run(task)` runs some of them and says whether any are left; lanes that have
   // finished are given waiting tasks for as long as there are enough, then what is left of the others waits.
   template <class Run>
   __device__ __forceinline__ void collect_trips(bool wanted, Task task, Run run) {

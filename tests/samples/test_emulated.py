@@ -10,6 +10,7 @@ import pytest
 from cccopt.harness.bench import Options, measure
 from cccopt.harness.result import CCC, MARKED, PLAIN
 from cccopt.harness.workload import Sample, load
+from tests.samples.peers import plain_and_peer
 
 pytestmark = pytest.mark.nvcc
 
@@ -63,3 +64,9 @@ def test_sensitivity_gains_on_a_long_rare_path_and_loses_on_a_short_common_one()
     shared = {resources.kernel: resources.shared_bytes for resources in measurement.build(CCC).resources}
     assert set(shared) == {"path_80", "path_5"}
     assert all(size > 0 for size in shared.values())
+
+
+def test_sensitivity_by_hand_is_right_and_fuller(tmp_path: Path, repository: Path) -> None:
+    plain, peer = plain_and_peer(load("sensitivity"), repository, tmp_path)
+    assert (plain.wrong, peer.wrong) == ("", "")
+    assert peer.counts.warp_efficiency > 0.85 > 3 * plain.counts.warp_efficiency
