@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from cccopt.ccc import profile as profiles
+from cccopt.ccc.profile import RunProfile
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 from cccopt.files import read_text, write_text
 from cccopt.parts import parts
@@ -28,6 +31,10 @@ from cccopt.toolchain.discovery import Nvcc
 from cccopt.toolchain.invoke import Run, run_nvcc
 from cccopt.toolchain.settings import Settings
 from cccopt.unit import Unit, diagnostics_of, report_data, wrap_reports
+from cccopt.untouched import with_originals
+
+AnyProfile: TypeAlias = "str | os.PathLike[str] | RunProfile"
+"""A profile, or the file that holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +73,18 @@ def compile(
     nvcc_options: Sequence[str] = (),
     keep_going: bool = False,
     nvcc: Nvcc | None = None,
+    profile: AnyProfile | None = None,
 ) -> Program:
     """Compile the annotated CUDA file ``source`` to PTX for ``arch`` (``sm_90``), rewritten and plain.
 
     ``ccc`` is ``auto``, ``always`` or ``off``. With ``keep_going`` a refused region is left as it was, with a
-    warning in the report. Raises CccError with the refusals or the annotation's errors, or with nvcc's own
-    messages (CCC085).
+    warning in the report. ``profile`` (a file, or what `profile_of` gives) tells ``auto`` how often lanes come to
+    each region. Raises CccError with the refusals or the annotation's errors, or with nvcc's own messages (CCC085).
     """
-    rewritten, done = _ptx_of(source, arch, nvcc_options, Settings(ccc, keep_going), nvcc)
-    plain, _ = _ptx_of(source, arch, nvcc_options, Settings("off"), nvcc)
+    with _as_file(profile) as file:
+        settings = Settings(ccc, keep_going, profile=file)
+        rewritten, done = _ptx_of(source, arch, nvcc_options, settings, nvcc)
+    plain = rewritten if ccc == "off" else _ptx_of(source, arch, nvcc_options, Settings("off"), nvcc)[0]
     return Program(rewritten, plain, wrap_reports(done.reports))
 
 
@@ -102,16 +112,42 @@ def fat_binary(
     return Binary(code, wrap_reports(done.reports), (done.errors + done.output).strip())
 
 
-def transform(ptx: str, *, ccc: str = "auto", keep_going: bool = False, name: str = "<ptx>") -> Transformed:
+def transform(
+    ptx: str,
+    *,
+    ccc: str = "auto",
+    keep_going: bool = False,
+    name: str = "<ptx>",
+    profile: AnyProfile | None = None,
+) -> Transformed:
     """Rewrite PTX that holds cccopt's markers; without an accepted region the text comes back as it was.
 
     Raises CccError for PTX that cannot be read (CCC001-009) and for refused regions (CCC030-069).
     """
-    result = run(parse(ptx, name), Options(mode=ccc, keep_going=keep_going, file=name))
+    options = Options(mode=ccc, keep_going=keep_going, file=name, profile=profile_in(profile))
+    result = run(parse(ptx, name), options)
     text = print_module(result.module) if _rewritten(result.regions) else ptx
     return Transformed(
         text, wrap_reports([report_data(Unit(text, result.regions, result.remarks), name, "")])
     )
+
+
+def profile_in(profile: AnyProfile | None) -> RunProfile | None:
+    """The profile in a file, or one that is there already. Raises CccError (CCC069, CCC086)."""
+    if profile is None or isinstance(profile, RunProfile):
+        return profile
+    return profiles.read(profile) if os.fspath(profile) else None
+
+
+@contextmanager
+def _as_file(profile: AnyProfile | None) -> Iterator[str]:
+    """The name of a file that holds the profile; empty without one."""
+    if profile is None or not isinstance(profile, RunProfile):
+        yield "" if profile is None else os.path.abspath(os.fspath(profile))
+        return
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        profiles.write(Path(folder) / "profile.json", profile)
+        yield str(Path(folder) / "profile.json")
 
 
 def marked_ptx(
@@ -160,6 +196,8 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
         accepted = _with_parents(_rewritten(result.regions), asked.regions)
         if accepted == wanted:
             made = split.restored(result.module) if split else print_module(result.module)
+            done = {report.kernel for report in result.regions if report.outcome == "rewritten"}
+            made = with_originals(made, marked, done, lambda: device_compiler(strip(text)))
             return Unit(made, settled + result.regions, _once(remarks + result.remarks))
         settled += tuple(report for report in result.regions if report.region not in accepted)
         remarks += result.remarks

@@ -15,7 +15,7 @@ from os.path import commonprefix
 from cccopt.ptx.ir import Function, Module, Section
 from cccopt.ptx.printer import print_item
 
-_MARK = re.compile(r"// ccc (for|if|body|recursive|grid)\.")
+MARK = re.compile(r"// ccc (for|if|body|recursive|grid)\.")
 _WORD = re.compile(r"[A-Za-z_$%][\w$]*")
 _STRING = r"\"(?:[^\"\\\n]|\\.)*\""
 _SKIPPED = rf"//[^\n]*|/\*[\s\S]*?\*/|{_STRING}"
@@ -67,7 +67,7 @@ class Parts:
 
 def parts(text: str) -> Parts | None:
     """Split a PTX module; None for a text whose functions cannot be told apart, or that needs every function."""
-    found = _definitions(text)
+    found = definitions(text)
     if found is None:
         return None
     concerned = _concerned(text, found)
@@ -85,7 +85,7 @@ def parts(text: str) -> Parts | None:
     return Parts("".join((*pieces, text[at:])), tuple(aside)) if pieces else None
 
 
-def _definitions(text: str) -> list[Definition] | None:
+def definitions(text: str) -> list[Definition] | None:
     """All functions and prototypes in order; None where the text is not understood."""
     found = []
     at = 0
@@ -121,7 +121,7 @@ def _closing(text: str, brace: int) -> int:
 def _concerned(text: str, found: Sequence[Definition]) -> set[str]:
     """The functions with markers, their callers, and what any of these call, directly or not."""
     bodies = {d.name: text[d.body : d.end] for d in found if d.body is not None}
-    marked = {name for name, body in bodies.items() if _MARK.search(body)}
+    marked = {name for name, body in bodies.items() if MARK.search(body)}
     if not marked:
         return set()
     names = {d.name for d in found}

@@ -18,13 +18,30 @@ class ContextEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What a region was expected to cost and gain, in issue slots (`cccopt.ccc.profit`).
+
+    ``slots`` is one run of the region's own code, ``taken`` the share of lanes that come to it (trips a lane, for the
+    tasks of a loop). ``gain`` is how many times faster the marked loop was predicted to be with the region collected
+    than without it, ``break_even`` the slots of a run from which on that would be more than 1 (None: never). With
+    ``assumed`` no profile told how often lanes come.
+    """
+
+    slots: float
+    taken: float
+    gain: float
+    break_even: float | None
+    assumed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RegionReport:
     """One marked loop or one copy of a marked path in ``kernel``.
 
     ``outcome`` is ``rewritten`` or ``declined``; ``form`` is that of the loop. ``context_bytes`` is the size of
     one task's context, ``shared_bytes`` what the region adds to a block's static shared memory (a path's share of its
     loop's). ``labels`` maps a phase (``push``, ``take``, ``drain``, ``original``, ...) to labels of the rewritten code.
-    ``name`` is what the clause `name(...)` calls it.
+    ``name`` is what the clause `name(...)` calls it. ``cost`` is what `auto` decides by.
     """
 
     kernel: str
@@ -39,3 +56,4 @@ class RegionReport:
     threads: int = 0
     labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     name: str = ""
+    cost: Cost | None = None

@@ -19,7 +19,7 @@ from cccopt.toolchain.settings import Settings
 from cccopt.unit import diagnostics_of, wrap_reports
 
 # Where a region begins. What is rewritten holds other marks, for the emulator's counters.
-_MARKS = ("// ccc for.begin ", "// ccc if.begin ")
+_MARKS = tuple(f"// ccc {event}.begin " for event in ("for", "if", "recursive", "grid"))
 
 
 def find_program(named: str | None) -> str:
@@ -111,7 +111,13 @@ def _is_marked(word: str) -> bool:
 def _rewritten(word: str, settings: Settings, number: int) -> str:
     from cccopt.driver import transform  # 0.15 s that reports and failures need not wait
 
-    done = transform(read_text(Path(word)), ccc=settings.mode, keep_going=settings.keep_going, name=word)
+    done = transform(
+        read_text(Path(word)),
+        ccc=settings.mode,
+        keep_going=settings.keep_going,
+        name=word,
+        profile=settings.profile or None,
+    )
     (unit,) = done.report["units"]
     for remark in diagnostics_of(unit["remarks"]):
         if settings.verbose or remark.severity is Severity.WARNING:

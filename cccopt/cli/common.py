@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -25,10 +26,20 @@ def add_mode(parser: argparse.ArgumentParser, default: str = "auto") -> None:
     )
 
 
-def console() -> Console:
-    """Standard output: as wide as the terminal, or wide enough for our tables in a file or a pipe."""
+def add_profile(parser: argparse.ArgumentParser) -> None:
+    """Add ``--ccc-profile``."""
+    parser.add_argument(
+        "--ccc-profile",
+        type=Path,
+        metavar="FILE.json",
+        help="how often lanes come to each region, from `cccopt emulate --profile`; `auto` decides by it",
+    )
+
+
+def console(width: int = _WIDTH_OF_A_FILE) -> Console:
+    """Standard output: as wide as the terminal, or ``width`` in a file or a pipe, enough for our tables."""
     out = Console()
-    return out if out.is_terminal else Console(width=_WIDTH_OF_A_FILE)
+    return out if out.is_terminal else Console(width=width)
 
 
 def print_remarks(report: dict[str, Any], stream: TextIO) -> None:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.table import Table
 
+from cccopt.ccc.profile import RunProfile, read, write
 from cccopt.cli.arguments import Array, add_launch, bad_argument, parse_argument, parse_shape, save
 from cccopt.cli.common import console
-from cccopt.emulator import Profile, emulate
+from cccopt.diagnostic import CccError, error
+from cccopt.emulator import Profile, Program
 from cccopt.files import read_text
+from cccopt.profiling import of_run
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -31,6 +34,12 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="N=FILE.npy",
         help="write the buffer that is argument N (from 0) after the run",
     )
+    parser.add_argument(
+        "--profile",
+        type=Path,
+        metavar="FILE.json",
+        help="of marked PTX: add how often lanes came to each region to FILE, for `--ccc-profile`",
+    )
     parser.set_defaults(run=run)
 
 
@@ -38,19 +47,36 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the kernel, save what was asked for, print the counters."""
     values = [parse_argument(text) for text in arguments.arg]
     outputs = [_output(text, values) for text in arguments.save]
-    profile = emulate(
-        read_text(arguments.input),
+    before = read(arguments.profile) if arguments.profile is not None and arguments.profile.exists() else None
+    program = Program(read_text(arguments.input))
+    profile = program.launch(
         arguments.kernel,
-        grid=parse_shape(arguments.grid),
-        block=parse_shape(arguments.block),
-        args=values,
+        parse_shape(arguments.grid),
+        parse_shape(arguments.block),
+        values,
         shared_bytes=arguments.shared,
         shuffle=arguments.shuffle,
     )
+    if arguments.profile is not None:
+        write(arguments.profile, (before or RunProfile()) + _regions(arguments, program, profile))
     for path, array in outputs:
         save(path, array)
     console().print(_counters(profile))
     return 0
+
+
+def _regions(arguments: argparse.Namespace, program: Program, profile: Profile) -> RunProfile:
+    found = of_run(program, profile)
+    if not found.functions:
+        raise CccError(
+            error(
+                "CCC069",
+                f"`{arguments.input}` has no marked loop that ran",
+                why="a profile counts how often lanes come to marked regions, and rewritten PTX has none left",
+                help="give it the marked PTX: `ccc-nvcc --ccc-keep=DIR` leaves it in `DIR/NAME.ARCH.1.ptx`",
+            )
+        )
+    return found
 
 
 def _output(text: str, values: list[Array | np.generic]) -> tuple[Path, Array]:

@@ -14,7 +14,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from cccopt.cli.common import add_mode, console
+from cccopt.cli.common import add_mode, add_profile, console
 from cccopt.diagnostic import CccError, error, render
 from cccopt.driver import compile, marked_ptx, transform
 from cccopt.files import read_text, write_text
@@ -43,6 +43,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--dot", type=Path, metavar="FILE", help="also write the marked control flow graphs for Graphviz"
     )
     add_mode(parser)
+    add_profile(parser)
     parser.set_defaults(run=run)
 
 
@@ -67,13 +68,22 @@ Explained = tuple[dict[str, Any], Callable[[], str]]
 
 def _explain_ptx(arguments: argparse.Namespace) -> Explained:
     text = read_text(Path(arguments.subject))
-    result = transform(text, ccc=arguments.ccc, keep_going=True, name=arguments.subject)
+    result = transform(
+        text, ccc=arguments.ccc, keep_going=True, name=arguments.subject, profile=arguments.ccc_profile
+    )
     return result.report, lambda: text
 
 
 def _explain_source(arguments: argparse.Namespace) -> Explained:
     source, arch, options = arguments.subject, arguments.arch, arguments.nvcc
-    program = compile(source, arch=arch, ccc=arguments.ccc, nvcc_options=options, keep_going=True)
+    program = compile(
+        source,
+        arch=arch,
+        ccc=arguments.ccc,
+        nvcc_options=options,
+        keep_going=True,
+        profile=arguments.ccc_profile,
+    )
     return program.report, lambda: marked_ptx(source, arch=arch, nvcc_options=options) or program.ptx
 
 
@@ -111,9 +121,23 @@ def _print_region(region: dict[str, Any], out: Console) -> None:
         sizes = f"{region['shared_bytes']} bytes of shared memory for {region['threads']} threads a block"
         task = f"{region['context_bytes']} bytes of context a task, " if region["context"] else ""
         out.print(Text(f"  loop form: {region['form']}; {task}{sizes}"), soft_wrap=True)
+    if region["cost"] is not None:
+        out.print(Text(f"  {_cost(region)}"), soft_wrap=True)
     if region["context"]:
         table = Table("register", "type", "decision", "why", box=None, padding=(0, 2))
         for entry in region["context"]:
             table.add_row(*(Text(entry[key]) for key in ("register", "type", "decision", "reason")))
         out.print(table)
     out.print()
+
+
+def _cost(region: dict[str, Any]) -> str:
+    """What a region costs and was expected to gain, in one line."""
+    cost = region["cost"]
+    if cost["break_even"] is None and region["kind"] == "for":
+        return f"{cost['slots']:,.0f} issue slots a trip beside its paths; predicted gain {cost['gain']:.2f}x"
+    often = (
+        f"{cost['taken']:.1%} of lanes" if cost["taken"] <= 1 else f"{cost['taken']:,.1f} trips a lane"
+    ) + (" (assumed)" if cost["assumed"] else " (profile)")
+    even = "never" if cost["break_even"] is None else f"from {cost['break_even']:,.0f} slots"
+    return f"{cost['slots']:,.0f} issue slots a run, {often}; predicted gain {cost['gain']:.2f}x, break-even {even}"

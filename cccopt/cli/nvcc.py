@@ -95,7 +95,21 @@ def _configuration(ours: Sequence[str]) -> str:
     """Eight digits that change with what changes our output: build systems key their caches by this line."""
     mode = options.value_of("--ccc", ours) or "auto"
     text = f"{__version__} {mode} {'--ccc-keep-going' in ours}"
-    return f"{crc32(text.encode()):08x}"
+    profile = options.value_of("--ccc-profile", ours)
+    return (
+        f"{crc32(_content(profile), crc32(text.encode())):08x}" if profile else f"{crc32(text.encode()):08x}"
+    )
+
+
+def _content(file: str) -> bytes:
+    """What a file holds. Raises CccError (CCC086)."""
+    try:
+        with open(file, "rb") as stream:
+            return stream.read()
+    except OSError as problem:
+        from cccopt.files import file_error
+
+        raise file_error("read", file, problem) from problem
 
 
 def _folder() -> str:

@@ -153,7 +153,7 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         # These imports take 0.15 s, about as long as cicc does for a small file, and what they make lives to the
         # end: looking for garbage in it takes 0.05 s.
         gc.disable()
-        from cccopt.driver import rewrite_unit
+        from cccopt.driver import profile_in, rewrite_unit
         from cccopt.passes.options import Options
         from cccopt.ptx.parser import keep_tables, prepare
 
@@ -161,7 +161,12 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         prepare()
         gc.freeze()
         gc.enable()
-        options = Options(mode=settings.mode, keep_going=settings.keep_going, file=call.file)
+        options = Options(
+            mode=settings.mode,
+            keep_going=settings.keep_going,
+            file=call.file,
+            profile=profile_in(settings.profile),
+        )
         return rewrite_unit(text, options, compiler)
 
 

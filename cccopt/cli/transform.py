@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cccopt.cli.common import add_mode, print_remarks
+from cccopt.cli.common import add_mode, add_profile, print_remarks
 from cccopt.driver import transform
 from cccopt.files import read_text, write_text
 
@@ -26,6 +26,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--keep-going", action="store_true", help="leave a refused region as it was, with a warning"
     )
+    add_profile(parser)
     parser.set_defaults(run=run)
 
 
@@ -33,7 +34,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Rewrite the file; remarks and warnings go to standard error."""
     name = str(arguments.input)
     result = transform(
-        read_text(arguments.input), ccc=arguments.ccc, keep_going=arguments.keep_going, name=name
+        read_text(arguments.input),
+        ccc=arguments.ccc,
+        keep_going=arguments.keep_going,
+        name=name,
+        profile=arguments.ccc_profile,
     )
     write_text(arguments.output, result.ptx)
     if arguments.report is not None:

@@ -1,24 +1,29 @@
 """The pass that rewrites each marked region of each function, inner loops first (`cccopt.ccc.rewrite` does one region).
 
-Safety: ASSUMES independent iterations (the pragma's word). Declines nothing yet: `auto` is `always`.
+Safety: ASSUMES independent iterations (the pragma's word). Under `auto` it declines what is not expected to pay
+(`cccopt.ccc.decision`): a path then stays in its loop, and a loop without paths stays as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cccopt.ccc import refusal
 from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.calls import called, static_shared_bytes
+from cccopt.ccc.decision import Decision, decide, mode_of, pruned
+from cccopt.ccc.decision import remarks as remarks_of
+from cccopt.ccc.estimate import estimate, fits_to
 from cccopt.ccc.graph import Graph, reachable, to_body
 from cccopt.ccc.legality import check, check_known
-from cccopt.ccc.plan import SHARED_BYTES, PathPlan, Plan, make_plan
+from cccopt.ccc.plan import SHARED_BYTES, PathPlan, Plan, block_threads, make_plan
+from cccopt.ccc.profile import RunProfile
 from cccopt.ccc.refusal import Refusal, refuse
 from cccopt.ccc.regions import Region, find, housed
-from cccopt.ccc.report import ContextEntry, RegionReport
+from cccopt.ccc.report import ContextEntry, Cost, RegionReport
 from cccopt.ccc.rewrite import rewrite
-from cccopt.ccc.tails import tails
+from cccopt.ccc.tails import Tails, tails
 from cccopt.ccc.view import View, view
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.passes.options import Options
@@ -47,18 +52,12 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
             remarks += said
             reports += made
         items.append(item)
-    if reports and options.mode == "auto":
-        remarks.append(
-            refusal.remark(
-                "CCC050",
-                "`auto` rewrites whatever is legal for now, as `always` does",
-                None,
-                "there is no test yet of whether a rewrite pays",
-                "say `--ccc=always` to mean it, or leave a pragma out where `cccopt bench` shows a loss",
-            )
-        )
+    if options.profile is not None and options.mode != "off" and views:
+        remarks += _misfits(options.profile, views)
     # Where something is rewritten, the marks of what is not go as well: nothing finds work here a second time.
-    made_module = Module(tuple(_unmarked(item) for item in items) if reports else module.items)
+    made_module = Module(
+        tuple(_unmarked(item) for item in items) if any(map(_is_rewritten, reports)) else module.items
+    )
     _check_kernels(made_module, reports)
     return made_module, tuple(remarks), tuple(reports)
 
@@ -91,24 +90,39 @@ def _function(module: Module, function: Function, options: Options, at_home: fro
             remarks += found.remarks
         if not found.regions:
             break
-        function, made, said = _region(seen, found.regions[0], options)
+        function, said, made = _region(module, function, seen, found.regions[0], options)
         reports += made
         remarks += said
-        # A rewritten region has lost its markers, so that the rest is found anew in the new body.
+        # What became of a region is settled: its markers are gone, and the rest is found anew in the new body.
         if not any(is_annotation(s) for s in function.body or ()):
             break
-    if not reports:
-        return original, tuple(remarks), ()
+    if not any(map(_is_rewritten, reports)):
+        return original, tuple(remarks), tuple(reports)
     return function, tuple(remarks), tuple(reports)
 
 
-def _region(
-    seen: View, region: Region, options: Options
-) -> tuple[Function, tuple[RegionReport, ...], tuple[Diagnostic, ...]]:
+def _is_rewritten(report: RegionReport) -> bool:
+    return report.outcome == "rewritten"
+
+
+def _region(module: Module, function: Function, seen: View, region: Region, options: Options) -> Outcome:
+    """The function with ``region`` rewritten, or with nothing but its markers gone where that would not pay."""
     check_known(seen, region)
     moved = tails(seen, region)
     check(seen, region, moved)
-    plan = make_plan(seen, region, moved, options.form)
+    plan = _plan(seen, region, moved, options)
+    settled = _decided(seen, region, plan, options)
+    said = remarks_of(region, settled, options.mode)
+    everything = frozenset(range(len(region.all_paths())))
+    if plan is None or settled.chosen != everything:
+        found = _smaller(module, function, region, settled, options) if settled.chosen else None
+        if settled.chosen and found is None:
+            settled = replace(settled, chosen=frozenset(), limited="the other paths cannot stay beside it")
+            said = remarks_of(region, settled, options.mode)
+        if found is None:
+            reports = (_loop_report(seen, region, settled), *_left(seen, region, settled, everything))
+            return _without(function, reports), said, reports
+        seen, plan = found
     graph = rewrite(seen, plan)
     body = to_body(graph, seen.names)
     function = replace(
@@ -116,7 +130,82 @@ def _region(
         body=(*seen.names.declarations(), *body),
         directives=(*seen.function.directives, *_block_limit(seen, plan)),
     )
-    return function, _reports(seen, plan, graph), plan.remarks
+    reports = _reports(seen, plan, graph, region, settled)
+    return function, (*plan.remarks, *said), (*reports, *_left(seen, region, settled, everything))
+
+
+def _plan(seen: View, region: Region, moved: Mapping[str, Tails], options: Options) -> Plan | None:
+    """The plan with all paths; None under `auto` where their stacks are larger than a block's shared memory."""
+    try:
+        return make_plan(seen, region, moved, options.form)
+    except Refusal as problem:
+        some = any(mode_of(region, path, options.mode) == "auto" for path in region.all_paths())
+        too_large = problem.diagnostics[0].code == refusal.STACK.code
+        asked = any(
+            a.collect is not None for a in (region.annotation, *(p.annotation for p in region.all_paths()))
+        )
+        if not too_large or not (some or asked):
+            raise
+        return None
+
+
+def _decided(seen: View, region: Region, plan: Plan | None, options: Options) -> Decision:
+    measured = None if options.profile is None else options.profile.functions.get(seen.function.name)
+    numbers = estimate(seen, region, plan, measured)
+    threads, _ = block_threads(seen.function, region)
+    stacks = None if plan is None else {k: path.stack.layout.bytes for k, path in enumerate(plan.all_paths())}
+    return decide(region, numbers, options.mode, stacks, threads)
+
+
+def _smaller(
+    module: Module, function: Function, region: Region, settled: Decision, options: Options
+) -> tuple[View, Plan] | None:
+    """A view and a plan of the function's region with the chosen paths alone; None where `auto` must leave it.
+
+    The other paths are part of the iteration now, so that the chosen ones have to be legal beside them.
+    """
+    seen = view(module, function)
+    (same,) = (r for r in find(seen, frozenset(seen.annotations)).regions if r.header == region.header)
+    smaller = pruned(same, settled.chosen)
+    try:
+        moved = tails(seen, smaller)
+        check(seen, smaller, moved)
+        return seen, make_plan(seen, smaller, moved, options.form)
+    except Refusal:
+        if any(mode_of(region, path, options.mode) == "always" for path in region.all_paths()):
+            raise
+        return None
+
+
+def _without(function: Function, reports: Sequence[RegionReport]) -> Function:
+    """The function without the markers of regions that stay as they are."""
+    gone = {report.region for report in reports}
+    body = (s for s in function.body or () if not (is_annotation(s) and s.region in gone))  # type: ignore[union-attr]
+    return replace(function, body=tuple(body))
+
+
+def _misfits(profile: RunProfile, views: Sequence[View]) -> tuple[Diagnostic, ...]:
+    """Functions with regions that the profile does not tell of, or tells otherwise of."""
+    found: list[Diagnostic] = []
+    for seen in views:
+        regions = profile.functions.get(seen.function.name)
+        name, place = seen.function.name, next(iter(seen.annotations.values())).place
+        if regions is None:
+            why = "it holds no run of this function: how often lanes come to its paths is assumed"
+        elif any(a.region in regions and not fits_to(regions, a) for a in seen.annotations.values()):
+            why = "its regions are of other kinds: the source has changed since the profile was made"
+        else:
+            continue
+        found.append(
+            refusal.remark(
+                "CCC068",
+                f"the profile does not fit `{name}`",
+                place,
+                why,
+                "make the profile anew, from the marked PTX of this source",
+            )
+        )
+    return tuple(found)
 
 
 def _block_limit(seen: View, plan: Plan) -> tuple[Directive, ...]:
@@ -127,28 +216,47 @@ def _block_limit(seen: View, plan: Plan) -> tuple[Directive, ...]:
     return (Directive(".maxntid", tuple(str(size) for size in plan.region.annotation.block)),)
 
 
-def _reports(seen: View, plan: Plan, graph: Graph) -> tuple[RegionReport, ...]:
+def _reports(
+    seen: View, plan: Plan, graph: Graph, region: Region, settled: Decision
+) -> tuple[RegionReport, ...]:
     form = "split" if plan.split else "idle lanes"
-    region = plan.region.annotation
-    number = str(region.region)
-    labels = _labels(graph, ("original", "whole"), number)
+    labels = _labels(graph, ("original", "whole"), str(region.annotation.region))
     assert len(labels) == 2, "the rewritten function lost one version of its loop"
-    loop = RegionReport(
-        seen.function.name,
-        region.region,
-        region.pragma,
-        region.place,
-        "rewritten",
-        form,
+    loop = replace(
+        _loop_report(seen, region, settled),
+        outcome="rewritten",
+        form=form,
         shared_bytes=plan.stack_bytes,
         threads=plan.threads,
         labels=labels,
-        name=region.name,
     )
-    return (loop, *(_path_report(seen, plan, path, graph, form) for path in plan.all_paths()))
+    costs = {path.begin: cost for path, cost in zip(region.all_paths(), settled.costs, strict=True)}
+    return (
+        loop,
+        *(_path_report(seen, plan, p, graph, form, costs[p.path.begin]) for p in plan.all_paths()),
+    )
 
 
-def _path_report(seen: View, plan: Plan, path: PathPlan, graph: Graph, form: str) -> RegionReport:
+def _loop_report(seen: View, region: Region, settled: Decision) -> RegionReport:
+    a = region.annotation
+    return RegionReport(
+        seen.function.name, a.region, a.pragma, a.place, "declined", name=a.name, cost=settled.loop
+    )
+
+
+def _left(
+    seen: View, region: Region, settled: Decision, everything: frozenset[int]
+) -> tuple[RegionReport, ...]:
+    """The reports of the paths that stay in their loop."""
+    paths = [(path.annotation, settled.costs[key]) for key, path in enumerate(region.all_paths())]
+    return tuple(
+        RegionReport(seen.function.name, a.region, a.pragma, a.place, "declined", name=a.name, cost=cost)
+        for key, (a, cost) in enumerate(paths)
+        if key in everything - settled.chosen
+    )
+
+
+def _path_report(seen: View, plan: Plan, path: PathPlan, graph: Graph, form: str, cost: Cost) -> RegionReport:
     annotation = path.path.annotation
     return RegionReport(
         seen.function.name,
@@ -163,6 +271,7 @@ def _path_report(seen: View, plan: Plan, path: PathPlan, graph: Graph, form: str
         plan.threads,
         _labels(graph, ("push", "store", "take", "trip", "drain"), str(path.number)),
         annotation.name,
+        cost,
     )
 
 

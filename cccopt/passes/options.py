@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cccopt.ccc.profile import RunProfile
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """``mode`` is ``auto``, ``always`` or ``off``; with ``keep_going`` a refused function is left as it was.
 
     ``file`` names the input in messages. ``form`` forces the form of rewritten loops (``split``, ``idle lanes``);
-    ``auto`` chooses by the loop's trip counts.
+    ``auto`` chooses by the loop's trip counts. ``profile`` tells `auto` how often lanes came to each region in a run;
+    without one that is assumed.
     """
 
     mode: str = "auto"
     keep_going: bool = False
     file: str = "<ptx>"
     form: str = "auto"
+    profile: RunProfile | None = None

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 PREFIX = "--ccc"
 MODES = ("auto", "always", "off")
 FLAGS = ("--ccc-keep-going", "--ccc-verbose")
-VALUED = ("--ccc-report", "--ccc-keep")
+VALUED = ("--ccc-report", "--ccc-keep", "--ccc-profile")
+FILES = ("--ccc-keep", "--ccc-profile")
 
 # What carries the options, a folder for reports and the last line of PTX through nvcc to the shims.
 OPTIONS, REPORTS, STAMP = "CCC_OPTIONS", "CCC_REPORTS", "CCC_STAMP"
@@ -87,9 +88,13 @@ def ptx_inputs(arguments: Sequence[str]) -> list[int]:
 
 
 def absolute(options: Sequence[str]) -> list[str]:
-    """``options`` with the folder of ``--ccc-keep`` spelled absolutely: nvcc's tools may run elsewhere."""
-    name = "--ccc-keep="
-    return [name + os.path.abspath(o[len(name) :]) if o.startswith(name) else o for o in options]
+    """``options`` with the files that the shims open spelled absolutely: nvcc's tools may run elsewhere."""
+    return [_absolute(option) for option in options]
+
+
+def _absolute(option: str) -> str:
+    name, equals, value = option.partition("=")
+    return f"{name}={os.path.abspath(value)}" if name in FILES and equals and value else option
 
 
 def _with_files(words: Sequence[str], read: set[str]) -> Iterator[str]:

@@ -20,7 +20,8 @@ class Settings:
 
     ``mode`` is ``auto``, ``always`` or ``off``; ``keep`` is a folder that takes what went into cicc and came out
     (empty: none), ``reports`` one that takes one JSON report a compilation of one file for one architecture;
-    ``stamp`` is a line to end each PTX with (empty: none).
+    ``stamp`` is a line to end each PTX with (empty: none). ``profile`` is the file that tells `auto` how often lanes
+    come to each region (empty: none).
     """
 
     mode: str = "auto"
@@ -29,12 +30,17 @@ class Settings:
     keep: str = ""
     reports: str = ""
     stamp: str = ""
+    profile: str = ""
 
     def words(self) -> list[str]:
         """The options of ccc-nvcc that say this."""
         flags = {"--ccc-keep-going": self.keep_going, "--ccc-verbose": self.verbose}
-        keep = [f"--ccc-keep={self.keep}"] if self.keep else []
-        return [f"{PREFIX}={self.mode}", *(flag for flag, given in flags.items() if given), *keep]
+        valued = {"--ccc-keep": self.keep, "--ccc-profile": self.profile}
+        return [
+            f"{PREFIX}={self.mode}",
+            *(flag for flag, given in flags.items() if given),
+            *(f"{name}={value}" for name, value in valued.items() if value),
+        ]
 
     def environment(self) -> dict[str, str]:
         """The variables that carry these settings through nvcc."""
@@ -44,8 +50,15 @@ class Settings:
     def of_words(cls, words: Sequence[str], reports: str = "", stamp: str = "") -> Settings:
         """The settings that option words say; those that are no option of ours say nothing."""
         known = [word for word in words if is_known(word)]
-        mode, keep = value_of(PREFIX, known) or "auto", value_of("--ccc-keep", known)
-        return cls(mode, "--ccc-keep-going" in known, "--ccc-verbose" in known, keep, reports, stamp)
+        return cls(
+            value_of(PREFIX, known) or "auto",
+            "--ccc-keep-going" in known,
+            "--ccc-verbose" in known,
+            value_of("--ccc-keep", known),
+            reports,
+            stamp,
+            value_of("--ccc-profile", known),
+        )
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:

@@ -153,7 +153,7 @@ def test_explain_compiles_a_source_with_options_for_nvcc(capsys: pytest.CaptureF
     )
     assert main(["explain", "k.cu"]) == 1
     assert 'identifier "LANES" is undefined' in capsys.readouterr().err
-    assert main(["explain", "k.cu", "--dot", "k.dot", "--nvcc=-DLANES=64"]) == 0
+    assert main(["explain", "k.cu", "--dot", "k.dot", "--nvcc=-DLANES=64", "--ccc=always"]) == 0
     assert "region 2, `if` in `_Z1kiPKiPi` at k.cu:5: rewritten" in capsys.readouterr().out
     assert "ccc if.begin 2" in Path("k.dot").read_text()
 

@@ -1,0 +1,236 @@
+"""Static cost: issue slots of code by throughput class, inner loops weighted by their trips.
+
+A statement costs what the instruction table says (`isa.Facts.slots`: 128 results a clock of an SM are one slot), a call
+also what it calls. A loop counts as often as it trips where a counter with constant start, step and bound tells,
+`DEFAULT_TRIPS` times elsewhere.
+
+        mov.u32 %r1, 0;                          trips: 5, the block counts 5 x 7 slots
+    LOOP:
+        fma.rn.f32 %f1, %f1, %f2, %f3;           1 slot
+        add.s32 %r1, %r1, 4;                     2
+        setp.ne.s32 %p1, %r1, 20;                2
+        @%p1 bra LOOP;                           2
+
+All paths through a piece of code count: where lanes part, the warp runs both. Aho, Lam, Sethi, Ullman, "Compilers",
+2nd ed., 9.1.6 (induction variables).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis import cfg as control_flow
+from cccopt.analysis.cfg import ControlFlowGraph
+from cccopt.analysis.loops import Loop, loops
+from cccopt.analysis.reaching import ENTRY, ReachingDefinitions, reaching_definitions
+from cccopt.ptx import isa
+from cccopt.ptx.constants import number
+from cccopt.ptx.ir import Body, Function, Instruction, Literal, Module, Operand, Register, Symbol
+from cccopt.ptx.isa import Control
+
+DEFAULT_TRIPS = 8
+"""Trips of a loop of which nothing is known."""
+
+MOST_TRIPS = 1 << 16
+"""A counter that has not ended by then counts as unknown."""
+
+_DEEPEST = 8
+
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    **dict.fromkeys(("lt", "lo"), operator.lt),
+    **dict.fromkeys(("le", "ls"), operator.le),
+    **dict.fromkeys(("gt", "hi"), operator.gt),
+    **dict.fromkeys(("ge", "hs"), operator.ge),
+}
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The costs of one function's code, in issue slots; ``callers`` are the functions whose calls led here."""
+
+    module: Module
+    body: Body
+    cfg: ControlFlowGraph
+    reaching: ReachingDefinitions
+    loops: tuple[Loop, ...]
+    callers: frozenset[str] = frozenset()
+
+    def of_blocks(
+        self, blocks: Collection[int], inside: Collection[int], trip_of: int | None = None
+    ) -> float:
+        """What ``blocks`` cost when the piece of code ``inside`` that they belong to runs once. Of the loop with header
+        ``trip_of`` it is one trip.
+        """
+        whole = frozenset(inside)
+        return sum(self.of_block(b) * self._weight(b, whole, trip_of) for b in sorted(blocks))
+
+    def of_block(self, block: int) -> float:
+        """What one run of the block costs."""
+        return sum(self.of_statement(i) for i in self.cfg.blocks[block].statements())
+
+    def of_statement(self, index: int) -> float:
+        """What one run of the statement costs, the function that it calls included."""
+        statement = self.body[index]
+        if not isinstance(statement, Instruction):
+            return 0.0
+        facts = isa.facts(statement)
+        return facts.slots + (self._callee(statement) if facts.control is Control.CALL else 0.0)
+
+    def trips(self, loop: Loop) -> int | None:
+        """How often the loop's body runs once it is entered, where all of that is constant."""
+        found = [count for a, b in loop.exits if (count := self._exit_after(loop, a, b)) is not None]
+        return min(found, default=None)
+
+    def _weight(self, block: int, inside: frozenset[int], trip_of: int | None) -> float:
+        around = (e for e in self.loops if block in e.blocks and e.blocks <= inside and e.header != trip_of)
+        weight = 1.0
+        for loop in around:
+            weight *= self._trips.get(loop.header) or DEFAULT_TRIPS
+        return weight
+
+    @cached_property
+    def _trips(self) -> dict[int, int | None]:
+        return {loop.header: self.trips(loop) for loop in self.loops}
+
+    # --- calls ---
+
+    def _callee(self, call: Instruction) -> float:
+        name = next((o.name for o in call.operands if isinstance(o, Symbol)), None)
+        if name is None or name in self.callers:
+            return 0.0
+        if name not in self._callees:
+            self._callees[name] = self._of_function(name)
+        return self._callees[name]
+
+    def _of_function(self, name: str) -> float:
+        function = next((f for f in self.module.functions() if f.name == name and f.body is not None), None)
+        if function is None:
+            return 0.0
+        own = costs(self.module, function, self.callers | {name})
+        blocks = range(len(own.cfg.blocks))
+        return own.of_blocks(blocks, blocks)
+
+    @cached_property
+    def _callees(self) -> dict[str, float]:
+        return {}
+
+    # --- trip counts ---
+
+    def _exit_after(self, loop: Loop, block: int, target: int) -> int | None:
+        """The number of trips after which the branch that ends ``block`` surely leaves the loop for ``target``."""
+        branch = control_flow.ending(self.body, self.cfg.blocks[block])
+        if branch is None or branch.guard is None or isa.facts(branch).control is not Control.BRANCH:
+            return None
+        place = self.cfg.blocks[block].stop - 1
+        tests = self.reaching.reaching(place, branch.guard.register.name)
+        test = next(iter(tests)) if len(tests) == 1 else ENTRY
+        if test == ENTRY or self.cfg.block_of(test) not in loop.blocks:
+            return None
+        met = self._met(loop, test, (target != block + 1) != branch.guard.negated)
+        if met is None:
+            return None
+        # A test ahead of the body has been passed once more than the body.
+        return met if block in loop.latches else max(met - 1, 0)
+
+    def _met(self, loop: Loop, test: int, wanted: bool) -> int | None:
+        """How often ``test``, a `setp` of a counter and a literal, runs until its result is ``wanted``."""
+        setp = self.body[test]
+        if not isinstance(setp, Instruction) or setp.base != "setp" or len(setp.operands) != 3:
+            return None
+        compare, bound = _COMPARISONS.get(setp.parts[1]), _integer(setp.operands[2])
+        counter = setp.operands[1]
+        if compare is None or bound is None or not isinstance(counter, Register) or setp.guard is not None:
+            return None
+        line = self._line(loop, test, counter.name, _DEEPEST)
+        bits = isa.WIDTHS.get(setp.parts[-1])
+        if line is None or bits is None or line[1] == 0:
+            return None
+        start, step = line
+        signed = setp.parts[-1].startswith("s")
+        for passed in range(MOST_TRIPS):
+            value = _wrapped(start + passed * step, bits, signed)
+            if compare(value, _wrapped(bound, bits, signed)) == wanted:
+                return passed + 1
+        return None
+
+    def _line(self, loop: Loop, use: int, name: str, depth: int) -> tuple[int, int] | None:
+        """The value of a register at ``use`` in the first trip, and by how much it grows each trip."""
+        definitions = self.reaching.reaching(use, name)
+        inside = [d for d in definitions if d != ENTRY and self.cfg.block_of(d) in loop.blocks]
+        if depth == 0 or len(inside) != 1:
+            return None
+        if len(definitions) == 1:
+            moved = self._moved(inside[0])
+            if moved is None:
+                return None
+            source, by = moved
+            line = self._line(loop, inside[0], source, depth - 1)
+            return None if line is None else (line[0] + by, line[1])
+        starts = [self._constant(d) for d in definitions if d not in inside]
+        step = self._step(inside[0], name, definitions, depth)
+        if len(starts) != 1 or starts[0] is None or step is None:
+            return None
+        return starts[0], step
+
+    def _step(self, definition: int, name: str, phi: frozenset[int], depth: int) -> int | None:
+        """What a chain of additions that ends at ``definition`` adds to the value that ``name`` has from ``phi``."""
+        moved = self._moved(definition)
+        if depth == 0 or moved is None:
+            return None
+        source, by = moved
+        definitions = self.reaching.reaching(definition, source)
+        if source == name and definitions == phi:
+            return by
+        if len(definitions) != 1 or ENTRY in definitions:
+            return None
+        rest = self._step(next(iter(definitions)), name, phi, depth - 1)
+        return None if rest is None else rest + by
+
+    def _moved(self, index: int) -> tuple[str, int] | None:
+        """The register that a statement copies, and the constant that it adds to it."""
+        statement = self.body[index]
+        if not isinstance(statement, Instruction) or statement.guard is not None:
+            return None
+        sources = statement.operands[1:]
+        if statement.base == "mov" and len(sources) == 1 and isinstance(sources[0], Register):
+            return sources[0].name, 0
+        if statement.base not in ("add", "sub") or len(sources) != 2 or not isinstance(sources[0], Register):
+            return None
+        by = _integer(sources[1])
+        return None if by is None else (sources[0].name, by if statement.base == "add" else -by)
+
+    def _constant(self, definition: int) -> int | None:
+        if definition == ENTRY:
+            return None
+        statement = self.body[definition]
+        if not isinstance(statement, Instruction) or statement.base != "mov" or statement.guard is not None:
+            return None
+        return _integer(statement.operands[1])
+
+
+def costs(module: Module, function: Function, callers: frozenset[str] = frozenset()) -> Costs:
+    """The costs of a function with a body."""
+    body = function.body or ()
+    graph = control_flow.build(body)
+    return Costs(module, body, graph, reaching_definitions(graph, body), loops(graph), callers)
+
+
+def _integer(operand: Operand) -> int | None:
+    if not isinstance(operand, Literal):
+        return None
+    sign = -1 if operand.spelling.startswith("-") else 1
+    try:
+        value = number(operand.spelling.lstrip("+-"))
+    except ValueError:
+        return None
+    return sign * value if isinstance(value, int) else None
+
+
+def _wrapped(value: int, bits: int, signed: bool) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if signed and value >> (bits - 1) else value

@@ -1,0 +1,194 @@
+"""Which paths of a region are collected (DESIGN 5.7): all that must be, and under `auto` those expected to pay.
+
+A path's mode is what its pragma says, else its loop's, else the option. ``collect(k)`` keeps the k costliest, and
+stacks that would leave too few blocks to an SM make cheap paths stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from cccopt.ccc import profit, refusal
+from cccopt.ccc.estimate import Estimate
+from cccopt.ccc.profit import Limit, LoopFlow
+from cccopt.ccc.regions import Path, Region
+from cccopt.ccc.report import Cost
+from cccopt.diagnostic import Diagnostic
+
+SHARED_A_MULTIPROCESSOR = 228 * 1024
+"""Bytes of shared memory of an SM (compute capability 9.0; 1 KB of it is taken for each block)."""
+
+LEAST_RESIDENT = 1024
+"""Threads that stacks must leave room for on an SM: half of those of compute capability 9.0."""
+
+_HOW = (
+    "`cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json` makes a profile for `--ccc-profile=FILE.json`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The paths to collect, by their places in `Region.all_paths`, and the numbers of all of them: ``loop`` of the
+    marked loop, ``costs`` by place. ``limited`` tells why a path that would pay is left alone, where one is.
+    """
+
+    chosen: frozenset[int]
+    loop: Cost
+    costs: tuple[Cost, ...]
+    limited: str = ""
+
+
+def decide(
+    region: Region, estimate: Estimate, mode: str, shared: Mapping[int, int] | None, threads: int
+) -> Decision:
+    """Choose among the paths of ``region``. ``mode`` is the option's; ``shared`` are the bytes of each path's stack in
+    a block of ``threads``, None where together they are more than a block has.
+    """
+    flow = estimate.flow
+    paths = region.all_paths()
+    kept = {key for key, path in enumerate(paths) if mode_of(region, path, mode) == "always"}
+    limits = _limits(region)
+    chosen = profit.choose(flow, kept, limits)
+    limited = ""
+    for limit in limits:
+        if len(limit.keys) > limit.most:
+            limited = f"`collect({limit.most})` keeps the costliest paths"
+    room = room_for_stacks(threads)
+    while chosen - kept and not _fits(chosen, len(paths), shared, room):
+        limited = f"the stacks of all paths leave an SM room for fewer than {LEAST_RESIDENT} threads"
+        chosen = profit.choose(flow, kept, [*limits, Limit(chosen - kept, len(chosen - kept) - 1)])
+    return Decision(chosen, *_costs(estimate, chosen), limited)
+
+
+def _limits(region: Region) -> tuple[Limit, ...]:
+    """What ``collect(k)`` says, of all paths of the loop or of a switch's cases."""
+    groups: dict[int, set[int]] = {}
+    most: dict[int, int] = {}
+    for key, path in enumerate(region.all_paths()):
+        own = path.annotation
+        if own.group:
+            groups.setdefault(own.group, set()).add(key)
+            if own.collect is not None:
+                most[own.group] = own.collect
+    found = [Limit(frozenset(groups[group]), count) for group, count in most.items()]
+    if region.annotation.collect is not None:
+        found.append(Limit(frozenset(range(len(region.all_paths()))), region.annotation.collect))
+    return tuple(found)
+
+
+def mode_of(region: Region, path: Path, option: str) -> str:
+    """``auto`` or ``always`` for one path: a clause beats the option, the path's own that of its loop."""
+    return path.annotation.mode or region.annotation.mode or option
+
+
+def room_for_stacks(threads: int) -> int:
+    """Bytes of shared memory that a block of ``threads`` may take and still leave an SM `LEAST_RESIDENT` threads."""
+    blocks = max(LEAST_RESIDENT // max(threads, 1), 1)
+    return SHARED_A_MULTIPROCESSOR // blocks - 1024
+
+
+def pruned(region: Region, chosen: Iterable[int]) -> Region:
+    """The region with the ``chosen`` paths alone; those inside one that is left out move up into its place."""
+    wanted = frozenset(chosen)
+    keys = {path.begin: key for key, path in enumerate(region.all_paths())}
+
+    def kept(paths: Iterable[Path]) -> tuple[Path, ...]:
+        found: list[Path] = []
+        for path in paths:
+            children = kept(path.children)
+            found += [replace(path, children=children)] if keys[path.begin] in wanted else children
+        return tuple(found)
+
+    return replace(region, paths=kept(region.paths))
+
+
+def remarks(region: Region, decision: Decision, mode: str) -> tuple[Diagnostic, ...]:
+    """What `auto` says: of the loop if something is collected, of each path that stays, or of the loop if all do."""
+    paths = region.all_paths()
+    if all(mode_of(region, path, mode) == "always" for path in paths) and not decision.limited:
+        return ()
+    place = region.annotation.place
+    help = _HOW if decision.loop.assumed else ""
+    if not decision.chosen:
+        best = max(range(len(paths)), key=lambda key: decision.costs[key].gain)
+        return (
+            refusal.remark(
+                "CCC050",
+                f"the marked loop stays as it is: collecting would make it {_times(decision.costs[best].gain)} as fast",
+                place,
+                _why(decision.costs[best], decision.limited),
+                help or "say `always` in the pragma to have it collected all the same",
+            ),
+        )
+    said = [
+        refusal.remark(
+            "CCC050",
+            f"the marked path stays in its loop: collecting it would make that {_times(cost.gain)} as fast",
+            path.annotation.place,
+            _why(cost, decision.limited if cost.gain > 1 else ""),
+            help or "say `always` in the pragma to have it collected all the same",
+        )
+        for key, (path, cost) in enumerate(zip(paths, decision.costs, strict=True))
+        if key not in decision.chosen
+    ]
+    count = f"{len(decision.chosen)} of {len(paths)} marked paths" if len(paths) > 1 else "the marked path is"
+    return (
+        refusal.remark(
+            "CCC058",
+            f"{count} collected: predicted gain {_times(decision.loop.gain)}",
+            place,
+            "; ".join(_numbers(decision.costs[key]) for key in sorted(decision.chosen))
+            + (f" ({_ASSUMED})" if decision.loop.assumed else ""),
+            help,
+        ),
+        *said,
+    )
+
+
+_ASSUMED = "no profile: how often lanes come is assumed"
+
+
+def _fits(chosen: frozenset[int], paths: int, shared: Mapping[int, int] | None, room: int) -> bool:
+    if shared is None:
+        return len(chosen) < paths
+    return sum(shared[key] for key in chosen) <= room
+
+
+def _costs(estimate: Estimate, chosen: frozenset[int]) -> tuple[Cost, tuple[Cost, ...]]:
+    flow, assumed = estimate.flow, estimate.assumed
+    everything = frozenset(path.key for path in flow.paths)
+    loop = Cost(flow.own, 1.0, profit.gain(flow, chosen or everything), None, assumed)
+    return loop, tuple(_cost(flow, key, chosen, assumed) for key in range(len(flow.paths)))
+
+
+def _cost(flow: LoopFlow, key: int, chosen: frozenset[int], assumed: bool) -> Cost:
+    path = flow.paths[key]
+    without = chosen - {key}
+    return Cost(
+        path.slots,
+        path.full,
+        profit.gain(flow, without | {key}, without),
+        profit.break_even(flow, path, without),
+        assumed,
+    )
+
+
+def _why(cost: Cost, limited: str) -> str:
+    if limited:
+        return f"{limited}; {_numbers(cost)}"
+    return _numbers(cost) + (f" ({_ASSUMED})" if cost.assumed else "")
+
+
+def _numbers(cost: Cost) -> str:
+    pays = "it never pays" if cost.break_even is None else f"it pays from {cost.break_even:,.0f} on"
+    often = (
+        f"{cost.taken:.1%} of the lanes take"
+        if cost.taken <= 1
+        else f"a lane makes {cost.taken:,.1f} trips of"
+    )
+    return f"{often} a path of {cost.slots:,.0f} issue slots, {pays}"
+
+
+def _times(gain: float) -> str:
+    return f"{gain:.2f}x"

@@ -1,0 +1,194 @@
+"""The numbers behind a decision for one region: its code's static cost, and how often lanes come to each path.
+
+Where a profile tells, both are what was counted. Elsewhere lanes are assumed to take a path independently of each
+other, each with probability `DEFAULT_TAKEN` (a case of a switch: one of n), and the trips of a loop to be spread evenly
+between 0 and twice `DEFAULT_TRIPS`. The rest of what is assumed is said in `cccopt.ccc.profit`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from cccopt.analysis.cost import DEFAULT_TRIPS, Costs
+from cccopt.ccc.annotations import Annotation
+from cccopt.ccc.plan import PathPlan, Plan
+from cccopt.ccc.profile import RegionProfile, costs_of
+from cccopt.ccc.profit import DEFAULT_TAKEN, LANES, SECTOR, WORD, LoopFlow, PathFlow, any_of
+from cccopt.ccc.regions import Path, Region
+from cccopt.ccc.view import View
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Instruction, Register, Vector
+
+DEFAULT_CONTEXT = 8
+"""Bytes of a context that has not been planned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A region's numbers; paths go by their place in `Region.all_paths`. ``assumed``: no profile was there."""
+
+    flow: LoopFlow
+    assumed: bool
+
+
+def estimate(
+    view: View, region: Region, plan: Plan | None, measured: Mapping[int, RegionProfile] | None
+) -> Estimate:
+    """The numbers of a region; ``plan`` gives contexts and the loop's form, ``measured`` is its function's profile."""
+    maker = _Maker(view, region, plan, costs_of(view))
+    form = "split" if plan is None or plan.split else "idle lanes"
+    annotations = [region.annotation, *(path.annotation for path in region.all_paths())]
+    fits = measured is not None and all(fits_to(measured, a) for a in annotations)
+    if measured is not None and fits and measured[region.annotation.region].warps:
+        return Estimate(maker.counted(measured, form), False)
+    return Estimate(maker.assumed(form), True)
+
+
+def fits_to(measured: Mapping[int, RegionProfile], annotation: Annotation) -> bool:
+    """Whether a function's profile tells of the region of ``annotation``, and of one of its kind."""
+    number = annotation.region
+    return number in measured and measured[number].kind == annotation.kind
+
+
+@dataclass(frozen=True)
+class _Maker:
+    view: View
+    region: Region
+    plan: Plan | None
+    costs: Costs
+
+    def counted(self, measured: Mapping[int, RegionProfile], form: str) -> LoopFlow:
+        """By a profile, whose loop has run."""
+        loop = measured[self.region.annotation.region]
+        copies = Counter(path.annotation.region for path in self.region.all_paths())
+        found: list[PathFlow] = []
+        for key, path in enumerate(self.region.all_paths()):
+            of = measured[path.annotation.region]
+            visits = loop.warps * copies[path.annotation.region]
+            full = of.lanes / LANES
+            static = self._slots(path)
+            found.append(
+                self._flow(
+                    key,
+                    path,
+                    of.entries / visits,
+                    of.entered / LANES / visits,
+                    of.warps / visits,
+                    full / visits,
+                    of.issued / of.warps if of.warps else static,
+                    of.packed / full if full else static,
+                )
+            )
+        return LoopFlow(loop.issued / loop.warps, loop.sectors * SECTOR / loop.warps, form, tuple(found))
+
+    def assumed(self, form: str) -> LoopFlow:
+        """By what is assumed without a profile."""
+        own = self.region.nodes - frozenset().union(*(p.nodes for p in self.region.paths))
+        blocks = self.view.blocks_of(self.region.nodes)
+        header = self.view.block_of_name[self.region.header]
+        sectors = self._sectors(own)
+        found: list[PathFlow] = []
+        for key, path in enumerate(self.region.all_paths()):
+            parent = self._parent(path)
+            around = found[parent] if parent is not None else None
+            warps, full = (around.warps, around.full) if around is not None else (1.0, 1.0)
+            lanes = LANES * full / warps if warps else 0.0
+            if path.is_loop:
+                entries, entered = warps, full
+                longest = 2 * DEFAULT_TRIPS * lanes / (lanes + 1)
+                warps, full = warps * max(longest, DEFAULT_TRIPS), full * DEFAULT_TRIPS
+            else:
+                share = self._share(path)
+                warps, full = warps * any_of(share, lanes), full * share
+                entries, entered = warps, full
+            slots = self._slots(path)
+            own_code = path.nodes - frozenset().union(*(child.nodes for child in path.children))
+            sectors += full * self._sectors(own_code)
+            found.append(self._flow(key, path, entries, entered, warps, full, slots, slots))
+        slots = self.costs.of_blocks(self.view.blocks_of(own), blocks, header)
+        return LoopFlow(slots, sectors * SECTOR, form, tuple(found))
+
+    def _flow(
+        self,
+        key: int,
+        path: Path,
+        entries: float,
+        entered: float,
+        warps: float,
+        full: float,
+        slots: float,
+        packed: float,
+    ) -> PathFlow:
+        planned = self._planned(path)
+        context = DEFAULT_CONTEXT / 4 * WORD
+        extra = 0.0
+        if planned is not None:
+            again = sum(self.costs.of_statement(i) for i in planned.recomputed)
+            context = planned.stack.layout.context_bytes / 4 * WORD + again
+            extra = sum(isa.facts(i).slots for i in planned.unpacking)
+        return PathFlow(
+            key,
+            self._parent(path),
+            entries,
+            entered,
+            warps,
+            full,
+            slots,
+            packed,
+            context,
+            extra,
+            path.is_loop,
+            path.annotation.chunk,
+        )
+
+    def _planned(self, path: Path) -> PathPlan | None:
+        if self.plan is None:
+            return None
+        return next((p for p in self.plan.all_paths() if p.path.begin == path.begin), None)
+
+    def _parent(self, path: Path) -> int | None:
+        """The place of the path right around ``path``."""
+        paths = self.region.all_paths()
+        around = (key for key, other in enumerate(paths) if any(c is path for c in other.children))
+        return next(around, None)
+
+    def _share(self, path: Path) -> float:
+        group = path.annotation.group
+        cases = {
+            p.annotation.region for p in self.region.all_paths() if group and p.annotation.group == group
+        }
+        return 1 / len(cases) if len(cases) > 1 else DEFAULT_TAKEN
+
+    def _slots(self, path: Path) -> float:
+        """The static cost of a run of the path's own code: a trip of a loop."""
+        own = path.nodes - frozenset().union(*(child.nodes for child in path.children))
+        trip_of = self.view.block_of_name[path.begin] if path.is_loop else None
+        return self.costs.of_blocks(self.view.blocks_of(own), self.view.blocks_of(path.nodes), trip_of)
+
+    def _sectors(self, nodes: Collection[str]) -> float:
+        """The least sectors of global memory that one run of ``nodes`` by a full warp touches: neighbouring lanes
+        touch neighbouring elements, or all of them one.
+        """
+        total = 0.0
+        for index, instruction in self.view.instructions(nodes):
+            facts = isa.facts(instruction)
+            if facts.memory is not isa.Memory.NONE and facts.space in ("global", "generic"):
+                total += 1 if self._is_uniform(index, instruction) else _bytes(instruction)
+        return total
+
+    def _is_uniform(self, index: int, instruction: Instruction) -> bool:
+        bases = [o.base for o in instruction.operands if isinstance(o, Address)]
+        return all(
+            self.view.uniformity.is_uniform_use(index, base.name)
+            for base in bases
+            if isinstance(base, Register)
+        )
+
+
+def _bytes(instruction: Instruction) -> float:
+    """Bytes that a lane loads or stores; of a warp's lanes side by side they are as many sectors."""
+    bits = isa.WIDTHS.get(instruction.parts[-1], 32)
+    elements = max((len(o.elements) for o in instruction.operands if isinstance(o, Vector)), default=1)
+    return bits / 8 * elements

@@ -1,0 +1,43 @@
+"""Profiles for `auto`: marked PTX run on the emulator, counted region by region."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from cccopt.ccc.profile import RunProfile, measure
+from cccopt.emulator import Profile, Program
+
+__all__ = ["RunProfile", "of_run", "profile_of"]
+
+
+class Launch(Protocol):
+    """One kernel launch; numpy arrays among the arguments are device buffers, updated in place."""
+
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def grid(self) -> tuple[int, int, int]: ...
+    @property
+    def block(self) -> tuple[int, int, int]: ...
+    @property
+    def arguments(self) -> Sequence[Any]: ...
+
+
+def profile_of(marked: str, launches: Iterable[Launch]) -> RunProfile:
+    """The profile of all ``launches`` of ``marked``, PTX that holds the marks of annotations and was not rewritten
+    (`cccopt.driver.marked_ptx`). Each launch runs before the next is asked for.
+
+    Raises EmulatorError and, for text that is no PTX, PtxError.
+    """
+    program = Program(marked)
+    found = RunProfile()
+    for launch in launches:
+        run = program.launch(launch.kernel, launch.grid, launch.block, launch.arguments)
+        found += of_run(program, run)
+    return found
+
+
+def of_run(program: Program, run: Profile) -> RunProfile:
+    """The profile of one launch of ``program`` that counted ``run``."""
+    return measure(program.module, run.issues, run.global_transactions)

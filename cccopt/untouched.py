@@ -1,0 +1,55 @@
+"""Declined means untouched: functions of which nothing was rewritten, as nvcc makes them of the text without marks.
+
+Marks alone change code. Where one annotated piece of source became several functions (a template, an inlined function),
+it cannot lose its marks for some of them, so the functions come from another compilation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+
+from cccopt.parts import MARK, Definition, definitions
+
+_WORD = re.compile(r"[A-Za-z_$%][\w$]*")
+
+
+def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Callable[[], str]) -> str:
+    """``made`` with the functions that have marks in ``marked`` and are not ``rewritten`` replaced by those that
+    ``plain()`` gives; as it is where there are none, or where the two compilations have not the same variables.
+    """
+    found = definitions(marked)
+    own = definitions(made)
+    if found is None or own is None:
+        return made
+    left = {d.name for d in found if d.body is not None and MARK.search(marked, d.body, d.end)} - {*rewritten}
+    if not left:
+        return made
+    original = plain()
+    others = definitions(original)
+    if others is None or _outside(original, others) != _outside(marked, found):
+        return made
+    bodies = {d.name: original[d.start : d.end] for d in others if d.body is not None}
+    known = {d.name for d in own}
+    called = {d.name for d in others} - known
+    pieces: list[str] = []
+    at = 0
+    for definition in own:
+        text = bodies.get(definition.name)
+        if definition.body is None or definition.name not in left or text is None:
+            continue
+        if called.isdisjoint(_WORD.findall(text)):
+            pieces += (made[at : definition.start], text)
+            at = definition.end
+    return "".join((*pieces, made[at:]))
+
+
+def _outside(text: str, found: Sequence[Definition]) -> list[str]:
+    """The words of a module that stand in no function's body."""
+    at = 0
+    words: list[str] = []
+    for definition in found:
+        if definition.body is not None:
+            words += text[at : definition.body].split()
+            at = definition.end
+    return [*words, *text[at:].split()]

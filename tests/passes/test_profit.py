@@ -1,0 +1,133 @@
+"""The model of gains against what was measured on an H200 (the design's table), and the choice among paths."""
+
+from __future__ import annotations
+
+import pytest
+
+from cccopt.ccc import profit
+from cccopt.ccc.profit import Limit, LoopFlow, PathFlow, any_of, break_even, choose, gain, slots
+
+# Path length, lanes of 32 that take it, speedup of hand-written code; the slots of a path are those of the sample.
+MEASURED = [
+    (5, 16, 0.65), (5, 31, 0.62), (20, 4, 1.34), (20, 16, 0.98), (20, 31, 0.76), (80, 4, 2.8), (80, 16, 1.4),
+    (80, 31, 0.91), (320, 8, 3.2), (320, 24, 1.3),
+]  # fmt: skip
+ALL = frozenset(range(4))
+SLOTS = {5: 27.0, 20: 81.0, 80: 261.0, 320: 981.0}
+
+
+def if_path(
+    key: int, cost: float, share: float, *, parent: int | None = None, context: float = 4.0
+) -> PathFlow:
+    often = any_of(share)
+    return PathFlow(key, parent, often, share, often, share, cost, cost, context)
+
+
+def loop_path(cost: float, mean: float, longest: float, chunk: int = 1) -> PathFlow:
+    return PathFlow(0, None, 1.0, 1.0, longest, mean, cost, cost, 16.0, is_loop=True, chunk=chunk)
+
+
+def loop(*paths: PathFlow, own: float = 29.0, memory: float = 0.0, form: str = "split") -> LoopFlow:
+    return LoopFlow(own, memory, form, paths)
+
+
+@pytest.mark.parametrize(("length", "lanes", "speedup"), MEASURED)
+def test_the_gain_is_near_what_was_measured(length: int, lanes: int, speedup: float) -> None:
+    flow = loop(if_path(0, SLOTS[length], lanes / 32))
+    assert gain(flow, {0}) == pytest.approx(speedup, rel=0.1)
+    assert choose(flow) == ({0} if speedup > 1 else set())
+
+
+@pytest.mark.parametrize(("absorption", "chunk", "speedup"), [(0.02, 16, 3.2), (0.1, 4, 2.5), (0.3, 1, 1.8)])
+def test_a_random_walk_gains_as_measured(absorption: float, chunk: int, speedup: float) -> None:
+    # Steps are distributed geometrically: the longest of 32 walks has as many as the harmonic number says.
+    longest = sum(1 / i for i in range(1, 33)) / absorption
+    flow = loop(loop_path(100.0, 1 / absorption, longest, chunk))
+    assert gain(flow, {0}) == pytest.approx(speedup, rel=0.35)
+
+
+def test_short_trips_need_chunks() -> None:
+    # Mandelbrot, 0.42 / 1.05 / 1.32 by chunks of 1 / 8 / 32 trips.
+    gains = [gain(loop(loop_path(11.0, 500.0, 850.0, chunk)), {0}) for chunk in (1, 8, 32)]
+    assert gains[0] < 0.7 < 1.0 < gains[1] < gains[2]
+
+
+def test_idle_lanes_cost_a_little_more_than_split() -> None:
+    one, other = (gain(loop(if_path(0, 400.0, 0.125), form=form), {0}) for form in ("split", "idle lanes"))
+    assert 0.75 < other / one < 0.97
+
+
+def test_memory_bounds_the_gain() -> None:
+    path = if_path(0, 261.0, 0.125)
+    before = slots(loop(path), ())
+    gains = [gain(loop(path, memory=share * before), {0}) for share in (0.0, 0.5, 1.0, 2.0)]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 2.5
+    assert gains[1] == pytest.approx(2.0, rel=0.05)
+    assert gains[2] == pytest.approx(1.12, rel=0.01)
+    assert gains[3] == pytest.approx(1.0, abs=0.01)
+    assert choose(loop(path, memory=2 * before)) == set()
+    assert choose(loop(path, memory=before)) == {0}
+
+
+@pytest.mark.parametrize("share", [0.03, 0.25, 0.9])
+def test_a_path_at_its_break_even_gains_nothing(share: float) -> None:
+    flow = loop(if_path(0, 100.0, share))
+    even = break_even(flow, flow.paths[0])
+    assert even is not None
+    assert gain(loop(if_path(0, even, share)), {0}) == pytest.approx(1.0)
+    assert gain(loop(if_path(0, 2 * even, share)), {0}) > 1.0 > gain(loop(if_path(0, even / 2, share)), {0})
+
+
+def test_a_path_that_all_lanes_take_never_pays() -> None:
+    flow = loop(if_path(0, 1e6, 1.0))
+    assert break_even(flow, flow.paths[0]) is None
+    assert choose(flow) == set()
+
+
+def test_each_path_is_chosen_by_itself() -> None:
+    flow = loop(if_path(0, 10.0, 0.2), if_path(1, 400.0, 0.2), if_path(2, 400.0, 0.99))
+    assert choose(flow) == {1}
+    assert choose(flow, kept={0}) == {0, 1}
+    assert choose(loop(if_path(0, 10.0, 0.2)), kept={0}) == {0}
+
+
+def test_the_costliest_and_rarest_stay() -> None:
+    flow = loop(if_path(0, 500.0, 0.1), if_path(1, 300.0, 0.1), if_path(2, 500.0, 0.7), if_path(3, 90.0, 0.1))
+    assert [choose(flow, limits=[Limit(ALL, n)]) for n in (4, 3, 2, 1)] == [
+        {0, 1, 2, 3},
+        {0, 1, 2},
+        {0, 1},
+        {0},
+    ]
+    # `collect(k)` limits what `always` keeps, too.
+    assert choose(flow, kept=ALL, limits=[Limit(ALL, 2)]) == {0, 1}
+    # The cases of a switch may have a limit of their own.
+    assert choose(flow, limits=[Limit(frozenset({0, 1}), 1)]) == {0, 2, 3}
+
+
+def test_what_is_collected_around_a_path_lets_its_lanes_come_together() -> None:
+    outer = if_path(0, 300.0, 0.1)
+    # Nearly all lanes that take the outer path take the inner one: with the outer collected, it is whole by itself.
+    inner = PathFlow(1, 0, outer.warps, 0.099, outer.warps, 0.099, 300.0, 300.0, 4.0)
+    flow = loop(outer, inner)
+    assert choose(flow) == {0}
+    assert gain(flow, {0}) > gain(flow, {0, 1}) > gain(flow, {1}) > 1.0
+
+
+def test_a_path_in_a_loop_of_tasks_goes_with_it() -> None:
+    tasks = loop_path(20.0, 8.0, 8.5)
+    inner = PathFlow(1, 0, 8.0, 0.8, 8.0, 0.8, 40.0, 40.0, 4.0)
+    for chosen in (
+        choose(loop(tasks, inner)),
+        choose(loop(tasks, inner), kept=()),
+        choose(loop(tasks, inner), limits=[Limit(ALL, 1)]),
+    ):
+        assert 0 in chosen or 1 not in chosen
+    assert choose(loop(tasks, inner), kept={1}) == {0, 1}
+
+
+def test_a_region_that_never_runs_is_left_alone() -> None:
+    assert choose(loop(if_path(0, 400.0, 0.0))) == set()
+    assert gain(loop(own=0.0), set()) == 1.0
+    assert profit.time(loop(own=0.0), set()) == 0.0
