@@ -1,23 +1,30 @@
-"""``cccopt bench``: workloads before and after CCC, on the emulator or on a GPU."""
+"""``cccopt bench``: workloads before and after CCC, on the emulator or on a GPU; ``bench ccc`` has all builds."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cccopt.cli.common import add_mode, console
 from cccopt.files import write_text
-from cccopt.harness import workload
+from cccopt.harness import suite, sweep, workload
 from cccopt.harness.bench import EMULATOR, GPU, Options, measure
-from cccopt.harness.result import Measurement, as_json
+from cccopt.harness.result import Measurement, as_json, json_of
+from cccopt.harness.table import Table
+from cccopt.report.figures import draw
+from cccopt.report.suite import print_suite
+from cccopt.report.sweep import print_sweep
 from cccopt.report.tables import print_measurement
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 _DEFAULT_SIZE = {EMULATOR: "demo", GPU: "full"}
+_DEMO = ("bfs", "sensitivity")
+_CCC = "ccc"
+_WIDTH = 132
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,25 +33,35 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "bench",
         help="measure workloads before and after CCC",
         description="Compile workloads with and without CCC, run them, check their results and compare. "
-        "Exit status 1 where a result is wrong.",
+        "Exit status 1 where a result is wrong. `bench ccc [WORKLOAD ...]` has a table of all builds (plain nvcc, "
+        "annotated with the pass off, both modes of the pass, and peers written by hand) of CCC's own workloads "
+        "or those named; `bench sensitivity` sweeps the length of a path and the lanes that take it.",
     )
     parser.add_argument(
         "workloads",
         nargs="*",
         metavar="WORKLOAD",
-        help=f"{', '.join(workload.names())}, or a folder (default: all)",
+        help=f"{', '.join(workload.names())}, or a folder (default: all); `{_CCC}` ahead of them for all builds",
     )
     parser.add_argument("--on", choices=(EMULATOR, GPU), default=EMULATOR, help="default: %(default)s")
     parser.add_argument(
-        "--size", help="one of the workload's sizes (default: demo on the emulator, full on a GPU)"
+        "--size",
+        help="one of the workload's sizes (default: demo on the emulator, full on a GPU; "
+        "on the emulator `small` for `ccc`, `sweep` for `sensitivity`)",
     )
     parser.add_argument("--seed", type=int, default=1, help="of the inputs (default: %(default)s)")
     parser.add_argument("--arch", help="such as sm_90 (default: the GPU's; sm_90 on the emulator)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to FILE")
     parser.add_argument(
+        "--figures",
+        type=Path,
+        metavar="FOLDER",
+        help="`sensitivity` alone: also draw two figures (matplotlib)",
+    )
+    parser.add_argument(
         "--demo",
         action="store_true",
-        help="all workloads at size demo on the emulator, without the marked build",
+        help=f"{' and '.join(_DEMO)} at size demo on the emulator, without the marked build",
     )
     add_mode(parser, default="always")
     parser.set_defaults(run=run)
@@ -52,15 +69,58 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print, and return the exit status. Raises `CccError`."""
+    if args.workloads[:1] == [_CCC]:
+        return _ccc(args)
+    if args.workloads == [sweep.SAMPLE] and not args.demo:
+        return _sweep(args)
+    return _measure(args)
+
+
+def _measure(args: argparse.Namespace) -> int:
     on = EMULATOR if args.demo else args.on
     size = "demo" if args.demo else args.size or _DEFAULT_SIZE[on]
     options = Options(on, size, args.seed, args.arch, args.ccc, marked=not args.demo)
     out = console()
     measurements: list[Measurement] = []
-    for name in args.workloads or workload.names():
+    for name in args.workloads or (_DEMO if args.demo else workload.names()):
         measurement = measure(workload.load(name), options)
         print_measurement(measurement, out)
         measurements.append(measurement)
-    if args.json is not None:
-        write_text(args.json, json.dumps(as_json(measurements), indent=2) + "\n")
+    _write(args.json, as_json(measurements))
     return 0 if all(measurement.right for measurement in measurements) else 1
+
+
+def _ccc(args: argparse.Namespace) -> int:
+    plan = suite.Plan(
+        "CCC",
+        tuple(args.workloads[1:]) or suite.samples_of_ccc(),
+        args.on,
+        args.size,
+        seed=args.seed,
+        arch=args.arch,
+    )
+    table = suite.run(plan)
+    _write(args.json, json_of(table))
+    print_suite(table, console(_WIDTH))
+    return _status(table)
+
+
+def _sweep(args: argparse.Namespace) -> int:
+    table = suite.run(sweep.plan(args.on, size=args.size, seed=args.seed, arch=args.arch))
+    points = sweep.points(table)
+    _write(args.json, {**json_of(table), "points": json_of(points)})
+    print_sweep(table, points, console(_WIDTH))
+    if args.figures is not None:
+        for path in draw(points, table.on, args.figures):
+            print(path)
+    return _status(table)
+
+
+def _status(table: Table) -> int:
+    """1 where a build that there is came to nothing: a wrong result, a fault. A refusal is an answer."""
+    return int(any(row.failed for sample in table.samples for row in sample.rows))
+
+
+def _write(path: Path | None, data: Any) -> None:
+    if path is not None:
+        write_text(path, json.dumps(data, indent=2) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -158,8 +159,10 @@ class Gpu:
 
     def close(self) -> None:
         """Give the context back with all that was allocated in it."""
-        self._context.pop()
-        self._context.detach()
+        # One that a fault has ended cannot be given back.
+        with contextlib.suppress(self._driver.Error):
+            self._context.pop()
+            self._context.detach()
 
     def __enter__(self) -> Gpu:
         return self

@@ -1,25 +1,35 @@
-"""The three builds of a workload: plain, annotated with the pass off, annotated with the pass on.
+"""The builds of a workload: plain, annotated with the pass off, with the pass on, and the peer written by hand.
 
-Marks alone can change what nvcc makes of a loop, so all three are measured. DESIGN chapter 8.
+Marks alone can change what nvcc makes of a loop, so annotated code with the pass off is measured too. DESIGN
+chapter 8.
 """
 
 from __future__ import annotations
 
-import tempfile
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cccopt import driver
-from cccopt.diagnostic import CccError, error, render
-from cccopt.files import read_text
-from cccopt.harness.result import CCC, MARKED, PLAIN, KernelResources, Region
+from cccopt import driver, resources
+from cccopt.diagnostic import CccError, render
+from cccopt.harness.result import (
+    ALWAYS,
+    AUTO,
+    CCC,
+    HANDWRITTEN,
+    MARKED,
+    PLAIN,
+    KernelResources,
+    Region,
+)
 from cccopt.harness.workload import Sample
-from cccopt.toolchain.invoke import run_nvcc
-from cccopt.toolchain.ptxas import resources
-from cccopt.toolchain.settings import Settings
+from cccopt.toolchain.ptxas import Resources, assemble
+from cccopt.toolchain.ptxas import resources as ptxas_resources
 from cccopt.unit import diagnostics_of
+
+ALL = (PLAIN, MARKED, ALWAYS, AUTO, HANDWRITTEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,51 +41,89 @@ class Builds:
     remarks: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One build: its code, what ptxas says of its kernels (by name), what was collected, and the remarks."""
+
+    name: str
+    ptx: str
+    cubin: bytes
+    resources: Mapping[str, KernelResources]
+    regions: tuple[Region, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoBuild:
+    """A build that there is not, and why: a refusal with its code, or a source that this installation lacks."""
+
+    name: str
+    why: str
+
+
 def compile_builds(sample: Sample, arch: str, *, marked: bool = True, ccc: str = "always") -> Builds:
     """Compile ``sample`` for ``arch`` (``sm_90``); the `MARKED` build only if asked. Raises `CccError`."""
     program = driver.compile(sample.source, arch=arch, ccc=ccc)
     ptx = {PLAIN: program.original_ptx}
     if marked:
-        ptx[MARKED] = _marked_ptx(sample, arch)
+        ptx[MARKED] = driver.marked_ptx(sample.source, arch=arch) or program.original_ptx
     ptx[CCC] = program.ptx
-    units = program.report["units"]
-    return Builds(
-        ptx,
-        tuple(
-            _region(region)
-            for unit in units
-            for region in unit["regions"]
-            if region["outcome"] == "rewritten"
-        ),
-        tuple(render(remark) for unit in units for remark in diagnostics_of(unit["remarks"])),
-    )
+    return Builds(ptx, *_told(program.report))
 
 
-def _marked_ptx(sample: Sample, arch: str) -> str:
-    """What the front end makes of the text with all its marks, before any rewrite."""
-    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
-        output = Path(folder) / "out.ptx"
-        arguments = ["-ptx", f"-arch={arch}", str(sample.source), "-o", str(output)]
-        done = run_nvcc(arguments, Settings("always", keep=folder), capture=True)
-        if done.status != 0:
-            raise CccError(error("CCC085", f"nvcc failed with exit status {done.status}", why=done.errors))
-        # The text with all marks is the first that is compiled; one without annotations is left to nvcc.
-        stages = list(Path(folder).glob("*.1.ptx"))
-        return read_text(stages[0] if stages else output)
+def build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
+    """Make the build ``name`` (one of `ALL`) of ``sample`` for ``arch``; what is refused is no build."""
+    try:
+        return _build(sample, name, arch)
+    except CccError as problem:
+        return NoBuild(name, first_of(problem))
+
+
+def first_of(problem: CccError) -> str:
+    """An error's code and message, for a table; of several errors the first."""
+    first = problem.diagnostics[0]
+    return f"{first.code}: {first.message}"
+
+
+def _build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
+    regions: tuple[Region, ...] = ()
+    remarks: tuple[str, ...] = ()
+    if name == HANDWRITTEN:
+        source = resources.folder("bench") / "handwritten" / f"{sample.name}.cu"
+        if not source.is_file():
+            return NoBuild(name, f"there is no bench/handwritten/{sample.name}.cu")
+        include = ("-I", str(sample.source.parent))
+        ptx = driver.compile(source, arch=arch, ccc="off", nvcc_options=include).ptx
+    elif name == MARKED:
+        ptx = driver.marked_ptx(sample.source, arch=arch)
+        if not ptx:
+            return NoBuild(name, "there is no annotation")
+    else:
+        program = driver.compile(sample.source, arch=arch, ccc="off" if name == PLAIN else name)
+        ptx = program.ptx
+        regions, remarks = _told(program.report)
+    made = assemble(ptx, arch)
+    kernels = {kernel: _needs(kernel, found) for kernel, found in made.resources.items()}
+    return Build(name, ptx, made.cubin, kernels, regions, remarks)
+
+
+def _told(report: Mapping[str, Any]) -> tuple[tuple[Region, ...], tuple[str, ...]]:
+    """What was rewritten, and the remarks."""
+    units = report["units"]
+    regions = (region for unit in units for region in unit["regions"] if region["outcome"] == "rewritten")
+    remarks = (render(remark) for unit in units for remark in diagnostics_of(unit["remarks"]))
+    return tuple(_region(region) for region in regions), tuple(remarks)
 
 
 def kernel_resources(ptx: str, arch: str, kernels: Iterable[str]) -> tuple[KernelResources, ...]:
     """What ptxas says of each of ``kernels``."""
-    found = resources(ptx, arch)
-    return tuple(
-        KernelResources(
-            kernel,
-            found[kernel].registers,
-            found[kernel].shared,
-            found[kernel].spill_stores + found[kernel].spill_loads,
-        )
-        for kernel in kernels
-    )
+    found = ptxas_resources(ptx, arch)
+    return tuple(_needs(kernel, found[kernel]) for kernel in kernels)
+
+
+def _needs(kernel: str, found: Resources) -> KernelResources:
+    spills = found.spill_stores + found.spill_loads
+    return KernelResources(kernel, found.registers, found.shared, spills)
 
 
 def _region(data: Mapping[str, Any]) -> Region:
@@ -89,4 +137,26 @@ def _region(data: Mapping[str, Any]) -> Region:
         f"{Path(place['file']).name}:{place['line']}" if place else "",
         data["context_bytes"] if is_path else None,
         tuple((phase, tuple(labels)) for phase, labels in data["labels"]),
+        uncompressed_bytes(data["context"]) if is_path else None,
     )
+
+
+_REBUILT_FROM = "what others are rebuilt from"
+
+
+def uncompressed_bytes(context: Iterable[Mapping[str, str]]) -> int:
+    """The size of a context (entries of a report) if every live-in that waits were on the stack itself.
+
+    As in the stack, 32 predicates take one word and two 16-bit values another.
+    """
+    # The report lists what compression added to the live-ins, too.
+    waits = [
+        entry["type"]
+        for entry in context
+        if entry["decision"] == "recomputed"
+        or (entry["decision"] == "collected" and entry["reason"] != _REBUILT_FROM)
+    ]
+    bits = [0 if kind == "pred" else int(re.sub(r"\D", "", kind)) for kind in waits]
+    predicates, halves = bits.count(0), sum(1 for b in bits if 0 < b <= 16)
+    words = -(-predicates // 32) + -(-halves // 2) + sum(b // 32 for b in bits if b > 16)
+    return 4 * words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from cccopt.diagnostic import CccError
 from cccopt.emulator import Profile, Program
@@ -19,12 +19,14 @@ def run_on_emulator(
     size: str,
     builds: Mapping[str, str],
     regions: tuple[Region, ...] = (),
+    *,
+    wanted: Collection[str] | None = None,
     on_failure: OnFailure | None = None,
 ) -> tuple[BuildResult, ...]:
-    """Run each of ``builds`` (name to PTX); that called `PLAIN` fills the inputs and runs what is not timed.
+    """Run each of ``builds`` (name to PTX), or those that are ``wanted``.
 
-    ``regions`` are those of the build `CCC`. A fault in a kernel is the emulator's `CccError`, or goes to
-    ``on_failure``.
+    That called `PLAIN` fills the inputs and runs what is not timed. ``regions`` are those of the build `CCC`. A
+    fault in a kernel is the emulator's `CccError`, or goes to ``on_failure``.
     """
     plain = _program(sample, PLAIN, builds[PLAIN])
     base = base_state(inputs)
@@ -34,10 +36,10 @@ def run_on_emulator(
     # Nothing is written here, so a reference that works in place is found out.
     expected = None if size == FULL else sample.workload.reference(run_state(base, ()))
     found = []
-    for name, ptx in builds.items():
+    for name in builds if wanted is None else wanted:
         state = run_state(base, written)
         try:
-            program = plain if name == PLAIN else _program(sample, name, ptx)
+            program = plain if name == PLAIN else _program(sample, name, builds[name])
             launches = list(_launches(program, plain, sample, state))
         except CccError as problem:
             if on_failure is None:

@@ -13,6 +13,7 @@ from cccopt.device.gpu import Gpu, Kernel, Module
 from cccopt.diagnostic import CccError
 from cccopt.harness.on_emulator import wrong_of
 from cccopt.harness.result import PLAIN, BuildResult, LaunchResult, Times
+from cccopt.harness.table import FEWEST_REPEATS
 from cccopt.harness.workload import (
     FULL,
     Array,
@@ -28,7 +29,6 @@ from cccopt.harness.workload import (
 
 WARM_UPS = 2
 REPEATS = 11
-LEAST_REPEATS = 9
 LEAST_OF_LONG_ONES = 3
 LONG_REPEAT, ROW = 0.5, 5.0
 """Seconds: from where on a repeat is a long one, and what a build's repeats may take together."""
@@ -185,11 +185,11 @@ def run_on_gpu(
 def repeats_for(seconds: float) -> int:
     """How many repeats fit when one takes ``seconds`` (of the slowest build, with what prepares it).
 
-    `REPEATS` if they fit into `ROW` seconds, but at least `LEAST_REPEATS`, unless one takes more than
+    `REPEATS` if they fit into `ROW` seconds, but at least `FEWEST_REPEATS`, unless one takes more than
     `LONG_REPEAT` seconds: then as many as fit, at least `LEAST_OF_LONG_ONES`.
     """
     fitting = int(ROW / seconds) - WARM_UPS if seconds else REPEATS
-    least = LEAST_OF_LONG_ONES if seconds > LONG_REPEAT else LEAST_REPEATS
+    least = LEAST_OF_LONG_ONES if seconds > LONG_REPEAT else FEWEST_REPEATS
     return max(least, min(REPEATS, fitting))
 
 

@@ -17,27 +17,21 @@ LANES = 32
 PLAIN, MARKED, CCC = "plain", "marked", "ccc"
 """The builds: nvcc on the source without pragmas, annotated with the pass off, annotated with the pass on."""
 
+ALWAYS, AUTO, HANDWRITTEN = "always", "auto", "handwritten"
+"""More builds: the pass in either mode, and a peer in which the collection is written by hand."""
+
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class Issues:
     """Instruction counts of one launch or of several.
 
     ``warp_instructions`` counts one for each instruction that a warp issues; the others add up lanes over
-    them: the active ones, those whose guard was true, and the active ones on the original instructions.
+    them: the active ones, and those whose guard was true.
     """
 
     warp_instructions: int = 0
     active_lanes: int = 0
     guarded_on_lanes: int = 0
-    useful_lanes: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.warp_instructions + other.warp_instructions,
-            self.active_lanes + other.active_lanes,
-            self.guarded_on_lanes + other.guarded_on_lanes,
-            self.useful_lanes + other.useful_lanes,
-        )
 
     def _share(self, lanes: int) -> float:
         return lanes / (LANES * self.warp_instructions) if self.warp_instructions else 0.0
@@ -51,6 +45,21 @@ class Counts:
     def warp_efficiency_pred_on(self) -> float:
         """The same without the lanes that a guard switched off."""
         return self._share(self.guarded_on_lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts(Issues):
+    """The same with ``useful_lanes``: the active ones on the original instructions, not on a pass' own."""
+
+    useful_lanes: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.warp_instructions + other.warp_instructions,
+            self.active_lanes + other.active_lanes,
+            self.guarded_on_lanes + other.guarded_on_lanes,
+            self.useful_lanes + other.useful_lanes,
+        )
 
     @property
     def useful_efficiency(self) -> float:
@@ -74,7 +83,7 @@ class Times:
     @property
     def noise(self) -> float:
         """How far the repeats lie apart, relative to the median."""
-        return (max(self.milliseconds) - min(self.milliseconds)) / self.median
+        return (max(self.milliseconds) - min(self.milliseconds)) / self.median if self.median else 0.0
 
     def __add__(self, other: Times) -> Times:
         return Times(tuple(a + b for a, b in zip(self.milliseconds, other.milliseconds, strict=True)))
@@ -138,7 +147,8 @@ class BuildResult:
 class Region:
     """A rewritten loop or path: the pragma's ``kind``, where it stands, and the labels of its phases in the PTX.
 
-    A path has a stack, on which a task's context takes ``context_bytes``; for a loop that is None.
+    A path has a stack, on which a task's context takes ``context_bytes``; for a loop that is None. Without
+    compression it would take ``uncompressed_bytes``.
     """
 
     kernel: str
@@ -147,6 +157,7 @@ class Region:
     place: str
     context_bytes: int | None = None
     labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    uncompressed_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,20 +189,15 @@ class Measurement:
 
 def as_json(measurements: Iterable[Measurement]) -> dict[str, Any]:
     """The measurements as JSON values, with the ratios beside the counts so that a reader need not divide."""
-    return {"schema": SCHEMA, "measurements": [_plain(m) for m in measurements]}
+    return {"schema": SCHEMA, "measurements": [json_of(m) for m in measurements]}
 
 
-def _plain(value: Any) -> Any:
+def json_of(value: Any) -> Any:
+    """JSON values of a dataclass, its properties among them, of tuples of such and of what they hold."""
     if isinstance(value, tuple):
-        return [_plain(v) for v in value]
+        return [json_of(v) for v in value]
     if not dataclasses.is_dataclass(value):
         return value
-    plain = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Counts):
-        for name in ("warp_efficiency", "warp_efficiency_pred_on", "useful_efficiency"):
-            plain[name] = getattr(value, name)
-    if isinstance(value, Times):
-        plain |= {"median": value.median, "noise": value.noise}
-    if isinstance(value, BuildResult):
-        plain |= {"counts": _plain(value.counts), "times": _plain(value.times)}
-    return plain
+    fields = [field.name for field in dataclasses.fields(value)]
+    properties = [name for name in dir(type(value)) if isinstance(getattr(type(value), name), property)]
+    return {name: json_of(getattr(value, name)) for name in fields + properties}

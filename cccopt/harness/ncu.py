@@ -1,0 +1,119 @@
+"""Instruction counts by Nsight Compute: one run of a workload's builds under ``ncu``, summed over the launches.
+
+Two ratios and a sum give all that warp efficiency needs; ratios of launches are weighted by their instructions, so
+that the sum over launches is a ratio of sums.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cccopt.harness.result import Issues
+
+ACTIVE = "smsp__thread_inst_executed_per_inst_executed.ratio"
+GUARDED_ON = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
+INSTRUCTIONS = "smsp__inst_executed.sum"
+
+
+@dataclass(frozen=True, slots=True)
+class Profiled:
+    """Counts by build; ``why`` says why some or all are missing."""
+
+    counts: Mapping[str, Issues] = field(default_factory=dict)
+    why: str = ""
+
+
+def profile(
+    sample: str, builds: Sequence[str], cubins: Path, *, size: str, seed: int, seconds: float
+) -> Profiled:
+    """Count the instructions of each of ``builds`` of ``sample`` (a name or folder), whose code lies in ``cubins``."""
+    ncu = shutil.which("ncu")
+    if ncu is None:
+        return Profiled(why="no ncu on PATH")
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        log, order = Path(folder) / "log.csv", Path(folder) / "order.jsonl"
+        child = [sys.executable, "-m", "cccopt.harness.once", sample, *builds]
+        child += ["--size", size, "--seed", str(seed), "--cubins", str(cubins), "--order", str(order)]
+        command = [ncu, *_OPTIONS, "--log-file", str(log), *child]
+        try:
+            done = subprocess.run(
+                command,
+                env={**os.environ, "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=seconds,
+                check=False,
+            )
+            said = done.stdout + done.stderr
+        except subprocess.TimeoutExpired:
+            return Profiled(why=f"ncu did not end within {seconds:.0f} s")
+        text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+        shown = order.read_text(encoding="utf-8").splitlines() if order.is_file() else []
+    return counted(text, [tuple(json.loads(line)) for line in shown], said)
+
+
+# Clocks do not change counts, and a cache flush between launches only takes time.
+_OPTIONS = (
+    *("--clock-control", "none", "--cache-control", "none", "--csv", "--print-units", "base"),
+    *("--profile-from-start", "off", "--metrics", f"{INSTRUCTIONS},{ACTIVE},{GUARDED_ON}"),
+)
+
+
+def counted(log: str, shown: Sequence[tuple[str, str]], said: str = "") -> Profiled:
+    """The counts by build in ncu's log; ``shown`` lists build and kernel of each launch that it saw, in order."""
+    if "ERR_NVGPUCTRPERM" in log + said:
+        return Profiled(
+            why="ncu may not read the GPU's counters here (ERR_NVGPUCTRPERM): run as root or with CAP_SYS_ADMIN"
+        )
+    launches = metrics_by_launch(log)
+    if not launches:
+        lines = [line for line in (log + said).splitlines() if line.strip()]
+        return Profiled(why="ncu counted nothing: " + (lines[-1].strip() if lines else "it said nothing"))
+    # A build that fails has launched before it could say so: it comes last, and what ncu saw of it is left out.
+    seen = [_plain_name(kernel) for kernel, _ in launches]
+    if not shown or seen[: len(shown)] != [kernel for _, kernel in shown]:
+        return Profiled(why=f"ncu saw {len(seen)} launches, but not the {len(shown)} that the builds made")
+    counts: dict[str, Issues] = {}
+    for (build, _), (_, metrics) in zip(shown, launches[: len(shown)], strict=True):
+        if set(metrics) != {INSTRUCTIONS, ACTIVE, GUARDED_ON}:
+            return Profiled(why=f"ncu gave only {', '.join(metrics) or 'nothing'} of a launch")
+        before, instructions = counts.get(build, Issues()), metrics[INSTRUCTIONS]
+        counts[build] = Issues(
+            before.warp_instructions + round(instructions),
+            before.active_lanes + round(instructions * metrics[ACTIVE]),
+            before.guarded_on_lanes + round(instructions * metrics[GUARDED_ON]),
+        )
+    return Profiled(counts)
+
+
+def metrics_by_launch(log: str) -> list[tuple[str, dict[str, float]]]:
+    """Kernel name and metrics of each launch, in order, from the log of ``ncu --csv`` (a row a metric)."""
+    lines = log.splitlines()
+    header = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if header is None:
+        return []
+    found: dict[str, tuple[str, dict[str, float]]] = {}
+    for row in csv.DictReader(io.StringIO("\n".join(lines[header:]))):
+        _, metrics = found.setdefault(row["ID"], (row["Kernel Name"], {}))
+        value = (row.get("Metric Value") or "").replace(",", "")
+        try:
+            metrics[row["Metric Name"]] = float(value)
+        except ValueError:
+            continue  # "n/a"
+    return [found[key] for key in sorted(found, key=int)]
+
+
+def _plain_name(kernel: str) -> str:
+    return kernel.partition("(")[0].strip()

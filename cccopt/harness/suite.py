@@ -1,0 +1,284 @@
+"""One run over several samples and all their builds: compile, count, time, and put it into one table.
+
+Building and counting go on side by side; what is timed has the machine to itself. Whatever a build fails with voids
+its own row and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cccopt.device.gpu import open_gpu
+from cccopt.harness import apart, ncu, once
+from cccopt.harness.bench import EMULATED_ARCH, EMULATOR, GPU
+from cccopt.harness.builds import ALL, Build, NoBuild, build, first_of
+from cccopt.harness.on_emulator import run_on_emulator
+from cccopt.harness.on_gpu import run_on_gpu
+from cccopt.harness.result import PLAIN, BuildResult, LaunchResult
+from cccopt.harness.table import EMULATED, Context, KernelRow, Row, SampleRows, Table
+from cccopt.harness.workload import FULL, Sample, load, names
+from cccopt.toolchain.occupancy import occupancy
+
+CCC_SAMPLES = ("bfs", "sssp", "walk", "ff", "hash", "iefa", "rt", "escape", "dqg", "emies")
+"""The samples of `cccopt bench ccc`, in the order of the table."""
+
+EMULATION_SECONDS, PROFILE_SECONDS, TIMING_SECONDS = 240.0, 120.0, 90.0
+"""What one build may take on the emulator, and one sample under Nsight Compute and on the GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure: ``samples`` (names or folders) with ``builds``, on `EMULATOR` or `GPU`.
+
+    ``size`` is what is run there, None for the largest on a GPU and for ``counted_size`` on the emulator;
+    ``counted_size`` is that of the counts that stand beside times. ``profile``: ask Nsight Compute too.
+    """
+
+    suite: str
+    samples: tuple[str, ...]
+    on: str = EMULATOR
+    size: str | None = None
+    counted_size: str = "small"
+    seed: int = 1
+    arch: str | None = None
+    builds: tuple[str, ...] = ALL
+    profile: bool = True
+
+
+def samples_of_ccc() -> tuple[str, ...]:
+    """Those of `CCC_SAMPLES` that this installation has."""
+    here = names()
+    return tuple(name for name in CCC_SAMPLES if name in here)
+
+
+def run(plan: Plan) -> Table:
+    """Measure. Raises `CccError` for what concerns all rows: an unknown sample or size, no GPU, no nvcc."""
+    work = [_work(plan, folder) for folder in plan.samples]
+    on, arch = EMULATED, plan.arch or EMULATED_ARCH
+    if plan.on == GPU:
+        with open_gpu() as gpu:
+            on, arch = gpu.name, plan.arch or gpu.arch
+    seconds: dict[str, float] = {}
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder, ThreadPoolExecutor(_workers()) as pool:
+        with _clock(seconds, "build"):
+            _compile(work, plan.builds, arch, pool)
+        with _clock(seconds, "count"):
+            _count(plan, work, Path(folder), pool)
+        if plan.on == GPU:
+            with _clock(seconds, "time"):
+                for one in work:
+                    one.timed = _time(one, plan)
+    rows = tuple(_sample_rows(one, plan, arch) for one in work)
+    return Table(plan.suite, on, arch, plan.seed, plan.counted_size, rows, tuple(seconds.items()))
+
+
+@dataclass(slots=True)
+class _Work:
+    """A sample with what the phases found, by build."""
+
+    folder: str
+    sample: Sample
+    size: str
+    counted_size: str
+    builds: dict[str, Build | NoBuild] = field(default_factory=dict)
+    emulated: dict[str, BuildResult] = field(default_factory=dict)
+    profiled: ncu.Profiled = field(default_factory=ncu.Profiled)
+    timed: dict[str, BuildResult] = field(default_factory=dict)
+
+    def made(self) -> dict[str, Build]:
+        """The builds that there are."""
+        return {name: b for name, b in self.builds.items() if isinstance(b, Build)}
+
+
+def _work(plan: Plan, folder: str) -> _Work:
+    sample = load(folder)
+    return _Work(folder, sample, *_sizes(plan, sample))
+
+
+def _workers() -> int:
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def _clock(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    seconds[phase] = time.perf_counter() - start
+
+
+def _sizes(plan: Plan, sample: Sample) -> tuple[str, str]:
+    """The size to run and the size to count; a sample without a full size runs the largest it has."""
+    known = sample.workload.SIZES
+    counted = plan.size if plan.on == EMULATOR and plan.size else plan.counted_size
+    largest = FULL if FULL in known else known[-1]
+    size = plan.size or (largest if plan.on == GPU else counted)
+    for one in (size, counted):
+        if one not in known:
+            sample.inputs(one, plan.seed)  # raises what says which sizes there are
+    return size, counted
+
+
+# --- build --------------------------------------------------------------------------------------------------------
+
+
+def _compile(work: Sequence[_Work], builds: Sequence[str], arch: str, pool: ThreadPoolExecutor) -> None:
+    made = [(one, name, pool.submit(build, one.sample, name, arch)) for one in work for name in builds]
+    for one, name, future in made:
+        one.builds[name] = future.result()
+
+
+# --- count --------------------------------------------------------------------------------------------------------
+
+
+def _count(plan: Plan, work: Sequence[_Work], folder: Path, pool: ThreadPoolExecutor) -> None:
+    """Emulate all builds side by side; on a GPU Nsight Compute counts meanwhile, a sample after the other."""
+    futures = [
+        (one, name, pool.submit(_emulate_apart, one, name, plan.seed))
+        for one in work
+        if PLAIN in one.made()
+        for name in one.made()
+    ]
+    if plan.on == GPU and plan.profile:
+        for one in work:
+            one.profiled = _profile(one, folder, plan.seed)
+    for one, name, future in futures:
+        one.emulated[name] = future.result()
+
+
+def _emulate_apart(one: _Work, name: str, seed: int) -> BuildResult:
+    made = one.made()
+    # At full size the plain build says what is right, so that it has to run first.
+    wanted = dict.fromkeys((PLAIN, name) if one.counted_size == FULL else (name,))
+    codes = {key: made[key].ptx for key in dict.fromkeys((PLAIN, name))}
+    try:
+        results = apart.call(
+            _emulate, one.folder, codes, tuple(wanted), one.counted_size, seed, seconds=EMULATION_SECONDS
+        )
+    except apart.Failed as problem:
+        return BuildResult(name, (), (), problem.why)
+    return results[-1]
+
+
+def _emulate(
+    began: apart.Began, folder: str, codes: Mapping[str, str], wanted: Sequence[str], size: str, seed: int
+) -> tuple[BuildResult, ...]:
+    sample = load(folder)
+    return run_on_emulator(
+        sample,
+        sample.inputs(size, seed),
+        size,
+        codes,
+        wanted=wanted,
+        on_failure=lambda name, problem: BuildResult(name, (), (), first_of(problem)),
+    )
+
+
+def _profile(one: _Work, folder: Path, seed: int) -> ncu.Profiled:
+    made = one.made()
+    if PLAIN not in made:
+        return ncu.Profiled(why="the plain build failed")
+    for name, found in made.items():
+        once.file_of(folder, one.sample.name, name).write_bytes(found.cubin)
+    return ncu.profile(
+        one.folder, tuple(made), folder, size=one.counted_size, seed=seed, seconds=PROFILE_SECONDS
+    )
+
+
+# --- time ---------------------------------------------------------------------------------------------------------
+
+
+def _time(one: _Work, plan: Plan) -> dict[str, BuildResult]:
+    """Time the builds in a process of their own, and again without each that fails."""
+    codes = {name: found.cubin for name, found in one.made().items()}
+    void: dict[str, BuildResult] = {}
+    while PLAIN in codes:
+        try:
+            results = apart.call(_time_here, one.folder, codes, one.size, plan.seed, seconds=TIMING_SECONDS)
+        except apart.Failed as problem:
+            guilty = problem.stage or PLAIN
+            void[guilty] = BuildResult(guilty, (), (), problem.why)
+            del codes[guilty]
+        else:
+            return {**void, **{result.name: result for result in results}}
+    why = f"the plain build failed: {void[PLAIN].wrong}" if PLAIN in void else "there is no plain build"
+    return {**{name: BuildResult(name, (), (), why) for name in codes}, **void}
+
+
+def _time_here(
+    began: apart.Began, folder: str, codes: Mapping[str, bytes], size: str, seed: int
+) -> tuple[BuildResult, ...]:
+    sample = load(folder)
+    with open_gpu() as gpu:
+        return run_on_gpu(gpu, sample, sample.inputs(size, seed), size, codes, began)
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------
+
+
+def _sample_rows(one: _Work, plan: Plan, arch: str) -> SampleRows:
+    rows = tuple(_row(one, name, plan.on, arch) for name in one.builds)
+    return SampleRows(one.sample.name, one.size, rows, one.profiled.why)
+
+
+def _row(one: _Work, name: str, on: str, arch: str) -> Row:
+    made = one.builds[name]
+    if isinstance(made, NoBuild):
+        return Row(name, void=made.why, failed=name == PLAIN)
+    counted = one.emulated.get(name)
+    ran = one.timed.get(name) if on == GPU else counted
+    contexts = tuple(
+        Context(
+            region.kernel, region.place, region.kind, region.uncompressed_bytes or 0, region.context_bytes
+        )
+        for region in made.regions
+        if region.context_bytes is not None
+    )
+    plain = one.builds.get(PLAIN)
+    same = isinstance(plain, Build) and plain.ptx == made.ptx
+    void = "there is no plain build" if ran is None else ran.wrong
+    if ran is None or void:
+        return Row(name, void=void, failed=True, contexts=contexts, remarks=made.remarks)
+    return Row(
+        name,
+        launches=ran.launches,
+        emulated_launches=tuple((x.label, x.counts) for x in counted.launches if x.counts) if counted else (),
+        profiled=one.profiled.counts.get(name),
+        uncounted=counted.wrong if counted is not None else "",
+        kernels=tuple(_kernel_rows(ran.launches, made, arch)),
+        contexts=contexts,
+        same_as_plain=same,
+        remarks=made.remarks,
+    )
+
+
+def _kernel_rows(launches: Sequence[LaunchResult], made: Build, arch: str) -> Iterator[KernelRow]:
+    """A row for each kernel that was launched, with the largest block that it was launched with."""
+    total = sum(map(_cost, launches)) or 1.0
+    for kernel in dict.fromkeys(launch.kernel for launch in launches):
+        ours = [launch for launch in launches if launch.kernel == kernel]
+        threads = max(x * y * z for x, y, z in (launch.block for launch in ours))
+        needs = made.resources[kernel]
+        fits = occupancy(needs.registers, needs.shared_bytes, threads, arch)
+        yield KernelRow(
+            kernel,
+            sum(map(_cost, ours)) / total,
+            threads,
+            needs.registers,
+            needs.shared_bytes,
+            needs.spill_bytes,
+            fits.share if fits is not None else None,
+            fits.limited_by if fits is not None else (),
+        )
+
+
+def _cost(launch: LaunchResult) -> float:
+    if launch.times is not None:
+        return launch.times.median
+    return float(launch.counts.warp_instructions) if launch.counts is not None else 0.0

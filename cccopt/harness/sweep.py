@@ -1,0 +1,72 @@
+"""How sensitive CCC is to the length of a path and the lanes that take it: the sample ``sensitivity``, point by point.
+
+F. Khorasani's thesis, section 4.1.5. A point is a launch of the sample, whose label says N (multiply-adds in the path)
+and k (lanes of 32 that take it on average).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cccopt.harness.bench import EMULATOR, GPU
+from cccopt.harness.result import ALWAYS, AUTO, HANDWRITTEN, PLAIN, Counts
+from cccopt.harness.suite import Plan
+from cccopt.harness.table import SampleRows, Table
+
+SAMPLE, SIZE = "sensitivity", "sweep"
+BUILDS = (PLAIN, ALWAYS, AUTO, HANDWRITTEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One build at one point. ``milliseconds`` is the median (None on the emulator), ``counts`` are the emulator's."""
+
+    build: str
+    length: int
+    lanes: int
+    milliseconds: float | None
+    noise: float | None
+    counts: Counts | None
+    speedup: float | None
+    """The time of plain nvcc's through this build's; on the emulator that of warp instructions."""
+
+
+def plan(on: str = EMULATOR, *, size: str | None = None, seed: int = 1, arch: str | None = None) -> Plan:
+    """What `cccopt.harness.suite.run` measures for a sweep."""
+    return Plan(
+        "sensitivity",
+        (SAMPLE,),
+        on,
+        size if on == GPU else size or SIZE,
+        counted_size=SIZE,
+        seed=seed,
+        arch=arch,
+        builds=BUILDS,
+        profile=False,
+    )
+
+
+def points(table: Table) -> tuple[Point, ...]:
+    """The points of a run over the sample, by build, length and lanes; void builds have none."""
+    (sample,) = table.samples
+    return tuple(sorted(_points(sample), key=lambda p: (BUILDS.index(p.build), p.length, p.lanes)))
+
+
+def _points(sample: SampleRows) -> list[Point]:
+    before: dict[str, float] = {}
+    found = []
+    for row in sorted((row for row in sample.rows if not row.void), key=lambda row: row.build != PLAIN):
+        counts = dict(row.emulated_launches)
+        for launch in row.launches:
+            length, lanes = map(int, re.findall(r"\d+", launch.label))
+            count = counts.get(launch.label)
+            median = launch.times.median if launch.times is not None else None
+            cost = median if median is not None else count and float(count.warp_instructions)
+            if row.build == PLAIN and cost:
+                before[launch.label] = cost
+            plain = before.get(launch.label)
+            speedup = plain / cost if plain and cost else None
+            noise = launch.times.noise if launch.times is not None else None
+            found.append(Point(row.build, length, lanes, median, noise, count, speedup))
+    return found

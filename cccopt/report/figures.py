@@ -1,0 +1,112 @@
+"""Figures of ``cccopt bench sensitivity``, after 4.14 and 4.15 of F. Khorasani's thesis (extra ``figures``)."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cccopt.diagnostic import CccError, error
+from cccopt.harness.result import PLAIN
+from cccopt.harness.sweep import BUILDS, Point
+
+LENGTH = 20
+"""Multiply-adds in the path of the figure over lanes, as in the thesis."""
+
+LANES = (8, 24)
+"""Lanes that take the path in the figure over lengths: a quarter and three quarters, as in the thesis."""
+
+_STYLES = {"plain": "o-k", "always": "s-C1", "auto": "^--C0", "handwritten": "x:C2"}
+
+
+def draw(points: Sequence[Point], title: str, folder: Path) -> tuple[Path, Path]:
+    """Write both figures as SVG files into ``folder`` and return them.
+
+    Raises `CccError` (CCC092) without matplotlib.
+    """
+    library = _module("matplotlib")
+    folder.mkdir(parents=True, exist_ok=True)
+    made = (folder / "sensitivity-lanes.svg", folder / "sensitivity-lengths.svg")
+    # Without dates and random names, the same points give the same file.
+    with library.rc_context({"svg.hashsalt": "cccopt", "svg.fonttype": "none"}):
+        for path, figure in zip(
+            made, (_over_lanes(points, title), _over_lengths(points, title)), strict=True
+        ):
+            figure.savefig(path, metadata={"Date": None})
+    return made
+
+
+def _module(name: str) -> Any:
+    """A module of matplotlib; not pyplot, which would look for a display."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as reason:
+        raise CccError(
+            error(
+                "CCC092",
+                "cannot draw figures: matplotlib does not load",
+                why=str(reason),
+                help="install the extra `figures` (`pip install cccopt[figures]`), or leave out `--figures`",
+            )
+        ) from reason
+
+
+def _figure(title: str, panels: int) -> tuple[Any, Any]:
+    figure = _module("matplotlib.figure").Figure(figsize=(5 * panels, 4), layout="constrained")
+    figure.suptitle(title)
+    return figure, figure.subplots(1, panels)
+
+
+def _over_lanes(points: Sequence[Point], title: str) -> Any:
+    """Cost and warp efficiency over the number of lanes that take a path of `LENGTH`."""
+    figure, (cost, efficiency) = _figure(f"{title}: a path of {LENGTH} multiply-adds", 2)
+    for build in BUILDS:
+        here = [p for p in points if p.build == build and p.length == LENGTH]
+        costs = [(p.lanes, value) for p in here if (value := _cost(p)) is not None]
+        shares = [(p.lanes, 100 * p.counts.warp_efficiency) for p in here if p.counts is not None]
+        _line(cost, costs, build)
+        _line(efficiency, shares, build)
+    cost.set_ylabel("milliseconds" if _timed(points) else "warp instructions (emulator)")
+    efficiency.set_ylabel("warp execution efficiency, % (emulator)")
+    cost.set_ylim(bottom=0)
+    efficiency.set_ylim(0, 100)
+    for axes in (cost, efficiency):
+        axes.set_xlabel("lanes of 32 that take the path")
+        axes.legend()
+    return figure
+
+
+def _over_lengths(points: Sequence[Point], title: str) -> Any:
+    """Speedup over plain nvcc over the path's length, for each of `LANES`."""
+    figure, panels = _figure(title, len(LANES))
+    timed = _timed(points)
+    for axes, lanes in zip(panels, LANES, strict=True):
+        for build in BUILDS:
+            here = [p for p in points if p.build == build != PLAIN and p.lanes == lanes]
+            _line(axes, [(p.length, p.speedup) for p in here if p.speedup is not None], build)
+        axes.axhline(1, color="black", linewidth=0.8)
+        axes.axhline(32 / lanes, color="grey", linewidth=0.8, linestyle="--")
+        axes.set_title(f"{lanes} of 32 lanes take the path (dashed: 32/{lanes})")
+        axes.set_xscale("log")
+        axes.set_xlabel("multiply-adds in the path")
+        axes.set_ylabel(
+            "speedup over plain nvcc" if timed else "warp instructions, plain over build (emulator)"
+        )
+        axes.legend()
+    return figure
+
+
+def _line(axes: Any, line: Sequence[tuple[float, float]], build: str) -> None:
+    if line:
+        axes.plot(*zip(*line, strict=True), _STYLES[build], label=build)
+
+
+def _timed(points: Sequence[Point]) -> bool:
+    return any(p.milliseconds is not None for p in points)
+
+
+def _cost(point: Point) -> float | None:
+    if point.milliseconds is not None:
+        return point.milliseconds
+    return float(point.counts.warp_instructions) if point.counts is not None else None
