@@ -39,10 +39,27 @@ def keep_tables(file: str | os.PathLike[str]) -> None:
     _tables = os.fspath(file)
 
 
+# What nvcc writes for most kernels: Lark makes each state's pattern of tokens when it first comes into that state.
+_USUAL = """
+.version 9.0 .target sm_90 .address_size 64
+.visible .entry f(.param .u64 f_0, .param .align 8 .b8 f_1[16]) .maxntid 128, 1, 1
+{
+	// ccc if.begin 1 file=k.cu
+	.reg .pred %p<2>; .reg .b32 %r<9>;
+	.shared .align 4 .b8 a[4];
+	.loc 1 2 3
+	ld.param.u64 %rd1, [f_0]; ld.global.v2.f32 {%f1, %f2}, [%rd1+4]; st.global.f32 [a], 0f3F800000;
+	mov.u32 %r1, %tid.x; add.s32 %r1, %r2, -1; setp.gt.s32 %p1, %r1, 2;
+	@%p1 bra $L; @!%p1 bra.uni $L;
+	bar.sync 0;
+$L: ret;
+}
+"""
+
+
 def prepare() -> None:
-    """Do what the first `parse` would do before it reads its text."""
-    with _lock:
-        _parser()
+    """Do now what the first `parse` would do beside reading its text: 0.03 s, and more where tables are missing."""
+    parse(_USUAL)
 
 
 @lru_cache(maxsize=1)
