@@ -18,35 +18,37 @@ bfs(int vertices, int current, int* levels, const int* __restrict__ row, const i
   Lists waiting_lists(lists_storage);
 
   // One neighbour after another, as in the sample: only the collection is to differ.
-  const auto visit = [=](List& list) {
-#pragma unroll
-    for (int trip = 0; trip < TRIPS; ++trip) {
-      const int u = neighbours[list.next];
-      if (levels[u] < 0) {
-        levels[u] = current + 1;
-        *changed = 1;
-      }
-      if (++list.next == list.last) return false;
-    }
-    return true;
+  const auto visit = [=](int k) {
+    const int u = neighbours[k];
+    if (levels[u] >= 0) return;
+    levels[u] = current + 1;
+    *changed = 1;
   };
+  const auto visit_some = [=](List& list) {
+#pragma unroll
+    for (int trip = 0; trip < TRIPS; ++trip) visit(list.next + trip);
+    list.next += TRIPS;
+    return list.next < list.last;
+  };
+  // What is left of a list after its first neighbours is a multiple of TRIPS, and often nothing.
   const auto expand = [&](bool given, int v) {
     List list{0, 0};
     if (given) list = {row[v], row[v + 1]};
-    waiting_lists.collect_trips(list.next < list.last, list, visit);
+#pragma unroll 1
+    for (; (list.last - list.next) % TRIPS; ++list.next) visit(list.next);
+    waiting_lists.collect_trips(list.next < list.last, list, visit_some);
   };
 
   const int stride = gridDim.x * blockDim.x;
-  for (int first = ccc::first_of_warp(); first < vertices; first += stride) {
-    const int v = first + int(ccc::lane());
+  for (int v = threadIdx.x + blockIdx.x * blockDim.x; __any_sync(ccc::WHOLE_WARP, v < vertices); v += stride) {
     const bool wanted = v < vertices && levels[v] == current;
-    waiting_vertices.collect_rare(wanted, v, [&](int v) { expand(true, v); });
+    waiting_vertices.collect(wanted, v, [&](int v) { expand(true, v); });
   }
-  int v = 0;
-  const bool given = waiting_vertices.waiting(v);
-  expand(given, v);
+  int left = 0;
+  const bool given = waiting_vertices.waiting(left);
+  expand(given, left);
   waiting_lists.drain([&](List list) {
-    while (visit(list)) {
+    while (visit_some(list)) {
     }
   });
 }

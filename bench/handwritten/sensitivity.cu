@@ -18,7 +18,7 @@ __device__ __forceinline__ float path(float x) {
   return x;
 }
 
-// The loop counts warps, not lanes: its end needs no vote.
+// The loop runs while all lanes have a trip, which a vote says: the compiler then knows that the warp stays together.
 template <int N>
 __device__ __forceinline__ void repeat(unsigned iterations, unsigned k, float* cells) {
   using Stack = ccc::WarpStack<unsigned>;
@@ -28,12 +28,11 @@ __device__ __forceinline__ void repeat(unsigned iterations, unsigned k, float* c
     const unsigned cell = i & (CELLS - 1);
     cells[cell] = path<N>(float(cell));
   };
+  const auto wanted = [=](unsigned i) { return (hash32(i) & 31) < k; };
   const unsigned stride = gridDim.x * blockDim.x;
-  for (unsigned first = ccc::first_of_warp(); first < iterations; first += stride) {
-    const unsigned i = first + ccc::lane();
-    const bool wanted = (hash32(i) & 31) < k;
-    stack.collect(wanted & (i < iterations), i, run);
-  }
+  unsigned i = threadIdx.x + blockIdx.x * blockDim.x;
+  for (; __all_sync(ccc::WHOLE_WARP, i < iterations); i += stride) stack.collect(wanted(i), i, run);
+  stack.collect(i < iterations && wanted(i), i, run);
   stack.drain(run);
 }
 

@@ -23,39 +23,35 @@ sssp_relax(int vertices, const int* __restrict__ mask, const int* __restrict__ c
   Vertices waiting_vertices(vertices_storage);
   Lists waiting_lists(lists_storage);
 
-  const auto visit = [=](List& list) {
-    int neighbour[TRIPS], weight[TRIPS];
-#pragma unroll
-    for (int trip = 0; trip < TRIPS; ++trip) {
-      if (list.next + trip >= list.last) break;
-      neighbour[trip] = neighbours[list.next + trip];
-      weight[trip] = weights[list.next + trip];
-    }
+  const auto visit_some = [=](List& list) {
 #pragma unroll
     for (int trip = 0; trip < TRIPS; ++trip)
-      if (list.next + trip < list.last) atomicMin(&updating[neighbour[trip]], list.cost + weight[trip]);
+      atomicMin(&updating[neighbours[list.next + trip]], list.cost + weights[list.next + trip]);
     list.next += TRIPS;
     return list.next < list.last;
   };
+  // What is left of a list after its first neighbours is a multiple of TRIPS, and often nothing.
   const auto expand = [&](bool given, Vertex vertex) {
     List list{0, 0, vertex.cost};
     if (given) list.next = row[vertex.v], list.last = row[vertex.v + 1];
-    waiting_lists.collect_trips(list.next < list.last, list, visit);
+#pragma unroll 1
+    for (; (list.last - list.next) % TRIPS; ++list.next)
+      atomicMin(&updating[neighbours[list.next]], vertex.cost + weights[list.next]);
+    waiting_lists.collect_trips(list.next < list.last, list, visit_some);
   };
 
   const int stride = gridDim.x * blockDim.x;
-  for (int first = ccc::first_of_warp(); first < vertices; first += stride) {
-    const int v = first + int(ccc::lane());
+  for (int v = threadIdx.x + blockIdx.x * blockDim.x; __any_sync(ccc::WHOLE_WARP, v < vertices); v += stride) {
     const bool wanted = v < vertices && mask[v];
     Vertex vertex{v, 0};
     if (wanted) vertex.cost = costs[v];
-    waiting_vertices.collect_rare(wanted, vertex, [&](Vertex vertex) { expand(true, vertex); });
+    waiting_vertices.collect(wanted, vertex, [&](Vertex vertex) { expand(true, vertex); });
   }
   Vertex vertex{0, 0};
   const bool given = waiting_vertices.waiting(vertex);
   expand(given, vertex);
   waiting_lists.drain([&](List list) {
-    while (visit(list)) {
+    while (visit_some(list)) {
     }
   });
 }

@@ -21,10 +21,9 @@ __device__ __forceinline__ void walk(int photons, float absorption, float* momen
     return alive;
   };
   const int stride = gridDim.x * blockDim.x;
-  for (int first = ccc::first_of_warp(); first < photons; first += stride) {
-    const int i = first + int(ccc::lane());
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  for (; __any_sync(ccc::WHOLE_WARP, i < photons); i += stride)
     stack.collect_trips(i < photons, {entering(i), i}, follow);
-  }
   stack.drain([=](Task task) {
     while (follow(task)) {
     }

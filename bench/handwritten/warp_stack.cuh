@@ -1,15 +1,17 @@
 // Collaborative Context Collection written by hand: the stack on which a warp's tasks wait until all 32 lanes have one.
-// F. Khorasani's thesis, chapter 4; the forms here are those that were fastest on an H200.
+// F. Khorasani's thesis, chapter 4, in the form that was fastest on an H200: idle lanes pop, or the others push.
 //
 //   using Stack = ccc::WarpStack<Task>;
 //   __shared__ Stack::Storage storage;
 //   Stack stack(storage);
-//   for (...) stack.collect(wanted, task, [&](Task task) { ... });  // all 32 lanes call, and wait for one another
+//   for (; __any_sync(ccc::WHOLE_WARP, i < n); i += stride)  // all 32 lanes come along until none has a trip
+//     stack.collect(i < n && ..., task, [&](Task task) { ... });
 //   stack.drain([&](Task task) { ... });
 //
 // A task is any trivially copyable struct of 4-byte words. Every function here must be called by whole warps, and blocks are
-// one-dimensional. Votes order no memory: the barriers order a push before the pop that reads it, and a pop before the push
-// that overwrites it.
+// one-dimensional. A loop that ends by a vote, as above, lets ptxas prove that the warp stays together: it then needs no
+// instructions to bring lanes together at branches and barriers. Votes order no memory: the barriers order a push before
+// the pop that reads it, and a pop before the push that overwrites it.
 #pragma once
 
 #include <cstdint>
@@ -58,23 +60,18 @@ class WarpStack {
   // All or none: where idle lanes can be given waiting tasks, all 32 run the path; else tasks wait and nobody runs.
   template <class Path>
   __device__ __forceinline__ void collect(bool wanted, Task task, Path path) {
-    const unsigned idle = __ballot_sync(WHOLE_WARP, !wanted);
-    const int missing = __popc(idle);
-    if (top >= missing) {
-      top -= missing;
-      if (!wanted) task = load(top + rank(idle));
+    const unsigned wanting = __ballot_sync(WHOLE_WARP, wanted);
+    if (wanting == 0) return;
+    const int idle = LANES - __popc(wanting);
+    if (top >= idle) {
+      top -= idle;
+      if (!wanted) task = load(top + rank(~wanting));
       path(task);
     } else {
-      if (wanted) store(top + rank(~idle), task);
-      top += LANES - missing;
+      if (wanted) store(top + rank(wanting), task);
+      top += LANES - idle;
     }
     __syncwarp();
-  }
-
-  // The same where often nobody in the warp has a task: one vote more, and nothing else is done then.
-  template <class Path>
-  __device__ __forceinline__ void collect_rare(bool wanted, Task task, Path path) {
-    if (__any_sync(WHOLE_WARP, wanted)) collect(wanted, task, path);
   }
 
   // As `collect` for a task of many trips. `run(task)` runs some of them and says whether any are left; lanes that have
