@@ -79,7 +79,7 @@ def compress(
 ) -> Compressed:
     """The cheapest choice of what to collect for ``live_ins``; ``outer`` is the path around ``path``, if there is one.
 
-    What a variable loop writes is left alone: it changes from trip to trip, while a rebuilt value must not.
+    Of what a variable loop writes, only such values are rebuilt as its header always finds computed alike.
     """
     return _Compression(view, region, path, live_ins, outer).choose(tuple(live_ins))
 
@@ -106,11 +106,7 @@ class _Compression:
         self._names: dict[int, set[str]] = {}
 
     def choose(self, live_ins: tuple[LiveIn, ...]) -> Compressed:
-        wanted = [
-            i
-            for i in live_ins
-            if i.decision == "collected" and i.name in self.view.types and i.name not in self.fixed
-        ]
+        wanted = [i for i in live_ins if i.decision == "collected" and i.name in self.view.types]
         keys = {i.name: self._key(self.begin, i.name) for i in wanted}
         for key in keys.values():
             self._add(key, 0)
@@ -193,9 +189,9 @@ class _Compression:
     def _step(self, key: Key) -> Step | None:
         """The cheap statement that computes a value, or None."""
         if len(key[1]) != 1:
-            return None
+            return self._common_step(key)
         (index,) = key[1]
-        if index == ENTRY or self.view.cfg.block_of(index) not in self.view.blocks_of(self.region.nodes):
+        if key[0] in self.fixed or not self._in_loop(index):
             return None
         statement = self.view.body[index]
         if not isinstance(statement, Instruction) or not _cheap(statement):
@@ -212,6 +208,50 @@ class _Compression:
                     self.shared[operand] = live
             operands.append((name, operand))
         return Step(index, key, tuple(operands))
+
+    def _common_step(self, key: Key) -> Step | None:
+        """The cheap statement that computes a value where the path begins, whichever way was taken there: all that
+        reach it are alike, and what they read has not changed since. A loop's header knows such values.
+
+            shr.u64 %rd2, %rd1, 32;     ahead of the loop, and again at its latch behind a new %rd1
+        """
+        name, definitions, current = key
+        if not current or not all(self._in_loop(d) for d in definitions):
+            return None
+        index = min(definitions)
+        statement = self.view.body[index]
+        if not isinstance(statement, Instruction) or not _cheap(statement):
+            return None
+        needs = sorted(effects.needs(statement))
+        alike = (
+            isinstance(other := self.view.body[d], Instruction)
+            and (other.opcode, other.operands, other.guard)
+            == (statement.opcode, statement.operands, statement.guard)
+            and not {*needs} & self._written_since(d, definitions)
+            for d in definitions
+        )
+        if name in needs or not all(alike):
+            return None
+        operands = tuple((n, (n, self.view.reaching.reaching(self.begin, n), True)) for n in needs)
+        return Step(index, key, operands)
+
+    def _in_loop(self, index: int) -> bool:
+        return index != ENTRY and self.view.cfg.block_of(index) in self.view.blocks_of(self.region.nodes)
+
+    def _written_since(self, statement: int, definitions: frozenset[int]) -> set[str]:
+        """The registers that may be written on a way from behind ``statement`` to the path's next beginning that passes
+        none of ``definitions``, of which it is one.
+        """
+        block, end = self.view.cfg.block_of(statement), self.view.cfg.block_of(self.begin)
+        rest = range(statement + 1, self.view.cfg.blocks[block].stop)
+        stops = {end, *map(self.view.cfg.block_of, definitions)}
+        free = self.view.blocks_of(self.region.nodes) - stops
+        onward = {b: self.view.cfg.successors[b] for b in {block, *free}}
+        back = {b: self.view.cfg.predecessors[b] for b in {end, *free}}
+        between = _reached(onward, block) & _reached(back, end) & free
+        found: set[str] = set()
+        found.update(*(effects.writes(self.view.body[i]) for i in rest))
+        return found.union(*map(self._written_in, between))
 
     def _key(self, statement: int, name: str) -> Key:
         """The value of a register at a statement."""
@@ -272,7 +312,7 @@ def _reached(step: Mapping[int, Sequence[int]], block: int) -> set[int]:
         target = work.pop()
         if target not in found:
             found.add(target)
-            work += step[target]
+            work += step.get(target, ())
     return found
 
 

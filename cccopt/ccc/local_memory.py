@@ -1,8 +1,10 @@
 """Local memory that tasks use: it belongs to a lane, while a task may run in another one (DESIGN 4.1).
 
 What a task stores and loads again while it runs may stay where it is: `sinf` keeps scratch there. Nothing may live into
-a task or out of it, so that no other code may use local memory at all. The task of a ``for variable`` loop may change
-lanes from trip to trip: there each trip must store, at the same addresses every time, ahead of what it loads.
+a task or out of it. That is so where no other code uses local memory at all, or where every load, in the task and
+elsewhere, surely finds what the same piece of code has stored (`cccopt.analysis.stored`), with no task between: nvcc
+gives the scratch of all calls of `sinf` one place. The task of a ``for variable`` loop may change lanes from trip to
+trip: there each trip must store ahead of what it loads.
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
+import networkx as nx
+
 from cccopt.analysis import effects
 from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS
 from cccopt.analysis.memory import MemoryAliasing
 from cccopt.analysis.reaching import ENTRY
-from cccopt.ccc.regions import Path
+from cccopt.analysis.stored import StoredBytes
+from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.view import View
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Register
@@ -26,6 +31,7 @@ class LocalMemory:
     """The uses of local memory in one function."""
 
     view: View
+    region: Region
     memory: MemoryAliasing
 
     def clash(self, path: Path, code: Collection[int]) -> tuple[int, int] | None:
@@ -37,7 +43,50 @@ class LocalMemory:
         stray = next((index for index in sorted(self._users) if index not in inside), None)
         if stray is None and path.is_loop:
             stray = self._carried(path, users)
-        return None if stray is None else (users[0], stray)
+        if stray is None or self._all_assigned:
+            return None
+        return users[0], stray
+
+    @cached_property
+    def _all_assigned(self) -> bool:
+        """Whether every load from local memory finds what code of its own path, or of none, has stored ahead of it,
+        with no path between.
+        """
+        plain = all(self._opcode(i).startswith(("ld.local", "st.local")) for i in self._users)
+        loads = [i for i in self._users if self._opcode(i).startswith("ld.")]
+        return plain and all(self._assigned(load) for load in loads)
+
+    def _assigned(self, load: int) -> bool:
+        roots = self.memory.roots(load)
+        stores = [i for i in self._users if self._opcode(i).startswith("st.") and self._together(i, load)]
+        known = all(root.kind == "variable" for root in roots)
+        return known and all(self._stored.covers(load, root.name, stores) for root in roots)
+
+    def _together(self, store: int, load: int) -> bool:
+        """Whether both are parts of the same paths, and no path begins or ends on a way from one to the other."""
+        a, b = self.view.cfg.block_of(store), self.view.cfg.block_of(load)
+        paths = [(p, self.view.blocks_of(p.nodes)) for p in self.region.all_paths()]
+        if any((a in blocks) != (b in blocks) for _, blocks in paths):
+            return False
+        turns = {self.view.block_of_name[name] for p, blocks in paths for name in (p.begin, p.end)}
+        turns -= {self.view.block_of_name[p.begin] for p, blocks in paths if p.is_loop and b in blocks}
+        return a == b or not turns & self._between(a, b)
+
+    def _between(self, a: int, b: int) -> frozenset[int]:
+        """The blocks on the ways from ``a`` to ``b`` that do not come to ``a`` again, with ``b`` and without ``a``."""
+        if (a, b) not in self._ways:
+            graph = nx.DiGraph(dict(enumerate(self.view.cfg.successors)))
+            graph.remove_edges_from([*graph.in_edges(a), *graph.out_edges(b)])
+            self._ways[a, b] = frozenset((nx.descendants(graph, a) & nx.ancestors(graph, b)) | {b})
+        return self._ways[a, b]
+
+    @cached_property
+    def _ways(self) -> dict[tuple[int, int], frozenset[int]]:
+        return {}
+
+    @cached_property
+    def _stored(self) -> StoredBytes:
+        return StoredBytes(self.view.reaching, self.view.dominators, self.view.loops)
 
     @cached_property
     def _users(self) -> frozenset[int]:
