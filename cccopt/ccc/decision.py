@@ -117,7 +117,7 @@ def remarks(region: Region, decision: Decision, mode: str) -> tuple[Diagnostic, 
                 "CCC050",
                 f"the marked loop stays as it is: collecting would make it {_times(decision.costs[best].gain)} as fast",
                 place,
-                _why(decision.costs[best], decision.limited),
+                _why(paths[best], decision.costs[best], decision.limited),
                 help or "say `always` in the pragma to have it collected all the same",
             ),
         )
@@ -126,7 +126,7 @@ def remarks(region: Region, decision: Decision, mode: str) -> tuple[Diagnostic, 
             "CCC050",
             f"the marked path stays in its loop: collecting it would make that {_times(cost.gain)} as fast",
             path.annotation.place,
-            _why(cost, decision.limited if cost.gain > 1 else ""),
+            _why(path, cost, decision.limited if cost.gain > 1 else ""),
             help or "say `always` in the pragma to have it collected all the same",
         )
         for key, (path, cost) in enumerate(zip(paths, decision.costs, strict=True))
@@ -138,7 +138,7 @@ def remarks(region: Region, decision: Decision, mode: str) -> tuple[Diagnostic, 
             "CCC058",
             f"{count} collected: predicted gain {_times(decision.loop.gain)}",
             place,
-            "; ".join(_numbers(decision.costs[key]) for key in sorted(decision.chosen))
+            "; ".join(_numbers(paths[key], decision.costs[key]) for key in sorted(decision.chosen))
             + (f" ({_ASSUMED})" if decision.loop.assumed else ""),
             help,
         ),
@@ -174,20 +174,18 @@ def _cost(flow: LoopFlow, key: int, chosen: frozenset[int], assumed: bool) -> Co
     )
 
 
-def _why(cost: Cost, limited: str) -> str:
+def _why(path: Path, cost: Cost, limited: str) -> str:
     if limited:
-        return f"{limited}; {_numbers(cost)}"
-    return _numbers(cost) + (f" ({_ASSUMED})" if cost.assumed else "")
+        return f"{limited}; {_numbers(path, cost)}"
+    return _numbers(path, cost) + (f" ({_ASSUMED})" if cost.assumed else "")
 
 
-def _numbers(cost: Cost) -> str:
+def _numbers(path: Path, cost: Cost) -> str:
     pays = "it never pays" if cost.break_even is None else f"it pays from {cost.break_even:,.0f} on"
-    often = (
-        f"{cost.taken:.1%} of the lanes take"
-        if cost.taken <= 1
-        else f"a lane makes {cost.taken:,.1f} trips of"
-    )
-    return f"{often} a path of {cost.slots:,.0f} issue slots, {pays}"
+    run = f"of {cost.slots:,.0f} issue slots, {pays}"
+    if path.is_loop:
+        return f"a lane makes {cost.taken:,.2f} trips an iteration {run}"
+    return f"{cost.taken:.1%} of the lanes take a path {run}"
 
 
 def _times(gain: float) -> str:

@@ -1,8 +1,10 @@
 """The numbers behind a decision for one region: its code's static cost, and how often lanes come to each path.
 
 Where a profile tells, both are what was counted. Elsewhere lanes are assumed to take a path independently of each
-other, each with probability `DEFAULT_TAKEN` (a case of a switch: one of n), and the trips of a loop to be spread evenly
-between 0 and twice `DEFAULT_TRIPS`. The rest of what is assumed is said in `cccopt.ccc.profit`.
+other, each with probability `DEFAULT_TAKEN` (a case of a switch: one of n). Loops make `DEFAULT_TRIPS` on average, or
+`CHUNKS` times what ``chunk(u)`` says if that is more: a `for` spread evenly between none and twice as many, a `while`
+geometrically, as one that ends with the same probability in each trip. The rest of what is assumed is said in
+`cccopt.ccc.profit`.
 """
 
 from __future__ import annotations
@@ -23,6 +25,10 @@ from cccopt.ptx.ir import Address, Instruction, Register, Vector
 
 DEFAULT_CONTEXT = 8
 """Bytes of a context that has not been planned."""
+
+
+CHUNKS = 4
+"""Who votes every u trips expects several times as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +103,8 @@ class _Maker:
             lanes = LANES * full / warps if warps else 0.0
             if path.is_loop:
                 entries, entered = warps, full
-                longest = 2 * DEFAULT_TRIPS * lanes / (lanes + 1)
-                warps, full = warps * max(longest, DEFAULT_TRIPS), full * DEFAULT_TRIPS
+                mean = max(DEFAULT_TRIPS, CHUNKS * path.annotation.chunk)
+                warps, full = warps * max(_longest(path, mean, lanes), mean), full * mean
             else:
                 share = self._share(path)
                 warps, full = warps * any_of(share, lanes), full * share
@@ -185,6 +191,13 @@ class _Maker:
             for base in bases
             if isinstance(base, Register)
         )
+
+
+def _longest(path: Path, mean: float, lanes: float) -> float:
+    """The expected trips of the slowest of ``lanes`` lanes that make ``mean`` on average."""
+    if path.annotation.kind == "for variable":
+        return 2 * mean * lanes / (lanes + 1)
+    return mean * sum(1 / rank for rank in range(1, max(round(lanes), 1) + 1))
 
 
 def _bytes(instruction: Instruction) -> float:

@@ -1,0 +1,169 @@
+"""Profiles from `cccopt emulate` to ``ccc-nvcc``, and what `auto` leaves untouched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cccopt
+from cccopt.cli.main import main as cccopt_main
+from cccopt.cli.nvcc import main
+from cccopt.parts import definitions
+from cccopt.untouched import with_originals
+
+KERNEL = """\
+template <int N> __device__ __forceinline__ void work(int n, const float* __restrict__ in, float* out) {
+#pragma ccc for
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+#pragma ccc if
+    if (in[i] > 0.5f) {
+      float x = in[i];
+      for (int k = 0; k < N; ++k) x = x * 1.25f + 0.5f;
+      out[i] = x;
+    }
+  }
+}
+extern "C" __global__ void __launch_bounds__(64) longer(int n, const float* __restrict__ in, float* out) {
+  work<400>(n, in, out);
+}
+extern "C" __global__ void __launch_bounds__(64) shorter(int n, const float* __restrict__ in, float* out) {
+  work<2>(n, in, out);
+}
+"""
+TRIPS = 20
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("kernel.cu").write_text(KERNEL)
+    draws = np.random.default_rng(1).random(64 * TRIPS, dtype=np.float32)
+    # In the one a lane of ten takes the path, in the other all do.
+    np.save("rare.npy", np.where(draws < 0.1, np.float32(0.75), np.float32(0.25)))
+    np.save("common.npy", draws * np.float32(0.1) + np.float32(0.75))
+
+
+def build(*options: str) -> dict[str, str]:
+    """The kernels that ``ccc-nvcc`` makes, by name."""
+    assert main(["-arch=sm_90", "-ptx", "kernel.cu", "-o", "out.ptx", *options]) == 0
+    text = Path("out.ptx").read_text()
+    return {d.name: text[d.start : d.end] for d in definitions(text) or () if d.body is not None}
+
+
+def emulate(ptx: str, inputs: str, *options: str) -> int:
+    shape = ["--grid", "1", "--block", "64"]
+    arguments = ["--arg", f"i32:{64 * TRIPS}", "--arg", f"{inputs}.npy", "--arg", f"zeros:f32:{64 * TRIPS}"]
+    return cccopt_main(["emulate", ptx, "longer", *shape, *arguments, *options])
+
+
+@pytest.mark.nvcc
+def test_a_profile_makes_auto_decide_otherwise(capfd: pytest.CaptureFixture[str]) -> None:
+    assert "vote.sync" in build("--ccc-keep=kept")["longer"]
+    marked = "kept/kernel.compute_90.1.ptx"
+    for inputs in ("rare", "common"):
+        assert emulate(marked, inputs, "--profile", f"{inputs}.json") == 0
+    plain = build("--ccc=off")["longer"]
+    assert build("--ccc-profile=common.json")["longer"] == plain
+    assert "vote.sync" in build("--ccc-profile=rare.json", "--ccc-verbose")["longer"]
+    assert "vote.sync" in build("--ccc-profile=common.json", "--ccc=always")["longer"]
+    capfd.readouterr()
+    assert cccopt_main(["explain", "kernel.cu", "--ccc-profile", "common.json"]) == 0
+    said = capfd.readouterr().out
+    assert "100.0% of lanes (profile)" in said
+    assert "CCC068" in said  # of the kernel that did not run
+    for words in (["transform", marked, "-o", "t.ptx"], ["explain", marked]):
+        assert cccopt_main([*words, "--ccc-profile", "rare.json"]) == 0
+    assert "vote.sync" in Path("t.ptx").read_text()
+
+
+@pytest.mark.nvcc
+def test_runs_add_up_in_the_file(capfd: pytest.CaptureFixture[str]) -> None:
+    build("--ccc-keep=kept")
+    for _ in range(2):
+        assert emulate("kept/kernel.compute_90.1.ptx", "common", "--profile", "sum.json") == 0
+    regions = json.loads(Path("sum.json").read_text())["kernels"]["longer"]
+    assert regions["1"]["lanes"] == regions["2"]["lanes"] == 2 * 64 * TRIPS
+    # What is rewritten has no marks, and a file of something else is left alone.
+    assert emulate("kept/kernel.compute_90.ptx", "common", "--profile", "none.json") == 1
+    assert "CCC069" in capfd.readouterr().err
+    assert not Path("none.json").exists()
+    assert emulate("kept/kernel.compute_90.1.ptx", "common", "--profile", "kernel.cu") == 1
+    assert Path("kernel.cu").read_text() == KERNEL
+
+
+@pytest.mark.nvcc
+def test_its_content_is_part_of_the_configuration(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = []
+    for content in ("one", "other", "one"):
+        Path("p.json").write_text(content)
+        assert main(["--ccc-profile=p.json", "-V"]) == 0
+        lines.append(capfd.readouterr().out.splitlines()[-1])
+    assert lines[0] == lines[2] != lines[1]
+
+
+@pytest.mark.nvcc
+def test_a_profile_that_cannot_be_read_ends_the_compilation(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("p.json").write_text("{}")
+    for file, code in (("p.json", "CCC069"), ("none.json", "CCC086")):
+        assert main([f"--ccc-profile={file}", "-arch=sm_90", "-c", "kernel.cu", "-o", "out.o"]) == 1
+        assert f"error[{code}]" in capfd.readouterr().err
+        assert not Path("out.o").exists()
+    assert main(["--ccc-profile=", "-arch=sm_90", "-c", "kernel.cu"]) == 1
+    assert "CCC083" in capfd.readouterr().err
+
+
+@pytest.mark.nvcc
+def test_declined_kernels_are_plain_nvccs_beside_rewritten_ones() -> None:
+    plain, ours = build("--ccc=off"), build()
+    assert "vote.sync" in ours["longer"]
+    assert ours["shorter"] == plain["shorter"]
+    # The marks change the code: the one with the other's annotations would not be the same.
+    assert build("--ccc=always")["shorter"] != plain["shorter"]
+    program = cccopt.compile("kernel.cu")
+    outcomes = {(r["kernel"], r["outcome"]) for r in program.report["units"][0]["regions"]}
+    assert outcomes == {("longer", "rewritten"), ("shorter", "declined")}
+
+
+# --- functions from another compilation ---
+
+MODULE = ".version 8.0\n.target sm_75\n.address_size 64\n"
+MARK = "// ccc for.begin 1\n"
+
+
+def entry(name: str, body: str) -> str:
+    return f".visible .entry {name}()\n{{\n{body}ret;\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("outside", "body", "taken"),
+    [
+        ("", "bar.sync 0;\n", True),
+        (".global .u32 v;\n", "bar.sync 0;\n", False),
+        ("", "call.uni f;\n", False),
+    ],
+    ids=["same module", "another variable", "a function that is not there"],
+)
+def test_functions_are_taken_from_a_module_with_the_same_variables(
+    outside: str, body: str, taken: bool
+) -> None:
+    marked = MODULE + entry("a", MARK) + entry("b", MARK)
+    made = MODULE + entry("a", "vote\n") + entry("b", "")
+    plain = (
+        MODULE
+        + outside
+        + entry("a", body)
+        + entry("b", body)
+        + (".func f()\n{\nret;\n}\n" if "f;" in body else "")
+    )
+    assert with_originals(made, marked, {"a"}, lambda: plain) == (
+        MODULE + entry("a", "vote\n") + entry("b", body) if taken else made
+    )
+
+
+def test_nothing_is_compiled_again_where_everything_is_rewritten() -> None:
+    marked = MODULE + entry("a", MARK) + entry("b", "")
+    made = MODULE + entry("a", "vote\n") + entry("b", "")
+    assert with_originals(made, marked, {"a"}, lambda: pytest.fail("compiled again")) == made
