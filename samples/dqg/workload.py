@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
 # name: (atoms along an edge of the molecule, the longest list of atoms, blocks a grid of points, grids, points a grid).
-# Odd numbers of points, so that the last trips are partial. At full size registers allow 4 blocks of 256 on each of an
-# H200's 132 multiprocessors, and that many there are.
+# Odd numbers of points, so that the last trips are partial.
 _SIZES = {
     "small": (3, 12, 1, 2, 1499),
     "demo": (4, 20, 1, 2, 2999),
-    "full": (10, 80, 4, 132, 29_899),
+    "full": (10, 80, 8, 132, 29_899),
 }
 SIZES = tuple(_SIZES)
 RESULTS = ("weights",)
