@@ -27,7 +27,7 @@ def inputs(size: str, seed: int) -> Inputs:
 
 
 def search(graph: Any, grid: int, *, made_here: bool = True) -> Inputs:
-    """The graph as CSR with weights, and a search that begins at the vertex with the most neighbours."""
+    """The graph as CSR with weights, and where the search begins."""
     made = _bfs.graph_inputs(graph, weighted=True, made_here=made_here)
     state = {
         "grid": grid,
