@@ -190,8 +190,13 @@ def introduced(instruction: Instruction) -> tuple[str, str] | None:
 
     The target is empty for what every target has. A form of it may be younger. None where facts are not known.
     """
-    row = row_of(instruction)
-    if row is None:
+    return _introduced(instruction.opcode, len(instruction.operands))
+
+
+@cache
+def _introduced(opcode: str, operands: int) -> tuple[str, str] | None:
+    row = _row(opcode.split("."))
+    if row is None or not _fits(row, operands):
         return None
     version, _, target = row.since.partition(" ")
     return version, target

@@ -41,6 +41,12 @@ WRONG = [
     ("L: ret;", "CCC007", "label `L` is defined twice", "{ L: ret; }"),
     (".reg .b32 %r<2>;", "CCC007", "`%r0` is declared twice", "{ .reg .b32 %r<2>; }"),
     (".shared .b32 p;", "CCC007", "`p` is declared twice", ".shared .b32 s;"),
+    (
+        "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q1;",
+        "CCC008",
+        "came with PTX 8.6 and `sm_100`",
+        "elect.sync _|%p1, -1;",
+    ),
     ("add.s32 %r1, %r2;", "CCC008", "takes 3 operands, not 2", "add.s32 %r1, %r2, 1;"),
     ("ret 1, 2;", "CCC008", "takes 0 operands, not 2", "ret;"),
     ("setp.eq.s32 %p1, %r1, 0, %p2, %p3;", "CCC008", "takes 3 to 4", "setp.eq.and.s32 %p1, %r1, 0, %p2;"),
@@ -114,3 +120,25 @@ def test_two_definitions_of_a_function() -> None:
 
 def test_unknown_opcodes_are_left_alone() -> None:
     verify(module("frobnicate.b32 %r1, %p1, [%rd1];"))
+
+
+@pytest.mark.parametrize(
+    ("head", "accepted"),
+    [
+        (".version 7.0\n.target sm_80", True),
+        (".version 7.0\n.target sm_80, debug", True),
+        (".version 10.2\n.target sm_103a", True),
+        (".version 6.9\n.target sm_80", False),
+        (".version 7.0\n.target sm_75", False),
+        (".target sm_75\n.version 9.0", False),
+        (".version 9.0", True),
+        ("", True),
+    ],
+)
+def test_an_instruction_is_not_younger_than_its_module(head: str, accepted: bool) -> None:
+    module = parse(head + "\n.func f()\n{\n.reg .b32 %r<2>;\nredux.sync.add.s32 %r0, %r1, -1;\n}\n")
+    if accepted:
+        verify(module)
+    else:
+        with pytest.raises(PtxError, match=r"came with PTX 7\.0 and `sm_80` in `redux"):
+            verify(module)
