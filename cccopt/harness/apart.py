@@ -50,12 +50,17 @@ def call(function: Callable[..., T], *arguments: Any, seconds: float) -> T:
         return value  # type: ignore[no-any-return]
 
 
+def environment() -> dict[str, str]:
+    """Variables for a process that is to find the modules that this one finds."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
 def _run(folder: Path, seconds: float) -> str:
     """Run the call; what happened to its process."""
     try:
         done = subprocess.run(
             [sys.executable, "-m", "cccopt.harness.apart", str(folder)],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

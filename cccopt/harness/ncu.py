@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cccopt.harness.apart import environment
 from cccopt.harness.result import Issues
 
 ACTIVE = "smsp__thread_inst_executed_per_inst_executed.ratio"
@@ -48,7 +48,7 @@ def profile(
         try:
             done = subprocess.run(
                 command,
-                env={**os.environ, "LC_ALL": "C"},
+                env={**environment(), "LC_ALL": "C"},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -24,6 +24,7 @@ _SHORT = {"blocks": "blk", "registers": "reg", "shared memory": "smem"}
 
 def print_suite(table: Table, console: Console) -> None:
     """The table, what its columns are, how counters agree, and the means."""
+    console.print(Text(f"{table.suite}, measured on {table.on} ({table.arch})", style="bold"))
     console.print(rows_table(table))
     for line in _legend(table):
         console.print(Text(line, style="dim"))
@@ -37,6 +38,7 @@ def print_suite(table: Table, console: Console) -> None:
             console.print(Text(f"{sample.name}: no counts by ncu: {sample.uncounted}"))
     console.print()
     if any(row.profiled is not None for sample in table.samples for row in sample.rows):
+        console.print(Text("ncu less emulator, predicated-on lanes, points", style="bold"))
         console.print(agreement_table(table))
         console.print()
     for line in summary(table):
@@ -46,8 +48,7 @@ def print_suite(table: Table, console: Console) -> None:
 def rows_table(table: Table) -> RichTable:
     """A row for each build; void ones say so."""
     timed = any(row.times is not None for sample in table.samples for row in sample.rows)
-    result = RichTable(title=f"{table.suite}, measured on {table.on} ({table.arch})", box=None)
-    result.title_justify, result.title_style, result.header_style = "left", "bold", "bold"
+    result = RichTable(box=None, header_style="bold")
     result.add_column("sample", no_wrap=True)
     result.add_column("build", no_wrap=True)
     for name in ("ms", "±%") if timed else ():
@@ -163,8 +164,7 @@ def _legend(table: Table) -> Iterator[str]:
 def agreement_table(table: Table) -> RichTable:
     """Warp efficiency (predicated-on lanes) by Nsight Compute less the emulator's, in points."""
     builds = [b for b in (PLAIN, MARKED, ALWAYS, AUTO, HANDWRITTEN) if any(s.row(b) for s in table.samples)]
-    result = RichTable(title="ncu less emulator, predicated-on lanes, points", box=None)
-    result.title_justify, result.title_style, result.header_style = "left", "bold", "bold"
+    result = RichTable(box=None, header_style="bold")
     result.add_column("sample")
     for build in builds:
         result.add_column(build, justify="right")

@@ -19,11 +19,11 @@ def print_sweep(table: Table, points: Sequence[Point], console: Console) -> None
     """Speedups of all builds, then efficiencies, then where `auto` falls short."""
     timed = any(point.milliseconds is not None for point in points)
     what = "speedup" if timed else "warp instructions, plain over build"
-    console.print(grid(f"{what}, measured on {table.on} ({table.arch})", points, _speedup, skip=(PLAIN,)))
+    console.print(Text(f"{what}, measured on {table.on} ({table.arch})", style="bold"))
+    console.print(grid(points, _speedup, skip=(PLAIN,)))
     console.print()
-    console.print(
-        grid(f"warp efficiency / useful, %, {EMULATED}, size {table.counted_size}", points, _efficiency)
-    )
+    console.print(Text(f"warp efficiency / useful, %, {EMULATED}, size {table.counted_size}", style="bold"))
+    console.print(grid(points, _efficiency))
     if timed:
         noise = max(point.noise or 0.0 for point in points)
         console.print(
@@ -34,16 +34,14 @@ def print_sweep(table: Table, points: Sequence[Point], console: Console) -> None
         if row.void or row.uncounted:
             console.print(Text(f"{row.build}: {row.void or f'not emulated: {row.uncounted}'}", style="red"))
     short = short_of_best(points)
-    console.print(f"auto reaches {NEAR} of the better of plain and always at all but {len(short)} points")
-    for length, lanes, ratio in short:
-        console.print(f"  N={length} k={lanes}: {ratio:.2f}")
+    places = ", ".join(f"N={length} k={lanes} {ratio:.2f}" for length, lanes, ratio in short)
+    said = f"auto reaches {NEAR} of the better of plain and always at all but {len(short)} points"
+    console.print(Text(f"{said}: {places}" if short else said))
 
 
-def grid(
-    title: str, points: Sequence[Point], cell: Callable[[Point], Text], skip: Sequence[str] = ()
-) -> RichTable:
+def grid(points: Sequence[Point], cell: Callable[[Point], Text], skip: Sequence[str] = ()) -> RichTable:
     """A row for each length and build, a column for each number of lanes."""
-    result = RichTable(title=title, box=None, title_justify="left", title_style="bold", header_style="bold")
+    result = RichTable(box=None, header_style="bold")
     result.add_column("N", justify="right")
     result.add_column("build")
     lanes = sorted({point.lanes for point in points})

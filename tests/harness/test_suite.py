@@ -1,0 +1,231 @@
+"""The whole table, on the emulator and on a GPU for which a stand-in for PyCUDA and one for ncu run the emulator."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cccopt import resources
+from cccopt.cli.main import main
+from cccopt.harness import builds
+from cccopt.harness.on_gpu import REPEATS
+from cccopt.toolchain.ptxas import Assembled, assemble
+
+pytestmark = pytest.mark.nvcc
+
+STAND_IN = Path(__file__).with_name("stand_in")
+
+# A path of 64 dependent operations, which an eighth of the numbers take.
+KERNELS = """
+extern "C" __global__ void fill(unsigned n, unsigned* in) {
+  for (unsigned i = threadIdx.x; i < n; i += blockDim.x) in[i] = i * 2654435761u >> 7;
+}
+extern "C" __global__ void miss(unsigned n, const unsigned* out, unsigned* missing) {
+  for (unsigned i = threadIdx.x; i < n; i += blockDim.x) if (!out[i]) atomicAdd(missing, 1);
+}
+extern "C" __global__ void __launch_bounds__(64)
+work(unsigned n, const unsigned* __restrict__ in, unsigned* __restrict__ out) {
+#pragma ccc for
+  for (unsigned i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
+    BARRIER
+    out[i] = 1;
+#pragma ccc if independent
+    if ((in[i] & 7) == 3) {
+      unsigned x = in[i];
+#pragma unroll 4
+      for (int k = 0; k < 64; ++k) x = (x ^ x >> 15) * 2246822519u;
+      out[i] = x | 1;
+    }
+  }
+}
+"""
+
+HANDWRITTEN = """
+extern "C" __global__ void work(unsigned n, const unsigned* __restrict__ in, unsigned* __restrict__ out) {
+  for (unsigned i = threadIdx.x + blockIdx.x * blockDim.x; i < n + BEYOND; i += gridDim.x * blockDim.x) {
+    unsigned x = in[i];
+    bool path = (x & 7) == 3;
+    for (int k = 0; k < 64; ++k) x = (x ^ x >> 15) * 2246822519u;
+    out[i] = path ? x | 1 : OTHER;
+  }
+}
+"""
+
+WORKLOAD = """
+import numpy as np
+from cccopt.harness.workload import Launch, Zeros
+
+SIZES = ("small", "full")
+RESULTS = ("out", "missing")
+
+def inputs(size, seed):
+    n = 1999 if size == "full" else 999
+    return {"n": n, "in": Zeros(n, np.uint32), "out": Zeros(n, np.uint32), "missing": Zeros(1, np.uint32)}
+
+def setup(state):
+    yield Launch("fill", (1, 1, 1), (64, 1, 1), (np.uint32(state["n"]), state["in"]))
+
+def launches(state):
+    arguments = (np.uint32(state["n"]), state["in"], state["out"])
+    yield Launch("work", (2, 1, 1), (64, 1, 1), arguments)
+    yield Launch("miss", (1, 1, 1), (64, 1, 1), (np.uint32(state["n"]), state["out"], state["missing"]), timed=False)
+
+def reference(inputs):
+    x = inputs["in"].copy()
+    for _ in range(64):
+        x = (x ^ x >> np.uint32(15)) * np.uint32(2246822519)
+    return {"out": np.where(inputs["in"] & 7 == 3, x | 1, 1)}
+
+def check(result, expected):
+    if result["missing"][0]:
+        return f"{result['missing'][0]} are missing"
+    wrong = (result["out"] != expected["out"]).sum()
+    return f"{wrong} are wrong" if wrong else ""
+"""
+
+
+def sample(folder: Path, name: str, *, barrier: str = "", beyond: str = "0", other: str = "1") -> str:
+    """A workload with a peer written by hand."""
+    peers = folder / "bench" / "handwritten"
+    peers.mkdir(parents=True, exist_ok=True)
+    (folder / name).mkdir()
+    (folder / name / f"{name}.cu").write_text(KERNELS.replace("BARRIER", barrier))
+    (folder / name / "workload.py").write_text(WORKLOAD)
+    (peers / f"{name}.cu").write_text(HANDWRITTEN.replace("BEYOND", beyond).replace("OTHER", other))
+    return str(folder / name)
+
+
+@pytest.fixture
+def samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """One where all is well, and one that is refused and whose peer ends in a fault."""
+    folder = resources.folder
+    monkeypatch.setattr(
+        builds.resources, "folder", lambda name: tmp_path / "bench" if name == "bench" else folder(name)
+    )
+    return [
+        sample(tmp_path, "well"),
+        sample(tmp_path, "ill", barrier="__syncthreads();", beyond="100000000"),
+    ]
+
+
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A machine that seems to have a GPU and ncu; gives the folder of the latter."""
+
+    def kept(ptx: str, arch: str) -> Assembled:
+        return replace(assemble(ptx, arch), cubin=ptx.encode())
+
+    monkeypatch.setattr(builds, "assemble", kept)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    ncu = programs / "ncu"
+    ncu.write_text(
+        f"""#!{sys.executable}
+import os, subprocess, sys
+log, child = sys.argv[sys.argv.index("--log-file") + 1], sys.argv[sys.argv.index({sys.executable!r}) :]
+assert sys.argv[sys.argv.index("--profile-from-start") + 1] == "off"
+sys.exit(subprocess.run(child, env={{**os.environ, "STAND_IN_LOG": log}}).returncode)
+"""
+    )
+    ncu.chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    for name in ("pycuda", "pycuda.driver"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(STAND_IN)
+    yield programs
+    for name in ("pycuda", "pycuda.driver"):
+        sys.modules.pop(name, None)
+
+
+def rows(table: Any, name: str) -> dict[str, Any]:
+    (found,) = [sample for sample in table["samples"] if sample["name"] == name]
+    return {row["build"]: row for row in found["rows"]}
+
+
+def line(text: str, *words: str) -> list[str]:
+    """The cells of the one line that begins so."""
+    (found,) = [x.split() for x in text.splitlines() if x.split()[: len(words)] == list(words)]
+    return found
+
+
+def test_on_a_gpu_a_row_that_fails_voids_itself_alone(
+    samples: list[str], gpu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = tmp_path / "table.json"
+    assert main(["bench", "ccc", *samples, "--on", "gpu", "--json", str(told)]) == 1
+    table = json.loads(told.read_text())
+    assert (table["on"], table["arch"], table["suite"]) == ("Stand-in GPU", "sm_90", "CCC")
+    well, ill = rows(table, "well"), rows(table, "ill")
+    assert [row["void"] for row in well.values()] == [""] * 5
+    for row in well.values():
+        (launch,) = row["launches"]
+        assert launch["kernel"] == "work"
+        assert len(launch["times"]["milliseconds"]) == REPEATS
+        # The stand-ins count alike, at the small size.
+        assert row["profiled"]["warp_instructions"] == row["emulated"]["warp_instructions"]
+        assert row["profiled"]["guarded_on_lanes"] == pytest.approx(
+            row["emulated"]["guarded_on_lanes"], abs=2
+        )
+        assert row["times"]["median"] > row["emulated"]["warp_instructions"] / 1000
+        assert row["kernels"][0]["threads"] == 64
+        assert row["kernels"][0]["limited_by"]
+    assert well["always"]["kernels"][0]["shared_bytes_a_thread"] > 0
+    assert well["always"]["emulated"]["useful_lanes"] < well["always"]["emulated"]["active_lanes"]
+    assert well["always"]["contexts"][0]["bytes"] > 0
+    speedups = table["samples"][0]["speedups"]
+    plain, always = (well[name]["times"]["median"] for name in ("plain", "always"))
+    assert speedups["always"] == pytest.approx(plain / always)
+    assert speedups["always"] > 1
+
+    assert [ill[name]["void"] for name in ("plain", "marked")] == ["", ""]
+    for mode in ("always", "auto"):
+        assert ill[mode]["void"].startswith("CCC03")
+        assert not ill[mode]["failed"]
+    assert ill["handwritten"]["void"].startswith("CCC095: a kernel failed on the GPU")
+    assert ill["handwritten"]["failed"]
+
+    said = capsys.readouterr().out
+    assert line(said, "well", "plain")[-1] == "right"
+    assert line(said, "ill", "plain")[-1] == "right"
+    assert said.count("CCC095") == 2
+    assert f"median of {REPEATS} repeats" in said
+    assert "at size small: ncu (SASS)" in said
+    # The agreement of the counters.
+    assert line(said, "well", "+0.0")[1:] == ["+0.0"] * 5
+
+
+def test_without_counters_the_table_says_so(
+    samples: list[str], gpu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (gpu / "ncu").write_text(
+        "#!/bin/sh\necho '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission'\n"
+    )
+    told = tmp_path / "table.json"
+    assert main(["bench", "ccc", samples[0], "--on", "gpu", "--json", str(told)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "well: no counts by ncu: ncu may not read the GPU's counters here (ERR_NVGPUCTRPERM)" in said
+    assert "at size small: emulator (PTX)" in said
+    assert "less emulator" not in said
+    assert rows(json.loads(told.read_text()), "well")["plain"]["profiled"] is None
+
+
+def test_on_the_emulator_a_wrong_result_voids_its_row(
+    samples: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = sample(tmp_path, "wrong", other="2")
+    told = tmp_path / "table.json"
+    assert main(["bench", "ccc", wrong, "--json", str(told)]) == 1
+    found = rows(json.loads(told.read_text()), "wrong")
+    assert "are wrong" in found["handwritten"]["void"]
+    assert found["plain"]["launches"][0]["counts"]["warp_instructions"] > 0
+    assert found["auto"]["void"] == ""
+    said = capsys.readouterr().out
+    assert line(said, "handwritten")[-1] == "WRONG"
+    assert line(said, "wrong", "plain")[-1] == "right"
+    assert "wrong handwritten: " in said

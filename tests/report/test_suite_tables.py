@@ -1,0 +1,106 @@
+"""What a reader is told of all builds: means, what falls short, where counters differ."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from cccopt.harness.result import Counts, Issues, LaunchResult, Times
+from cccopt.harness.table import Context, KernelRow, Row, SampleRows, Table
+from cccopt.report.suite import geometric_mean, print_suite
+
+SHAPE = ((1, 1, 1), (32, 1, 1))
+
+
+def row(
+    build: str,
+    *milliseconds: float,
+    counts: tuple[int, int] = (100, 1600),
+    profiled: Issues | None = None,
+    same: bool = False,
+) -> Row:
+    instructions, lanes = counts
+    emulated = Counts(instructions, lanes, lanes, lanes // 2)
+    launch = LaunchResult("one", "k", *SHAPE, times=Times(milliseconds) if milliseconds else None)
+    if not milliseconds:
+        launch = LaunchResult("one", "k", *SHAPE, counts=emulated)
+    return Row(
+        build,
+        launches=(launch,),
+        emulated_launches=(("one", emulated),),
+        profiled=profiled,
+        kernels=(
+            KernelRow("small", 0.1, 64, 255, 0, 0, 0.1, ("registers",)),
+            KernelRow("k", 0.9, 256, 40, 4096, 8, 0.75, ("registers", "shared memory")),
+        ),
+        contexts=(Context("k", "k.cu:7", "if", 8, 4), Context("k", "k.cu:9", "if", 12, 12)),
+        same_as_plain=same,
+    )
+
+
+def printed(*samples: SampleRows) -> list[str]:
+    stream = io.StringIO()
+    table = Table("CCC", "a GPU", "sm_90", 1, "small", samples, (("build", 1.0),))
+    print_suite(table, Console(file=stream, width=132))
+    return [" ".join(line.split()) for line in stream.getvalue().splitlines()]
+
+
+def test_rows_say_what_each_build_costs() -> None:
+    lines = printed(
+        SampleRows(
+            "bfs",
+            "full",
+            (
+                row("plain", *[4.0] * 8, 4.4),
+                row("always", *[2.0] * 9, profiled=Issues(1000, 31000, 30000)),
+                row("auto", *[5.0] * 3, same=True),
+                Row("handwritten", void="CCC046: a marked path"),
+            ),
+        )
+    )
+    needs = "40+8s 16 75 reg+smem 8→4+12"
+    # Counted by the emulator: an e.
+    assert f"bfs plain 4.000 10.0 1.00x 50.0/50.0e 25.0 100e {needs} right" in lines
+    assert f"always 2.000 0.0 2.00x 96.9/93.8 25.0 1,000 {needs} right" in lines
+    # Fewer repeats than nine are marked, equal code is told, and a loss is one.
+    assert f"auto 5.000* 0.0 0.80x LOSS 50.0/50.0e 25.0 100e {needs} = plain" in lines
+    assert "handwritten - CCC046" in lines
+    assert "bfs handwritten: CCC046: a marked path" in lines
+    assert "bfs: auto reaches 0.40 of always" in lines
+
+
+def test_means_are_over_the_thesis_programs_that_are_there() -> None:
+    def sample(name: str, always: float) -> SampleRows:
+        fast = row("always", always, counts=(100, 3000))
+        return SampleRows(name, "full", (row("plain", 4.0), fast, row("handwritten", 2.0)))
+
+    lines = printed(sample("bfs", 2.0), sample("ff", 0.5), sample("walk", 0.1))
+    assert (
+        "always over plain, 2 of the thesis' 8: geometric mean 4.00x, arithmetic 5.00x, 2.00x to 8.00x"
+        in lines
+    )
+    assert "plain: warp efficiency 50.0 % (mean of both, 2 of the thesis')" in lines
+    assert "always: warp efficiency 93.8 % (mean of both, 2 of the thesis')" in lines
+    assert not any("reaches" in line for line in lines)
+    slow = SampleRows("ff", "full", (row("plain", 4.0), row("always", 2.1), row("handwritten", 2.0)))
+    assert "ff: always reaches 0.95 of handwritten" in printed(slow)
+    assert geometric_mean([1.0, 4.0, 16.0]) == pytest.approx(4.0)
+
+
+def test_counters_that_differ_by_more_than_five_points_are_told() -> None:
+    rows = (
+        row("plain", 1.0, counts=(100, 1600), profiled=Issues(100, 1600, 1440)),
+        row("always", 1.0, counts=(100, 1600), profiled=Issues(100, 1600, 1792)),
+    )
+    lines = printed(SampleRows("bfs", "full", rows))
+    assert "ncu less emulator, predicated-on lanes, points" in lines
+    assert "bfs -5.0 +6.0 FAR" in lines
+
+
+def test_on_the_emulator_instructions_stand_in_for_time() -> None:
+    rows = (row("plain"), row("always", counts=(40, 1200)))
+    lines = printed(SampleRows("bfs", "small", rows))
+    assert "always 2.50x 93.8/93.8 46.9 40 40+8s 16 75 reg+smem 8→4+12 right" in lines
+    assert not any("less emulator" in line for line in lines)
