@@ -33,8 +33,8 @@ class PathPlan:
     """One path: its context and stack, the names of its tasks' registers, and what runs behind it.
 
     ``tail`` are the statements that run with the task instead of behind the join, those of ``hammocks`` among them;
-    ``took`` the flags that keep the lane itself from running them. ``recomputed`` are those that a lane runs again for itself at the join.
-    ``unpacking`` rebuilds, at the beginning of a task, what its compressed context leaves out.
+    ``took`` the flags that keep the lane itself from running them. ``recomputed`` are those that a lane runs again
+    for itself at the join. ``unpacking`` rebuilds, at the beginning of a task, what its compressed context leaves out.
     """
 
     path: Path

@@ -22,49 +22,81 @@ from cccopt.ccc.graph import Branch, Jump, Node, Nodes, condition, reachable, re
 from cccopt.ccc.names import Names
 from cccopt.ptx.ir import Guard, Instruction, Register
 
-Build = Callable[[Guard, str], tuple[Nodes, str]]
-"""From the flag of the lanes that want the path, and the node behind the site, to the site's nodes and its first."""
+Build = Callable[[str], tuple[Nodes, str]]
+"""From the node behind the site to the site's nodes and its first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A path to be replaced: its first node, its nodes, the node that its end leads to, and code that gives the
-    registers of its context a value in every lane.
+    """Paths to be replaced, of which a lane comes to one at most: their first nodes, all their nodes, the node that
+    their ends lead to, and what the warp runs at the whole's beginning.
+
+    That gives the registers of the contexts a value in every lane: lanes that come to the join past the paths read them
+    too, under a false guard, and ptxas (13.0) may take any value for one that was never written, also where it was.
     """
 
-    begin: str
-    path: frozenset[str]
+    begins: tuple[str, ...]
+    paths: frozenset[str]
     end: str
-    cleared: tuple[Instruction, ...] = ()
+    start: tuple[Instruction, ...] = ()
+
+
+def place_flagged(
+    nodes: Mapping[str, Node],
+    entry: str,
+    site: Site,
+    build: Callable[[Guard, str], tuple[Nodes, str]],
+    names: Names,
+    region: int,
+) -> Nodes:
+    """`place_site` for one path: ``build`` is given the flag of the lanes that want it, too. Where one branch alone
+    decides, its condition is the flag.
+    """
+    (begin,) = site.begins
+    rest = {name: node for name, node in nodes.items() if name not in site.paths}
+    sources = _sources(nodes, entry, site)
+    last = rest[sources[0]] if len(sources) == 1 else None
+    if last is not None and isinstance(last.end, Branch) and set(targets(last.end)) == {begin, site.end}:
+        own, first = build(condition(last.end, begin), site.end)
+        return {**rest, last.name: replace(last, end=Jump(first)), **own}
+    flag = Guard(names.register("pred"))
+    flagged = replace(site, start=(*site.start, op("mov.pred", flag.register, 0)))
+    arrive = {begin: op("mov.pred", flag.register, 1)}
+
+    def shortened(node: Node) -> Instruction | None:
+        if isinstance(node.end, Branch) and set(targets(node.end)) == {begin, site.end}:
+            return flag_op(flag.register, condition(node.end, begin))
+        return None
+
+    return place_site(
+        nodes, entry, flagged, arrive, lambda behind: build(flag, behind), names, region, shortened
+    )
 
 
 def place_site(
-    nodes: Mapping[str, Node], entry: str, site: Site, build: Build, names: Names, region: int
+    nodes: Mapping[str, Node],
+    entry: str,
+    site: Site,
+    arrive: Mapping[str, Instruction],
+    build: Build,
+    names: Names,
+    region: int,
+    shortened: Callable[[Node], Instruction | None] = lambda node: None,
 ) -> Nodes:
-    """The whole ``nodes``, entered at the node ``entry``, with a site of ``build`` in place of a path.
+    """The whole ``nodes``, entered at the node ``entry``, with a site of ``build`` in place of paths.
 
-    ``entry`` must not be in the path; code is added at its head: lanes that come to the join past the path's own way
-    read the site's ``cleared`` registers too, under a false guard, and ptxas (13.0) may take any value for one that was
-    never written, also where it was.
+    ``entry`` must not be in a path; code is added at its head. A lane that comes to a path's first node runs what
+    ``arrive`` says. ``shortened`` gives the code that may take the place of a node's branch.
     """
-    begin, end = site.begin, site.end
-    rest = {name: node for name, node in nodes.items() if name not in site.path}
-    behind = reachable(rest, [end])
-    ahead = reachable({name: node for name, node in rest.items() if name not in behind}, [entry])
-
-    def crosses(target: str) -> bool:
-        return target == begin or target in behind or target not in nodes
-
-    sources = [n for n in rest if n in ahead and any(crosses(t) for t in targets(rest[n].end))]
-    last = rest[sources[0]] if len(sources) == 1 else None
-    if last is not None and isinstance(last.end, Branch) and set(targets(last.end)) == {begin, end}:
-        own, first = build(condition(last.end, begin), end)
-        return {**rest, last.name: replace(last, end=Jump(first)), **own}
-    flag, destination = Guard(names.register("pred")), names.register("b32")
+    end = site.end
+    rest = {name: node for name, node in nodes.items() if name not in site.paths}
+    sources = _sources(nodes, entry, site)
+    destination = names.register("b32")
+    crosses = _crossing(nodes, site)
     crossed = dict.fromkeys(t for n in sources for t in targets(rest[n].end) if crosses(t))
-    elsewhere = [t for t in crossed if t not in (begin, end)]
+    elsewhere = [t for t in crossed if t not in (*site.begins, end)]
     dispatch, behind_site = _dispatch(elsewhere, end, destination, names, region)
-    own, first = build(flag, behind_site)
+    own, first = build(behind_site)
     out: Nodes = {**rest, **dispatch, **own}
 
     # One way for each target: where several ends of another path led together, they must lead together still.
@@ -72,28 +104,40 @@ def place_site(
     for target in crossed:
         if target == end:
             continue
-        code = (
-            op("mov.pred", flag.register, 1)
-            if target == begin
-            else op("mov.u32", destination, elsewhere.index(target) + 1)
-        )
+        code = arrive[target] if target in arrive else op("mov.u32", destination, elsewhere.index(target) + 1)
         node = Node(names.label("way"), (code,), Jump(first), region)
         out[node.name] = node
         ways[target] = node.name
 
     for node in (rest[name] for name in sources):
-        if isinstance(node.end, Branch) and set(targets(node.end)) == {begin, end}:
-            set_flag = flag_op(flag.register, condition(node.end, begin))
-            setter = Node(names.label("flag"), (set_flag,), Jump(first), region)
+        short = shortened(node)
+        if short is not None:
+            setter = Node(names.label("flag"), (short,), Jump(first), region)
             out[setter.name] = setter
             out[node.name] = replace(node, end=Jump(setter.name))
         else:
             out[node.name] = replace(node, end=retarget(node.end, lambda t: ways.get(t, t)))
-    start: list[Instruction] = [*site.cleared, op("mov.pred", flag.register, 0)]
+    start = list(site.start)
     if elsewhere:
         start.append(op("mov.u32", destination, 0))
     out[entry] = replace(out[entry], code=(*start, *out[entry].code))
     return out
+
+
+def _crossing(nodes: Mapping[str, Node], site: Site) -> Callable[[str], bool]:
+    """Whether an edge to a node leads out of the part of the whole that is ahead of the site."""
+    rest = {name: node for name, node in nodes.items() if name not in site.paths}
+    behind = reachable(rest, [site.end])
+    return lambda target: target in site.begins or target in behind or target not in nodes
+
+
+def _sources(nodes: Mapping[str, Node], entry: str, site: Site) -> list[str]:
+    """The nodes ahead of the site from which lanes come to it."""
+    rest = {name: node for name, node in nodes.items() if name not in site.paths}
+    behind = reachable(rest, [site.end])
+    ahead = reachable({name: node for name, node in rest.items() if name not in behind}, [entry])
+    crosses = _crossing(nodes, site)
+    return [n for n in rest if n in ahead and any(crosses(t) for t in targets(rest[n].end))]
 
 
 def _dispatch(

@@ -38,7 +38,7 @@ from cccopt.ccc.graph import (
 )
 from cccopt.ccc.plan import PathPlan, Plan, own
 from cccopt.ccc.regions import forward
-from cccopt.ccc.sites import Site, place_site
+from cccopt.ccc.sites import Site, place_flagged
 from cccopt.ccc.stack import SLOTS, Lookup, Value, clear, copy_value
 from cccopt.ccc.tails import live_outs
 from cccopt.ccc.view import View
@@ -88,8 +88,8 @@ class Tasks:
             site = self._loop_site if path.path.is_loop else self._if_site
             # What is alive at the whole's beginning has a value there; the rest may not have one at the join.
             met = {v.name for v in path.stack.layout.values()} | self._alive(path.path.end)
-            where = Site(path.path.begin, path.path.nodes, goal, self._cleared(met - alive))
-            nodes = place_site(nodes, enter, where, partial(site, path), self.names, self.region)
+            where = Site((path.path.begin,), path.path.nodes, goal, self._cleared(met - alive))
+            nodes = place_flagged(nodes, enter, where, partial(site, path), self.names, self.region)
             if path.took:
                 # Lanes whose tasks run the tail pass it under a false guard.
                 written = (effects.writes(self.view.body[i]) for i in path.tail if i in self.plan.skipped)
