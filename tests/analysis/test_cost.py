@@ -40,6 +40,11 @@ COUNTED = {
         5,
     ),
     "unsigned": ("mov.u32 %r1, 0xfffffff0;", "add.u32 %r1, %r1, 8; setp.hi.u32 %p1, %r1, 100; @%p1 bra LOOP;", 2),
+    "unsigned, bound below nothing": (
+        "mov.u32 %r1, 0;",
+        "sub.u32 %r1, %r1, 1; setp.ne.u32 %p1, %r1, -4; @%p1 bra LOOP;",
+        4,
+    ),
     "signed": ("mov.u32 %r1, -16;", "add.s32 %r1, %r1, 8; setp.lt.s32 %p1, %r1, 100; @%p1 bra LOOP;", 15),
     "through another register": (
         "mov.u32 %r1, 0;",

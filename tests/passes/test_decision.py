@@ -141,6 +141,24 @@ def test_one_path_stays_in_its_loop_beside_another_that_is_collected(first: int,
         assert memory(result, taken=taken) == memory(text, taken=taken)
 
 
+def test_a_long_path_in_a_short_one_is_collected_alone() -> None:
+    # Nearly all lanes take the outer path, few the inner one.
+    inner = path(3, LONG).replace("%r6", "%r8").replace("%r5", "%r9")
+    text = module(kernel(path(2, 1).replace("  red.global", inner + "  red.global").replace("%r3", "28", 1)))
+    result = decided(text, profile=profiled(text, [2]))
+    assert rewritten(result) == {1, 3}
+    assert memory(result, taken=2) == memory(text, taken=2)
+
+
+def test_copies_of_a_path_share_what_was_counted() -> None:
+    once = path(2, LONG)
+    text = module(kernel(once, once.replace("JOIN2", "AGAIN2")))
+    taken = [
+        report.cost.taken for report in decided(text, profile=profiled(text, [4])).regions[1:] if report.cost
+    ]
+    assert taken == [pytest.approx(4 / 32, rel=0.3)] * 2
+
+
 @pytest.mark.parametrize(
     ("option", "loop", "inner", "collected"),
     [
@@ -234,6 +252,38 @@ def test_a_profile_counts_lanes_and_warps() -> None:
     assert regions[1].sectors == pytest.approx(run_of.global_transactions, rel=0.05)
 
 
+def test_code_that_some_lanes_of_a_path_run_costs_a_full_warp_too() -> None:
+    # Half of the lanes that take the path run its inner branch: nearly every full warp does.
+    inner = (
+        """  and.b32 %r7, %r4, 1;
+  setp.ne.u32 %p4, %r7, 0;
+  @%p4 bra SKIP;
+"""
+        + "  mad.lo.u32 %r6, %r6, %r6, 12345;\n" * 100
+        + "SKIP:\n"
+    )
+    text = module(kernel(path(2, 2).replace("  red.global", inner + "  red.global")))
+    found = profiled(text, [8]).functions["k"][2]
+    whole = found.lanes / 32 * 200
+    assert whole * 0.99 < found.packed < whole * 1.2
+    # A loop that lanes leave at different trips takes a full warp as long as it takes now, at least.
+    inner = (
+        """  and.b32 %r7, %r4, 7;
+AGAIN:
+"""
+        + "  mad.lo.u32 %r6, %r6, %r6, 12345;\n" * 100
+        + """  sub.u32 %r7, %r7, 1;
+  setp.gt.s32 %p4, %r7, 0;
+  @%p4 bra AGAIN;
+"""
+    )
+    text = module(kernel(path(2, 2).replace("  red.global", inner + "  red.global")))
+    found = profiled(text, [8]).functions["k"][2]
+    trips = found.issued / found.warps / 206
+    assert trips > 4
+    assert found.packed == pytest.approx(found.lanes / 32 * trips * 206, rel=0.1)
+
+
 def test_profiles_of_launches_add_up_and_survive_their_file(tmp_path: Path) -> None:
     text = module(kernel(path(2, LONG)))
     both = profiled(text, [1, 20])
@@ -304,6 +354,9 @@ def test_breadth_first_search_gains_what_its_memory_traffic_lets_it() -> None:
     sample = load("bfs")
     marked = marked_ptx(sample.source)
     profile = profile_of(marked, sample.workload.launches(fresh_state(sample.inputs("small", 1))))
+    outer, tasks = profile.functions["bfs"][2], profile.functions["bfs"][3]
+    assert tasks.entered <= outer.lanes < tasks.lanes
+    assert tasks.entries <= outer.warps < tasks.warps / 4
     regions = cccopt.transform(marked, profile=profile).report["units"][0]["regions"]
     assert {region["outcome"] for region in regions} == {"rewritten"}
     # 1.12 at full size on an H200, though a warp issues a third of the instructions.

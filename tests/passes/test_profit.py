@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cccopt.ccc import profit
@@ -55,6 +57,17 @@ def test_short_trips_need_chunks() -> None:
 def test_idle_lanes_cost_a_little_more_than_split() -> None:
     one, other = (gain(loop(if_path(0, 400.0, 0.125), form=form), {0}) for form in ("split", "idle lanes"))
     assert 0.75 < other / one < 0.97
+
+
+def test_what_tasks_rebuild_and_what_contexts_hold_costs() -> None:
+    light = if_path(0, 261.0, 0.25)
+    before, after = slots(loop(light), ()), slots(loop(light), {0})
+    for heavy, more in (
+        (replace(light, extra=8.0), 0.25 * 8),
+        (replace(light, context=light.context + 8), 8 * light.warps),
+    ):
+        assert slots(loop(heavy), ()) == before
+        assert slots(loop(heavy), {0}) == pytest.approx(after + more)
 
 
 def test_memory_bounds_the_gain() -> None:
@@ -125,6 +138,7 @@ def test_a_path_in_a_loop_of_tasks_goes_with_it() -> None:
     ):
         assert 0 in chosen or 1 not in chosen
     assert choose(loop(tasks, inner), kept={1}) == {0, 1}
+    assert choose(loop(tasks, inner), kept={1}, limits=[Limit(frozenset({0}), 0)]) == set()
 
 
 def test_a_region_that_never_runs_is_left_alone() -> None:
