@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -69,11 +70,12 @@ def test_nvcc_output(case: tuple[str, ...], compiled: Compiled) -> None:
     check(compiled(*case))
 
 
-def check_machine_code(text: str, arch: str, folder: Path) -> None:
+def check_machine_code(text: str, arch: str, folder: Path, *options: str) -> None:
     def assemble(name: str, text: str) -> dict[str, bytes]:
         source, cubin = folder / f"{name}.ptx", folder / f"{name}.cubin"
         source.write_text(text)
-        subprocess.run([tool("ptxas"), f"-arch={arch}", str(source), "-o", str(cubin)], check=True)
+        command = [tool("ptxas"), f"-arch={arch}", *options, str(source), "-o", str(cubin)]
+        subprocess.run(command, check=True)
         return code_sections(cubin.read_bytes())
 
     module = parse(text)
@@ -93,6 +95,58 @@ def test_machine_code_is_the_same(case: tuple[str, ...], compiled: Compiled, tmp
 @pytest.mark.parametrize("name", HAND_WRITTEN)
 def test_machine_code_of_hand_written_text(name: str, tmp_path: Path) -> None:
     check_machine_code((HERE / f"{name}.ptx").read_text(), "sm_90", tmp_path)
+
+
+SMALL = """
+.visible .entry k(.param .u64 p)
+{
+	.reg .b32 %r<2>; .reg .b64 %rd<2>;
+	ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; st.global.u32 [%rd1], %r1; ret;
+}
+"""
+UNIFIED = """
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .global .attribute(.unified(0xDC5, 3)) .b32 table[4];
+.global .attribute(.managed, .unified(19, 95)) .f32 f;
+.func .attribute(.unified(20, 97)) (.reg .b32 r) g(.reg .b32 a) { add.s32 r, a, 1; ret; }
+"""
+BEYOND_PTXAS = (
+    ".version 9.0\n.target sm_75\n.address_size 32\n",
+    ".version 1.4\n.target sm_10, map_f64_to_f32\n.tex .u32 t;\n",
+    ".version 10.3\n.target sm_207a, some_option\n.address_size 64\n",
+)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("version", ["6.3", "7.0", "7.8", "8.0", "8.8", "9.0"])
+def test_versions(version: str, tmp_path: Path) -> None:
+    text = f".version {version}\n.target sm_75\n.address_size 64\n{SMALL}"
+    check(text)
+    check_machine_code(text, "sm_75", tmp_path)
+
+
+@pytest.mark.nvcc
+def test_every_target_that_ptxas_lists(tmp_path: Path) -> None:
+    said = subprocess.run([tool("ptxas"), "--help"], check=True, capture_output=True, text=True).stdout
+    targets = sorted(set(re.findall(r"'(sm_\d+[af]?)'", said)))
+    assert len(targets) > 12
+    for target in targets:
+        text = f".version 9.0\n.target {target}\n.address_size 64\n{SMALL}"
+        check(text)
+        check_machine_code(text, target, tmp_path)
+
+
+@pytest.mark.nvcc
+def test_unified_addresses_are_for_linked_code(tmp_path: Path) -> None:
+    check(UNIFIED + SMALL)
+    check_machine_code(UNIFIED + SMALL, "sm_90", tmp_path, "-c")
+
+
+@pytest.mark.parametrize("head", BEYOND_PTXAS)
+def test_what_ptxas_no_longer_or_not_yet_takes_comes_back(head: str) -> None:
+    check(head + SMALL)
 
 
 @pytest.mark.nvcc
