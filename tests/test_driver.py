@@ -40,6 +40,7 @@ class Report:
 
     region: int
     outcome: str
+    kernel: str = "k"
 
 
 @dataclass(frozen=True)

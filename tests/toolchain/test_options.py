@@ -28,7 +28,16 @@ def test_ours_are_taken_out_of_nvccs_variables() -> None:
 
 @pytest.mark.parametrize(
     "option",
-    ["--ccc", "--ccc=often", "--ccc-keep", "--ccc-report=", "--ccc-profile=x", "--cccx", "--ccc-verbose=1"],
+    [
+        "--ccc",
+        "--ccc=often",
+        "--ccc-keep",
+        "--ccc-report=",
+        "--ccc-profile=",
+        "--ccc-profiles=x",
+        "--cccx",
+        "--ccc-verbose=1",
+    ],
 )
 def test_what_is_no_option_of_ours(option: str) -> None:
     assert not options.is_known(option)
