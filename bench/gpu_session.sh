@@ -1,58 +1,100 @@
 #!/usr/bin/env bash
-# Everything that needs an NVIDIA GPU, in one go: tests, sanitizers, before/after at full size. The tables come last.
+# Everything that needs an NVIDIA GPU, in one go: tests, sanitizers, all builds of all samples, the sweep. Tables come last.
 #
-#   bash bench/gpu_session.sh [FOLDER]     FOLDER takes the JSON results and the logs (default: a new one)
+#   bash bench/gpu_session.sh [FOLDER]     FOLDER takes the JSON results, the figures and the logs (default: a new one)
 #
-# PYTHON names an interpreter that has cccopt's dependencies, PyCUDA and pytest (default: python3). Exit status 1 if
-# any step failed; the later ones run all the same.
+# PYTHON names an interpreter that has cccopt's dependencies, PyCUDA and pytest (default: python3), STEPS what to do (default:
+# all of them), SAMPLES the samples (default: all of CCC's). Exit status 1 if any step failed; the later ones run all the same.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root" || exit 1
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
-python=${PYTHON:-python3}
-results=${1:-$(mktemp -d)}
-mkdir -p "$results"
-failed=()
+export python=${PYTHON:-python3}
+export results=${1:-$(mktemp -d)}
+steps=${STEPS:-tests once sanitizers ccc sensitivity}
+samples=${SAMPLES:-$("$python" -c 'from cccopt.harness.suite import samples_of_ccc; print(*samples_of_ccc())')}
+mkdir -p "$results/cubins" "$results/passed" "$results/failed" "$results/none"
 
-step() {  # step NAME COMMAND...: runs it, shows the end of what it said, remembers whether it failed
-  local name=$1 start=$SECONDS
+step() {  # step NAME COMMAND...: runs it with a time limit, keeps its log, and tells what did not pass in a few lines
+  local name=$1 start=$SECONDS status outcome=passed
   shift
-  if "$@" >"$results/$name.log" 2>&1; then
-    echo "ok      $name ($((SECONDS - start)) s)"
-  else
-    echo "FAILED  $name ($((SECONDS - start)) s)"
-    failed+=("$name")
-    tail -n 25 "$results/$name.log" | sed 's/^/        /'
-  fi
+  timeout 420 "$@" >"$results/$name.log" 2>&1
+  status=$?
+  if grep -aq 'no such build' "$results/$name.log"; then outcome=none; elif [ "$status" -ne 0 ]; then outcome=failed; fi
+  echo "$((SECONDS - start)) s" >"$results/$outcome/$name"
+  case $outcome in
+    none) printf 'none    %s\n' "$(grep -am 1 'no such build' "$results/$name.log" | cut -c 1-140)" ;;
+    failed)
+      printf 'FAILED  %s: status %s after %s s\n%s\n' "$name" "$status" $((SECONDS - start)) \
+        "$(grep -av '^ *$' "$results/$name.log" | tail -n 3 | cut -c 1-140 | sed 's/^/        /')"
+      ;;
+  esac
 }
+once() {  # once SAMPLE BUILD...: the builds run once at size small, results checked
+  local sample=$1
+  shift
+  "$python" -m cccopt.harness.once "$sample" "$@" --cubins "$results/cubins"
+}
+sanitize() {  # sanitize TOOL SAMPLE: hazards within a warp are warnings to racecheck, and failures to us
+  local log="$results/$1-$2.txt"
+  compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 \
+    "$python" -m cccopt.harness.once "$2" always --cubins "$results/cubins" >"$log" 2>&1
+  local status=$?
+  cat "$log"
+  if grep -aE 'SUMMARY: .*[1-9][0-9]* (error|warning|hazard)' "$log"; then return 9; fi
+  return "$status"
+}
+export -f step once sanitize
+run() { step "$1" bash -c "${*:2}"; }  # timeout starts programs, not functions
+export -f run
+side_by_side() { xargs -P "$1" -I{} bash -c '{}'; }  # commands from standard input, so many at a time
+group() {  # group NAME PATTERN: how many of the steps passed
+  local passed failed
+  passed=$(find "$results/passed" -name "$2" | wc -l) failed=$(find "$results/failed" -name "$2" | wc -l)
+  echo "$1: $passed passed, $failed failed, after $SECONDS s"
+}
+wanted() { [[ " $steps " == *" $1 "* ]]; }
 
-ccc_nvcc() { "$python" -c 'import sys; from cccopt.cli.nvcc import main; sys.exit(main())' "$@"; }
 cccopt() { "$python" -c 'import sys; from cccopt.cli.main import main; sys.exit(main())' "$@"; }
+export -f cccopt
 
-step tests "$python" -m pytest -q -m gpu
+# What is not timed shares the machine.
+if wanted tests; then run tests '"$python" -m pytest -q -m gpu' & fi
+if wanted once || wanted sanitizers; then
+  # This also makes the builds that the sanitizers look at. A build that is refused ends its own line only.
+  for sample in $samples sensitivity; do
+    for build in always auto handwritten marked; do echo "run once-$sample-$build once $sample $build"; done
+  done | side_by_side 8
+  group 'builds run once' 'once-*'
+fi
+if wanted sanitizers; then
+  for tool in memcheck racecheck synccheck; do
+    for sample in $samples sensitivity; do echo "run $tool-$sample sanitize $tool $sample"; done
+  done | side_by_side 6
+  group 'sanitizers' '*check-*'
+fi
+wait
+if wanted tests; then
+  group 'tests' tests
+  tail -n 1 "$results/tests.log"
+fi
 
-for sample in bfs sensitivity; do
-  step "build-$sample" ccc_nvcc --ccc=always -O3 -arch=native -lineinfo "samples/$sample/$sample.cu" -o "$results/$sample"
+# shellcheck disable=SC2086
+if wanted ccc; then run ccc "cccopt bench ccc $samples --on gpu --json $results/ccc.json"; fi
+if wanted sensitivity; then
+  figures=
+  if "$python" -c 'import matplotlib' 2>/dev/null; then figures="--figures $results"; fi
+  run sensitivity "cccopt bench sensitivity --on gpu --json $results/sensitivity.json $figures"
+fi
+for table in ccc sensitivity; do
+  if wanted "$table"; then
+    echo
+    sed 's/ *$//' "$results/$table.log"
+  fi
 done
-sanitize() {  # sanitize TOOL COMMAND...: hazards within a warp are warnings to racecheck, and failures to us
-  compute-sanitizer --tool "$1" --error-exitcode 1 --print-limit 5 ${2:+"${@:2}"} | tee "$results/sanitizer.log"
-  [ "${PIPESTATUS[0]}" -eq 0 ] && ! grep -E 'SUMMARY: .*[1-9][0-9]* (error|warning|hazard)' "$results/sanitizer.log"
-}
-for tool in memcheck racecheck synccheck; do
-  step "$tool-bfs" sanitize "$tool" "$results/bfs" 15 8 1
-  step "$tool-sensitivity" sanitize "$tool" "$results/sensitivity" 18 4
-done
-rm -f "$results/bfs" "$results/sensitivity"
-
-for sample in bfs sensitivity; do
-  step "bench-$sample" cccopt bench "$sample" --on gpu --size full --json "$results/$sample.json"
-done
-for sample in bfs sensitivity; do
-  echo
-  cat "$results/bench-$sample.log"
-done
-echo "results: $results"
-if [ ${#failed[@]} -gt 0 ]; then
-  echo "failed: ${failed[*]}"
+echo "results: $results; took $SECONDS s"
+failed=$(ls "$results/failed")
+if [ -n "$failed" ]; then
+  echo "failed:" $failed
   exit 1
 fi

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,8 +75,11 @@ def cubin(sample: Sample, name: str, arch: str, folder: Path) -> bytes | NoBuild
         made = build(sample, name, arch)
         if isinstance(made, NoBuild):
             return made
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(made.cubin)
+        # Several of these programs may make it at the same time.
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / f"{os.getpid()}.unfinished"
+        unfinished.write_bytes(made.cubin)
+        unfinished.replace(path)
     return path.read_bytes()
 
 

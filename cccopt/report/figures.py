@@ -73,7 +73,7 @@ def _over_lanes(points: Sequence[Point], title: str) -> Any:
     efficiency.set_ylim(0, 100)
     for axes in (cost, efficiency):
         axes.set_xlabel("lanes of 32 that take the path")
-        axes.legend()
+        _legend(axes)
     return figure
 
 
@@ -93,8 +93,13 @@ def _over_lengths(points: Sequence[Point], title: str) -> Any:
         axes.set_ylabel(
             "speedup over plain nvcc" if timed else "warp instructions, plain over build (emulator)"
         )
-        axes.legend()
+        _legend(axes)
     return figure
+
+
+def _legend(axes: Any) -> None:
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend()
 
 
 def _line(axes: Any, line: Sequence[tuple[float, float]], build: str) -> None:

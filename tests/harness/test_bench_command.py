@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from cccopt.cli.main import main
+from cccopt.harness import sweep
+from cccopt.harness.result import ALWAYS, PLAIN
 
 pytestmark = pytest.mark.nvcc
 
@@ -73,11 +75,41 @@ def test_a_wrong_result_is_exit_status_1_and_no_table(
     assert "total" not in said
 
 
+def test_the_sweep_is_a_table_json_and_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(sweep, "BUILDS", (PLAIN, ALWAYS))
+    found, figures = tmp_path / "found.json", tmp_path / "figures"
+    command = ["bench", "sensitivity", "--size", "small", "--json", str(found), "--figures", str(figures)]
+    assert main(command) == 0
+    points = {(p["build"], p["length"], p["lanes"]): p for p in json.loads(found.read_text())["points"]}
+    assert points.keys() == {(build, n, k) for build in (PLAIN, ALWAYS) for n, k in ((80, 4), (5, 16))}
+    long, short = points[ALWAYS, 80, 4], points[ALWAYS, 5, 16]
+    assert long["speedup"] > 2
+    assert short["speedup"] < 1
+    assert long["counts"]["useful_efficiency"] > points[PLAIN, 80, 4]["counts"]["useful_efficiency"]
+    said = capsys.readouterr().out
+    assert f"always {short['speedup']:.2f}".split() == said.splitlines()[2].split()[1:]
+    assert sorted(path.name for path in figures.iterdir()) == [
+        "sensitivity-lanes.svg",
+        "sensitivity-lengths.svg",
+    ]
+
+
 def test_no_gpu_is_one_message_and_exit_status_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pycuda.driver", None)
-    assert main(["bench", "bfs", "--on", "gpu"]) == 1
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("error[CCC092]") == 1
+    for workloads in (["bfs"], ["ccc"], ["sensitivity"]):
+        assert main(["bench", *workloads, "--on", "gpu"]) == 1
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.count("error[CCC092]") == 1
+
+
+def test_unknown_workloads_and_sizes_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "ccc", "nothing"]) == 1
+    assert "error[CCC090]" in capsys.readouterr().err
+    assert main(["bench", "ccc", "bfs", "--size", "huge"]) == 1
+    assert "error[CCC091]" in capsys.readouterr().err
