@@ -14,6 +14,7 @@ from typing import Any
 
 from cccopt import driver, resources
 from cccopt.diagnostic import CccError, render
+from cccopt.harness.profiling import sample_profile
 from cccopt.harness.result import (
     ALWAYS,
     AUTO,
@@ -99,7 +100,9 @@ def _build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
         if not ptx:
             return NoBuild(name, "there is no annotation")
     else:
-        program = driver.compile(sample.source, arch=arch, ccc="off" if name == PLAIN else name)
+        profile = sample_profile(sample, arch) if name == AUTO else None
+        mode = "off" if name == PLAIN else name
+        program = driver.compile(sample.source, arch=arch, ccc=mode, profile=profile)
         ptx = program.ptx
         regions, remarks = _told(program.report)
     made = assemble(ptx, arch)

@@ -1,0 +1,37 @@
+"""A sample's profile, by which `auto` decides: its launches at a small size, on the emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from cccopt.driver import marked_ptx
+from cccopt.harness.workload import Launch, Sample, State, base_state
+from cccopt.profiling import RunProfile, profile_of
+
+PROFILED_SIZE = "small"
+
+
+def sample_profile(
+    sample: Sample,
+    arch: str,
+    *,
+    size: str = PROFILED_SIZE,
+    seed: int = 1,
+    wanted: Callable[[Launch], bool] = lambda launch: True,
+) -> RunProfile | None:
+    """How often lanes come to the marked regions of ``sample`` in the launches that are ``wanted``; None for a
+    sample without annotations.
+
+    Raises CccError for an unknown size, and where the emulator stops.
+    """
+    marked = marked_ptx(sample.source, arch=arch)
+    if not marked:
+        return None
+    state = base_state(sample.inputs(size, seed))
+    return profile_of(marked, _launches(sample, state, wanted))
+
+
+def _launches(sample: Sample, state: State, wanted: Callable[[Launch], bool]) -> Iterator[Launch]:
+    """What fills the inputs runs too; nothing that it holds is marked."""
+    yield from sample.setup(state)
+    yield from (launch for launch in sample.workload.launches(state) if wanted(launch))

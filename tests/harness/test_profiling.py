@@ -1,0 +1,37 @@
+"""The `auto` build of a sample is decided by a profile of that sample."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cccopt.harness.builds import Build, build
+from cccopt.harness.profiling import sample_profile
+from cccopt.harness.result import AUTO
+from cccopt.harness.workload import load
+
+pytestmark = pytest.mark.nvcc
+
+
+def test_a_profile_is_of_the_wanted_launches() -> None:
+    sample = load("sensitivity")
+    both = sample_profile(sample, "sm_90")
+    one = sample_profile(sample, "sm_90", wanted=lambda launch: launch.label == "N=80 k=4")
+    assert both is not None
+    assert one is not None
+    assert set(both.functions) == {"path_5", "path_80"}
+    assert set(one.functions) == {"path_80"}
+    assert one.functions["path_80"] == both.functions["path_80"]
+    loop, path = (one.functions["path_80"][region] for region in (1, 2))
+    assert path.lanes / loop.lanes == pytest.approx(4 / 32, rel=0.05)
+
+
+def test_auto_is_built_by_it() -> None:
+    made = build(load("sensitivity"), AUTO, "sm_90")
+    assert isinstance(made, Build)
+    # Of the kernels that ran, the long and rare path is collected; 4 of 32 lanes, where a quarter would be assumed.
+    assert {region.kernel for region in made.regions} >= {"path_80"}
+    assert "path_5" not in {region.kernel for region in made.regions}
+    (said,) = (r for r in made.remarks if "CCC058" in r and "assumed" not in r)
+    assert re.search(r"1[123]\.\d% of the lanes take a path of", said)
