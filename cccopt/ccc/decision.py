@@ -17,7 +17,13 @@ from cccopt.ccc.report import Cost
 from cccopt.diagnostic import Diagnostic
 
 SHARED_A_MULTIPROCESSOR = 228 * 1024
-"""Bytes of shared memory of an SM (compute capability 9.0; 1 KB of it is taken for each block)."""
+"""Bytes of shared memory of an SM (compute capability 9.0)."""
+
+SHARED_A_BLOCK = 1024
+"""Bytes that the driver takes of it for each block."""
+
+MOST_RESIDENT = 2048
+"""Threads of an SM (compute capability 9.0)."""
 
 LEAST_RESIDENT = 1024
 """Threads that stacks must leave room for on an SM: half of those of compute capability 9.0."""
@@ -40,10 +46,10 @@ class Decision:
 
 
 def decide(
-    region: Region, estimate: Estimate, mode: str, shared: Mapping[int, int] | None, threads: int
+    region: Region, estimate: Estimate, mode: str, shared: Mapping[int, int] | None, room: int
 ) -> Decision:
     """Choose among the paths of ``region``. ``mode`` is the option's; ``shared`` are the bytes of each path's stack in
-    a block of ``threads``, None where together they are more than a block has.
+    a block, None where together they are more than a block has, and ``room`` those that all stacks may take.
     """
     flow = estimate.flow
     paths = region.all_paths()
@@ -54,7 +60,6 @@ def decide(
     for limit in limits:
         if len(limit.keys) > limit.most:
             limited = f"`collect({limit.most})` keeps the costliest paths"
-    room = room_for_stacks(threads)
     while chosen - kept and not _fits(chosen, len(paths), shared, room):
         limited = f"the stacks of all paths leave an SM room for fewer than {LEAST_RESIDENT} threads"
         chosen = profit.choose(flow, kept, [*limits, Limit(chosen - kept, len(chosen - kept) - 1)])
@@ -85,7 +90,13 @@ def mode_of(region: Region, path: Path, option: str) -> str:
 def room_for_stacks(threads: int) -> int:
     """Bytes of shared memory that a block of ``threads`` may take and still leave an SM `LEAST_RESIDENT` threads."""
     blocks = max(LEAST_RESIDENT // max(threads, 1), 1)
-    return SHARED_A_MULTIPROCESSOR // blocks - 1024
+    return SHARED_A_MULTIPROCESSOR // blocks - SHARED_A_BLOCK
+
+
+def resident_threads(shared: int, threads: int) -> int:
+    """How many threads an SM holds in blocks of ``threads`` with ``shared`` bytes each, if nothing else limits them."""
+    blocks = SHARED_A_MULTIPROCESSOR // (shared + SHARED_A_BLOCK)
+    return min(blocks, MOST_RESIDENT // max(threads, 1)) * threads
 
 
 def pruned(region: Region, chosen: Iterable[int]) -> Region:

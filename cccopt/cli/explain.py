@@ -121,6 +121,10 @@ def _print_region(region: dict[str, Any], out: Console) -> None:
         sizes = f"{region['shared_bytes']} bytes of shared memory for {region['threads']} threads a block"
         task = f"{region['context_bytes']} bytes of context a task, " if region["context"] else ""
         out.print(Text(f"  loop form: {region['form']}; {task}{sizes}"), soft_wrap=True)
+    if region["resident"]:
+        out.print(
+            Text(f"  shared memory leaves an SM room for {region['resident']:,} threads"), soft_wrap=True
+        )
     if region["cost"] is not None:
         out.print(Text(f"  {_cost(region)}"), soft_wrap=True)
     if region["context"]:

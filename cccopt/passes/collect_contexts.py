@@ -12,7 +12,7 @@ from dataclasses import replace
 from cccopt.ccc import refusal
 from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.calls import called, static_shared_bytes
-from cccopt.ccc.decision import Decision, decide, mode_of, pruned
+from cccopt.ccc.decision import Decision, decide, mode_of, pruned, resident_threads, room_for_stacks
 from cccopt.ccc.decision import remarks as remarks_of
 from cccopt.ccc.estimate import estimate, fits_to
 from cccopt.ccc.graph import Graph, reachable, to_body
@@ -154,7 +154,8 @@ def _decided(seen: View, region: Region, plan: Plan | None, options: Options) ->
     numbers = estimate(seen, region, plan, measured)
     threads, _ = block_threads(seen.function, region)
     stacks = None if plan is None else {k: path.stack.layout.bytes for k, path in enumerate(plan.all_paths())}
-    return decide(region, numbers, options.mode, stacks, threads)
+    room = room_for_stacks(threads) - static_shared_bytes(seen.module, seen.function)
+    return decide(region, numbers, options.mode, stacks, room)
 
 
 def _smaller(
@@ -229,6 +230,9 @@ def _reports(
         shared_bytes=plan.stack_bytes,
         threads=plan.threads,
         labels=labels,
+        resident=resident_threads(
+            plan.stack_bytes + static_shared_bytes(seen.module, seen.function), plan.threads
+        ),
     )
     costs = {path.begin: cost for path, cost in zip(region.all_paths(), settled.costs, strict=True)}
     return (

@@ -197,6 +197,8 @@ def test_cheap_paths_stay_where_stacks_would_leave_an_sm_too_few_threads() -> No
     assert rewritten(result) == {1, 3}
     assert f"{LEAST_RESIDENT} threads" in next(r for r in result.remarks if r.code == "CCC050").why
     assert sum(report.shared_bytes for report in result.regions if report.region == 1) <= room_for_stacks(256)
+    # 30 KB for 256 threads, and 1 KB for the driver: 7 such blocks.
+    assert next(report.resident for report in result.regions if report.region == 1) == 7 * 256
     # More than any block has is a refusal only where somebody insists.
     with pytest.raises(CccError, match="CCC043"):
         decided(module(kernel(*wide, threads=256)), "always")
