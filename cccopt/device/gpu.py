@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -180,10 +181,15 @@ class Profiling:
     _driver: ModuleType
 
     def __enter__(self) -> None:
-        self._driver.start_profiler()
+        self._tell("start_profiler", "cuProfilerStart")
 
     def __exit__(self, *_: object) -> None:
-        self._driver.stop_profiler()
+        self._tell("stop_profiler", "cuProfilerStop")
+
+    def _tell(self, wrapped: str, plain: str) -> None:
+        # Not every build of PyCUDA wraps these two.
+        function = getattr(self._driver, wrapped, None) or getattr(ctypes.CDLL("libcuda.so.1"), plain)
+        function()
 
 
 def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:

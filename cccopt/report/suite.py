@@ -191,11 +191,13 @@ def _difference(row: Row | None) -> Text:
 def summary(table: Table) -> Iterator[str]:
     """Means over the thesis' programs that are here, and the samples that fall short of another build."""
     ours = [sample for sample in table.samples if sample.name in THESIS]
+    timed = any(row.times is not None for sample in table.samples for row in sample.rows)
+    what = "time" if timed else "warp instructions"
     for build in (ALWAYS, AUTO, HANDWRITTEN):
         found = [speedup for sample in ours if (speedup := sample.speedup(build)) is not None]
         if found:
             yield (
-                f"{build} over plain, {len(found)} of the thesis' {len(THESIS)}: geometric mean "
+                f"{build} over plain ({what}), {len(found)} of the thesis' {len(THESIS)}: geometric mean "
                 f"{geometric_mean(found):.2f}x, arithmetic {mean(found):.2f}x, {min(found):.2f}x to {max(found):.2f}x"
             )
     for build in (PLAIN, ALWAYS, HANDWRITTEN):

@@ -61,6 +61,8 @@ def test_launch_runs_times_and_a_snapshot_brings_contents_back() -> None:
         gpu.restore(buffers[0], before)
         gpu.read(buffers[0], target)
         assert not target.any()
+        with gpu.profile():
+            assert gpu.launch(kernel, (1, 1, 1), (32, 1, 1), [*buffers, np.uint32(20)]) > 0
         with pytest.raises(CccError, match="CCC096"):
             gpu.launch(kernel, (1, 1, 1), (32, 1, 1), [*buffers, 20])
 

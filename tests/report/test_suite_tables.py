@@ -78,7 +78,7 @@ def test_means_are_over_the_thesis_programs_that_are_there() -> None:
 
     lines = printed(sample("bfs", 2.0), sample("ff", 0.5), sample("walk", 0.1))
     assert (
-        "always over plain, 2 of the thesis' 8: geometric mean 4.00x, arithmetic 5.00x, 2.00x to 8.00x"
+        "always over plain (time), 2 of the thesis' 8: geometric mean 4.00x, arithmetic 5.00x, 2.00x to 8.00x"
         in lines
     )
     assert "plain: warp efficiency 50.0 % (mean of both, 2 of the thesis')" in lines
