@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cccopt.analysis import effects
@@ -10,20 +10,24 @@ from cccopt.ccc import refusal
 from cccopt.ccc.calls import shared_variables, static_shared_bytes
 from cccopt.ccc.compression import Compressed, Key, Outer, compress
 from cccopt.ccc.context import LiveIn, live_ins
+from cccopt.ccc.exclusive import exclusive_paths
 from cccopt.ccc.form import is_split
 from cccopt.ccc.hammocks import Hammock
 from cccopt.ccc.refusal import refuse
 from cccopt.ccc.regions import Path, Region
-from cccopt.ccc.stack import Layout, StackCode, Value, layout
+from cccopt.ccc.stack import SLOTS, Layout, StackCode, Value, layout
 from cccopt.ccc.tails import Tails
 from cccopt.ccc.view import View
 from cccopt.diagnostic import Diagnostic
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Function, Instruction, Operand, Register, SpecialRegister
+from cccopt.ptx.ir import Function, Guard, Instruction, Operand, Register, SpecialRegister
 from cccopt.ptx.special import SPECIAL_TYPES
 
 SHARED_BYTES = 49152
 """Static shared memory of a block, in bytes (CUDA C++ Programming Guide, compute capabilities)."""
+
+SORTED_BYTES = 49152
+"""Bytes of a block's stacks up to which exclusive paths are sorted: there each path needs twice the slots."""
 
 LARGEST_BLOCK = 1024
 
@@ -77,11 +81,38 @@ class PathPlan:
 
 
 @dataclass(frozen=True)
+class Sorting:
+    """Exclusive paths that share a site (`cccopt.ccc.sorting`), by number.
+
+    ``stack`` has two halves of 32 slots for each path, and one layout for all. Lane b holds in ``pushed`` how many
+    tasks path b ever got, in ``spreads`` its own number's bits, each all over a word, and in ``counted`` a word of
+    ones if there is such a path. ``draining`` is set once the loop has ended.
+    """
+
+    paths: tuple[PathPlan, ...]
+    stack: StackCode
+    pushed: Register
+    spreads: tuple[Register, ...]
+    counted: Register
+    draining: Guard
+
+    @property
+    def bases(self) -> Mapping[int, tuple[Register, int]]:
+        """For each word size the register with the warp's base address, and its bytes a thread."""
+        return {size: (base, 2 * len(self.paths) * size) for size, base in self.stack.bases.items()}
+
+
+@dataclass(frozen=True)
 class Plan:
-    """One region: its paths (outer ones first in `all_paths`) and the registers that the whole warp shares."""
+    """One region: its paths (outer ones first in `all_paths`) and the registers that the whole warp shares.
+
+    ``bases`` maps a word size to the register with the warp's base address in the stacks of paths that are not in
+    ``sortings``.
+    """
 
     region: Region
     paths: tuple[PathPlan, ...]
+    sortings: tuple[Sorting, ...]
     split: bool
     stack_name: str
     stack_bytes: int
@@ -92,6 +123,10 @@ class Plan:
     skipped: Mapping[int, Register]
     threads: int
     remarks: tuple[Diagnostic, ...] = field(default=())
+
+    def sorting(self, path: PathPlan) -> Sorting | None:
+        """The group that the path shares a site with."""
+        return next((s for s in self.sortings if any(path is p for p in s.paths)), None)
 
     def all_paths(self) -> tuple[PathPlan, ...]:
         """All paths, each ahead of those inside it."""
@@ -116,13 +151,19 @@ def make_plan(view: View, region: Region, moved: Mapping[str, Tails], form: str 
     Raises Refusal where the stack's size or a context cannot be handled.
     """
     threads, remarks = block_threads(view.function, region)
-    maker = _Maker(view, region, moved, threads)
+    groups = exclusive_paths(view, region, moved)
+    maker = _Maker(view, region, moved, threads, groups)
     paths = tuple(maker.path(path) for path in region.paths)
+    sortings = tuple(maker.sorting([p for p in paths if p.path in group]) for group in groups)
+    if groups and maker.bytes > SORTED_BYTES:
+        maker = _Maker(view, region, moved, threads, ())
+        paths, sortings = tuple(maker.path(path) for path in region.paths), ()
     _check_size(view, region, maker.bytes)
     sizes = {word.size for layout in maker.layouts for word in layout.words}
     return Plan(
         region=region,
         paths=paths,
+        sortings=sortings,
         split=is_split(view, region) if form == "auto" else form == "split",
         stack_name=view.names.label(f"stack_{region.annotation.region}"),
         stack_bytes=maker.bytes,
@@ -139,11 +180,19 @@ def make_plan(view: View, region: Region, moved: Mapping[str, Tails], form: str 
 class _Maker:
     """Makes the plans of a region's paths one by one: numbers them and lays out their stacks."""
 
-    def __init__(self, view: View, region: Region, moved: Mapping[str, Tails], threads: int) -> None:
+    def __init__(
+        self,
+        view: View,
+        region: Region,
+        moved: Mapping[str, Tails],
+        threads: int,
+        groups: tuple[tuple[Path, ...], ...],
+    ) -> None:
         self.view = view
         self.region = region
         self.moved = moved
         self.threads = threads
+        self.grouped = {path.begin for group in groups for path in group}
         self.bytes = 0
         self.layouts: list[Layout] = []
         self.bases = {size: view.names.register("b32") for size in (8, 4)}
@@ -189,8 +238,9 @@ class _Maker:
         again = [live for live in found if live.decision == "recomputed" and live.name not in written]
         uses.update({live.name: names.register(live.type) for live in again})
         words = layout(collected, self.threads, self.bytes)
-        self.bytes += (words.bytes + 7) // 8 * 8
-        self.layouts.append(words)
+        if path.begin not in self.grouped:
+            self._allocate(words)
+            self.layouts.append(words)
         sizes = {word.size for word in words.words}
         bases = {size: base for size, base in self.bases.items() if size in sizes}
         return PathPlan(
@@ -209,6 +259,26 @@ class _Maker:
             unpacking=self._steps(compressed, uses),
             children=tuple(self.path(child, inner) for child in path.children),
         )
+
+    def sorting(self, paths: Sequence[PathPlan]) -> Sorting:
+        """What the site of exclusive paths needs, its stacks laid out."""
+        register = self.view.names.register
+        values = dict.fromkeys(value for path in paths for value in path.stack.layout.values())
+        words = layout(values, 2 * len(paths) * _whole_warps(self.threads), self.bytes)
+        self._allocate(words)
+        sizes = sorted({word.size for word in words.words}, reverse=True)
+        bits = len(paths).bit_length()
+        return Sorting(
+            tuple(paths),
+            StackCode(words, {size: register("b32") for size in sizes}, self.view.names),
+            register("b32"),
+            tuple(register("b32") for _ in range(bits)),
+            register("b32"),
+            Guard(register("pred")),
+        )
+
+    def _allocate(self, words: Layout) -> None:
+        self.bytes += (words.bytes + 7) // 8 * 8
 
     def _steps(self, compressed: Compressed, uses: Mapping[str, Operand]) -> tuple[Instruction, ...]:
         """The code that rebuilds what is not collected, on the registers of the task."""
@@ -265,6 +335,10 @@ def block_threads(function: Function, region: Region) -> tuple[int, tuple[Diagno
             help,
         ),
     )
+
+
+def _whole_warps(threads: int) -> int:
+    return (threads + SLOTS - 1) // SLOTS * SLOTS
 
 
 def _product(sizes: Iterable[int]) -> int:

@@ -78,7 +78,7 @@ class Found:
 def housed(view: View) -> frozenset[int]:
     """The annotated paths of which a copy stands in a marked loop of this function."""
     plain = [a for a in view.annotations.values() if a.event == "for" and not a.variable]
-    around = [loop for annotation in plain for loop in _loops_of(view, annotation)]
+    around = [loop for annotation in plain for loop in loops_of(view, annotation)]
     begins = {
         a.region: view.markers(_body(a) if a.variable else "if.begin", a.region)
         for a in view.annotations.values()
@@ -97,7 +97,7 @@ def find(view: View, settled: frozenset[int] = frozenset(), elsewhere: frozenset
 
     Raises Refusal where a marked piece is not what its pragma promises.
     """
-    marked = {a.region: _loops_of(view, a) for a in view.annotations.values() if a.event == "for"}
+    marked = {a.region: loops_of(view, a) for a in view.annotations.values() if a.event == "for"}
     remarks: list[Diagnostic] = []
     regions: list[Region] = []
     for annotation in view.annotations.values():
@@ -115,14 +115,14 @@ def _body(annotation: Annotation) -> str:
     return "recursive.begin" if annotation.kind == "recursive" else "body.begin"
 
 
-def _loops_of(view: View, annotation: Annotation) -> list[Loop]:
+def loops_of(view: View, annotation: Annotation) -> list[Loop]:
     """The copies of a marked loop: the innermost loops around its body markers that it begins outside of."""
     recursive = annotation.kind == "recursive"
     begins = {view.cfg.block_of(i) for i in view.markers("for.begin", annotation.region)}
     others = (
         a for a in view.annotations.values() if recursive and a.event == "for" and a.kind != "recursive"
     )
-    taken = {loop.header for other in others for loop in _loops_of(view, other)}
+    taken = {loop.header for other in others for loop in loops_of(view, other)}
     found: dict[int, Loop] = {}
     for index in view.markers(_body(annotation), annotation.region):
         loop = innermost(view.loops, view.cfg.block_of(index))

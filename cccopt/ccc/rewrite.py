@@ -202,7 +202,10 @@ class _Rewrite:
         )
         nodes[region.header] = without_pragmas(nodes[region.header])
         self.tasks.enter(nodes, enter, self.plan.paths, region.header, test, alive)
-        return self.tasks.settle(nodes, enter, region.header, self.plan.paths)
+        nodes = self.tasks.settle(nodes, enter, region.header, self.plan.paths)
+        for site in self.tasks.sorting_sites:
+            site.finish(nodes)
+        return nodes
 
     # --- the warp's own registers ---
 
@@ -212,7 +215,8 @@ class _Rewrite:
         code = [
             op("mov.u32", plan.lane, SpecialRegister("%laneid")),
             op("mov.u32", plan.lanes_before, SpecialRegister("%lanemask_lt")),
-            *(op("mov.u32", path.top, 0) for path in plan.all_paths()),
+            *(op("mov.u32", path.top, 0) for path in plan.all_paths() if plan.sorting(path) is None),
+            *(i for site in self.tasks.sorting_sites for i in site.setup()),
         ]
         if plan.stack_bytes:
             row = r("b32")
@@ -229,6 +233,8 @@ class _Rewrite:
             stack = r("b32")
             code.append(op("mov.u32", stack, Symbol(plan.stack_name)))
             code += [op("mad.lo.u32", base, linear, size, stack) for size, base in plan.bases.items()]
+            sorted_bases = (base for sorting in plan.sortings for base in sorting.bases.values())
+            code += [op("mad.lo.u32", base, linear, size, stack) for base, size in sorted_bases]
         return [*code, *self._unset(), *plan.rebuilt]
 
     def _unset(self) -> list[Instruction]:

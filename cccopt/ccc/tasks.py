@@ -14,7 +14,7 @@ can, the lanes that still have trips push them, and the warp goes on to find mor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -38,7 +38,8 @@ from cccopt.ccc.graph import (
 )
 from cccopt.ccc.plan import PathPlan, Plan, own
 from cccopt.ccc.regions import forward
-from cccopt.ccc.sites import Site, place_flagged
+from cccopt.ccc.sites import Site, place_flagged, place_site
+from cccopt.ccc.sorting import SortingSite
 from cccopt.ccc.stack import SLOTS, Lookup, Value, clear, copy_value
 from cccopt.ccc.tails import live_outs
 from cccopt.ccc.view import View
@@ -60,6 +61,10 @@ class Tasks:
         chosen = plan.region.nodes | plan.region.approach
         self.base = {name: self._stripped(name) for name in program_order(view.graph.nodes, chosen)}
         """The region's own nodes without markers, as all copies are made of them."""
+        self.sorting_sites = tuple(
+            SortingSite(sorting, plan.lane, plan.lanes_before, self.names, self.region)
+            for sorting in plan.sortings
+        )
 
     def node(self, nodes: Nodes, name: str, code: Iterable[Statement], end: End, phase: str = "") -> str:
         """Adds a node that the program did not have to ``nodes``; its name."""
@@ -80,22 +85,56 @@ class Tasks:
         """
         alive = self._alive(begin).union(given)
         for path in paths:
-            # A site placed before may stand between the path and where its end led at first. Nodes that only held
-            # markers are no longer on any way.
-            run = reachable({name: nodes[name] for name in path.path.nodes}, [path.path.begin])
-            outside = {t for n in run for t in targets(nodes[n].end) if t not in path.path.nodes}
-            (goal,) = outside - self.view.traps
-            site = self._loop_site if path.path.is_loop else self._if_site
-            # What is alive at the whole's beginning has a value there; the rest may not have one at the join.
-            met = {v.name for v in path.stack.layout.values()} | self._alive(path.path.end)
-            where = Site((path.path.begin,), path.path.nodes, goal, self._cleared(met - alive))
-            nodes = place_flagged(nodes, enter, where, partial(site, path), self.names, self.region)
+            sorting = next((s for s in self.sorting_sites if path in s.sorting.paths), None)
+            if sorting is None:
+                site = self._loop_site if path.path.is_loop else self._if_site
+                where = self._where([path], nodes, alive)
+                nodes = place_flagged(nodes, enter, where, partial(site, path), self.names, self.region)
+            elif path is sorting.first:
+                nodes = self._sorted(sorting, nodes, enter, alive)
             if path.took:
                 # Lanes whose tasks run the tail pass it under a false guard.
                 written = (effects.writes(self.view.body[i]) for i in path.tail if i in self.plan.skipped)
                 skipped = self._cleared(live_outs(self.view, path.path).union(*written) - alive)
                 nodes[enter] = replace(nodes[enter], code=(*skipped, *nodes[enter].code))
         return nodes
+
+    def _where(self, paths: Sequence[PathPlan], nodes: Nodes, alive: Collection[str]) -> Site:
+        """The site of some paths that end at one place in ``nodes``; ``alive`` registers have a value there anyway."""
+        inside = frozenset().union(*(path.path.nodes for path in paths))
+        # A site placed before may stand between a path and where its end led at first. Nodes that only held markers
+        # are no longer on any way.
+        begins = tuple(path.path.begin for path in paths)
+        run = reachable({name: nodes[name] for name in inside}, begins)
+        outside = {t for n in run for t in targets(nodes[n].end) if t not in inside}
+        (goal,) = outside - self.view.traps
+        # What is alive at the whole's beginning has a value there; the rest may not have one at the join.
+        met = {v.name for path in paths for v in path.stack.layout.values()}
+        met |= frozenset().union(*(self._alive(path.path.end) for path in paths))
+        return Site(begins, inside, goal, self._cleared(met - {*alive}))
+
+    def _sorted(self, sorting: SortingSite, nodes: Nodes, enter: str, alive: Collection[str]) -> Nodes:
+        """The whole with one site for exclusive paths."""
+        which = self.names.register("b32")
+        where = self._where(sorting.sorting.paths, nodes, alive)
+        arrive, ahead = sorting.arrivals(which)
+        where = replace(where, start=(*where.start, ahead))
+
+        def build(behind: str) -> tuple[Nodes, str]:
+            own_nodes, first = sorting.site(which, self._task, behind)
+            flags: list[Instruction] = []
+            for path in sorting.sorting.paths:
+                kept = self.names.register("pred")
+                flags += [op("setp.eq.u32", kept, which, number(path, sorting))] if path.took else []
+                flags += [op("or.pred", took, took, kept) for took in path.took]
+            if flags:
+                own_nodes[first] = replace(own_nodes[first], code=(*flags, *own_nodes[first].code))
+            return own_nodes, first
+
+        def number(path: PathPlan, sorting: SortingSite) -> int:
+            return next(k for k, p in enumerate(sorting.sorting.paths) if p is path)
+
+        return place_site(nodes, enter, where, arrive, build, self.names, self.region)
 
     def _alive(self, name: str) -> frozenset[str]:
         return self.view.liveness.live_in[self.view.block_of_name[name]]
@@ -313,8 +352,11 @@ class Tasks:
         # Lanes that ran a popped task are not those that own it, and what follows may read what it wrote.
         code = [op("bar.warp.sync", FULL_WARP)]
         following = self.node(nodes, self.names.label("drained"), code, Jump(final))
+        for site in self.sorting_sites:
+            following = site.drain(following, nodes)
         for path in reversed(self.plan.all_paths()):
-            following = self._drain(path, following, nodes)
+            if self.plan.sorting(path) is None:
+                following = self._drain(path, following, nodes)
         return following
 
     def _drain(self, path: PathPlan, following: str, nodes: Nodes) -> str:

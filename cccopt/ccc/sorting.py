@@ -1,0 +1,235 @@
+"""One site for many exclusive paths: the warp sorts its lanes by path, and runs a path when 32 tasks wait for it.
+
+    join:   which = the number of the lane's path, or one more;  ballots over its bits
+            same = lanes with my number;  all the same: run that path (or none) at once
+            push: slot = pushed[which] + rank in same;  store the context;  pushed[own lane's path] += lanes that came
+            ready = ballot(a half of my path's slots has filled)
+    serve:  ready == 0: go on;  b = a path that is ready;  all 32 lanes load its full half and run it;  serve
+
+Lane b counts the tasks that were ever pushed for path b. A stack has two halves of 32 slots that fill in turn, so that
+a full half is popped without moving anything. All paths have one layout: what any of them collects. One vote for each
+bit of the number takes the place of one for each path. Khorasani 2016, 4.1.4 collects one path after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cccopt.ccc.code import FULL_WARP, op
+from cccopt.ccc.graph import UNIFORM, Branch, Indexed, Jump, Node, Nodes
+from cccopt.ccc.names import Names
+from cccopt.ccc.plan import PathPlan, Sorting, own
+from cccopt.ccc.stack import SLOTS, copy_value
+from cccopt.ptx.ir import Guard, Instruction, Register, Statement
+
+NOT_DIFFERENT = 0x90
+"""The truth table of a & ~(b ^ c): the lanes in a whose bit, given by the ballot b, is c."""
+
+NEITHER = 0x09
+"""The truth table of ~(b ^ c)."""
+
+
+class SortingSite:
+    """The code of one group of exclusive paths, in the loop and behind it."""
+
+    def __init__(
+        self, sorting: Sorting, lane: Register, lanes_before: Register, names: Names, region: int
+    ) -> None:
+        self.sorting = sorting
+        self.lane = lane
+        self.lanes_before = lanes_before
+        self.names = names
+        self.region = region
+        self.serve = names.label("serve")
+        self.served = names.label("served")
+        self.drained = names.label("sorted")
+        self.ready = names.register("b32")
+        self.first = sorting.paths[0]
+
+    def arrivals(self, which: Register) -> tuple[dict[str, Instruction], Instruction]:
+        """What a lane runs that comes to each path's first node, and what it runs ahead of that."""
+        numbered = enumerate(self.sorting.paths)
+        found = {path.path.begin: op("mov.u32", which, number) for number, path in numbered}
+        return found, op("mov.u32", which, len(self.sorting.paths))
+
+    def setup(self) -> list[Instruction]:
+        """What each lane computes ahead of the loop: nothing was pushed, and which path it counts."""
+        s, mine = self.sorting, self.names.register("pred")
+        return [
+            op("mov.u32", s.pushed, 0),
+            *(op("bfe.s32", spread, self.lane, bit, 1) for bit, spread in enumerate(s.spreads)),
+            op("setp.lt.u32", mine, self.lane, len(s.paths)),
+            op("selp.b32", s.counted, -1, 0, mine),
+            op("mov.pred", s.draining.register, 0),
+        ]
+
+    def site(
+        self, which: Register, task: Callable[[PathPlan, str], tuple[str, Nodes]], behind: str
+    ) -> tuple[Nodes, str]:
+        """The nodes from the join on, and the join. ``task`` makes a path's task, which ends at a node it is given."""
+        nodes: Nodes = {}
+        tasks: list[str] = []
+        for path in self.sorting.paths:
+            begin, added = task(path, self.serve)
+            tasks.append(begin)
+            nodes.update(added)
+        direct = self._direct(which, tasks, behind, nodes)
+        self._serve(tasks, behind, nodes)
+        agree = Guard(self.names.register("pred"))
+        ballots, same, votes = self._sort(which)
+        push = self._push(which, ballots, same, nodes)
+        test = [*votes, op("setp.eq.u32", agree.register, same, FULL_WARP)]
+        return nodes, self._node(nodes, self.names.label("join"), test, Branch(agree, direct, push, UNIFORM))
+
+    def finish(self, nodes: Nodes) -> None:
+        """Adds the way out of the loop for the remainder, which passes none of the sites behind this one."""
+        served = nodes[self.served]
+        assert isinstance(served.end, Jump)
+        end = Branch(self.sorting.draining, self.drained, served.end.target, UNIFORM)
+        nodes[self.served] = replace(served, end=end)
+
+    def drain(self, following: str, nodes: Nodes) -> str:
+        """The remainder: paths with tasks left are ready; the name of the node to go to."""
+        some, left = self.names.register("pred"), self.names.register("b32")
+        code = [
+            op("bar.warp.sync", FULL_WARP),
+            op("mov.pred", self.sorting.draining.register, 1),
+            op("and.b32", left, self.sorting.pushed, SLOTS - 1),
+            op("setp.ne.u32", some, left, 0),
+            op("vote.sync.ballot.b32", self.ready, some, FULL_WARP),
+        ]
+        self._node(nodes, self.drained, (), Jump(following))
+        return self._node(nodes, self.names.label("drain"), code, Jump(self.serve), self.first.phase("drain"))
+
+    # --- the parts of the site ---
+
+    def _sort(self, which: Register) -> tuple[list[Register], Register, list[Instruction]]:
+        """The ballots over the bits of the number, the register with the lanes of one's own number, and the code."""
+        same = self.names.register("b32")
+        ballots: list[Register] = []
+        code: list[Instruction] = []
+        for bit in range(len(self.sorting.spreads)):
+            part, spread, ballot = (self.names.register("b32") for _ in range(3))
+            has = self.names.register("pred")
+            code += [
+                op("and.b32", part, which, 1 << bit),
+                op("setp.ne.u32", has, part, 0),
+                op("vote.sync.ballot.b32", ballot, has, FULL_WARP),
+                op("bfe.s32", spread, which, bit, 1),
+                self._equal(same, ballot, spread, same if ballots else None),
+            ]
+            ballots.append(ballot)
+        return ballots, same, code
+
+    def _equal(
+        self, target: Register, ballot: Register, spread: Register, among: Register | None
+    ) -> Instruction:
+        if among is None:
+            return op("lop3.b32", target, 0, ballot, spread, NEITHER)
+        return op("lop3.b32", target, among, ballot, spread, NOT_DIFFERENT)
+
+    def _push(self, which: Register, ballots: Sequence[Register], same: Register, nodes: Nodes) -> str:
+        s, r = self.sorting, self.names.register
+        at, ahead, slot, came, before, turned = (r("b32") for _ in range(6))
+        mine, filled = Guard(r("pred")), r("pred")
+        code: list[Instruction] = [
+            op("shfl.sync.idx.b32", at, s.pushed, which, SLOTS - 1, FULL_WARP),
+            op("and.b32", ahead, same, self.lanes_before),
+            op("popc.b32", ahead, ahead),
+            op("add.s32", slot, at, ahead),
+            *self._place(slot, which, slot),
+            op("setp.lt.u32", mine.register, which, len(s.paths)),
+            *s.stack.push(own, slot, mine),
+            self._equal(came, ballots[0], s.spreads[0], s.counted),
+            *(
+                self._equal(came, ballot, spread, came)
+                for ballot, spread in zip(ballots[1:], s.spreads[1:], strict=True)
+            ),
+            op("popc.b32", came, came),
+            op("mov.u32", before, s.pushed),
+            op("add.s32", s.pushed, s.pushed, came),
+            op("xor.b32", turned, before, s.pushed),
+            op("and.b32", turned, turned, SLOTS),
+            op("setp.ne.u32", filled, turned, 0),
+            op("vote.sync.ballot.b32", self.ready, filled, FULL_WARP),
+            op("bar.warp.sync", FULL_WARP),
+        ]
+        return self._node(nodes, self.names.label("push"), code, Jump(self.serve), self.first.phase("push"))
+
+    def _place(self, target: Register, path: Register, slot: Register) -> list[Instruction]:
+        """The place of a path's slot among those of the warp."""
+        return [
+            op("and.b32", target, slot, 2 * SLOTS - 1),
+            op("mad.lo.s32", target, path, 2 * SLOTS, target),
+        ]
+
+    def _direct(self, which: Register, tasks: Sequence[str], behind: str, nodes: Nodes) -> str:
+        """All lanes came to one path, or to none: they run it with what they have."""
+        ways: list[str] = []
+        for path, begin in zip(self.sorting.paths, tasks, strict=True):
+            values = path.stack.layout.values()
+            code = [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
+            code += [*path.unpacking, op("mov.u32", self.ready, 0)]
+            ways.append(self._node(nodes, self.names.label("direct"), code, Jump(begin)))
+        return self._dispatch(which, [*ways, behind], nodes)
+
+    def _serve(self, tasks: Sequence[str], behind: str, nodes: Nodes) -> None:
+        s, r = self.sorting, self.names.register
+        number, one, all, flip, slot, some, left = (r("b32") for _ in range(7))
+        none, mine = Guard(r("pred")), Guard(r("pred"))
+        takes: list[str] = []
+        for path, begin in zip(s.paths, tasks, strict=True):
+            load = [*s.stack.pop(own, self._target(path), slot, None), *path.unpacking]
+            loaded = self._node(nodes, self.names.label("load"), load, Jump(begin))
+            # Only the remainder has fewer tasks than lanes.
+            take = Branch(mine, loaded, self.serve)
+            takes.append(
+                self._node(nodes, self.names.label(path.phase("take")), (), take, path.phase("take"))
+            )
+        code = [
+            op("bfind.u32", number, self.ready),
+            op("shl.b32", one, 1, number),
+            op("xor.b32", self.ready, self.ready, one),
+            op("shfl.sync.idx.b32", all, s.pushed, number, SLOTS - 1, FULL_WARP),
+            op("and.b32", left, all, SLOTS - 1),
+            op("selp.b32", left, left, SLOTS, s.draining.register),
+            op("setp.lt.u32", mine.register, self.lane, left),
+            # The half that is full is the one that is not being filled.
+            op("selp.b32", flip, 0, -1, s.draining.register),
+            op("xor.b32", some, all, flip),
+            op("and.b32", some, some, SLOTS),
+            op("add.s32", slot, some, self.lane),
+            *self._place(slot, number, slot),
+        ]
+        dispatch = self._dispatch(number, takes, nodes, code)
+        # What is pushed next may overwrite what was popped here.
+        after = [op("bar.warp.sync", FULL_WARP)]
+        self._node(nodes, self.served, after, Jump(behind))
+        test = [op("setp.eq.u32", none.register, self.ready, 0)]
+        self._node(nodes, self.serve, test, Branch(none, self.served, dispatch, UNIFORM))
+
+    def _target(self, path: PathPlan) -> Callable[[str], Register]:
+        """Where a path's task has a value of the common layout; anywhere, if it has no use for it."""
+        known = {value.name for value in path.stack.layout.values()}
+        types = {value.name: value.type for value in self.sorting.stack.layout.values()}
+        return lambda name: path.task(name) if name in known else self.names.register(types[name])
+
+    def _dispatch(
+        self, number: Register, ways: Sequence[str], nodes: Nodes, code: Sequence[Statement] = ()
+    ) -> str:
+        """A node from which the warp goes the way of a number that is the same in all lanes."""
+        return self._node(
+            nodes, self.names.label("dispatch"), code, Indexed("brx.idx.uni", number, tuple(ways))
+        )
+
+    def _node(
+        self,
+        nodes: Nodes,
+        name: str,
+        code: Sequence[Statement],
+        end: Branch | Jump | Indexed,
+        phase: str = "",
+    ) -> str:
+        nodes[name] = Node(name, tuple(code), end, self.region, phase)
+        return name
