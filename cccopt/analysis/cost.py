@@ -142,7 +142,7 @@ class Costs:
         setp = self.body[test]
         if not isinstance(setp, Instruction) or setp.base != "setp" or len(setp.operands) != 3:
             return None
-        compare, bound = _COMPARISONS.get(setp.parts[1]), _integer(setp.operands[2])
+        compare, bound = _COMPARISONS.get(setp.parts[1]), integer(setp.operands[2])
         counter = setp.operands[1]
         if compare is None or bound is None or not isinstance(counter, Register) or setp.guard is not None:
             return None
@@ -201,7 +201,7 @@ class Costs:
             return sources[0].name, 0
         if statement.base not in ("add", "sub") or len(sources) != 2 or not isinstance(sources[0], Register):
             return None
-        by = _integer(sources[1])
+        by = integer(sources[1])
         return None if by is None else (sources[0].name, by if statement.base == "add" else -by)
 
     def _constant(self, definition: int) -> int | None:
@@ -210,7 +210,7 @@ class Costs:
         statement = self.body[definition]
         if not isinstance(statement, Instruction) or statement.base != "mov" or statement.guard is not None:
             return None
-        return _integer(statement.operands[1])
+        return integer(statement.operands[1])
 
 
 def costs(module: Module, function: Function, callers: frozenset[str] = frozenset()) -> Costs:
@@ -220,7 +220,8 @@ def costs(module: Module, function: Function, callers: frozenset[str] = frozense
     return Costs(module, body, graph, reaching_definitions(graph, body), loops(graph), callers)
 
 
-def _integer(operand: Operand) -> int | None:
+def integer(operand: Operand) -> int | None:
+    """The value of an integer that is written out, None for anything else."""
     if not isinstance(operand, Literal):
         return None
     sign = -1 if operand.spelling.startswith("-") else 1
