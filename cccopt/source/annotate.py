@@ -16,6 +16,9 @@ A ``continue`` in S leaves the body without passing ``body.end``, and any jump m
 ``if.end``: the PTX passes judge by control flow whether that ends the region, or refuse it. Everything goes on lines
 that exist, so line numbers stay the user's.
 
+Ahead of the marker that ends a path, a path that updates a reduced variable pins it: cicc makes one addition of those
+in both branches of an ``if`` otherwise, and puts it behind both. The functions for that stand ahead of the text.
+
 A constexpr function may not hold assembly before C++20: nvcc warns (#2388-D) where one is annotated.
 """
 
@@ -25,8 +28,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cccopt.source.lexer import ccc_pragma, tokens
-from cccopt.source.lines import LineMap
-from cccopt.source.markers import inline_pragma, marker
+from cccopt.source.lines import LineMap, is_line_marker
+from cccopt.source.markers import inline_pragma, marker, pin, pins
 from cccopt.source.naming import REPETITIVE, Named, Unit, all_named
 from cccopt.source.outside import Outside, hints
 from cccopt.source.pragmas import Clauses
@@ -94,8 +97,37 @@ def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annot
     edits = [_Edit(t.start, t.end, blank(t.text)) for t in blanks]
     edits += [e for r, n in accepted for e in _openings(r, n, unit.code)]
     # Regions in reverse: of those that end in one place, the inner one ends first.
-    closings = [e for r, n in reversed(accepted) for e in _closings(r, n, unit.code)]
-    return Annotated(_applied(text, closings + edits), tuple(r for r, _ in accepted))
+    reduced = [_reduced(n, [around for _, around in accepted], unit.code) for _, n in accepted]
+    closings = [
+        e
+        for (r, n), variables in zip(reversed(accepted), reversed(reduced), strict=True)
+        for e in _closings(r, n, variables, unit.code)
+    ]
+    marked = _applied(text, closings + edits)
+    return Annotated(_with_pins(marked, name) if any(reduced) else marked, tuple(r for r, _ in accepted))
+
+
+def _reduced(path: Named, everything: Sequence[Named], code: Code) -> list[str]:
+    """The variables that a loop around ``path`` reduces and that stand in its text."""
+    if path.pragma.kind in (*REPETITIVE, *_FUNCTIONS):
+        return []
+    around = [n.pragma.clauses.reductions for n in everything if n.holds(path)]
+    words = {
+        code.text(index)
+        for index in range(path.body, path.body_end)
+        if code.text(index - 1) not in (".", "::")
+        and (code.text(index - 2), code.text(index - 1)) != ("-", ">")
+    }
+    return list(dict.fromkeys(name for clauses in around for _, name in clauses if name in words))
+
+
+def _with_pins(text: str, name: str) -> str:
+    """``text`` with the functions of pins ahead of it, attributed to its file: that of cicc's text is temporary."""
+    first = text[: text.find("\n") + 1]
+    if is_line_marker(first):
+        return f"{first}{pins()}\n{text}"
+    first = '# 1 "{}"\n'.format(name.replace("\\", r"\\").replace('"', r"\""))
+    return f"{first}{pins()}\n{first}{text}"
 
 
 def _named(text: str, name: str) -> tuple[Unit, list[Named]]:
@@ -160,16 +192,17 @@ def _openings(region: Region, named: Named, code: Code) -> list[_Edit]:
     ]
 
 
-def _closings(region: Region, named: Named, code: Code) -> list[_Edit]:
+def _closings(region: Region, named: Named, reduced: Iterable[str], code: Code) -> list[_Edit]:
     if region.kind in _FUNCTIONS:
         return []
+    pinned = "".join(f" {pin(variable)}" for variable in reduced)
     behind_body, behind = (code.tokens[end - 1].end for end in (named.body_end, named.end))
     if region.kind in _BRANCHES:
-        return [_insert(behind, f" }} {marker('if.end', region.id)} }}")]
+        return [_insert(behind, f" }}{pinned} {marker('if.end', region.id)} }}")]
     if region.kind == "switch":
-        return [_insert(behind, f" {marker('if.end', region.id)}")]
+        return [_insert(behind, f"{pinned} {marker('if.end', region.id)}")]
     return [
-        _insert(behind_body, f" }} {marker('body.end', region.id)} }}"),
+        _insert(behind_body, f" }}{pinned} {marker('body.end', region.id)} }}"),
         _insert(behind, f" {marker('for.end', region.id)} }}"),
     ]
 

@@ -21,6 +21,11 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/|//.*')
 _CONTROL = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "f": 12, "v": 11}
 
 
+def is_line_marker(line: str) -> bool:
+    """Whether it tells where the next line is from."""
+    return _MARKER.fullmatch(line.rstrip("\r\n")) is not None
+
+
 class _Origin(NamedTuple):
     """The line that begins at ``offset`` of the text is number ``line`` of ``file``."""
 

@@ -1,4 +1,5 @@
 """Markers as CUDA C++ statements: empty inline assembly whose comment cicc prints into PTX (TOOLCHAIN 3).
+Pins: empty assembly that takes a variable and gives it back, so that its value stands in one place of the code.
 
 ``"memory"`` keeps loads and stores on their side. nvcc substitutes nothing in assembly without operands, so
 ``%``, ``$`` and braces stay as they are (measured, 13.0). ptxas accepts no byte beyond ASCII, not even in a
@@ -9,6 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+_PIN = "ccc_pin_"
+_PINNED = {
+    "float": "f",
+    "double": "d",
+    "int": "r",
+    "unsigned": "r",
+    "long": "l",
+    "unsigned long": "l",
+    "long long": "l",
+    "unsigned long long": "l",
+    "short": "h",
+    "unsigned short": "h",
+}
+"""The constraint of assembly for each type that can be pinned (Inline PTX Assembly in CUDA, Constraints)."""
 _ESCAPES = {"\\": r"\\", '"': r"\""}
 
 
@@ -17,6 +32,24 @@ def marker(event: str, region: int, attributes: Sequence[str] = ()) -> str:
     flag."""
     words = " ".join(("// ccc", event, str(region), *attributes))
     return f'asm volatile("{_literal(words)}" ::: "memory");'
+
+
+def pin(variable: str) -> str:
+    """A statement ahead of which the last update of ``variable`` is made; its text needs `pins` ahead of it."""
+    return f"::{_PIN}({variable});"
+
+
+def pins() -> str:
+    """The functions of `pin`, on one line, as cicc takes them: an overload a type, for the text does not tell types.
+
+    Variables of other types are left alone. Not ``static``: nvcc warns of what is static and unused.
+    """
+    spaces = "__attribute__((host)) __attribute__((device)) __attribute__((always_inline)) inline"
+    overloads = [
+        f'{spaces} void {_PIN}({type_}& v) {{ asm volatile("" : "+{constraint}"(v) :: "memory"); }}'
+        for type_, constraint in _PINNED.items()
+    ]
+    return " ".join([*overloads, f"template <class T> {spaces} void {_PIN}(const T&) {{}}"])
 
 
 def inline_pragma(words: str) -> str:

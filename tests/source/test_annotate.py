@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,59 @@ def test_clauses_are_attributes() -> None:
     assert said["for.begin 4"] == "line=9:1 chunk=16 kind=while file=x.cu"
     assert said["for.begin 5"] == "line=11:1 chunk=2 variable file=x.cu"
     assert [r.parent for r in annotate(text, "x.cu").regions] == [None, 1, 1, 1, 1]
+
+
+_REDUCED = """\
+# 1 "y.cu"
+#pragma ccc for reduce(+: re, im) reduce(max: most)
+for (;;) {
+  S(im);
+#pragma ccc if
+  if (re) { re += x.im; p->most = y::most; }
+#pragma ccc else
+  else most = max(most, im);
+#pragma ccc switch
+  switch (im) { case 1: re += 1; break; default: x.re = 2; }
+#pragma ccc for variable
+  for (; re < 9;) { im += 1; }
+#pragma ccc while
+  while (more) {
+#pragma ccc if
+    { most = 3; }
+  }
+}
+"""
+
+
+def test_the_end_of_a_path_pins_the_reduced_variables_in_its_text() -> None:
+    marked = annotate(_REDUCED, "x.cu").text
+    found = re.findall(r"((?:::ccc_pin_\(\w+\); )*)asm volatile\(\"// ccc (\w+\.end \d+)", marked)
+    assert {end: re.findall(r"\((\w+)\)", pinned) for pinned, end in found} == {
+        "if.end 2": ["re"],
+        "if.end 3": ["im", "most"],
+        "if.end 4": ["re"],
+        "if.end 5": [],
+        "body.end 6": ["im"],
+        "for.end 6": [],
+        "body.end 7": ["most"],
+        "for.end 7": [],
+        "if.end 8": ["most"],
+        "body.end 1": [],
+        "for.end 1": [],
+    }
+
+
+def test_what_pins_stands_ahead_of_the_text_and_moves_no_line() -> None:
+    for text, first in ((_REDUCED, '# 1 "y.cu"\n'), (_REDUCED.split("\n", 1)[1], '# 1 "a\\\\b\\"c"\n')):
+        marked = annotate(text, 'a\\b"c').text
+        begin, functions, rest = marked.split("\n", 2)
+        assert f"{begin}\n" == first
+        assert functions.startswith("__attribute__((host)) __attribute__((device))")
+        assert rest.startswith(first)
+        assert rest.count("\n") - first.count("\n") == text.removeprefix(first).count("\n")
+    unused = _REDUCED.replace("reduce(+: re, im) reduce(max: most)", "reduce(+: S)")
+    assert "ccc_pin_" not in annotate(unused, "x.cu").text
+    assert "ccc_pin_" not in annotate(_REDUCED, "x.cu", only=(2, 3, 4)).text
 
 
 def test_a_reduction_is_placed_at_its_variable() -> None:

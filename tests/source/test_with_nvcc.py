@@ -240,6 +240,85 @@ def test_markers_stand_in_the_loops_they_mark(front_end: _FrontEnd) -> None:
     assert {marker: depths.get(marker) for marker in _DEPTHS} == _DEPTHS
 
 
+_SUMS = """
+template <class T, class F> __attribute__((device)) void each(F&& f, T n) {
+  for (T i = threadIdx.x; i < n; i += 32) f(i);
+}
+struct Owner {
+  short small = 0;
+  __attribute__((device)) void fill(const short* p, int n) {
+    #pragma ccc for reduce(|: small)
+    for (int i = threadIdx.x; i < n; i += 32) {
+      #pragma ccc if
+      if (p[i]) small |= p[i + 1];
+    }
+  }
+};
+template <class T> __attribute__((device)) T twice(const T* p, T n) {
+  T sum = 0;
+  #pragma ccc for reduce(+: sum)
+  for (int i = 0; i < n; ++i)
+    #pragma ccc if
+    if (p[i] < n) sum += 2 * p[i];
+  return sum;
+}
+extern "C" __attribute__((global)) void sums(const float* p, float* out, int n) {
+  float re = 0, im = 0, &sum = re;
+  unsigned long long count = 0;
+  char letter = 0;
+  const char* last = nullptr;
+  #pragma ccc for reduce(+: sum, im, count) reduce(max: last, letter)
+  for (int i = threadIdx.x; i < n; i += 32) {
+    #pragma ccc if name(choice)
+    if (p[i] < 0) {
+      sum += p[i] * p[i + 1];
+      im += p[i + 2];
+      count += n;
+      letter = letter > i ? letter : i;
+      last = last > (char*)p ? last : (char*)p;
+      auto more = [&] { im += 1; };
+      more();
+    } else {
+      sum += p[i + 3] / p[i];
+      im += p[i + 4];
+      count += i;
+    }
+  }
+  auto rest = [re, &im, p](int i) mutable {
+    #pragma ccc for reduce(+: re, im)
+    for (; i < 9; ++i) {
+      #pragma ccc if
+      if (p[i] > 0) re += 3.5f, im += re;
+    }
+    im += re;
+  };
+  rest(n);
+  Owner owner;
+  owner.fill((const short*)p, n);
+  each([=, &im](auto i) {
+    #pragma ccc for reduce(*: im)
+    for (int k = 0; k < i; ++k) {
+      #pragma ccc if
+      if (p[k] > 2) im *= p[i];
+    }
+  }, n);
+  out[threadIdx.x] = re + im + count + letter + last[0] + owner.small + twice((const int*)p, n);
+}
+"""
+
+
+@pytest.mark.usefixtures("in_its_folder")
+def test_both_branches_of_an_if_keep_their_own_additions(front_end: _FrontEnd) -> None:
+    ptx = front_end.ptx(annotate(front_end.text + _SUMS, "k.cu").text)
+    path = re.search(r"// ccc if\.begin (\d+) \S+ name=choice .*?// ccc if\.end \1\n", ptx, re.DOTALL)
+    assert path is not None
+    assert {m[0] for m in re.finditer(r"\b(add|fma)\S*(f32|64)\b", path[0])} >= {
+        "fma.rn.f32",
+        "add.f32",
+        "add.s64",
+    }
+
+
 def test_stripped_text_compiles_to_what_no_pragma_compiles_to(front_end: _FrontEnd) -> None:
     plain = "\n".join("" if line.startswith("#pragma ccc") else line for line in front_end.text.split("\n"))
     assert front_end.ptx(strip(front_end.text)) == front_end.ptx(plain)
