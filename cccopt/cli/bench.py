@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cccopt.cli.common import add_mode, console
+from cccopt.diagnostic import CccError
 from cccopt.files import write_text
 from cccopt.harness import suite, sweep, workload
 from cccopt.harness.bench import EMULATOR, GPU, Options, measure
@@ -82,12 +84,21 @@ def _measure(args: argparse.Namespace) -> int:
     options = Options(on, size, args.seed, args.arch, args.ccc, marked=not args.demo)
     out = console()
     measurements: list[Measurement] = []
+    failed = False
     for name in args.workloads or (_DEMO if args.demo else workload.names()):
-        measurement = measure(workload.load(name), options)
+        try:
+            measurement = measure(workload.load(name), options)
+        except CccError as problem:
+            # What the first fails with may concern all: no GPU, no nvcc.
+            if not measurements:
+                raise
+            print(problem, file=sys.stderr)
+            failed = True
+            continue
         print_measurement(measurement, out)
         measurements.append(measurement)
     _write(args.json, as_json(measurements))
-    return 0 if all(measurement.right for measurement in measurements) else 1
+    return int(failed or not all(measurement.right for measurement in measurements))
 
 
 def _ccc(args: argparse.Namespace) -> int:

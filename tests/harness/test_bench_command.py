@@ -75,6 +75,18 @@ def test_a_wrong_result_is_exit_status_1_and_no_table(
     assert "total" not in said
 
 
+def test_a_workload_that_fails_does_not_keep_others_from_being_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tmp_path / "found.json"
+    ours = sample(tmp_path, 2)
+    assert main(["bench", ours, "nothing", ours, "--size", "small", "--json", str(found)]) == 1
+    assert len(json.loads(found.read_text())["measurements"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out.count("total") == 2
+    assert captured.err.count("error[CCC090]") == 1
+
+
 def test_the_sweep_is_a_table_json_and_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

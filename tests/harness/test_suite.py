@@ -13,8 +13,9 @@ import pytest
 
 from cccopt import resources
 from cccopt.cli.main import main
-from cccopt.harness import builds
+from cccopt.harness import builds, suite
 from cccopt.harness.on_gpu import REPEATS
+from cccopt.harness.workload import Sample
 from cccopt.toolchain.ptxas import Assembled, assemble
 
 pytestmark = pytest.mark.nvcc
@@ -101,6 +102,22 @@ def sample(folder: Path, name: str, *, barrier: str = "", beyond: str = "0", oth
     return str(folder / name)
 
 
+_MADE: dict[tuple[str, str], builds.Build | builds.NoBuild] = {}
+
+
+def made_once(ours: Sample, name: str, arch: str) -> builds.Build | builds.NoBuild:
+    """What `builds.build` makes of a source, once for all tests; the stand-in's machine code is PTX."""
+    source = peer_of(ours) if name == builds.HANDWRITTEN else ours.source
+    key = (source.read_text(), name)
+    if key not in _MADE:
+        _MADE[key] = builds.build(ours, name, arch)
+    return _MADE[key]
+
+
+def peer_of(ours: Sample) -> Path:
+    return ours.source.parent.parent / "bench" / "handwritten" / f"{ours.name}.cu"
+
+
 @pytest.fixture
 def samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """One where all is well, and one that is refused and whose peer ends in a fault."""
@@ -108,6 +125,12 @@ def samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(
         builds.resources, "folder", lambda name: tmp_path / "bench" if name == "bench" else folder(name)
     )
+    monkeypatch.setattr(suite, "build", made_once)
+
+    def kept(ptx: str, arch: str) -> Assembled:
+        return replace(assemble(ptx, arch), cubin=ptx.encode())
+
+    monkeypatch.setattr(builds, "assemble", kept)
     return [
         sample(tmp_path, "well"),
         sample(tmp_path, "ill", barrier="__syncthreads();", beyond="100000000"),
@@ -117,11 +140,6 @@ def samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A machine that seems to have a GPU and ncu; gives the folder of the latter."""
-
-    def kept(ptx: str, arch: str) -> Assembled:
-        return replace(assemble(ptx, arch), cubin=ptx.encode())
-
-    monkeypatch.setattr(builds, "assemble", kept)
     programs = tmp_path / "programs"
     programs.mkdir()
     ncu = programs / "ncu"
