@@ -23,8 +23,7 @@ becke(int points, int most, const double* __restrict__ lists, const double* __re
   Stack stack(storage);
   Task task = {};
 
-  for (int first = ccc::first_of_warp(); first < points; first += stride) {
-    const int p = first + ccc::lane();
+  for (int p = threadIdx.x + blockIdx.x * blockDim.x; __any_sync(ccc::WHOLE_WARP, p < points); p += stride) {
     bool wanted = p < points;
     if (wanted) {
       task.point = blockIdx.y * points + p;

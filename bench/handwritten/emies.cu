@@ -27,8 +27,7 @@ emies(int observers, int boxes, const float* __restrict__ x, const float* __rest
     add(fields, task.observer, near_field(sources, first, count, task.x, task.y, task.z));
   };
 
-  for (int first = ccc::first_of_warp(); first < observers; first += stride) {
-    const int o = first + ccc::lane();
+  for (int o = threadIdx.x + blockIdx.x * blockDim.x; __any_sync(ccc::WHOLE_WARP, o < observers); o += stride) {
     const bool observes = o < observers;
     Task mine = {0, 0, 0, 0, o};
     if (observes) {

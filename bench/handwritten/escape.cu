@@ -35,8 +35,7 @@ escape(int width, int height, float left, float top, float pitch, int limit, int
   };
 
   const int pixels = width * height, stride = gridDim.x * blockDim.x;
-  for (int first = int(ccc::first_of_warp()); first < pixels; first += stride) {
-    const int i = first + int(ccc::lane());
+  for (int i = threadIdx.x + blockIdx.x * blockDim.x; __any_sync(ccc::WHOLE_WARP, i < pixels); i += stride) {
     const Task task{0.0f, 0.0f, fmaf(float(i % width), pitch, left), fmaf(float(i / width), pitch, top), i, 0};
     stack.collect_trips(i < pixels, task, [&](Task& task) { return advance(task, CHUNK); });
   }

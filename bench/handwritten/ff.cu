@@ -58,11 +58,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) ff(unsigned points, unsigned
   const unsigned stride = gridDim.x * blockDim.x;
   unsigned pushed = 0;  // lane b: the points that were ever pushed for variation b
   bool more = true;
-  for (unsigned first = ccc::first_of_warp(); more; first += stride) {
-    more = first < points;
+  for (unsigned i = threadIdx.x + blockIdx.x * blockDim.x; more; i += stride) {
+    more = __any_sync(ccc::WHOLE_WARP, i < points);
     unsigned ready;  // bit b: variation b runs
     if (more) {
-      const unsigned i = first + ccc::lane();
       const uint32_t random = hash32(i);
       const unsigned which = i < points ? hash32(random) % VARIATIONS : VARIATIONS;
       unsigned ballots[BITS];
