@@ -37,8 +37,7 @@ __device__ __forceinline__ void insert(unsigned pairs, const Pair* __restrict__ 
   __shared__ Stack::Storage storage;
   Stack stack(storage);
   const unsigned stride = gridDim.x * blockDim.x;
-  for (unsigned first = ccc::first_of_warp(); first < pairs; first += stride) {
-    const unsigned i = first + ccc::lane();
+  for (unsigned i = threadIdx.x + blockIdx.x * blockDim.x; __any_sync(ccc::WHOLE_WARP, i < pairs); i += stride) {
     Task task{};
     if (i < pairs) {
       task.slot = slot_of(key_of(input[i]), 0, step.size);

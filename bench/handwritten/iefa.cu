@@ -37,7 +37,7 @@ iefa(unsigned n, const double* __restrict__ x, double* __restrict__ y) {
   const unsigned stride = gridDim.x * BLOCK;
   unsigned i = threadIdx.x + blockIdx.x * BLOCK;
   double next = i < n ? x[i] : 0.0;
-  for (; i - lane < n; i += stride) {
+  for (; __any_sync(ccc::WHOLE_WARP, i < n); i += stride) {
     const double2 number = make_double2(next, depth(next));
     if (i + stride < n) next = x[i + stride];  // ahead of the barriers, which would keep it from starting early
     const bool mine = i < n, is_central = number.y < 6.25, is_tail = !(number.y < 16.0);
