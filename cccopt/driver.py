@@ -74,15 +74,18 @@ def compile(
     keep_going: bool = False,
     nvcc: Nvcc | None = None,
     profile: AnyProfile | None = None,
+    resident: int | None = None,
 ) -> Program:
     """Compile the annotated CUDA file ``source`` to PTX for ``arch`` (``sm_90``), rewritten and plain.
 
     ``ccc`` is ``auto``, ``always`` or ``off``. With ``keep_going`` a refused region is left as it was, with a
     warning in the report. ``profile`` (a file, or what `profile_of` gives) tells ``auto`` how often lanes come to
-    each region. Raises CccError with the refusals or the annotation's errors, or with nvcc's own messages (CCC085).
+    each region; ``resident`` is how many blocks of a kernel marked ``grid`` share its work (by default as many as the
+    target runs at once). Raises CccError with the refusals or the annotation's errors, or with nvcc's own messages
+    (CCC085).
     """
     with _as_file(profile) as file:
-        settings = Settings(ccc, keep_going, profile=file)
+        settings = Settings(ccc, keep_going, profile=file, resident=resident or 0)
         rewritten, done = _ptx_of(source, arch, nvcc_options, settings, nvcc)
     plain = rewritten if ccc == "off" else _ptx_of(source, arch, nvcc_options, Settings("off"), nvcc)[0]
     return Program(rewritten, plain, wrap_reports(done.reports))
@@ -119,12 +122,15 @@ def transform(
     keep_going: bool = False,
     name: str = "<ptx>",
     profile: AnyProfile | None = None,
+    resident: int | None = None,
 ) -> Transformed:
     """Rewrite PTX that holds cccopt's markers; without an accepted region the text comes back as it was.
 
     Raises CccError for PTX that cannot be read (CCC001-009) and for refused regions (CCC030-069).
     """
-    options = Options(mode=ccc, keep_going=keep_going, file=name, profile=profile_in(profile))
+    options = Options(
+        mode=ccc, keep_going=keep_going, file=name, profile=profile_in(profile), resident=resident
+    )
     result = run(parse(ptx, name), options)
     text = print_module(result.module) if _rewritten(result.regions) else ptx
     return Transformed(

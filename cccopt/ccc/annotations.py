@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cccopt.ptx.ir import Marker, Statement
+from cccopt.ptx.ir import Function, Marker, Statement
 from cccopt.text import Place, Position, SourceText
 
 _BEGINS = ("for.begin", "if.begin", "recursive.begin", "grid.begin")
@@ -59,6 +59,14 @@ def annotations_of(body: Iterable[Statement]) -> Mapping[int, Annotation]:
 def is_annotation(statement: Statement) -> bool:
     """Whether the statement is a marker of the source modifier (and not of a pass)."""
     return isinstance(statement, Marker) and not statement.event.startswith("overhead.")
+
+
+def without_annotations(function: Function) -> Function:
+    """The function without the source modifier's markers."""
+    body = function.body
+    return (
+        function if body is None else replace(function, body=tuple(s for s in body if not is_annotation(s)))
+    )
 
 
 def _annotation(marker: Marker) -> Annotation:

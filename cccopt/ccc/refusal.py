@@ -177,6 +177,50 @@ VANISHED = Rule(
     "see what the compiler made of it with `nvcc -ptx`; an empty or constant condition is the usual cause",
 )
 
+GRID_SYNCHRONISED = Rule(
+    "CCC060",
+    "the kernel marked `grid` holds `{}`",
+    "its first blocks do the work of all, one block after the other: what waits for other threads, blocks or a whole"
+    " grid would wait for what has not begun, or has passed",
+    "write the loop over the tasks by hand (a grid-stride loop) and mark it with `#pragma ccc for`",
+)
+GRID_SHARED = Rule(
+    "CCC061",
+    "the kernel marked `grid` uses shared memory of its own: `{}`",
+    "one block does the work of many, and each of them expects memory that nobody else uses",
+    "keep the values in registers, or write the loop over the tasks by hand and mark it with `#pragma ccc for`",
+)
+GRID_CALL = Rule(
+    "CCC062",
+    "the kernel marked `grid` calls what cannot be in a loop over blocks: `{}` {}",
+    "in that loop a thread has one block index after the other, and goes on with the next block where it ended before",
+    "hand the block index over as an argument, or let the function be inlined",
+)
+GRID_COLLECTIVE = Rule(
+    "CCC063",
+    "the kernel marked `grid` holds `{}` where not all lanes of a warp come",
+    "a lane that has returned early counts as gone; in a loop over blocks it is there, and others would wait for it",
+    "let all lanes come to the operation: put the rest of the kernel into an if in place of the early return",
+)
+RECURSIVE_FORM = Rule(
+    "CCC065",
+    "the function marked `recursive` cannot become a loop: it {}",
+    "a call is a task only if nothing is left to do behind it: the lane that runs it next knows nothing of the caller",
+    "let the call be the last thing that the function does, once on each way, and hand results down as arguments",
+)
+INLINING = Rule(
+    "CCC066",
+    "the function marked `recursive` cannot be put in the place of its call: {}",
+    "its trips can be tasks only where they are part of the marked loop, and the compiler left a call there",
+    "hand over numbers and pointers, or small structures of them, by value",
+)
+UNROLLED = Rule(
+    "CCC067",
+    "neither a loop nor a call is left of this function marked `recursive`",
+    "the compiler knew how deep it goes, and wrote out each call",
+    "declare the function `__noinline__`, or take the limit of its depth from data",
+)
+
 
 def refuse(
     rule: Rule,

@@ -117,6 +117,7 @@ def _rewritten(word: str, settings: Settings, number: int) -> str:
         keep_going=settings.keep_going,
         name=word,
         profile=settings.profile or None,
+        resident=settings.resident or None,
     )
     (unit,) = done.report["units"]
     for remark in diagnostics_of(unit["remarks"]):

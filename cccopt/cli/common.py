@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from cccopt.diagnostic import render
+from cccopt.toolchain.options import is_resident
 from cccopt.toolchain.settings import MODES
 from cccopt.unit import diagnostics_of
 
@@ -34,6 +35,22 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.json",
         help="how often lanes come to each region, from `cccopt emulate --profile`; `auto` decides by it",
     )
+
+
+def add_resident(parser: argparse.ArgumentParser) -> None:
+    """Add ``--ccc-resident``."""
+    parser.add_argument(
+        "--ccc-resident",
+        type=_resident,
+        metavar="N",
+        help="how many blocks of a kernel marked `grid` share its work (default: as many as the target runs at once)",
+    )
+
+
+def _resident(text: str) -> int:
+    if not is_resident(text):
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of blocks")
+    return int(text)
 
 
 def console(width: int = _WIDTH_OF_A_FILE) -> Console:

@@ -166,6 +166,7 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
             keep_going=settings.keep_going,
             file=call.file,
             profile=profile_in(settings.profile),
+            resident=settings.resident or None,
         )
         return rewrite_unit(text, options, compiler)
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cccopt.cli.common import add_mode, add_profile, print_remarks
+from cccopt.cli.common import add_mode, add_profile, add_resident, print_remarks
 from cccopt.driver import transform
 from cccopt.files import read_text, write_text
 
@@ -27,6 +27,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--keep-going", action="store_true", help="leave a refused region as it was, with a warning"
     )
     add_profile(parser)
+    add_resident(parser)
     parser.set_defaults(run=run)
 
 
@@ -39,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         keep_going=arguments.keep_going,
         name=name,
         profile=arguments.ccc_profile,
+        resident=arguments.ccc_resident,
     )
     write_text(arguments.output, result.ptx)
     if arguments.report is not None:

@@ -13,7 +13,8 @@ class Options:
 
     ``file`` names the input in messages. ``form`` forces the form of rewritten loops (``split``, ``idle lanes``);
     ``auto`` chooses by the loop's trip counts. ``profile`` tells `auto` how often lanes came to each region in a run;
-    without one that is assumed.
+    without one that is assumed. ``resident`` is how many blocks of a kernel marked ``grid`` share its work; None for as
+    many as the largest device of the target runs at once.
     """
 
     mode: str = "auto"
@@ -21,3 +22,4 @@ class Options:
     file: str = "<ptx>"
     form: str = "auto"
     profile: RunProfile | None = None
+    resident: int | None = None

@@ -1,22 +1,23 @@
 """The passes in order, with the verifier between them.
 
-    PIPELINE = (unique-names, collect-contexts)
+    PIPELINE = (unique-names, recursion, grid-loop, collect-contexts)
 
-Each pass takes a module and returns a new one with remarks and reports.
+Each pass takes a module and returns a new one with remarks and reports. The first ones prepare functions for the last:
+where that rewrites nothing in one, it comes out as it went in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from cccopt.ccc.annotations import is_annotation
+from cccopt.ccc.annotations import is_annotation, without_annotations
 from cccopt.ccc.refusal import Refusal
 from cccopt.ccc.report import RegionReport
 from cccopt.diagnostic import CccError, Diagnostic, Severity
-from cccopt.passes import collect_contexts
+from cccopt.passes import collect_contexts, grid_loop, recursion
 from cccopt.passes.options import Options
-from cccopt.ptx.ir import Module
+from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.scopes import with_unique_names
 from cccopt.ptx.verifier import verify
 
@@ -48,6 +49,8 @@ def _unique_names(
 
 PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("unique-names", _unique_names),
+    ("recursion", recursion.run),
+    ("grid-loop", grid_loop.run),
     ("collect-contexts", collect_contexts.run),
 )
 
@@ -60,6 +63,7 @@ def run(module: Module, options: Options) -> Result:
     """
     remarks: tuple[Diagnostic, ...] = ()
     regions: tuple[RegionReport, ...] = ()
+    original = module
     for name, step in PIPELINE:
         module, said, made = step(module, options)
         try:
@@ -68,7 +72,25 @@ def run(module: Module, options: Options) -> Result:
             raise CccError(*(_internal(name, d) for d in problem.diagnostics)) from problem
         remarks += said
         regions += made
-    return Result(module, remarks, regions)
+    return Result(_with_untouched(module, original, regions), remarks, regions)
+
+
+def _with_untouched(module: Module, original: Module, regions: Iterable[RegionReport]) -> Module:
+    """``module`` with the functions of which nothing was rewritten as they are in ``original``, without their marks;
+    all of ``original`` where that is every function.
+    """
+    done = {report.kernel for report in regions if report.outcome == "rewritten"}
+    if not done:
+        return original
+    before = {f.name: f for f in original.functions() if f.body is not None and f.name not in done}
+    return Module(
+        tuple(
+            without_annotations(before[item.name])
+            if isinstance(item, Function) and item.body is not None and item.name in before
+            else item
+            for item in module.items
+        )
+    )
 
 
 def _internal(name: str, diagnostic: Diagnostic) -> Diagnostic:

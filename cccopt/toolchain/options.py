@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 PREFIX = "--ccc"
 MODES = ("auto", "always", "off")
 FLAGS = ("--ccc-keep-going", "--ccc-verbose")
-VALUED = ("--ccc-report", "--ccc-keep", "--ccc-profile")
+VALUED = ("--ccc-report", "--ccc-keep", "--ccc-profile", "--ccc-resident")
 FILES = ("--ccc-keep", "--ccc-profile")
 
 # What carries the options, a folder for reports and the last line of PTX through nvcc to the shims.
@@ -47,7 +47,14 @@ def is_known(option: str) -> bool:
     name, _, value = option.partition("=")
     if name == PREFIX:
         return value in MODES
+    if name == "--ccc-resident":
+        return is_resident(value)
     return option in FLAGS or (name in VALUED and value != "")
+
+
+def is_resident(value: str) -> bool:
+    """Whether this is a number of blocks: at least one, in 31 bits."""
+    return value.isascii() and value.isdecimal() and 0 < int(value) < 2**31
 
 
 def value_of(option: str, ours: Sequence[str]) -> str:

@@ -21,7 +21,8 @@ class Settings:
     ``mode`` is ``auto``, ``always`` or ``off``; ``keep`` is a folder that takes what went into cicc and came out
     (empty: none), ``reports`` one that takes one JSON report a compilation of one file for one architecture;
     ``stamp`` is a line to end each PTX with (empty: none). ``profile`` is the file that tells `auto` how often lanes
-    come to each region (empty: none).
+    come to each region (empty: none). ``resident`` is how many blocks of a kernel marked ``grid`` share its work (0: as
+    many as the target runs at once).
     """
 
     mode: str = "auto"
@@ -31,11 +32,13 @@ class Settings:
     reports: str = ""
     stamp: str = ""
     profile: str = ""
+    resident: int = 0
 
     def words(self) -> list[str]:
         """The options of ccc-nvcc that say this."""
         flags = {"--ccc-keep-going": self.keep_going, "--ccc-verbose": self.verbose}
-        valued = {"--ccc-keep": self.keep, "--ccc-profile": self.profile}
+        resident = str(self.resident) if self.resident else ""
+        valued = {"--ccc-keep": self.keep, "--ccc-profile": self.profile, "--ccc-resident": resident}
         return [
             f"{PREFIX}={self.mode}",
             *(flag for flag, given in flags.items() if given),
@@ -58,6 +61,7 @@ class Settings:
             reports,
             stamp,
             value_of("--ccc-profile", known),
+            int(value_of("--ccc-resident", known) or 0),
         )
 
     @classmethod

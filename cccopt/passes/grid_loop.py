@@ -1,0 +1,395 @@
+"""The pass that gives a kernel marked ``grid`` a loop over thread blocks, which is then its marked loop (DESIGN 5.2).
+
+The first R blocks of a launch, as many as the device runs at once, do the work of all: block b that of b, b + R, ...
+The block index is kept in three registers, a carry from one to the next; so that no division is in the loop.
+
+    before                              after
+        mov.u32 %r1, %ctaid.x;              x, y, z = %ctaid; (z * ny + y) * nx + x >= R: ret
+        ...                                 for.begin
+        @%p1 ret;                           sx, sy, sz = R as an index of the grid
+        BODY                            H:  body.begin
+        ret;                                mov.u32 %r1, x;
+                                            ...
+                                            @%p1 bra L;
+                                            BODY
+                                        L:  body.end
+                                            x, y, z += sx, sy, sz, with carries
+                                            @z < nz bra H;
+                                            for.end
+                                            ret;
+
+What must hold: blocks do not wait for each other, nor threads of a block; they share no memory of the block; nothing
+that the kernel calls asks for the block index or ends the thread; warp-wide operations stand where the whole warp
+comes, for lanes that have returned early are still there now. A kernel without a marked path of its own stays as it is.
+
+Safety: ASSUMES that the order of blocks does not matter, which the pragma says.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from cccopt.analysis import effects
+from cccopt.ccc import refusal
+from cccopt.ccc.annotations import Annotation, without_annotations
+from cccopt.ccc.calls import called, callee_of, shared_variables
+from cccopt.ccc.code import op
+from cccopt.ccc.legality import HARMLESS_CALLS
+from cccopt.ccc.names import Names
+from cccopt.ccc.refusal import Refusal, Rule, refuse
+from cccopt.ccc.regions import housed
+from cccopt.ccc.report import RegionReport
+from cccopt.ccc.view import View, view
+from cccopt.diagnostic import Diagnostic, Severity
+from cccopt.passes.options import Options
+from cccopt.ptx import isa
+from cccopt.ptx.ir import (
+    Body,
+    Directive,
+    Function,
+    Guard,
+    Instruction,
+    Item,
+    Label,
+    Marker,
+    Module,
+    Pragma,
+    Register,
+    RegisterDeclaration,
+    SpecialRegister,
+    Statement,
+    Symbol,
+    Variable,
+)
+from cccopt.ptx.isa import Control
+
+_AXES = ("x", "y", "z")
+_WAITING = frozenset(
+    {
+        "bar",
+        "barrier",
+        "mbarrier",
+        "cp",
+        "griddepcontrol",
+        "wgmma",
+        "tcgen05",
+        "clusterlaunchcontrol",
+        "setmaxnreg",
+    }
+)
+_OF_CLUSTERS = frozenset({"mapa", "getctarank", "multimem"})
+_CLUSTER_DIRECTIVES = frozenset(
+    {".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters"}
+)
+_CLUSTER_REGISTERS = ("%cluster", "%nclusterid", "%is_explicit_cluster", "%envreg")
+_INDEX = frozenset({"%ctaid", "%ctaid.x", "%ctaid.y", "%ctaid.z"})
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What runs at once: ``processors`` (multiprocessors) of ``threads`` each, in at most ``blocks`` blocks."""
+
+    processors: int
+    threads: int
+    blocks: int
+
+
+DEVICES = {
+    75: Device(72, 1024, 16),
+    80: Device(108, 2048, 32),
+    86: Device(84, 1536, 16),
+    87: Device(16, 1536, 16),
+    89: Device(142, 1536, 24),
+    90: Device(132, 2048, 32),
+    100: Device(148, 2048, 32),
+    103: Device(160, 2048, 32),
+    110: Device(20, 1536, 24),
+    120: Device(188, 1536, 24),
+    121: Device(48, 1536, 24),
+}
+"""The largest part of each architecture (NVIDIA's data sheets; CUDA C++ Programming Guide, compute capabilities)."""
+
+UNKNOWN_DEVICE = Device(188, 2048, 32)
+"""For any other: as large as any. Blocks that are too many for the device only run later."""
+
+
+def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+    """Give each kernel marked ``grid`` its loop. Raises Refusal, or with ``keep_going`` leaves the kernel, unmarked."""
+    if options.mode == "off":
+        return module, (), ()
+    items: list[Item] = []
+    remarks: list[Diagnostic] = []
+    for item in module.items:
+        if isinstance(item, Function) and item.kind == "entry" and _is_marked(item):
+            try:
+                item, said = _looped(module, item, options)
+            except Refusal as problem:
+                if not options.keep_going:
+                    raise
+                said = tuple(replace(d, severity=Severity.WARNING) for d in problem.diagnostics)
+                item = without_annotations(item)
+            remarks += said
+        items.append(item)
+    return Module(tuple(items)), tuple(remarks), ()
+
+
+def _is_marked(function: Function) -> bool:
+    return any(isinstance(s, Marker) and s.event == "grid.begin" for s in function.body or ())
+
+
+def _looped(module: Module, kernel: Function, options: Options) -> tuple[Function, tuple[Diagnostic, ...]]:
+    seen = view(module, kernel)
+    (annotation,) = (a for a in seen.annotations.values() if a.kind == "grid")
+    paths = {a.region for a in seen.annotations.values() if a.event == "if" or a.variable}
+    if not paths - housed(seen):
+        why = "no marked path is in this kernel, other than in marked loops of its own: it gets no loop over blocks"
+        body = tuple(s for s in kernel.body or () if not _is_mark_of(s, annotation))
+        return replace(kernel, body=body), (refusal.remark("CCC054", why, annotation.place),)
+    _check(seen, annotation)
+    device = _device(module)
+    said: tuple[Diagnostic, ...] = ()
+    if device is None and options.resident is None:
+        device = UNKNOWN_DEVICE
+        said = (_unknown(module, annotation, device),)
+    return _Loop(kernel, annotation, options.resident or device or UNKNOWN_DEVICE).function(), said
+
+
+def _is_mark_of(statement: Statement, annotation: Annotation) -> bool:
+    return isinstance(statement, Marker) and statement.region == annotation.region
+
+
+def _target(module: Module) -> str:
+    found = (i.arguments[0] for i in module.items if isinstance(i, Directive) and i.name == ".target")
+    return next(found, "")
+
+
+def _device(module: Module) -> Device | None:
+    number = _target(module).removeprefix("sm_").rstrip("af")
+    return DEVICES.get(int(number)) if number.isdecimal() else None
+
+
+def _unknown(module: Module, annotation: Annotation, device: Device) -> Diagnostic:
+    return refusal.remark(
+        "CCC064",
+        f"how many blocks a device with `{_target(module)}` runs at once is not known",
+        annotation.place,
+        f"{device.processors} multiprocessors of {device.threads} threads are assumed; too many blocks run in waves",
+        "tell the number with `--ccc-resident=N`",
+    )
+
+
+# --- what must hold ---
+
+
+def _check(seen: View, annotation: Annotation) -> None:
+    """Raises Refusal for the first rule that the kernel breaks."""
+
+    def refused(rule: Rule, *details: object) -> Refusal:
+        return refuse(rule, annotation.place, *details)
+
+    module, kernel = seen.module, seen.function
+    bodies = {f.name: f for f in module.functions() if f.body is not None}
+    reached = called(module, [kernel.name])
+    unseen = sorted(reached - bodies.keys() - HARMLESS_CALLS)
+    own = [s for s in seen.body if isinstance(s, Instruction)]
+    others = {
+        name: [s for s in bodies[name].body or () if isinstance(s, Instruction)]
+        for name in sorted(reached & bodies.keys() - {kernel.name})
+    }
+    everything = [*own, *(s for code in others.values() for s in code)]
+    for directive in kernel.directives:
+        if directive.name in _CLUSTER_DIRECTIVES:
+            raise refused(refusal.GRID_SYNCHRONISED, directive.name)
+    for instruction in everything:
+        if _synchronises_blocks(instruction):
+            raise refused(refusal.GRID_SYNCHRONISED, instruction.opcode)
+        of_clusters = [r for r in effects.special_registers(instruction) if r.startswith(_CLUSTER_REGISTERS)]
+        if of_clusters:
+            raise refused(refusal.GRID_SYNCHRONISED, min(of_clusters))
+    if shared_variables(module, kernel):
+        raise refused(refusal.GRID_SHARED, shared_variables(module, kernel)[0].name)
+    if unseen or any(s.base == "call" and callee_of(s) is None for s in everything):
+        raise refused(refusal.GRID_CALL, unseen[0] if unseen else "by a pointer", "cannot be looked into")
+    for name, code in others.items():
+        if any(effects.special_registers(s) & _INDEX for s in code):
+            raise refused(refusal.GRID_CALL, name, "reads the block index")
+        if any(s.base == "exit" for s in code):
+            raise refused(refusal.GRID_CALL, name, "ends the thread")
+    if any("%ctaid" in effects.special_registers(s) for s in own):
+        raise refused(refusal.GRID_CALL, kernel.name, "reads the block index as a vector")
+    culprit = _partial_collective(seen, others)
+    if culprit is not None:
+        raise refused(refusal.GRID_COLLECTIVE, culprit)
+
+
+def _synchronises_blocks(instruction: Instruction) -> bool:
+    """Whether an instruction waits for, or speaks to, more than its own warp."""
+    if instruction.opcode.startswith("bar.warp"):
+        return False
+    waits = instruction.base in _WAITING and isa.facts(instruction).synchronises
+    return waits or instruction.base in _OF_CLUSTERS or "shared::cluster" in instruction.parts
+
+
+def _partial_collective(seen: View, others: dict[str, list[Instruction]]) -> str | None:
+    """A warp-wide operation, in the kernel or in what it calls, that not all lanes of the warp surely come to."""
+    wide = {name for name, code in others.items() if any(_is_collective(s) for s in code)}
+    for block in seen.cfg.blocks:
+        if not seen.uniformity.divergent_control(block.index):
+            continue
+        for instruction in (seen.body[i] for i in block.statements()):
+            if not isinstance(instruction, Instruction):
+                continue
+            if _is_collective(instruction):
+                return instruction.opcode
+            callee = callee_of(instruction) if instruction.base == "call" else None
+            if callee is not None and wide & called(seen.module, [callee]):
+                return f"call {callee}"
+    return None
+
+
+def _is_collective(instruction: Instruction) -> bool:
+    facts = isa.facts(instruction)
+    return facts.control is not Control.CALL and (facts.convergent or facts.aligned)
+
+
+# --- the loop ---
+
+
+class _Loop:
+    """One kernel's loop: its registers, and the code around the body."""
+
+    def __init__(self, kernel: Function, annotation: Annotation, resident: Device | int) -> None:
+        self.kernel = kernel
+        self.annotation = annotation
+        self.resident = resident
+        body = kernel.body or ()
+        self.names = Names(body, isa.register_types(kernel))
+        self.index = {axis: self.names.register("b32") for axis in _AXES}
+        self.extent = {axis: self.names.register("b32") for axis in _AXES}
+        self.step = {axis: self.names.register("b32") for axis in _AXES}
+        self.head, self.latch, self.done = (
+            self.names.label(f"grid_{what}") for what in ("head", "latch", "done")
+        )
+
+    def function(self) -> Function:
+        """The kernel with its loop."""
+        body = self.kernel.body or ()
+        first = next(i for i, s in enumerate((*body, Label(""))) if not isinstance(s, _Declaration))
+        code = (*self._enter(), *map(self._inside, body[first:]), *self._go_on())
+        kept = tuple(s for s in code if not (isinstance(s, Marker) and s.event == "grid.begin"))
+        return replace(self.kernel, body=(*self.names.declarations(), *body[:first], *kept))
+
+    def _inside(self, statement: Statement) -> Statement:
+        """A statement of the body: the current block's index for the launched one's, and no way out but the latch."""
+        if not isinstance(statement, Instruction):
+            return statement
+        if statement.base in ("ret", "exit"):
+            return Instruction("bra", (Symbol(self.latch),), statement.guard, statement.position)
+        current = {f"%ctaid.{axis}": register for axis, register in self.index.items()}
+        return isa.rename(statement, current, {})
+
+    def _enter(self) -> Body:
+        """From the kernel's entry to the head of the loop."""
+        (x, y, z), (nx, ny, _) = self.index.values(), self.extent.values()
+        plane, beyond = self.names.register("b32"), Guard(self.names.register("pred"))
+        wide, linear = self.names.register("b64"), self.names.register("b64")
+        find, resident = self._resident()
+        start = [
+            *(op("mov.u32", r, SpecialRegister(f"%ctaid.{axis}")) for axis, r in self.index.items()),
+            *(op("mov.u32", r, SpecialRegister(f"%nctaid.{axis}")) for axis, r in self.extent.items()),
+            op("mad.lo.u32", plane, z, ny, y),
+            op("cvt.u64.u32", wide, x),
+            op("mad.wide.u32", linear, plane, nx, wide),
+            *find,
+            op("cvt.u64.u32", wide, resident),
+            op("setp.ge.u64", beyond.register, linear, wide),
+        ]
+        rows = self.names.register("b32")
+        steps = [
+            op("rem.u32", self.step["x"], resident, nx),
+            op("div.u32", rows, resident, nx),
+            op("rem.u32", self.step["y"], rows, ny),
+            op("div.u32", self.step["z"], rows, ny),
+        ]
+        return (
+            *self._ours(start),
+            op("bra.uni", Symbol(self.done), guard=beyond),
+            self._begin(),
+            *self._ours(steps),
+            Label(self.head),
+            Pragma(("nounroll",)),
+            Marker("body.begin", self.annotation.region),
+        )
+
+    def _resident(self) -> tuple[list[Instruction], Register]:
+        """Code for the number of blocks that run at once, and the register that holds it."""
+        resident = self.names.register("b32")
+        if isinstance(self.resident, int):
+            return [op("mov.u32", resident, self.resident)], resident
+        device, threads = self.resident, self._threads()
+        if threads is not None:
+            fitting = max(min(device.threads // threads, device.blocks), 1)
+            return [op("mov.u32", resident, device.processors * fitting)], resident
+        # Only the launch tells the size of its blocks.
+        size, extent = self.names.register("b32"), self.names.register("b32")
+        code = [op("mov.u32", size, SpecialRegister("%ntid.x"))]
+        for axis in "yz":
+            code += [
+                op("mov.u32", extent, SpecialRegister(f"%ntid.{axis}")),
+                op("mul.lo.u32", size, size, extent),
+            ]
+        most = self.names.register("b32")
+        code += [
+            op("mov.u32", most, device.threads),
+            op("div.u32", size, most, size),
+            op("min.u32", size, size, device.blocks),
+            op("mul.lo.u32", resident, size, device.processors),
+        ]
+        return code, resident
+
+    def _threads(self) -> int | None:
+        """The threads of a block, where the kernel or its pragma tells them."""
+        for directive in self.kernel.directives:
+            if directive.name in (".reqntid", ".maxntid"):
+                return math.prod(int(size) for size in directive.arguments)
+        return None if self.annotation.block is None else math.prod(self.annotation.block)
+
+    def _begin(self) -> Marker:
+        """The marker of the loop, which says what the pragma said."""
+        found = (s for s in self.kernel.body or () if isinstance(s, Marker) and s.event == "grid.begin")
+        said = {**dict(next(found).attributes), "kind": "grid"}
+        # The file comes last: its name may hold blanks.
+        attributes = sorted(said.items(), key=lambda pair: pair[0] == "file")
+        return Marker("for.begin", self.annotation.region, tuple(attributes))
+
+    def _go_on(self) -> Body:
+        """From the end of the body to the next block's, or out."""
+        carry = self.names.register("pred")
+        more = Guard(self.names.register("pred"))
+        code: list[Instruction] = [op("add.u32", r, r, self.step[axis]) for axis, r in self.index.items()]
+        for axis, following in (("x", "y"), ("y", "z")):
+            index, next_index = self.index[axis], self.index[following]
+            code += [
+                op("setp.ge.u32", carry, index, self.extent[axis]),
+                op("sub.u32", index, index, self.extent[axis], guard=Guard(carry)),
+                op("add.u32", next_index, next_index, 1, guard=Guard(carry)),
+            ]
+        code.append(op("setp.lt.u32", more.register, self.index["z"], self.extent["z"]))
+        return (
+            Label(self.latch),
+            Marker("body.end", self.annotation.region),
+            *self._ours(code),
+            op("bra", Symbol(self.head), guard=more),
+            Marker("for.end", self.annotation.region),
+            Label(self.done),
+            op("ret"),
+        )
+
+    def _ours(self, code: list[Instruction]) -> Body:
+        """Code that the program did not have, for counters to tell apart."""
+        region = self.annotation.region
+        return (Marker("overhead.begin", region), *code, Marker("overhead.end", region))
+
+
+_Declaration = (RegisterDeclaration, Variable, Directive)

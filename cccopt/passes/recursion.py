@@ -1,0 +1,206 @@
+"""The pass that puts functions marked ``recursive`` where their calls stand in marked loops (DESIGN 5.5).
+
+nvcc makes a loop of a call of itself at the end of a function, but leaves the function a function where it is told to
+(`__noinline__`), and for sm_100 and later always. The trips of that loop are tasks only once it is part of the marked
+loop. Where nvcc has left the call of itself, as for results that are structures, it becomes a jump here.
+
+    LOOP:                               LOOP:
+        call walk, (a, b);                  %x = a; %y = b
+        ...                             W:  // ccc recursive.begin
+    walk:                                   ...
+        // ccc recursive.begin              @%p1 bra DONE;
+        ...                                 %x = ...; %y = ...
+        @%p1 ret;                           bra W;
+        call walk, (..., ...);          DONE:
+        ret;                                ...
+
+What must hold: each call of itself is the last thing the function does, its results handed on as they are; its
+parameters are numbers and pointers, or structures of them, accessed by name (`cccopt.ccc.inlining`). A function that is
+called from no marked loop stays as it is.
+
+Safety: EXACT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from cccopt.analysis.loops import Loop, innermost
+from cccopt.ccc import refusal
+from cccopt.ccc.annotations import Annotation, annotations_of, without_annotations
+from cccopt.ccc.call_sequences import Unfit, calls, is_last, self_calls
+from cccopt.ccc.calls import called, callee_of, callees
+from cccopt.ccc.inlining import inline
+from cccopt.ccc.refusal import Refusal, refuse
+from cccopt.ccc.report import RegionReport
+from cccopt.ccc.view import View, view
+from cccopt.diagnostic import Diagnostic, Severity
+from cccopt.passes.options import Options
+from cccopt.ptx.ir import Function, Instruction, Item, Marker, Module, Statement
+
+_MOST = 64
+"""Calls that are inlined into one function, at most: functions may call each other along ever new ways."""
+
+
+def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+    """Inline marked functions into marked loops. Raises Refusal, or with ``keep_going`` leaves the caller, unmarked."""
+    templates = {f.name: f for f in module.functions() if f.kind == "func" and _recursions(f)}
+    if options.mode == "off" or not any(map(_recursions, module.functions())):
+        return module, (), ()
+    said: list[Diagnostic] = []
+    used: set[str] = set()
+    items: list[Item] = []
+    for item in module.items:
+        if isinstance(item, Function) and item.body is not None:
+            try:
+                item, found = _inlined(module, item, templates)
+                used |= found
+            except Refusal as problem:
+                if not options.keep_going:
+                    raise
+                said += _as_warnings(problem)
+                item = without_annotations(item)
+        items.append(item)
+    # Where a function has been put into a loop, its own copy has served.
+    made = Module(tuple(_served(i) if isinstance(i, Function) and i.name in used else i for i in items))
+    known = {diagnostic.place for diagnostic in said}
+    for lost in _left(made):
+        if not options.keep_going:
+            raise lost.refusal
+        # Who calls it has been refused for it.
+        said += () if lost.annotation.place in known else _as_warnings(lost.refusal)
+        made = Module(
+            tuple(_without(i, lost.annotation.region) if isinstance(i, Function) else i for i in made.items)
+        )
+    return made, tuple(said), ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """An annotation of which no loop is left, and what is to be said."""
+
+    annotation: Annotation
+    refusal: Refusal
+
+
+def _without(function: Function, region: int) -> Function:
+    """The function without the ``recursive.begin`` markers of a region."""
+    if function.body is None:
+        return function
+    mine = (
+        isinstance(s, Marker) and s.event == "recursive.begin" and s.region == region for s in function.body
+    )
+    return replace(function, body=tuple(s for s, gone in zip(function.body, mine, strict=True) if not gone))
+
+
+def _served(function: Function) -> Function:
+    for annotation in _recursions(function):
+        function = _without(function, annotation.region)
+    return function
+
+
+def _as_warnings(problem: Refusal) -> tuple[Diagnostic, ...]:
+    return tuple(replace(d, severity=Severity.WARNING) for d in problem.diagnostics)
+
+
+def _recursions(function: Function) -> list[Annotation]:
+    return [a for a in annotations_of(function.body or ()).values() if a.kind == "recursive"]
+
+
+def _inlined(module: Module, function: Function, templates: dict[str, Function]) -> tuple[Function, set[str]]:
+    """The function with the marked functions that its marked loops call inside these, and their names."""
+    used: set[str] = set()
+    for _ in range(_MOST):
+        call = _call_in_loop(module, function, templates.keys() - {function.name})
+        if call is None:
+            return function, used
+        assert function.body is not None
+        name = next(n for n in templates if calls(function.body[call], n))
+        callee = templates[name]
+        (annotation, *_) = _recursions(callee)
+        _check_form(module, callee, annotation)
+        try:
+            function = inline(function, call, callee)
+        except Unfit as problem:
+            raise refuse(refusal.INLINING, annotation.place, problem) from problem
+        used.add(name)
+    return function, used
+
+
+def _call_in_loop(module: Module, function: Function, names: Iterable[str]) -> int | None:
+    """The first call of one of the functions in a marked loop; a kernel marked ``grid`` is one as a whole."""
+    body = function.body or ()
+    found = [i for i, s in enumerate(body) if any(calls(s, name) for name in names)]
+    marked = [a for a in annotations_of(body).values() if a.event == "for" and not a.variable]
+    if not found or not marked:
+        return None
+    if any(a.kind == "grid" for a in marked):
+        return found[0]
+    seen = view(module, function)
+    blocks = {b for a in marked for loop in _loops(seen, "body.begin", a) for b in loop.blocks}
+    # The view's body has labels that the function's own has not: calls are told apart by their order.
+    places = [i for i, s in enumerate(seen.body) if any(calls(s, name) for name in names)]
+    inside = (own for own, place in zip(found, places, strict=True) if seen.cfg.block_of(place) in blocks)
+    return next(inside, None)
+
+
+def _check_form(module: Module, function: Function, annotation: Annotation) -> None:
+    """Each call by which the function calls itself is direct, and its end."""
+    bodies = {f.name for f in module.functions() if f.body is not None}
+    others = [n for n in callees(function) if n != function.name and n in bodies]
+    if function.name in called(module, others):
+        raise refuse(refusal.RECURSIVE_FORM, annotation.place, "calls itself by way of another function")
+    own = self_calls(function)
+    try:
+        last = [is_last(function, call) for call in own]
+    except Unfit as problem:
+        raise refuse(refusal.INLINING, annotation.place, problem) from problem
+    if not all(last):
+        what = (
+            "calls itself more than once on one way" if len(own) > 1 else "goes on behind its call of itself"
+        )
+        raise refuse(refusal.RECURSIVE_FORM, annotation.place, what)
+
+
+def _left(module: Module) -> list[_Lost]:
+    """The marked functions of which no loop is left anywhere, each with the reason."""
+    homes: dict[int, tuple[Annotation, list[Function]]] = {}
+    looped: set[int] = set()
+    for function in module.functions():
+        for annotation in _recursions(function):
+            homes.setdefault(annotation.region, (annotation, []))[1].append(function)
+            seen = view(module, function)
+            others = [a for a in seen.annotations.values() if a.event == "for" and a.kind != "recursive"]
+            taken = {loop.header for other in others for loop in _loops(seen, "body.begin", other)}
+            if {loop.header for loop in _loops(seen, "recursive.begin", annotation)} - taken:
+                looped.add(annotation.region)
+    return [
+        _Lost(annotation, _reason(module, annotation, functions))
+        for region, (annotation, functions) in homes.items()
+        if region not in looped
+    ]
+
+
+def _reason(module: Module, annotation: Annotation, functions: Iterable[Function]) -> Refusal:
+    """Why no loop is left of an annotation that stands in ``functions``."""
+    for function in functions:
+        try:
+            _check_form(module, function, annotation)
+        except Refusal as problem:
+            return problem
+        if self_calls(function):
+            return refuse(refusal.NO_LOOP, annotation.place, "recursion")
+        if any(map(_is_indirect, function.body or ())):
+            return refuse(refusal.RECURSIVE_FORM, annotation.place, "calls a function by a pointer")
+    return refuse(refusal.UNROLLED, annotation.place)
+
+
+def _is_indirect(statement: Statement) -> bool:
+    return isinstance(statement, Instruction) and statement.base == "call" and callee_of(statement) is None
+
+
+def _loops(seen: View, event: str, annotation: Annotation) -> list[Loop]:
+    """The innermost loops around the markers ``event`` of the annotation."""
+    around = (innermost(seen.loops, seen.cfg.block_of(i)) for i in seen.markers(event, annotation.region))
+    return [loop for loop in around if loop is not None]
