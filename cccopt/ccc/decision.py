@@ -45,11 +45,9 @@ class Decision:
     limited: str = ""
 
 
-def decide(
-    region: Region, estimate: Estimate, mode: str, shared: Mapping[int, int] | None, room: int
-) -> Decision:
+def decide(region: Region, estimate: Estimate, mode: str, shared: Mapping[int, int], room: int) -> Decision:
     """Choose among the paths of ``region``. ``mode`` is the option's; ``shared`` are the bytes of each path's stack in
-    a block, None where together they are more than a block has, and ``room`` those that all stacks may take.
+    a block, ``room`` those that all stacks may take.
     """
     flow = estimate.flow
     paths = region.all_paths()
@@ -60,9 +58,10 @@ def decide(
     for limit in limits:
         if len(limit.keys) > limit.most:
             limited = f"`collect({limit.most})` keeps the costliest paths"
-    while chosen - kept and not _fits(chosen, len(paths), shared, room):
+    others = frozenset(range(len(paths))) - kept
+    while chosen & others and sum(shared[key] for key in chosen) > room:
         limited = f"the stacks of all paths leave an SM room for fewer than {LEAST_RESIDENT} threads"
-        chosen = profit.choose(flow, kept, [*limits, Limit(chosen - kept, len(chosen - kept) - 1)])
+        chosen = profit.choose(flow, kept, [*limits, Limit(others, len(chosen & others) - 1)])
     return Decision(chosen, *_costs(estimate, chosen), limited)
 
 
@@ -158,12 +157,6 @@ def remarks(region: Region, decision: Decision, mode: str) -> tuple[Diagnostic, 
 
 
 _ASSUMED = "no profile: how often lanes come is assumed"
-
-
-def _fits(chosen: frozenset[int], paths: int, shared: Mapping[int, int] | None, room: int) -> bool:
-    if shared is None:
-        return len(chosen) < paths
-    return sum(shared[key] for key in chosen) <= room
 
 
 def _costs(estimate: Estimate, chosen: frozenset[int]) -> tuple[Cost, tuple[Cost, ...]]:

@@ -111,7 +111,7 @@ def _region(module: Module, function: Function, seen: View, region: Region, opti
     moved = tails(seen, region)
     check(seen, region, moved)
     plan = _plan(seen, region, moved, options)
-    settled = _decided(seen, region, plan, options)
+    settled = _decided(module, function, seen, region, plan, options)
     said = remarks_of(region, settled, options.mode)
     everything = frozenset(range(len(region.all_paths())))
     if plan is None or settled.chosen != everything:
@@ -149,13 +149,29 @@ def _plan(seen: View, region: Region, moved: Mapping[str, Tails], options: Optio
         return None
 
 
-def _decided(seen: View, region: Region, plan: Plan | None, options: Options) -> Decision:
+def _decided(
+    module: Module, function: Function, seen: View, region: Region, plan: Plan | None, options: Options
+) -> Decision:
     measured = None if options.profile is None else options.profile.functions.get(seen.function.name)
     numbers = estimate(seen, region, plan, measured)
     threads, _ = block_threads(seen.function, region)
-    stacks = None if plan is None else {k: path.stack.layout.bytes for k, path in enumerate(plan.all_paths())}
-    room = room_for_stacks(threads) - static_shared_bytes(seen.module, seen.function)
+    if plan is None:
+        paths = range(len(region.all_paths()))
+        stacks = {key: _bytes_alone(module, function, pruned(region, [key]), options) for key in paths}
+    else:
+        stacks = {key: path.stack.layout.bytes for key, path in enumerate(plan.all_paths())}
+    own = static_shared_bytes(seen.module, seen.function)
+    room = min(room_for_stacks(threads), SHARED_BYTES) - own
     return decide(region, numbers, options.mode, stacks, room)
+
+
+def _bytes_alone(module: Module, function: Function, region: Region, options: Options) -> int:
+    """The bytes of the stack of a region with one path; more than a block has, if it alone does not fit."""
+    seen = view(module, function)
+    try:
+        return make_plan(seen, region, tails(seen, region), options.form).stack_bytes
+    except Refusal:
+        return SHARED_BYTES + 1
 
 
 def _smaller(

@@ -199,6 +199,9 @@ def test_cheap_paths_stay_where_stacks_would_leave_an_sm_too_few_threads() -> No
     assert sum(report.shared_bytes for report in result.regions if report.region == 1) <= room_for_stacks(256)
     # 30 KB for 256 threads, and 1 KB for the driver: 7 such blocks.
     assert next(report.resident for report in result.regions if report.region == 1) == 7 * 256
+    # One after the other goes until the rest fits.
+    five = [path(n, length, 30) for n, length in ((2, 100), (3, 300), (4, 200), (5, 250), (6, 150))]
+    assert rewritten(decided(module(kernel(*five, threads=256)))) == {1, 3}
     # More than any block has is a refusal only where somebody insists.
     with pytest.raises(CccError, match="CCC043"):
         decided(module(kernel(*wide, threads=256)), "always")
