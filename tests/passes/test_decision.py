@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cccopt
 from cccopt.ccc import profile as profiles
-from cccopt.ccc.decision import LEAST_RESIDENT, room_for_stacks
+from cccopt.ccc.decision import LEAST_RESIDENT, Decision, room_for_stacks
 from cccopt.ccc.profile import RegionProfile, RunProfile
+from cccopt.ccc.regions import Region
 from cccopt.diagnostic import CccError
 from cccopt.driver import marked_ptx
 from cccopt.emulator import Program
 from cccopt.harness.workload import Launch, fresh_state, load
+from cccopt.passes import collect_contexts
 from cccopt.passes.pipeline import Options, Result, run
 from cccopt.profiling import profile_of
 from cccopt.ptx.parser import parse
+from tests.passes.generate import NAME, from_seed
 
 SHORT, LONG = 3, 150
 
@@ -366,3 +372,39 @@ def test_breadth_first_search_gains_what_its_memory_traffic_lets_it() -> None:
     assert {region["outcome"] for region in regions} == {"rewritten"}
     # 1.12 at full size on an H200, though a warp issues a third of the instructions.
     assert regions[0]["cost"]["gain"] == pytest.approx(1.12, rel=0.15)
+
+
+# --- whatever is chosen ---
+
+
+def test_any_choice_of_paths_keeps_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(1)
+    decide = collect_contexts.decide
+
+    def any_choice(region: Region, *rest: Any) -> Decision:
+        chosen: set[int] = set()
+        keys = {path.begin: key for key, path in enumerate(region.all_paths())}
+        work = list(region.paths)
+        while work:
+            one = work.pop()
+            taken = rng.random() < 0.6
+            chosen |= {keys[one.begin]} if taken else set()
+            # What stands in a loop of tasks goes with it.
+            work += one.children if taken or not one.is_loop else ()
+        return replace(decide(region, *rest), chosen=frozenset(chosen))
+
+    monkeypatch.setattr(collect_contexts, "decide", any_choice)
+    mixed = 0
+    for seed in range(1000, 1025):
+        case = from_seed(seed)
+        before = parse(case.ptx)
+        result = run(before, Options(mode="auto"))
+        outcomes_of_paths = {report.outcome for report in result.regions if report.kind != "for"}
+        mixed += len(outcomes_of_paths) == 2
+        memories = []
+        for ptx in (before, result.module):
+            arguments = case.arguments()
+            Program(ptx).launch(NAME, case.grid, case.block, arguments)
+            memories.append([a.tobytes() for a in arguments if isinstance(a, np.ndarray)])
+        assert memories[0] == memories[1], f"seed {seed}"
+    assert mixed > 3
