@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     rungs = options.rungs.split(",")
     folders = options.folders or sorted(p for p in folder().glob("*") if p.is_dir())
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 120)
     if not folders:
         console.print(f"nothing in {folder()}: `make corpus` builds it")
         return 1
