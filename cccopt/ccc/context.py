@@ -16,6 +16,7 @@ from cccopt.analysis.invariance import rematerialization_slice
 from cccopt.analysis.liveness import upward_exposed
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc import refusal
+from cccopt.ccc.reductions import Reduction
 from cccopt.ccc.refusal import refuse
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.view import View
@@ -48,22 +49,29 @@ def live_ins(
     path: Path,
     tail: Sequence[int] = (),
     around: frozenset[str] = frozenset(),
+    sums: Sequence[Reduction] = (),
 ) -> tuple[LiveIn, ...]:
     """The live-ins of ``path`` and of the statements ``tail`` that run behind it with the task, sorted by name.
 
-    ``around`` are registers that paths around it write: their tasks' own copies do not last.
+    ``around`` are registers that paths around it write: their tasks' own copies do not last. Of ``sums`` tasks have
+    parts of their own.
 
     Raises Refusal for a value that cannot wait on a stack.
     """
     begin = view.cfg.blocks[view.block_of_name[path.begin]].start
     inside = view.blocks_of(path.nodes)
     stops = [block.start for block in view.cfg.blocks if block.index not in inside]
-    names = set(upward_exposed(view.cfg, view.body, begin, stops))
+    names = {
+        name
+        for name in upward_exposed(view.cfg, view.body, begin, stops)
+        if not any(r.holds(view, begin, name) for r in sums)
+    }
+    updated = {index: r.updates[index][1] for r in sums for index in tail if index in r.updates}
     own = set(view.statements(path.nodes))
     written = {name for i in own for name in effects.writes(view.body[i])}
     surely = {name for name in written if definitions_behind(view, path, name) <= own}
     for index in tail:
-        names |= effects.needs(view.body[index]) - surely
+        names |= effects.needs(view.body[index]) - surely - {updated.get(index, "")}
         surely |= effects.kills(view.body[index])
         written |= effects.writes(view.body[index])
     code = [*view.statements(path.nodes), *tail]

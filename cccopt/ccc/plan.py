@@ -13,6 +13,8 @@ from cccopt.ccc.context import LiveIn, live_ins
 from cccopt.ccc.exclusive import exclusive_paths
 from cccopt.ccc.form import is_split
 from cccopt.ccc.hammocks import Hammock
+from cccopt.ccc.partials import Partial, Slots, slots
+from cccopt.ccc.reductions import Reduction
 from cccopt.ccc.refusal import refuse
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.stack import SLOTS, Layout, StackCode, Value, layout
@@ -39,6 +41,9 @@ class PathPlan:
     ``tail`` are the statements that run with the task instead of behind the join, those of ``hammocks`` among them;
     ``took`` the flags that keep the lane itself from running them. ``recomputed`` are those that a lane runs again
     for itself at the join. ``unpacking`` rebuilds, at the beginning of a task, what its compressed context leaves out.
+
+    ``partials`` are the task's parts of reductions, ``updates`` the statements of the tail that update them,
+    ``owner`` the address of the slots of the lane that made the task; a loop's tasks begin with ``resets``.
     """
 
     path: Path
@@ -55,6 +60,10 @@ class PathPlan:
     temporaries: Mapping[str, Register]
     unpacking: tuple[Instruction, ...]
     children: tuple[PathPlan, ...] = ()
+    partials: tuple[Partial, ...] = ()
+    resets: tuple[Instruction, ...] = ()
+    updates: Mapping[int, Instruction] = field(default_factory=dict)
+    owner: Register | None = None
 
     @property
     def chunk(self) -> int:
@@ -122,11 +131,17 @@ class Plan:
     rebuilt: tuple[Instruction, ...]
     skipped: Mapping[int, Register]
     threads: int
+    slots: Slots
     remarks: tuple[Diagnostic, ...] = field(default=())
 
     def sorting(self, path: PathPlan) -> Sorting | None:
         """The group that the path shares a site with."""
         return next((s for s in self.sortings if any(path is p for p in s.paths)), None)
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        """The parts of reductions that tasks of all paths have."""
+        return tuple(dict.fromkeys(partial for path in self.all_paths() for partial in path.partials))
 
     def all_paths(self) -> tuple[PathPlan, ...]:
         """All paths, each ahead of those inside it."""
@@ -173,7 +188,8 @@ def make_plan(view: View, region: Region, moved: Mapping[str, Tails], form: str 
         rebuilt=tuple(maker.rebuilt),
         skipped=maker.skipped(),
         threads=threads,
-        remarks=(*remarks, *_remarks(view, region, maker.bytes)),
+        slots=maker.slots,
+        remarks=(*remarks, *_remarks(view, region, maker.bytes), *_reordered(region, maker.sums)),
     )
 
 
@@ -206,6 +222,10 @@ class _Maker:
                 users[index] = users.get(index, frozenset()) | {begin}
         self._flags = {group: view.names.register("pred") for group in dict.fromkeys(users.values())}
         self._users = users
+        self.sums = tuple(dict.fromkeys(r for tail in moved.values() for r in tail.reductions))
+        self.slots = slots(self.sums, _whole_warps(threads), view.names)
+        self.bytes = self.slots.bytes
+        self._kept = {r: view.names.register(view.types[r.register]) for r in self.sums if r.any_lane}
 
     def skipped(self) -> Mapping[int, Register]:
         """For each statement that tasks run in place of their lanes the flag of the lanes that leave it out."""
@@ -218,7 +238,7 @@ class _Maker:
         number = self._number
         tail = self.moved[path.begin]
         around = frozenset[str]() if outer is None else outer.written
-        found = live_ins(view, self.region, path, tail.moved, around)
+        found = self._live_ins(path, around)
         written = {
             name
             for index in (*view.statements(path.nodes), *tail.moved)
@@ -229,9 +249,15 @@ class _Maker:
         inner = Outer(
             frozenset(view.statements(path.nodes)), frozenset(live.name for live in found), around | written
         )
+        partials = tuple(self._partial(r) for r in tail.reductions)
+        found = (*found, *self._reduced(path, partials))
         collected = [Value(live.name, live.type) for live in found if live.decision == "collected"]
         definitions = {name: names.register(view.types[name]) for name in sorted(written)}
         again_written = {name for index in tail.recomputed for name in effects.writes(view.body[index])}
+        inside = set(view.statements(path.nodes))
+        definitions.update(
+            {p.reduction.register: p.register for p in partials if inside & p.reduction.updates.keys()}
+        )
         uses: dict[str, Operand] = dict(definitions)
         uses.update({v.name: names.register(v.type) for v in collected if v.name not in written})
         uses.update({live.name: self._rebuild(live) for live in found if live.decision == "rebuilt"})
@@ -243,6 +269,8 @@ class _Maker:
             self.layouts.append(words)
         sizes = {word.size for word in words.words}
         bases = {size: base for size, base in self.bases.items() if size in sizes}
+        resets = tuple(p.reset for p in partials if p.offset is not None)
+        owner = uses.get(self.slots.address.name)
         return PathPlan(
             path=path,
             number=number,
@@ -256,8 +284,12 @@ class _Maker:
             took=tuple(flag for group, flag in self._flags.items() if path.begin in group),
             recomputed=tail.recomputed,
             temporaries={name: definitions[name] for name in again_written - tail.kept},
-            unpacking=self._steps(compressed, uses),
+            unpacking=(*self._steps(compressed, uses), *(() if path.is_loop else resets)),
             children=tuple(self.path(child, inner) for child in path.children),
+            partials=partials,
+            resets=resets if path.is_loop else (),
+            updates={i: self._update(i, p) for p in partials for i in tail.moved if i in p.reduction.updates},
+            owner=owner if isinstance(owner, Register) else None,
         )
 
     def sorting(self, paths: Sequence[PathPlan]) -> Sorting:
@@ -279,6 +311,40 @@ class _Maker:
 
     def _allocate(self, words: Layout) -> None:
         self.bytes += (words.bytes + 7) // 8 * 8
+
+    def _live_ins(self, path: Path, around: frozenset[str] = frozenset()) -> tuple[LiveIn, ...]:
+        tail = self.moved[path.begin]
+        return live_ins(self.view, self.region, path, tail.moved, around, tail.reductions)
+
+    def _partial(self, reduction: Reduction) -> Partial:
+        """A task's part of a reduction; all paths share that of a lane."""
+        kept = self._kept.get(reduction)
+        register = self.view.names.register(self.view.types[reduction.register]) if kept is None else kept
+        return Partial(reduction, register, self.slots.offset(reduction))
+
+    def _reduced(self, path: Path, partials: Iterable[Partial]) -> list[LiveIn]:
+        """The reductions that tasks of a path update, and the address of their owner's slots if the tasks need it."""
+        found: list[LiveIn] = []
+        for partial in partials:
+            r = partial.reduction
+            how = (
+                "any lane keeps its share, as all end in one result"
+                if partial.offset is None
+                else "each task gives its part to its owner's slot in shared memory"
+            )
+            reason = f"updated by `{r.operator.sign}`: {how}"
+            found.append(LiveIn(r.register, self.view.types[r.register], "reduced", reason))
+        if any(not r.any_lane for p in path.tree() for r in self.moved[p.begin].reductions):
+            reason = "where the owner of the task has its slots of reductions"
+            found.append(LiveIn(self.slots.address.name, "b32", "collected", reason))
+        return found
+
+    def _update(self, index: int, partial: Partial) -> Instruction:
+        """A statement that updates a reduction, on a task's part of it."""
+        statement = self.view.body[index]
+        assert isinstance(statement, Instruction)
+        written, read = partial.reduction.updates[index]
+        return isa.rename(statement, {read: partial.register}, {written: partial.register})
 
     def _steps(self, compressed: Compressed, uses: Mapping[str, Operand]) -> tuple[Instruction, ...]:
         """The code that rebuilds what is not collected, on the registers of the task."""
@@ -352,6 +418,20 @@ def _check_size(view: View, region: Region, needed: int) -> None:
     left = SHARED_BYTES - static_shared_bytes(view.module, view.function)
     if needed > left:
         raise refuse(refusal.STACK, region.annotation.place, f"{needed:,}", f"{left:,}")
+
+
+def _reordered(region: Region, sums: Iterable[Reduction]) -> tuple[Diagnostic, ...]:
+    """REASSOCIATES: the user should know why last digits change."""
+    signs = dict.fromkeys(r.operator.sign for r in sums if r.operator.reassociates)
+    return tuple(
+        refusal.remark(
+            "CCC029",
+            f"floating-point values are put together by `{sign}` in another order",
+            region.annotation.place,
+            "the clause `reduce` allows it; results may differ in their last digits",
+        )
+        for sign in signs
+    )
 
 
 def _remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, ...]:

@@ -61,7 +61,14 @@ CARRIED = Rule(
     "CCC035",
     "`{}` carries a value from one run of the marked path to a later one",
     "the runs of the path change order and lanes, so that the later one would read another value",
-    "make iterations independent; a sum or another associative update of it needs a reduction in memory (atomicAdd)",
+    "make iterations independent; if it is a sum, or updated by another associative operator, say so at the loop"
+    " (`#pragma ccc for reduce(+: name)`), or update it in memory (atomicAdd)",
+)
+REDUCTIONS = Rule(
+    "CCC035",
+    "paths update {} registers by `{}`, and the clause `reduce` names {} variables for it",
+    "any lane may update a reduction, in any order: that must be meant for each of them",
+    "name all variables that paths update by this operator, or none",
 )
 MEMORY = Rule(
     "CCC036",

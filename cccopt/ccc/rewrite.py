@@ -235,6 +235,13 @@ class _Rewrite:
             code += [op("mad.lo.u32", base, linear, size, stack) for size, base in plan.bases.items()]
             sorted_bases = (base for sorting in plan.sortings for base in sorting.bases.values())
             code += [op("mad.lo.u32", base, linear, size, stack) for base, size in sorted_bases]
+            owned = [p.reduction for p in plan.partials if p.offset is not None]
+            if owned:
+                stride, address = plan.slots.stride, plan.slots.address
+                code.append(op("add.u32", linear, linear, plan.lane))
+                code.append(op("mad.lo.u32", address, linear, stride, stack))
+                code += plan.slots.setup(dict.fromkeys(owned))
+        code += [p.reset for p in plan.partials if p.offset is None]
         return [*code, *self._unset(), *plan.rebuilt]
 
     def _unset(self) -> list[Instruction]:

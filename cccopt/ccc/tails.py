@@ -15,7 +15,8 @@ exactly once: lanes whose tasks run the tail leave it out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from cccopt.analysis import effects
@@ -25,6 +26,7 @@ from cccopt.ccc import refusal
 from cccopt.ccc.context import definitions_behind
 from cccopt.ccc.graph import Jump
 from cccopt.ccc.hammocks import Hammock, hammock_at
+from cccopt.ccc.reductions import Reduction, Reductions, reductions
 from cccopt.ccc.refusal import Refusal, refuse
 from cccopt.ccc.regions import Path, Region, forward
 from cccopt.ccc.view import View
@@ -45,7 +47,7 @@ class Tails:
 
     ``moved`` run with the task, of them ``skipped`` no longer with the lane that made it; ``recomputed`` run again in
     that lane and write the registers ``kept``. The statements of ``hammocks`` are among those that moved, behind
-    their branch.
+    their branch. ``reductions`` are those that the path or its tail updates.
     """
 
     moved: tuple[int, ...] = ()
@@ -53,20 +55,34 @@ class Tails:
     recomputed: tuple[int, ...] = ()
     kept: frozenset[str] = frozenset()
     hammocks: tuple[Hammock, ...] = ()
+    reductions: tuple[Reduction, ...] = ()
 
 
 def tails(view: View, region: Region) -> Mapping[str, Tails]:
     """For each path of the region, by its first node, what happens to its live-outs. Raises Refusal."""
     found: dict[str, Tails] = {}
+    sums = reductions(view, region)
     for path in region.paths:
-        _visit(view, region, path, region.nodes, found)
+        _visit(view, region, path, region.nodes, sums, found)
+    _check_named(region, found.values())
     return found
 
 
-def _visit(view: View, region: Region, path: Path, around: frozenset[str], found: dict[str, Tails]) -> None:
-    found[path.begin] = _tails(view, region, path, around)
+def _check_named(region: Region, found: Collection[Tails]) -> None:
+    """The clause names a variable for each reduction that tasks update."""
+    used = dict.fromkeys(r for tails in found for r in tails.reductions)
+    for sign, updated in Counter(r.operator.sign for r in used).items():
+        named = [variable for other, variable in region.annotation.reductions if other == sign]
+        if updated > len(named):
+            raise refuse(refusal.REDUCTIONS, region.annotation.place, updated, sign, len(named))
+
+
+def _visit(
+    view: View, region: Region, path: Path, around: frozenset[str], sums: Reductions, found: dict[str, Tails]
+) -> None:
+    found[path.begin] = _tails(view, region, path, around, sums)
     for child in path.children:
-        _visit(view, region, child, path.nodes, found)
+        _visit(view, region, child, path.nodes, sums, found)
 
 
 def live_outs(view: View, path: Path) -> frozenset[str]:
@@ -75,20 +91,45 @@ def live_outs(view: View, path: Path) -> frozenset[str]:
     return view.liveness.live_in[view.block_of_name[path.end]] & written
 
 
-def _tails(view: View, region: Region, path: Path, around: frozenset[str]) -> Tails:
-    outs = live_outs(view, path)
+def _tails(view: View, region: Region, path: Path, around: frozenset[str], sums: Reductions) -> Tails:
+    own = sums.of(view, path)
+    outs = live_outs(view, path) - {r.register for r in own}
     if not outs:
-        return Tails()
+        return Tails(reductions=own)
     inside = set(view.statements(path.nodes))
     carried = _carried(view, path, outs, inside)
     if carried is not None:
-        raise refuse(refusal.CARRIED, path.annotation.place, carried)
+        raise _carries(region, path, carried, sums)
+    found = _read_behind(view, region, path, outs, inside, around, sums)
+    moved = (sums.updating(index) for index in found.moved)
+    return replace(found, reductions=tuple(dict.fromkeys((*own, *(r for r in moved if r is not None)))))
+
+
+def _carries(region: Region, path: Path, name: str, sums: Reductions) -> Refusal:
+    """The refusal for a register whose value from one run of a path is read in a later one."""
+    reason = sums.reasons.get(name)
+    if not region.annotation.reductions:
+        return refuse(refusal.CARRIED, path.annotation.place, name)
+    why = refusal.CARRIED.why + f"; it is no reduction: {reason or 'the path does not only update it'}"
+    return refuse(refusal.CARRIED, path.annotation.place, name, why=why)
+
+
+def _read_behind(
+    view: View,
+    region: Region,
+    path: Path,
+    outs: frozenset[str],
+    inside: set[int],
+    around: frozenset[str],
+    sums: Reductions,
+) -> Tails:
+    """What becomes of the registers ``outs``, which a path writes and code behind it reads."""
     slices = {name: _slice(view, path, name, inside) for name in sorted(outs)}
     kept, recomputed = _again(view, slices, CHEAP)
     if outs <= kept:
         return Tails((), (), recomputed, kept)
     try:
-        tail = _tail(view, region, path, outs - kept, inside, around)
+        tail = _tail(view, region, path, outs - kept, inside, around, sums)
     except Refusal:
         kept, recomputed = _again(view, slices, DEAR)
         if not outs <= kept:
@@ -168,7 +209,13 @@ def _cost(view: View, indices: tuple[int, ...]) -> float:
 
 
 def _tail(
-    view: View, region: Region, path: Path, outs: frozenset[str], inside: set[int], around: frozenset[str]
+    view: View,
+    region: Region,
+    path: Path,
+    outs: frozenset[str],
+    inside: set[int],
+    around: frozenset[str],
+    sums: Reductions,
 ) -> Tails:
     """The statements that run with the task, and those of them that its lane then leaves out."""
     chain, hammocks = _behind(view, region, path, around)
@@ -191,8 +238,9 @@ def _tail(
                 raise _live_out(view, path, read)
             found = (index,) if index not in home else (home[index].branch, *home[index].statements)
             for moving in found:
-                _check_movable(view, region, path, moving, read, hammock=index in home)
-                tainted |= {(moving, name) for name in effects.writes(view.body[moving])}
+                _check_movable(view, region, path, moving, read, sums, hammock=index in home)
+                if sums.updating(moving) is None:
+                    tainted |= {(moving, name) for name in effects.writes(view.body[moving])}
             readers |= set(found)
             work = True
     helpers: set[int] = set()
@@ -202,7 +250,7 @@ def _tail(
     }
     straight = [index for index in chain if index not in home]
     for index in sorted(readers):
-        _operands(view, path, index, own, straight, helpers)
+        _operands(view, path, index, own, straight, helpers, sums)
         if index in home:
             _check_inside(view, path, index, set(home[index].statements))
     return Tails(
@@ -212,14 +260,20 @@ def _tail(
     )
 
 
-def _check_movable(view: View, region: Region, path: Path, index: int, read: str, *, hammock: bool) -> None:
+def _check_movable(
+    view: View, region: Region, path: Path, index: int, read: str, sums: Reductions, *, hammock: bool
+) -> None:
     statement = view.body[index]
     if not isinstance(statement, Instruction) or not _movable(statement, hammock):
         raise _live_out(view, path, read)
+    if sums.updating(index) is not None:
+        if hammock or not sums.movable(view, index):
+            raise _live_out(view, path, read)
+        return
     carried = (n for n in sorted(effects.writes(statement)) if _next_trip(view, region, path, index, n))
     name = next(carried, None)
     if name is not None:
-        raise refuse(refusal.CARRIED, path.annotation.place, name)
+        raise _carries(region, path, name, sums)
 
 
 def _check_inside(view: View, path: Path, index: int, own: set[int]) -> None:
@@ -284,11 +338,20 @@ def _movable(instruction: Instruction, hammock: bool) -> bool:
 
 
 def _operands(
-    view: View, path: Path, index: int, own: set[tuple[int, str]], chain: list[int], helpers: set[int]
+    view: View,
+    path: Path,
+    index: int,
+    own: set[tuple[int, str]],
+    chain: list[int],
+    helpers: set[int],
+    sums: Reductions,
 ) -> None:
     """Adds to ``helpers`` the pure statements behind the path that a moved statement needs as well."""
     begin = view.cfg.blocks[view.block_of_name[path.begin]].start
-    work = _needed(view, index)
+    updated = sums.updating(index)
+    # Of a reduction a task has a part of its own.
+    accumulator = "" if updated is None else updated.updates[index][1]
+    work = [(use, name) for use, name in _needed(view, index) if name != accumulator]
     while work:
         use, name = work.pop()
         definitions = view.reaching.reaching(use, name)

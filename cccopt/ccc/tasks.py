@@ -14,7 +14,7 @@ can, the lanes that still have trips push them, and the warp goes on to find mor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -36,6 +36,7 @@ from cccopt.ccc.graph import (
     retarget,
     targets,
 )
+from cccopt.ccc.partials import collect, deposit
 from cccopt.ccc.plan import PathPlan, Plan, own
 from cccopt.ccc.regions import forward
 from cccopt.ccc.sites import Site, place_flagged, place_site
@@ -58,6 +59,7 @@ class Tasks:
         whole = {i for h in hammocks for i in (h.branch, *h.statements)}
         self._skip = {id(view.body[i]): Guard(r, True) for i, r in plan.skipped.items() if i not in whole}
         self._past = {h.head: (h, plan.skipped[h.branch]) for h in hammocks}
+        self._handed = self._hand_over()
         chosen = plan.region.nodes | plan.region.approach
         self.base = {name: self._stripped(name) for name in program_order(view.graph.nodes, chosen)}
         """The region's own nodes without markers, as all copies are made of them."""
@@ -165,13 +167,16 @@ class Tasks:
         copies, names_of = copy(nodes.values(), self.names, path.rewrite)
         tail: Nodes = {}
         leave = self._tail(path, behind, tail)
-        if path.tail and alive is not None:
+        if leave != behind and alive is not None:
             leave = self.node(tail, self.names.label("mine"), (), Branch(alive, leave, behind))
         # The tail is not led: it may go on to the very node that the path went to.
         return names_of[enter], {**led(copies, {end: leave}), **tail}
 
     def _tail(self, path: PathPlan, behind: str, nodes: Nodes) -> str:
-        """The node that runs the moved tail of the task and goes on to ``behind``, which it is where nothing moved."""
+        """The node that runs the moved tail of the task, gives away its parts of reductions and goes on to ``behind``,
+        which it is where there is nothing to do.
+        """
+        behind = self._deposit(path, behind, nodes)
         if not path.tail:
             return behind
         own: Nodes = {}
@@ -179,6 +184,16 @@ class Tasks:
         copies, names_of = copy(own.values(), self.names, path.rewrite)
         nodes.update(copies)
         return names_of[first]
+
+    def _deposit(self, path: PathPlan, behind: str, nodes: Nodes) -> str:
+        """Adds what gives a task's parts of reductions to its owner; the name of its first node."""
+        if path.owner is None:
+            return behind
+        own, first = deposit(
+            path.partials, path.owner, behind, self.names, self.region, reset=path.path.is_loop
+        )
+        nodes.update(own)
+        return first
 
     def _moved(self, path: PathPlan, last: Iterable[Statement], behind: str, nodes: Nodes) -> str:
         """Adds the tail on the program's own registers, the code ``last`` at its end; the name of its first node."""
@@ -194,7 +209,7 @@ class Tasks:
                 nodes.update(led(piece, {hammock.join: following}))
                 name, code = following, []
             elif index not in inside:
-                code.append(self._instruction(index))
+                code.append(path.updates.get(index) or self._instruction(index))
         nodes[name] = Node(name, (*code, *last), Jump(behind))
         return first
 
@@ -231,7 +246,8 @@ class Tasks:
             op("sub.s32", idle, SLOTS, count),
             op("setp.lt.s32", few.register, path.top, idle),
         ]
-        self.node(nodes, turn, test, Branch(few, push, fill, UNIFORM))
+        given = self._deposit(path, push, nodes)
+        self.node(nodes, turn, test, Branch(few, given, fill, UNIFORM))
         take = self.phase(nodes, path.phase("take"), self._pop(path, want, idle, busy, path.task), Jump(trip))
         self.node(nodes, fill, [op("setp.eq.s32", full.register, idle, 0)], Branch(full, trip, take, UNIFORM))
         # A pop may have been the last access to the slots that are written now.
@@ -241,7 +257,7 @@ class Tasks:
         self.node(nodes, push, code, Branch(nobody, behind, store, UNIFORM), path.phase("push"))
         values = path.stack.layout.values()
         code = [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
-        code = [*self._order(path), *code, *path.unpacking, flag_op(busy.register, flag)]
+        code = [*self._order(path), *code, *path.unpacking, *path.resets, flag_op(busy.register, flag)]
         some = self.node(nodes, self.names.label("admit"), code, Jump(turn))
         return nodes, self._join(path, want, flag, behind, some, nodes)
 
@@ -262,11 +278,12 @@ class Tasks:
             self.node(nodes, again, [op("mov.pred", busy.register, 1)], Jump(vote))
         # A lane whose task has ended runs its tail, before it may get another one.
         code = [op("mov.pred", busy.register, 0)]
+        given = self._deposit(path, vote, nodes)
         if path.tail:
-            done = self._moved(path, code, vote, nodes)
+            done = self._moved(path, code, given, nodes)
         else:
-            done = self.node(nodes, self.names.label("done"), code, Jump(vote))
-        flagged = path.chunk == 1 and not path.tail
+            done = self.node(nodes, self.names.label("done"), code, Jump(given))
+        flagged = path.chunk == 1 and not path.tail and given == vote
         for name in program_order(self.base, path.path.nodes):
             node = self.base[name]
             if name == header and path.chunk == 1:
@@ -351,6 +368,7 @@ class Tasks:
         """The remainder: what is left on the stacks, outer paths first, and the barrier behind it."""
         # Lanes that ran a popped task are not those that own it, and what follows may read what it wrote.
         code = [op("bar.warp.sync", FULL_WARP)]
+        code += collect(self.plan.partials, self.plan.slots, self.names, header=self.plan.split)
         following = self.node(nodes, self.names.label("drained"), code, Jump(final))
         for site in self.sorting_sites:
             following = site.drain(following, nodes)
@@ -368,12 +386,14 @@ class Tasks:
             begin, task = whole(path, following, mine)
             values = path.stack.layout.values()
             code += [clear(Value(path.task(v.name).name, v.type)) for v in values]
-            code += [*path.stack.pop(path.task, path.task, self.plan.lane, mine), *path.unpacking]
+            code += path.stack.pop(path.task, path.task, self.plan.lane, mine)
+            code += [*path.unpacking, *path.resets]
             pop = self.phase(nodes, path.phase("drain"), code, Jump(begin))
         else:
             copy_of = self._loop_task if path.path.is_loop else self._task
             begin, task = copy_of(path, following)
-            load = [*path.stack.pop(path.task, path.task, self.plan.lane, None), *path.unpacking]
+            load = path.stack.pop(path.task, path.task, self.plan.lane, None)
+            load += [*path.unpacking, *path.resets]
             own_task = self.node(nodes, self.names.label("last"), load, Jump(begin))
             pop = self.phase(nodes, path.phase("drain"), code, Branch(mine, own_task, following))
         nodes.update(task)
@@ -414,17 +434,35 @@ class Tasks:
             inside, beyond = beyond, inside
         return replace(node, code=(*node.code, *code), end=Branch(Guard(past), beyond, inside))
 
+    def _kept_back(self, statement: Statement) -> Statement:
+        """A statement under the guard of lanes whose tasks do not run it."""
+        if isinstance(statement, Instruction) and id(statement) in self._skip:
+            return replace(statement, guard=self._skip[id(statement)])
+        return _parting(statement)
+
+    def _hand_over(self) -> Mapping[int, Sequence[Instruction]]:
+        """For updates of reductions that tasks run in their lane's place: the lane's own value stays what it was."""
+        moves: dict[int, Sequence[Instruction]] = {}
+        for path in self.plan.all_paths():
+            for part in path.partials:
+                for index in path.updates.keys() & part.reduction.updates.keys():
+                    written, read = part.reduction.updates[index]
+                    copied = copy_value(
+                        Value(written, self.view.types[written]), Register(read), Register(written)
+                    )
+                    moves[id(self.view.body[index])] = copied
+        return moves
+
     def _stripped(self, name: str) -> Node:
         """A node of the region without markers, its jumps led past nodes that do nothing, guards added to what
         tasks run instead, hammocks among it.
         """
         node = self._past_hammock(self.view.graph.nodes[name])
         code = tuple(
-            replace(s, guard=self._skip[id(s)])
-            if isinstance(s, Instruction) and id(s) in self._skip
-            else _parting(s)
+            own
             for s in node.code
             if not is_annotation(s) and not isinstance(s, Label)
+            for own in (*self._handed.get(id(s), ()), self._kept_back(s))
         )
         return replace(node, code=code, end=retarget(node.end, lambda t: forward(self.view, t)))
 
