@@ -7,8 +7,11 @@ from typing import Any, Protocol
 
 from cccopt.ccc.profile import RunProfile, measure
 from cccopt.emulator import Profile, Program
+from cccopt.passes.pipeline import prepared
+from cccopt.ptx.ir import Marker
+from cccopt.ptx.parser import parse
 
-__all__ = ["RunProfile", "of_run", "profile_of"]
+__all__ = ["RunProfile", "of_run", "profile_of", "program_of"]
 
 
 class Launch(Protocol):
@@ -30,12 +33,26 @@ def profile_of(marked: str, launches: Iterable[Launch]) -> RunProfile:
 
     Raises EmulatorError and, for text that is no PTX, PtxError.
     """
-    program = Program(marked)
+    program = program_of(marked)
     found = RunProfile()
     for launch in launches:
         run = program.launch(launch.kernel, launch.grid, launch.block, launch.arguments)
         found += of_run(program, run)
     return found
+
+
+def program_of(marked: str) -> Program:
+    """Marked PTX, ready to be run for a profile: where marks ask for a loop (``grid``, ``recursive``), with that loop.
+
+    Raises PtxError for text that is no PTX.
+    """
+    module = parse(marked)
+    asked = any(
+        isinstance(s, Marker) and s.event in ("grid.begin", "recursive.begin")
+        for function in module.functions()
+        for s in function.body or ()
+    )
+    return Program(prepared(module) if asked else marked)
 
 
 def of_run(program: Program, run: Profile) -> RunProfile:

@@ -2,10 +2,9 @@
 
     {                                               before
     .param .b32 param0;
-    st.param.b32 [param0+0], %r1;                   mov.b32 %a, %r1;            what the caller stores
+    st.param.b32 [param0+0], %r1;                   mov.b32 %p, %r1;            the parameter's register
     .param .b32 retval0;
-    call (retval0), f, (param0);                    mov.b32 %p, %a;             the parameter's register
-                                                    ...                         the body of f: mov.b32 %r7, %p
+    call (retval0), f, (param0);                    ...                         the body of f: mov.b32 %r7, %p
                                                     mov.b32 %q, %r9;            for `st.param [ret+0], %r9`
                                                     DONE:                       for `ret`
     ld.param.b32 %r2, [retval0+0];                  mov.b32 %r2, %q;
@@ -23,7 +22,7 @@ PTX ISA 9.0, 7.1 (function declarations), 5.1.6.4 (device function parameters). 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 
 from cccopt.ccc.call_sequences import (
@@ -115,7 +114,7 @@ class _Inlining:
         for index in range(sequence.start + 1, sequence.stop):
             statement = self.body[index]
             if index == sequence.call:
-                code += [*self._set(sent, self.slots), *self._inside()]
+                code += [*self._set(sent), *self._inside()]
                 code += [] if location is None else [location]
             else:
                 code += self._around(statement, sequence, sent)
@@ -161,30 +160,39 @@ class _Inlining:
     # --- the two sides of a call ---
 
     def _around(
-        self, statement: Statement, sequence: CallSequence, sent: dict[Piece, Register]
+        self,
+        statement: Statement,
+        sequence: CallSequence,
+        sent: dict[Piece, Register],
+        kept: Collection[Access] = (),
     ) -> list[Statement]:
-        """A statement of a call sequence, but for the call: stores to ``sent``, loads from what the callee gives."""
+        """A statement of a call sequence, but for the call: stores to ``sent``, but for those that are ``kept``, loads
+        from what the callee gives.
+        """
         names = {*sequence.arguments, *sequence.results}
         if isinstance(statement, Variable) and statement.name in names:
             return []
         if not isinstance(statement, Instruction):
             return [statement]
         if statement.base == "st" and (stored := accesses(statement, sequence.arguments)):
+            # Nothing reads a slot before the callee's code begins anew: what fits goes there at once.
             for access in stored:
-                sent[access.piece] = self._register(_holder(access.piece.bits))
-            return [i for a in stored for i in self._store(sent[a.piece], a)]
+                bits = access.piece.bits
+                sent[access.piece] = self.slots.get(access.piece) or self._register(_holder(bits))
+            return [i for a in stored if a not in kept for i in self._store(sent[a.piece], a)]
         if statement.base == "ld" and (loaded := accesses(statement, sequence.results)):
             return [i for access in loaded for i in self._load(access, self.given)]
         if names & set(symbols_of(statement)):
             raise Unfit("the caller does more with its parameters than to store them")
         return [statement]
 
-    def _set(self, sent: Pieces, slots: Pieces) -> list[Statement]:
-        """The callee's parameters ``slots`` as a caller has ``sent`` them."""
+    def _set(self, sent: Pieces) -> list[Statement]:
+        """The callee's parameters as a caller has ``sent`` them."""
         require_apart(sent)
         return [
             instruction
-            for piece, slot in slots.items()
+            for piece, slot in self.slots.items()
+            if sent.get(piece) != slot
             for instruction in self._load(Access(piece, slot, f"u{piece.bits}"), sent)
         ]
 
@@ -198,7 +206,6 @@ class _Inlining:
         own_memory = ("shared", "local") if tails else ("shared",)
         around = {i: s for s in tails.values() for i in range(s.start, s.stop + 1)}
         sent: dict[Piece, Register] = {}
-        kept: set[Piece] = set()
         code: list[Statement] = [Label(self.head)]
         for index, statement in enumerate(self.own):
             sequence = around.get(index)
@@ -209,24 +216,25 @@ class _Inlining:
             if isinstance(statement, Variable) and statement.space in own_memory:
                 raise Unfit(f"it has {statement.space} memory of its own")
             if sequence is not None and index == sequence.call:
-                changed = {piece: slot for piece, slot in self.slots.items() if piece not in kept}
-                code += [*self._set(sent, changed), op("bra", Symbol(self.head))]
-                sent, kept = {}, set()
+                code += [*self._set(sent), op("bra", Symbol(self.head))]
+                sent = {}
             elif sequence is not None:
                 passed = self._renamed(statement)
-                kept |= self._passed_through(passed, sequence)
-                code += self._around(passed, sequence, sent)
+                code += self._around(passed, sequence, sent, self._passed_through(passed, sequence))
             else:
                 code += self._own(statement, own)
         return [*code, Label(self.done)]
 
-    def _passed_through(self, statement: Statement, sequence: CallSequence) -> set[Piece]:
+    def _passed_through(self, statement: Statement, sequence: CallSequence) -> list[Access]:
         """The parameters that a statement of a call of itself hands on as they came."""
         if not isinstance(statement, Instruction) or statement.base != "st":
-            return set()
+            return []
         stored = accesses(statement, sequence.arguments)
-        held = {a.piece: a.operand.name for a in stored if isinstance(a.operand, Register)}
-        return {piece for piece, name in held.items() if self.unchanged.get(name) == piece}
+        return [
+            a
+            for a in stored
+            if isinstance(a.operand, Register) and self.unchanged.get(a.operand.name) == a.piece
+        ]
 
     def _own(self, statement: Statement, own: Set[str]) -> list[Statement]:
         """A statement of the callee on the caller's names, its parameters and results in registers."""

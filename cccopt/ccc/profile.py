@@ -220,6 +220,11 @@ class _Counted:
         entries, entered = (warps, lanes)
         if path.is_loop:
             begins = [self._behind(i) for i in self.view.markers("for.begin", path.annotation.region)]
+            if path.annotation.kind == "recursive":
+                # It has no such marker: what leads to its loop counts, or past it.
+                header = self.view.block_of_name[path.begin]
+                ahead = self.view.names_of(self.view.cfg.predecessors[header]) - path.nodes
+                begins = [self._at_node(name) for name in sorted(ahead)]
             entries = min(sum(w for w, _ in begins), warps)
             entered = min(sum(n for _, n in begins), lanes)
         packed = self._packed(own, warps, lanes)

@@ -15,7 +15,7 @@ from cccopt.cli.common import console
 from cccopt.diagnostic import CccError, error
 from cccopt.emulator import Profile, Program
 from cccopt.files import read_text
-from cccopt.profiling import of_run
+from cccopt.profiling import of_run, program_of
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -48,7 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     values = [parse_argument(text) for text in arguments.arg]
     outputs = [_output(text, values) for text in arguments.save]
     before = read(arguments.profile) if arguments.profile is not None and arguments.profile.exists() else None
-    program = Program(read_text(arguments.input))
+    text = read_text(arguments.input)
+    program = Program(text) if arguments.profile is None else program_of(text)
     profile = program.launch(
         arguments.kernel,
         parse_shape(arguments.grid),

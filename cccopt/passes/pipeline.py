@@ -21,7 +21,7 @@ from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.scopes import with_unique_names
 from cccopt.ptx.verifier import verify
 
-__all__ = ["PIPELINE", "Options", "Refusal", "RegionReport", "Result", "run"]
+__all__ = ["PIPELINE", "Options", "Refusal", "RegionReport", "Result", "prepared", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,9 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("collect-contexts", collect_contexts.run),
 )
 
+PREPARING = ("unique-names", "recursion", "grid-loop")
+"""The passes that make loops where marks ask for one."""
+
 
 def run(module: Module, options: Options) -> Result:
     """Run the pipeline over ``module``.
@@ -73,6 +76,17 @@ def run(module: Module, options: Options) -> Result:
         remarks += said
         regions += made
     return Result(_with_untouched(module, original, regions), remarks, regions)
+
+
+def prepared(module: Module) -> Module:
+    """``module`` with the loops that its marks ask for, and all marks: what profiles are made of. It computes the same.
+
+    Functions of which that cannot be are left, without marks.
+    """
+    for name, step in PIPELINE:
+        if name in PREPARING:
+            module, _, _ = step(module, Options("always", keep_going=True))
+    return module
 
 
 def _with_untouched(module: Module, original: Module, regions: Iterable[RegionReport]) -> Module:

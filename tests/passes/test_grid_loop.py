@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,23 @@ from cccopt.emulator import Program
 from cccopt.passes.grid_loop import DEVICES, UNKNOWN_DEVICE
 from cccopt.passes.pipeline import Options, Refusal
 from cccopt.passes.pipeline import run as rewrite_module
+from cccopt.profiling import profile_of
 from cccopt.ptx.ir import Function, Marker, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.toolchain.occupancy import limits_of
 from tests.passes.running import CUDA, MAX_STEPS, only, phases
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A launch to make a profile of."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    arguments: Sequence[Any]
+
 
 Compiled = Callable[[str, str], Module]
 Shape = int | tuple[int, ...]
@@ -256,7 +268,8 @@ def test_what_cannot_be_in_a_loop_over_blocks(code: str, detail: str, holes: dic
         {"module": _VOTES, "ahead": "call f, ();"},
         {"module": _HARMLESS, "body": "call f, ();"},
         {"module": ".shared .b32 s;"},
-        {"early": "exit"},
+        {"body": "setp.lt.u32 %p5, %r5, 70; @%p5 exit;"},
+        {"body": "setp.lt.u32 %p5, %r5, 70; @%p5 ret;"},
         {"early": "bra JOIN"},
         {"body": "setp.eq.u32 %p5, %r5, 1000000; @%p5 trap;"},
     ],
@@ -344,6 +357,21 @@ def test_the_loop_is_told_from_the_program(compiled: Compiled) -> None:
     own = after.warp_instructions - after.overhead_warp_instructions
     # Each of 8 blocks asks whether it has work. The path's branch is the join's, and one of two blocks returns.
     assert before.warp_instructions - 8 * 2 <= own <= before.warp_instructions + 8
+
+
+def test_a_profile_is_made_with_the_loop(compiled: Compiled) -> None:
+    marked = print_module(only(compiled("grid", "sm_90"), "trips"))
+    rows = []
+    for most in (5, 64):
+        values = np.random.default_rng(2).integers(1, most, 500).astype(np.int32)
+        launch = Launched("trips", (8, 1, 1), (64, 1, 1), [values, np.zeros(500, np.int32), 500])
+        profile = profile_of(marked, [launch])
+        counted = profile.functions["trips"]
+        assert [(r.kind, r.entered) for r in counted.values()] == [("grid", 512), ("while", 500)]
+        result = rewrite_module(parse(marked), Options("auto", profile=profile))
+        rows.append({r.outcome for r in result.regions})
+        assert not any(d.code == "CCC068" for d in result.remarks)
+    assert rows == [{"declined"}, {"rewritten"}]
 
 
 def test_the_option_travels_with_nvcc(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from cccopt.diagnostic import Severity
 from cccopt.emulator import Program
 from cccopt.passes.pipeline import Options, Refusal
 from cccopt.passes.pipeline import run as rewrite_module
+from cccopt.profiling import of_run, program_of
 from cccopt.ptx.ir import Function, Marker, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
@@ -160,6 +161,21 @@ def test_a_recursion_that_the_compiler_wrote_out_is_gone() -> None:
     assert (said.code, said.place and said.place.position.line) == ("CCC067", 3)
 
 
+def test_a_profile_counts_a_function_that_is_called(compiled: Compiled) -> None:
+    marked = _reached(compiled("recursion", "sm_100"), "finds")
+    launch = Launch(2, 64, 2)
+    _, profile = run(Program(marked), "finds", launch, _arguments(launch))
+    program = program_of(print_module(marked))
+    memory, prepared = run(program, "finds", launch, _arguments(launch))
+    assert memory == run(Program(marked), "finds", launch, _arguments(launch))[0]
+    loop, path = of_run(program, prepared).functions["finds"].values()
+    assert (loop.kind, path.kind) == ("for", "recursive")
+    assert loop.lanes == path.entered == launch.uneven
+    assert path.lanes > path.entered
+    # Neither the call nor its return is left.
+    assert profile.warp_instructions > prepared.warp_instructions
+
+
 # --- the inliner by itself ---
 
 _CALLER = """.version 9.0
@@ -256,6 +272,15 @@ GIVE = "st.param.b32 [result], %r5; st.param.b64 [result+8], %d5; ret;"
             WHOLE,
             BACK,
             id="a call of itself",
+        ),
+        pytest.param(
+            "ld.param.u64 %d5, [a+8]; ld.param.u32 %r5, [b]; add.u32 %r5, %r5, 9; add.u64 %d5, %d5, 1;"
+            " setp.gt.u32 %p1, %r5, 100; @%p1 bra DONE; { .param .align 8 .b8 p[16]; .param .b32 q;"
+            " .param .align 8 .b8 o[16]; st.param.b64 [p+8], %d5; st.param.b32 [q], %r5; call (o), f, (p, q);"
+            f" ld.param.b32 %r5, [o]; ld.param.b64 %d5, [o+8]; }} DONE: {GIVE}",
+            WHOLE,
+            BACK,
+            id="parameters that the function changes",
         ),
     ],
 )

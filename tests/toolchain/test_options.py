@@ -35,6 +35,12 @@ def test_ours_are_taken_out_of_nvccs_variables() -> None:
         "--ccc-report=",
         "--ccc-profile=",
         "--ccc-profiles=x",
+        "--ccc-resident",
+        "--ccc-resident=",
+        "--ccc-resident=0",
+        "--ccc-resident=-1",
+        "--ccc-resident=many",
+        "--ccc-resident=2147483648",
         "--cccx",
         "--ccc-verbose=1",
     ],
@@ -74,6 +80,8 @@ def test_an_output_is_no_input() -> None:
 
 
 def test_settings_travel_through_the_environment() -> None:
-    settings = Settings("off", keep_going=True, verbose=True, keep="/k", reports="/r", stamp="// s")
+    settings = Settings(
+        "off", keep_going=True, verbose=True, keep="/k", reports="/r", stamp="// s", resident=7
+    )
     assert Settings.from_environment(settings.environment()) == settings
     assert Settings.from_environment({}) == Settings()
