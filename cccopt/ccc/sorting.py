@@ -45,6 +45,7 @@ class SortingSite:
         self.served = names.label("served")
         self.drained = names.label("sorted")
         self.ready = names.register("b32")
+        self.at_once = Guard(names.register("pred"))
         self.first = sorting.paths[0]
 
     def arrivals(self, which: Register) -> tuple[dict[str, Instruction], Instruction]:
@@ -74,8 +75,8 @@ class SortingSite:
             begin, added = task(path, self.serve)
             tasks.append(begin)
             nodes.update(added)
-        direct = self._direct(which, tasks, behind, nodes)
         self._serve(tasks, behind, nodes)
+        direct = self._direct(which, nodes)
         agree = Guard(self.names.register("pred"))
         ballots, same, votes = self._sort(which)
         push = self._push(which, ballots, same, nodes)
@@ -95,6 +96,7 @@ class SortingSite:
         code = [
             op("bar.warp.sync", FULL_WARP),
             op("mov.pred", self.sorting.draining.register, 1),
+            op("mov.pred", self.at_once.register, 0),
             op("and.b32", left, self.sorting.pushed, SLOTS - 1),
             op("setp.ne.u32", some, left, 0),
             op("vote.sync.ballot.b32", self.ready, some, FULL_WARP),
@@ -134,6 +136,7 @@ class SortingSite:
         at, ahead, slot, came, before, turned = (r("b32") for _ in range(6))
         mine, filled = Guard(r("pred")), r("pred")
         code: list[Instruction] = [
+            op("mov.pred", self.at_once.register, 0),
             op("shfl.sync.idx.b32", at, s.pushed, which, SLOTS - 1, FULL_WARP),
             op("and.b32", ahead, same, self.lanes_before),
             op("popc.b32", ahead, ahead),
@@ -164,15 +167,16 @@ class SortingSite:
             op("mad.lo.s32", target, path, 2 * SLOTS, target),
         ]
 
-    def _direct(self, which: Register, tasks: Sequence[str], behind: str, nodes: Nodes) -> str:
+    def _direct(self, which: Register, nodes: Nodes) -> str:
         """All lanes came to one path, or to none: they run it with what they have."""
-        ways: list[str] = []
-        for path, begin in zip(self.sorting.paths, tasks, strict=True):
-            values = path.stack.layout.values()
-            code = [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
-            code += [*path.unpacking, op("mov.u32", self.ready, 0)]
-            ways.append(self._node(nodes, self.names.label("direct"), code, Jump(begin)))
-        return self._dispatch(which, [*ways, behind], nodes)
+        some, one = Guard(self.names.register("pred")), self.names.register("b32")
+        code = [
+            op("setp.lt.u32", some.register, which, len(self.sorting.paths)),
+            op("shl.b32", one, 1, which),
+            op("selp.b32", self.ready, one, 0, some.register),
+            op("mov.pred", self.at_once.register, 1),
+        ]
+        return self._node(nodes, self.names.label("direct"), code, Jump(self.serve))
 
     def _serve(self, tasks: Sequence[str], behind: str, nodes: Nodes) -> None:
         s, r = self.sorting, self.names.register
@@ -180,10 +184,15 @@ class SortingSite:
         none, mine = Guard(r("pred")), Guard(r("pred"))
         takes: list[str] = []
         for path, begin in zip(s.paths, tasks, strict=True):
-            load = [*s.stack.pop(own, self._target(path), slot, None), *path.unpacking]
-            loaded = self._node(nodes, self.names.label("load"), load, Jump(begin))
+            unpacked = self._node(nodes, self.names.label("unpack"), path.unpacking, Jump(begin))
+            load = s.stack.pop(own, self._target(path), slot, None)
+            loaded = self._node(nodes, self.names.label("load"), load, Jump(unpacked))
             # Only the remainder has fewer tasks than lanes.
-            take = Branch(mine, loaded, self.serve)
+            given = self._node(nodes, self.names.label("given"), (), Branch(mine, loaded, self.serve))
+            values = path.stack.layout.values()
+            keep = [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
+            kept = self._node(nodes, self.names.label("keep"), keep, Jump(unpacked))
+            take = Branch(self.at_once, kept, given, UNIFORM)
             takes.append(
                 self._node(nodes, self.names.label(path.phase("take")), (), take, path.phase("take"))
             )
