@@ -81,6 +81,7 @@ def test_a_loop_in_a_function_that_can_call_itself_is_refused() -> None:
 
 
 def test_every_rule_has_an_illegal_loop() -> None:
-    """Those of contexts, stacks and functions included."""
+    """Those of contexts, stacks and functions included; loops over blocks and recursion have tests of their own."""
+    elsewhere = {f"CCC{number:03}" for number in (47, 57, 60, 61, 62, 63, 65, 66, 67)}
     rules = {value.code for value in vars(refusal).values() if isinstance(value, refusal.Rule)}
-    assert rules == {rule.code for rule in RULES.values()} | {"CCC047", "CCC057"}
+    assert rules == {rule.code for rule in RULES.values()} | elsewhere
