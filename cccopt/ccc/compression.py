@@ -11,8 +11,10 @@ holds where the path begins can be collected. Khorasani 2016, 4.1.3 (the thesis 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import networkx as nx
 
@@ -20,19 +22,29 @@ from cccopt.analysis import effects
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.context import LiveIn, decide
 from cccopt.ccc.regions import Path, Region
+from cccopt.ccc.sinking import is_computation, sinking
 from cccopt.ccc.view import View
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Instruction
-from cccopt.ptx.isa import Control, Memory, width
+from cccopt.ptx.ir import Instruction, Marker
+from cccopt.ptx.isa import width
 
 CHEAP = 4.0
 """Issue slots of one operation up to which it may be part of a rebuild."""
 
-SLOTS_A_BYTE = 2.0
-"""What a byte of context costs: the store, the load and the move of four bytes take about eight issue slots."""
+STORE_A_BYTE, LOAD_A_BYTE = 1.0, 1.0
+"""What a byte of context costs in issue slots: four bytes are stored in four, loaded and moved in about four."""
 
 DEEPEST = 6
-"""Operations in a row that a rebuild may take."""
+"""Operations in a row that a rebuild may take, those aside that no lane then runs ahead of the branch."""
+
+MOST_STEPS = 64
+"""Operations of which a path's context may be rebuilt, in all."""
+
+TAKEN = 0.9
+"""What a value costs in tasks if it is not computed ahead of the branch: a little less, for not all lanes take it."""
+
+HOISTED = "hoisted"
+"""The attribute of a begin marker that names the registers whose loads were moved ahead of the path."""
 
 Key = tuple[str, frozenset[int], bool]
 """A value: its register, the definitions that reach it, and whether the register holds it where the path begins."""
@@ -81,39 +93,92 @@ def compress(
 
     Of what a variable loop writes, only such values are rebuilt as its header always finds computed alike.
     """
-    return _Compression(view, region, path, live_ins, outer).choose(tuple(live_ins))
+    (found,) = compress_together(view, region, ((path, live_ins),), outer)
+    return found
+
+
+def compress_together(
+    view: View,
+    region: Region,
+    paths: Sequence[tuple[Path, Sequence[LiveIn]]],
+    outer: Outer | None = None,
+    *,
+    one_stack: bool = True,
+) -> tuple[Compressed, ...]:
+    """The cheapest choice for n paths that exclude each other: a value that k of them rebuild costs k / n of its slots.
+
+    On ``one_stack`` an iteration stores a value once, on stacks of their own once for each of the k paths.
+    """
+    found = _Compression(view, region, paths, outer, one_stack).choose()
+    return tuple(_told(view, path, choice) for (path, _), choice in zip(paths, found, strict=True))
+
+
+def _told(view: View, path: Path, choice: Compressed) -> Compressed:
+    """The choice with a word on what was loaded ahead of the path (`cccopt.passes.hoist_loads`)."""
+    block = view.cfg.blocks[view.block_of_name[path.begin]]
+    markers = (s for i in block.statements() if isinstance(s := view.body[i], Marker))
+    hoisted = {n for m in markers for n in dict(m.attributes).get(HOISTED, "").split(",")}
+    return replace(
+        choice,
+        live_ins=tuple(
+            replace(i, reason=f"loaded ahead of the path{_lanes(path)}")
+            if i.name in hoisted and i.decision == "collected"
+            else i
+            for i in choice.live_ins
+        ),
+    )
+
+
+def _lanes(path: Path) -> str:
+    return " as `hoist` asks" if path.annotation.hoist else ": coalesced"
 
 
 class _Compression:
     def __init__(
-        self, view: View, region: Region, path: Path, live_ins: Sequence[LiveIn], outer: Outer | None
+        self,
+        view: View,
+        region: Region,
+        paths: Sequence[tuple[Path, Sequence[LiveIn]]],
+        outer: Outer | None,
+        one_stack: bool,
     ) -> None:
         self.view = view
         self.region = region
-        self.path = path
+        self.live_ins = [tuple(live_ins) for _, live_ins in paths]
+        self.path = paths[0][0]
         self.outer = outer
-        self.live = {live.name for live in live_ins}
-        own = (effects.writes(view.body[i]) for i in view.statements(path.nodes))
-        self.fixed = {name for names in own for name in names} if path.is_loop else set()
-        self.begin = view.cfg.blocks[view.block_of_name[path.begin]].start
-        others = (p for p in region.all_paths() if not path.nodes <= p.nodes)
+        self.one_stack = one_stack
+        self.live = {live.name for found in self.live_ins for live in found}
+        own = (effects.writes(view.body[i]) for i in view.statements(self.path.nodes))
+        self.fixed = {name for names in own for name in names} if self.path.is_loop else set()
+        self.begins = [view.cfg.blocks[view.block_of_name[path.begin]].start for path, _ in paths]
+        self.begin = self.begins[0]
+        others = (p for p in region.all_paths() if not all(path.nodes <= p.nodes for path, _ in paths))
         self.elsewhere = {index for other in others for index in view.statements(other.nodes)}
-        self.graph = nx.DiGraph()
+        self.sinking = sinking(view, region, [path for path, _ in paths])
         self.steps: dict[Key, Step] = {}
         self.shared: dict[Key, LiveIn] = {}
-        self._onward, self._back = self._iteration()
-        self._ways: dict[int, set[int]] = {}
+        self._ways: dict[tuple[int, int], set[int]] = {}
         self._names: dict[int, set[str]] = {}
 
-    def choose(self, live_ins: tuple[LiveIn, ...]) -> Compressed:
-        wanted = [i for i in live_ins if i.decision == "collected" and i.name in self.view.types]
-        keys = {i.name: self._key(self.begin, i.name) for i in wanted}
-        for key in keys.values():
-            self._add(key, 0)
-            self.graph.add_edge((key, "out"), "sink")
+    def choose(self) -> tuple[Compressed, ...]:
+        wanted = [
+            {
+                i.name: (i.name, self.view.reaching.reaching(begin, i.name), True)
+                for i in live_ins
+                if i.decision == "collected" and i.name in self.view.types
+            }
+            for begin, live_ins in zip(self.begins, self.live_ins, strict=True)
+        ]
+        reached = self._reach([key for keys in wanted for key in keys.values()])
         if not self.steps:
-            return Compressed(live_ins)
-        _, (source, _) = nx.minimum_cut(self.graph, "source", "sink")
+            return tuple(Compressed(live_ins) for live_ins in self.live_ins)
+        _, (source, _) = nx.minimum_cut(self._graph(reached, wanted), "source", "sink")
+        return tuple(
+            self._chosen(live_ins, keys, source) for live_ins, keys in zip(self.live_ins, wanted, strict=True)
+        )
+
+    def _chosen(self, live_ins: tuple[LiveIn, ...], keys: dict[str, Key], source: set[object]) -> Compressed:
         rebuilt: dict[Key, Step] = {}
         collected: dict[Key, None] = {}
         for key in keys.values():
@@ -152,28 +217,79 @@ class _Compression:
             self._settle(operand, source, rebuilt, collected)
         rebuilt[key] = self.steps[key]
 
-    def _add(self, key: Key, depth: int) -> None:
-        """Adds a value to the graph, with all that it can be rebuilt from."""
-        if (key, "in") in self.graph:
-            return
-        name, _, current = key
-        if current and self._readable(name):
-            bits = 8 if self.view.types[name] == "pred" else width(self.view.types[name])
-            self.graph.add_edge((key, "in"), (key, "out"), capacity=bits / 8 * SLOTS_A_BYTE)
-        else:
-            self.graph.add_edge((key, "in"), (key, "out"))
-        step = self._step(key) if depth < DEEPEST else None
-        if step is None:
-            self.graph.add_edge("source", (key, "in"))
-            return
-        self.steps[key] = step
-        instruction = self.view.body[step.statement]
-        assert isinstance(instruction, Instruction)
-        self.graph.add_edge("source", (key, "in"), capacity=isa.facts(instruction).slots)
-        for _, operand in step.operands:
-            if operand not in self.shared:
-                self._add(operand, depth + 1)
-                self.graph.add_edge((operand, "out"), (key, "in"))
+    def _reach(self, wanted: Sequence[Key]) -> list[Key]:
+        """All values that those wanted can be rebuilt from, themselves included; the steps that do it are noted."""
+        depth: dict[Key, int] = dict.fromkeys(wanted, 0)
+        work = deque(depth)
+        settled: dict[Key, None] = {}
+        while work:
+            key = work.popleft()
+            if key in settled:
+                continue
+            settled[key] = None
+            step = self._step(key, depth[key]) if len(self.steps) < MOST_STEPS * len(self.begins) else None
+            if step is None:
+                continue
+            self.steps[key] = step
+            sinks = self._sinks(step)
+            for _, operand in step.operands:
+                if operand in self.shared:
+                    continue
+                far = depth[key] + (0 if sinks else 1)
+                if far < depth.get(operand, far + 1):
+                    depth[operand] = far
+                    work.appendleft(operand) if sinks else work.append(operand)
+        return list(settled)
+
+    def _graph(self, reached: Sequence[Key], wanted: Sequence[Mapping[str, Key]]) -> nx.DiGraph:
+        """The values with what it costs to collect them, to rebuild them, and to compute them ahead of the branch.
+
+        Prices are integers, so that equal ones are.
+        """
+        graph = nx.DiGraph()
+        users = [self._ancestors(keys.values()) for keys in wanted]
+        for key in reached:
+            name, _, current = key
+            count = sum(key in found for found in users)
+            share = count / len(users)
+            if current and self._readable(name):
+                bits = 8 if self.view.types[name] == "pred" else width(self.view.types[name])
+                slots = bits / 8 * ((1 if self.one_stack else count) * STORE_A_BYTE + share * LOAD_A_BYTE)
+                graph.add_edge((key, "in"), (key, "out"), capacity=_price(slots))
+            else:
+                graph.add_edge((key, "in"), (key, "out"))
+            step = self.steps.get(key)
+            if step is None:
+                graph.add_edge("source", (key, "in"))
+                continue
+            instruction = self.view.body[step.statement]
+            assert isinstance(instruction, Instruction)
+            slots = isa.facts(instruction).slots
+            if self._sinks(step):
+                graph.add_edge((key, "in"), "sink", capacity=_price(slots))
+                share *= TAKEN
+            graph.add_edge("source", (key, "in"), capacity=_price(slots * share))
+            for _, operand in step.operands:
+                if operand not in self.shared:
+                    graph.add_edge((operand, "out"), (key, "in"))
+        for keys in wanted:
+            for key in keys.values():
+                graph.add_edge((key, "out"), "sink")
+        return graph
+
+    def _ancestors(self, keys: Iterable[Key]) -> set[Key]:
+        found: set[Key] = set()
+        work = list(keys)
+        while work:
+            key = work.pop()
+            if key not in found:
+                found.add(key)
+                step = self.steps.get(key)
+                work += [] if step is None else [k for _, k in step.operands if k not in self.shared]
+        return found
+
+    def _sinks(self, step: Step) -> bool:
+        return self.sinking is not None and self.sinking.holds(step.statement)
 
     def _readable(self, name: str) -> bool:
         """Whether the lane that makes the task has the register's value: a task of the outer path has few of them, and
@@ -186,15 +302,20 @@ class _Compression:
             return False
         return self.outer is None or name in self.outer.registers or definitions <= self.outer.statements
 
-    def _step(self, key: Key) -> Step | None:
-        """The cheap statement that computes a value, or None."""
+    def _step(self, key: Key, depth: int) -> Step | None:
+        """The statement that computes a value, or None if it is dear or too many of them lie before; not if no lane
+        computes it ahead of the branch then.
+        """
         if len(key[1]) != 1:
-            return self._common_step(key)
+            return self._common_step(key) if depth < DEEPEST else None
         (index,) = key[1]
         if key[0] in self.fixed or not self._in_loop(index):
             return None
         statement = self.view.body[index]
-        if not isinstance(statement, Instruction) or not _cheap(statement):
+        if not isinstance(statement, Instruction) or not is_computation(statement):
+            return None
+        sinks = self.sinking is not None and self.sinking.holds(index)
+        if not sinks and (depth >= DEEPEST or isa.facts(statement).slots > CHEAP):
             return None
         operands: list[tuple[str, Key]] = []
         for name in sorted(effects.needs(statement)):
@@ -220,14 +341,19 @@ class _Compression:
             return None
         index = min(definitions)
         statement = self.view.body[index]
-        if not isinstance(statement, Instruction) or not _cheap(statement):
+        if not isinstance(statement, Instruction) or not is_computation(statement):
+            return None
+        if isa.facts(statement).slots > CHEAP:
             return None
         needs = sorted(effects.needs(statement))
+        if any(len({self.view.reaching.reaching(b, n) for b in self.begins}) > 1 for n in (name, *needs)):
+            return None
         alike = (
             isinstance(other := self.view.body[d], Instruction)
             and (other.opcode, other.operands, other.guard)
             == (statement.opcode, statement.operands, statement.guard)
-            and not {*needs} & self._written_since(d, definitions)
+            and not {*needs} & self._written_since(d, definitions, begin)
+            for begin in self.begins
             for d in definitions
         )
         if name in needs or not all(alike):
@@ -238,11 +364,11 @@ class _Compression:
     def _in_loop(self, index: int) -> bool:
         return index != ENTRY and self.view.cfg.block_of(index) in self.view.blocks_of(self.region.nodes)
 
-    def _written_since(self, statement: int, definitions: frozenset[int]) -> set[str]:
-        """The registers that may be written on a way from behind ``statement`` to the path's next beginning that passes
-        none of ``definitions``, of which it is one.
+    def _written_since(self, statement: int, definitions: frozenset[int], begin: int) -> set[str]:
+        """The registers that may be written on a way from behind ``statement`` to the next beginning of a path, at
+        ``begin``, that passes none of ``definitions``, of which it is one.
         """
-        block, end = self.view.cfg.block_of(statement), self.view.cfg.block_of(self.begin)
+        block, end = self.view.cfg.block_of(statement), self.view.cfg.block_of(begin)
         rest = range(statement + 1, self.view.cfg.blocks[block].stop)
         stops = {end, *map(self.view.cfg.block_of, definitions)}
         free = self.view.blocks_of(self.region.nodes) - stops
@@ -254,19 +380,23 @@ class _Compression:
         return found.union(*map(self._written_in, between))
 
     def _key(self, statement: int, name: str) -> Key:
-        """The value of a register at a statement."""
+        """The value of a register at a statement, which its register holds where all of the paths begin, or not."""
         definitions = self.view.reaching.reaching(statement, name)
-        same = definitions == self.view.reaching.reaching(self.begin, name)
-        return name, definitions, same and not self._written_between(statement, name)
+        holds = (
+            definitions == self.view.reaching.reaching(begin, name)
+            and not self._written_between(statement, begin, name)
+            for begin in self.begins
+        )
+        return name, definitions, all(holds)
 
-    def _written_between(self, statement: int, name: str) -> bool:
-        """Whether a register may be written on a way from ``statement`` to the path, within one iteration."""
-        if statement == self.begin:
+    def _written_between(self, statement: int, begin: int, name: str) -> bool:
+        """Whether a register may be written on a way from ``statement`` to ``begin``, within one iteration."""
+        if statement == begin:
             return False
         block = self.view.cfg.block_of(statement)
         own = range(statement, self.view.cfg.blocks[block].stop)
         return any(name in effects.writes(self.view.body[i]) for i in own) or any(
-            name in self._written_in(b) for b in self._between(block)
+            name in self._written_in(b) for b in self._between(block, self.view.cfg.block_of(begin))
         )
 
     def _written_in(self, block: int) -> set[str]:
@@ -275,16 +405,16 @@ class _Compression:
             self._names[block] = set().union(*writes)
         return self._names[block]
 
-    def _between(self, block: int) -> set[int]:
-        """The blocks on the ways from ``block`` to the path's beginning, within one iteration, without ``block``
-        unless it is in an inner cycle.
+    def _between(self, block: int, end: int) -> set[int]:
+        """The blocks on the ways from ``block`` to ``end``, where a path begins, within one iteration, without
+        ``block`` unless it is in an inner cycle.
         """
-        if block not in self._ways:
-            end = self.view.cfg.block_of(self.begin)
-            before = _reached(self._back, end)
-            self._ways[block] = (_reached(self._onward, block) & before) - {end}
-        return self._ways[block]
+        if (block, end) not in self._ways:
+            onward, back = self._iteration
+            self._ways[block, end] = (_reached(onward, block) & _reached(back, end)) - {end}
+        return self._ways[block, end]
 
+    @cached_property
     def _iteration(self) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
         """For each block of the loop those that come next in the same iteration, and those that it comes next to."""
         inside = self.view.blocks_of(self.region.nodes)
@@ -316,15 +446,5 @@ def _reached(step: Mapping[int, Sequence[int]], block: int) -> set[int]:
     return found
 
 
-def _cheap(instruction: Instruction) -> bool:
-    facts = isa.facts(instruction)
-    plain = facts.known and facts.pure and facts.memory is Memory.NONE and facts.control is Control.NEXT
-    specials = effects.special_registers(instruction)
-    single = len(isa.definitions(instruction)) == 1
-    return (
-        plain
-        and single
-        and not specials
-        and facts.slots <= CHEAP
-        and not isa.is_conditional_write(instruction)
-    )
+def _price(slots: float) -> int:
+    return round(slots * 1000)

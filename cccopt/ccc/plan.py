@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cccopt.analysis import effects
 from cccopt.ccc import refusal
 from cccopt.ccc.calls import shared_variables, static_shared_bytes
-from cccopt.ccc.compression import Compressed, Key, Outer, compress
+from cccopt.ccc.compression import Compressed, Key, Outer, compress, compress_together
 from cccopt.ccc.context import LiveIn, live_ins
 from cccopt.ccc.exclusive import exclusive_paths
 from cccopt.ccc.form import is_split
@@ -167,12 +167,14 @@ def make_plan(view: View, region: Region, moved: Mapping[str, Tails], form: str 
     """
     threads, remarks = block_threads(view.function, region)
     groups = exclusive_paths(view, region, moved)
-    maker = _Maker(view, region, moved, threads, groups)
-    paths = tuple(maker.path(path) for path in region.paths)
-    sortings = tuple(maker.sorting([p for p in paths if p.path in group]) for group in groups)
-    if groups and maker.bytes > SORTED_BYTES:
-        maker = _Maker(view, region, moved, threads, ())
-        paths, sortings = tuple(maker.path(path) for path in region.paths), ()
+    # What makes contexts smaller than it pays for may let the lanes be sorted.
+    for one_stack, tight in ((True, False), (True, True), (False, True)):
+        maker = _Maker(view, region, moved, threads, groups, one_stack=one_stack, tight=tight)
+        paths = tuple(maker.path(path) for path in region.paths)
+        sorted_groups = groups if one_stack else ()
+        sortings = tuple(maker.sorting([p for p in paths if p.path in group]) for group in sorted_groups)
+        if not groups or maker.bytes <= SORTED_BYTES:
+            break
     _check_size(view, region, maker.bytes)
     sizes = {word.size for layout in maker.layouts for word in layout.words}
     return Plan(
@@ -203,12 +205,20 @@ class _Maker:
         moved: Mapping[str, Tails],
         threads: int,
         groups: tuple[tuple[Path, ...], ...],
+        *,
+        one_stack: bool,
+        tight: bool,
     ) -> None:
         self.view = view
         self.region = region
         self.moved = moved
         self.threads = threads
-        self.grouped = {path.begin for group in groups for path in group}
+        self.grouped = {path.begin for group in groups for path in group} if one_stack else set()
+        self._compressed = {
+            path.begin: compressed
+            for group in groups
+            for path, compressed in zip(group, self._together(group, tight), strict=True)
+        }
         self.bytes = 0
         self.layouts: list[Layout] = []
         self.bases = {size: view.names.register("b32") for size in (8, 4)}
@@ -238,13 +248,16 @@ class _Maker:
         number = self._number
         tail = self.moved[path.begin]
         around = frozenset[str]() if outer is None else outer.written
-        found = self._live_ins(path, around)
         written = {
             name
             for index in (*view.statements(path.nodes), *tail.moved)
             for name in effects.writes(view.body[index])
         }
-        compressed = compress(view, self.region, path, found, outer)
+        if path.begin in self._compressed:
+            compressed = self._compressed[path.begin]
+        else:
+            found = self._live_ins(path, around)
+            compressed = compress(view, self.region, path, found, outer)
         found = compressed.live_ins
         inner = Outer(
             frozenset(view.statements(path.nodes)), frozenset(live.name for live in found), around | written
@@ -291,6 +304,11 @@ class _Maker:
             updates={i: self._update(i, p) for p in partials for i in tail.moved if i in p.reduction.updates},
             owner=owner if isinstance(owner, Register) else None,
         )
+
+    def _together(self, group: Sequence[Path], tight: bool) -> tuple[Compressed, ...]:
+        """The contexts of exclusive paths, which share their slots; if ``tight``, small ones at a higher price."""
+        found = [(path, self._live_ins(path)) for path in group]
+        return compress_together(self.view, self.region, found, one_stack=not tight)
 
     def sorting(self, paths: Sequence[PathPlan]) -> Sorting:
         """What the site of exclusive paths needs, its stacks laid out."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from cccopt.analysis import effects
@@ -128,6 +129,10 @@ def _read_behind(
     kept, recomputed = _again(view, slices, CHEAP)
     if outs <= kept:
         return Tails((), (), recomputed, kept)
+    if kept:
+        # With a tail anyway, what reads the cheap ones can be part of it.
+        with suppress(Refusal):
+            return _tail(view, region, path, outs, inside, around, sums)
     try:
         tail = _tail(view, region, path, outs - kept, inside, around, sums)
     except Refusal:

@@ -8,7 +8,10 @@ import pytest
 from cccopt.ccc.report import RegionReport
 from cccopt.emulator import Program
 from cccopt.passes.pipeline import Options, Result, run
+from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
+from tests.passes.ptx_loops import LAUNCHES, arguments, inner_loop, mark, module, path
+from tests.passes.running import compare
 
 LOOP = """
 .version 8.0
@@ -123,8 +126,123 @@ def test_results_are_equal(ahead: str, path: str, n: int, form: str) -> None:
     rng = np.random.default_rng(n)
     pairs = rng.integers(0, 3000, 640).astype(np.uint64) << np.uint64(rng.integers(0, 2) * 32)
     outputs = []
-    for module in (parse(LOOP.format(ahead=ahead, path=path)), rewritten(ahead, path, form).module):
+    for made in (parse(LOOP.format(ahead=ahead, path=path)), rewritten(ahead, path, form).module):
         out = np.zeros(640, np.uint64)
-        Program(module).launch("k", 1, 64, [pairs, out, np.uint32(n)])
+        Program(made).launch("k", 1, 64, [pairs, out, np.uint32(n)])
         outputs.append(out)
     assert (outputs[0] == outputs[1]).all()
+
+
+# Thesis, figure 4.6 as nvcc writes it: the key is computed ahead of the loop, and anew behind each new pair.
+PAIRS_AHEAD = "mul.wide.u32 %rd10, %r6, 2654435761; add.u64 %rd10, %rd10, %rd4; shr.u64 %rd11, %rd10, 32;"
+PAIRS_TRIP = """
+    cvt.u32.u64 %r16, %rd11; xor.b32 %r14, %r14, %r16;
+    mad.lo.u64 %rd10, %rd10, 6364136223846793005, 1442695040888963407;
+    shr.u64 %rd11, %rd10, {shift};"""
+PAIRS_END = "st.global.u32 [%rd6], %r14;"
+
+
+def chain(shift: int = 32) -> Module:
+    return module(body=PAIRS_AHEAD + inner_loop(PAIRS_TRIP.format(shift=shift)) + PAIRS_END)
+
+
+def context_of(before: Module, kind: str) -> RegionReport:
+    return next(r for r in run(before, Options(mode="always")).regions if r.kind == kind)
+
+
+def test_a_key_that_a_loop_always_finds_computed_alike_is_left_out() -> None:
+    report = context_of(chain(), "for variable")
+    chosen = {entry.register: (entry.decision, entry.reason) for entry in report.context}
+    assert chosen["%rd11"] == ("recomputed", "each task computes it again from `%rd10`")
+    assert chosen["%rd10"][0] == "collected"
+
+
+def test_a_key_that_is_computed_otherwise_in_the_loop_is_collected() -> None:
+    report = context_of(chain(33), "for variable")
+    assert decisions(report)["%rd11"] == "collected"
+    assert report.context_bytes == context_of(chain(), "for variable").context_bytes + 8
+
+
+@pytest.mark.parametrize("shift", [32, 33])
+def test_chains_give_equal_results(shift: int) -> None:
+    compare(chain(shift), "k", arguments, LAUNCHES)
+
+
+# Two floats from one word, by way of a square root that nobody else needs.
+ROOTS = """
+    cvt.rn.f32.u32 %f1, %r6; sqrt.rn.f32 %f2, %f1; div.rn.f32 %f3, %f2, 0f40490FDB; add.f32 %f4, %f2, 0f3F800000;"""
+ROOTS_PATH = "mul.f32 %f5, %f3, %f4; fma.rn.f32 %f5, %f5, %f2, %f3; st.global.f32 [%rd6], %f5;"
+
+
+@pytest.mark.parametrize(
+    ("behind", "collected"),
+    [
+        ("", set()),
+        ("st.global.f32 [%rd7], %f2;", {"%f2"}),
+        ("mul.f32 %f6, %f4, %f3; st.global.f32 [%rd7], %f6;", {"%f2", "%f3"}),
+    ],
+    ids=["nowhere else", "the root", "what is made of it"],
+)
+def test_what_only_the_path_reads_is_computed_by_its_tasks(behind: str, collected: set[str]) -> None:
+    before = module(before=ROOTS, body=path(ROOTS_PATH, clauses="independent"), behind=behind)
+    chosen = decisions(context_of(before, "if"))
+    assert {name for name in ("%f2", "%f3") if chosen[name] == "collected"} == collected
+    compare(before, "k", arguments, LAUNCHES[:1])
+
+
+def test_a_dear_value_of_lanes_that_compute_it_again_for_themselves_is_collected() -> None:
+    # The lane adds one for itself behind the path, so that it needs the quotient anyway.
+    before = module(
+        before=ROOTS + "mov.f32 %f6, 0f00000000;",
+        body=path(ROOTS_PATH + "add.f32 %f6, %f3, 0f3F800000;", clauses="independent"),
+        behind="st.global.f32 [%rd7], %f6;",
+    )
+    assert decisions(context_of(before, "if"))["%f3"] == "collected"
+    compare(before, "k", arguments, LAUNCHES[:1])
+
+
+CASES = """
+    shr.u32 %r20, %r5, 3; xor.b32 %r20, %r20, %r6; mul.lo.u32 %r20, %r20, 2146121005;
+    shr.u32 %r21, %r20, 16; and.b32 %r22, %r20, 65535;
+    cvt.rn.f32.u32 %f1, %r21; cvt.rn.f32.u32 %f2, %r22;
+    mul.f32 %f3, %f1, %f1; fma.rn.f32 %f3, %f2, %f2, %f3; sqrt.rn.f32 %f3, %f3;
+    and.b32 %r10, %r6, 3;
+    setp.eq.u32 %p5, %r10, 0; @%p5 bra CASE0;
+    setp.eq.u32 %p6, %r10, 1; @%p6 bra CASE1;
+    setp.eq.u32 %p7, %r10, 2; @%p7 bra CASE2;
+    bra JOIN;"""
+
+
+def cases(behind: str = "") -> Module:
+    """A switch of three cases over a point and its radius, all made of one word."""
+    codes = ("add.f32 %f4, %f1, %f3;", "mul.f32 %f4, %f2, %f3;", "fma.rn.f32 %f4, %f1, %f2, %f3;")
+    arms = "".join(
+        f"""CASE{k}: {mark("if.begin", 5 + k, "independent")}
+        {code} st.global.f32 [%rd6], %f4;
+        {mark("if.end", 5 + k)}
+        bra JOIN;"""
+        for k, code in enumerate(codes)
+    )
+    return module(body=f"{CASES}\n{arms}\nJOIN:\n{behind}")
+
+
+def test_cases_rebuild_their_values_from_what_the_point_is_made_of() -> None:
+    reports = [r for r in run(cases(), Options(mode="always")).regions if r.kind == "if"]
+    assert len(reports) == 3
+    for report in reports:
+        chosen = decisions(report)
+        assert chosen["%f3"] == "recomputed"
+        assert chosen["%r5"] == chosen["%r6"] == "collected"
+        assert report.context_bytes == 8
+
+
+def test_cases_collect_what_is_dear_and_read_elsewhere() -> None:
+    reports = [
+        r for r in run(cases("st.global.f32 [%rd7], %f3;"), Options(mode="always")).regions if r.kind == "if"
+    ]
+    assert [decisions(report)["%f3"] for report in reports] == ["collected"] * 3
+
+
+@pytest.mark.parametrize("behind", ["", "st.global.f32 [%rd7], %f3;"])
+def test_cases_give_equal_results(behind: str) -> None:
+    compare(cases(behind), "k", arguments, LAUNCHES)

@@ -32,9 +32,9 @@ SHORT, LONG = 3, 150
 def path(number: int, length: int, values: int = 1, clauses: str = "") -> str:
     """A marked path that lanes whose hash is small take: ``length`` multiply-adds on ``values`` collected values."""
     extra = [f"%x{number}_{k}" for k in range(1, values)]
-    # Counting bits is too dear to be done again by each task.
-    ahead = "".join(
-        f"  mul.lo.u32 {n}, %r4, {3 + 2 * k};\n  popc.b32 {n}, {n};\n" for k, n in enumerate(extra)
+    # What is counted under a guard is not done again by each task.
+    ahead = "  setp.ne.u32 %p5, %r4, 0;\n" + "".join(
+        f"  mul.lo.u32 {n}, %r4, {3 + 2 * k};\n  @%p5 popc.b32 {n}, {n};\n" for k, n in enumerate(extra)
     )
     sums = "".join(f"  add.u32 %r6, %r6, {name};\n" for name in extra)
     work = "  mad.lo.u32 %r6, %r6, %r6, 12345;\n" * length

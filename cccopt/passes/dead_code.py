@@ -1,0 +1,76 @@
+"""Pure instructions whose results nothing reads any more are dropped from rewritten functions.
+
+        sqrt.rn.f32 %f3, %f2;       -> (nothing)        each task computes the root from %f2, and no lane ahead of it
+
+Collecting leaves such code behind: what tasks compute from less than its result (`cccopt.ccc.sinking`) was computed
+ahead of the branch for them alone. ptxas drops it too; without it, counts of PTX instructions are those of the program
+that runs.
+
+Dropped is what the instruction table calls pure and what writes registers that are dead behind it. Safety: EXACT.
+Functions without added code are left as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cccopt.analysis import cfg as control_flow
+from cccopt.analysis import effects
+from cccopt.analysis.liveness import liveness
+from cccopt.ccc.report import RegionReport
+from cccopt.diagnostic import Diagnostic
+from cccopt.passes.options import Options
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Body, Function, Instruction, Item, Marker, Module, Statement
+from cccopt.ptx.isa import Control, Memory
+
+
+def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+    """Drop dead code from the functions that a pass has added code to; EXACT."""
+    items: list[Item] = []
+    for item in module.items:
+        if isinstance(item, Function) and any(map(_is_added, item.body or ())):
+            item = replace(item, body=_alive(item.body or ()))
+        items.append(item)
+    return Module(tuple(items)), (), ()
+
+
+def _is_added(statement: Statement) -> bool:
+    return isinstance(statement, Marker) and statement.event == "overhead.begin"
+
+
+def _alive(body: Body) -> Body:
+    """The body without dead code, and without what only that has read."""
+    while True:
+        dead = _dead(body)
+        if not dead:
+            return body
+        body = tuple(statement for index, statement in enumerate(body) if index not in dead)
+
+
+def _dead(body: Body) -> set[int]:
+    cfg = control_flow.build(body)
+    live_out = liveness(cfg, body).live_out
+    found: set[int] = set()
+    for block in cfg.blocks:
+        if block.index not in cfg.reachable:
+            continue
+        live = set(live_out[block.index])
+        for index in reversed(block.statements()):
+            statement = body[index]
+            if (
+                isinstance(statement, Instruction)
+                and _is_pure(statement)
+                and not effects.writes(statement) & live
+            ):
+                found.add(index)
+                continue
+            live -= effects.kills(statement)
+            live |= effects.needs(statement)
+    return found
+
+
+def _is_pure(instruction: Instruction) -> bool:
+    facts = isa.facts(instruction)
+    plain = facts.known and facts.pure and facts.memory is Memory.NONE and facts.control is Control.NEXT
+    return plain and bool(effects.writes(instruction))

@@ -1,0 +1,257 @@
+"""Coalesced loads at the head of an `if` path are done ahead of it, and their values wait on the stack (DESIGN 4.1).
+
+        @%p2 bra JOIN;                          @%p2 bra JOIN;
+        // ccc if.begin 2                       mul.wide.s32 %rd5, %r5, 4;
+        mul.wide.s32 %rd5, %r5, 4;              add.s64 %rd6, %rd1, %rd5;
+        add.s64 %rd6, %rd1, %rd5;       ->      ld.global.u32 %r6, [%rd6];
+        sqrt.rn.f32 %f2, %f1;                   // ccc if.begin 2
+        ld.global.u32 %r6, [%rd6];              sqrt.rn.f32 %f2, %f1;
+
+The lanes of a warp read elements beside one another, those that run its tasks need not: F. Khorasani 2016, 4.1.3 and
+figure 4.9. What comes to stand ahead of the marker is run by the lane itself, before it votes; the context of the path
+is chosen from what is live behind it.
+
+Moved are loads whose address has the access' own size as its stride over the lanes, with the pure instructions that
+they need. They and all that they pass are straight code of the path's first block: no store, atomic, barrier, call,
+volatile or ordered access, and no other marker. A lane that takes the path then loads in each iteration what a full
+warp would have loaded at once, and the value takes a place on the stack. So loads move only
+
+* where the context does not grow: the value waits in place of its address or index,
+* or where it grows by no more than `MOST_GROWTH` bytes, and what is loaded by one address register takes no more than
+  those (`row[v]` and `row[v + 1]` are one access to memory, and two words on the stack);
+
+all such loads if that holds for them together, else one address register after the other. ``hoist`` asks for all
+loads, whatever their addresses and the context; ``nohoist`` forbids it; loops of tasks keep theirs.
+
+Safety: EXACT. Declines without a remark; a path that collect-contexts could rewrite only before stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cccopt.analysis import effects
+from cccopt.analysis.affine import LaneStrides, access_size
+from cccopt.ccc.annotations import Annotation
+from cccopt.ccc.compression import HOISTED
+from cccopt.ccc.legality import check
+from cccopt.ccc.plan import make_plan
+from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.regions import Path, Region, find
+from cccopt.ccc.report import RegionReport
+from cccopt.ccc.tails import tails
+from cccopt.ccc.view import View, view
+from cccopt.diagnostic import Diagnostic
+from cccopt.passes.options import Options
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Function, Instruction, Item, Location, Marker, Module, Statement
+from cccopt.ptx.isa import Control, Memory
+
+MOST_GROWTH = 4
+"""Bytes by which a context may grow for loads that move: one word, as in figure 4.9."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The statements behind a path's begin marker, the ``place``-th of its function, among which ``loads`` may move."""
+
+    place: int
+    marker: Marker
+    window: tuple[Statement, ...]
+    loads: tuple[int, ...]
+
+
+def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+    """Move loads ahead of the paths of all marked functions; EXACT."""
+    items: list[Item] = []
+    for item in module.items:
+        if isinstance(item, Function) and options.mode != "off" and any(_heads(item)):
+            item = _hoisted(module, item, options)
+        items.append(item)
+    return Module(tuple(items)), (), ()
+
+
+def _hoisted(module: Module, function: Function, options: Options) -> Function:
+    seen = view(module, function)
+    try:
+        paths = _paths(seen)
+    except Refusal:
+        return function  # collect-contexts tells of it
+    strides = LaneStrides(seen.reaching, seen.uniformity, seen.dominators, seen.loops)
+    places = {id(statement): index for index, statement in enumerate(seen.body)}
+    for head in tuple(_heads(function)):
+        annotation = paths[head.place][1].annotation if head.place in paths else None
+        if annotation is None or annotation.hoist is False:
+            continue
+        first = places[id(head.marker)] + 1
+        wanted = [p for p in head.loads if annotation.hoist or _is_coalesced(strides, first + p)]
+        loads = tuple(p for p in wanted if _needed(head.window, [p], wanted) is not None)
+        if loads:
+            function = _chosen(module, function, options, replace(head, loads=loads), annotation)
+    return function
+
+
+def _is_coalesced(strides: LaneStrides, statement: int) -> bool:
+    instruction = strides.reaching.body[statement]
+    assert isinstance(instruction, Instruction)
+    return isa.facts(instruction).space in ("global", "generic") and strides.is_coalesced(statement)
+
+
+def _chosen(
+    module: Module, function: Function, options: Options, head: Head, annotation: Annotation
+) -> Function:
+    """The function with as many of the head's loads moved as its context has room for."""
+    asked = annotation.hoist is True
+    before = None if asked else _context_bytes(module, function, options, head.place)
+    if before is None and not asked:
+        return function
+
+    def fits(groups: Sequence[tuple[int, ...]], changed: Function) -> bool:
+        after = _context_bytes(module, changed, options, head.place)
+        if after is None or before is None:
+            return False
+        small = all(sum(access_size(head.window[p]) for p in group) <= MOST_GROWTH for group in groups)
+        return after <= before + (MOST_GROWTH if small else 0)
+
+    everything = _moved(function, head, head.loads)
+    groups = _by_address(head)
+    if asked or fits(groups, everything):
+        return everything
+    kept: list[tuple[int, ...]] = []
+    best = function
+    for group in groups:
+        some = _moved(function, head, [place for chosen in (*kept, group) for place in chosen])
+        if fits([*kept, group], some):
+            kept.append(group)
+            best = some
+    return best
+
+
+def _by_address(head: Head) -> tuple[tuple[int, ...], ...]:
+    """The head's loads by the operand that their addresses are made of, each in order."""
+    found: dict[object, list[int]] = {}
+    for place in head.loads:
+        statement = head.window[place]
+        assert isinstance(statement, Instruction)
+        base = next((o.base for o in statement.operands if isinstance(o, Address)), place)
+        found.setdefault(base, []).append(place)
+    return tuple(tuple(group) for group in found.values())
+
+
+def _paths(seen: View) -> dict[int, tuple[Region, Path]]:
+    """The `if` paths of all marked loops, by their begin marker's place among those of the body."""
+    found = {
+        seen.block_of_name[path.begin]: (region, path)
+        for region in find(seen, frozenset(seen.annotations)).regions
+        for path in region.all_paths()
+        if not path.is_loop
+    }
+    begins = (seen.cfg.block_of(i) for i, s in enumerate(seen.body) if _is_begin(s))
+    return {place: found[block] for place, block in enumerate(begins) if block in found}
+
+
+def _context_bytes(module: Module, function: Function, options: Options, place: int) -> int | None:
+    """The bytes of context of the path with the function's ``place``-th marker; None where it cannot be collected."""
+    seen = view(module, function)
+    try:
+        region, path = _paths(seen)[place]
+        moved = tails(seen, region)
+        check(seen, region, moved)
+        plans = make_plan(seen, region, moved, options.form).all_paths()
+    except Refusal:
+        return None
+    return next(plan.stack.layout.context_bytes for plan in plans if plan.path is path)
+
+
+def _is_begin(statement: Statement) -> bool:
+    return isinstance(statement, Marker) and statement.event == "if.begin"
+
+
+def _heads(function: Function) -> Iterator[Head]:
+    """The heads of a function's `if` paths that have loads."""
+    body = function.body or ()
+    begins = [index for index, statement in enumerate(body) if _is_begin(statement)]
+    for place, index in enumerate(begins):
+        marker = body[index]
+        window = tuple(_window(body[index + 1 :]))
+        loads = tuple(p for p, statement in enumerate(window) if _is_load(statement))
+        if loads and isinstance(marker, Marker):
+            yield Head(place, marker, window, loads)
+
+
+def _window(behind: Sequence[Statement]) -> Iterator[Statement]:
+    for statement in behind:
+        if not isinstance(statement, Location) and not _may_pass(statement):
+            return
+        yield statement
+
+
+def _may_pass(statement: Statement) -> bool:
+    """Whether a load may change places with the statement: an instruction without effects, or a plain load."""
+    if not isinstance(statement, Instruction):
+        return False
+    facts = isa.facts(statement)
+    plain = facts.known and facts.control is Control.NEXT and not facts.synchronises and not facts.convergent
+    loads = facts.memory is Memory.LOAD and not facts.volatile and "relaxed" not in statement.parts
+    return plain and (loads or (facts.pure and facts.memory is Memory.NONE))
+
+
+def _is_load(statement: Statement) -> bool:
+    """Whether it is a load of which a task can have the value; parameters are rebuilt anyway."""
+    if not isinstance(statement, Instruction):
+        return False
+    facts = isa.facts(statement)
+    return facts.memory is Memory.LOAD and facts.space in ("global", "generic", "const", "shared")
+
+
+def _needed(window: Sequence[Statement], loads: Sequence[int], others: Collection[int]) -> list[int] | None:
+    """The places in ``window`` of ``loads`` and of all that must move along with them, in order; None if that is a load
+    that is not among ``others``.
+    """
+    found = set(loads)
+    for place in range(max(loads), -1, -1):
+        if place in found:
+            continue
+        statement = window[place]
+        later = [window[p] for p in found if p > place]
+        if any(_depends(late, statement) for late in later):
+            if _is_load(statement) and place not in others:
+                return None
+            found.add(place)
+    return sorted(found)
+
+
+def _depends(late: Statement, early: Statement) -> bool:
+    """Whether two instructions may not change places: one reads or overwrites what the other writes."""
+    return bool(
+        effects.writes(early) & (effects.needs(late) | effects.writes(late))
+        or effects.needs(early) & effects.writes(late)
+    )
+
+
+def _moved(function: Function, head: Head, loads: Sequence[int]) -> Function:
+    """The function with ``loads``, and what they need, ahead of the path's marker."""
+    body = function.body or ()
+    index = next(i for i, s in enumerate(body) if s is head.marker)
+    places = _needed(head.window, loads, head.loads)
+    assert places is not None, "a load that is not to move stands in the way of one that is"
+    names = sorted(n for p in places if _is_load(head.window[p]) for n in effects.writes(head.window[p]))
+    at = next((i for i, (key, _) in enumerate(head.marker.attributes) if key == "file"), None)
+    attributes = list(head.marker.attributes)
+    attributes.insert(len(attributes) if at is None else at, (HOISTED, ",".join(names)))
+    marker = replace(head.marker, attributes=tuple(attributes))
+    behind = [s for p, s in enumerate(head.window) if p not in places]
+    where = next((s for s in reversed(body[:index]) if isinstance(s, Location)), None)
+    ahead: list[Statement] = []
+    current = where
+    for place, statement in enumerate(head.window):
+        if isinstance(statement, Location):
+            current = statement
+        elif place in places:
+            last = next((s for s in reversed(ahead) if isinstance(s, Location)), where)
+            ahead += [statement] if current is None or current == last else [current, statement]
+    # A `.loc` holds until the next one: the path's begins again with its own.
+    again = [where] if where is not None and any(isinstance(s, Location) for s in ahead) else []
+    stop = index + 1 + len(head.window)
+    return replace(function, body=(*body[:index], *ahead, *again, marker, *behind, *body[stop:]))
