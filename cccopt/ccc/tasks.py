@@ -46,6 +46,9 @@ from cccopt.ccc.tails import live_outs
 from cccopt.ccc.view import View
 from cccopt.ptx.ir import Guard, Instruction, Label, Pragma, Register, Statement
 
+UNROLLED = 64
+"""Instructions up to which trips of a chunk are written out in a row."""
+
 
 class Tasks:
     """Makes the nodes of a region's paths: each method returns new ones, or adds them to the ``nodes`` it is given."""
@@ -265,35 +268,25 @@ class Tasks:
         """Up to ``chunk`` trips of a loop on the task's registers, with ``alive`` in those lanes only; ``busy`` tells
         afterwards whether trips are left.
         """
-        header, end = path.path.begin, path.path.end
         nodes: Nodes = {}
-        begin, again = header, self.names.label("again")
-        if path.chunk > 1:
-            left, more = self.names.register("b32"), Guard(self.names.register("pred"))
-            start = [op("mov.u32", left, path.chunk), op("mov.pred", busy.register, 1)]
-            begin = self.node(nodes, self.names.label("chunk"), start, Jump(header))
-            count = [op("sub.s32", left, left, 1), op("setp.ne.s32", more.register, left, 0)]
-            self.node(nodes, again, count, Branch(more, header, vote))
-        else:
-            self.node(nodes, again, [op("mov.pred", busy.register, 1)], Jump(vote))
-        # A lane whose task has ended runs its tail, before it may get another one.
-        code = [op("mov.pred", busy.register, 0)]
+        # Lanes whose tasks have ended in any of the trips run their tails together, before they may get other ones.
+        landing = vote
         given = self._deposit(path, vote, nodes)
-        if path.tail:
-            done = self._moved(path, code, given, nodes)
+        if path.tail or given != vote:
+            ended = self._moved(path, (), given, nodes) if path.tail else given
+            landing = self.node(nodes, self.names.label("landing"), (), Branch(busy, vote, ended))
+        again = self.names.label("again")
+        if path.chunk > 1:
+            together = unrolled(path.chunk, len(self.view.instructions(path.path.nodes)))
+            left, more = self.names.register("b32"), Guard(self.names.register("pred"))
+            begin = self._body(path, busy, again, landing, together, nodes)
+            count = [op("sub.s32", left, left, together), op("setp.ne.s32", more.register, left, 0)]
+            self.node(nodes, again, count, Branch(more, begin, landing))
+            start = [op("mov.u32", left, path.chunk), op("mov.pred", busy.register, 1)]
+            begin = self.node(nodes, self.names.label("chunk"), start, Jump(begin))
         else:
-            done = self.node(nodes, self.names.label("done"), code, Jump(given))
-        flagged = path.chunk == 1 and not path.tail and given == vote
-        for name in program_order(self.base, path.path.nodes):
-            node = self.base[name]
-            if name == header and path.chunk == 1:
-                node = without_pragmas(node)
-            if flagged and isinstance(node.end, Branch) and set(targets(node.end)) == {header, end}:
-                code = [flag_op(busy.register, condition(node.end, header))]
-                setter = self.node(nodes, self.names.label("flag"), code, Jump(vote))
-                nodes[name] = replace(node, end=Jump(setter))
-            else:
-                nodes.update(led({name: node}, {header: again, end: done}))
+            self.node(nodes, again, [op("mov.pred", busy.register, 1)], Jump(landing))
+            begin = self._body(path, busy, again, landing, 1, nodes)
         if path.children:
             enter = self.names.label("enter")
             self.enter(nodes, enter, path.children, begin, vote, alive)
@@ -301,6 +294,37 @@ class Tasks:
             begin = enter
         copies, names_of = copy(nodes.values(), self.names, path.rewrite)
         return names_of[begin], copies
+
+    def _body(
+        self, path: PathPlan, busy: Guard, again: str, landing: str, together: int, nodes: Nodes
+    ) -> str:
+        """Adds ``together`` trips in a row on the program's own registers: the last goes on to ``again``, a lane whose
+        trips have ended to ``landing``, its flag down. The name of the first node.
+        """
+        header, end = path.path.begin, path.path.end
+        done = self.node(nodes, self.names.label("done"), [op("mov.pred", busy.register, 0)], Jump(landing))
+        for place in reversed(range(together)):
+            trip: Nodes = {}
+            for name in program_order(self.base, path.path.nodes):
+                node = self.base[name]
+                if name == header and (place or path.chunk == 1):
+                    node = without_pragmas(node)
+                if (
+                    path.chunk == 1
+                    and isinstance(node.end, Branch)
+                    and set(targets(node.end)) == {header, end}
+                ):
+                    code = [flag_op(busy.register, condition(node.end, header))]
+                    setter = self.node(nodes, self.names.label("flag"), code, Jump(landing))
+                    trip[name] = replace(node, end=Jump(setter))
+                else:
+                    trip.update(led({name: node}, {header: again, end: done}))
+            again = header
+            if place:
+                trip, names_of = copy(trip.values(), self.names, lambda instruction: instruction)
+                again = names_of[header]
+            nodes.update(trip)
+        return again
 
     def _join(self, path: PathPlan, want: Register, flag: Guard, behind: str, some: str, nodes: Nodes) -> str:
         """The node at which the warp meets: on to ``some`` if any lane wants the path."""
@@ -465,6 +489,13 @@ class Tasks:
             for own in (*self._handed.get(id(s), ()), self._kept_back(s))
         )
         return replace(node, code=code, end=retarget(node.end, lambda t: forward(self.view, t)))
+
+
+def unrolled(chunk: int, instructions: int) -> int:
+    """How many trips of that many instructions stand in a row where ``chunk`` are run between two votes: counting them
+    one by one would cost a short one dear.
+    """
+    return next(n for n in (8, 4, 2, 1) if chunk % n == 0 and (n == 1 or n * instructions <= UNROLLED))
 
 
 def _parting(statement: Statement) -> Statement:
