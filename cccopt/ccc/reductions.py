@@ -369,8 +369,10 @@ class _AnyLane:
             start = view.cfg.blocks[block].start
             values |= {(d, name) for d in view.reaching.reaching(start, name)}
         select = view.cfg.blocks[view.block_of_name[self.region.select]].start
+        loop = view.blocks_of(self.region.nodes)
         # A loop around the region may bring an old value back.
-        if r.holds(view, select, r.register) or not values:
+        again = view.reaching.reaching(select, r.register)
+        if any(d >= 0 and view.cfg.block_of(d) in loop for d in again):
             return False
         atomics = self._atomics(values)
         return atomics is not None and bool(atomics) and all(map(self._by_all, atomics))
