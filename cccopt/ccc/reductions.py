@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from cccopt.analysis import effects
 from cccopt.analysis.liveness import upward_exposed
 from cccopt.analysis.loops import innermost
+from cccopt.ccc.extremes import extremes
 from cccopt.ccc.graph import reachable, targets
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.view import View
@@ -175,8 +176,11 @@ class Reductions:
         return tuple(chosen)
 
     def movable(self, view: View, index: int) -> bool:
-        """Whether an update may run elsewhere: nothing keeps the value that it updates."""
+        """Whether an update may run elsewhere: nothing keeps the value that it updates, or decides by it."""
         r = self.updating(index)
+        statement = view.body[index]
+        if isinstance(statement, Instruction) and statement.base == "selp":
+            return False
         return r is not None and r.live_after(view, index) == frozenset({r.updates[index][0]})
 
 
@@ -214,6 +218,7 @@ class _Search:
         self.view = view
         self.region = region
         self.inside = frozenset(view.statements(region.nodes))
+        self.extremes = extremes(view, self.inside)
         self._uses: dict[Value, list[int]] = {}
         for index, instruction in view.instructions(region.nodes):
             for name in effects.needs(instruction):
@@ -238,7 +243,11 @@ class _Search:
             values.add(value)
             for index in self._uses.get(value, ()):
                 statement = self.instruction(index)
+                if value[1] in self.chosen(self.extremes.compares.get(index)):
+                    continue
                 update = _update(statement, value[1])
+                if value[1] in self.chosen(index):
+                    update = Operator(*self.extremes.choices[index][:2])
                 if update is not None:
                     if operator is not None and not operator.merges(update):
                         raise _Not(f"`{self.text(index)}` updates it by another operator")
@@ -268,6 +277,11 @@ class _Search:
         behind = frozenset().union(*held)
         any_lane = _AnyLane(view, self.region, made, exits).holds()
         return Reduction(name, operator, made.values, updates, behind, any_lane)
+
+    def chosen(self, index: int | None) -> frozenset[str]:
+        """The registers that a statement may update by choosing the smaller or larger one."""
+        choice = None if index is None else self.extremes.choices.get(index)
+        return frozenset() if choice is None else choice[2]
 
     def operands(self, index: int, updates: Mapping[int, tuple[str, str]]) -> Iterator[str]:
         """The registers in which a statement of the web expects values."""
