@@ -275,6 +275,13 @@ def test_trips_update_a_reduction(form: str, clauses: str) -> None:
     assert all(c["store"] and c["trip"] for c in counts.values())
 
 
+def test_trips_begin_with_what_changes_nothing() -> None:
+    """The least value, which is not what registers happen to begin with."""
+    trip = "add.u32 %r10, %r6, %r13; add.u32 %r10, %r10, 7; min.u32 %r20, %r20, %r10;"
+    holes = {"ahead": "mov.u32 %r20, 999;", "body": inner_loop(trip), "after": AFTER["owner"]}
+    same("reduce=min:least", **holes)
+
+
 @pytest.mark.parametrize("form", AFTER)
 def test_a_loop_s_result_is_added_behind_it(form: str) -> None:
     """The sum of a task's own trips is carried by its context, and what it comes to moves along."""
