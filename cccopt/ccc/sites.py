@@ -45,21 +45,28 @@ def place_flagged(
     nodes: Mapping[str, Node],
     entry: str,
     site: Site,
-    build: Callable[[Guard, str], tuple[Nodes, str]],
+    build: Callable[[Guard, str, bool], tuple[Nodes, str]],
     names: Names,
     region: int,
 ) -> Nodes:
-    """`place_site` for one path: ``build`` is given the flag of the lanes that want it, too. Where one branch alone
-    decides, its condition is the flag.
+    """`place_site` for one path: ``build`` is given the flag of the lanes that want it, too, and whether all do.
+
+    Where one branch alone decides, its condition is the flag.
     """
     (begin,) = site.begins
     rest = {name: node for name, node in nodes.items() if name not in site.paths}
     sources = _sources(nodes, entry, site)
     last = rest[sources[0]] if len(sources) == 1 else None
     if last is not None and isinstance(last.end, Branch) and set(targets(last.end)) == {begin, site.end}:
-        own, first = build(condition(last.end, begin), site.end)
+        own, first = build(condition(last.end, begin), site.end, False)
         return {**rest, last.name: replace(last, end=Jump(first)), **own}
     flag = Guard(names.register("pred"))
+    if last is not None and last.end == Jump(begin):
+        own, first = build(flag, site.end, True)
+        out = {**rest, last.name: replace(last, end=Jump(first)), **own}
+        start = (*site.start, op("mov.pred", flag.register, 1))
+        out[entry] = replace(out[entry], code=(*start, *out[entry].code))
+        return out
     flagged = replace(site, start=(*site.start, op("mov.pred", flag.register, 0)))
     arrive = {begin: op("mov.pred", flag.register, 1)}
 
@@ -69,7 +76,7 @@ def place_flagged(
         return None
 
     return place_site(
-        nodes, entry, flagged, arrive, lambda behind: build(flag, behind), names, region, shortened
+        nodes, entry, flagged, arrive, lambda behind: build(flag, behind, False), names, region, shortened
     )
 
 

@@ -46,7 +46,7 @@ from cccopt.ccc.tails import live_outs
 from cccopt.ccc.view import View
 from cccopt.ptx.ir import Guard, Instruction, Label, Pragma, Register, Statement
 
-UNROLLED = 64
+UNROLLED = 240
 """Instructions up to which trips of a chunk are written out in a row."""
 
 
@@ -216,53 +216,56 @@ class Tasks:
         nodes[name] = Node(name, (*code, *last), Jump(behind))
         return first
 
-    def _if_site(self, path: PathPlan, flag: Guard, behind: str) -> tuple[Nodes, str]:
-        want, count, idle = (self.names.register("b32") for _ in range(3))
+    def _if_site(self, path: PathPlan, flag: Guard, behind: str, certain: bool) -> tuple[Nodes, str]:
+        idle, missing = (self.names.register("b32") for _ in range(2))
         full = Guard(self.names.register("pred"))
         nodes: Nodes = {}
         behind = self._recompute(path, flag, behind, nodes)
-        push = self.phase(nodes, path.phase("push"), self._push(path, want, count, flag, own), Jump(behind))
         begin, task = self._task(path, behind)
-        take = self.phase(nodes, path.phase("take"), self._pop(path, want, idle, flag, own), Jump(begin))
+        if certain:
+            # All lanes have a task of their own: none need wait.
+            values = path.stack.layout.values()
+            code = [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
+            code = [*self._hold(path, flag), *code, *path.unpacking]
+            nodes.update(task)
+            return nodes, self.phase(nodes, path.phase("take"), code, Jump(begin))
+        push = self.phase(nodes, path.phase("push"), self._push(path, idle, missing, flag, own), Jump(behind))
+        take = self.phase(nodes, path.phase("take"), self._pop(path, idle, missing, flag, own), Jump(begin))
         nodes.update(task)
         choose = [
             *self._order(path),
-            op("popc.b32", count, want),
-            op("sub.s32", idle, SLOTS, count),
-            op("setp.ge.s32", full.register, path.top, idle),
+            op("popc.b32", missing, idle),
+            op("setp.ge.s32", full.register, path.top, missing),
         ]
         some = self.node(nodes, self.names.label("choose"), choose, Branch(full, take, push, UNIFORM))
-        return nodes, self._join(path, want, flag, behind, some, nodes)
+        return nodes, self._join(path, idle, flag, behind, some, nodes)
 
-    def _loop_site(self, path: PathPlan, flag: Guard, behind: str) -> tuple[Nodes, str]:
-        want, count, idle = (self.names.register("b32") for _ in range(3))
-        few, busy, full, nobody = (Guard(self.names.register("pred")) for _ in range(4))
-        turn, vote, fill = (self.names.label(what) for what in ("turn", "vote", "fill"))
+    def _loop_site(self, path: PathPlan, flag: Guard, behind: str, certain: bool) -> tuple[Nodes, str]:
+        idle, missing = (self.names.register("b32") for _ in range(2))
+        enough, busy = (Guard(self.names.register("pred")) for _ in range(2))
+        turn, vote = (self.names.label(what) for what in ("turn", "vote"))
         nodes: Nodes = {}
         begin, task = self._trip(path, busy, vote)
         trip = self.phase(nodes, path.phase("trip"), (), Jump(begin))
         nodes.update(task)
-        self.node(nodes, vote, [op("vote.sync.ballot.b32", want, predicate(busy), FULL_WARP)], Jump(turn))
-        push = self.names.label(path.phase("push"))
-        test = [
-            op("popc.b32", count, want),
-            op("sub.s32", idle, SLOTS, count),
-            op("setp.lt.s32", few.register, path.top, idle),
-        ]
-        given = self._deposit(path, push, nodes)
-        self.node(nodes, turn, test, Branch(few, given, fill, UNIFORM))
-        take = self.phase(nodes, path.phase("take"), self._pop(path, want, idle, busy, path.task), Jump(trip))
-        self.node(nodes, fill, [op("setp.eq.s32", full.register, idle, 0)], Branch(full, trip, take, UNIFORM))
+        self.node(nodes, vote, [self._idle(idle, busy)], Jump(turn))
+        take = self.phase(
+            nodes, path.phase("take"), self._pop(path, idle, missing, busy, path.task), Jump(trip)
+        )
         # A pop may have been the last access to the slots that are written now.
-        code = [op("bar.warp.sync", FULL_WARP), *self._push(path, want, count, busy, path.task)]
-        store = self.phase(nodes, path.phase("store"), code, Jump(behind))
-        code = [op("setp.eq.u32", nobody.register, want, 0)]
-        self.node(nodes, push, code, Branch(nobody, behind, store, UNIFORM), path.phase("push"))
+        code = [op("bar.warp.sync", FULL_WARP), *self._push(path, idle, missing, busy, path.task)]
+        store = self.phase(nodes, path.phase("push"), code, Jump(behind))
+        given = self._deposit(path, store, nodes)
+        test = [op("popc.b32", missing, idle), op("setp.ge.s32", enough.register, path.top, missing)]
+        self.node(nodes, turn, test, Branch(enough, take, given, UNIFORM))
         values = path.stack.layout.values()
         code = [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
         code = [*self._order(path), *code, *path.unpacking, *path.resets, flag_op(busy.register, flag)]
-        some = self.node(nodes, self.names.label("admit"), code, Jump(turn))
-        return nodes, self._join(path, want, flag, behind, some, nodes)
+        admit = self.names.label("admit")
+        if certain:
+            return nodes, self.node(nodes, admit, [*self._hold(path, flag), *code], Jump(trip))
+        some = self.node(nodes, admit, code, Jump(turn))
+        return nodes, self._join(path, idle, flag, behind, some, nodes)
 
     def _trip(self, path: PathPlan, busy: Guard, vote: str, alive: Guard | None = None) -> tuple[str, Nodes]:
         """Up to ``chunk`` trips of a loop on the task's registers, with ``alive`` in those lanes only; ``busy`` tells
@@ -280,6 +283,7 @@ class Tasks:
             together = unrolled(path.chunk, len(self.view.instructions(path.path.nodes)))
             left, more = self.names.register("b32"), Guard(self.names.register("pred"))
             begin = self._body(path, busy, again, landing, together, nodes)
+            _keep_rolled(nodes, begin)
             count = [op("sub.s32", left, left, together), op("setp.ne.s32", more.register, left, 0)]
             self.node(nodes, again, count, Branch(more, begin, landing))
             start = [op("mov.u32", left, path.chunk), op("mov.pred", busy.register, 1)]
@@ -307,7 +311,7 @@ class Tasks:
             trip: Nodes = {}
             for name in program_order(self.base, path.path.nodes):
                 node = self.base[name]
-                if name == header and (place or path.chunk == 1):
+                if name == header:
                     node = without_pragmas(node)
                 if (
                     path.chunk == 1
@@ -326,13 +330,17 @@ class Tasks:
             nodes.update(trip)
         return again
 
-    def _join(self, path: PathPlan, want: Register, flag: Guard, behind: str, some: str, nodes: Nodes) -> str:
+    def _idle(self, idle: Register, flag: Guard) -> Instruction:
+        """The vote that gives the lanes without ``flag``: what is counted is how many tasks are missing."""
+        return op("vote.sync.ballot.b32", idle, predicate(negated(flag)), FULL_WARP)
+
+    def _join(self, path: PathPlan, idle: Register, flag: Guard, behind: str, some: str, nodes: Nodes) -> str:
         """The node at which the warp meets: on to ``some`` if any lane wants the path."""
         nobody = Guard(self.names.register("pred"))
         code = [
             *self._hold(path, flag),
-            op("vote.sync.ballot.b32", want, predicate(flag), FULL_WARP),
-            op("setp.eq.u32", nobody.register, want, 0),
+            self._idle(idle, flag),
+            op("setp.eq.s32", nobody.register, idle, FULL_WARP),
         ]
         return self.node(nodes, self.names.label("join"), code, Branch(nobody, behind, some, UNIFORM))
 
@@ -363,29 +371,30 @@ class Tasks:
     # --- stack code ---
 
     def _push(
-        self, path: PathPlan, want: Register, count: Register, flag: Guard, source: Lookup
+        self, path: PathPlan, idle: Register, missing: Register, flag: Guard, source: Lookup
     ) -> list[Instruction]:
         ahead, slot = self.names.register("b32"), self.names.register("b32")
         return [
-            op("and.b32", ahead, want, self.plan.lanes_before),
+            # The truth table of ~idle & lanes_before.
+            op("lop3.b32", ahead, idle, self.plan.lanes_before, 0, 0x0C),
             op("popc.b32", ahead, ahead),
             op("add.s32", slot, path.top, ahead),
             *path.stack.push(source, slot, flag),
-            op("add.s32", path.top, path.top, count),
+            op("sub.s32", path.top, path.top, missing),
+            op("add.s32", path.top, path.top, SLOTS),
         ]
 
     def _pop(
-        self, path: PathPlan, want: Register, idle: Register, flag: Guard, source: Lookup
+        self, path: PathPlan, idle: Register, missing: Register, flag: Guard, source: Lookup
     ) -> list[Instruction]:
         ahead, slot = self.names.register("b32"), self.names.register("b32")
         return [
-            # The truth table of ~want & lanes_before.
-            op("lop3.b32", ahead, want, self.plan.lanes_before, 0, 0x0C),
+            op("and.b32", ahead, idle, self.plan.lanes_before),
             op("popc.b32", ahead, ahead),
             op("sub.s32", slot, path.top, ahead),
             *path.stack.pop(source, path.task, slot, negated(flag), below=1),
             *path.unpacking,
-            op("sub.s32", path.top, path.top, idle),
+            op("sub.s32", path.top, path.top, missing),
         ]
 
     def drains(self, final: str, nodes: Nodes) -> str:
@@ -496,6 +505,13 @@ def unrolled(chunk: int, instructions: int) -> int:
     one by one would cost a short one dear.
     """
     return next(n for n in (8, 4, 2, 1) if chunk % n == 0 and (n == 1 or n * instructions <= UNROLLED))
+
+
+def _keep_rolled(nodes: Nodes, name: str) -> None:
+    """Asks ptxas not to unroll the loop at node ``name``: in its first block, where there must be something else too."""
+    while (node := nodes[name]) and not node.code and isinstance(node.end, Jump) and node.end.target in nodes:
+        name = node.end.target
+    nodes[name] = replace(node, code=(Pragma(("nounroll",)), *without_pragmas(node).code))
 
 
 def _parting(statement: Statement) -> Statement:

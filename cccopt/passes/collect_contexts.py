@@ -289,7 +289,7 @@ def _path_report(seen: View, plan: Plan, path: PathPlan, graph: Graph, form: str
         path.stack.layout.context_bytes,
         path.stack.layout.bytes,
         plan.threads,
-        _labels(graph, ("push", "store", "take", "trip", "drain"), str(path.number)),
+        _labels(graph, ("push", "take", "trip", "drain"), str(path.number)),
         annotation.name,
         cost,
     )

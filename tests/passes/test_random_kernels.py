@@ -86,9 +86,8 @@ def _ran(result: Result, profile: Profile, region: int) -> Mapping[str, int]:
 
 
 def _all_phases(ran: Mapping[str, int]) -> bool:
-    """Whether tasks were pushed, taken by a full warp and drained; a `for variable` path pushes in `store`."""
-    pushed = ran["store"] if "store" in ran else ran["push"]
-    return bool(pushed and ran["take"] and ran["drain"])
+    """Whether tasks were pushed, taken by a full warp and drained."""
+    return bool(ran["push"] and ran["take"] and ran["drain"])
 
 
 def _distinct(module: Module) -> Iterator[tuple[str, Result]]:

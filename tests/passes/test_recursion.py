@@ -50,7 +50,7 @@ def test_a_function_that_is_called_runs_as_tasks(compiled: Compiled, kernel: str
     assert any(calls(s, f.name) for f in module.functions() for k in module.functions() for s in k.body or ())
     forms = ("auto", "idle lanes") if arch == ARCHS[0] else ("auto",)
     ran = compare(module, kernel, _arguments, LAUNCHES, forms=forms)
-    assert all(ran["auto"][phase] for phase in ("store", "take", "trip", "drain", "original"))
+    assert all(ran["auto"][phase] for phase in ("push", "take", "trip", "drain", "original"))
 
 
 def test_a_recursion_in_a_kernel_with_a_loop_over_blocks(compiled: Compiled) -> None:

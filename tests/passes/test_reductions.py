@@ -272,7 +272,7 @@ def test_trips_update_a_reduction(form: str, clauses: str) -> None:
     holes = {"ahead": ZERO, "body": inner_loop(TRIP, clauses=clauses), "after": AFTER[form]}
     assert forms_of(**holes) == [form]
     counts = same(**holes)
-    assert all(c["store"] and c["trip"] for c in counts.values())
+    assert all(c["push"] and c["trip"] for c in counts.values())
 
 
 def test_trips_begin_with_what_changes_nothing() -> None:
