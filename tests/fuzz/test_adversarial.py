@@ -20,7 +20,6 @@ REFUSED = {
     "tail_two_paths": "CCC034",
     "tail_then_carry": "CCC035",
     "if_then_break": "CCC030",
-    "sin_both": "CCC042",
 }
 REWRITTEN = (
     "many_predicates",
@@ -54,6 +53,7 @@ REWRITTEN = (
     "last_is_break",
     "opaque_scope",
     "do_while_loop",
+    "sin_both",
 )
 LAUNCHES = (Launch(1, 64, 250), Launch(1, 33, 60))
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cccopt.analysis.cfg import build
+from cccopt.analysis.loops import irreducible_edges
 from cccopt.ccc.exclusive import exclusive_paths
 from cccopt.ccc.regions import find
 from cccopt.ccc.tails import tails
@@ -121,6 +123,14 @@ def test_stacks_that_are_too_large_are_not_sorted() -> None:
     result = rewritten(parse(loop(body=switch(4), bounds=".maxntid 704", clauses="independent")))
     assert not any("serve" in label for report in result.regions for _, ls in report.labels for label in ls)
     assert result.regions[0].shared_bytes <= 49152
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_loops_have_one_entry_each(form: str) -> None:
+    """ptxas places what brings lanes together by natural loops: a second way in has hung a GPU."""
+    module = rewritten(parse(loop(body=switch(4))), form).module
+    (function,) = (f for f in module.functions() if f.name == "k")
+    assert not list(irreducible_edges(build(function.body or ())))
 
 
 @pytest.mark.parametrize("form", FORMS)
