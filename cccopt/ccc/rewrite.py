@@ -98,16 +98,21 @@ class _Rewrite:
         alive, number = Guard(self.names.register("pred")), self.names.register("b32")
         test, enter = self.names.label("test"), self.names.label("enter")
         ways: Nodes = {}
-        leave = {
-            target: self._leave(ways, place, exits, alive, number, test) for place, target in enumerate(exits)
-        }
+        # One node for lanes from ahead of the loop and from inside would be a second way into it.
+        ahead, leave = (
+            {
+                target: self._leave(ways, place, exits, alive, number, test)
+                for place, target in enumerate(exits)
+            }
+            for _ in range(2)
+        )
         # Lanes that go on in the original loop pass the exits' numbers too.
         code = [op("mov.pred", alive.register, 1), *([op("mov.u32", number, 0)] if len(exits) > 1 else [])]
         arrive = self.tasks.node(ways, self.names.label("arrive"), code, Jump(test))
         inside = {name: name for name in region.approach}
         approach = led(
             {name: self.base[name] for name in program_order(self.base, region.approach)},
-            {**leave, region.header: arrive, **inside},
+            {**ahead, region.header: arrive, **inside},
         )
         copies, names_of = copy(approach.values(), self.names, lambda instruction: instruction)
         nodes: Nodes = {}
