@@ -47,7 +47,8 @@ class Decision:
 
 def decide(region: Region, estimate: Estimate, mode: str, shared: Mapping[int, int], room: int) -> Decision:
     """Choose among the paths of ``region``. ``mode`` is the option's; ``shared`` are the bytes of each path's stack in
-    a block, ``room`` those that all stacks may take.
+    a block, ``room`` those that all stacks may take. Paths that share a site come and go together: what their stacks
+    take is limited by the plan.
     """
     flow = estimate.flow
     paths = region.all_paths()
@@ -58,11 +59,20 @@ def decide(region: Region, estimate: Estimate, mode: str, shared: Mapping[int, i
     for limit in limits:
         if len(limit.keys) > limit.most:
             limited = f"`collect({limit.most})` keeps the costliest paths"
-    others = frozenset(range(len(paths))) - kept
-    while chosen & others and sum(shared[key] for key in chosen) > room:
+    together = frozenset[int]().union(*(group.keys for group in flow.groups))
+    others = frozenset(range(len(paths))) - kept - together
+    while chosen & others and _stacks(flow, chosen, shared) > room:
         limited = f"the stacks of all paths leave an SM room for fewer than {LEAST_RESIDENT} threads"
         chosen = profit.choose(flow, kept, [*limits, Limit(others, len(chosen & others) - 1)])
     return Decision(chosen, *_costs(estimate, chosen), limited)
+
+
+def _stacks(flow: LoopFlow, chosen: frozenset[int], shared: Mapping[int, int]) -> float:
+    """The bytes of shared memory of a block that the stacks of the paths ``chosen`` take."""
+    sites = [(group.collected(chosen), group) for group in flow.groups]
+    alone = chosen.difference(*(ours for ours, _ in sites))
+    in_sites = sum(group.bytes * len(ours) / len(group.keys) for ours, group in sites)
+    return in_sites + sum(shared[key] for key in alone)
 
 
 def _limits(region: Region) -> tuple[Limit, ...]:

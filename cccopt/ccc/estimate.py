@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 from cccopt.analysis.cost import DEFAULT_TRIPS, Costs
 from cccopt.ccc.annotations import Annotation
+from cccopt.ccc.exclusive import FEWEST
 from cccopt.ccc.plan import PathPlan, Plan
 from cccopt.ccc.profile import RegionProfile, costs_of
-from cccopt.ccc.profit import DEFAULT_TAKEN, LANES, SECTOR, WORD, LoopFlow, PathFlow, any_of
+from cccopt.ccc.profit import DEFAULT_TAKEN, LANES, SECTOR, WORD, Group, LoopFlow, PathFlow, any_of
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.view import View
 from cccopt.ptx import isa
@@ -87,7 +88,8 @@ class _Maker:
                     of.packed / full if full else static,
                 )
             )
-        return LoopFlow(loop.issued / loop.warps, loop.sectors * SECTOR / loop.warps, form, tuple(found))
+        memory = loop.sectors * SECTOR / loop.warps
+        return LoopFlow(loop.issued / loop.warps, memory, form, tuple(found), self._groups())
 
     def assumed(self, form: str) -> LoopFlow:
         """By what is assumed without a profile."""
@@ -114,7 +116,7 @@ class _Maker:
             sectors += full * self._sectors(own_code)
             found.append(self._flow(key, path, entries, entered, warps, full, slots, slots))
         slots = self.costs.of_blocks(self.view.blocks_of(own), blocks, header)
-        return LoopFlow(slots, sectors * SECTOR, form, tuple(found))
+        return LoopFlow(slots, sectors * SECTOR, form, tuple(found), self._groups())
 
     def _flow(
         self,
@@ -147,6 +149,21 @@ class _Maker:
             extra,
             path.is_loop,
             path.annotation.chunk,
+        )
+
+    def _groups(self) -> tuple[Group, ...]:
+        """The paths that the plan sorts."""
+        if self.plan is None:
+            return ()
+        keys = {path.begin: key for key, path in enumerate(self.region.all_paths())}
+        return tuple(
+            Group(
+                frozenset(keys[path.path.begin] for path in sorting.paths),
+                FEWEST,
+                sorting.stack.layout.context_bytes / 4 * WORD,
+                sorting.stack.layout.bytes,
+            )
+            for sorting in self.plan.sortings
         )
 
     def _planned(self, path: Path) -> PathPlan | None:

@@ -13,18 +13,25 @@ import pytest
 
 import cccopt
 from cccopt.ccc import profile as profiles
-from cccopt.ccc.decision import LEAST_RESIDENT, Decision, room_for_stacks
+from cccopt.ccc.decision import LEAST_RESIDENT, Decision, decide, room_for_stacks
+from cccopt.ccc.estimate import Estimate
 from cccopt.ccc.profile import RegionProfile, RunProfile
-from cccopt.ccc.regions import Region
+from cccopt.ccc.regions import Region, find
+from cccopt.ccc.view import view
 from cccopt.diagnostic import CccError
 from cccopt.driver import marked_ptx
 from cccopt.emulator import Program
+from cccopt.harness.profiling import sample_profile
 from cccopt.harness.workload import Launch, fresh_state, load
 from cccopt.passes import collect_contexts
 from cccopt.passes.pipeline import Options, Result, run
 from cccopt.profiling import profile_of
 from cccopt.ptx.parser import parse
 from tests.passes.generate import NAME, from_seed
+from tests.passes.measured import SENSITIVITY, reaches_the_bar
+from tests.passes.ptx_loops import loop as loop_of
+from tests.passes.test_profit import cases
+from tests.passes.test_sorting import switch
 
 SHORT, LONG = 3, 150
 
@@ -213,6 +220,21 @@ def test_cheap_paths_stay_where_stacks_would_leave_an_sm_too_few_threads() -> No
         decided(module(kernel(*wide, threads=256)), "always")
 
 
+def test_paths_that_share_a_site_are_not_taken_apart_for_want_of_shared_memory() -> None:
+    parsed = parse(loop_of(body=switch(4)))
+    (region,) = find(view(parsed, next(parsed.functions()))).regions
+    flow = cases(90.0, 80.0, 100.0, 120.0)
+    shared = dict.fromkeys(range(4), 9000)
+    for room in (27_000, 40_000):
+        assert decide(region, Estimate(flow, False), "auto", shared, room).chosen == set(range(4))
+    apart = replace(flow, groups=())
+    assert len(decide(region, Estimate(apart, False), "auto", shared, 27_000).chosen) == 3
+    # What stands beside the site gets what is left.
+    fewer = replace(flow, groups=(replace(flow.groups[0], keys=frozenset({0, 1, 2}), bytes=30_000),))
+    assert decide(region, Estimate(fewer, False), "auto", shared, 35_000).chosen == {0, 1, 2}
+    assert decide(region, Estimate(fewer, False), "auto", shared, 39_000).chosen == set(range(4))
+
+
 def test_paths_of_two_kernels_are_decided_apart() -> None:
     text = module(kernel(path(2, LONG)), kernel(path(2, SHORT), name="other"))
     result = decided(text)
@@ -334,10 +356,6 @@ def test_a_profile_of_another_program_is_a_remark() -> None:
 
 # --- the sample with which gains were measured ---
 
-# Lengths, lanes that take the path, speedups on an H200.
-SENSITIVITY = [(5, 1, 0.75), (5, 16, 0.65), (5, 31, 0.62), (20, 4, 1.34), (20, 16, 0.98), (20, 31, 0.76), (80, 4, 2.8),
-               (80, 16, 1.4), (80, 31, 0.91), (320, 1, 6.6), (320, 8, 3.2), (320, 24, 1.3)]  # fmt: skip
-
 
 @pytest.fixture(scope="module")
 def sensitivity() -> str:
@@ -356,8 +374,8 @@ def test_the_sensitivity_sample_is_decided_as_it_was_measured(
         r for r in report["units"][0]["regions"] if r["kernel"] == launch.kernel and r["kind"] == "for"
     )
     assert not loop["cost"]["assumed"]
-    assert loop["cost"]["gain"] == pytest.approx(speedup, rel=0.1 if lanes > 1 else 0.2)
-    assert loop["outcome"] == ("rewritten" if speedup > 1 else "declined")
+    assert loop["cost"]["gain"] == pytest.approx(speedup, rel=0.11)
+    assert reaches_the_bar(loop["outcome"] == "rewritten", speedup)
 
 
 @pytest.mark.nvcc
@@ -374,12 +392,29 @@ def test_breadth_first_search_gains_what_its_memory_traffic_lets_it() -> None:
     assert regions[0]["cost"]["gain"] == pytest.approx(1.12, rel=0.15)
 
 
+# Speedups by `always` on an H200, 2026-11-20. Of `iefa` it is 0.80 of one launch and 1.13 of the other: one build
+# serves both, and gains nothing over plain code on their sum.
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("name", "speedup", "collected"), [("sssp", 0.90, 0), ("iefa", 0.97, 0), ("ff", 1.61, 10)]
+)
+def test_samples_are_decided_as_they_were_measured(name: str, speedup: float, collected: int) -> None:
+    sample = load(name)
+    regions = cccopt.transform(
+        marked_ptx(sample.source), profile=sample_profile(sample, "sm_90")
+    ).report["units"][0]["regions"]  # fmt: skip
+    (loop,) = (region for region in regions if region["kind"] == "for")
+    assert not loop["cost"]["assumed"]
+    assert reaches_the_bar(loop["outcome"] == "rewritten", speedup)
+    assert [r["outcome"] for r in regions if r is not loop].count("rewritten") == collected
+
+
 # --- whatever is chosen ---
 
 
 def test_any_choice_of_paths_keeps_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(1)
-    decide = collect_contexts.decide
+    settle = collect_contexts.decide
 
     def any_choice(region: Region, *rest: Any) -> Decision:
         chosen: set[int] = set()
@@ -391,7 +426,7 @@ def test_any_choice_of_paths_keeps_the_results(monkeypatch: pytest.MonkeyPatch) 
             chosen |= {keys[one.begin]} if taken else set()
             # What stands in a loop of tasks goes with it.
             work += one.children if taken or not one.is_loop else ()
-        return replace(decide(region, *rest), chosen=frozenset(chosen))
+        return replace(settle(region, *rest), chosen=frozenset(chosen))
 
     monkeypatch.setattr(collect_contexts, "decide", any_choice)
     mixed = 0
