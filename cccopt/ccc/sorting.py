@@ -54,6 +54,20 @@ class SortingSite:
         found = {path.path.begin: op("mov.u32", which, number) for number, path in numbered}
         return found, op("mov.u32", which, len(self.sorting.paths))
 
+    def flags(self, which: Register) -> list[Instruction]:
+        """Keeps the flags for the code behind the site that lanes skip, because their tasks run it."""
+        code: list[Instruction] = []
+        for took in dict.fromkeys(flag for path in self.sorting.paths for flag in path.took):
+            takers = sum(1 << number for number, path in enumerate(self.sorting.paths) if took in path.took)
+            bit, kept = self.names.register("b32"), self.names.register("pred")
+            code += [
+                op("shr.u32", bit, takers, which),
+                op("and.b32", bit, bit, 1),
+                op("setp.ne.u32", kept, bit, 0),
+                op("or.pred", took, took, kept),
+            ]
+        return code
+
     def setup(self) -> list[Instruction]:
         """What each lane computes ahead of the loop: nothing was pushed, and which path it counts."""
         s, mine = self.sorting, self.names.register("pred")

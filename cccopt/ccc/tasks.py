@@ -21,6 +21,7 @@ from functools import partial
 from cccopt.analysis import effects
 from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.code import FULL_WARP, flag_op, negated, op, predicate
+from cccopt.ccc.decision_trees import flattened
 from cccopt.ccc.graph import (
     UNIFORM,
     Branch,
@@ -120,26 +121,25 @@ class Tasks:
 
     def _sorted(self, sorting: SortingSite, nodes: Nodes, enter: str, alive: Collection[str]) -> Nodes:
         """The whole with one site for exclusive paths."""
+        paths = sorting.sorting.paths
         which = self.names.register("b32")
-        where = self._where(sorting.sorting.paths, nodes, alive)
+        where = self._where(paths, nodes, alive)
         arrive, ahead = sorting.arrivals(which)
-        where = replace(where, start=(*where.start, ahead))
+        leaves = {**{begin: number for number, begin in enumerate(arrive)}, where.end: len(paths)}
+        read = frozenset().union(
+            *(self._alive(name) for path in paths for name in (path.path.begin, path.path.end))
+        )
+        straight = flattened(nodes, enter, leaves, read, self.names)
+        arrive |= {label: op("mov.u32", which, chosen) for label, chosen in straight.chosen.items()}
+        where = replace(where, begins=tuple(arrive), start=(*where.start, ahead))
 
         def build(behind: str) -> tuple[Nodes, str]:
             own_nodes, first = sorting.site(which, self._task, behind)
-            flags: list[Instruction] = []
-            for path in sorting.sorting.paths:
-                kept = self.names.register("pred")
-                flags += [op("setp.eq.u32", kept, which, number(path, sorting))] if path.took else []
-                flags += [op("or.pred", took, took, kept) for took in path.took]
-            if flags:
-                own_nodes[first] = replace(own_nodes[first], code=(*flags, *own_nodes[first].code))
+            code = sorting.flags(which)
+            own_nodes[first] = replace(own_nodes[first], code=(*code, *own_nodes[first].code))
             return own_nodes, first
 
-        def number(path: PathPlan, sorting: SortingSite) -> int:
-            return next(k for k, p in enumerate(sorting.sorting.paths) if p is path)
-
-        return place_site(nodes, enter, where, arrive, build, self.names, self.region)
+        return place_site(straight.nodes, enter, where, arrive, build, self.names, self.region)
 
     def _alive(self, name: str) -> frozenset[str]:
         return self.view.liveness.live_in[self.view.block_of_name[name]]
@@ -508,7 +508,7 @@ def unrolled(chunk: int, instructions: int) -> int:
 
 
 def _keep_rolled(nodes: Nodes, name: str) -> None:
-    """Asks ptxas not to unroll the loop at node ``name``: in its first block, where there must be something else too."""
+    """Asks ptxas not to unroll the loop at node ``name``: in its first block that is not empty."""
     while (node := nodes[name]) and not node.code and isinstance(node.end, Jump) and node.end.target in nodes:
         name = node.end.target
     nodes[name] = replace(node, code=(Pragma(("nounroll",)), *without_pragmas(node).code))

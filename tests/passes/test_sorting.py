@@ -14,6 +14,7 @@ from cccopt.ccc.regions import find
 from cccopt.ccc.tails import tails
 from cccopt.ccc.view import view
 from cccopt.emulator import Program
+from cccopt.ptx.ir import Instruction
 from cccopt.ptx.parser import parse
 from tests.passes.ptx_loops import LAUNCHES, arguments, loop, mark, uneven_arguments
 from tests.passes.running import FORMS, Launch, compare, rewritten
@@ -123,6 +124,42 @@ def test_stacks_that_are_too_large_are_not_sorted() -> None:
     result = rewritten(parse(loop(body=switch(4), bounds=".maxntid 704", clauses="independent")))
     assert not any("serve" in label for report in result.regions for _, ls in report.labels for label in ls)
     assert result.regions[0].shared_bytes <= 49152
+
+
+TREE = """
+    shr.u32 %r9, %r6, 1; and.b32 %r9, %r9, 7;
+    setp.gt.u32 %p7, %r9, 3; @%p7 bra HIGH;
+    setp.gt.u32 %p8, %r9, 1; @%p8 bra CASE2;
+    setp.eq.u32 %p9, %r9, 0; @%p9 bra CASE0; bra.uni CASE1;
+HIGH:
+    setp.eq.u32 %p10, %r9, 5; @!%p10 bra JOIN; bra.uni CASE3;
+"""
+
+
+def tree(before: str = "", behind: str = "") -> str:
+    """Four paths at the leaves of a tree of branches, as nvcc makes it of a switch."""
+    cases = switch(4, behind=behind).partition("brx.idx %r9, table;")[2]
+    return loop(before=AHEAD.split(";")[0] + ";" + before, body=TREE + cases, clauses="independent")
+
+
+def tests_of_lanes(text: str) -> int:
+    """Branches of the rewritten kernel on the predicates of the tree."""
+    (function,) = (f for f in rewritten(parse(text)).module.functions() if f.name == "k")
+    found = [s for s in function.body or () if isinstance(s, Instruction) and s.base == "bra" and s.guard]
+    return sum(s.guard.register.name in ("%p7", "%p8", "%p9", "%p10") for s in found if s.guard is not None)
+
+
+def test_a_tree_that_only_chooses_is_straight_code() -> None:
+    """The original loop keeps its four branches, the sorted one has none of them."""
+    assert tests_of_lanes(tree()) == 4
+    same_results(tree())
+
+
+def test_a_tree_whose_tests_are_read_later_stays() -> None:
+    """%p9 has a value behind it that only some lanes gave it."""
+    text = tree("setp.ne.u32 %p9, %r6, 1;", "selp.b32 %r31, 1, 2, %p9; red.global.add.u32 [%rd3], %r31;")
+    assert tests_of_lanes(text) > 4
+    same_results(text)
 
 
 @pytest.mark.parametrize("form", FORMS)
