@@ -14,7 +14,7 @@ from typing import Any
 
 from cccopt import driver, resources
 from cccopt.diagnostic import CccError, render
-from cccopt.harness.profiling import sample_profile
+from cccopt.harness.profiling import SWEPT_SIZE, sample_profile
 from cccopt.harness.result import (
     ALWAYS,
     AUTO,
@@ -25,7 +25,8 @@ from cccopt.harness.result import (
     KernelResources,
     Region,
 )
-from cccopt.harness.workload import Sample
+from cccopt.harness.workload import Launch, Sample
+from cccopt.profiling import RunProfile
 from cccopt.toolchain.ptxas import Resources, assemble
 from cccopt.toolchain.ptxas import resources as ptxas_resources
 from cccopt.unit import diagnostics_of
@@ -72,8 +73,21 @@ def compile_builds(sample: Sample, arch: str, *, marked: bool = True, ccc: str =
     return Builds(ptx, *_told(program.report))
 
 
+def auto_for(ending: str) -> str:
+    """The name of the build by `AUTO` that is decided by the launches at `SWEPT_SIZE` whose labels end so."""
+    return f"{AUTO} {ending}"
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Which of `ALL` a build is, and the end of the labels of launches that it is made for: empty for all."""
+    kind, _, ending = name.partition(" ")
+    return kind, ending
+
+
 def build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
-    """Make the build ``name`` (one of `ALL`) of ``sample`` for ``arch``; what is refused is no build."""
+    """Make the build ``name`` (one of `ALL`, or what `auto_for` gives) of ``sample`` for ``arch``; what is refused is
+    no build.
+    """
     try:
         return _build(sample, name, arch)
     except CccError as problem:
@@ -100,14 +114,25 @@ def _build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
         if not ptx:
             return NoBuild(name, "there is no annotation")
     else:
-        profile = sample_profile(sample, arch) if name == AUTO else None
-        mode = "off" if name == PLAIN else name
+        kind, ending = split_name(name)
+        profile = _profile(sample, ending, arch) if kind == AUTO else None
+        mode = "off" if name == PLAIN else kind
         program = driver.compile(sample.source, arch=arch, ccc=mode, profile=profile)
         ptx = program.ptx
         regions, remarks = _told(program.report)
     made = assemble(ptx, arch)
     kernels = {kernel: _needs(kernel, found) for kernel, found in made.resources.items()}
     return Build(name, ptx, made.cubin, kernels, regions, remarks)
+
+
+def _profile(sample: Sample, ending: str, arch: str) -> RunProfile | None:
+    if not ending:
+        return sample_profile(sample, arch)
+
+    def wanted(launch: Launch) -> bool:
+        return launch.label.endswith(f" {ending}")
+
+    return sample_profile(sample, arch, size=SWEPT_SIZE, wanted=wanted)
 
 
 def _told(report: Mapping[str, Any]) -> tuple[tuple[Region, ...], tuple[str, ...]]:

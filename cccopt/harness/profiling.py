@@ -9,6 +9,8 @@ from cccopt.harness.workload import Launch, Sample, State, base_state
 from cccopt.profiling import RunProfile, profile_of
 
 PROFILED_SIZE = "small"
+SWEPT_SIZE = "sweep"
+"""The size at which a sample that is swept has a launch for each point, short enough for the emulator."""
 
 
 def sample_profile(

@@ -18,7 +18,7 @@ from pathlib import Path
 from cccopt.device.gpu import open_gpu
 from cccopt.harness import apart, ncu, once
 from cccopt.harness.bench import EMULATED_ARCH, EMULATOR, GPU
-from cccopt.harness.builds import ALL, Build, NoBuild, build, first_of
+from cccopt.harness.builds import ALL, Build, NoBuild, build, first_of, split_name
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
 from cccopt.harness.result import PLAIN, BuildResult, LaunchResult
@@ -96,6 +96,15 @@ class _Work:
         """The builds that there are."""
         return {name: b for name, b in self.builds.items() if isinstance(b, Build)}
 
+    def run_as(self) -> dict[str, str]:
+        """For each of them the build that is run for it: of one kind's that have the same code the first."""
+        first: dict[tuple[str, str], str] = {}
+        return {name: first.setdefault((split_name(name)[0], b.ptx), name) for name, b in self.made().items()}
+
+    def to_run(self) -> dict[str, Build]:
+        """The builds that are run."""
+        return {name: b for name, b in self.made().items() if self.run_as()[name] == name}
+
 
 def _work(plan: Plan, folder: str) -> _Work:
     sample = load(folder)
@@ -143,7 +152,7 @@ def _count(plan: Plan, work: Sequence[_Work], folder: Path, pool: ThreadPoolExec
         (one, name, pool.submit(_emulate_apart, one, name, plan.seed))
         for one in work
         if PLAIN in one.made()
-        for name in one.made()
+        for name in one.to_run()
     ]
     if plan.on == GPU and plan.profile:
         for one in work:
@@ -196,7 +205,7 @@ def _profile(one: _Work, folder: Path, seed: int) -> ncu.Profiled:
 
 def _time(one: _Work, plan: Plan) -> dict[str, BuildResult]:
     """Time the builds in a process of their own, and again without each that fails."""
-    codes = {name: found.cubin for name, found in one.made().items()}
+    codes = {name: found.cubin for name, found in one.to_run().items()}
     void: dict[str, BuildResult] = {}
     while PLAIN in codes:
         try:
@@ -231,8 +240,9 @@ def _row(one: _Work, name: str, on: str, arch: str) -> Row:
     made = one.builds[name]
     if isinstance(made, NoBuild):
         return Row(name, void=made.why, failed=name == PLAIN)
-    counted = one.emulated.get(name)
-    ran = one.timed.get(name) if on == GPU else counted
+    run_as = one.run_as()[name]
+    counted = one.emulated.get(run_as)
+    ran = one.timed.get(run_as) if on == GPU else counted
     contexts = tuple(
         Context(
             region.kernel, region.place, region.kind, region.uncompressed_bytes or 0, region.context_bytes

@@ -1,7 +1,8 @@
 """How sensitive CCC is to the length of a path and the lanes that take it: the sample ``sensitivity``, point by point.
 
 F. Khorasani's thesis, section 4.1.5. A point is a launch of the sample, whose label says N (multiply-adds in the path)
-and k (lanes of 32 that take it on average).
+and k (lanes of 32 that take it on average). `auto` is built for each k, by a profile of the launches with that k: one
+build for all of them would be decided by their mean.
 """
 
 from __future__ import annotations
@@ -9,12 +10,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from cccopt.harness.bench import EMULATOR, GPU
+from cccopt.harness.builds import auto_for, split_name
+from cccopt.harness.profiling import SWEPT_SIZE
 from cccopt.harness.result import ALWAYS, AUTO, HANDWRITTEN, PLAIN, Counts
 from cccopt.harness.suite import Plan
 from cccopt.harness.table import SampleRows, Table
+from cccopt.harness.workload import load
 
-SAMPLE, SIZE = "sensitivity", "sweep"
+SAMPLE, SIZE = "sensitivity", SWEPT_SIZE
 BUILDS = (PLAIN, ALWAYS, AUTO, HANDWRITTEN)
 
 
@@ -33,7 +39,10 @@ class Point:
 
 
 def plan(on: str = EMULATOR, *, size: str | None = None, seed: int = 1, arch: str | None = None) -> Plan:
-    """What `cccopt.harness.suite.run` measures for a sweep."""
+    """What `cccopt.harness.suite.run` measures for a sweep. Raises CccError for an unknown size."""
+    pairs = np.asarray(load(SAMPLE).inputs(size or SIZE, seed)["pairs"])
+    autos = tuple(auto_for(f"k={k}") for k in sorted({int(k) for k in pairs[:, 1]}))
+    builds = [autos if name == AUTO else (name,) for name in BUILDS]
     return Plan(
         "sensitivity",
         (SAMPLE,),
@@ -42,7 +51,7 @@ def plan(on: str = EMULATOR, *, size: str | None = None, seed: int = 1, arch: st
         counted_size=SIZE,
         seed=seed,
         arch=arch,
-        builds=BUILDS,
+        builds=tuple(name for names in builds for name in names),
         profile=False,
     )
 
@@ -58,7 +67,10 @@ def _points(sample: SampleRows) -> list[Point]:
     found = []
     for row in sorted((row for row in sample.rows if not row.void), key=lambda row: row.build != PLAIN):
         counts = dict(row.emulated_launches)
+        build, ending = split_name(row.build)
         for launch in row.launches:
+            if not launch.label.endswith(ending):
+                continue
             length, lanes = map(int, re.findall(r"\d+", launch.label))
             count = counts.get(launch.label)
             median = launch.times.median if launch.times is not None else None
@@ -68,5 +80,5 @@ def _points(sample: SampleRows) -> list[Point]:
             plain = before.get(launch.label)
             speedup = plain / cost if plain and cost else None
             noise = launch.times.noise if launch.times is not None else None
-            found.append(Point(row.build, length, lanes, median, noise, count, speedup))
+            found.append(Point(build, length, lanes, median, noise, count, speedup))
     return found

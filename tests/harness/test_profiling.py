@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cccopt.harness.builds import Build, build
+from cccopt.harness.builds import Build, auto_for, build
 from cccopt.harness.profiling import sample_profile
 from cccopt.harness.result import AUTO
 from cccopt.harness.workload import load
@@ -25,6 +25,20 @@ def test_a_profile_is_of_the_wanted_launches() -> None:
     assert one.functions["path_80"] == both.functions["path_80"]
     loop, path = (one.functions["path_80"][region] for region in (1, 2))
     assert path.lanes / loop.lanes == pytest.approx(4 / 32, rel=0.05)
+
+
+def test_auto_for_a_point_is_decided_by_its_launches() -> None:
+    sample = load("sensitivity")
+    made = {k: build(sample, auto_for(f"k={k}"), "sm_90") for k in (16, 31)}
+    kernels = {
+        k: {region.kernel for region in one.regions} for k, one in made.items() if isinstance(one, Build)
+    }
+    # 1.13 at N=20 and k=16 on an H200, 0.84 at k=31.
+    assert kernels == {
+        1: {"path_20", "path_80", "path_320"},
+        16: {"path_20", "path_80", "path_320"},
+        31: set(),
+    }
 
 
 def test_auto_is_built_by_it() -> None:

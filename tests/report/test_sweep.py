@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,30 @@ def test_no_matplotlib_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(CccError, match=r"CCC092.*matplotlib(?s:.*)figures"):
         draw([Point("plain", 20, 8, 1.0, 0.0, None, 1.0)], "x", tmp_path)
+
+
+def test_auto_at_a_point_is_the_build_for_its_lanes() -> None:
+    whole = table()
+    (sample,) = whole.samples
+    # One is right at 8 lanes and the other at 24; elsewhere they are not looked at.
+    eight, more = (
+        row(f"auto k={k}", {(n, lanes): 50 if lanes == k else 400 for n, lanes in PLACES}) for k in (8, 24)
+    )
+    plain, always, _, none = sample.rows
+    for autos in ((eight, more), (more, eight)):
+        found = points(replace(whole, samples=(replace(sample, rows=(plain, always, *autos, none)),)))
+        assert {(p.length, p.lanes): p.speedup for p in found if p.build == "auto"} == dict.fromkeys(
+            PLACES, 2.0
+        )
+    void = Row("auto k=24", void="CCC030: no")
+    found = points(replace(whole, samples=(replace(sample, rows=(plain, always, eight, void)),)))
+    assert {p.lanes for p in found if p.build == "auto"} == {8}
+
+
+def test_a_sweep_builds_auto_for_each_number_of_lanes() -> None:
+    autos = tuple(f"auto k={k}" for k in (1, 4, 8, 16, 24, 31))
+    assert plan("gpu").builds == ("plain", "always", *autos, "handwritten")
+    assert plan(size="small").builds == ("plain", "always", "auto k=4", "auto k=16", "handwritten")
 
 
 def test_a_sweep_runs_the_size_it_is_told() -> None:
