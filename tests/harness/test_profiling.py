@@ -35,7 +35,6 @@ def test_auto_for_a_point_is_decided_by_its_launches() -> None:
     }
     # 1.13 at N=20 and k=16 on an H200, 0.84 at k=31.
     assert kernels == {
-        1: {"path_20", "path_80", "path_320"},
         16: {"path_20", "path_80", "path_320"},
         31: set(),
     }
