@@ -32,7 +32,7 @@ def run_on_emulator(
     base = base_state(inputs)
     for launch in sample.setup(base):
         _launch(plain, launch)
-    written = sample.results(base)
+    written = sample.written(base)
     # Nothing is written here, so a reference that works in place is found out.
     expected = None if size == FULL else sample.workload.reference(run_state(base, ()))
     found = []
@@ -47,17 +47,19 @@ def run_on_emulator(
             found.append(on_failure(name, problem))
             continue
         if expected is None and name == PLAIN:
-            expected = {key: arrays(state)[key] for key in written}
+            expected = {key: arrays(state)[key] for key in sample.results(base, size)}
         ours = regions if name == CCC else ()
-        found.append(_result(name, launches, ours, wrong_of(sample, state, inputs, expected)))
+        found.append(_result(name, launches, ours, wrong_of(sample, state, inputs, expected, size)))
     return tuple(found)
 
 
-def wrong_of(sample: Sample, state: State, inputs: Inputs, expected: Mapping[str, Array] | None) -> str:
+def wrong_of(
+    sample: Sample, state: State, inputs: Inputs, expected: Mapping[str, Array] | None, size: str
+) -> str:
     """What is wrong with a run's results; without anything to hold them against, that."""
     if expected is None:
         return "the plain build failed, so nothing says what is right"
-    return sample.checked(state, inputs, expected)
+    return sample.checked(state, inputs, expected, size)
 
 
 def _program(sample: Sample, name: str, ptx: str) -> Program:

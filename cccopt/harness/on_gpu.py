@@ -71,7 +71,9 @@ class Bench:
         self._gpu, self._sample, self._inputs = gpu, sample, inputs
         self._plain = Loaded(PLAIN, gpu.load(plain))
         self._base = base_state(inputs)
-        self._written = sample.results(self._base)
+        self._size = size
+        self._written = sample.written(self._base)
+        self._looked_at = sample.results(self._base, size)
         self._buffers = {
             name: gpu.zeros(value.nbytes) if isinstance(inputs.get(name), Zeros) else gpu.upload(value)
             for name, value in arrays(self._base).items()
@@ -138,10 +140,10 @@ class Bench:
             self._gpu.read(self._buffers[name], arrays(state)[name])
 
     def _check(self, build: Loaded, state: State) -> None:
-        self._download(state, self._written)
+        self._download(state, self._looked_at)
         if self._expected is None and build.name == PLAIN:
-            self._expected = {name: array for name, array in arrays(state).items() if name in self._written}
-        build.wrong = build.wrong or wrong_of(self._sample, state, self._inputs, self._expected)
+            self._expected = {name: arrays(state)[name] for name in self._looked_at}
+        build.wrong = build.wrong or wrong_of(self._sample, state, self._inputs, self._expected, self._size)
 
 
 def run_on_gpu(

@@ -2,7 +2,8 @@
 
 A sample's ``workload.py`` is a module with the functions of `Workload` and, where it needs them, a function
 ``setup(state)`` (launches that fill inputs, like `Workload.launches`; run once, by the plain build, never
-timed) and ``RESULTS``, the names of the arrays that the launches write (all of them where it is missing).
+timed), ``RESULTS``, the names of the arrays that the launches write (all of them where it is missing), and ``SCRATCH``,
+those of arrays that they write too, but that nobody looks at when they are large, at size `FULL`.
 The emulator and the GPU both run it, so a before/after comparison means the same inputs and the same
 launches. DESIGN chapter 8.
 """
@@ -65,8 +66,8 @@ class Launch(NamedTuple):
 class Workload(Protocol):
     """The functions that every ``workload.py`` has, and the sizes that they know.
 
-    ``state`` holds the inputs, arrays in place of `Zeros`. Arrays in ``RESULTS`` belong to one run and begin as
-    ``setup`` left them; all others are read-only, and the builds share them.
+    ``state`` holds the inputs, arrays in place of `Zeros`. Arrays in ``RESULTS`` and ``SCRATCH`` belong to one run and
+    begin as ``setup`` left them; all others are read-only, and the builds share them.
     """
 
     SIZES: tuple[str, ...]
@@ -86,7 +87,8 @@ class Workload(Protocol):
     def check(self, result: Mapping[str, Any], expected: Mapping[str, Array]) -> str:
         """An empty string when ``result`` is as ``expected``, else what is wrong with it.
 
-        ``result`` holds the arrays in ``RESULTS`` as a run left them, and those inputs that were made on the host.
+        ``result`` holds the arrays in ``RESULTS`` as a run left them, those in ``SCRATCH`` unless the size is
+        `FULL`, and those inputs that were made on the host.
         """
 
 
@@ -116,25 +118,36 @@ class Sample:
         if launches is not None:
             yield from launches(state)
 
-    def results(self, state: Mapping[str, Any]) -> tuple[str, ...]:
-        """The names of the arrays that the launches write. One that is no array of the state is a `CccError`."""
+    def results(self, state: Mapping[str, Any], size: str) -> tuple[str, ...]:
+        """The names of the arrays that are looked at after a run, at `FULL` without scratch. One that is no array of
+        the state is a `CccError`.
+        """
+        scratch = self._named(state, "SCRATCH", ())
+        named = self._named(state, "RESULTS", [name for name in arrays(state) if name not in scratch])
+        return tuple(dict.fromkeys(named if size == FULL else (*named, *scratch)))
+
+    def written(self, state: Mapping[str, Any]) -> tuple[str, ...]:
+        """The names of the arrays that the launches write, scratch and all. Raises `CccError` as `results` does."""
+        return tuple(dict.fromkeys((*self.results(state, FULL), *self._named(state, "SCRATCH", ()))))
+
+    def _named(self, state: Mapping[str, Any], attribute: str, default: Sequence[str]) -> tuple[str, ...]:
+        named = tuple(getattr(self.workload, attribute, default))
         known = tuple(arrays(state))
-        named = tuple(getattr(self.workload, "RESULTS", known))
         unknown = [name for name in named if name not in known]
         if unknown:
             raise CccError(
                 error(
                     "CCC090",
-                    f"workload `{self.name}` has no array `{unknown[0]}`, which its `RESULTS` names",
+                    f"workload `{self.name}` has no array `{unknown[0]}`, which its `{attribute}` names",
                     help=f"its arrays are {', '.join(f'`{name}`' for name in known)}",
                 )
             )
         return named
 
-    def checked(self, state: State, inputs: Inputs, expected: Mapping[str, Array]) -> str:
+    def checked(self, state: State, inputs: Inputs, expected: Mapping[str, Array], size: str) -> str:
         """What `Workload.check` says of the state that a run left."""
         made_here = {name for name, value in inputs.items() if not isinstance(value, Zeros)}
-        seen = made_here | set(self.results(state))
+        seen = (made_here - set(self.written(state))) | set(self.results(state, size))
         return self.workload.check({name: state[name] for name in state if name in seen}, expected)
 
 

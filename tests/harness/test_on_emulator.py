@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
@@ -102,13 +102,36 @@ def test_an_array_that_is_not_in_results_cannot_be_written() -> None:
         run_on_emulator(ours, ours.inputs("small", 1), "small", {PLAIN: BUILDS[PLAIN]})
 
 
-def test_results_that_are_no_arrays_are_an_error() -> None:
-    class Misnames(Twice):
-        RESULTS = ("factor",)
-
-    ours = sample(Misnames())
-    with pytest.raises(CccError, match=r"CCC090.*`factor`(?s:.*)`numbers`, `doubled`"):
+@pytest.mark.parametrize("attribute", ["RESULTS", "SCRATCH"])
+def test_results_that_are_no_arrays_are_an_error(attribute: str) -> None:
+    workload = Twice()
+    setattr(workload, attribute, ("factor",))
+    ours = sample(workload)
+    with pytest.raises(CccError, match=rf"CCC090.*`factor`.*`{attribute}`(?s:.*)`numbers`, `doubled`"):
         run_on_emulator(ours, ours.inputs("small", 1), "small", {PLAIN: BUILDS[PLAIN]})
+
+
+@pytest.mark.parametrize("size", ["small", FULL])
+def test_scratch_can_be_written_and_is_looked_at_unless_it_is_large(size: str) -> None:
+    class Spoils(Twice):
+        SCRATCH = ("numbers",)
+        seen: ClassVar[list[set[str]]] = []
+
+        def launches(self, state: State) -> Generator[Launch, None, None]:
+            yield from super().launches(state)
+            yield Launch("spoil", (1, 1, 1), (32, 1, 1), (state["numbers"], state["numbers"]), timed=False)
+
+        def check(self, result: Mapping[str, Any], expected: Mapping[str, Array]) -> str:
+            self.seen.append({name for name in result if name != "factor"})
+            if "numbers" in result and (result["numbers"] != np.arange(32) + 6).any():
+                return f"scratch holds {result['numbers'][:2]}"
+            return super().check({name: result[name] for name in self.RESULTS}, expected)
+
+    ours = sample(Spoils())
+    # Each run begins with what setup left there: what one adds to it no other sees.
+    builds = {name: BUILDS[name] for name in (PLAIN, CCC)}
+    assert [r.wrong for r in run_on_emulator(ours, ours.inputs(size, 1), size, builds)] == ["", ""]
+    assert Spoils.seen == [{"doubled"} if size == FULL else {"doubled", "numbers"}] * 2
 
 
 def test_a_build_that_fails_ends_the_run_or_is_told() -> None:

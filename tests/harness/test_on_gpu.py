@@ -186,6 +186,22 @@ def test_results_are_downloaded_twice_and_zeros_are_never_uploaded() -> None:
     assert gpu.moved.count("download 4") == 2 * (2 * 2) + 2 * 6 * (on_gpu.WARM_UPS + on_gpu.REPEATS)
 
 
+# Three arrays for the reference; two checks of each build that is right, one of the other.
+@pytest.mark.parametrize(("size", "downloads"), [("small", 3 + 2 + 2 + 1), (FULL, 0)])
+def test_scratch_is_restored_and_not_downloaded_where_it_is_large(
+    size: str, downloads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Count, "RESULTS", ("done", "missing"))
+    monkeypatch.setattr(Count, "SCRATCH", ("cells",), raising=False)
+    monkeypatch.setattr(Count, "check", lambda self, result, expected: str(result["missing"][0] or ""))
+    gpu = StandIn()
+    _, (plain, right, forgets) = run(size, "right", "forgets", gpu=gpu)
+    # Were they not restored, the second repeat would find all there and time one launch.
+    assert times(plain) == times(right) == [(t,) * on_gpu.REPEATS for t in (1.0, 2.0, 2.0, 2.0, 2.0, 2.0)]
+    assert forgets.wrong == "4"
+    assert gpu.moved.count("download 16") == downloads
+
+
 def test_a_fault_names_its_build() -> None:
     with pytest.raises(on_gpu.BuildFailure, match="CCC095") as caught:
         run(FULL, "right", "faults")

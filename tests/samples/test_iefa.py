@@ -97,15 +97,32 @@ def test_check_tells_wrong_results() -> None:
     expected = iefa().reference(x)
     result = {f"y {name}": iefa().erfinv(x[f"x {name}"]) for name in iefa().DISTRIBUTIONS}
     assert iefa().check(result, expected) == ""
-    same = {name: y.copy() for name, y in result.items()}
     result["y equal"][1] *= 1 + 3e-15
     assert "1 wrong results, equal; y[1] is" in iefa().check(result, expected)
     result["y equal"][1] = np.nan
     assert "1 wrong results, equal; y[1] is" in iefa().check(result, expected)
-    other = {name: y.copy() for name, y in same.items()}
-    other["y uniform"][2] = np.nextafter(other["y uniform"][2], 1)
-    assert iefa().check(same, same) == ""
-    assert "1 wrong results, uniform; y[2] is" in iefa().check(other, same)
+    # Another build's are known by their digests.
+    digests = {f"digest {name}": np.array([7], np.uint64) for name in iefa().DISTRIBUTIONS}
+    assert iefa().check(digests, digests) == ""
+    other = {**digests, "digest equal": np.array([255], np.uint64)}
+    assert iefa().check(other, digests) == "wrong results, equal: their digest is 0xff, not 0x7"
+
+
+@pytest.mark.nvcc
+def test_the_digest_tells_a_bit_and_an_exchange(builds: Mapping[str, str]) -> None:
+    program = Program(builds[PLAIN])
+
+    def digest(y: np.ndarray[Any, Any], grid: int = 1) -> int:
+        total = np.zeros(1, np.uint64)
+        program.launch("digest", (grid, 1, 1), (256, 1, 1), (np.uint32(y.size), y, total))
+        return int(total[0])
+
+    y = np.linspace(-2.0, 2.0, 999)
+    bit, exchanged = y.copy(), y.copy()
+    bit[998] = np.nextafter(bit[998], 3.0)
+    exchanged[[3, 500]] = exchanged[[500, 3]]
+    assert digest(y) == digest(y, grid=3)
+    assert len({digest(one) for one in (y, bit, exchanged, y[:-1].copy())}) == 4
 
 
 @pytest.mark.gpu
