@@ -504,7 +504,7 @@ def unrolled(chunk: int, instructions: int) -> int:
     """How many trips of that many instructions stand in a row where ``chunk`` are run between two votes: counting them
     one by one would cost a short one dear.
     """
-    return next(n for n in (8, 4, 2, 1) if chunk % n == 0 and (n == 1 or n * instructions <= UNROLLED))
+    return next(n for n in (16, 8, 4, 2, 1) if chunk % n == 0 and (n == 1 or n * instructions <= UNROLLED))
 
 
 def _keep_rolled(nodes: Nodes, name: str) -> None:
