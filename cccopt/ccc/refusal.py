@@ -139,13 +139,7 @@ INNER_LOOP = Rule(
     "CCC045",
     "the marked path is inside a loop that is not marked",
     "lanes would meet at the path in different trips of that loop",
-    "mark the inner loop with `#pragma ccc for variable` instead of the path, or the path's own loop only",
-)
-NESTING = Rule(
-    "CCC046",
-    "a marked path inside a loop marked `for variable` is not supported yet",
-    "the inner path would need a stack that outlives the trips of the variable loop",
-    "keep one of the two pragmas",
+    "mark the inner loop with `#pragma ccc for variable` too, or the path's own loop only",
 )
 NESTED_LOOP = Rule(
     "CCC046",

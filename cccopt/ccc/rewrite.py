@@ -26,6 +26,7 @@ from dataclasses import replace
 
 from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.code import FULL_WARP, op, predicate
+from cccopt.ccc.copies import without_pragmas
 from cccopt.ccc.graph import (
     UNIFORM,
     Branch,
@@ -42,7 +43,7 @@ from cccopt.ccc.graph import (
 )
 from cccopt.ccc.plan import Plan
 from cccopt.ccc.stack import SLOTS, Value, clear
-from cccopt.ccc.tasks import Tasks, without_pragmas
+from cccopt.ccc.tasks import Tasks
 from cccopt.ccc.view import View
 from cccopt.ptx.ir import Guard, Instruction, Pragma, Register, SpecialRegister, Statement, Symbol, Variable
 

@@ -21,6 +21,7 @@ from functools import partial
 from cccopt.analysis import effects
 from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.code import FULL_WARP, flag_op, negated, op, predicate
+from cccopt.ccc.copies import keep_rolled, parting, unrolled, without_pragmas
 from cccopt.ccc.decision_trees import flattened
 from cccopt.ccc.graph import (
     UNIFORM,
@@ -45,10 +46,7 @@ from cccopt.ccc.sorting import SortingSite
 from cccopt.ccc.stack import SLOTS, Lookup, Value, clear, copy_value
 from cccopt.ccc.tails import live_outs
 from cccopt.ccc.view import View
-from cccopt.ptx.ir import Guard, Instruction, Label, Pragma, Register, Statement
-
-UNROLLED = 240
-"""Instructions up to which trips of a chunk are written out in a row."""
+from cccopt.ptx.ir import Guard, Instruction, Label, Register, Statement
 
 
 class Tasks:
@@ -283,7 +281,7 @@ class Tasks:
             together = unrolled(path.chunk, len(self.view.instructions(path.path.nodes)))
             left, more = self.names.register("b32"), Guard(self.names.register("pred"))
             begin = self._body(path, busy, again, landing, together, nodes)
-            _keep_rolled(nodes, begin)
+            keep_rolled(nodes, begin)
             count = [op("sub.s32", left, left, together), op("setp.ne.s32", more.register, left, 0)]
             self.node(nodes, again, count, Branch(more, begin, landing))
             start = [op("mov.u32", left, path.chunk), op("mov.pred", busy.register, 1)]
@@ -471,7 +469,7 @@ class Tasks:
         """A statement under the guard of lanes whose tasks do not run it."""
         if isinstance(statement, Instruction) and id(statement) in self._skip:
             return replace(statement, guard=self._skip[id(statement)])
-        return _parting(statement)
+        return parting(statement)
 
     def _hand_over(self) -> Mapping[int, Sequence[Instruction]]:
         """For updates of reductions that tasks run in their lane's place: the lane's own value stays what it was."""
@@ -498,29 +496,3 @@ class Tasks:
             for own in (*self._handed.get(id(s), ()), self._kept_back(s))
         )
         return replace(node, code=code, end=retarget(node.end, lambda t: forward(self.view, t)))
-
-
-def unrolled(chunk: int, instructions: int) -> int:
-    """How many trips of that many instructions stand in a row where ``chunk`` are run between two votes: counting them
-    one by one would cost a short one dear.
-    """
-    return next(n for n in (16, 8, 4, 2, 1) if chunk % n == 0 and (n == 1 or n * instructions <= UNROLLED))
-
-
-def _keep_rolled(nodes: Nodes, name: str) -> None:
-    """Asks ptxas not to unroll the loop at node ``name``: in its first block that is not empty."""
-    while (node := nodes[name]) and not node.code and isinstance(node.end, Jump) and node.end.target in nodes:
-        name = node.end.target
-    nodes[name] = replace(node, code=(Pragma(("nounroll",)), *without_pragmas(node).code))
-
-
-def _parting(statement: Statement) -> Statement:
-    """A guarded call without the word that all lanes agree on the guard: tasks of one warp need not."""
-    if isinstance(statement, Instruction) and statement.guard is not None and statement.opcode == "call.uni":
-        return replace(statement, opcode="call")
-    return statement
-
-
-def without_pragmas(node: Node) -> Node:
-    """A loop's header that no longer heads a loop."""
-    return replace(node, code=tuple(s for s in node.code if not isinstance(s, Pragma)))

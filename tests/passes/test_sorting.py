@@ -142,7 +142,7 @@ def tree(before: str = "", behind: str = "") -> str:
     return loop(before=AHEAD.split(";")[0] + ";" + before, body=TREE + cases, clauses="independent")
 
 
-def tests_of_lanes(text: str) -> int:
+def parting_branches(text: str) -> int:
     """Branches of the rewritten kernel on the predicates of the tree."""
     (function,) = (f for f in rewritten(parse(text)).module.functions() if f.name == "k")
     found = [s for s in function.body or () if isinstance(s, Instruction) and s.base == "bra" and s.guard]
@@ -151,14 +151,14 @@ def tests_of_lanes(text: str) -> int:
 
 def test_a_tree_that_only_chooses_is_straight_code() -> None:
     """The original loop keeps its four branches, the sorted one has none of them."""
-    assert tests_of_lanes(tree()) == 4
+    assert parting_branches(tree()) == 4
     same_results(tree())
 
 
 def test_a_tree_whose_tests_are_read_later_stays() -> None:
     """%p9 has a value behind it that only some lanes gave it."""
     text = tree("setp.ne.u32 %p9, %r6, 1;", "selp.b32 %r31, 1, 2, %p9; red.global.add.u32 [%rd3], %r31;")
-    assert tests_of_lanes(text) > 4
+    assert parting_branches(text) > 4
     same_results(text)
 
 
