@@ -89,7 +89,7 @@ class _Rules:
     def no_barrier(self) -> None:
         """No instruction of L, nor of what it calls, waits for other warps or for copies in flight."""
         for index, instruction in self.view.instructions(self.region.nodes):
-            if any(_waits(i) for i in self._with_callees(instruction)):
+            if any(waits(i) for i in self._with_callees(instruction)):
                 raise self._refuse(refusal.BARRIER, self.region, index)
 
     def no_parameter(self, path: Path) -> None:
@@ -366,7 +366,8 @@ def _in_cycles(graph: nx.DiGraph) -> Iterator[int]:
             yield from component
 
 
-def _waits(instruction: Instruction) -> bool:
+def waits(instruction: Instruction) -> bool:
+    """Whether an instruction waits for other warps or for copies in flight."""
     return (
         instruction.base in _WAITS
         and not instruction.opcode.startswith("bar.warp")

@@ -55,7 +55,7 @@ def place_flagged(
     """
     (begin,) = site.begins
     rest = {name: node for name, node in nodes.items() if name not in site.paths}
-    sources = _sources(nodes, entry, site)
+    sources, _ = _sources(nodes, entry, site)
     last = rest[sources[0]] if len(sources) == 1 else None
     if last is not None and isinstance(last.end, Branch) and set(targets(last.end)) == {begin, site.end}:
         own, first = build(condition(last.end, begin), site.end, False)
@@ -97,9 +97,8 @@ def place_site(
     """
     end = site.end
     rest = {name: node for name, node in nodes.items() if name not in site.paths}
-    sources = _sources(nodes, entry, site)
+    sources, crosses = _sources(nodes, entry, site)
     destination = names.register("b32")
-    crosses = _crossing(nodes, site)
     crossed = dict.fromkeys(t for n in sources for t in targets(rest[n].end) if crosses(t))
     elsewhere = [t for t in crossed if t not in (*site.begins, end)]
     dispatch, behind_site = _dispatch(elsewhere, end, destination, names, region)
@@ -131,20 +130,16 @@ def place_site(
     return out
 
 
-def _crossing(nodes: Mapping[str, Node], site: Site) -> Callable[[str], bool]:
-    """Whether an edge to a node leads out of the part of the whole that is ahead of the site."""
-    rest = {name: node for name, node in nodes.items() if name not in site.paths}
-    behind = reachable(rest, [site.end])
-    return lambda target: target in site.begins or target in behind or target not in nodes
-
-
-def _sources(nodes: Mapping[str, Node], entry: str, site: Site) -> list[str]:
-    """The nodes ahead of the site from which lanes come to it."""
+def _sources(nodes: Mapping[str, Node], entry: str, site: Site) -> tuple[list[str], Callable[[str], bool]]:
+    """The nodes ahead of the site from which lanes come to it, and whether an edge to a node leads out of that part."""
     rest = {name: node for name, node in nodes.items() if name not in site.paths}
     behind = reachable(rest, [site.end])
     ahead = reachable({name: node for name, node in rest.items() if name not in behind}, [entry])
-    crosses = _crossing(nodes, site)
-    return [n for n in rest if n in ahead and any(crosses(t) for t in targets(rest[n].end))]
+
+    def crosses(target: str) -> bool:
+        return target in site.begins or target in behind or target not in nodes
+
+    return [n for n in rest if n in ahead and any(crosses(t) for t in targets(rest[n].end))], crosses
 
 
 def _dispatch(

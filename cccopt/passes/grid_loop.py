@@ -35,7 +35,7 @@ from cccopt.ccc import refusal
 from cccopt.ccc.annotations import Annotation, without_annotations
 from cccopt.ccc.calls import called, callee_of, shared_variables
 from cccopt.ccc.code import op
-from cccopt.ccc.legality import HARMLESS_CALLS
+from cccopt.ccc.legality import HARMLESS_CALLS, waits
 from cccopt.ccc.names import Names
 from cccopt.ccc.refusal import Refusal, Rule, refuse
 from cccopt.ccc.regions import housed
@@ -65,19 +65,6 @@ from cccopt.ptx.ir import (
 from cccopt.ptx.isa import Control
 
 _AXES = ("x", "y", "z")
-_WAITING = frozenset(
-    {
-        "bar",
-        "barrier",
-        "mbarrier",
-        "cp",
-        "griddepcontrol",
-        "wgmma",
-        "tcgen05",
-        "clusterlaunchcontrol",
-        "setmaxnreg",
-    }
-)
 _OF_CLUSTERS = frozenset({"mapa", "getctarank", "multimem"})
 _CLUSTER_DIRECTIVES = frozenset(
     {".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters"}
@@ -225,10 +212,8 @@ def _check(seen: View, annotation: Annotation) -> None:
 
 def _synchronises_blocks(instruction: Instruction) -> bool:
     """Whether an instruction waits for, or speaks to, more than its own warp."""
-    if instruction.opcode.startswith("bar.warp"):
-        return False
-    waits = instruction.base in _WAITING and isa.facts(instruction).synchronises
-    return waits or instruction.base in _OF_CLUSTERS or "shared::cluster" in instruction.parts
+    clusters = instruction.base in _OF_CLUSTERS or "shared::cluster" in instruction.parts
+    return waits(instruction) or clusters
 
 
 def _partial_collective(seen: View, others: dict[str, list[Instruction]]) -> str | None:
