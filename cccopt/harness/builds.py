@@ -120,6 +120,13 @@ def _build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
         program = driver.compile(sample.source, arch=arch, ccc=mode, profile=profile)
         ptx = program.ptx
         regions, remarks = _told(program.report)
+    return assembled(name, ptx, arch, regions, remarks)
+
+
+def assembled(
+    name: str, ptx: str, arch: str, regions: tuple[Region, ...] = (), remarks: tuple[str, ...] = ()
+) -> Build:
+    """The build that ptxas makes of ``ptx``. Raises `CccError` where it refuses."""
     made = assemble(ptx, arch)
     kernels = {kernel: _needs(kernel, found) for kernel, found in made.resources.items()}
     return Build(name, ptx, made.cubin, kernels, regions, remarks)

@@ -34,16 +34,35 @@ class Profiled:
 
 
 def profile(
-    sample: str, builds: Sequence[str], cubins: Path, *, size: str, seed: int, seconds: float
+    sample: str,
+    builds: Sequence[str],
+    cubins: Path,
+    *,
+    size: str,
+    seed: int,
+    seconds: float,
+    options: Sequence[str] = (),
 ) -> Profiled:
-    """Count the instructions of each of ``builds`` of ``sample`` (a name or folder), whose code lies in ``cubins``."""
+    """Count the instructions of each of ``builds`` of ``sample`` (a name or folder), whose code lies in ``cubins``;
+    ``options`` are further ones of `cccopt.harness.once`.
+    """
     ncu = shutil.which("ncu")
     if ncu is None:
         return Profiled(why="no ncu on PATH")
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         log, order = Path(folder) / "log.csv", Path(folder) / "order.jsonl"
         child = [sys.executable, "-m", "cccopt.harness.once", sample, *builds]
-        child += ["--size", size, "--seed", str(seed), "--cubins", str(cubins), "--order", str(order)]
+        child += [
+            "--size",
+            size,
+            "--seed",
+            str(seed),
+            "--cubins",
+            str(cubins),
+            "--order",
+            str(order),
+            *options,
+        ]
         command = [ncu, *_OPTIONS, "--log-file", str(log), *child]
         try:
             done = subprocess.run(

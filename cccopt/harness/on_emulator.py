@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from cccopt.diagnostic import CccError
 from cccopt.emulator import Profile, Program
-from cccopt.harness.result import CCC, PLAIN, BuildResult, Counts, LaunchResult, Phase, Region
-from cccopt.harness.workload import FULL, Array, Inputs, Launch, Sample, State, arrays, base_state, run_state
+from cccopt.harness.result import CCC, BuildResult, Counts, LaunchResult, Phase, Region
+from cccopt.harness.workload import Array, Inputs, Launch, Sample, State, arrays, base_state, run_state
 
 OnFailure = Callable[[str, CccError], BuildResult]
 """What becomes of a build that fails: given its name and the error, raise or make a result of it."""
@@ -22,31 +22,35 @@ def run_on_emulator(
     *,
     wanted: Collection[str] | None = None,
     on_failure: OnFailure | None = None,
+    began: Callable[[str], None] = lambda build: None,
 ) -> tuple[BuildResult, ...]:
     """Run each of ``builds`` (name to PTX), or those that are ``wanted``.
 
-    That called `PLAIN` fills the inputs and runs what is not timed. ``regions`` are those of the build `CCC`. A
-    fault in a kernel is the emulator's `CccError`, or goes to ``on_failure``.
+    The sample's plain build fills the inputs and runs what is not timed. ``regions`` are those of the build `CCC`. A
+    fault in a kernel is the emulator's `CccError`, or goes to ``on_failure``. ``began`` is told of each build ahead of
+    its run.
     """
-    plain = _program(sample, PLAIN, builds[PLAIN])
+    began(sample.plain)
+    plain = _program(sample, sample.plain, builds[sample.plain])
     base = base_state(inputs)
     for launch in sample.setup(base):
         _launch(plain, launch)
     written = sample.written(base)
     # Nothing is written here, so a reference that works in place is found out.
-    expected = None if size == FULL else sample.workload.reference(run_state(base, ()))
+    expected = sample.workload.reference(run_state(base, ())) if sample.has_reference(size) else None
     found = []
     for name in builds if wanted is None else wanted:
         state = run_state(base, written)
+        began(name)
         try:
-            program = plain if name == PLAIN else _program(sample, name, builds[name])
-            launches = list(_launches(program, plain, sample, state))
+            program = plain if name == sample.plain else _program(sample, name, builds[name])
+            launches = list(_launches(program, plain, sample, state, name))
         except CccError as problem:
             if on_failure is None:
                 raise
             found.append(on_failure(name, problem))
             continue
-        if expected is None and name == PLAIN:
+        if expected is None and name == sample.plain:
             expected = {key: arrays(state)[key] for key in sample.results(base, size)}
         ours = regions if name == CCC else ()
         found.append(_result(name, launches, ours, wrong_of(sample, state, inputs, expected, size)))
@@ -67,10 +71,10 @@ def _program(sample: Sample, name: str, ptx: str) -> Program:
 
 
 def _launches(
-    program: Program, plain: Program, sample: Sample, state: State
+    program: Program, plain: Program, sample: Sample, state: State, build: str
 ) -> Iterator[tuple[Launch, Profile]]:
     """Run the workload; what is timed on a GPU is counted here."""
-    for launch in sample.workload.launches(state):
+    for launch in sample.launches(state, build):
         if launch.timed:
             yield launch, _launch(program, launch)
         else:

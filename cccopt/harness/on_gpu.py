@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
-from cccopt.device.gpu import Gpu, Kernel, Module
+from cccopt.device.gpu import Gpu, Kernel
 from cccopt.diagnostic import CccError
 from cccopt.harness.on_emulator import wrong_of
-from cccopt.harness.result import PLAIN, BuildResult, LaunchResult, Times
+from cccopt.harness.result import BuildResult, LaunchResult, Times
 from cccopt.harness.table import FEWEST_REPEATS
 from cccopt.harness.workload import (
-    FULL,
     Array,
     Inputs,
     Launch,
@@ -42,15 +42,28 @@ class BuildFailure(CccError):
         self.build = build
 
 
+class Code(Protocol):
+    """What a build's kernels are found in."""
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel with this name."""
+
+
+def loaded(gpu: Gpu, code: str | bytes | Code) -> Code:
+    """``code`` (PTX or a cubin, unless it is loaded already) on ``gpu``. Raises `CccError` as `Gpu.load` does."""
+    return gpu.load(code) if isinstance(code, (str, bytes)) else code
+
+
 @dataclass(slots=True)
 class Loaded:
     """A build with what its runs brought: ``milliseconds`` by repeat, then by launch."""
 
     name: str
-    module: Module
+    module: Code
     kernels: dict[str, Kernel] = field(default_factory=dict)
     launches: tuple[Launch, ...] = ()
     milliseconds: list[tuple[float, ...]] = field(default_factory=list)
+    repeats: int = REPEATS
     wrong: str = ""
 
     def kernel(self, name: str) -> Kernel:
@@ -61,7 +74,8 @@ class Loaded:
 
 
 class Bench:
-    """A workload on a GPU, its inputs filled, ready to run builds; ``plain`` runs what is not timed.
+    """A workload on a GPU, its inputs filled, ready to run builds; ``plain``, the code of the build that the sample
+    names so, runs what is not timed.
 
     Read-only arrays are on the GPU once. Of those that the launches write there is a snapshot, which comes
     back ahead of every run.
@@ -69,7 +83,7 @@ class Bench:
 
     def __init__(self, gpu: Gpu, sample: Sample, inputs: Inputs, size: str, plain: str | bytes) -> None:
         self._gpu, self._sample, self._inputs = gpu, sample, inputs
-        self._plain = Loaded(PLAIN, gpu.load(plain))
+        self._plain = Loaded(sample.plain, gpu.load(plain))
         self._base = base_state(inputs)
         self._size = size
         self._written = sample.written(self._base)
@@ -81,9 +95,15 @@ class Bench:
         self._expected: Mapping[str, Array] | None = None
         self._launch_all(self._plain, sample.setup(self._base), self._base)
         self._snapshots = {name: gpu.snapshot(self._buffers[name]) for name in self._written}
-        if size != FULL:
-            self._download(self._base, self._buffers)
+        if sample.has_reference(size):
+            self._download(self._base, self._filled())
             self._expected = sample.workload.reference(run_state(self._base, ()))
+
+    def _filled(self) -> Iterator[str]:
+        """The arrays that ``setup`` may have written."""
+        for name, value in arrays(self._base).items():
+            if value.flags.writeable and hasattr(self._sample.workload, "setup"):
+                yield name
 
     def run(self, build: Loaded, *, check: bool, profile: bool = False) -> tuple[Launch, ...]:
         """Run the launches of ``build`` once, from the snapshot on; ``check`` downloads and checks the results.
@@ -93,7 +113,7 @@ class Bench:
         state = self._state()
         for name, snapshot in self._snapshots.items():
             self._gpu.restore(self._buffers[name], snapshot)
-        timed = self._launch_all(build, self._sample.workload.launches(state), state, profile)
+        timed = self._launch_all(build, self._sample.launches(state, build.name), state, profile)
         build.milliseconds.append(tuple(milliseconds for _, milliseconds in timed))
         if check:
             self._check(build, state)
@@ -141,7 +161,7 @@ class Bench:
 
     def _check(self, build: Loaded, state: State) -> None:
         self._download(state, self._looked_at)
-        if self._expected is None and build.name == PLAIN:
+        if self._expected is None and build.name == self._sample.plain:
             self._expected = {name: arrays(state)[name] for name in self._looked_at}
         build.wrong = build.wrong or wrong_of(self._sample, state, self._inputs, self._expected, self._size)
 
@@ -151,41 +171,42 @@ def run_on_gpu(
     sample: Sample,
     inputs: Inputs,
     size: str,
-    builds: Mapping[str, str | bytes],
+    builds: Mapping[str, str | bytes | Code],
     began: Callable[[str], None] = lambda build: None,
 ) -> tuple[BuildResult, ...]:
-    """Time the launches of each of ``builds`` (name to PTX or cubin); that called `PLAIN` fills the inputs.
+    """Time the launches of each of ``builds`` (name to PTX, cubin or loaded code); the sample's plain build fills the
+    inputs.
 
     Results are checked after the first warm-up and after the last repeat; a build that is wrong at first is
     run no more. ``began`` is told of each build ahead of each of its runs. Raises `BuildFailure` where a build
     is not loaded or ends in a fault, and `CccError` for what is no build's fault.
     """
-    with _blamed(PLAIN, began):
-        bench = Bench(gpu, sample, inputs, size, builds[PLAIN])
-    loaded = []
+    with _blamed(sample.plain, began):
+        plain = builds[sample.plain]
+        assert isinstance(plain, (str, bytes))
+        bench = Bench(gpu, sample, inputs, size, plain)
+    ready = []
     for name, code in builds.items():
         with _blamed(name, began):
-            loaded.append(Loaded(name, gpu.load(code)))
-    seconds = 0.0
+            ready.append(Loaded(name, loaded(gpu, code)))
     for number in range(WARM_UPS):
-        seconds = 0.0
-        for build in _right(loaded):
+        for build in _right(ready):
             start = time.perf_counter()
             with _blamed(build.name, began):
                 build.launches = bench.run(build, check=number == 0)
-            seconds = max(seconds, time.perf_counter() - start)
-        for build in loaded:
+            build.repeats = repeats_for(time.perf_counter() - start)
+        for build in ready:
             build.milliseconds.clear()
-    repeats = repeats_for(seconds)
-    for number in range(repeats):
-        for build in _right(loaded):
-            with _blamed(build.name, began):
-                bench.run(build, check=number == repeats - 1)
-    return tuple(_result(build) for build in loaded)
+    for number in range(max(build.repeats for build in ready)):
+        for build in _right(ready):
+            if number < build.repeats:
+                with _blamed(build.name, began):
+                    bench.run(build, check=number == build.repeats - 1)
+    return tuple(_result(build) for build in ready)
 
 
 def repeats_for(seconds: float) -> int:
-    """How many repeats fit when one takes ``seconds`` (of the slowest build, with what prepares it).
+    """How many repeats of a build fit when one takes ``seconds``, with what prepares it.
 
     `REPEATS` if they fit into `ROW` seconds, but at least `FEWEST_REPEATS`, unless one takes more than
     `LONG_REPEAT` seconds: then as many as fit, at least `LEAST_OF_LONG_ONES`.

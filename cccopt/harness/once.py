@@ -1,4 +1,5 @@
 """Builds of a workload run once on a GPU, for tools that look on: ``python -m cccopt.harness.once NAME [BUILD ...]``.
+With ``--input INPUT`` it is a workload of ``bench/cte``; without builds it is then run in all of its own.
 
 compute-sanitizer and Nsight Compute start it; the latter looks at the launches that are timed elsewhere. Results are
 checked. Exit status 1 for a wrong result or an error, 2 where there is no such build (a refusal, no peer).
@@ -10,24 +11,30 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from cccopt.device.gpu import Gpu, open_gpu
 from cccopt.diagnostic import CccError, render
-from cccopt.harness.builds import ALL, NoBuild, build
+from cccopt.harness import builds, cte_workload
+from cccopt.harness.builds import ALL, Build, NoBuild
 from cccopt.harness.on_gpu import Bench, Loaded
-from cccopt.harness.result import PLAIN
 from cccopt.harness.workload import Sample, load
 
 WRONG, ABSENT = 1, 2
+
+Make: TypeAlias = "Callable[[str, str], Build | NoBuild]"
+"""Makes a build, given its name and an architecture."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the builds and print a line for each."""
     parser = argparse.ArgumentParser(prog="python -m cccopt.harness.once")
     parser.add_argument("name")
-    parser.add_argument("builds", nargs="+", choices=ALL, metavar="BUILD")
+    parser.add_argument("builds", nargs="*", metavar="BUILD")
+    parser.add_argument("--input")
     parser.add_argument("--size", default="small")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -38,26 +45,42 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     args = parser.parse_args(argv)
     try:
-        sample = load(args.name)
+        sample, known, make = _subject(args.name, args.input)
+        unknown = [name for name in args.builds if name not in known]
+        if unknown:
+            parser.error(f"no build `{unknown[0]}`: choose from {', '.join(known)}")
         with open_gpu() as gpu:
-            return _run(gpu, sample, args)
+            return _run(gpu, sample, args.builds or known, make, args)
     except CccError as problem:
         for diagnostic in problem.diagnostics:
             print(render(diagnostic), file=sys.stderr)
         return WRONG
 
 
-def _run(gpu: Gpu, sample: Sample, args: argparse.Namespace) -> int:
+def _subject(name: str, input: str | None) -> tuple[Sample, tuple[str, ...], Make]:
+    """The workload, its builds, and what makes them."""
+    if input is None:
+        sample = load(name)
+        return sample, ALL, partial(builds.build, sample)
+    workload = cte_workload.load(name)
+    ours = tuple(build for build in workload.builds if workload.kind(build) != cte_workload.VENDOR)
+    return workload.sample(input), ours, partial(cte_workload.build, workload)
+
+
+def _run(gpu: Gpu, sample: Sample, wanted: Sequence[str], make: Make, args: argparse.Namespace) -> int:
     codes = {}
-    for name in dict.fromkeys((PLAIN, *args.builds)):
-        code = cubin(sample, name, gpu.arch, args.cubins)
-        if isinstance(code, NoBuild):
+    for name in dict.fromkeys((sample.plain, *wanted)):
+        code = cubin(sample, name, gpu.arch, args.cubins, make)
+        if isinstance(code, bytes):
+            codes[name] = code
+        elif not args.builds and code.why.startswith(cte_workload.REFUSED):
+            print(f"{sample.name} {name}: left out: {code.why}")
+        else:
             print(f"{sample.name} {name}: no such build: {code.why}")
             return ABSENT
-        codes[name] = code
-    bench = Bench(gpu, sample, sample.inputs(args.size, args.seed), args.size, codes[PLAIN])
+    bench = Bench(gpu, sample, sample.inputs(args.size, args.seed), args.size, codes[sample.plain])
     status = 0
-    for name in args.builds:
+    for name in filter(codes.__contains__, wanted):
         loaded = Loaded(name, gpu.load(codes[name]))
         launches = bench.run(loaded, check=True, profile=args.order is not None)
         print(f"{sample.name} {name}: {loaded.wrong or 'right'}, {len(launches)} launches", flush=True)
@@ -68,11 +91,11 @@ def _run(gpu: Gpu, sample: Sample, args: argparse.Namespace) -> int:
     return status
 
 
-def cubin(sample: Sample, name: str, arch: str, folder: Path) -> bytes | NoBuild:
+def cubin(sample: Sample, name: str, arch: str, folder: Path, make: Make) -> bytes | NoBuild:
     """The machine code of a build from ``folder``; made and left there where it is missing."""
     path = file_of(folder, sample.name, name)
     if not path.is_file():
-        made = build(sample, name, arch)
+        made = make(name, arch)
         if isinstance(made, NoBuild):
             return made
         # Several of these programs may make it at the same time.

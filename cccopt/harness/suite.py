@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from cccopt.device.gpu import open_gpu
 from cccopt.harness import apart, ncu, once
@@ -25,6 +26,8 @@ from cccopt.harness.result import PLAIN, BuildResult, LaunchResult
 from cccopt.harness.table import EMULATED, Context, KernelRow, Row, SampleRows, Table
 from cccopt.harness.workload import FULL, Sample, load, names
 from cccopt.toolchain.occupancy import occupancy
+
+T = TypeVar("T")
 
 CCC_SAMPLES = ("bfs", "sssp", "walk", "ff", "hash", "iefa", "rt", "escape", "dqg", "emies")
 """The samples of `cccopt bench ccc`, in the order of the table."""
@@ -66,13 +69,13 @@ def run(plan: Plan) -> Table:
         with open_gpu() as gpu:
             on, arch = gpu.name, plan.arch or gpu.arch
     seconds: dict[str, float] = {}
-    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder, ThreadPoolExecutor(_workers()) as pool:
-        with _clock(seconds, "build"):
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder, ThreadPoolExecutor(workers()) as pool:
+        with clock(seconds, "build"):
             _compile(work, plan.builds, arch, pool)
-        with _clock(seconds, "count"):
+        with clock(seconds, "count"):
             _count(plan, work, Path(folder), pool)
         if plan.on == GPU:
-            with _clock(seconds, "time"):
+            with clock(seconds, "time"):
                 for one in work:
                     one.timed = _time(one, plan)
     rows = tuple(_sample_rows(one, plan, arch) for one in work)
@@ -111,12 +114,14 @@ def _work(plan: Plan, folder: str) -> _Work:
     return _Work(folder, sample, *_sizes(plan, sample))
 
 
-def _workers() -> int:
+def workers() -> int:
+    """How many processes to run side by side."""
     return os.cpu_count() or 1
 
 
 @contextmanager
-def _clock(seconds: dict[str, float], phase: str) -> Iterator[None]:
+def clock(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    """Put the time that the ``with`` takes into ``seconds``."""
     start = time.perf_counter()
     yield
     seconds[phase] = time.perf_counter() - start
@@ -205,19 +210,33 @@ def _profile(one: _Work, folder: Path, seed: int) -> ncu.Profiled:
 
 def _time(one: _Work, plan: Plan) -> dict[str, BuildResult]:
     """Time the builds in a process of their own, and again without each that fails."""
-    codes = {name: found.cubin for name, found in one.to_run().items()}
-    void: dict[str, BuildResult] = {}
-    while PLAIN in codes:
+
+    def timed(codes: Mapping[str, bytes]) -> tuple[BuildResult, ...]:
+        return apart.call(_time_here, one.folder, codes, one.size, plan.seed, seconds=TIMING_SECONDS)
+
+    return without_those_that_fail(
+        timed, {name: found.cubin for name, found in one.to_run().items()}, one.sample.plain
+    )
+
+
+def without_those_that_fail(
+    run: Callable[[Mapping[str, T]], Iterable[BuildResult]], codes: Mapping[str, T], plain: str
+) -> dict[str, BuildResult]:
+    """Results by build of ``run``, which takes codes by build and raises `apart.Failed` with the build at fault: it is
+    run again without that one. Nothing is run without the build ``plain``.
+    """
+    left, void = dict(codes), dict[str, BuildResult]()
+    while plain in left:
         try:
-            results = apart.call(_time_here, one.folder, codes, one.size, plan.seed, seconds=TIMING_SECONDS)
+            results = run(left)
         except apart.Failed as problem:
-            guilty = problem.stage or PLAIN
+            guilty = problem.stage or plain
             void[guilty] = BuildResult(guilty, (), (), problem.why)
-            del codes[guilty]
+            del left[guilty]
         else:
             return {**void, **{result.name: result for result in results}}
-    why = f"the plain build failed: {void[PLAIN].wrong}" if PLAIN in void else "there is no plain build"
-    return {**{name: BuildResult(name, (), (), why) for name in codes}, **void}
+    why = f"the {plain} build failed: {void[plain].wrong}" if plain in void else f"there is no {plain} build"
+    return {**{name: BuildResult(name, (), (), why) for name in left}, **void}
 
 
 def _time_here(
@@ -261,14 +280,14 @@ def _row(one: _Work, name: str, on: str, arch: str) -> Row:
         emulated_launches=tuple((x.label, x.counts) for x in counted.launches if x.counts) if counted else (),
         profiled=one.profiled.counts.get(name),
         uncounted=counted.wrong if counted is not None else "",
-        kernels=tuple(_kernel_rows(ran.launches, made, arch)),
+        kernels=tuple(kernel_rows(ran.launches, made, arch)),
         contexts=contexts,
         same_as_plain=same,
         remarks=made.remarks,
     )
 
 
-def _kernel_rows(launches: Sequence[LaunchResult], made: Build, arch: str) -> Iterator[KernelRow]:
+def kernel_rows(launches: Sequence[LaunchResult], made: Build, arch: str) -> Iterator[KernelRow]:
     """A row for each kernel that was launched, with the largest block that it was launched with."""
     total = sum(map(_cost, launches)) or 1.0
     for kernel in dict.fromkeys(launch.kernel for launch in launches):

@@ -3,7 +3,9 @@
 A sample's ``workload.py`` is a module with the functions of `Workload` and, where it needs them, a function
 ``setup(state)`` (launches that fill inputs, like `Workload.launches`; run once, by the plain build, never
 timed), ``RESULTS``, the names of the arrays that the launches write (all of them where it is missing), and ``SCRATCH``,
-those of arrays that they write too, but that nobody looks at when they are large, at size `FULL`.
+those of arrays that they write too, but that nobody looks at when they are large, at size `FULL`. Where a source holds
+kernels that only some of its builds have, ``launches_of(state, build)`` stands in for ``launches``; with
+``FULL_REFERENCE = True`` the reference is asked at size `FULL`, too.
 The emulator and the GPU both run it, so a before/after comparison means the same inputs and the same
 launches. DESIGN chapter 8.
 """
@@ -15,6 +17,7 @@ import sys
 from collections.abc import Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -22,6 +25,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from cccopt import resources
 from cccopt.diagnostic import CccError, error
+from cccopt.harness.result import PLAIN
 
 Array: TypeAlias = NDArray[Any]
 Argument: TypeAlias = "Array | np.generic | int | float"
@@ -94,11 +98,12 @@ class Workload(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A workload with its name and its CUDA source."""
+    """A workload with its name and its CUDA source. ``plain`` is the build that others are held against."""
 
     name: str
     source: Path
     workload: Workload
+    plain: str = PLAIN
 
     def inputs(self, size: str, seed: int) -> Inputs:
         """The workload's inputs; an unknown size is a `CccError` (CCC091) that lists the known ones."""
@@ -117,6 +122,15 @@ class Sample:
         launches = getattr(self.workload, "setup", None)
         if launches is not None:
             yield from launches(state)
+
+    def launches(self, state: State, build: str) -> Generator[Launch, None, None]:
+        """The launches of a run of ``build``."""
+        of_build = getattr(self.workload, "launches_of", None)
+        return self.workload.launches(state) if of_build is None else of_build(state, build)
+
+    def has_reference(self, size: str) -> bool:
+        """Whether `Workload.reference` says what is right at ``size``, and not the plain build."""
+        return size != FULL or getattr(self.workload, "FULL_REFERENCE", False)
 
     def results(self, state: Mapping[str, Any], size: str) -> tuple[str, ...]:
         """The names of the arrays that are looked at after a run, at `FULL` without scratch. One that is no array of
@@ -180,9 +194,18 @@ def fresh_state(inputs: Inputs) -> State:
     return run_state(base, tuple(base))
 
 
-def names() -> tuple[str, ...]:
-    """The workloads that come with this installation, sorted."""
-    return tuple(sorted(path.parent.name for path in resources.folder("samples").glob("*/workload.py")))
+SAMPLES = "samples"
+PARTS = ("SIZES", "inputs", "launches", "reference", "check")
+
+
+def names(among: str = SAMPLES) -> tuple[str, ...]:
+    """The workloads that come with this installation in its folder ``among``, sorted."""
+    return tuple(sorted(path.parent.name for path in _shelf(among).glob("*/workload.py")))
+
+
+def _shelf(among: str) -> Path:
+    top, *rest = among.split("/")
+    return resources.folder(top).joinpath(*rest)
 
 
 def load(name: str) -> Sample:
@@ -191,7 +214,15 @@ def load(name: str) -> Sample:
     The source is the ``.cu`` file that bears the folder's name. Raises `CccError` (CCC090) where there is no
     such workload or it lacks one of the functions.
     """
-    folder = resources.folder("samples") / name
+    source, module = find(name)
+    return Sample(source.stem, source, cast(Workload, module))
+
+
+def find(name: str, among: str = SAMPLES, parts: Sequence[str] = PARTS) -> tuple[Path, ModuleType]:
+    """The source and the ``workload.py`` of ``name``, one of `names` or a folder. Raises `CccError` as `load`, where it
+    lacks one of ``parts``, too.
+    """
+    folder = _shelf(among) / name
     if not (folder / "workload.py").is_file():
         folder = Path(name)
     folder = folder.resolve()
@@ -203,23 +234,22 @@ def load(name: str) -> Sample:
                     "CCC090",
                     f"unknown workload `{name}`",
                     why=f"there is no file `{file}`",
-                    help=f"name a folder that has it, or one of {', '.join(f'`{n}`' for n in names())}",
+                    help=f"name a folder that has it, or one of {', '.join(f'`{n}`' for n in names(among))}",
                 )
             )
-    return Sample(folder.name, source, _module(folder / "workload.py"))
+    return source, _module(folder / "workload.py", parts)
 
 
-def _module(path: Path) -> Workload:
-    name = f"cccopt_workload_{path.parent.name}"
+def _module(path: Path, parts: Sequence[str]) -> ModuleType:
+    # Workloads of two sets may bear one name.
+    name = f"cccopt_workload_{path.parent.parent.name}_{path.parent.name}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up by name
     spec.loader.exec_module(module)
-    missing = [
-        part for part in ("SIZES", "inputs", "launches", "reference", "check") if not hasattr(module, part)
-    ]
+    missing = [part for part in parts if not hasattr(module, part)]
     if missing:
         raise CccError(
             error(
@@ -229,4 +259,4 @@ def _module(path: Path) -> Workload:
                 help="see the functions of `cccopt.harness.workload.Workload`",
             )
         )
-    return cast(Workload, module)
+    return module

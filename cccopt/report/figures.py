@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +25,23 @@ def draw(points: Sequence[Point], title: str, folder: Path) -> tuple[Path, Path]
 
     Raises `CccError` (CCC092) without matplotlib.
     """
-    library = _module("matplotlib")
-    folder.mkdir(parents=True, exist_ok=True)
-    made = (folder / "sensitivity-lanes.svg", folder / "sensitivity-lengths.svg")
-    # Without dates and random names, the same points give the same file.
-    with library.rc_context({"svg.hashsalt": "cccopt", "svg.fonttype": "none"}):
-        for path, figure in zip(
-            made, (_over_lanes(points, title), _over_lengths(points, title)), strict=True
-        ):
-            figure.savefig(path, metadata={"Date": None})
-    return made
+    lanes, lengths = folder / "sensitivity-lanes.svg", folder / "sensitivity-lengths.svg"
+    save({lanes: lambda: _over_lanes(points, title), lengths: lambda: _over_lengths(points, title)})
+    return lanes, lengths
 
 
-def _module(name: str) -> Any:
+def save(figures: Mapping[Path, Callable[[], Any]]) -> None:
+    """Draw the figures and write them as SVG files, whose folders are made. Raises `CccError` (CCC092) without
+    matplotlib.
+    """
+    # Without dates and random names, the same data give the same file.
+    with module("matplotlib").rc_context({"svg.hashsalt": "cccopt", "svg.fonttype": "none"}):
+        for path, figure in figures.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure().savefig(path, metadata={"Date": None})
+
+
+def module(name: str) -> Any:
     """A module of matplotlib; not pyplot, which would look for a display."""
     try:
         return importlib.import_module(name)
@@ -53,7 +57,7 @@ def _module(name: str) -> Any:
 
 
 def _figure(title: str, panels: int) -> tuple[Any, Any]:
-    figure = _module("matplotlib.figure").Figure(figsize=(5 * panels, 4), layout="constrained")
+    figure = module("matplotlib.figure").Figure(figsize=(5 * panels, 4), layout="constrained")
     figure.suptitle(title)
     return figure, figure.subplots(1, panels)
 

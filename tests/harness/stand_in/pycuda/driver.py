@@ -18,6 +18,10 @@ from cccopt.emulator import Profile, Program
 Array = Any
 
 
+_COPIED = 1 << 22
+"""Bytes that a copy from one place to another takes a millisecond for."""
+
+
 class Error(Exception):
     """What the driver says."""
 
@@ -70,6 +74,7 @@ def memcpy_dtoh(target: Array, source: DeviceAllocation) -> None:
 
 def memcpy_dtod(target: int, source: int, size: int) -> None:
     _bytes(target, size)[:] = _bytes(source, size)
+    _Machine.milliseconds += size / _COPIED
 
 
 def memset_d8(target: int, value: int, size: int) -> None:

@@ -1,0 +1,182 @@
+"""The benchmark workloads of CTE (``bench/cte``), their builds, and how an input of one becomes a `Sample`.
+
+A workload's ``workload.py`` has the parts of `CteModule`. Its source is compiled once a *build*: once a policy of
+`POLICIES`, which a macro names, and once a kernel-level form of its ``FORMS``. Where it has a function ``spmv``,
+NVIDIA's libraries are builds of it, too (`cccopt.harness.cte_vendor`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from cccopt import driver, resources
+from cccopt.diagnostic import CccError
+from cccopt.harness.builds import Build, NoBuild, assembled, first_of
+from cccopt.harness.workload import FULL, Argument, Array, Inputs, Launch, Sample, State, Workload, find
+from cccopt.harness.workload import names as names_among
+
+SHELF = "bench/cte"
+PARTS = ("INPUTS", "FORMS", "inputs", "launches", "reference", "check", "least_bytes")
+SMALL = "small"
+
+ONE_PER_LANE, AUTOMATIC = "one_per_lane", "automatic"
+SUB_WARPS = tuple(f"sub_warp<{width}>" for width in (2, 4, 8, 16, 32))
+POLICIES = (
+    ONE_PER_LANE,
+    *SUB_WARPS,
+    "warp",
+    "warp_staged",
+    "warp_segmented",
+    "thread_warp_block",
+    "block",
+    "merge_path",
+    AUTOMATIC,
+)
+"""The builds that differ in ``CTE_POLICY`` alone, the one that others are held against first."""
+
+TASKS = "tasks"
+"""The form of all policies: a coarse task a thread."""
+
+VENDORS = ("cusparse_alg1", "cusparse_alg2", "cub_segmented_reduce")
+"""The builds of a workload that has ``spmv``: functions of ``bench/cte/vendor.cu``."""
+
+POLICY, FORM, VENDOR = "policy", "kernel form", "vendor"
+
+
+class CteModule(Protocol):
+    """What every ``workload.py`` in ``bench/cte`` has; ``RESULTS``, ``SCRATCH``, ``setup`` and ``FULL_REFERENCE`` are
+    those of `cccopt.harness.workload`. Sizes are ``small`` (for the emulator) and ``full``.
+
+    A function ``spmv(state)``, where there is one, gives what ``y = A x`` is computed from: numbers of rows, columns
+    and entries, then the arrays of offsets (int32), column indices (int32), values, x and y (float or double).
+    """
+
+    INPUTS: tuple[str, ...]
+    FORMS: tuple[str, ...]
+
+    def inputs(self, name: str, size: str, seed: int) -> Inputs:
+        """The named arrays and numbers of a run on the input ``name``."""
+
+    def launches(self, state: State, form: str) -> Generator[Launch, None, None]:
+        """The launches of a policy (form `TASKS`) or of a kernel-level form."""
+
+    def reference(self, inputs: Mapping[str, Any]) -> Mapping[str, Array]:
+        """What the results must be."""
+
+    def check(self, result: Mapping[str, Any], expected: Mapping[str, Array]) -> str:
+        """What is wrong; empty for nothing."""
+
+    def least_bytes(self, inputs: Mapping[str, Any]) -> int:
+        """What a run moves at least, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CteWorkload:
+    """A workload with its name and its CUDA source."""
+
+    name: str
+    source: Path
+    module: CteModule
+
+    @property
+    def builds(self) -> tuple[str, ...]:
+        """The names of all its builds, in the order of tables."""
+        forms = (name_of_form(form) for form in self.module.FORMS if form != TASKS)
+        return (*POLICIES, *forms, *(VENDORS if hasattr(self.module, "spmv") else ()))
+
+    def kind(self, build: str) -> str:
+        """`POLICY`, `FORM` or `VENDOR`."""
+        if build in POLICIES:
+            return POLICY
+        return VENDOR if build in VENDORS else FORM
+
+    def form(self, build: str) -> str:
+        """The form whose launches ``build`` runs."""
+        return next((form for form in self.module.FORMS if build == name_of_form(form)), TASKS)
+
+    def sample(self, input: str) -> Sample:
+        """The workload on one of its inputs, as all runners take it."""
+        return Sample(self.name, self.source, cast(Workload, _Bound(self, input)), ONE_PER_LANE)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A workload on one of its inputs, with the parts of `Workload`."""
+
+    workload: CteWorkload
+    input: str
+    SIZES = (SMALL, FULL)
+
+    def __getattr__(self, name: str) -> Any:
+        """What does not depend on the input is the module's."""
+        return getattr(self.workload.module, name)
+
+    def inputs(self, size: str, seed: int) -> Inputs:
+        return self.workload.module.inputs(self.input, size, seed)
+
+    def launches(self, state: State) -> Generator[Launch, None, None]:
+        return self.workload.module.launches(state, TASKS)
+
+    def launches_of(self, state: State, build: str) -> Generator[Launch, None, None]:
+        if self.workload.kind(build) == VENDOR:
+            return _vendor_launch(build, cast(Any, self.workload.module).spmv(state))
+        return self.workload.module.launches(state, self.workload.form(build))
+
+
+def _vendor_launch(build: str, arguments: tuple[Argument, ...]) -> Generator[Launch, None, None]:
+    sizes, given = arguments[:3], arguments[3:]
+    kind = np.asarray(given[-1]).dtype.name
+    shape = (1, 1, 1)  # the library chooses its own
+    yield Launch(f"{build}_{kind}", shape, shape, (*map(np.int64, sizes), *given))
+
+
+def name_of_form(form: str) -> str:
+    """What the build of a kernel-level form is called: as its form, where no policy is called so."""
+    return f"kernel_{form}" if form in POLICIES else form
+
+
+def names() -> tuple[str, ...]:
+    """The workloads that come with this installation, sorted."""
+    return names_among(SHELF)
+
+
+def load(name: str) -> CteWorkload:
+    """The workload ``name`` of ``bench/cte``, or a folder. Raises `CccError` (CCC090)."""
+    source, module = find(name, SHELF, PARTS)
+    return CteWorkload(source.stem, source, cast(CteModule, module))
+
+
+def build(workload: CteWorkload, name: str, arch: str) -> Build | NoBuild:
+    """Compile the policy or form ``name`` of ``workload`` for ``arch``; what nvcc refuses is no build."""
+    try:
+        ptx = driver.compile(workload.source, arch=arch, ccc="off", nvcc_options=options(workload, name)).ptx
+        return assembled(name, ptx, arch)
+    except CccError as problem:
+        return NoBuild(name, _reason(problem))
+
+
+def options(workload: CteWorkload, name: str) -> tuple[str, ...]:
+    """nvcc's options for the policy or form ``name``."""
+    include = ("-std=c++17", "-DNDEBUG", "-I", str(resources.folder("cte_templates")))
+    form = workload.form(name)
+    return (*include, f"-DCTE_POLICY=cte::{name}" if form == TASKS else f"-DCTE_FORM_{form.upper()}")
+
+
+def _reason(problem: CccError) -> str:
+    """The sentence of a `static_assert`, which is a refusal, or the first line that calls itself an error."""
+    said = problem.diagnostics[0].why
+    for line in said.splitlines():
+        _, asserted, sentence = line.partition('error: static assertion failed with "')
+        if asserted:
+            return REFUSED + sentence.rstrip().removesuffix('"')
+    errors = [line.strip() for line in said.splitlines() if "error" in line]
+    return first_of(problem) + (f": {errors[0]}" if errors else "")
+
+
+REFUSED = "refused: "
+"""How the reason begins why there is no build of a policy that the headers do not offer for a pattern."""
