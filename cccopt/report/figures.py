@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cccopt.diagnostic import CccError, error
+from cccopt.harness.libraries import library
 from cccopt.harness.result import PLAIN
 from cccopt.harness.sweep import BUILDS, Point
 
@@ -43,17 +42,7 @@ def save(figures: Mapping[Path, Callable[[], Any]]) -> None:
 
 def module(name: str) -> Any:
     """A module of matplotlib; not pyplot, which would look for a display."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as reason:
-        raise CccError(
-            error(
-                "CCC092",
-                "cannot draw figures: matplotlib does not load",
-                why=str(reason),
-                help="install the extra `figures` (`pip install cccopt[figures]`), or leave out `--figures`",
-            )
-        ) from reason
+    return library(name, "draw figures", "figures", ", or leave out `--figures`")
 
 
 def _figure(title: str, panels: int) -> tuple[Any, Any]:

@@ -1,0 +1,255 @@
+"""What is wrong with a file of a matrix or graph, by line and column.
+
+Libraries read these files fast, and say little of one that they cannot read: not all of them name the line, none the
+column. So a file that was refused is gone through once more here, slowly, line by line, for its first mistake.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, NoReturn, TextIO, cast
+
+import numpy as np
+
+from cccopt.diagnostic import CccError, error
+from cccopt.harness.csr_matrix import LIMIT
+from cccopt.text import Place, Position, shortened
+
+MATRIX_MARKET = "Matrix Market"
+EDGES = "edge list"
+DIMACS = "DIMACS shortest path"
+
+UNPACKING = (EOFError, zlib.error, gzip.BadGzipFile)
+"""What a damaged ``.gz`` raises."""
+
+_HELP = {
+    MATRIX_MARKET: "the file begins as `%%MatrixMarket matrix coordinate real general`; a line with the numbers of "
+    "rows, columns and entries comes next, then one `row column value` a line, counted from 1",
+    EDGES: "write one edge a line, `from to` or `from to value`, vertices counted from 0; comments begin with `#`",
+    DIMACS: "the file has one line `p sp VERTICES ARCS`, then one `a from to length` a line, counted from 1; comments "
+    "begin with `c`",
+}
+
+_BANNER = (
+    ("%%MatrixMarket",),
+    ("matrix",),
+    ("coordinate", "array"),
+    ("real", "integer", "pattern"),
+    ("general", "symmetric", "skew-symmetric", "hermitian"),
+)
+
+
+class _Line(NamedTuple):
+    """A line with its words and where each begins (0-based)."""
+
+    number: int
+    text: str
+    words: list[str]
+    starts: list[int]
+
+    def fault(self, word: int, why: str) -> NoReturn:
+        """Raise `_Fault` at a word, or at the line's end for a word that is not there."""
+        column = self.starts[word] if word < len(self.starts) else len(self.text)
+        raise _Fault(Position(self.number, column + 1), self.text, why)
+
+    def whole(self, word: int, what: str, least: int, most: int) -> int:
+        """The word as a whole number from ``least`` to ``most``, called ``what`` where it is none."""
+        text = self._word(word, what)
+        if not re.fullmatch(r"[+-]?[0-9]{1,30}", text):
+            self.fault(word, f"{what} is `{shortened(text)}`, which is no whole number")
+        if not least <= int(text) <= most:
+            self.fault(word, f"{what} is {shortened(text)}, which is not within {least} to {most}")
+        return int(text)
+
+    def real(self, word: int) -> None:
+        """Raise `_Fault` unless the word is a number that a float can hold."""
+        text = self._word(word, "the value")
+        try:
+            number = float(text)
+        except ValueError:
+            self.fault(word, f"the value is `{shortened(text)}`, which is no number")
+        if not abs(number) <= np.finfo(np.float32).max:
+            self.fault(word, f"the value is {shortened(text)}, which a float cannot hold")
+
+    def end(self, words: int) -> None:
+        """Raise `_Fault` for more than so many words."""
+        if len(self.words) > words:
+            self.fault(words, f"`{shortened(self.words[words])}` is too much in a line of {words} words")
+
+    def _word(self, word: int, what: str) -> str:
+        if word >= len(self.words):
+            self.fault(word, f"{what} is missing")
+        return self.words[word]
+
+
+class _Fault(Exception):
+    def __init__(self, position: Position, line: str, why: str) -> None:
+        super().__init__(why)
+        self.position, self.line, self.why = position, line, why
+
+
+def malformed(path: str, form: str, reason: str) -> CccError:
+    """The error (CCC101) for a file that is not of ``form``; ``reason`` stands in where every line seems right."""
+    try:
+        with open_text(path) as stream:
+            _CHECKS[form](_lines(stream))
+    except _Fault as fault:
+        return _error(path, form, fault)
+    except UNPACKING as problem:
+        return damaged(path, problem)
+    return CccError(error("CCC101", _message(path, form), why=reason, help=_HELP[form]))
+
+
+def damaged(path: str, problem: Exception) -> CccError:
+    """The error (CCC101) for a file that cannot be unpacked."""
+    return CccError(error("CCC101", f"cannot unpack `{path}`", why=str(problem), help="fetch the file again"))
+
+
+def unknown_form(path: str, suffixes: tuple[str, ...]) -> CccError:
+    """The error (CCC101) for a file whose name does not say what it holds."""
+    try:
+        with open_text(path) as stream:
+            line = stream.readline().rstrip("\r\n")
+    except UNPACKING as problem:
+        return damaged(path, problem)
+    return CccError(
+        error(
+            "CCC101",
+            f"cannot tell what `{path}` holds",
+            Place(path, Position(1), line),
+            why="the end of a file's name says how it is written",
+            help=f"rename it: {', '.join(f'`{s}`' for s in suffixes)} are read, each with `.gz` behind it, too",
+        )
+    )
+
+
+def dimacs_header(path: str) -> tuple[int, int, int]:
+    """Vertices, arcs, and the number of lines up to the one that says so. Raises `CccError` (CCC101)."""
+    try:
+        with open_text(path) as stream:
+            line = _problem(_lines(stream))
+    except _Fault as fault:
+        raise _error(path, DIMACS, fault) from fault
+    return int(line.words[2]), int(line.words[3]), line.number
+
+
+def _error(path: str, form: str, fault: _Fault) -> CccError:
+    place = Place(path, fault.position, fault.line)
+    return CccError(error("CCC101", _message(path, form), place, why=fault.why, help=_HELP[form]))
+
+
+def _message(path: str, form: str) -> str:
+    return f"cannot read `{path}` as {form}"
+
+
+def open_text(path: str) -> TextIO:
+    """The file's text, unpacked; bytes that are no UTF-8 are replaced."""
+    opener = gzip.open if path.endswith(".gz") else open
+    return cast(TextIO, opener(path, "rt", encoding="utf-8", errors="replace"))
+
+
+def _lines(stream: TextIO) -> Iterator[_Line]:
+    """The lines that are not blank; there is one at least, or else `_Fault`."""
+    number = 0
+    for number, text in enumerate(stream, 1):
+        found = list(re.finditer(r"\S+", text))
+        if found:
+            words, starts = [m[0] for m in found], [m.start() for m in found]
+            yield _Line(number, text.rstrip("\r\n"), words, starts)
+    if not number:
+        raise _Fault(Position(1), "", "the file is empty")
+
+
+def _check_market(lines: Iterator[_Line]) -> None:
+    banner = next(lines)
+    for word, known in enumerate(_BANNER):
+        if word >= len(banner.words) or banner.words[word].lower() not in [k.lower() for k in known]:
+            banner.fault(word, f"here stands {' or '.join(f'`{k}`' for k in known)}")
+    if banner.words[0] != _BANNER[0][0]:
+        banner.fault(0, f"`{_BANNER[0][0]}` is written in this way")
+    form, field, symmetry = (word.lower() for word in banner.words[2:5])
+    lines = (line for line in lines if not line.text.startswith("%"))
+    size = next(lines, None)
+    if size is None:
+        banner.fault(5, "the line with the numbers of rows and columns is missing")
+    rows, columns = (size.whole(i, ("rows", "columns")[i], 0, LIMIT - 1) for i in range(2))
+    if form == "array":
+        kept = {"general": rows * columns, "skew-symmetric": rows * (rows - 1) // 2}
+        entries, indices = kept.get(symmetry, rows * (rows + 1) // 2), 0
+        size.end(2)
+    else:
+        entries, indices = size.whole(2, "the number of entries", 0, LIMIT - 1), 2
+        size.end(3)
+    count = 0
+    for count, line in enumerate(lines, 1):
+        if count > entries:
+            line.fault(0, f"the file should end here: it has {entries} entries")
+        if indices:
+            line.whole(0, "the row", 1, rows)
+            line.whole(1, "the column", 1, columns)
+        if field == "integer":
+            line.whole(indices, "the value", -(2**63), 2**63 - 1)
+        elif field == "real":
+            line.real(indices)
+        line.end(indices + (field != "pattern"))
+    if count < entries:
+        size.fault(2 if indices else 0, f"there should be {entries} entries, but the file ends after {count}")
+
+
+def _check_edges(lines: Iterator[_Line]) -> None:
+    words = 0
+    for line in lines:
+        if line.words[0][0] in "#%":
+            continue
+        words = words or (3 if len(line.words) > 2 else 2)
+        line.whole(0, "the vertex", 0, 2**63 - 1)
+        line.whole(1, "the vertex", 0, 2**63 - 1)
+        if words == 3:
+            line.real(2)
+        line.end(words)
+    if not words:
+        raise _Fault(Position(1), "", "there is no edge in it")
+
+
+def _check_dimacs(lines: Iterator[_Line]) -> None:
+    header = _problem(lines)
+    vertices, arcs = int(header.words[2]), int(header.words[3])
+    count = 0
+    for line in lines:
+        if line.words[0][0] == "c":
+            continue
+        if line.words[0] != "a":
+            line.fault(0, "only lines with `a` and `c` may follow the one with `p`")
+        count += 1
+        if count > arcs:
+            line.fault(0, f"the file should end here: it has {arcs} arcs")
+        line.whole(1, "the vertex", 1, vertices)
+        line.whole(2, "the vertex", 1, vertices)
+        line.real(3)
+        line.end(4)
+    if count < arcs:
+        header.fault(3, f"there should be {arcs} arcs, but the file ends after {count}")
+
+
+def _problem(lines: Iterator[_Line]) -> _Line:
+    """The line `p sp VERTICES ARCS`."""
+    for line in lines:
+        if line.words[0][0] == "c":
+            continue
+        if line.words[:2] != ["p", "sp"]:
+            line.fault(0, "before any arc, a line `p sp VERTICES ARCS` says how many there are")
+        line.whole(2, "the number of vertices", 0, LIMIT - 1)
+        line.whole(3, "the number of arcs", 0, LIMIT - 1)
+        line.end(4)
+        return line
+    raise _Fault(Position(1), "", "the line `p sp VERTICES ARCS` is missing")
+
+
+_CHECKS: dict[str, Callable[[Iterator[_Line]], None]] = {
+    MATRIX_MARKET: _check_market,
+    EDGES: _check_edges,
+    DIMACS: _check_dimacs,
+}

@@ -1,0 +1,151 @@
+"""Matrices and graphs from files: Matrix Market, edge lists as SNAP has them, DIMACS shortest path.
+
+What was read is kept in the cache folder, as reading text takes long.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from cccopt.files import file_error
+from cccopt.harness.csr_cache import kept
+from cccopt.harness.csr_faults import (
+    DIMACS,
+    EDGES,
+    MATRIX_MARKET,
+    UNPACKING,
+    damaged,
+    dimacs_header,
+    malformed,
+    open_text,
+    unknown_form,
+)
+from cccopt.harness.csr_matrix import LIMIT, Csr, Floats, from_edges, require_32_bits, scipy_module
+
+_VERSION = 1  # to be raised with every change of what is made of a file
+
+_SPARSE_IDS = 8  # vertices are numbered anew where ids reach beyond so many times the edges ...
+_MANY_IDS = 1 << 20  # ... and beyond this
+
+
+def read(path: str) -> Csr:
+    """The matrix or graph in a file, by the end of its name; ``.gz`` may stand behind it.
+
+    * ``.mtx``: Matrix Market. Symmetric ones are filled in, entries for the same place are added up, and the file's
+      values are rounded to float. Without values (pattern) there are none. Complex ones are refused.
+    * ``.txt``: edges, `from to` or `from to value`, with comments after ``#`` or ``%``. Vertices keep their ids, so
+      that rows without edges may lie between, unless ids are huge (over a million, and over eight times the number of
+      edges): then vertices are numbered by rising id. Edges have one direction; repeated ones stay.
+    * ``.gr``: DIMACS shortest path, counted from 1 in the file and from 0 here. Repeated arcs stay.
+
+    Raises `CccError`: CCC086 for a file that cannot be opened, CCC101 with line and column for one that is malformed,
+    CCC092 without scipy.
+    """
+    try:
+        with open(path, "rb") as stream:
+            found = os.fstat(stream.fileno())
+    except OSError as problem:
+        raise file_error("read", path, problem) from problem
+    suffix = os.path.splitext(path.removesuffix(".gz"))[1]
+    if suffix not in _FORMS:
+        raise unknown_form(path, tuple(_FORMS))
+    form, reader = _FORMS[suffix]
+    state = f"{found.st_size} {found.st_mtime_ns} {_VERSION}"
+    return kept(os.path.realpath(path), state, lambda: _read(path, form, reader))
+
+
+def _read(path: str, form: str, reader: Callable[[str], Csr]) -> Csr:
+    try:
+        with warnings.catch_warnings():
+            # numpy takes 1.5 for the whole number 1, with a warning.
+            warnings.simplefilter("error", DeprecationWarning)
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+            return reader(path)
+    except UNPACKING as problem:
+        raise damaged(path, problem) from problem
+    except (ValueError, TypeError, OverflowError, RuntimeError, DeprecationWarning) as problem:
+        raise malformed(path, form, str(problem)) from problem
+
+
+def _read_market(path: str) -> Csr:
+    io = scipy_module("io")
+    rows, columns, _, _, field, _ = io.mminfo(path)
+    if field == "complex" or max(rows, columns) >= LIMIT:
+        raise ValueError("complex, or too large")  # the line is found by those who catch this
+    # Dense ones, too, become sparse.
+    matrix = scipy_module("sparse").coo_array(io.mmread(path)).tocsr()
+    require_32_bits("non-zeros", matrix.nnz)
+    return Csr(
+        rows=rows,
+        columns=columns,
+        offsets=np.asarray(matrix.indptr, np.int32),
+        indices=np.asarray(matrix.indices, np.int32),
+        values=None if field == "pattern" else _floats(matrix.data),
+    )
+
+
+def _read_edges(path: str) -> Csr:
+    mark, words = _first_edge(path)
+    fields: list[tuple[str, type]] = [("tail", np.int64), ("head", np.int64), ("value", np.float64)]
+    edges = _table(path, fields[:words], mark)
+    if not edges.size:
+        raise ValueError("no edges")
+    ids = np.concatenate([edges["tail"], edges["head"]])
+    vertices = int(ids.max()) + 1
+    if ids.min() < 0:
+        raise ValueError("a negative id")
+    if vertices > max(_MANY_IDS, _SPARSE_IDS * len(edges)):
+        known, ids = np.unique(ids, return_inverse=True)
+        vertices = len(known)
+    tails, heads = ids.reshape(2, -1)
+    return from_edges(vertices, tails, heads, _floats(edges["value"]) if words == 3 else None)
+
+
+def _first_edge(path: str) -> tuple[str, int]:
+    """What begins a comment in this file, and the number of words of its first edge."""
+    mark = "#"
+    with open_text(path) as stream:
+        for line in stream:
+            words = line.split()
+            if words and words[0][0] not in "#%":
+                return mark, min(max(len(words), 2), 3)
+            mark = words[0][0] if words else mark
+    return mark, 2
+
+
+def _read_dimacs(path: str) -> Csr:
+    vertices, count, lines = dimacs_header(path)
+    fields = [("kind", "S2"), ("tail", np.int64), ("head", np.int64), ("value", np.float64)]
+    arcs = _table(path, fields, "c", skip=lines)
+    ends = np.concatenate([arcs["tail"], arcs["head"]]) - 1
+    inside = not arcs.size or 0 <= ends.min() <= ends.max() < vertices
+    if len(arcs) != count or not inside or bool(np.any(arcs["kind"] != b"a")):
+        raise ValueError("not the announced arcs")
+    tails, heads = ends.reshape(2, -1)
+    return from_edges(vertices, tails, heads, _floats(arcs["value"]))
+
+
+def _table(path: str, fields: DTypeLike, comments: str, skip: int = 0) -> NDArray[np.void]:
+    # Any byte is a character of Latin-1: comments are written in whatever their authors used.
+    return np.loadtxt(path, np.dtype(fields), comments=comments, skiprows=skip, encoding="latin-1", ndmin=1)
+
+
+def _floats(values: NDArray[np.generic]) -> Floats:
+    """The values as float. Raises ValueError where they do not fit."""
+    with np.errstate(over="ignore"):
+        floats = values.astype(np.float32)
+    if not np.all(np.isfinite(floats)):
+        raise ValueError("a value is not finite")
+    return floats
+
+
+_FORMS: dict[str, tuple[str, Callable[[str], Csr]]] = {
+    ".mtx": (MATRIX_MARKET, _read_market),
+    ".txt": (EDGES, _read_edges),
+    ".gr": (DIMACS, _read_dimacs),
+}
