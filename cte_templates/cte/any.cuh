@@ -1,0 +1,121 @@
+// `any`: whether some fine task of a coarse task has a property; what was found is not looked for again.
+#pragma once
+
+#include <cte/expansion.cuh>
+#include <cte/for_each.cuh>
+#include <cte/policies/warp.cuh>
+
+namespace cte {
+namespace detail {
+
+/// Who searches, by policy.
+template <class Policy>
+struct search {
+    template <class Layout, class Index, class Predicate, class... D>
+    __device__ static bool run(Index, Index, Predicate&, const D&...) {
+        static_assert(no_type<Policy>, "cte::any runs with one_per_lane, sub_warp<Width>, warp or automatic");
+        return false;
+    }
+};
+
+template <>
+struct search<one_per_lane> {
+    template <class Layout, class Index, class Predicate, class... D>
+    __device__ static bool run(Index begin, Index end, Predicate& has, const D&... descriptors) {
+        for (Index i = begin; i < end; ++i) {
+            if (has(i, descriptors...)) return true;
+        }
+        return false;
+    }
+};
+
+template <int Width>
+struct search<sub_warp<Width>> {
+    template <class Layout, class Index, class Predicate, class... D>
+    __device__ static bool run(Index begin, Index end, Predicate& has, const D&... descriptors) {
+        if (!whole_warp()) return search<one_per_lane>::run<Layout>(begin, end, has, descriptors...);
+        constexpr int groups = lanes / Width;
+        const int lane = lane_number();
+        bool result = false;
+#pragma unroll 1
+        for (int round = 0; round < Width; ++round) {
+            const int owner = round * groups + lane / Width;
+            const bool found = of_group(shuffle(begin, owner), shuffle(end, owner), has, shuffle(descriptors, owner)...);
+            const unsigned all = __ballot_sync(full_warp, found);
+            if (lane / groups == round) result = all >> lane % groups * Width & 1u;
+        }
+        return result;
+    }
+
+   private:
+    template <class Index, class Predicate, class... D>
+    __device__ static bool of_group(Index first, Index last, Predicate& has, const D&... descriptors) {
+        const int rank = lane_number() % Width;
+        const unsigned group = group_mask<Width>();
+        bool found = false;
+        for (Index from = first; !found && from < last; from += Width) {
+            const bool hit = last - from > rank && has(from + rank, descriptors...);
+            found = __any_sync(group, hit);
+        }
+        __syncwarp();
+        return found;
+    }
+};
+
+template <>
+struct search<warp> {
+    template <class Layout, class Index, class Predicate, class... D>
+    __device__ static bool run(Index begin, Index end, Predicate& has, const D&... descriptors) {
+        using list = listing<Layout, Index>;
+        if (!whole_warp()) return search<one_per_lane>::run<Layout>(begin, end, has, descriptors...);
+        if (list::overflows(begin, end)) return search<sub_warp<lanes>>::template run<Layout>(begin, end, has, descriptors...);
+        expansion<Layout, Index> tasks(begin, end);
+        const int lane = lane_number();
+        unsigned found = 0;  // the lanes whose tasks have one
+        for (auto from = tasks.mine.start; from < tasks.mine.stop; from = tasks.mine.next(from, lanes)) {
+            const auto member = tasks.member_at(from);
+            const Index index = tasks.index_at(from, lane, member.rank);
+            const int owner = tasks.owner_of(member.rank);
+            bool hit = false;
+            const auto run = [&](const D&... theirs) {
+                if (list::between(from, tasks.mine.stop) > lane && !(found >> owner & 1u)) hit = has(index, theirs...);
+            };
+            run(shuffle(tasks.closed_up(descriptors), member.rank)...);
+            found |= warp_or(hit ? 1u << owner : 0u);
+            // Past a task that is done with, and goes on for more than these places.
+            const bool done = found >> lane & 1u && tasks.mine.first <= from && tasks.mine.behind > from;
+            const unsigned skips = __ballot_sync(full_warp, done && list::between(from, tasks.mine.behind) > 2 * lanes);
+            if (skips != 0) from += shuffle(skipped(tasks.mine, from), __ffs(skips) - 1);
+        }
+        return found >> lane & 1u;
+    }
+
+   private:
+    /// How many places, in steps of a round, lie between the round at `from` and the one ahead of the task's last.
+    template <class Layout, class Index>
+    __device__ static auto skipped(const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from) {
+        const auto more = listing<Layout, Index>::between(from, mine.behind);
+        return static_cast<typename listing<Layout, Index>::place>((more - 1) / lanes * lanes - lanes);
+    }
+};
+
+template <>
+struct search<automatic> {
+    template <class Layout, class Index, class Predicate, class... D>
+    __device__ static bool run(Index begin, Index end, Predicate& has, const D&... descriptors) {
+        if (whole_warp() && !automatic::has_few(begin, end)) return search<warp>::run<Layout>(begin, end, has, descriptors...);
+        return search<one_per_lane>::run<Layout>(begin, end, has, descriptors...);
+    }
+};
+
+}  // namespace detail
+
+/// Whether `has(i, descriptors...)` for some i in [begin, end). It is not called for all once one has been found. For the rest see
+/// `for_each_index`; no shared memory is used.
+template <int BlockDim, class Layout, class Policy = automatic, class Index, class Predicate, class... D>
+__device__ __forceinline__ bool any(Index begin, Index end, Predicate has, D... descriptors) {
+    detail::check_call<BlockDim, Layout, Index>();
+    return detail::search<Policy>::template run<Layout>(begin, end, has, descriptors...);
+}
+
+}  // namespace cte

@@ -1,0 +1,11 @@
+// Checks at run time, in debug builds only: `nvcc -G`, or with the macro CTE_DEBUG.
+#pragma once
+
+#include <cte/version.cuh>
+
+#if defined(__CUDACC_DEBUG__) || defined(CTE_DEBUG)
+#include <cassert>
+#define CTE_CHECK(condition) assert(condition)
+#else
+#define CTE_CHECK(condition) static_cast<void>(0)
+#endif

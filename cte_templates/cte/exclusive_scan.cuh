@@ -1,0 +1,142 @@
+// `exclusive_scan`: each fine task learns what the fine tasks ahead of it in its coarse task reduce to.
+#pragma once
+
+#include <cte/expansion.cuh>
+#include <cte/for_each.cuh>
+#include <cte/policies/warp.cuh>
+
+namespace cte {
+namespace detail {
+
+/// In each lane of a group of `width` what the lanes from `head` on up to this one reduce to, in order.
+template <int width, class T, class Op>
+__device__ T scan_lanes(T value, int rank, int head, Op& op, unsigned mask = full_warp) {
+#pragma unroll
+    for (int distance = 1; distance < width; distance *= 2) {
+        const T below = shuffle_up<width>(value, distance, mask);
+        if (rank - distance >= head) value = op(below, value);
+    }
+    return value;
+}
+
+/// Who scans what, by policy.
+template <class Policy>
+struct scan {
+    template <class Layout, class T, class Index, class Map, class Op, class Write, class... D>
+    __device__ static T run(Index, Index, Map&, Op&, const T& init, Write&, const D&...) {
+        static_assert(no_type<Policy>, "cte::exclusive_scan runs with one_per_lane, sub_warp<Width>, warp or automatic");
+        return init;
+    }
+};
+
+template <>
+struct scan<one_per_lane> {
+    template <class Layout, class T, class Index, class Map, class Op, class Write, class... D>
+    __device__ static T run(Index begin, Index end, Map& map, Op& op, T total, Write& write, const D&... descriptors) {
+        for (Index i = begin; i < end; ++i) {
+            const T value = map(i, descriptors...);
+            write(i, total, descriptors...);
+            total = op(total, value);
+        }
+        return total;
+    }
+};
+
+template <int Width>
+struct scan<sub_warp<Width>> {
+    template <class Layout, class T, class Index, class Map, class Op, class Write, class... D>
+    __device__ static T run(Index begin, Index end, Map& map, Op& op, T init, Write& write, const D&... descriptors) {
+        if (!whole_warp()) return scan<one_per_lane>::run<Layout>(begin, end, map, op, init, write, descriptors...);
+        constexpr int groups = lanes / Width;
+        const int lane = lane_number();
+        T result = init;
+#pragma unroll 1
+        for (int round = 0; round < Width; ++round) {
+            const int owner = round * groups + lane / Width;
+            const T total = of_group(shuffle(begin, owner), shuffle(end, owner), map, op, shuffle(init, owner), write,
+                                     shuffle(descriptors, owner)...);
+            const T found = shuffle(total, lane % groups * Width);
+            if (lane / groups == round) result = found;
+        }
+        return result;
+    }
+
+   private:
+    template <class T, class Index, class Map, class Op, class Write, class... D>
+    __device__ static T of_group(Index first, Index last, Map& map, Op& op, T total, Write& write, const D&... descriptors) {
+        const int rank = lane_number() % Width;
+        const unsigned group = group_mask<Width>();
+        for (Index from = first; from < last; from += Width) {
+            const bool busy = last - from > rank;
+            T value = total;  // of lanes behind the end, for nobody
+            if (busy) value = map(from + rank, descriptors...);
+            __syncwarp(group);
+            value = scan_lanes<Width>(value, rank, 0, op, group);
+            const T ahead = shuffle_up<Width>(value, 1, group);
+            if (busy) write(from + rank, rank == 0 ? total : op(total, ahead), descriptors...);
+            __syncwarp(group);
+            const int count = last - from < Width ? static_cast<int>(last - from) : Width;
+            total = op(total, shuffle(value, lane_number() - rank + count - 1, group));
+        }
+        __syncwarp();
+        return total;
+    }
+};
+
+template <>
+struct scan<warp> {
+    template <class Layout, class T, class Index, class Map, class Op, class Write, class... D>
+    __device__ static T run(Index begin, Index end, Map& map, Op& op, T total, Write& write, const D&... descriptors) {
+        using list = listing<Layout, Index>;
+        if (!whole_warp()) return scan<one_per_lane>::run<Layout>(begin, end, map, op, total, write, descriptors...);
+        if (list::overflows(begin, end)) {
+            return scan<sub_warp<lanes>>::template run<Layout>(begin, end, map, op, total, write, descriptors...);
+        }
+        expansion<Layout, Index> tasks(begin, end);
+        const int lane = lane_number();
+        for (auto from = tasks.mine.start; from < tasks.mine.stop; from = tasks.mine.next(from, lanes)) {
+            const auto member = tasks.member_at(from);
+            const Index index = tasks.index_at(from, lane, member.rank);
+            const bool busy = list::between(from, tasks.mine.stop) > lane;
+            const T carried = shuffle(total, tasks.owner_of(member.rank));
+            T value = carried;  // of lanes behind the end, for nobody
+            const auto run = [&](const D&... theirs) {
+                if (busy) value = map(index, theirs...);
+                __syncwarp();
+                value = scan_lanes<lanes>(value, lane, member.head, op);
+                const T ahead = shuffle_up(value, 1);
+                if (busy) write(index, lane == member.head ? carried : op(carried, ahead), theirs...);
+            };
+            run(shuffle(tasks.closed_up(descriptors), member.rank)...);
+            __syncwarp();
+            const bool here = tasks.mine.meets(from, lanes);
+            const T part = shuffle(value, here ? tasks.mine.behind_in(from, lanes) - 1 : 0);
+            if (here) total = op(total, part);
+        }
+        return total;
+    }
+};
+
+template <>
+struct scan<automatic> {
+    template <class Layout, class T, class Index, class Map, class Op, class Write, class... D>
+    __device__ static T run(Index begin, Index end, Map& map, Op& op, const T& init, Write& write, const D&... descriptors) {
+        if (whole_warp() && !automatic::has_few(begin, end)) {
+            return scan<warp>::run<Layout>(begin, end, map, op, init, write, descriptors...);
+        }
+        return scan<one_per_lane>::run<Layout>(begin, end, map, op, init, write, descriptors...);
+    }
+};
+
+}  // namespace detail
+
+/// Calls `write(i, prefix, descriptors...)` for i in [begin, end), where `prefix` is what `op` makes of `init` and of
+/// `map(j, descriptors...)` for j in [begin, i), in this order. Returns what it makes of all. `op` is associative. `map(i)` may come
+/// ahead of `write` for lower indices. For the rest see `for_each_index`; no shared memory is used.
+template <int BlockDim, class Layout, class Policy = automatic, class Index, class Map, class Op, class T, class Write, class... D>
+__device__ __forceinline__ T exclusive_scan(Index begin, Index end, Map map, Op op, T init, Write write, D... descriptors) {
+    detail::check_call<BlockDim, Layout, Index>();
+    return detail::scan<Policy>::template run<Layout>(begin, end, map, op, init, write, descriptors...);
+}
+
+}  // namespace cte

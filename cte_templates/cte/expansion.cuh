@@ -1,0 +1,65 @@
+// Which index, and whose descriptors, each place of a warp's list of fine tasks has: found 32 places at a time, without a search.
+#pragma once
+
+#include <cte/listing.cuh>
+
+namespace cte::detail {
+
+/// Each lane marks the place where its task begins; the number of marks up to a place says which task it is. Empty tasks have no
+/// mark, so the others are closed up once: lane k then knows the k-th task that is not empty.
+template <class Layout, class Index>
+class expansion {
+   public:
+    using list = listing<Layout, Index>;
+    using count = typename list::count;
+    using place = typename list::place;
+
+    __device__ expansion(Index begin, Index end) : mine(begin, end), busy_(begin < end) {
+        const unsigned some = __ballot_sync(full_warp, busy_);
+        all_ = some == full_warp;
+        slot_ = all_ ? lane_number() : nth_set_bit(some, lane_number()) % lanes;
+        if constexpr (!list::contiguous) shift_ = closed_up(static_cast<count>(begin) - mine.first);
+    }
+
+    /// `value` of the k-th task that is not empty, in lane k.
+    template <class T>
+    __device__ T closed_up(const T& value) const {
+        return all_ ? value : shuffle(value, slot_);
+    }
+
+    /// Of the task that a place belongs to: which it is among those that are not empty, and the first lane that has a place of it.
+    struct membership {
+        int rank, head;
+    };
+
+    /// Of the place `from + lane`. Each 32 places are asked for once, in turn.
+    __device__ membership member_at(place from) {
+        const count into = list::between(from, mine.first);
+        const unsigned begins = warp_or(busy_ && mine.first >= from && into < lanes ? 1u << into : 0u);
+        const unsigned ahead = begins & (2u << lane_number()) - 1u;
+        const membership found{begun_ + __popc(ahead) - 1, 31 - __clz(ahead | 1u)};
+        begun_ += __popc(begins);
+        return found;
+    }
+
+    /// The index of the fine task at the place `from + into`, which belongs to the task `rank`. All lanes call.
+    __device__ Index index_at(place from, int into, int rank) const {
+        if constexpr (list::contiguous) {
+            return from + into;
+        } else {
+            return static_cast<Index>(from + into + shuffle(shift_, rank));
+        }
+    }
+
+    /// The lane that the task `rank` came from. All lanes call.
+    __device__ int owner_of(int rank) const { return all_ ? rank : shuffle(slot_, rank); }
+
+    list mine;
+
+   private:
+    bool busy_, all_;
+    int slot_, begun_ = 0;
+    count shift_ = 0;
+};
+
+}  // namespace cte::detail

@@ -1,0 +1,69 @@
+// The list of all fine tasks of a warp, in the order of its lanes: where each lane's stand in it, and how results come back.
+#pragma once
+
+#include <cte/tasks.cuh>
+#include <cte/warp.cuh>
+
+namespace cte::detail {
+
+/// A lane's fine tasks stand at the places `[first, behind)` of the list, which has the places `[start, stop)`. Where tasks follow
+/// one another a place is an index; else places are counted from 0. Only differences are added up: no place lies behind `stop`.
+template <class Layout, class Index>
+struct listing {
+    static constexpr bool contiguous = std::is_same_v<Layout, scanned>;
+    using count = std::make_unsigned_t<Index>;
+    using place = std::conditional_t<contiguous, Index, count>;
+    place first, behind, start, stop;
+
+    __device__ listing(Index begin, Index end) {
+        if constexpr (contiguous) {
+            first = begin;
+            behind = end;
+            start = shuffle(begin, 0);
+        } else {
+            const count size = static_cast<count>(end) - static_cast<count>(begin);
+            behind = inclusive_sum(size);
+            first = behind - size;
+            start = 0;
+        }
+        stop = shuffle(behind, lanes - 1);
+    }
+
+    /// Whether the list is too long for places to be counted; the same in all lanes.
+    __device__ static bool overflows(Index begin, Index end) {
+        if constexpr (contiguous) return false;
+        constexpr count most = static_cast<count>(-1) / (2 * lanes);
+        return __any_sync(full_warp, static_cast<count>(end) - static_cast<count>(begin) > most);
+    }
+
+    /// How many places there are from `from` up to `to`.
+    __device__ static count between(place from, place to) { return static_cast<count>(to) - static_cast<count>(from); }
+
+    /// What comes `length` places behind `from`, or `stop`.
+    __device__ place next(place from, count length) const { return between(from, stop) > length ? from + static_cast<place>(length) : stop; }
+
+    /// Whether some of the lane's tasks stand among the `length` places from `from` on.
+    __device__ bool meets(place from, count length) const {
+        return first < behind && behind > from && (first < from || between(from, first) < length);
+    }
+
+    /// The first of these, relative to `from`.
+    __device__ int first_in(place from) const { return first > from ? static_cast<int>(between(from, first)) : 0; }
+
+    /// Where these end, relative to `from`.
+    __device__ int behind_in(place from, count length) const {
+        return between(from, behind) < length ? static_cast<int>(between(from, behind)) : static_cast<int>(length);
+    }
+};
+
+/// Appends to each lane's `sum` what the lanes hold of its task: lane k the value of place `from + k`, reduced from there to
+/// the task's last place among these 32.
+template <class Layout, class Index, class T, class Reduce>
+__device__ void collect(const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from, const T& value,
+                        partial<T>& sum, Reduce& op) {
+    const bool here = mine.meets(from, lanes);
+    const T found = shuffle(value, here ? mine.first_in(from) : 0);
+    if (here) sum.append(found, op);
+}
+
+}  // namespace cte::detail

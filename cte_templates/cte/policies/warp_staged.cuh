@@ -1,0 +1,215 @@
+// A warp maps the list of its fine tasks straight into shared memory, a strip at a time, and reduces from there: short tasks by
+// their lanes, one value after the other, long ones by all lanes together.
+#pragma once
+
+#include <cte/expansion.cuh>
+#include <cte/policies/sub_warp.cuh>
+
+namespace cte {
+
+namespace detail {
+
+/// A strip of values for each warp of a block. Bytes, so that `T` needs no default constructor.
+template <int BlockDim, class T, int PerLane>
+struct strips {
+    static constexpr int length = PerLane * lanes;
+    alignas(T) unsigned char bytes[BlockDim / lanes][length * sizeof(T)];
+
+    __device__ T* of_warp() { return reinterpret_cast<T*>(bytes[warp_number()]); }
+};
+template <int BlockDim, int PerLane>
+struct strips<BlockDim, nothing, PerLane> {
+    static constexpr int length = PerLane * lanes;
+};
+
+/// `Count` values in registers, each put before it is read. Bytes, so that `T` needs no default constructor.
+template <class T, int Count>
+struct by_turns {
+    alignas(T) unsigned char bytes[Count][sizeof(T)];
+
+    __device__ void put(int turn, const T& value) { __builtin_memcpy(bytes[turn], &value, sizeof(T)); }
+    __device__ const T& operator[](int turn) const { return reinterpret_cast<const T&>(bytes[turn]); }
+};
+
+/// Reduces `values[from .. behind)` (more than one for each lane), in order unless the operator is commutative; lane 0 has the result.
+template <class T, class Reduce>
+__device__ T reduce_long(const T* values, int from, int behind, Reduce& op) {
+    const int lane = lane_number(), length = behind - from;
+    if constexpr (is_commutative<Reduce>) {
+        T sum = values[from + lane];
+        for (int i = from + lane + lanes; i < behind; i += lanes) sum = op(sum, values[i]);
+        return reduce_lanes<lanes>(sum, lanes, op);
+    } else {
+        // A piece a lane; of odd length, so that the lanes read from different banks.
+        const int piece = (length + lanes - 1) / lanes | 1;
+        const int first = from + lane * piece, last = first + piece < behind ? first + piece : behind;
+        T sum = values[first < behind ? first : from];
+        for (int i = first + 1; i < last; ++i) sum = op(sum, values[i]);
+        return reduce_lanes<lanes>(sum, (length + piece - 1) / piece, op);
+    }
+}
+
+/// `PerLane` values a lane in a strip; a task with more than `Long` of a strip's values is reduced by all lanes.
+template <int PerLane, int Long, int Wide>
+struct staged {
+    static_assert(Long >= lanes);
+
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
+    __device__ static T reduce(strips<BlockDim, T, PerLane>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+                               const D&... descriptors) {
+        nothing none;
+        if (!whole_warp()) {
+            return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+        }
+        if (listing<Layout, Index>::overflows(begin, end)) {
+            return sub_warp<lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+        }
+        expansion<Layout, Index> tasks(begin, end);
+        partial<T> sum{init};
+        for (auto from = tasks.mine.start; from < tasks.mine.stop; from = tasks.mine.next(from, length)) {
+            if constexpr (!is_nothing<T>) {
+                // Cheap to ask, and true for few strips of few warps.
+                const unsigned giant = __ballot_sync(full_warp, goes_on(tasks.mine, from, Wide * lanes));
+                if (giant != 0) from = run_giant<BlockDim>(shared, begin, tasks.mine, from, __ffs(giant) - 1, map, sum, op, descriptors...);
+            }
+            map_strip<BlockDim>(shared, tasks, from, map, tasks.closed_up(descriptors)...);
+            if constexpr (!is_nothing<T>) {
+                __syncwarp();
+                reduce_strip(shared.of_warp(), tasks.mine, from, sum, op);
+                __syncwarp();
+            }
+        }
+        return sum.behind(init, op);
+    }
+
+   private:
+    static constexpr int length = PerLane * lanes;  // of a strip
+
+    /// Whether the lane's task began ahead of `from` and has more than `more` places from there on. It is one lane's at most.
+    template <class Layout, class Index>
+    __device__ static bool goes_on(const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from, int more) {
+        return mine.first < from && mine.behind > from && listing<Layout, Index>::between(from, mine.behind) > more;
+    }
+
+    /// Runs what it can of a task that goes on for long, without staging. Returns where to go on, ahead of the task's end.
+    template <int BlockDim, class Layout, class Index, class Map, class T, class Reduce, class... D>
+    __device__ static auto run_giant(strips<BlockDim, T, PerLane>& shared, Index begin, listing<Layout, Index>& mine,
+                                     typename listing<Layout, Index>::place from, int owner, Map& map, partial<T>& sum, Reduce& op,
+                                     const D&... descriptors) {
+        using list = listing<Layout, Index>;
+        const auto behind = shuffle(mine.behind, owner);
+        Index shift = 0;
+        if constexpr (!list::contiguous) shift = static_cast<Index>(shuffle(static_cast<typename list::place>(begin) - mine.first, owner));
+        partial<T> part{sum.value};
+        // What a lane knows of its own task waits in the strip meanwhile, so that its registers hold values on their way.
+        struct parked {
+            typename list::place first, behind;
+            partial<T> sum;
+        };
+        constexpr bool fits = sizeof(parked) <= PerLane * sizeof(T) && alignof(parked) <= alignof(T);
+        parked* const own = reinterpret_cast<parked*>(shared.of_warp()) + (fits ? lane_number() : 0);
+        if constexpr (fits) *own = parked{mine.first, mine.behind, sum};
+        __syncwarp();
+        from = run_wide<list>(behind, shift, from, map, part, op, shuffle(descriptors, owner)...);
+        __syncwarp();
+        if constexpr (fits) {
+            mine.first = own->first;
+            mine.behind = own->behind;
+            sum = own->sum;
+            mine.stop = shuffle(mine.behind, lanes - 1);
+            __syncwarp();
+        }
+        if constexpr (is_commutative<Reduce>) part.value = reduce_lanes<lanes>(part.value, lanes, op);
+        const T all = shuffle(part.value, 0);
+        if (goes_on(mine, from, 0)) sum.append(all, op);
+        return from;
+    }
+
+    /// `Wide` values a lane at a time, while there are more: in order, lane 0 has the result, unless the operator is commutative:
+    /// then each lane has its part.
+    template <class List, class Index, class Map, class T, class Reduce, class... D>
+    __device__ static auto run_wide(typename List::place behind, Index shift, typename List::place from, Map& map, partial<T>& part,
+                                    Reduce& op, const D&... theirs) {
+        constexpr int step = Wide * lanes;
+        for (; List::between(from, behind) > step; from += step) {
+            by_turns<T, Wide> values;
+#pragma unroll
+            for (int turn = 0; turn < Wide; ++turn) {
+                values.put(turn, map(static_cast<Index>(from) + shift + (lane_number() + turn * lanes), theirs...));
+            }
+            // Ahead of what uses them all loads are on their way.
+            __syncwarp();
+            if constexpr (!is_commutative<Reduce>) {
+#pragma unroll
+                for (int turn = 0; turn < Wide; ++turn) values.put(turn, reduce_lanes<lanes>(values[turn], lanes, op));
+            }
+#pragma unroll
+            for (int distance = 1; distance < Wide; distance *= 2) {
+#pragma unroll
+                for (int turn = 0; turn < Wide; turn += 2 * distance) {
+                    values.put(turn, op(values[turn], values[turn + distance]));
+                }
+            }
+            part.append(values[0], op);
+        }
+        return from;
+    }
+
+    template <int BlockDim, class T, class Layout, class Index, class Map, class... D>
+    __device__ static void map_strip(strips<BlockDim, T, PerLane>& shared, expansion<Layout, Index>& tasks,
+                                     typename listing<Layout, Index>::place from, Map& map, const D&... descriptors) {
+        constexpr bool anonymous = listing<Layout, Index>::contiguous && sizeof...(D) == 0;  // nobody asks whose a place is
+        const auto rest = listing<Layout, Index>::between(from, tasks.mine.stop);
+#pragma unroll
+        for (int turn = 0; turn < PerLane; ++turn) {
+            const int into = turn * lanes + lane_number();
+            const int rank = anonymous ? 0 : tasks.member_at(from + turn * lanes).rank;
+            const Index index = tasks.index_at(from, into, rank);
+            const auto run = [&](const D&... theirs) {
+                if (rest <= into) return;
+                if constexpr (is_nothing<T>) {
+                    map(index, theirs...);
+                } else {
+                    shared.of_warp()[into] = map(index, theirs...);
+                }
+            };
+            run(shuffle(descriptors, rank)...);
+        }
+    }
+
+    template <class Layout, class Index, class T, class Reduce>
+    __device__ static void reduce_strip(const T* values, const listing<Layout, Index>& mine,
+                                        typename listing<Layout, Index>::place from, partial<T>& sum, Reduce& op) {
+        const bool here = mine.meets(from, length);
+        const int first = here ? mine.first_in(from) : 0, behind = here ? mine.behind_in(from, length) : 0;
+        for (unsigned many = __ballot_sync(full_warp, behind - first > Long); many != 0; many &= many - 1) {
+            const int owner = __ffs(many) - 1;
+            const T total = shuffle(reduce_long(values, shuffle(first, owner), shuffle(behind, owner), op), 0);
+            if (lane_number() == owner) sum.append(total, op);
+        }
+        if (behind - first <= Long) {
+            for (int i = first; i < behind; ++i) sum.append(values[i], op);
+        }
+    }
+};
+
+/// So many values a lane that a strip takes half a kilobyte or a whole one a warp.
+template <class T>
+constexpr int staged_per_lane = sizeof(T) >= 32 ? 1 : sizeof(T) >= 16 ? 2 : 4;
+
+}  // namespace detail
+
+struct warp_staged {
+    template <int BlockDim, class T>
+    using temp = detail::strips<BlockDim, T, detail::staged_per_lane<T>>;
+    static constexpr bool whole_block = false;
+
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
+    __device__ static T reduce(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+                               const D&... descriptors) {
+        return detail::staged<detail::staged_per_lane<T>, 32, 8>::template reduce<BlockDim, Layout>(shared, begin, end, map, op, init,
+                                                                                             descriptors...);
+    }
+};
+
+}  // namespace cte

@@ -1,0 +1,104 @@
+// What a call tells about its tasks: how they lie, whether anything is reduced, and what is known of the operator.
+#pragma once
+
+#include <cte/version.cuh>
+
+#include <type_traits>
+
+namespace cte {
+
+/// The tasks of consecutive lanes follow one another: a lane's `end` is the next lane's `begin`, as in a CSR matrix.
+struct scanned {};
+
+/// Each lane's tasks lie anywhere; they may overlap.
+struct disjoint {};
+
+/// An operator of which the caller says that the order of its operands does not matter either: `commutative(f)`.
+///
+/// Policies that let lanes stride over one task then need no reduction in order at each step.
+template <class F>
+struct commutative : F {
+    __host__ __device__ explicit commutative(F f) : F(f) {}
+    using F::operator();
+};
+
+/// Operators with a name: what policies with atomics take.
+struct plus {
+    template <class T>
+    __host__ __device__ T operator()(T a, T b) const {
+        return a + b;
+    }
+};
+
+struct minimum {
+    template <class T>
+    __host__ __device__ T operator()(T a, T b) const {
+        return b < a ? b : a;
+    }
+};
+
+struct maximum {
+    template <class T>
+    __host__ __device__ T operator()(T a, T b) const {
+        return a < b ? b : a;
+    }
+};
+
+namespace detail {
+
+template <class>
+constexpr bool no_type = false;
+
+template <class Layout>
+constexpr bool is_layout = std::is_same_v<Layout, scanned> || std::is_same_v<Layout, disjoint>;
+
+template <class Op>
+constexpr bool is_commutative = std::is_same_v<Op, plus> || std::is_same_v<Op, minimum> || std::is_same_v<Op, maximum>;
+template <class F>
+constexpr bool is_commutative<commutative<F>> = true;
+
+/// The value of a fine task that has none, and the shared memory of a policy that needs none.
+struct nothing {};
+
+template <class T>
+constexpr bool is_nothing = std::is_same_v<T, nothing>;
+
+/// The operator of calls without a reduction.
+struct drop {
+    __device__ nothing operator()(nothing, nothing) const { return {}; }
+};
+template <>
+inline constexpr bool is_commutative<drop> = true;
+
+/// Calls `f` and has no value.
+template <class F>
+struct without_value {
+    F& f;
+    template <class Index, class... D>
+    __device__ nothing operator()(Index i, const D&... descriptors) const {
+        f(i, descriptors...);
+        return {};
+    }
+};
+
+/// The reduction of some values, of which there may be none yet.
+template <class T>
+struct partial {
+    T value;
+    bool some = false;
+
+    template <class Reduce>
+    __device__ void append(const T& next, Reduce& op) {
+        value = some ? op(value, next) : next;
+        some = true;
+    }
+
+    /// What comes behind `init`.
+    template <class Reduce>
+    __device__ T behind(const T& init, Reduce& op) const {
+        return some ? op(init, value) : init;
+    }
+};
+
+}  // namespace detail
+}  // namespace cte
