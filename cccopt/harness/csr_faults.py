@@ -10,7 +10,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, NoReturn, TextIO, cast
+from typing import NamedTuple, NoReturn, TextIO, TypeVar, cast
 
 import numpy as np
 
@@ -42,6 +42,9 @@ _BANNER = (
 )
 
 
+_Found = TypeVar("_Found")
+
+
 class _Line(NamedTuple):
     """A line with its words and where each begins (0-based)."""
 
@@ -71,7 +74,7 @@ class _Line(NamedTuple):
             number = float(text)
         except ValueError:
             self.fault(word, f"the value is `{shortened(text)}`, which is no number")
-        if not abs(number) <= np.finfo(np.float32).max:
+        if not abs(number) <= float(np.finfo(np.float32).max):
             self.fault(word, f"the value is {shortened(text)}, which a float cannot hold")
 
     def end(self, words: int) -> None:
@@ -126,14 +129,24 @@ def unknown_form(path: str, suffixes: tuple[str, ...]) -> CccError:
     )
 
 
+def market_header(path: str) -> tuple[str, str, int]:
+    """Format and field of a Matrix Market file, and the number of lines of its header. Raises `CccError` (CCC101)."""
+    banner, size = _header(path, MATRIX_MARKET, _market)
+    return banner.words[2].lower(), banner.words[3].lower(), size.number
+
+
 def dimacs_header(path: str) -> tuple[int, int, int]:
     """Vertices, arcs, and the number of lines up to the one that says so. Raises `CccError` (CCC101)."""
+    line = _header(path, DIMACS, _problem)
+    return int(line.words[2]), int(line.words[3]), line.number
+
+
+def _header(path: str, form: str, find: Callable[[Iterator[_Line]], _Found]) -> _Found:
     try:
         with open_text(path) as stream:
-            line = _problem(_lines(stream))
+            return find(_lines(stream))
     except _Fault as fault:
-        raise _error(path, DIMACS, fault) from fault
-    return int(line.words[2]), int(line.words[3]), line.number
+        raise _error(path, form, fault) from fault
 
 
 def _error(path: str, form: str, fault: _Fault) -> CccError:
@@ -153,36 +166,53 @@ def open_text(path: str) -> TextIO:
 
 def _lines(stream: TextIO) -> Iterator[_Line]:
     """The lines that are not blank; there is one at least, or else `_Fault`."""
-    number = 0
+    empty = True
     for number, text in enumerate(stream, 1):
-        found = list(re.finditer(r"\S+", text))
-        if found:
-            words, starts = [m[0] for m in found], [m.start() for m in found]
+        words, starts = _words(text)
+        if words:
+            empty = False
             yield _Line(number, text.rstrip("\r\n"), words, starts)
-    if not number:
+    if empty:
         raise _Fault(Position(1), "", "the file is empty")
 
 
-def _check_market(lines: Iterator[_Line]) -> None:
+def _words(text: str) -> tuple[list[str], list[int]]:
+    """The words of a text, and where each begins."""
+    found = list(re.finditer(r"\S+", text))
+    return [m[0] for m in found], [m.start() for m in found]
+
+
+def _market(lines: Iterator[_Line]) -> tuple[_Line, _Line]:
+    """The first line and the one with the numbers of rows, columns and entries."""
     banner = next(lines)
     for word, known in enumerate(_BANNER):
         if word >= len(banner.words) or banner.words[word].lower() not in [k.lower() for k in known]:
             banner.fault(word, f"here stands {' or '.join(f'`{k}`' for k in known)}")
     if banner.words[0] != _BANNER[0][0]:
         banner.fault(0, f"`{_BANNER[0][0]}` is written in this way")
-    form, field, symmetry = (word.lower() for word in banner.words[2:5])
-    lines = (line for line in lines if not line.text.startswith("%"))
-    size = next(lines, None)
+    banner.end(5)
+    size = next((line for line in lines if not line.text.startswith("%")), None)
     if size is None:
         banner.fault(5, "the line with the numbers of rows and columns is missing")
-    rows, columns = (size.whole(i, ("rows", "columns")[i], 0, LIMIT - 1) for i in range(2))
-    if form == "array":
+    for word, what in enumerate(("rows", "columns", "entries")[: 2 if _is_array(banner) else 3]):
+        size.whole(word, f"the number of {what}", 0, LIMIT - 1)
+    size.end(2 if _is_array(banner) else 3)
+    return banner, size
+
+
+def _is_array(banner: _Line) -> bool:
+    return banner.words[2].lower() == "array"
+
+
+def _check_market(lines: Iterator[_Line]) -> None:
+    banner, size = _market(lines)
+    field, symmetry = (word.lower() for word in banner.words[3:5])
+    rows, columns = (int(word) for word in size.words[:2])
+    if _is_array(banner):
         kept = {"general": rows * columns, "skew-symmetric": rows * (rows - 1) // 2}
         entries, indices = kept.get(symmetry, rows * (rows + 1) // 2), 0
-        size.end(2)
     else:
-        entries, indices = size.whole(2, "the number of entries", 0, LIMIT - 1), 2
-        size.end(3)
+        entries, indices = int(size.words[2]), 2
     count = 0
     for count, line in enumerate(lines, 1):
         if count > entries:
@@ -201,8 +231,8 @@ def _check_market(lines: Iterator[_Line]) -> None:
 
 def _check_edges(lines: Iterator[_Line]) -> None:
     words = 0
-    for line in lines:
-        if line.words[0][0] in "#%":
+    for line in map(_without_comment, lines):
+        if not line.words:
             continue
         words = words or (3 if len(line.words) > 2 else 2)
         line.whole(0, "the vertex", 0, 2**63 - 1)
@@ -212,6 +242,11 @@ def _check_edges(lines: Iterator[_Line]) -> None:
         line.end(words)
     if not words:
         raise _Fault(Position(1), "", "there is no edge in it")
+
+
+def _without_comment(line: _Line) -> _Line:
+    words, starts = _words(re.split("[#%]", line.text, maxsplit=1)[0])
+    return line._replace(words=words, starts=starts)
 
 
 def _check_dimacs(lines: Iterator[_Line]) -> None:

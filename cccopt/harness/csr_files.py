@@ -6,6 +6,7 @@ What was read is kept in the cache folder, as reading text takes long.
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable
 
@@ -22,10 +23,11 @@ from cccopt.harness.csr_faults import (
     damaged,
     dimacs_header,
     malformed,
+    market_header,
     open_text,
     unknown_form,
 )
-from cccopt.harness.csr_matrix import LIMIT, Csr, Floats, from_edges, require_32_bits, scipy_module
+from cccopt.harness.csr_matrix import Csr, Floats, from_edges, require_32_bits, scipy_module
 
 _VERSION = 1  # to be raised with every change of what is made of a file
 
@@ -73,16 +75,17 @@ def _read(path: str, form: str, reader: Callable[[str], Csr]) -> Csr:
 
 
 def _read_market(path: str) -> Csr:
-    io = scipy_module("io")
-    rows, columns, _, _, field, _ = io.mminfo(path)
-    if field == "complex" or max(rows, columns) >= LIMIT:
-        raise ValueError("complex, or too large")  # the line is found by those who catch this
+    form, field, lines = market_header(path)
+    # scipy knows all about symmetry, but takes `1,5` for 1 and ignores what stands behind an entry: numpy does not.
+    value = [] if field == "pattern" else [("value", np.int64 if field == "integer" else np.float64)]
+    indices = [] if form == "array" else [("row", np.int64), ("column", np.int64)]
+    _table(path, [*indices, *value], comments=None, skip=lines)
     # Dense ones, too, become sparse.
-    matrix = scipy_module("sparse").coo_array(io.mmread(path)).tocsr()
+    matrix = scipy_module("sparse").coo_array(scipy_module("io").mmread(path)).tocsr()
     require_32_bits("non-zeros", matrix.nnz)
     return Csr(
-        rows=rows,
-        columns=columns,
+        rows=matrix.shape[0],
+        columns=matrix.shape[1],
         offsets=np.asarray(matrix.indptr, np.int32),
         indices=np.asarray(matrix.indices, np.int32),
         values=None if field == "pattern" else _floats(matrix.data),
@@ -90,9 +93,9 @@ def _read_market(path: str) -> Csr:
 
 
 def _read_edges(path: str) -> Csr:
-    mark, words = _first_edge(path)
+    words = _words_of_edges(path)
     fields: list[tuple[str, type]] = [("tail", np.int64), ("head", np.int64), ("value", np.float64)]
-    edges = _table(path, fields[:words], mark)
+    edges = _table(path, fields[:words], ("#", "%"))
     if not edges.size:
         raise ValueError("no edges")
     ids = np.concatenate([edges["tail"], edges["head"]])
@@ -106,16 +109,11 @@ def _read_edges(path: str) -> Csr:
     return from_edges(vertices, tails, heads, _floats(edges["value"]) if words == 3 else None)
 
 
-def _first_edge(path: str) -> tuple[str, int]:
-    """What begins a comment in this file, and the number of words of its first edge."""
-    mark = "#"
+def _words_of_edges(path: str) -> int:
+    """3 where the first edge has a value, else 2."""
     with open_text(path) as stream:
-        for line in stream:
-            words = line.split()
-            if words and words[0][0] not in "#%":
-                return mark, min(max(len(words), 2), 3)
-            mark = words[0][0] if words else mark
-    return mark, 2
+        counts = (len(re.split("[#%]", line, maxsplit=1)[0].split()) for line in stream)
+        return 3 if next(filter(None, counts), 2) > 2 else 2
 
 
 def _read_dimacs(path: str) -> Csr:
@@ -130,7 +128,9 @@ def _read_dimacs(path: str) -> Csr:
     return from_edges(vertices, tails, heads, _floats(arcs["value"]))
 
 
-def _table(path: str, fields: DTypeLike, comments: str, skip: int = 0) -> NDArray[np.void]:
+def _table(
+    path: str, fields: DTypeLike, comments: str | tuple[str, ...] | None, skip: int = 0
+) -> NDArray[np.void]:
     # Any byte is a character of Latin-1: comments are written in whatever their authors used.
     return np.loadtxt(path, np.dtype(fields), comments=comments, skiprows=skip, encoding="latin-1", ndmin=1)
 
