@@ -1,24 +1,28 @@
 #!/usr/bin/env bash
-# Everything that needs an NVIDIA GPU, in one go: tests, sanitizers, all builds of all samples, the sweep. Tables come last.
+# Everything that needs an NVIDIA GPU, in one go: tests, sanitizers, all builds of all samples, the sweep, CTE's policies. Tables
+# come last.
 #
 #   bash bench/gpu_session.sh [FOLDER]     FOLDER takes the JSON results, the figures and the logs (default: a new one)
 #
 # PYTHON names an interpreter that has cccopt's dependencies, PyCUDA and pytest (default: python3), STEPS what to do (default:
-# all of them), SAMPLES the samples (default: all of CCC's). Exit status 1 if any step failed; the later ones run all the same.
+# all of them), SAMPLES the samples (default: all of CCC's), CTE the workloads of CTE (default: all of them), CTE_OPTIONS what
+# else `cccopt bench cte` is told, such as inputs, LIMIT the seconds that a step may take. Exit status 1 if any step failed; the
+# later ones run all the same.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root" || exit 1
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 export python=${PYTHON:-python3}
 export results=${1:-$(mktemp -d)}
-steps=${STEPS:-tests once sanitizers ccc sensitivity}
+steps=${STEPS:-tests once sanitizers ccc sensitivity cte_sanitizers cte}
 samples=${SAMPLES:-$("$python" -c 'from cccopt.harness.suite import samples_of_ccc; print(*samples_of_ccc())')}
+cte=${CTE:-$("$python" -c 'from cccopt.harness.cte_workload import names; print(*names())')}
 mkdir -p "$results/cubins" "$results/passed" "$results/failed" "$results/none"
 
 step() {  # step NAME COMMAND...: runs it with a time limit, keeps its log, and tells what did not pass in a few lines
   local name=$1 start=$SECONDS status outcome=passed
   shift
-  timeout 420 "$@" >"$results/$name.log" 2>&1
+  timeout "${LIMIT:-420}" "$@" >"$results/$name.log" 2>&1
   status=$?
   if grep -aq 'no such build' "$results/$name.log"; then outcome=none; elif [ "$status" -ne 0 ]; then outcome=failed; fi
   echo "$((SECONDS - start)) s" >"$results/$outcome/$name"
@@ -35,16 +39,23 @@ once() {  # once SAMPLE BUILD...: the builds run once at size small, results che
   shift
   "$python" -m cccopt.harness.once "$sample" "$@" --cubins "$results/cubins"
 }
-sanitize() {  # sanitize TOOL SAMPLE: hazards within a warp are warnings to racecheck, and failures to us
+once_cte() {  # once_cte WORKLOAD: all its builds run once on its first input at size small, results checked
+  "$python" -m cccopt.harness.once "$1" --input "$(first_input "$1")" --cubins "$results/cubins"
+}
+first_input() {
+  "$python" -c 'import sys; from cccopt.harness.cte_workload import load; print(load(sys.argv[1]).module.INPUTS[0])' "$1"
+}
+sanitize() {  # sanitize TOOL NAME ARGUMENTS...: hazards within a warp are warnings to racecheck, and failures to us
   local log="$results/$1-$2.txt"
   compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 \
-    "$python" -m cccopt.harness.once "$2" always --cubins "$results/cubins" >"$log" 2>&1
+    "$python" -m cccopt.harness.once "${@:3}" --cubins "$results/cubins" >"$log" 2>&1
   local status=$?
   cat "$log"
   if grep -aE 'SUMMARY: .*[1-9][0-9]* (error|warning|hazard)' "$log"; then return 9; fi
   return "$status"
 }
-export -f step once sanitize
+sanitize_cte() { sanitize "$1" "cte-$2" "$2" --input "$(first_input "$2")"; }
+export -f step once once_cte first_input sanitize sanitize_cte
 run() { step "$1" bash -c "${*:2}"; }  # timeout starts programs, not functions
 export -f run
 side_by_side() { xargs -P "$1" -I{} bash -c '{}'; }  # commands from standard input, so many at a time
@@ -69,9 +80,18 @@ if wanted once || wanted sanitizers; then
 fi
 if wanted sanitizers; then
   for tool in memcheck racecheck synccheck; do
-    for sample in $samples sensitivity; do echo "run $tool-$sample sanitize $tool $sample"; done
+    for sample in $samples sensitivity; do echo "run $tool-$sample sanitize $tool $sample $sample always"; done
   done | side_by_side 6
   group 'sanitizers' '*check-*'
+fi
+if wanted cte_sanitizers; then
+  # As above, the first runs make the builds.
+  for workload in $cte; do echo "run once-cte-$workload once_cte $workload"; done | side_by_side 8
+  group "CTE's workloads run once" 'once-cte-*'
+  for tool in memcheck racecheck synccheck; do
+    for workload in $cte; do echo "run $tool-cte-$workload sanitize_cte $tool $workload"; done
+  done | side_by_side 6
+  group "CTE's sanitizers" '*check-cte-*'
 fi
 wait
 if wanted tests; then
@@ -81,12 +101,16 @@ fi
 
 # shellcheck disable=SC2086
 if wanted ccc; then run ccc "cccopt bench ccc $samples --on gpu --json $results/ccc.json"; fi
+figures=
+if "$python" -c 'import matplotlib' 2>/dev/null; then figures="--figures $results"; fi
 if wanted sensitivity; then
-  figures=
-  if "$python" -c 'import matplotlib' 2>/dev/null; then figures="--figures $results"; fi
   run sensitivity "cccopt bench sensitivity --on gpu --json $results/sensitivity.json $figures"
 fi
-for table in ccc sensitivity; do
+if wanted cte; then
+  # shellcheck disable=SC2086
+  run cte "cccopt bench cte $cte --on gpu --json $results/cte.json $figures ${CTE_OPTIONS:-}"
+fi
+for table in ccc sensitivity cte; do
   if wanted "$table"; then
     echo
     sed 's/ *$//' "$results/$table.log"

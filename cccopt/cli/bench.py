@@ -1,4 +1,6 @@
-"""``cccopt bench``: workloads before and after CCC, on the emulator or on a GPU; ``bench ccc`` has all builds."""
+"""``cccopt bench``: workloads before and after CCC, on the emulator or on a GPU; ``bench ccc`` has all builds, ``bench
+cte`` all policies of CTE.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cccopt.cli.arguments import bad_argument
 from cccopt.cli.common import add_mode, console
 from cccopt.diagnostic import CccError
 from cccopt.files import write_text
-from cccopt.harness import suite, sweep, workload
+from cccopt.harness import cte_run, cte_workload, suite, sweep, workload
 from cccopt.harness.bench import EMULATOR, GPU, Options, measure
+from cccopt.harness.cte_plan import EMULATED_INPUTS, CtePlan
 from cccopt.harness.result import Measurement, as_json, json_of
 from cccopt.harness.table import Table
+from cccopt.report.cte import print_cte
+from cccopt.report.cte_figures import draw_cte
 from cccopt.report.figures import draw
 from cccopt.report.suite import print_suite
 from cccopt.report.sweep import print_sweep
@@ -25,8 +31,8 @@ if TYPE_CHECKING:
 
 _DEFAULT_SIZE = {EMULATOR: "demo", GPU: "full"}
 _DEMO = ("bfs", "sensitivity")
-_CCC = "ccc"
-_WIDTH = 132
+_CCC, _CTE = "ccc", "cte"
+_WIDTH, _CTE_WIDTH = 132, 160
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -37,19 +43,22 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Compile workloads with and without CCC, run them, check their results and compare. "
         "Exit status 1 where a result is wrong. `bench ccc [WORKLOAD ...]` has a table of all builds (plain nvcc, "
         "annotated with the pass off, both modes of the pass, and peers written by hand) of CCC's own workloads "
-        "or those named; `bench sensitivity` sweeps the length of a path and the lanes that take it.",
+        "or those named; `bench sensitivity` sweeps the length of a path and the lanes that take it. `bench cte "
+        "[WORKLOAD ...]` compares the policies of CTE, its kernel-level forms and NVIDIA's libraries on irregular "
+        f"inputs: {', '.join(cte_workload.names())}, or a folder.",
     )
     parser.add_argument(
         "workloads",
         nargs="*",
         metavar="WORKLOAD",
-        help=f"{', '.join(workload.names())}, or a folder (default: all); `{_CCC}` ahead of them for all builds",
+        help=f"{', '.join(workload.names())}, or a folder (default: all); `{_CCC}` ahead of them for all builds, "
+        f"`{_CTE}` ahead of those of CTE",
     )
     parser.add_argument("--on", choices=(EMULATOR, GPU), default=EMULATOR, help="default: %(default)s")
     parser.add_argument(
         "--size",
         help="one of the workload's sizes (default: demo on the emulator, full on a GPU; "
-        "on the emulator `small` for `ccc`, `sweep` for `sensitivity`)",
+        "on the emulator `small` for `ccc` and `cte`, `sweep` for `sensitivity`)",
     )
     parser.add_argument("--seed", type=int, default=1, help="of the inputs (default: %(default)s)")
     parser.add_argument("--arch", help="such as sm_90 (default: the GPU's; sm_90 on the emulator)")
@@ -58,7 +67,23 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--figures",
         type=Path,
         metavar="FOLDER",
-        help="`sensitivity` alone: also draw two figures (matplotlib)",
+        help="`sensitivity` and `cte`: also draw figures (matplotlib)",
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        metavar="NAME|FILE",
+        help="`cte` alone: an input, or a matrix's or graph's file; may be repeated (default: all on a GPU, the first "
+        f"{EMULATED_INPUTS} of each workload on the emulator)",
+    )
+    parser.add_argument(
+        "--policy",
+        action="append",
+        help="`cte` alone: a policy, kernel-level form or library, `sub_warp` for all widths; may be repeated "
+        f"(default: all); {cte_workload.ONE_PER_LANE} always runs",
+    )
+    parser.add_argument(
+        "--no-profile", action="store_true", help="`cte` alone: leave Nsight Compute's counts out"
     )
     parser.add_argument(
         "--demo",
@@ -71,6 +96,12 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print, and return the exit status. Raises `CccError`."""
+    if args.workloads[:1] == [_CTE]:
+        return _cte(args)
+    for option in ("input", "policy", "no_profile"):
+        if getattr(args, option):
+            name = f"--{option.replace('_', '-')}"
+            raise bad_argument(name, f"only `bench {_CTE}` takes it", f"write `cccopt bench {_CTE} ...`")
     if args.workloads[:1] == [_CCC]:
         return _ccc(args)
     if args.workloads == [sweep.SAMPLE] and not args.demo:
@@ -125,6 +156,27 @@ def _sweep(args: argparse.Namespace) -> int:
         for path in draw(points, table.on, args.figures):
             print(path)
     return _status(table)
+
+
+def _cte(args: argparse.Namespace) -> int:
+    plan = CtePlan(
+        tuple(args.workloads[1:]),
+        tuple(args.input or ()),
+        tuple(args.policy or ()),
+        args.on,
+        args.size,
+        seed=args.seed,
+        arch=args.arch,
+        profile=not args.no_profile,
+    )
+    # A run takes long: what there is stands in the file, should it be ended.
+    table = cte_run.run(plan, lambda so_far: _write(args.json, json_of(so_far)))
+    _write(args.json, json_of(table))
+    print_cte(table, console(_CTE_WIDTH))
+    if args.figures is not None:
+        for path in draw_cte(table, args.figures):
+            print(path)
+    return int(any(row.failed for cell in table.cells for row in cell.rows))
 
 
 def _status(table: Table) -> int:

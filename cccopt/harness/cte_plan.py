@@ -1,0 +1,124 @@
+"""What ``cccopt bench cte`` measures: which workloads, on which of their inputs, in which builds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cccopt.diagnostic import CccError, error
+from cccopt.harness.bench import EMULATOR
+from cccopt.harness.csr_generators import GENERATORS
+from cccopt.harness.cte_workload import ONE_PER_LANE, SMALL, SUB_WARPS, CteWorkload, load, names
+from cccopt.harness.workload import FULL
+
+EMULATED_INPUTS = 2
+"""How many of a workload's inputs the emulator runs where none are named: the first ones."""
+
+ALL_SUB_WARPS = "sub_warp"
+"""Stands for all of `SUB_WARPS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CtePlan:
+    """What is asked for: names of workloads (or folders), of inputs (or files) and of builds, none for all of them.
+
+    ``size`` is None for `FULL` on a GPU and `SMALL` on the emulator. ``profile``: ask Nsight Compute for counts.
+    """
+
+    workloads: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    on: str = EMULATOR
+    size: str | None = None
+    seed: int = 1
+    arch: str | None = None
+    profile: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A workload on an input in some builds; ``name`` is what the workload is loaded by."""
+
+    name: str
+    workload: CteWorkload
+    input: str
+    builds: tuple[str, ...]
+
+
+def size_of(plan: CtePlan) -> str:
+    """The size to run. Raises `CccError` (CCC091) for an unknown one."""
+    if plan.size is not None:
+        _known("size", (plan.size,), (SMALL, FULL))
+    return plan.size or (SMALL if plan.on == EMULATOR else FULL)
+
+
+def jobs(plan: CtePlan) -> tuple[Job, ...]:
+    """The jobs, inputs outermost. Raises `CccError` for names of nothing: CCC090 and CCC091."""
+    loaded = [(name, load(name)) for name in plan.workloads or names()]
+    files = _files(plan.inputs)
+    _known(
+        "input",
+        [name for name in plan.inputs if name not in files],
+        [name for _, workload in loaded for name in workload.module.INPUTS],
+        " or a matrix's or graph's file" if any(takes_files(workload) for _, workload in loaded) else "",
+    )
+    _known("build", plan.policies, [ALL_SUB_WARPS, *(b for _, workload in loaded for b in workload.builds)])
+    found = [
+        (input, Job(name, workload, input, _builds(workload, plan.policies)))
+        for name, workload in loaded
+        for input in _inputs(workload, plan, files)
+    ]
+    _not_nothing(plan, [name for name, _ in loaded], {job.name for _, job in found})
+    order = {input: number for number, input in enumerate(dict.fromkeys(input for input, _ in found))}
+    return tuple(job for _, job in sorted(found, key=lambda one: order[one[0]]))
+
+
+def takes_files(workload: CteWorkload) -> bool:
+    """Whether its inputs are matrices or graphs, which may come from a file."""
+    return any(name in GENERATORS for name in workload.module.INPUTS)
+
+
+def _files(inputs: Iterable[str]) -> set[str]:
+    return {name for name in inputs if name not in GENERATORS and Path(name).is_file()}
+
+
+def _inputs(workload: CteWorkload, plan: CtePlan, files: set[str]) -> Iterator[str]:
+    known = workload.module.INPUTS
+    if not plan.inputs:
+        yield from known[:EMULATED_INPUTS] if plan.on == EMULATOR else known
+    for name in dict.fromkeys(plan.inputs):
+        if name in known or (name in files and takes_files(workload)):
+            yield name
+
+
+def _builds(workload: CteWorkload, policies: Sequence[str]) -> tuple[str, ...]:
+    """Those that are asked for, and the one that they are held against."""
+    if not policies:
+        return workload.builds
+    wanted = {ONE_PER_LANE, *policies, *(SUB_WARPS if ALL_SUB_WARPS in policies else ())}
+    return tuple(build for build in workload.builds if build in wanted)
+
+
+def _known(what: str, asked: Iterable[str], known: Iterable[str], more: str = "") -> None:
+    there = tuple(dict.fromkeys(known))
+    for name in asked:
+        if name not in there:
+            choice = ", ".join(f"`{one}`" for one in there)
+            raise CccError(
+                error("CCC091", f"there is no {what} `{name}`", help=f"choose one of {choice}{more}")
+            )
+
+
+def _not_nothing(plan: CtePlan, asked: Iterable[str], found: set[str]) -> None:
+    """A workload that is named and has none of the inputs that are."""
+    for name in asked:
+        if (plan.workloads and name not in found) or not found:
+            known = ", ".join(f"`{one}`" for one in load(name).module.INPUTS)
+            raise CccError(
+                error(
+                    "CCC091",
+                    f"workload `{name}` has none of the inputs {', '.join(f'`{one}`' for one in plan.inputs)}",
+                    help=f"its inputs are {known}",
+                )
+            )

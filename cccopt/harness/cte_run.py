@@ -1,0 +1,321 @@
+"""One run of ``cccopt bench cte``: compile all builds side by side, make the inputs, then measure input by input.
+
+A workload on an input is measured in a process of its own: a fault voids a row there and nothing else. What is timed
+has the machine to itself; Nsight Compute looks at the builds that were right, in a run of its own.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from cccopt.device.gpu import Gpu, open_gpu
+from cccopt.harness import apart, cte_vendor, ncu, once
+from cccopt.harness.bench import EMULATED_ARCH, GPU
+from cccopt.harness.builds import Build, NoBuild, first_of
+from cccopt.harness.cte_plan import CtePlan, Job, jobs, size_of
+from cccopt.harness.cte_table import Cell, Copy, Counted, CteRow, CteTable
+from cccopt.harness.cte_vendor import Library
+from cccopt.harness.cte_workload import ONE_PER_LANE, REFUSED, SMALL, VENDOR, build, load
+from cccopt.harness.on_emulator import run_on_emulator
+from cccopt.harness.on_gpu import REPEATS, WARM_UPS, run_on_gpu
+from cccopt.harness.result import BuildResult, Issues, Times
+from cccopt.harness.suite import clock, kernel_rows, without_those_that_fail, workers
+from cccopt.harness.table import EMULATED, PROFILED
+from cccopt.harness.workload import base_state
+
+MAKING_SECONDS, EMULATION_SECONDS, TIMING_SECONDS, PROFILE_SECONDS = 540.0, 300.0, 240.0, 120.0
+"""What a job may take: to make its input, on the emulator, on the GPU and under Nsight Compute."""
+
+COPIED_BYTES = 1 << 30
+PROFILED_LAUNCHES = 32
+"""A run with more is profiled at size `SMALL`: Nsight Compute takes tens of milliseconds a launch."""
+
+Made: TypeAlias = "Build | Library | NoBuild"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a process brings back of a job."""
+
+    results: tuple[BuildResult, ...]
+    least_bytes: int
+
+
+@dataclass(slots=True)
+class _Found:
+    """A job with what the phases found, by build."""
+
+    job: Job
+    made: Mapping[str, Made]
+    size: str
+    ran: dict[str, BuildResult] = field(default_factory=dict)
+    has_run: bool = False
+    least_bytes: int = 0
+    counted: dict[str, Counted] = field(default_factory=dict)
+    uncounted: str = ""
+
+    def runnable(self) -> dict[str, Build | Library]:
+        """The builds that there are."""
+        return {name: made for name, made in self.made.items() if not isinstance(made, NoBuild)}
+
+    def compiled(self) -> dict[str, Build]:
+        """Those among them that are ours."""
+        return {name: made for name, made in self.made.items() if isinstance(made, Build)}
+
+    def right(self) -> list[str]:
+        """Those of them that ran and were right."""
+        return [name for name in self.compiled() if self.has_run and not self.ran[name].wrong]
+
+    def take(self, results: dict[str, BuildResult]) -> None:
+        """Keep the results of the run that is measured, the first."""
+        if not self.has_run:
+            self.ran, self.has_run = results, True
+
+
+def run(plan: CtePlan, told: Callable[[CteTable], None] = lambda table: None) -> CteTable:
+    """Measure; ``told`` is given what there is after each job. Raises `CccError` for what concerns all rows: an unknown
+    name, no GPU, no nvcc.
+    """
+    todo, size = jobs(plan), size_of(plan)
+    on, arch, copy = EMULATED, plan.arch or EMULATED_ARCH, None
+    seconds: dict[str, float] = {}
+    if plan.on == GPU:
+        with open_gpu() as gpu:
+            on, arch = gpu.name, plan.arch or gpu.arch
+            copy = measure_copy(gpu)
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as name, ThreadPoolExecutor(workers()) as pool:
+        folder = Path(name)
+        with clock(seconds, "build and inputs"):
+            made, problems = _prepare(plan, todo, size, arch, folder, pool)
+        found = [_Found(job, {b: made[job.name, b] for b in job.builds}, size) for job in todo]
+        for one in found:
+            why = problems.get((one.job.name, one.job.input))
+            if why:
+                one.take({b: BuildResult(b, (), (), f"its input failed: {why}") for b in one.runnable()})
+        well = [one for one in found if not one.has_run]
+
+        def table() -> CteTable:
+            cells = tuple(_cell(one, arch) for one in found if one.has_run)
+            return CteTable(on, arch, plan.seed, cells, copy, tuple(seconds.items()))
+
+        def done() -> None:
+            told(table())
+
+        if plan.on == GPU:
+            _on_gpu(plan, well, folder, pool, seconds, done)
+        else:
+            with clock(seconds, "count"):
+                _emulate(well, plan.seed, size, pool, done)
+    return table()
+
+
+def measure_copy(gpu: Gpu) -> Copy:
+    """How fast ``gpu`` copies `COPIED_BYTES` from one place of its memory to another."""
+    source, target = gpu.zeros(COPIED_BYTES), gpu.zeros(COPIED_BYTES)
+    times = [gpu.copy(target, source) for _ in range(WARM_UPS + REPEATS)]
+    return Copy(COPIED_BYTES, Times(tuple(times[WARM_UPS:])))
+
+
+# --- builds and inputs --------------------------------------------------------------------------------------------
+
+
+def _prepare(
+    plan: CtePlan, todo: Sequence[Job], size: str, arch: str, folder: Path, pool: ThreadPoolExecutor
+) -> tuple[dict[tuple[str, str], Made], dict[tuple[str, str], str]]:
+    """All builds by workload and name, and why inputs failed by workload and name. Both are made side by side."""
+    inputs = {
+        (job.name, job.input): pool.submit(_make_input, job, size, plan.seed)
+        for job in _first_of_inputs(todo)
+    }
+    parts: dict[str, Future[Library | NoBuild]] = {}
+    futures: dict[tuple[str, str], Future[Library | NoBuild] | Future[Build | NoBuild]] = {}
+    made: dict[tuple[str, str], Made] = {}
+    for job in todo:
+        for name in job.builds:
+            key = (job.name, name)
+            if key in futures or key in made:
+                continue
+            if job.workload.kind(name) != VENDOR:
+                futures[key] = pool.submit(build, job.workload, name, arch)
+            elif plan.on != GPU:
+                made[key] = NoBuild(name, "a library for GPUs")
+            else:
+                part = cte_vendor.part(name)
+                if part not in parts:
+                    parts[part] = pool.submit(cte_vendor.build, part, arch, folder)
+                futures[key] = parts[part]
+    made.update({key: future.result() for key, future in futures.items()})
+    problems = {key: future.result() for key, future in inputs.items()}
+    return made, {key: why for key, why in problems.items() if why}
+
+
+def _first_of_inputs(todo: Iterable[Job]) -> Iterator[Job]:
+    """A job for each input: what it makes is kept in the cache for the others."""
+    met = set()
+    for job in todo:
+        if job.input not in met:
+            met.add(job.input)
+            yield job
+
+
+def _make_input(job: Job, size: str, seed: int) -> str:
+    """Make an input in a process of its own; why it failed."""
+    try:
+        apart.call(_make_input_here, job.name, job.input, size, seed, seconds=MAKING_SECONDS)
+    except apart.Failed as problem:
+        return problem.why
+    return ""
+
+
+def _make_input_here(began: apart.Began, name: str, input: str, size: str, seed: int) -> None:
+    load(name).module.inputs(input, size, seed)
+
+
+# --- emulator -----------------------------------------------------------------------------------------------------
+
+
+def _emulate(
+    found: Sequence[_Found], seed: int, size: str, pool: ThreadPoolExecutor, done: Callable[[], None]
+) -> None:
+    """Run the builds on the emulator, job by job side by side, and take their counts."""
+    for _ in pool.map(lambda one: _emulate_apart(one, seed, size), found):
+        done()
+
+
+def _emulate_apart(one: _Found, seed: int, size: str) -> None:
+    def emulated(codes: Mapping[str, str]) -> tuple[BuildResult, ...]:
+        job = one.job
+        ran = apart.call(
+            _emulate_here, job.name, job.input, dict(codes), size, seed, seconds=EMULATION_SECONDS
+        )
+        one.least_bytes = one.least_bytes or ran.least_bytes
+        return ran.results
+
+    codes = {name: made.ptx for name, made in one.compiled().items()}
+    results = without_those_that_fail(emulated, codes, ONE_PER_LANE)
+    for name, result in results.items():
+        if not result.wrong:
+            counts = result.counts
+            issues = Issues(counts.warp_instructions, counts.active_lanes, counts.guarded_on_lanes)
+            one.counted[name] = Counted(issues, EMULATED, size)
+    one.take(results)
+
+
+def _emulate_here(
+    began: apart.Began, name: str, input: str, codes: Mapping[str, str], size: str, seed: int
+) -> Ran:
+    workload = load(name)
+    sample = workload.sample(input)
+    inputs = sample.inputs(size, seed)
+    results = run_on_emulator(
+        sample,
+        inputs,
+        size,
+        codes,
+        on_failure=lambda build, problem: BuildResult(build, (), (), first_of(problem)),
+        began=began,
+    )
+    return Ran(results, workload.module.least_bytes(base_state(inputs)))
+
+
+# --- GPU ----------------------------------------------------------------------------------------------------------
+
+
+def _on_gpu(
+    plan: CtePlan,
+    found: Sequence[_Found],
+    folder: Path,
+    pool: ThreadPoolExecutor,
+    seconds: dict[str, float],
+    done: Callable[[], None],
+) -> None:
+    with clock(seconds, "time"):
+        for one in found:
+            _time(one, plan.seed)
+            done()
+    if not plan.profile:
+        return
+    with clock(seconds, "count"):
+        for one in found:
+            _profile(one, folder, plan.seed)
+            done()
+        # Where Nsight Compute counted nothing the emulator does, at the size that it can run.
+        _emulate([one for one in found if one.right() and not one.counted], plan.seed, SMALL, pool, done)
+
+
+def _time(one: _Found, seed: int) -> None:
+    def timed(codes: Mapping[str, bytes | Library]) -> tuple[BuildResult, ...]:
+        job = one.job
+        ran = apart.call(_time_here, job.name, job.input, dict(codes), one.size, seed, seconds=TIMING_SECONDS)
+        one.least_bytes = ran.least_bytes
+        return ran.results
+
+    codes = {name: made if isinstance(made, Library) else made.cubin for name, made in one.runnable().items()}
+    one.take(without_those_that_fail(timed, codes, ONE_PER_LANE))
+
+
+def _time_here(
+    began: apart.Began, name: str, input: str, codes: Mapping[str, bytes | Library], size: str, seed: int
+) -> Ran:
+    workload = load(name)
+    sample = workload.sample(input)
+    inputs = sample.inputs(size, seed)
+    with open_gpu() as gpu:
+        results = run_on_gpu(gpu, sample, inputs, size, codes, began)
+    return Ran(results, workload.module.least_bytes(base_state(inputs)))
+
+
+def _profile(one: _Found, folder: Path, seed: int) -> None:
+    """Count the instructions of the builds that were right."""
+    right = one.right()
+    if ONE_PER_LANE not in right:
+        one.uncounted = f"{ONE_PER_LANE} failed"
+        return
+    for name, made in one.compiled().items():
+        once.file_of(folder, one.job.workload.name, name).write_bytes(made.cubin)
+    many = max(len(one.ran[name].launches) for name in right) > PROFILED_LAUNCHES
+    size = SMALL if many else one.size
+    profiled = ncu.profile(
+        one.job.name,
+        right,
+        folder,
+        size=size,
+        seed=seed,
+        seconds=PROFILE_SECONDS,
+        # They were right when they were timed.
+        options=("--input", one.job.input, "--unchecked"),
+    )
+    one.uncounted = profiled.why
+    one.counted = {name: Counted(issues, PROFILED, size) for name, issues in profiled.counts.items()}
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------
+
+
+def _cell(one: _Found, arch: str) -> Cell:
+    rows = tuple(_row(one, name, arch) for name in one.made)
+    return Cell(one.job.workload.name, one.job.input, one.size, rows, one.least_bytes, one.uncounted)
+
+
+def _row(one: _Found, name: str, arch: str) -> CteRow:
+    made, kind = one.made[name], one.job.workload.kind(name)
+    if isinstance(made, NoBuild):
+        # What the headers refuse and a library that is not installed are answers; all other builds must be there.
+        refused = made.why.startswith(REFUSED)
+        return CteRow(name, kind, made.why.removeprefix(REFUSED), failed=not refused and kind != VENDOR)
+    ran = one.ran[name]
+    if ran.wrong:
+        return CteRow(name, kind, ran.wrong, failed=True)
+    return CteRow(
+        name,
+        kind,
+        launches=len(ran.launches),
+        times=ran.times,
+        counted=one.counted.get(name),
+        kernels=tuple(kernel_rows(ran.launches, made, arch)) if isinstance(made, Build) else (),
+    )

@@ -1,0 +1,81 @@
+"""Figures of ``cccopt bench cte``, after 4.21 to 4.25 of F. Khorasani's thesis (extra ``figures``): one a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cccopt.harness.cte_table import Cell, CteTable
+from cccopt.harness.cte_workload import ONE_PER_LANE
+from cccopt.report.figures import module, save
+
+LARGE = 20.0
+"""From this speedup on the axis is logarithmic."""
+
+
+def draw_cte(table: CteTable, folder: Path) -> tuple[Path, ...]:
+    """Write ``cte-WORKLOAD.svg`` for each workload into ``folder``: what each build gains over one task a lane, and how
+    full its warps are, by input. Raises `CccError` (CCC092) without matplotlib.
+    """
+    by_workload: dict[str, list[Cell]] = {}
+    for cell in table.cells:
+        by_workload.setdefault(cell.workload, []).append(cell)
+    figures: dict[Path, Callable[[], Any]] = {
+        folder / f"cte-{name}.svg": partial(_figure, f"{name}, {table.on}", cells, table.copy is not None)
+        for name, cells in by_workload.items()
+    }
+    save(figures)
+    return tuple(figures)
+
+
+def _figure(title: str, cells: Sequence[Cell], timed: bool) -> Any:
+    width = max(6.0, 1.0 + 2.6 * len(cells))
+    figure = module("matplotlib.figure").Figure(figsize=(width, 7), layout="constrained")
+    figure.suptitle(title)
+    gains, shares = figure.subplots(2, 1, sharex=True)
+    builds = tuple(dict.fromkeys(row.build for cell in cells for row in cell.rows if not row.void))
+    others = [build for build in builds if build != ONE_PER_LANE]
+    _bars(gains, cells, others, lambda cell, build: cell.speedups.get(build), builds)
+    if any(gain > LARGE for cell in cells for gain in cell.speedups.values()):
+        gains.set_yscale("log")
+    gains.axhline(1, color="black", linewidth=0.8)
+    gains.set_ylabel("speedup over 1-D" if timed else "warp instructions, 1-D over build")
+    _bars(shares, cells, builds, _efficiency, builds)
+    shares.set_ylabel("warp execution efficiency, %")
+    shares.set_ylim(0, 100)
+    shares.set_xticks(range(len(cells)), [cell.input for cell in cells])
+    bars = {
+        name: bar
+        for axes in (gains, shares)
+        for bar, name in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    told = [build for build in builds if build in bars]
+    if told:
+        figure.legend([bars[build] for build in told], told, loc="outside right center", fontsize="small")
+    return figure
+
+
+def _efficiency(cell: Cell, build: str) -> float | None:
+    row = cell.row(build)
+    return None if row is None or row.counted is None else 100 * row.counted.issues.warp_efficiency
+
+
+def _bars(
+    axes: Any,
+    cells: Sequence[Cell],
+    builds: Sequence[str],
+    value: Callable[[Cell, str], float | None],
+    all_builds: Sequence[str],
+) -> None:
+    """A group of bars an input, a bar a build; a build has one colour in all panels, none where it has no value."""
+    colours = module("matplotlib").colormaps["tab20"]
+    breadth = 0.85 / max(len(builds), 1)
+    for number, build in enumerate(builds):
+        shift = (number - (len(builds) - 1) / 2) * breadth
+        found = [(x + shift, height) for x, cell in enumerate(cells) if (height := value(cell, build))]
+        if found:
+            places, heights = zip(*found, strict=True)
+            colour = colours(all_builds.index(build) % 20)
+            axes.bar(places, heights, breadth, color=colour, label=build)
