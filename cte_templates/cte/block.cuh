@@ -1,0 +1,225 @@
+// What threads of a block tell one another: who is there, where their tasks stand in the list of the block, what each needs of the
+// threads before it. Functions called by "the block" are called by all its threads.
+#pragma once
+
+#include <cte/check.cuh>
+#include <cte/tasks.cuh>
+#include <cte/warp.cuh>
+
+namespace cte::detail {
+
+/// Begins a policy of the whole block: nobody uses the shared memory of the call before.
+template <int BlockDim>
+__device__ __forceinline__ void enter_block() {
+    const int here = __syncthreads_count(1);
+    CTE_CHECK(here == BlockDim && "cte::block, cte::merge_path and cte::thread_warp_block need all threads of the block");
+    static_cast<void>(here);
+}
+
+/// Whether tasks are so long that their number in a block may not be counted; the same in all threads. Disjoint tasks only: the
+/// indices of others count them.
+template <int BlockDim, class Layout, class Index>
+__device__ __forceinline__ bool block_overflows(Index begin, Index end) {
+    if constexpr (std::is_same_v<Layout, scanned> || sizeof(Index) == 8) {
+        return false;
+    } else {
+        return __syncthreads_or(begin < end && static_cast<unsigned>(end - begin) > 0xffffffffu / (2 * BlockDim));
+    }
+}
+
+/// Uninitialized memory for a value: an array of these needs no default constructor and may stay in registers.
+template <class T>
+union slot {
+    T value;
+    __device__ slot() {}
+};
+
+/// Shared memory for `count` values of a type that may have constructors.
+template <class T, int count>
+struct values_of {
+    alignas(T) unsigned char bytes[count * sizeof(T)];
+
+    __device__ T* begin() { return reinterpret_cast<T*>(bytes); }
+    __device__ T& operator[](int i) { return begin()[i]; }
+};
+template <int count>
+struct values_of<nothing, count> {};
+
+/// What is reduced from two neighbouring pieces, either of which may hold nothing.
+template <class T, class Reduce>
+__device__ __forceinline__ partial<T> joined(const partial<T>& left, const partial<T>& right, Reduce& op) {
+    if (!left.some) return right;
+    if (!right.some) return left;
+    return {op(left.value, right.value), true};
+}
+
+/// The first index of [low, high) for which `before` does not hold (`before` holds up to some index only); `high` if there is none.
+template <class Index, class Before>
+__device__ __forceinline__ Index partition_point(Index low, Index high, Before before) {
+    while (low < high) {
+        const Index middle = low + (high - low) / 2;
+        if (before(middle)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/// The same by a whole warp, 32 probes a step. `low` and `high` are the same in all lanes, and so is the result.
+template <class Index, class Before>
+__device__ __forceinline__ Index warp_partition_point(Index low, Index high, Before before) {
+    using count = std::make_unsigned_t<Index>;
+    count left = low < high ? static_cast<count>(high - low) : 0;
+    while (left > 0) {
+        const count stride = (left - 1) / lanes + 1;
+        const count probe = (lane_number() + 1) * stride - 1;
+        const bool passed = probe < left && before(static_cast<Index>(low + probe));
+        const count gone = __popc(__ballot_sync(full_warp, passed)) * stride;
+        low += static_cast<Index>(gone);
+        left = left - gone < stride - 1 ? left - gone : stride - 1;
+    }
+    return low;
+}
+
+/// The fine tasks of a block in the order of its threads: this thread's stand at places [first, first + size) of `total`. Among the
+/// threads with a task that is not empty, of which there are `busy`, this one is number `rank`.
+template <class count>
+struct block_listing {
+    count first, size, total;
+    int rank, busy;
+};
+
+template <int BlockDim>
+struct listing_memory {
+    unsigned long long sizes[BlockDim / lanes];
+    int busy[BlockDim / lanes];
+
+    /// The block calls.
+    template <class count>
+    __device__ block_listing<count> list(count size) {
+        const int lane = lane_number(), warp = warp_number();
+        const unsigned some = __ballot_sync(full_warp, size != 0);
+        const count behind = inclusive_sum(size);
+        if (lane == lanes - 1) {
+            sizes[warp] = behind;
+            busy[warp] = __popc(some);
+        }
+        __syncthreads();
+        const bool counts = lane < BlockDim / lanes;
+        const count places = inclusive_sum(counts ? static_cast<count>(sizes[lane]) : 0);
+        const int tasks = inclusive_sum(counts ? busy[lane] : 0);
+        const count places_before = shuffle(places, warp == 0 ? 0 : warp - 1);
+        const int tasks_before = shuffle(tasks, warp == 0 ? 0 : warp - 1);
+        return {(warp == 0 ? 0 : places_before) + behind - size, size, shuffle(places, lanes - 1),
+                (warp == 0 ? 0 : tasks_before) + __popc(some & lanes_below(lane)), shuffle(tasks, lanes - 1)};
+    }
+};
+
+/// Descriptors of a block's tasks in shared memory, by a number of the task.
+template <int count, class... D>
+struct descriptor_columns {
+    __device__ void put(int) {}
+    template <class F, class... Known>
+    __device__ auto run(int, F& f, const Known&... known) {
+        return f(known...);
+    }
+};
+template <int count, class First, class... Rest>
+struct descriptor_columns<count, First, Rest...> {
+    values_of<First, count> column;
+    descriptor_columns<count, Rest...> rest;
+
+    __device__ void put(int task, const First& value, const Rest&... others) {
+        column[task] = value;
+        rest.put(task, others...);
+    }
+
+    /// `f` of the task's descriptors.
+    template <class F, class... Known>
+    __device__ auto run(int task, F& f, const Known&... known) {
+        return rest.run(task, f, known..., column[task]);
+    }
+};
+
+/// The descriptors' shared memory is no part of the call's: a policy does not know their types where it says what it needs. Calls
+/// with descriptors of the same types share it.
+template <int count, class... D>
+__device__ __forceinline__ descriptor_columns<count, D...>& descriptor_storage() {
+    __shared__ descriptor_columns<count, D...> shared;
+    return shared;
+}
+
+/// How many lanes below this one are in the same segment; a lane of `borders` begins a new one.
+__device__ __forceinline__ int same_segment_below(unsigned borders) {
+    const int lane = lane_number();
+    const unsigned upto = borders & (2u << lane) - 1u;
+    return upto == 0 ? lane : __clz(upto) - (lanes - 1 - lane);
+}
+
+/// What stands open ahead of a thread, and whether a border lies before it in the block.
+template <class T>
+struct ahead_of {
+    partial<T> open;
+    bool closed;
+};
+
+/// Reductions of segments that cross threads.
+template <int BlockDim, class T>
+struct carry_memory {
+    values_of<T, BlockDim / lanes> values;
+    unsigned char some[BlockDim / lanes], closed[BlockDim / lanes];
+
+    /// What stands open ahead of each thread; `own` is what it holds behind its last border, or in all if it is not closed by one.
+    /// The block calls, and has passed a barrier since the last call.
+    template <class Reduce>
+    __device__ ahead_of<T> scan(const partial<T>& own, bool closes, Reduce& op) {
+        const int lane = lane_number(), warp = warp_number();
+        const unsigned borders = __ballot_sync(full_warp, closes);
+        const int reach = same_segment_below(borders);
+        partial<T> open = own;
+#pragma unroll
+        for (int distance = 1; distance < lanes; distance *= 2) {
+            const partial<T> left = shuffle_up(open, distance);
+            if (distance <= reach) open = joined(left, open, op);
+        }
+        ahead_of<T> ahead{shuffle_up(open, 1), (borders & lanes_below(lane)) != 0};
+        if (lane == 0) ahead.open.some = false;
+        if (lane == lanes - 1) {
+            if (open.some) values[warp] = open.value;
+            some[warp] = open.some;
+            closed[warp] = borders != 0;
+        }
+        __syncthreads();
+        for (int left = warp - 1; left >= 0 && !ahead.closed; --left) {
+            if (some[left]) ahead.open = joined(partial<T>{values[left], true}, ahead.open, op);
+            ahead.closed = closed[left];
+        }
+        return ahead;
+    }
+};
+
+/// Sets `values[0 .. length)` to `value_at(i)`: `stride` threads of which this one is number `rank`, at most `turns` values each.
+template <int stride, int turns, class T, class ValueAt>
+__device__ __forceinline__ void stage(T* values, int length, int rank, ValueAt value_at) {
+    slot<T> got[turns];  // all loads are under way before the first value is stored
+#pragma unroll
+    for (int turn = 0; turn < turns; ++turn) {
+        if (turn * stride + rank < length) got[turn].value = value_at(turn * stride + rank);
+    }
+#pragma unroll
+    for (int turn = 0; turn < turns; ++turn) {
+        if (turn * stride + rank < length) values[turn * stride + rank] = got[turn].value;
+    }
+}
+
+/// So many values a thread that a block stages about `bytes`: an odd number, so that lanes with a piece each read from different
+/// banks.
+template <int BlockDim, class T>
+constexpr int staged_per_thread(int most = 7, int bytes = 24 * 1024) {
+    const int fit = bytes / (BlockDim * static_cast<int>(sizeof(T)));
+    return fit >= most ? most : fit < 3 ? 1 : (fit - 1) | 1;
+}
+
+}  // namespace cte::detail

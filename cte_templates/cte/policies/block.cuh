@@ -1,0 +1,240 @@
+// A block lists the fine tasks of all its threads, and each warp runs an equal, contiguous part of the list: one scan of the sizes
+// for the block, and then no barrier until all parts are done.
+//
+// A warp takes its part a strip at a time. It maps the strip with neighbouring lanes on neighbouring indices, into shared memory,
+// and reduces it from there with neighbouring values in one lane. Marks (a bit where a task begins) tell whose a value is.
+#pragma once
+
+#include <cte/block.cuh>
+#include <cte/policies/sub_warp.cuh>
+
+namespace cte {
+
+namespace detail {
+
+template <int BlockDim, class T>
+struct block_memory {
+    static constexpr int warps = BlockDim / lanes;
+    static constexpr int per_lane = staged_per_thread<BlockDim, T>();
+    listing_memory<BlockDim> lister;
+    // By the number of the task among those that are not empty: its first place, and what takes its places to indices.
+    unsigned long long first[BlockDim], shift[BlockDim];
+    unsigned marks[warps][per_lane + 1];
+    values_of<T, BlockDim * per_lane> values;
+    // A task's reduction within the part of the list where it begins; behind all tasks, for each part, that of a task begun before.
+    values_of<T, BlockDim + warps> results;
+};
+
+/// One warp's part of the list.
+template <int BlockDim, bool Direct, class T, class count>
+class block_part {
+   public:
+    using memory = block_memory<BlockDim, T>;
+    static constexpr int per_lane = memory::per_lane;
+
+    __device__ block_part(memory& shared, const block_listing<count>& mine, count from)
+        : marks_(shared.marks[warp_number()]),
+          first_(reinterpret_cast<const count*>(shared.first)),
+          busy_(mine.busy),
+          from_(from),
+          task_(warp_partition_point(0, mine.busy, [&](int task) { return first_[task] < from; }) - 1),
+          begun_before_(task_) {}
+
+    /// Marks where tasks begin at the next `length` places.
+    __device__ void mark(int length) {
+        const int lane = lane_number();
+        if (lane <= per_lane) marks_[lane] = 0;
+        __syncwarp();
+        for (int task = task_ + 1 + lane; task < busy_ && first_[task] - from_ < length; task += lanes) {
+            const unsigned place = static_cast<unsigned>(first_[task] - from_);
+            atomicOr(marks_ + place / lanes, 1u << place % lanes);
+        }
+        __syncwarp();
+    }
+
+    /// Calls `run(turn, place, task)` in the lane that has the place. The last place's task is known unless `Direct`.
+    template <class Run>
+    __device__ int visit(int length, Run run) const {
+        const int lane = lane_number();
+        int begun = task_;
+#pragma unroll
+        for (int turn = 0; turn < per_lane; ++turn) {
+            const int place = turn * lanes + lane;
+            int task = 0;
+            if constexpr (!Direct) {
+                const unsigned marks = marks_[turn];
+                task = begun + __popc(marks & (2u << lane) - 1u);
+                begun += __popc(marks);
+            }
+            if (place < length) run(turn, from_ + place, task);
+        }
+        return begun;
+    }
+
+    /// Reduces `values[0 .. length)` by task, into `results` of tasks that end, and `carry` of the last place's task: the result.
+    template <class Reduce>
+    __device__ int reduce(const T* values, int length, T* results, partial<T>& carry, Reduce& op) {
+        const int lane = lane_number(), from = lane * per_lane;
+        const int here = length - from < per_lane ? length - from : per_lane;
+        const unsigned mine = here > 0 ? (1u << here) - 1u : 0u;
+        const unsigned begins = __funnelshift_r(marks_[from / lanes], marks_[from / lanes + 1], from % lanes) & mine;
+        const int begun = inclusive_sum(__popc(begins));
+        const int ending = task_ + begun - __popc(begins);  // the task that ends where the first of this lane begins
+        partial<T> open = carry, lead = carry;
+        open.some = lead.some = false;
+        int task = ending;
+#pragma unroll
+        for (int k = 0; k < per_lane; ++k) {
+            if (mine >> k & 1u) {
+                if (begins >> k & 1u) {
+                    if (task == ending) {
+                        lead = open;
+                    } else {
+                        results[task] = open.value;
+                    }
+                    ++task;
+                    open.some = false;
+                }
+                open.append(values[from + k], op);
+            }
+        }
+        const int reach = same_segment_below(__ballot_sync(full_warp, begins != 0));
+        if (lane == 0 && begins == 0) open = joined(carry, open, op);
+        // A lane below one that has values has some, too: only borders are asked for.
+#pragma unroll
+        for (int distance = 1; distance < lanes; distance *= 2) {
+            const T left = shuffle_up(open.value, distance);
+            if (distance <= reach) open.value = op(left, open.value);
+        }
+        const T left = shuffle_up(open.value, 1);
+        if (begins != 0) {
+            lead = joined(lane == 0 ? carry : partial<T>{left, true}, lead, op);
+            if (lead.some) put(results, ending, lead.value);
+        }
+        carry = {shuffle(open.value, (length - 1) / per_lane), true};
+        return task_ + shuffle(begun, lanes - 1);
+    }
+
+    /// What is open at the end of the part.
+    __device__ void close(const partial<T>& carry, T* results) const {
+        if (lane_number() == 0 && carry.some) put(results, task_, carry.value);
+    }
+
+    /// Goes on by `length` places, of which the last is `task`'s.
+    __device__ void advance(int length, int task) {
+        from_ += length;
+        task_ = task;
+        __syncwarp();
+    }
+
+   private:
+    __device__ void put(T* results, int task, const T& value) const {
+        results[task == begun_before_ ? BlockDim + warp_number() : task] = value;
+    }
+
+    unsigned* const marks_;
+    const count* const first_;
+    const int busy_;
+    count from_;
+    int task_;  // the one before the next place
+    const int begun_before_;
+};
+
+}  // namespace detail
+
+struct block {
+    template <int BlockDim, class T>
+    using temp = detail::block_memory<BlockDim, T>;
+    static constexpr bool whole_block = true;
+
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
+    __device__ static T reduce(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+                               const D&... descriptors) {
+        using namespace detail;
+        using count = std::make_unsigned_t<Index>;
+        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // nobody asks whose a place is
+        enter_block<BlockDim>();
+        if (block_overflows<BlockDim, Layout>(begin, end)) {
+            nothing none;
+            return sub_warp<lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+        }
+        const count size = begin < end ? static_cast<count>(end - begin) : 0;
+        const block_listing<count> mine = shared.lister.list(size);
+        const count shift = static_cast<count>(begin) - mine.first;
+        if constexpr (direct && is_nothing<T>) {
+            for (count place = thread_number(); place < mine.total; place += BlockDim) map(static_cast<Index>(shift + place));
+            __syncthreads();
+            return init;
+        } else {
+            auto& columns = descriptor_storage<BlockDim, D...>();
+            if (size != 0) {
+                reinterpret_cast<count*>(shared.first)[mine.rank] = mine.first;
+                if (!direct) reinterpret_cast<count*>(shared.shift)[mine.rank] = shift;
+                columns.put(mine.rank, descriptors...);
+            }
+            __syncthreads();
+            const count part = mine.total == 0 ? 0 : ((mine.total - 1) / BlockDim + 1) * lanes;
+            run_part<BlockDim, direct, T, Index>(shared, mine, part, shift, map, op, init, columns);
+            __syncthreads();
+            T result = init;
+            if constexpr (!is_nothing<T>) {
+                if (size != 0) result = op(init, collected(shared.results.begin(), mine, part, BlockDim, op));
+            }
+            __syncthreads();
+            return result;
+        }
+    }
+
+   private:
+    template <int BlockDim, bool Direct, class T, class Index, class count, class Map, class Reduce, class Columns>
+    __device__ static void run_part(temp<BlockDim, T>& shared, const detail::block_listing<count>& mine, count part, count shift,
+                                    Map& map, Reduce& op, const T& init, Columns& columns) {
+        using namespace detail;
+        constexpr int per_lane = temp<BlockDim, T>::per_lane, strip = per_lane * lanes;
+        const int warp = warp_number(), lane = lane_number();
+        count from = warp * part;
+        if (from >= mine.total) return;
+        const count behind = mine.total - from < part ? mine.total : from + part;
+        block_part<BlockDim, Direct, T, count> places(shared, mine, from);
+        const count* const shifts = reinterpret_cast<const count*>(shared.shift);
+        const auto value_at = [&](count place, int task) {
+            const auto run = [&](const auto&... theirs) {
+                return map(static_cast<Index>((Direct ? shift : shifts[task]) + place), theirs...);
+            };
+            return columns.run(task, run);
+        };
+        partial<T> carry{init};
+        for (; from < behind; from += strip) {
+            const int length = behind - from < strip ? static_cast<int>(behind - from) : strip;
+            places.mark(length);
+            if constexpr (is_nothing<T>) {
+                places.advance(length, places.visit(length, [&](int, count place, int task) { value_at(place, task); }));
+            } else {
+                T* const values = shared.values.begin() + warp * strip;
+                slot<T> got[per_lane];  // all loads are under way before the first value is stored
+                places.visit(length, [&](int turn, count place, int task) { got[turn].value = value_at(place, task); });
+#pragma unroll
+                for (int turn = 0; turn < per_lane; ++turn) {
+                    if (turn * lanes + lane < length) values[turn * lanes + lane] = got[turn].value;
+                }
+                __syncwarp();
+                places.advance(length, places.reduce(values, length, shared.results.begin(), carry, op));
+            }
+        }
+        if constexpr (!is_nothing<T>) places.close(carry, shared.results.begin());
+    }
+
+    /// A task's reduction over all parts that it lies in.
+    template <class T, class count, class Reduce>
+    __device__ static T collected(const T* results, const detail::block_listing<count>& mine, count part, int threads,
+                                  Reduce& op) {
+        T sum = results[mine.rank];
+        for (int warp = 1; warp < threads / detail::lanes; ++warp) {
+            const count border = warp * part;
+            if (mine.first < border && border - mine.first < mine.size) sum = op(sum, results[threads + warp]);
+        }
+        return sum;
+    }
+};
+
+}  // namespace cte

@@ -1,0 +1,146 @@
+// Three classes of tasks: the block runs those of at least a block's size one after the other, then each warp its own of at least
+// a warp's size, then each lane its own small one (Merrill, Garland, Grimshaw, PPoPP 2012; Gunrock's dynamic grouping).
+#pragma once
+
+#include <cte/block.cuh>
+
+namespace cte {
+
+namespace detail {
+
+template <int BlockDim, class T>
+struct classes_memory {
+    static constexpr int per_lane = staged_per_thread<BlockDim, T>();
+    int winner;
+    unsigned long long begin, end;  // of the winner's task
+    values_of<T, BlockDim * per_lane> values;
+    values_of<T, BlockDim / lanes> sums;
+};
+template <int BlockDim>
+struct classes_memory<BlockDim, nothing> {
+    static constexpr int per_lane = 1;
+    int winner;
+    unsigned long long begin, end;
+};
+
+/// The reduction of `run` over [from, behind) by a warp, in lane 0. `values` is memory for `per_lane` of them a lane.
+template <int per_lane, class T, class Index, class Run, class Reduce>
+__device__ partial<T> reduce_by_warp(T* values, Index from, Index behind, Run run, const T& init, Reduce& op) {
+    using count = std::make_unsigned_t<Index>;
+    const int lane = lane_number();
+    const count size = from < behind ? static_cast<count>(behind - from) : 0;
+    const auto at = [&](count i) { return run(static_cast<Index>(static_cast<count>(from) + i)); };
+    partial<T> sum{init};
+    if constexpr (is_nothing<T>) {
+#pragma unroll 4
+        for (count i = lane; i < size; i += lanes) at(i);
+    } else if constexpr (is_commutative<Reduce>) {
+#pragma unroll 4
+        for (count i = lane; i < size; i += lanes) sum.append(at(i), op);
+        __syncwarp();
+        sum.value = reduce_lanes<lanes>(sum.value, size < lanes ? static_cast<int>(size) : lanes, op);
+    } else {
+        constexpr int strip = per_lane * lanes;
+        for (count done = 0; done < size; done += strip) {
+            const int length = size - done < strip ? static_cast<int>(size - done) : strip;
+            stage<lanes, per_lane>(values, length, lane, [&](int i) { return at(done + i); });
+            __syncwarp();
+            partial<T> mine{init};
+#pragma unroll
+            for (int k = 0; k < per_lane; ++k) {
+                if (lane * per_lane + k < length) mine.append(values[lane * per_lane + k], op);
+            }
+            __syncwarp();
+            sum.append(reduce_lanes<lanes>(mine.value, (length - 1) / per_lane + 1, op), op);
+        }
+    }
+    return sum;
+}
+
+}  // namespace detail
+
+struct thread_warp_block {
+    template <int BlockDim, class T>
+    using temp = detail::classes_memory<BlockDim, T>;
+    static constexpr bool whole_block = true;
+
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
+    __device__ static T reduce(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+                               const D&... descriptors) {
+        using namespace detail;
+        using count = std::make_unsigned_t<Index>;
+        enter_block<BlockDim>();
+        const count size = begin < end ? static_cast<count>(end - begin) : 0;
+        partial<T> sum{init};
+        if (thread_number() == 0) shared.winner = -1;
+        auto& columns = descriptor_storage<1, D...>();
+        for (bool waits = size >= BlockDim; __syncthreads_or(waits);) {
+            if (waits) atomicMax(&shared.winner, thread_number());
+            __syncthreads();
+            const bool mine = shared.winner == thread_number();
+            if (mine) {
+                shared.begin = static_cast<unsigned long long>(begin);
+                shared.end = static_cast<unsigned long long>(end);
+                columns.put(0, descriptors...);
+                waits = false;
+            }
+            __syncthreads();
+            if (mine) shared.winner = -1;
+            const auto run = [&](Index i) {
+                const auto call = [&](const D&... theirs) { return map(i, theirs...); };
+                return columns.run(0, call);
+            };
+            by_block<BlockDim>(shared, run, mine, static_cast<Index>(shared.begin), static_cast<Index>(shared.end), sum, op);
+        }
+        for (unsigned many = __ballot_sync(full_warp, size >= lanes && size < BlockDim); many != 0; many &= many - 1) {
+            const int owner = __ffs(many) - 1;
+            const partial<T> theirs = by_warp<BlockDim>(shared, map, shuffle(begin, owner), shuffle(end, owner), init, op,
+                                                        shuffle(descriptors, owner)...);
+            if constexpr (!is_nothing<T>) {
+                const T total = shuffle(theirs.value, 0);
+                if (lane_number() == owner) sum = {total, true};
+            }
+        }
+        __syncthreads();
+        if (size >= lanes) return sum.behind(init, op);
+        T result = init;
+        for (Index i = begin; i < end; ++i) result = op(result, map(i, descriptors...));
+        return result;
+    }
+
+   private:
+    /// The part of each warp of a task that the block runs; `sum` of the thread whose task it is.
+    template <int BlockDim, class T, class Index, class Run, class Reduce>
+    __device__ static void by_block(temp<BlockDim, T>& shared, Run run, bool mine, Index begin, Index end, detail::partial<T>& sum,
+                                    Reduce& op) {
+        using namespace detail;
+        using count = std::make_unsigned_t<Index>;
+        const count size = static_cast<count>(end - begin), part = ((size - 1) / BlockDim + 1) * lanes;
+        const count from = warp_number() * part < size ? warp_number() * part : size;
+        const count behind = size - from < part ? size : from + part;
+        const auto index = [=](count place) { return static_cast<Index>(static_cast<count>(begin) + place); };
+        T* values = nullptr;
+        constexpr int per_lane = temp<BlockDim, T>::per_lane;
+        if constexpr (!is_nothing<T>) values = shared.values.begin() + warp_number() * per_lane * lanes;
+        const partial<T> theirs = reduce_by_warp<per_lane>(values, index(from), index(behind), run, sum.value, op);
+        if constexpr (!is_nothing<T>) {
+            if (lane_number() == 0 && theirs.some) shared.sums[warp_number()] = theirs.value;
+            __syncthreads();
+            if (mine) {
+                for (int warp = 0; warp < BlockDim / lanes && warp * part < size; ++warp) sum.append(shared.sums[warp], op);
+            }
+        }
+    }
+
+    template <int BlockDim, class T, class Index, class Map, class Reduce, class... D>
+    __device__ static detail::partial<T> by_warp(temp<BlockDim, T>& shared, Map& map, Index begin, Index end, const T& init,
+                                                 Reduce& op, const D&... descriptors) {
+        using namespace detail;
+        T* values = nullptr;
+        constexpr int per_lane = temp<BlockDim, T>::per_lane;
+        if constexpr (!is_nothing<T>) values = shared.values.begin() + warp_number() * per_lane * lanes;
+        return reduce_by_warp<per_lane>(values, begin, end, [&](Index i) { return map(i, descriptors...); }, init, op);
+    }
+};
+
+}  // namespace cte

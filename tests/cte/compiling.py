@@ -1,0 +1,31 @@
+"""nvcc on sources that include the headers."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from cccopt.resources import folder
+from cccopt.toolchain.discovery import find_nvcc
+
+
+def compiled(source: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """What nvcc says of ``source``, the folder of the headers being known to it."""
+    command = [
+        str(find_nvcc().driver),
+        "-std=c++17",
+        "-I",
+        str(folder("cte_templates")),
+        *options,
+        str(source),
+    ]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def ptx_of_kernels(name: str, folder_of_ptx: Path) -> str:
+    """The PTX of tests/cte/cuda/``name``.cu without its assertions, which the emulator has no function for."""
+    output = folder_of_ptx / f"{name}.ptx"
+    source = Path(__file__).parent / "cuda" / f"{name}.cu"
+    done = compiled(source, "-ptx", "-arch=sm_90", "-DNDEBUG", "-o", str(output))
+    assert done.returncode == 0, done.stderr
+    return output.read_text()
