@@ -1,0 +1,87 @@
+// y = A x, A in CSR: a coarse task is a row, a fine task one of its entries. F. Khorasani's thesis, figures 4.16 and 4.20.
+//
+// ../spmv_double/spmv_double.cu is this file with SPMV_DOUBLE. The kernels end in what the value type is called.
+#include <cte.cuh>
+
+#ifndef CTE_POLICY
+#define CTE_POLICY cte::automatic
+#endif
+
+#ifdef SPMV_DOUBLE
+using Value = double;
+#define SPMV_KERNEL(form) spmv_double##form
+#else
+using Value = float;
+#define SPMV_KERNEL(form) spmv_float##form
+#endif
+
+constexpr int BLOCK = 256;
+
+__device__ auto product_of(const int* columns, const Value* values, const Value* x) {
+  return [=](int i) { return values[i] * __ldg(x + columns[i]); };
+}
+
+// A thread past the last row holds an empty task at the end of it, so that the last warp stays whole and scanned.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+SPMV_KERNEL()(int rows, const int* __restrict__ offsets, const int* __restrict__ columns, const Value* __restrict__ values,
+              const Value* __restrict__ x, Value* __restrict__ y) {
+  const int row = min(int(blockIdx.x * BLOCK + threadIdx.x), rows);
+  const int begin = offsets[row], end = offsets[min(row + 1, rows)];
+  const auto product = product_of(columns, values, x);
+  const Value dot = cte::for_each_index<BLOCK, cte::scanned, CTE_POLICY>(begin, end, product, cte::plus{}, Value(0));
+  if (row < rows) y[row] = dot;
+}
+
+// The other forms, a build each. Those with atomics add to y, which has to be 0.
+extern "C" __global__ void __launch_bounds__(BLOCK) SPMV_KERNEL(_zero)(int rows, Value* __restrict__ y) {
+  const int row = blockIdx.x * BLOCK + threadIdx.x;
+  if (row < rows) y[row] = 0;
+}
+
+#if defined(CTE_FORM_MERGE_PATH)
+#include <cte/kernel/merge_path.cuh>
+
+using MergePath = cte::kernel::merge_path<BLOCK, 7>;
+using Carry = cte::kernel::carry<Value, int>;
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+SPMV_KERNEL(_merge_path)(int rows, const int* __restrict__ offsets, const int* __restrict__ columns,
+                         const Value* __restrict__ values, const Value* __restrict__ x, Value* __restrict__ y, Carry* carries) {
+  __shared__ MergePath::temp<Value> shared;
+  const auto put = [=](int row, Value dot) { y[row] = dot; };
+  MergePath::reduce(shared, rows, offsets, product_of(columns, values, x), cte::plus{}, Value(0), put, carries);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+SPMV_KERNEL(_fix_up)(int blocks, const int* __restrict__ offsets, Value* __restrict__ y, const Carry* __restrict__ carries) {
+  __shared__ MergePath::fix_up_temp<Value> shared;
+  const auto put = [=](int row, Value dot) { y[row] = dot; };
+  MergePath::fix_up(shared, blocks, offsets, cte::plus{}, Value(0), put, carries);
+}
+#elif defined(CTE_FORM_EDGE_PARALLEL)
+#include <cte/kernel/edge_parallel.cuh>
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+SPMV_KERNEL(_edge_parallel)(int entries, const int* __restrict__ owners, const int* __restrict__ columns,
+                            const Value* __restrict__ values, const Value* __restrict__ x, Value* __restrict__ y) {
+  const auto row_of = [=](int i) { return owners[i]; };
+  cte::kernel::edge_parallel<BLOCK>::reduce(entries, row_of, product_of(columns, values, x), cte::plus{}, y);
+}
+
+#elif defined(CTE_FORM_VIRTUAL_SPLIT) || defined(CTE_FORM_VIRTUAL_SPLIT_STRIDED)
+#include <cte/kernel/virtual_split.cuh>
+
+#ifdef CTE_FORM_VIRTUAL_SPLIT
+using Assignment = cte::contiguous;
+#else
+using Assignment = cte::strided;
+#endif
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+SPMV_KERNEL(_virtual_split)(int rows, const int* __restrict__ offsets, const int* __restrict__ first,
+                            const int* __restrict__ columns, const Value* __restrict__ values, const Value* __restrict__ x,
+                            Value* __restrict__ y) {
+  const auto product = product_of(columns, values, x);
+  cte::kernel::virtual_split<8>::reduce<Assignment>(rows, offsets, first, product, cte::plus{}, y);
+}
+#endif

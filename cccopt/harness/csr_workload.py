@@ -1,0 +1,142 @@
+"""What the benchmark workloads over CSR inputs share: their launches, their graphs, and what "same" means for sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from cccopt.harness.csr_generators import GENERATORS
+from cccopt.harness.csr_matrix import Csr, scipy_module
+from cccopt.harness.workload import Array, Launch, Zeros
+
+BLOCK = 256
+"""Threads of a block: ``BLOCK`` in the workloads' sources."""
+
+SEARCHED = tuple(name for name in GENERATORS if name not in ("delaunay_probe", "rajat_probe", "banded"))
+"""The generated graphs that searches run on. In the others all edges lead to vertices nearby: a search takes a launch
+for each of tens of thousands of levels, nearly all of which find a handful of vertices.
+"""
+
+TILE = 7 * BLOCK
+"""Tasks and fine tasks that a block of the form `cte::kernel::merge_path` takes in the workloads' sources."""
+
+EDGES = 8 * BLOCK
+"""Fine tasks that a block of the form `cte::kernel::edge_parallel` takes."""
+
+SPLIT = 8
+"""The most fine tasks of a virtual task in the workloads' sources: K of the form `cte::kernel::virtual_split`."""
+
+RELATIVE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
+"""How far a short sum may be off, as a part of the sum of its terms' absolute values."""
+
+
+def launch(
+    kernel: str, threads: int, *arguments: Array | np.generic, host: tuple[str, ...] = (), label: str = ""
+) -> Launch:
+    """A launch with at least so many threads, in blocks of `BLOCK`."""
+    return Launch(kernel, (max(1, -(-threads // BLOCK)), 1, 1), (BLOCK, 1, 1), arguments, host, label)
+
+
+def merge_path_blocks(offsets: Array) -> int:
+    """How many blocks `cte::kernel::merge_path` needs for the tasks with these ``offsets``."""
+    return max(1, -(-(len(offsets) - 1 + int(offsets[-1])) // TILE))
+
+
+def carries(offsets: Array, dtype: DTypeLike) -> Zeros:
+    """Room for what the blocks of `cte::kernel::merge_path` leave behind: two values and two 32-bit numbers each."""
+    return Zeros(merge_path_blocks(offsets) * (2 * np.dtype(dtype).itemsize + 8), np.uint8)
+
+
+def edge_parallel_threads(fine: int) -> int:
+    """How many threads `cte::kernel::edge_parallel` needs to take all fine tasks at a time."""
+    return -(-fine // EDGES) * BLOCK
+
+
+def first_pieces(offsets: Array) -> NDArray[np.int32]:
+    """The first virtual task of each task, and their number, for `cte::kernel::virtual_split`."""
+    first = np.zeros(len(offsets), np.int32)
+    np.cumsum(-(-np.diff(offsets) // SPLIT), out=first[1:])
+    return first
+
+
+def array(state: Mapping[str, Any], name: str) -> Array:
+    """The array ``name`` of a state."""
+    found = state[name]
+    assert isinstance(found, np.ndarray)
+    return found
+
+
+def arrays(state: Mapping[str, Any], *names: str) -> tuple[Array, ...]:
+    """The arrays called ``names``, in that order: a kernel's arguments, say."""
+    return tuple(array(state, name) for name in names)
+
+
+def sparse(offsets: Array, indices: Array, values: Array, columns: int) -> Any:
+    """The matrix as one of scipy's."""
+    shape = (len(offsets) - 1, columns)
+    return scipy_module("sparse").csr_array((values, indices, offsets), shape=shape)
+
+
+def square(graph: Csr) -> Csr:
+    """The graph with as many rows as columns: vertices without a row have no edges, those without a column get none."""
+    vertices = max(graph.rows, graph.columns)
+    offsets = np.pad(graph.offsets, (0, vertices - graph.rows), "edge")
+    return replace(graph, rows=vertices, columns=vertices, offsets=offsets, x=None)
+
+
+def owners(offsets: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The row of each entry."""
+    return np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
+
+
+def busiest(offsets: NDArray[np.int32]) -> int:
+    """The row with the most entries, the first of them: where searches begin."""
+    return int(np.argmax(np.diff(offsets)))
+
+
+def lengths(graph: Csr, seed: int) -> NDArray[np.uint32]:
+    """Lengths of a graph's edges: its values, where all of them are whole numbers of 1 or more, else 1 to 64, drawn."""
+    values = graph.values
+    if values is not None and bool(np.all((values >= 1) & (values == np.trunc(values)))):
+        return values.astype(np.uint32)
+    return np.random.default_rng(seed).integers(1, 65, graph.nnz, dtype=np.uint32)
+
+
+def reached(offsets: Array, neighbours: Array, source: int) -> Array:
+    """The vertices that paths from ``source`` lead to, itself among them."""
+    edges = sparse(offsets, neighbours, np.ones(len(neighbours), np.int8), len(offsets) - 1)
+    order = scipy_module("sparse.csgraph").breadth_first_order(edges, source, return_predecessors=False)
+    return np.asarray(order)
+
+
+def rounding(terms: Array | int, dtype: DTypeLike) -> Array:
+    """How far a sum of so many ``terms`` may be off, as a part of the sum of their absolute values, in any order.
+
+    `RELATIVE` for short ones. For long ones, ``terms`` units of rounding (N. Higham, Accuracy and Stability of
+    Numerical Algorithms, 2002, 4.2): float sums of millions of terms in a row do lose percents, since small terms that
+    are alike are all rounded to the same side.
+    """
+    kind = np.dtype(dtype)
+    return np.maximum(RELATIVE[kind], np.multiply(terms, float(np.finfo(kind).eps) / 2))
+
+
+def wrong_sums(name: str, found: Array, expected: Array, slack: Array) -> str:
+    """What is wrong with numbers that may be off by ``slack``; "" for nothing."""
+    return _wrong(name, found, expected, ~(np.abs(found.astype(np.float64) - expected) <= slack))
+
+
+def wrong_numbers(name: str, found: Array, expected: Array) -> str:
+    """What is wrong with numbers that must be equal; "" for nothing."""
+    return _wrong(name, found, expected, found != expected)
+
+
+def _wrong(name: str, found: Array, expected: Array, wrong: Array) -> str:
+    places = np.flatnonzero(wrong)
+    if not places.size:
+        return ""
+    first = int(places[0])
+    return f"{places.size} wrong {name}; {name}[{first}] is {found[first]}, not {expected[first]}"
