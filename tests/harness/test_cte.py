@@ -333,6 +333,8 @@ def test_once_runs_the_builds_of_an_input(
     command[2] = "even"
     assert once.main([command[0], "warp", *command[1:]]) == 1
     assert "1 sums are wrong" in capsys.readouterr().out
+    assert once.main([command[0], "warp", *command[1:], "--unchecked"]) == 0
+    assert capsys.readouterr().out == "rows warp: unchecked, 1 launches\n"
     assert once.main([command[0], "block", *command[1:]]) == 2
     with pytest.raises(SystemExit):
         once.main([command[0], "nothing", *command[1:]])

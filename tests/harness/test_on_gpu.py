@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any, cast
 
@@ -200,6 +201,23 @@ def test_scratch_is_restored_and_not_downloaded_where_it_is_large(
     assert times(plain) == times(right) == [(t,) * on_gpu.REPEATS for t in (1.0, 2.0, 2.0, 2.0, 2.0, 2.0)]
     assert forgets.wrong == "4"
     assert gpu.moved.count("download 16") == downloads
+
+
+def test_a_build_whose_repeats_are_long_takes_none_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = cycle([on_gpu.REPEATS, 3])
+    monkeypatch.setattr(on_gpu, "repeats_for", lambda seconds: next(found))
+    gpu = StandIn()
+    _, results = run(FULL, "right", gpu=gpu)
+    assert [{len(repeats) for repeats in times(result)} for result in results] == [{on_gpu.REPEATS}, {3}]
+    # Each is checked after its first warm-up and after its own last repeat.
+    assert gpu.moved.count("download 16") == 2 * 2
+
+
+def test_a_workload_may_have_a_reference_at_full_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Count, "FULL_REFERENCE", True, raising=False)
+    workload, (plain, far) = run(FULL, "too far")
+    assert [list(limits) for limits in workload.referred] == [[2, 4, 6, 4]]
+    assert (plain.wrong, far.wrong) == ("", "cells are [2 4 6 5]")
 
 
 def test_a_fault_names_its_build() -> None:
