@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _DEFAULT_SIZE = {EMULATOR: "demo", GPU: "full"}
 _DEMO = ("bfs", "sensitivity")
 _CCC, _CTE = "ccc", "cte"
-_WIDTH, _CTE_WIDTH = 132, 160
+_WIDTH, _CTE_WIDTH = 132, 190
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
