@@ -56,13 +56,13 @@ __device__ __forceinline__ partial<T> joined(const partial<T>& left, const parti
 /// The first index of [low, high) for which `before` does not hold (`before` holds up to some index only); `high` if there is none.
 template <class Index, class Before>
 __device__ __forceinline__ Index partition_point(Index low, Index high, Before before) {
-    while (low < high) {
-        const Index middle = low + (high - low) / 2;
-        if (before(middle)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    using count = std::make_unsigned_t<Index>;
+    // Without branches in the loop: lanes that search lists of one length stay together.
+    for (count left = low < high ? static_cast<count>(high - low) : 0; left > 0;) {
+        const count half = left / 2;
+        const bool passed = before(static_cast<Index>(low + half));
+        low = passed ? static_cast<Index>(low + half + 1) : low;
+        left = passed ? left - half - 1 : half;
     }
     return low;
 }

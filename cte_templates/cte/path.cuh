@@ -12,13 +12,14 @@ class path_piece {
    public:
     partial<T> open;  // what stands behind the last end
 
-    __device__ explicit path_piece(const T& init) : open{init} {}
+    __device__ explicit path_piece(const T& init) : open{init}, lead_{init} {}
 
     __device__ bool closes() const { return ends_ != 0; }
 
-    /// Takes `steps` steps from where the next end is that of `task` and the next fine task is `place`.
-    template <class count, class BehindOf, class ValueOf, class Reduce>
-    __device__ void walk(int task, count place, int steps, BehindOf behind_of, ValueOf value_of, Reduce& op) {
+    /// Takes `steps` steps from where the next end is that of `task` and the next fine task is `place`. `result_of` makes results of
+    /// the tasks that lie in the piece.
+    template <class count, class BehindOf, class ValueOf, class Reduce, class ResultOf>
+    __device__ void walk(int task, count place, int steps, BehindOf behind_of, ValueOf value_of, Reduce& op, ResultOf result_of) {
         count behind = steps > 0 ? behind_of(task) : 0;
 #pragma unroll
         for (int k = 0; k < Steps; ++k) {
@@ -27,9 +28,12 @@ class path_piece {
                     open.append(value_of(place), op);
                     ++place;
                 } else {
-                    ended_[k].value = open.value;
+                    if (ends_ == 0) {
+                        lead_ = open;
+                    } else {
+                        result_[k].value = result_of(open);
+                    }
                     ends_ |= 1u << k;
-                    if (open.some) filled_ |= 1u << k;
                     open.some = false;
                     ++task;
                     if (k + 1 < steps) behind = behind_of(task);
@@ -38,22 +42,23 @@ class path_piece {
         }
     }
 
-    /// Calls `put(task, reduction)` for all tasks that ended; `ahead` stood open ahead of the piece.
-    template <class Reduce, class Put>
-    __device__ void finish(int task, partial<T> ahead, Reduce& op, Put put) const {
+    /// Calls `first(task, reduction)` for the first task that ended, of which there may be none yet, and `put(task, result)` for the
+    /// others; `ahead` stood open ahead of the piece.
+    template <class Reduce, class First, class Put>
+    __device__ void finish(int task, const partial<T>& ahead, Reduce& op, First first, Put put) const {
+        if (ends_ == 0) return;
+        first(task, joined(ahead, lead_, op));
+        const unsigned others = ends_ & (ends_ - 1);
 #pragma unroll
-        for (int k = 0; k < Steps; ++k) {
-            if (ends_ >> k & 1u) {
-                put(task, joined(ahead, partial<T>{ended_[k].value, (filled_ >> k & 1u) != 0}, op));
-                ahead.some = false;
-                ++task;
-            }
+        for (int k = 1; k < Steps; ++k) {
+            if (others >> k & 1u) put(++task, result_[k].value);
         }
     }
 
    private:
-    slot<T> ended_[Steps];
-    unsigned ends_ = 0, filled_ = 0;
+    partial<T> lead_;  // of the first task that ended
+    slot<T> result_[Steps];
+    unsigned ends_ = 0;
 };
 
 }  // namespace cte::detail

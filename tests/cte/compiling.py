@@ -22,10 +22,10 @@ def compiled(source: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def ptx_of_kernels(name: str, folder_of_ptx: Path) -> str:
+def ptx_of_kernels(name: str, folder_of_ptx: Path, *options: str) -> str:
     """The PTX of tests/cte/cuda/``name``.cu without its assertions, which the emulator has no function for."""
     output = folder_of_ptx / f"{name}.ptx"
     source = Path(__file__).parent / "cuda" / f"{name}.cu"
-    done = compiled(source, "-ptx", "-arch=sm_90", "-DNDEBUG", "-o", str(output))
+    done = compiled(source, "-ptx", "-arch=sm_90", "-DNDEBUG", *options, "-o", str(output))
     assert done.returncode == 0, done.stderr
     return output.read_text()

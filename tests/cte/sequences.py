@@ -21,13 +21,13 @@ def hashed(
     hashes: NDArray[np.uint32],
     begins: Iterable[int],
     ends: Iterable[int],
-    init: tuple[int, int, int],
+    step: int,
 ) -> NDArray[Any]:
-    """``init`` followed by the letters [begin, end), for each pair of these."""
+    """The letters [begin, end) behind ``(7 + step * number, 3, 1)``, for each pair of these and its number."""
     known = hashes.tolist()
     results = []
-    for begin, end in zip(begins, ends, strict=True):
-        value, power, length = init
+    for number, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        value, power, length = 7 + step * number, 3, 1
         for letter in known[begin:end]:
             value, power, length = (value * 31 + letter) & _MASK, power * 31 & _MASK, length + 1
         results.append((value, power, length))

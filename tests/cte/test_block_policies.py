@@ -50,7 +50,7 @@ def run_scanned(program: Program, policy: str, sizes: Sizes, threads: int, block
     assert (visits[:-1] == 1).all()
     assert visits[-1] == 0
     values = letters(np.arange(offsets[-1]))
-    np.testing.assert_array_equal(out, hashed(values, offsets[:-1], offsets[1:], (7, 3, 1)))
+    np.testing.assert_array_equal(out, hashed(values, offsets[:-1], offsets[1:], step=1))
 
 
 def run_disjoint(program: Program, policy: str, sizes: Sizes, threads: int, block: Any, **how: Any) -> None:
@@ -66,7 +66,7 @@ def run_disjoint(program: Program, policy: str, sizes: Sizes, threads: int, bloc
     tasks[order] = np.arange(sizes.size)
     owners = np.repeat(tasks, sizes)
     values = letters(np.arange(offsets[-1]) * 1000 + owners * 3)
-    np.testing.assert_array_equal(out, hashed(values, begins, ends, (7, 3, 1)))
+    np.testing.assert_array_equal(out, hashed(values, begins, ends, step=1))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

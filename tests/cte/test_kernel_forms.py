@@ -85,7 +85,7 @@ def run_merge_path(
     assert (visits[:origin] == 0).all()
     assert (puts[:-1] == 1).all()
     assert puts[-1] == 0
-    expected = hashed(letters(np.arange(fine)), offsets[:-1], offsets[1:], (7, 3, 1))
+    expected = hashed(letters(np.arange(fine)), offsets[:-1], offsets[1:], step=0)
     np.testing.assert_array_equal(out[:-1], expected)
 
 

@@ -54,7 +54,7 @@ struct merge_path {
     /// offsets[0])` blocks, in a grid of one dimension.
     template <class T, class Index, class Map, class Reduce, class Put>
     __device__ static void reduce(temp<T>& shared, Index tasks, const Index* __restrict__ offsets, Map map, Reduce op, T init,
-                                  Put put, carry<T, Index>* __restrict__ carries) {
+                                  Put put, carry<T, Index>* __restrict__ carries, const Index* __restrict__ partition = nullptr) {
         using namespace detail;
         static_assert(std::is_signed_v<Index>, "cte::kernel::merge_path: tasks and offsets are signed integers of one type");
         const int thread = thread_number();
@@ -67,7 +67,12 @@ struct merge_path {
             return;
         }
         const int length = steps - step < tile ? static_cast<int>(steps - step) : tile;
-        find_borders(shared.borders, tasks, fine, offsets, origin, step, step + length);
+        if (partition != nullptr) {
+            if (thread < 2) shared.borders[thread] = partition[blockIdx.x + thread];
+            __syncthreads();
+        } else {
+            find_borders(shared.borders, tasks, fine, offsets, origin, step, step + length);
+        }
         const Index task = static_cast<Index>(shared.borders[0]);
         const int count = static_cast<int>(shared.borders[1] - shared.borders[0]);  // tasks that end in the tile
         const Index first = static_cast<Index>(origin + (step - task));             // fine task
@@ -82,20 +87,22 @@ struct merge_path {
 
         const int from = thread * ItemsPerThread < length ? thread * ItemsPerThread : length;
         const int mine = length - from < ItemsPerThread ? length - from : ItemsPerThread;
-        const int first_end = partition_point(0, count, [&](int i) { return behind[i] + i < from; });
+        const int least = from > length - count ? from - (length - count) : 0, most = from < count ? from : count;
+        const int first_end = partition_point(least, most, [&](int i) { return behind[i] + i < from; });
         path_piece<T, ItemsPerThread> piece(init);
         piece.walk(first_end, from - first_end, mine, [&](int i) { return behind[i]; }, [&](int i) -> const T& { return values[i]; },
-                   op);
+                   op, [&](const partial<T>& sum) { return sum.behind(init, op); });
         const ahead_of<T> ahead = shared.carries.scan(piece.open, piece.closes(), op);
 
         T* const results = reinterpret_cast<T*>(shared.bytes);
-        piece.finish(first_end, ahead.open, op, [&](int i, const partial<T>& sum) {
+        const auto put_first = [&](int i, const partial<T>& sum) {
             if (i == 0 && entered) {
                 leave(left, task, sum);
             } else {
                 results[i] = sum.behind(init, op);
             }
-        });
+        };
+        piece.finish(first_end, ahead.open, op, put_first, [&](int i, const T& result) { results[i] = result; });
         if (thread == BlockDim - 1) {
             const partial<T> open = piece.closes() ? piece.open : joined(ahead.open, piece.open, op);
             if (count == 0 && entered) {
@@ -107,6 +114,21 @@ struct merge_path {
         }
         __syncthreads();
         for (int i = thread + (entered ? 1 : 0); i < count; i += BlockDim) put(task + i, results[i]);
+    }
+
+    /// Writes for `reduce` where the pieces of the walk begin, `blocks(...) + 1` numbers, for the offsets that stay as they are:
+    /// its blocks then need not search. Called by at least as many threads, in a grid of one dimension.
+    template <class Index>
+    __device__ static void divide(Index tasks, const Index* __restrict__ offsets, Index* __restrict__ partition) {
+        const Index origin = offsets[0];
+        const long long fine = offsets[tasks] - origin, steps = tasks + fine;
+        const long long number = static_cast<long long>(blockIdx.x) * blockDim.x * blockDim.y * blockDim.z + detail::thread_number();
+        if (number > blocks(tasks, fine)) return;
+        const long long step = number * tile < steps ? number * tile : steps;
+        const Index least = static_cast<Index>(step > fine ? step - fine : 0), most = static_cast<Index>(step < tasks ? step : tasks);
+        partition[number] = detail::partition_point(least, most, [&](Index task) {
+            return static_cast<long long>(offsets[task + 1] - origin) + task < step;
+        });
     }
 
     /// Calls `put(task, result)` for the tasks that lie in several of the `blocks` blocks of a `reduce` that has ended. Called by all

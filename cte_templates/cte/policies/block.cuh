@@ -80,38 +80,40 @@ class block_part {
         const unsigned begins = __funnelshift_r(marks_[from / lanes], marks_[from / lanes + 1], from % lanes) & mine;
         const int begun = inclusive_sum(__popc(begins));
         const int ending = task_ + begun - __popc(begins);  // the task that ends where the first of this lane begins
-        partial<T> open = carry, lead = carry;
-        open.some = lead.some = false;
-        int task = ending;
+        T open = here > 0 ? values[from] : carry.value;  // behind the last begin, or all
+        partial<T> lead = carry;                         // ahead of the first begin
+        lead.some = false;
+        int task = ending + (begins & 1u);
 #pragma unroll
-        for (int k = 0; k < per_lane; ++k) {
+        for (int k = 1; k < per_lane; ++k) {
             if (mine >> k & 1u) {
                 if (begins >> k & 1u) {
                     if (task == ending) {
-                        lead = open;
+                        lead = {open, true};
                     } else {
-                        results[task] = open.value;
+                        results[task] = open;
                     }
                     ++task;
-                    open.some = false;
+                    open = values[from + k];
+                } else {
+                    open = op(open, values[from + k]);
                 }
-                open.append(values[from + k], op);
             }
         }
         const int reach = same_segment_below(__ballot_sync(full_warp, begins != 0));
-        if (lane == 0 && begins == 0) open = joined(carry, open, op);
-        // A lane below one that has values has some, too: only borders are asked for.
+        if (lane == 0 && begins == 0 && carry.some) open = op(carry.value, open);
+        // A lane below one that has values has some, too: only where tasks begin is asked for.
 #pragma unroll
         for (int distance = 1; distance < lanes; distance *= 2) {
-            const T left = shuffle_up(open.value, distance);
-            if (distance <= reach) open.value = op(left, open.value);
+            const T left = shuffle_up(open, distance);
+            if (distance <= reach) open = op(left, open);
         }
-        const T left = shuffle_up(open.value, 1);
+        const T left = shuffle_up(open, 1);
         if (begins != 0) {
             lead = joined(lane == 0 ? carry : partial<T>{left, true}, lead, op);
             if (lead.some) put(results, ending, lead.value);
         }
-        carry = {shuffle(open.value, (length - 1) / per_lane), true};
+        carry = {shuffle(open, (length - 1) / per_lane), true};
         return task_ + shuffle(begun, lanes - 1);
     }
 

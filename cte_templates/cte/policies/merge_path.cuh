@@ -105,14 +105,15 @@ struct merge_path {
             const int first = partition_point(task, task_behind, ends_before(from));
             path_piece<T, per_thread> piece(init);
             piece.walk(first, static_cast<count>(from - (first - task)), steps, [&](int t) { return behind[t] - place; },
-                       [&](count i) -> const T& { return shared.values[static_cast<int>(i)]; }, op);
+                       [&](count i) -> const T& { return shared.values[static_cast<int>(i)]; }, op,
+                       [](const partial<T>& sum) { return sum.value; });
             ahead_of<T> ahead = shared.carries.scan(piece.open, piece.closes(), op);
             if (!ahead.closed && shared.open_some[turn]) {
                 ahead.open = joined(partial<T>{shared.open[turn], true}, ahead.open, op);
             }
-            piece.finish(first, ahead.open, op, [&](int t, const partial<T>& sum) {
-                if (sum.some) shared.results[t] = sum.value;
-            });
+            // Without `init`, which is the owner's; of an empty task anything.
+            const auto put_first = [&](int t, const partial<T>& sum) { shared.results[t] = sum.value; };
+            piece.finish(first, ahead.open, op, put_first, [&](int t, const T& sum) { shared.results[t] = sum; });
             if (thread == BlockDim - 1) {
                 const partial<T> open = piece.closes() ? piece.open : joined(ahead.open, piece.open, op);
                 if (open.some) shared.open[turn ^ 1] = open.value;

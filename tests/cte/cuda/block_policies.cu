@@ -17,6 +17,9 @@ struct then {
 
 __device__ sequence letter(unsigned value) { return {value * 2654435761u + 12345u, 31u, 1u}; }
 
+/// No identity of `then`, and another one for each task.
+__device__ sequence own_init(int task) { return {7u + task, 3, 1}; }
+
 // One task a thread, blocks that take several turns; `visits` counts how often each fine task ran.
 #define SCANNED(NAME, THREADS, POLICY)                                                                                       \
     extern "C" __global__ void NAME(int tasks, const int* offsets, unsigned* visits, sequence* out) {                        \
@@ -29,7 +32,7 @@ __device__ sequence letter(unsigned value) { return {value * 2654435761u + 12345
                 return letter(i);                                                                                            \
             };                                                                                                               \
             const sequence sum =                                                                                             \
-                cte::for_each_index<THREADS, cte::scanned, POLICY>(storage, begin, end, map, then{}, sequence{7, 3, 1});     \
+                cte::for_each_index<THREADS, cte::scanned, POLICY>(storage, begin, end, map, then{}, own_init(task));         \
             if (task < tasks) out[task] = sum;                                                                               \
         }                                                                                                                    \
     }
@@ -45,7 +48,7 @@ __device__ sequence letter(unsigned value) { return {value * 2654435761u + 12345
                 return letter(static_cast<unsigned>(i) * 1000u + owner + static_cast<unsigned>(weight));                     \
             };                                                                                                               \
             const sequence sum = cte::for_each_index<THREADS, cte::disjoint, POLICY>(begin, end, map, then{},                \
-                                                                                     sequence{7, 3, 1}, task, task * 2.0);   \
+                                                                                     own_init(task), task, task * 2.0);      \
             if (task < tasks) out[task] = sum;                                                                               \
         }                                                                                                                    \
     }

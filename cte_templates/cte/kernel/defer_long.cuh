@@ -1,0 +1,92 @@
+// Long tasks spread over the grid: `reduce` runs tasks as `cte::automatic` does, but of one that is longer than `Most` it leaves the
+// rest, cut into pieces, to a second kernel, `finish`, which adds them up by atomics. Nothing is prepared, no host looks between.
+#pragma once
+
+#include <cte/kernel/atomics.cuh>
+#include <cte/policies/automatic.cuh>
+
+namespace cte::kernel {
+
+/// A piece of a long task.
+template <class Index>
+struct piece {
+    Index task, begin, end;
+};
+
+/// Pieces that wait for `finish`: room for `defer_long::capacity` of them, and their number, 0 ahead of `reduce`.
+template <class Index>
+struct pieces {
+    piece<Index>* list;
+    int* count;
+};
+
+template <int BlockDim, int Most = 1024>
+struct defer_long {
+    static_assert(Most >= detail::lanes, "cte::kernel::defer_long: a long task has more than 32 fine tasks");
+
+    /// The shared memory of a block of `reduce`.
+    template <class T>
+    using temp = automatic::temp<BlockDim, T>;
+
+    /// How many pieces `fine` fine tasks can leave at most.
+    __host__ __device__ static constexpr long long capacity(long long fine) { return fine / Most * 2 + 1; }
+
+    /// A thread's own result, without what `finish` adds to it, for the task `task` with the indices [begin, end). Called as
+    /// `for_each_index` is; the order of a long task's values is not kept.
+    template <class Layout, class T, class Index, class Map, class Op>
+    __device__ static T reduce(temp<T>& shared, Index task, Index begin, Index end, Map map, Op op, T init, pieces<Index> rest) {
+        using namespace detail;
+        check_call<BlockDim, Layout, Index>();
+        check_atomic<Op, T>();
+        if (!whole_warp() || automatic::has_few(begin, end)) {
+            nothing none;
+            return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init);
+        }
+        deferral<Index> defer{task, rest};
+        return warp_staged::strategy<T>::template of_whole_warp<BlockDim, Layout>(shared, begin, end, map, op, init, defer);
+    }
+
+    /// `out[task] = op(out[task], ...)` for all pieces, which a `reduce` that has ended left; `op` is cte::plus, cte::minimum or
+    /// cte::maximum. Called by all threads of a grid of any size, in blocks of whole warps.
+    template <class Index, class Map, class Op, class T>
+    __device__ static void finish(pieces<Index> rest, Map map, Op op, T* out) {
+        using namespace detail;
+        check_atomic<Op, T>();
+        const int count = *rest.count, warps = gridDim.x * (BlockDim / lanes);
+        for (int number = blockIdx.x * (BlockDim / lanes) + warp_number(); number < count; number += warps) {
+            const piece<Index> mine = rest.list[number];
+            Index i = mine.begin + lane_number();
+            T sum{};
+            if (i < mine.end) sum = map(i);
+#pragma unroll 8
+            for (i += lanes; i < mine.end; i += lanes) sum = op(sum, static_cast<T>(map(i)));
+            __syncwarp();
+            const Index length = mine.end - mine.begin;
+            sum = reduce_lanes<lanes>(sum, length < lanes ? static_cast<int>(length) : lanes, op);
+            if (lane_number() == 0) combine(op, out + mine.task, sum);
+        }
+    }
+
+   private:
+    /// Cuts what is left of a task into pieces of `Most`, by the whole warp.
+    template <class Index>
+    struct deferral {
+        static constexpr int most = Most;
+        Index task;
+        pieces<Index> rest;
+
+        __device__ void operator()(int owner, Index begin, Index end) const {
+            using namespace detail;
+            const Index whose = shuffle(task, owner), number = (end - begin + (Most - 1)) / Most;
+            int slot = 0;
+            if (lane_number() == 0) slot = atomicAdd(rest.count, static_cast<int>(number));
+            slot = shuffle(slot, 0);
+            for (Index i = lane_number(); i < number; i += lanes) {
+                const Index from = begin + i * Most;
+                rest.list[slot + i] = piece<Index>{whose, from, end - from < Most ? end : from + Most};
+            }
+        }
+    };
+};
+
+}  // namespace cte::kernel
