@@ -152,14 +152,21 @@ struct block {
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T reduce(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
+        detail::enter_block<BlockDim>();
+        if (detail::block_overflows<BlockDim, Layout>(begin, end)) {
+            detail::nothing none;
+            return sub_warp<detail::lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+        }
+        return reduce_countable<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
+    }
+
+    /// The same, of tasks whose fine tasks `Index` can count, by a block that has passed a barrier since `shared` was used.
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
+    __device__ static T reduce_countable(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+                                         const D&... descriptors) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
         constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // nobody asks whose a place is
-        enter_block<BlockDim>();
-        if (block_overflows<BlockDim, Layout>(begin, end)) {
-            nothing none;
-            return sub_warp<lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
-        }
         const count size = begin < end ? static_cast<count>(end - begin) : 0;
         const block_listing<count> mine = shared.lister.list(size);
         const count shift = static_cast<count>(begin) - mine.first;
