@@ -32,6 +32,7 @@ POLICIES = (
     "warp",
     "warp_staged",
     "warp_segmented",
+    "warp_chunked",
     "thread_warp_block",
     "block",
     "merge_path",

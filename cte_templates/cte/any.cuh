@@ -53,9 +53,12 @@ struct search<sub_warp<Width>> {
         const int rank = lane_number() % Width;
         const unsigned group = group_mask<Width>();
         bool found = false;
-        for (Index from = first; !found && from < last; from += Width) {
-            const bool hit = last - from > rank && has(from + rank, descriptors...);
+        using count = std::make_unsigned_t<Index>;
+        count from = static_cast<count>(first);
+        for (count left = size_of(first, last); !found && left != 0; from += Width) {
+            const bool hit = left > rank && has(static_cast<Index>(from + rank), descriptors...);
             found = __any_sync(group, hit);
+            left = left > Width ? left - Width : 0;
         }
         __syncwarp();
         return found;
@@ -74,7 +77,7 @@ struct search<warp> {
         unsigned found = 0;  // the lanes whose tasks have one
         for (auto from = tasks.mine.start; from < tasks.mine.stop; from = tasks.mine.next(from, lanes)) {
             const auto member = tasks.member_at(from);
-            const Index index = tasks.index_at(from, lane, member.rank);
+            const Index index = tasks.index_at(from + lane, member.rank);
             const int owner = tasks.owner_of(member.rank);
             bool hit = false;
             const auto run = [&](const D&... theirs) {

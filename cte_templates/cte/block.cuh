@@ -45,14 +45,6 @@ struct values_of {
 template <int count>
 struct values_of<nothing, count> {};
 
-/// What is reduced from two neighbouring pieces, either of which may hold nothing.
-template <class T, class Reduce>
-__device__ __forceinline__ partial<T> joined(const partial<T>& left, const partial<T>& right, Reduce& op) {
-    if (!left.some) return right;
-    if (!right.some) return left;
-    return {op(left.value, right.value), true};
-}
-
 /// The first index of [low, high) for which `before` does not hold (`before` holds up to some index only); `high` if there is none.
 template <class Index, class Before>
 __device__ __forceinline__ Index partition_point(Index low, Index high, Before before) {

@@ -66,17 +66,21 @@ struct scan<sub_warp<Width>> {
     __device__ static T of_group(Index first, Index last, Map& map, Op& op, T total, Write& write, const D&... descriptors) {
         const int rank = lane_number() % Width;
         const unsigned group = group_mask<Width>();
-        for (Index from = first; from < last; from += Width) {
-            const bool busy = last - from > rank;
+        using count = std::make_unsigned_t<Index>;
+        count from = static_cast<count>(first);
+        for (count left = size_of(first, last); left != 0; from += Width) {
+            const bool busy = left > rank;
+            const Index index = static_cast<Index>(from + rank);
             T value = total;  // of lanes behind the end, for nobody
-            if (busy) value = map(from + rank, descriptors...);
+            if (busy) value = map(index, descriptors...);
             __syncwarp(group);
             value = scan_lanes<Width>(value, rank, 0, op, group);
             const T ahead = shuffle_up<Width>(value, 1, group);
-            if (busy) write(from + rank, rank == 0 ? total : op(total, ahead), descriptors...);
+            if (busy) write(index, rank == 0 ? total : op(total, ahead), descriptors...);
             __syncwarp(group);
-            const int count = last - from < Width ? static_cast<int>(last - from) : Width;
-            total = op(total, shuffle(value, lane_number() - rank + count - 1, group));
+            const int some = left < Width ? static_cast<int>(left) : Width;
+            total = op(total, shuffle(value, lane_number() - rank + some - 1, group));
+            left -= some;
         }
         __syncwarp();
         return total;
@@ -96,7 +100,7 @@ struct scan<warp> {
         const int lane = lane_number();
         for (auto from = tasks.mine.start; from < tasks.mine.stop; from = tasks.mine.next(from, lanes)) {
             const auto member = tasks.member_at(from);
-            const Index index = tasks.index_at(from, lane, member.rank);
+            const Index index = tasks.index_at(from + lane, member.rank);
             const bool busy = list::between(from, tasks.mine.stop) > lane;
             const T carried = shuffle(total, tasks.owner_of(member.rank));
             T value = carried;  // of lanes behind the end, for nobody

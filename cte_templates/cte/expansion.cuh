@@ -42,12 +42,12 @@ class expansion {
         return found;
     }
 
-    /// The index of the fine task at the place `from + into`, which belongs to the task `rank`. All lanes call.
-    __device__ Index index_at(place from, int into, int rank) const {
+    /// The index of the fine task at the place `at`, which belongs to the task `rank`. All lanes call.
+    __device__ Index index_at(place at, int rank) const {
         if constexpr (list::contiguous) {
-            return from + into;
+            return at;
         } else {
-            return static_cast<Index>(from + into + shuffle(shift_, rank));
+            return static_cast<Index>(at + shuffle(shift_, rank));
         }
     }
 

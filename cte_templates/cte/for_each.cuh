@@ -23,6 +23,13 @@ __device__ void check_call() {
     CTE_CHECK(blockDim.x * blockDim.y * blockDim.z == BlockDim);
 }
 
+template <int BlockDim, class Policy, class Storage>
+__device__ void check_storage() {
+    static_assert(Storage::threads == BlockDim, "the cte::storage is for blocks of another size");
+    static_assert(std::is_same_v<typename Storage::policy, Policy>,
+                  "the cte::storage is for another policy: cte::storage_for<BlockDim, Policy, T...> is for calls with Policy");
+}
+
 template <int BlockDim, class Layout, class Policy, class Temp, class Index, class Map, class Reduce, class T, class... D>
 __device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map, Reduce& op, const T& init, const D&... descriptors) {
     check_call<BlockDim, Layout, Index>();
@@ -48,7 +55,7 @@ __device__ __forceinline__ T for_each_index(Index begin, Index end, Map map, Red
 template <int BlockDim, class Layout, class Policy = automatic, class Storage, class Index, class Map, class Reduce, class T,
           class... D, std::enable_if_t<detail::is_storage<Storage>, int> = 0>
 __device__ __forceinline__ T for_each_index(Storage& storage, Index begin, Index end, Map map, Reduce reduce, T init, D... descriptors) {
-    static_assert(Storage::threads == BlockDim, "the cte::storage is for blocks of another size");
+    detail::check_storage<BlockDim, Policy, Storage>();
     auto& shared = storage.template as<typename Policy::template temp<BlockDim, T>>();
     return detail::call<BlockDim, Layout, Policy>(shared, begin, end, map, reduce, init, descriptors...);
 }
@@ -67,7 +74,7 @@ __device__ __forceinline__ void for_each(Index begin, Index end, F f, D... descr
 template <int BlockDim, class Layout, class Policy = automatic, class Storage, class Index, class F, class... D,
           std::enable_if_t<detail::is_storage<Storage>, int> = 0>
 __device__ __forceinline__ void for_each(Storage& storage, Index begin, Index end, F f, D... descriptors) {
-    static_assert(Storage::threads == BlockDim, "the cte::storage is for blocks of another size");
+    detail::check_storage<BlockDim, Policy, Storage>();
     auto& shared = storage.template as<typename Policy::template temp<BlockDim, detail::nothing>>();
     detail::without_value<F> map{f};
     detail::drop op;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cte/tasks.cuh>
+#include <cte/warp.cuh>
 
 namespace cte {
 
@@ -9,13 +10,20 @@ namespace cte {
 template <int BlockDim, class Policy, class... T>
 struct storage_for {
     static constexpr int threads = BlockDim;
+    using policy = Policy;
 
-    /// The memory as what a policy keeps there.
+    /// The memory as what the policy keeps there.
     template <class Temp>
     __device__ Temp& as() {
         static_assert(sizeof(Temp) <= size && alignof(Temp) <= alignment,
-                      "this cte::storage is too small for the call: name the type of its values, and its policy (cte::storage_for)");
-        return *reinterpret_cast<Temp*>(bytes);
+                      "this cte::storage is too small for the call: name the type of its values (cte::storage<BlockDim, T...>)");
+        if constexpr (Policy::whole_block || std::is_empty_v<Temp>) {
+            return *reinterpret_cast<Temp*>(bytes);
+        } else {
+            // No warp waits for others, who may be at calls with other types: each has a part of its own, whatever the type.
+            static_assert((size - sizeof(Temp)) % warps == 0 && (size - sizeof(Temp)) / warps % alignof(Temp) == 0);
+            return *reinterpret_cast<Temp*>(bytes + detail::warp_number() * static_cast<int>((size - sizeof(Temp)) / warps));
+        }
     }
 
    private:
@@ -29,8 +37,10 @@ struct storage_for {
         return most;
     }
 
-    static constexpr int size = largest(sizeof(temp<detail::nothing>), sizeof(temp<T>)...);
+    static constexpr int warps = BlockDim / detail::lanes;
     static constexpr int alignment = largest(alignof(temp<detail::nothing>), alignof(temp<T>)...);
+    static constexpr int part = (largest(sizeof(temp<detail::nothing>), sizeof(temp<T>)...) + warps * alignment - 1) / (warps * alignment);
+    static constexpr int size = part * warps * alignment;
     alignas(alignment) unsigned char bytes[size];
 };
 

@@ -81,6 +81,13 @@ struct without_value {
     }
 };
 
+/// How many indices [begin, end) has. What counts with it may be at the highest index of its type and does not wrap.
+template <class Index>
+__device__ std::make_unsigned_t<Index> size_of(Index begin, Index end) {
+    using count = std::make_unsigned_t<Index>;
+    return begin < end ? static_cast<count>(end) - static_cast<count>(begin) : 0;
+}
+
 /// The reduction of some values, of which there may be none yet.
 template <class T>
 struct partial {
@@ -99,6 +106,14 @@ struct partial {
         return some ? op(init, value) : init;
     }
 };
+
+/// What is reduced from two neighbouring pieces, either of which may hold nothing.
+template <class T, class Reduce>
+__device__ __forceinline__ partial<T> joined(const partial<T>& left, const partial<T>& right, Reduce& op) {
+    if (!left.some) return right;
+    if (!right.some) return left;
+    return {op(left.value, right.value), true};
+}
 
 }  // namespace detail
 }  // namespace cte

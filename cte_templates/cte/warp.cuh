@@ -71,19 +71,39 @@ __device__ __forceinline__ T inclusive_sum(T value) {
     return value;
 }
 
+#if __CUDA_ARCH__ >= 800
+template <class T>
+constexpr bool reduced_at_once = std::is_integral_v<T> && sizeof(T) == 4;
+#else
+template <class T>
+constexpr bool reduced_at_once = false;
+#endif
+
 /// The largest value of the warp, in all lanes.
 template <class T>
 __device__ __forceinline__ T warp_maximum(T value) {
-    static_assert(std::is_integral_v<T>);
-#if __CUDA_ARCH__ >= 800
-    if constexpr (sizeof(T) == 4) return __reduce_max_sync(full_warp, value);
-#endif
+    if constexpr (reduced_at_once<T>) {
+        return __reduce_max_sync(full_warp, value);
+    } else {
 #pragma unroll
-    for (int distance = lanes / 2; distance > 0; distance /= 2) {
-        const T other = __shfl_xor_sync(full_warp, value, distance);
-        value = other > value ? other : value;
+        for (int distance = lanes / 2; distance > 0; distance /= 2) {
+            const T other = __shfl_xor_sync(full_warp, value, distance);
+            value = other > value ? other : value;
+        }
+        return value;
     }
-    return value;
+}
+
+/// The sum of the warp's values, in all lanes.
+template <class T>
+__device__ __forceinline__ T warp_sum(T value) {
+    if constexpr (reduced_at_once<T>) {
+        return __reduce_add_sync(full_warp, value);
+    } else {
+#pragma unroll
+        for (int distance = lanes / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(full_warp, value, distance);
+        return value;
+    }
 }
 
 /// The or of all lanes' bits, in all lanes.

@@ -26,7 +26,7 @@ struct defer_long {
 
     /// The shared memory of a block of `reduce`.
     template <class T>
-    using temp = automatic::temp<BlockDim, T>;
+    using temp = warp_staged::temp<BlockDim, T>;
 
     /// How many pieces `fine` fine tasks can leave at most.
     __host__ __device__ static constexpr long long capacity(long long fine) { return fine / Most * 2 + 1; }

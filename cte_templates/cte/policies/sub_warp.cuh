@@ -30,9 +30,9 @@ struct sub_warp {
         for (int round = 0; round < Width; ++round) {
             const int owner = round * groups + lane / Width;
             const Index first = shuffle(begin, owner), last = shuffle(end, owner);
-            const partial<T> mine = of_group(first, last, map, op, init, shuffle(descriptors, owner)...);
+            const T mine = of_group(first, last, map, op, init, shuffle(descriptors, owner)...);
             if constexpr (!is_nothing<T>) {
-                const T value = shuffle(mine.value, lane % groups * Width);
+                const T value = shuffle(mine, lane % groups * Width);
                 if (lane / groups == round && begin < end) result = op(init, value);
             }
         }
@@ -42,34 +42,39 @@ struct sub_warp {
    private:
     /// The reduction of a group's task in its first lane, without `init`.
     template <class T, class Index, class Map, class Reduce, class... D>
-    __device__ static detail::partial<T> of_group(Index first, Index last, Map& map, Reduce& op, const T& init,
-                                               const D&... descriptors) {
+    __device__ static T of_group(Index first, Index last, Map& map, Reduce& op, const T& init, const D&... descriptors) {
         using namespace detail;
+        using count = std::make_unsigned_t<Index>;
         const int rank = lane_number() % Width;
         const unsigned group = group_mask<Width>();
+        const count size = size_of(first, last);
         partial<T> sum{init};
-        if constexpr (is_nothing<T>) {
-            for (Index i = first + rank; i < last; i += Width) map(i, descriptors...);
-        } else if constexpr (is_commutative<Reduce>) {
-            Index i = first + rank;
-            if (i < last) {
-                sum.append(map(i, descriptors...), op);
-                while ((i += Width) < last) sum.value = op(sum.value, map(i, descriptors...));
+        if constexpr (is_nothing<T> || is_commutative<Reduce>) {
+            // Counted, as the index behind the last one may be no index.
+            count turns = size > rank ? (size - rank - 1) / Width + 1 : 0;
+            Index i = static_cast<Index>(static_cast<count>(first) + rank);
+            if (turns != 0) sum.value = map(i, descriptors...);
+#pragma unroll 4
+            for (; turns > 1; --turns) {
+                i += Width;
+                sum.value = op(sum.value, map(i, descriptors...));
             }
+            if constexpr (is_nothing<T>) return sum.value;
             __syncwarp();
-            const int count = last - first < Width ? static_cast<int>(last - first) : Width;
-            sum.value = reduce_lanes<Width>(sum.value, count, op);
+            sum.value = reduce_lanes<Width>(sum.value, size < Width ? static_cast<int>(size) : Width, op);
         } else {
-            for (Index from = first; from < last; from += Width) {
-                const int count = last - from < Width ? static_cast<int>(last - from) : Width;
+            count from = static_cast<count>(first);
+            for (count left = size; left != 0; from += Width) {
+                const int some = left < Width ? static_cast<int>(left) : Width;
                 T value = init;  // of lanes behind the end, for nobody
-                if (rank < count) value = map(from + rank, descriptors...);
+                if (rank < some) value = map(static_cast<Index>(from + rank), descriptors...);
                 __syncwarp(group);
-                sum.append(reduce_lanes<Width>(value, count, op, group), op);
+                sum.append(reduce_lanes<Width>(value, some, op, group), op);
+                left -= some;
             }
             __syncwarp();
         }
-        return sum;
+        return sum.value;
     }
 };
 

@@ -57,17 +57,33 @@ struct staged {
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T reduce(strips<BlockDim, T, PerLane>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
-        nothing none;
-        if (!whole_warp()) {
-            return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+        if (whole_warp()) {
+            nothing here;
+            return of_whole_warp<BlockDim, Layout>(shared, begin, end, map, op, init, here, descriptors...);
         }
+        nothing none;
+        return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+    }
+
+    /// The same where all lanes are known to be here. What is left of a task that goes on for more than `Defer::most` places goes to
+    /// `defer(its lane, begin, end)`, unless that is `nothing`.
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class Defer, class... D>
+    __device__ static T of_whole_warp(strips<BlockDim, T, PerLane>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+                                      Defer& defer, const D&... descriptors) {
         if (listing<Layout, Index>::overflows(begin, end)) {
+            nothing none;
             return sub_warp<lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
         }
         expansion<Layout, Index> tasks(begin, end);
         partial<T> sum{init};
         for (auto from = tasks.mine.start; from < tasks.mine.stop; from = tasks.mine.next(from, length)) {
-            if constexpr (!is_nothing<T>) {
+            if constexpr (!is_nothing<Defer>) {
+                const unsigned giant = __ballot_sync(full_warp, goes_on(tasks.mine, from, Defer::most));
+                if (giant != 0) {
+                    from = leave_giant(begin, tasks.mine, from, __ffs(giant) - 1, defer);
+                    if (from == tasks.mine.stop) break;
+                }
+            } else if constexpr (!is_nothing<T>) {
                 // Cheap to ask, and true for few strips of few warps.
                 const unsigned giant = __ballot_sync(full_warp, goes_on(tasks.mine, from, Wide * lanes));
                 if (giant != 0) from = run_giant<BlockDim>(shared, begin, tasks.mine, from, __ffs(giant) - 1, map, sum, op, descriptors...);
@@ -89,6 +105,16 @@ struct staged {
     template <class Layout, class Index>
     __device__ static bool goes_on(const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from, int more) {
         return mine.first < from && mine.behind > from && listing<Layout, Index>::between(from, mine.behind) > more;
+    }
+
+    template <class Layout, class Index, class Defer>
+    __device__ static auto leave_giant(Index begin, const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from,
+                                       int owner, Defer& defer) {
+        using place = typename listing<Layout, Index>::place;
+        const place behind = shuffle(mine.behind, owner);
+        const Index shift = shuffle(static_cast<Index>(static_cast<place>(begin) - mine.first), owner);
+        defer(owner, static_cast<Index>(from) + shift, static_cast<Index>(behind) + shift);
+        return behind;
     }
 
     /// Runs what it can of a task that goes on for long, without staging. Returns where to go on, ahead of the task's end.
@@ -119,30 +145,26 @@ struct staged {
             mine.stop = shuffle(mine.behind, lanes - 1);
             __syncwarp();
         }
-        if constexpr (is_commutative<Reduce>) part.value = reduce_lanes<lanes>(part.value, lanes, op);
         const T all = shuffle(part.value, 0);
         if (goes_on(mine, from, 0)) sum.append(all, op);
         return from;
     }
 
-    /// `Wide` values a lane at a time, while there are more: in order, lane 0 has the result, unless the operator is commutative:
-    /// then each lane has its part.
+    /// `Wide` values a lane at a time, while there are more; lane 0 has the result. That each value is reduced by the warp costs less
+    /// than it seems, as loads take longer: sums of the lanes' own would leave ptxas free to sink the loads behind one another.
     template <class List, class Index, class Map, class T, class Reduce, class... D>
     __device__ static auto run_wide(typename List::place behind, Index shift, typename List::place from, Map& map, partial<T>& part,
                                     Reduce& op, const D&... theirs) {
         constexpr int step = Wide * lanes;
         for (; List::between(from, behind) > step; from += step) {
             by_turns<T, Wide> values;
+            const Index first = static_cast<Index>(from) + shift + lane_number();
 #pragma unroll
-            for (int turn = 0; turn < Wide; ++turn) {
-                values.put(turn, map(static_cast<Index>(from) + shift + (lane_number() + turn * lanes), theirs...));
-            }
+            for (int turn = 0; turn < Wide; ++turn) values.put(turn, map(first + turn * lanes, theirs...));
             // Ahead of what uses them all loads are on their way.
             __syncwarp();
-            if constexpr (!is_commutative<Reduce>) {
 #pragma unroll
-                for (int turn = 0; turn < Wide; ++turn) values.put(turn, reduce_lanes<lanes>(values[turn], lanes, op));
-            }
+            for (int turn = 0; turn < Wide; ++turn) values.put(turn, reduce_lanes<lanes>(values[turn], lanes, op));
 #pragma unroll
             for (int distance = 1; distance < Wide; distance *= 2) {
 #pragma unroll
@@ -160,11 +182,12 @@ struct staged {
                                      typename listing<Layout, Index>::place from, Map& map, const D&... descriptors) {
         constexpr bool anonymous = listing<Layout, Index>::contiguous && sizeof...(D) == 0;  // nobody asks whose a place is
         const auto rest = listing<Layout, Index>::between(from, tasks.mine.stop);
+        const auto first = from + lane_number();
 #pragma unroll
         for (int turn = 0; turn < PerLane; ++turn) {
             const int into = turn * lanes + lane_number();
             const int rank = anonymous ? 0 : tasks.member_at(from + turn * lanes).rank;
-            const Index index = tasks.index_at(from, into, rank);
+            const Index index = tasks.index_at(first + turn * lanes, rank);
             const auto run = [&](const D&... theirs) {
                 if (rest <= into) return;
                 if constexpr (is_nothing<T>) {
@@ -200,6 +223,8 @@ constexpr int staged_per_lane = sizeof(T) >= 32 ? 1 : sizeof(T) >= 16 ? 2 : 4;
 }  // namespace detail
 
 struct warp_staged {
+    template <class T>
+    using strategy = detail::staged<detail::staged_per_lane<T>, 32, 8>;
     template <int BlockDim, class T>
     using temp = detail::strips<BlockDim, T, detail::staged_per_lane<T>>;
     static constexpr bool whole_block = false;
@@ -207,8 +232,7 @@ struct warp_staged {
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T reduce(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
-        return detail::staged<detail::staged_per_lane<T>, 32, 8>::template reduce<BlockDim, Layout>(shared, begin, end, map, op, init,
-                                                                                             descriptors...);
+        return strategy<T>::template reduce<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
     }
 };
 
