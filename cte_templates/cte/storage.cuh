@@ -6,24 +6,26 @@
 
 namespace cte {
 
+namespace detail {
+
+/// How many `temp` of a policy a block has: one a warp, or one.
+template <int BlockDim, class Policy>
+constexpr int parts_of = Policy::whole_block ? 1 : BlockDim / lanes;
+
+}  // namespace detail
+
 /// Shared memory that calls with `Policy` and values of the types `T...` (none: calls without a reduction) may use in turn.
 template <int BlockDim, class Policy, class... T>
 struct storage_for {
     static constexpr int threads = BlockDim;
     using policy = Policy;
 
-    /// The memory as what the policy keeps there.
+    /// What the policy keeps there: a part for each warp, who waits for no other, unless the whole block calls.
     template <class Temp>
     __device__ Temp& as() {
         static_assert(sizeof(Temp) <= size && alignof(Temp) <= alignment,
                       "this cte::storage is too small for the call: name the type of its values (cte::storage<BlockDim, T...>)");
-        if constexpr (Policy::whole_block || std::is_empty_v<Temp>) {
-            return *reinterpret_cast<Temp*>(bytes);
-        } else {
-            // No warp waits for others, who may be at calls with other types: each has a part of its own, whatever the type.
-            static_assert((size - sizeof(Temp)) % warps == 0 && (size - sizeof(Temp)) / warps % alignof(Temp) == 0);
-            return *reinterpret_cast<Temp*>(bytes + detail::warp_number() * static_cast<int>((size - sizeof(Temp)) / warps));
-        }
+        return *reinterpret_cast<Temp*>(bytes[parts == 1 ? 0 : detail::warp_number()]);
     }
 
    private:
@@ -37,11 +39,10 @@ struct storage_for {
         return most;
     }
 
-    static constexpr int warps = BlockDim / detail::lanes;
+    static constexpr int parts = detail::parts_of<BlockDim, Policy>;
     static constexpr int alignment = largest(alignof(temp<detail::nothing>), alignof(temp<T>)...);
-    static constexpr int part = (largest(sizeof(temp<detail::nothing>), sizeof(temp<T>)...) + warps * alignment - 1) / (warps * alignment);
-    static constexpr int size = part * warps * alignment;
-    alignas(alignment) unsigned char bytes[size];
+    static constexpr int size = (largest(sizeof(temp<detail::nothing>), sizeof(temp<T>)...) + alignment - 1) / alignment * alignment;
+    alignas(alignment) unsigned char bytes[parts][size];
 };
 
 namespace detail {
@@ -51,15 +52,15 @@ constexpr bool is_storage = false;
 template <int BlockDim, class Policy, class... T>
 constexpr bool is_storage<storage_for<BlockDim, Policy, T...>> = true;
 
-/// The static shared memory of calls that bring none. Calls of one policy with one type share it.
-template <class Temp>
+/// The static shared memory of calls that bring none. Calls whose policies keep the same there share it.
+template <class Temp, int Parts>
 __device__ Temp& own_storage() {
-    if constexpr (is_nothing<Temp>) {
+    if constexpr (std::is_empty_v<Temp>) {
         static Temp none;
         return none;
     } else {
-        __shared__ Temp shared;
-        return shared;
+        __shared__ Temp shared[Parts];
+        return shared[Parts == 1 ? 0 : warp_number()];
     }
 }
 

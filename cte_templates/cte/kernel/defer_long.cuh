@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cte/kernel/atomics.cuh>
-#include <cte/policies/automatic.cuh>
+#include <cte/for_each.cuh>
 
 namespace cte::kernel {
 
@@ -26,7 +26,7 @@ struct defer_long {
 
     /// The shared memory of a block of `reduce`.
     template <class T>
-    using temp = warp_staged::temp<BlockDim, T>;
+    using temp = storage_for<BlockDim, warp_staged, T>;
 
     /// How many pieces `fine` fine tasks can leave at most.
     __host__ __device__ static constexpr long long capacity(long long fine) { return fine / Most * 2 + 1; }
@@ -43,7 +43,8 @@ struct defer_long {
             return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init);
         }
         deferral<Index> defer{task, rest};
-        return warp_staged::strategy<T>::template of_whole_warp<BlockDim, Layout>(shared, begin, end, map, op, init, defer);
+        auto& strip = shared.template as<warp_staged::temp<BlockDim, T>>();
+        return warp_staged::strategy<T>::template of_whole_warp<BlockDim, Layout>(strip, begin, end, map, op, init, defer);
     }
 
     /// `out[task] = op(out[task], ...)` for all pieces, which a `reduce` that has ended left; `op` is cte::plus, cte::minimum or

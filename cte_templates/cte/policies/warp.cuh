@@ -8,10 +8,9 @@ namespace cte {
 
 namespace detail {
 
-/// For each warp of a block where its tasks end in the list, and what takes a place in the list to an index.
-template <int BlockDim>
+/// Where a warp's tasks end in the list, and what takes a place in the list to an index.
 struct searched_tasks {
-    unsigned long long behind[BlockDim], shift[BlockDim];
+    unsigned long long behind[lanes], shift[lanes];
 };
 
 /// Steps of a warp's segmented reduction: all five, or as many as the longest segment needs.
@@ -24,7 +23,7 @@ struct steps_of_longest {
 
 /// The rounds of `warp` and of `warp_segmented`: search the owner, map, reduce by segment, give the owner its part.
 template <class Steps, int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-__device__ T search_and_reduce(searched_tasks<BlockDim>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+__device__ T search_and_reduce(searched_tasks& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
     using list = listing<Layout, Index>;
     using place = typename list::place;
@@ -37,8 +36,8 @@ __device__ T search_and_reduce(searched_tasks<BlockDim>& shared, Index begin, In
     }
     const int lane = lane_number();
     const list mine(begin, end);
-    place* const behind = reinterpret_cast<place*>(shared.behind) + warp_number() * lanes;
-    Index* const shift = reinterpret_cast<Index*>(shared.shift) + warp_number() * lanes;
+    place* const behind = reinterpret_cast<place*>(shared.behind);
+    Index* const shift = reinterpret_cast<Index*>(shared.shift);
     behind[lane] = mine.behind;
     if constexpr (!list::contiguous) shift[lane] = static_cast<Index>(static_cast<place>(begin) - mine.first);
     __syncwarp();
@@ -80,11 +79,11 @@ __device__ T search_and_reduce(searched_tasks<BlockDim>& shared, Index begin, In
 
 struct warp {
     template <int BlockDim, class T>
-    using temp = detail::searched_tasks<BlockDim>;
+    using temp = detail::searched_tasks;
     static constexpr bool whole_block = false;
 
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T reduce(detail::searched_tasks<BlockDim>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    __device__ static T reduce(detail::searched_tasks& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
         return detail::search_and_reduce<detail::all_steps, BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
     }

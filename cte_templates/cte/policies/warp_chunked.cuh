@@ -10,13 +10,13 @@ namespace cte {
 
 namespace detail {
 
-/// For each warp of a block where its tasks end in the list, what takes a place in the list to an index, and the tasks' results.
-template <int BlockDim, class T>
+/// Where a warp's tasks end in the list, what takes a place in the list to an index, and the tasks' results.
+template <class T>
 struct chunks {
-    unsigned long long behind[BlockDim], shift[BlockDim];
-    alignas(T) unsigned char results[BlockDim * sizeof(T)];
+    unsigned long long behind[lanes], shift[lanes];
+    alignas(T) unsigned char bytes[lanes * sizeof(T)];
 
-    __device__ T* results_of_warp() { return reinterpret_cast<T*>(results) + warp_number() * lanes; }
+    __device__ T* results() { return reinterpret_cast<T*>(bytes); }
 };
 
 /// What the lanes below hold of the task that a lane's chunk begins with. `closes`: a task ends in the lane's chunk; `open`: what it
@@ -42,11 +42,11 @@ __device__ partial<T> carried(partial<T> open, bool closes, Reduce& op) {
 
 struct warp_chunked {
     template <int BlockDim, class T>
-    using temp = detail::chunks<BlockDim, T>;
+    using temp = detail::chunks<T>;
     static constexpr bool whole_block = false;
 
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T reduce(detail::chunks<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    __device__ static T reduce(detail::chunks<T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
         using namespace detail;
         if (whole_warp()) return of_whole_warp<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
@@ -56,7 +56,7 @@ struct warp_chunked {
 
     /// The same where all lanes are known to be here.
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T of_whole_warp(detail::chunks<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    __device__ static T of_whole_warp(detail::chunks<T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                       const D&... descriptors) {
         using namespace detail;
         using list = listing<Layout, Index>;
@@ -68,8 +68,8 @@ struct warp_chunked {
         const int lane = lane_number();
         const list mine(begin, end);
         if (mine.start == mine.stop) return init;
-        place* const behind = reinterpret_cast<place*>(shared.behind) + warp_number() * lanes;
-        Index* const shift = reinterpret_cast<Index*>(shared.shift) + warp_number() * lanes;
+        place* const behind = reinterpret_cast<place*>(shared.behind);
+        Index* const shift = reinterpret_cast<Index*>(shared.shift);
         behind[lane] = mine.behind;
         if constexpr (!list::contiguous) shift[lane] = static_cast<Index>(static_cast<place>(begin) - mine.first);
         __syncwarp();
@@ -105,7 +105,7 @@ struct warp_chunked {
                             lead = open;
                             led = owner;
                         } else {
-                            shared.results_of_warp()[owner] = open.value;
+                            shared.results()[owner] = open.value;
                         }
                         open.some = false;
                     }
@@ -120,9 +120,9 @@ struct warp_chunked {
         if constexpr (!is_nothing<T>) {
             __syncwarp();
             const partial<T> ahead = carried(open, led >= 0, op);
-            if (led >= 0) shared.results_of_warp()[led] = joined(ahead, lead, op).value;
+            if (led >= 0) shared.results()[led] = joined(ahead, lead, op).value;
             __syncwarp();
-            if (begin < end) result = op(init, shared.results_of_warp()[lane]);
+            if (begin < end) result = op(init, shared.results()[lane]);
         }
         __syncwarp();
         return result;

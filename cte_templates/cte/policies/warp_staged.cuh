@@ -9,18 +9,15 @@ namespace cte {
 
 namespace detail {
 
-/// A strip of values for each warp of a block. Bytes, so that `T` needs no default constructor.
-template <int BlockDim, class T, int PerLane>
-struct strips {
-    static constexpr int length = PerLane * lanes;
-    alignas(T) unsigned char bytes[BlockDim / lanes][length * sizeof(T)];
+/// A warp's strip of values. Bytes, so that `T` needs no default constructor.
+template <class T, int PerLane>
+struct strip {
+    alignas(T) unsigned char bytes[PerLane * lanes * sizeof(T)];
 
-    __device__ T* of_warp() { return reinterpret_cast<T*>(bytes[warp_number()]); }
+    __device__ T* values() { return reinterpret_cast<T*>(bytes); }
 };
-template <int BlockDim, int PerLane>
-struct strips<BlockDim, nothing, PerLane> {
-    static constexpr int length = PerLane * lanes;
-};
+template <int PerLane>
+struct strip<nothing, PerLane> {};
 
 /// `Count` values in registers, each put before it is read. Bytes, so that `T` needs no default constructor.
 template <class T, int Count>
@@ -55,7 +52,7 @@ struct staged {
     static_assert(Long >= lanes);
 
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T reduce(strips<BlockDim, T, PerLane>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    __device__ static T reduce(strip<T, PerLane>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
         if (whole_warp()) {
             nothing here;
@@ -68,7 +65,7 @@ struct staged {
     /// The same where all lanes are known to be here. What is left of a task that goes on for more than `Defer::most` places goes to
     /// `defer(its lane, begin, end)`, unless that is `nothing`.
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class Defer, class... D>
-    __device__ static T of_whole_warp(strips<BlockDim, T, PerLane>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    __device__ static T of_whole_warp(strip<T, PerLane>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                       Defer& defer, const D&... descriptors) {
         if (listing<Layout, Index>::overflows(begin, end)) {
             nothing none;
@@ -86,12 +83,12 @@ struct staged {
             } else if constexpr (!is_nothing<T>) {
                 // Cheap to ask, and true for few strips of few warps.
                 const unsigned giant = __ballot_sync(full_warp, goes_on(tasks.mine, from, Wide * lanes));
-                if (giant != 0) from = run_giant<BlockDim>(shared, begin, tasks.mine, from, __ffs(giant) - 1, map, sum, op, descriptors...);
+                if (giant != 0) from = run_giant(shared, begin, tasks.mine, from, __ffs(giant) - 1, map, sum, op, descriptors...);
             }
-            map_strip<BlockDim>(shared, tasks, from, map, tasks.closed_up(descriptors)...);
+            map_strip(shared, tasks, from, map, tasks.closed_up(descriptors)...);
             if constexpr (!is_nothing<T>) {
                 __syncwarp();
-                reduce_strip(shared.of_warp(), tasks.mine, from, sum, op);
+                reduce_strip(shared.values(), tasks.mine, from, sum, op);
                 __syncwarp();
             }
         }
@@ -118,8 +115,8 @@ struct staged {
     }
 
     /// Runs what it can of a task that goes on for long, without staging. Returns where to go on, ahead of the task's end.
-    template <int BlockDim, class Layout, class Index, class Map, class T, class Reduce, class... D>
-    __device__ static auto run_giant(strips<BlockDim, T, PerLane>& shared, Index begin, listing<Layout, Index>& mine,
+    template <class Layout, class Index, class Map, class T, class Reduce, class... D>
+    __device__ static auto run_giant(strip<T, PerLane>& shared, Index begin, listing<Layout, Index>& mine,
                                      typename listing<Layout, Index>::place from, int owner, Map& map, partial<T>& sum, Reduce& op,
                                      const D&... descriptors) {
         using list = listing<Layout, Index>;
@@ -133,7 +130,7 @@ struct staged {
             partial<T> sum;
         };
         constexpr bool fits = sizeof(parked) <= PerLane * sizeof(T) && alignof(parked) <= alignof(T);
-        parked* const own = reinterpret_cast<parked*>(shared.of_warp()) + (fits ? lane_number() : 0);
+        parked* const own = reinterpret_cast<parked*>(shared.values()) + (fits ? lane_number() : 0);
         if constexpr (fits) *own = parked{mine.first, mine.behind, sum};
         __syncwarp();
         from = run_wide<list>(behind, shift, from, map, part, op, shuffle(descriptors, owner)...);
@@ -177,8 +174,8 @@ struct staged {
         return from;
     }
 
-    template <int BlockDim, class T, class Layout, class Index, class Map, class... D>
-    __device__ static void map_strip(strips<BlockDim, T, PerLane>& shared, expansion<Layout, Index>& tasks,
+    template <class T, class Layout, class Index, class Map, class... D>
+    __device__ static void map_strip(strip<T, PerLane>& shared, expansion<Layout, Index>& tasks,
                                      typename listing<Layout, Index>::place from, Map& map, const D&... descriptors) {
         constexpr bool anonymous = listing<Layout, Index>::contiguous && sizeof...(D) == 0;  // nobody asks whose a place is
         const auto rest = listing<Layout, Index>::between(from, tasks.mine.stop);
@@ -193,7 +190,7 @@ struct staged {
                 if constexpr (is_nothing<T>) {
                     map(index, theirs...);
                 } else {
-                    shared.of_warp()[into] = map(index, theirs...);
+                    shared.values()[into] = map(index, theirs...);
                 }
             };
             run(shuffle(descriptors, rank)...);
@@ -226,7 +223,7 @@ struct warp_staged {
     template <class T>
     using strategy = detail::staged<detail::staged_per_lane<T>, 32, 8>;
     template <int BlockDim, class T>
-    using temp = detail::strips<BlockDim, T, detail::staged_per_lane<T>>;
+    using temp = detail::strip<T, detail::staged_per_lane<T>>;
     static constexpr bool whole_block = false;
 
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
