@@ -34,11 +34,17 @@ class Places:
 
     def ptx(self, function: str, statement: int) -> Place:
         """The place of a statement in the PTX text (line 0 when it was built, not parsed)."""
+        position = self._position(function, statement)
+        return (
+            Place(self.name, position)
+            if self._source is None or not position.line
+            else self._source.place(position)
+        )
+
+    def _position(self, function: str, statement: int) -> Position:
         body = self._functions[function].body or ()
         position = getattr(body[statement], "position", None) if statement < len(body) else None
-        if position is None:
-            return Place(self.name, Position(0))
-        return Place(self.name, position) if self._source is None else self._source.place(position)
+        return Position(0) if position is None else position
 
     def cuda(self, function: str, statement: int) -> Place | None:
         """The CUDA line of a statement, if a `.loc` tells it."""
@@ -49,8 +55,13 @@ class Places:
 
     def line(self, function: str, statement: int) -> tuple[str, int]:
         """File and line: CUDA's when known, else those of the PTX text."""
-        place = self.cuda(function, statement) or self.ptx(function, statement)
-        return place.file, place.position.line
+        place = self.cuda(function, statement)
+        # Nobody quotes the text for it: to find a line in a large one takes long.
+        return (
+            (self.name, self._position(function, statement).line)
+            if place is None
+            else (place.file, place.position.line)
+        )
 
     def error(
         self,
