@@ -1,23 +1,32 @@
 // Chooses for each warp, from the sizes of its tasks, how it runs them.
 #pragma once
 
+#include <cte/policies/warp.cuh>
 #include <cte/policies/warp_chunked.cuh>
 #include <cte/policies/warp_staged.cuh>
 
 namespace cte {
 
 struct automatic {
-    /// Where neighbouring places are neighbouring indices that nobody need know the owner of, and values are small, it pays to map
-    /// in the order of the indices: what is read comes in whole lines.
-    template <class Layout, class T, class... D>
-    static constexpr bool by_lines = std::is_same_v<Layout, scanned> && sizeof...(D) == 0 && sizeof(T) <= 8;
-
+    /// A warp's part; warps that go different ways at the same time have parts of their own.
     template <int BlockDim, class T>
     union temp {
         typename warp_staged::temp<BlockDim, T> staged;
+        typename warp::temp<BlockDim, T> searched;
         typename warp_chunked::temp<BlockDim, T> chunked;
     };
     static constexpr bool whole_block = false;
+
+    enum class way { staged, searched, chunked };
+
+    /// What is known when the kernel is compiled. Small values of neighbouring indices that nobody need know the owner of are staged:
+    /// what is read comes in whole lines. Large descriptors lead to more that is read for each task: lanes that search the owners read
+    /// it once for all lanes of a task. Otherwise reductions between lanes are what costs, and chunks have the fewest.
+    template <class Layout, class T, class... D>
+    static constexpr way way_for =
+        detail::is_nothing<T> || (std::is_same_v<Layout, scanned> && sizeof...(D) == 0 && sizeof(T) <= 8) ? way::staged
+        : (0 + ... + sizeof(D)) > 16                                                                       ? way::searched
+                                                                                                           : way::chunked;
 
     /// Up to so many fine tasks in each lane cost less in a loop of its own: consecutive lanes share the lines that they read.
     static constexpr int few = 5;
@@ -28,30 +37,44 @@ struct automatic {
         return !__any_sync(detail::full_warp, end - begin > few);
     }
 
-    /// Whether the largest task is not much above the mean, so that sharing would cost more than it saves; the same in all lanes.
-    template <class Index>
+    /// Whether sharing would cost more than it saves: by how much the largest task exceeds the mean. The same in all lanes.
+    template <class Layout, class T, class Index>
     __device__ static bool is_even(Index begin, Index end) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
         const count size = static_cast<count>(end - begin), largest = warp_maximum(size);
-        if (largest > static_cast<count>(-1) / (4 * lanes)) return false;
-        return largest * lanes <= warp_sum(size) / 4 * 7 + 4 * lanes;
+        if (largest <= few) return true;
+        if (largest > static_cast<count>(-1) / (16 * lanes)) return false;
+        // A loop of a lane's own reads one place for all neighbours with the same tasks, and keeps a large value in registers.
+        const int excess = std::is_same_v<Layout, disjoint> && some_alike(begin) ? 8 : sizeof(T) > 8 ? 3 : 2;
+        return largest * lanes <= excess * warp_sum(size);
+    }
+
+    /// Whether a good part of the lanes have tasks that begin where those of the lane below do.
+    template <class Index>
+    __device__ static bool some_alike(Index begin) {
+        using namespace detail;
+        return __popc(__ballot_sync(full_warp, begin == shuffle_up(begin, 1))) > lanes / 4;
     }
 
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T reduce(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
         using namespace detail;
-        constexpr bool lines = by_lines<Layout, T, D...>;
+        constexpr way chosen = way_for<Layout, T, D...>;
+        constexpr bool skewed_only = chosen == way::chunked;
         // Without a reduction nothing is cheaper than to go along the list.
-        if (!whole_warp() || (lines ? !is_nothing<T> && has_few(begin, end) : is_even(begin, end))) {
+        constexpr bool always = is_nothing<T> && chosen == way::staged && sizeof...(D) == 0;
+        if (!whole_warp() || (!always && (skewed_only ? is_even<Layout, T>(begin, end) : has_few(begin, end)))) {
             nothing none;
             return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
         }
-        if constexpr (lines || is_nothing<T>) {
+        if constexpr (chosen == way::staged) {
             nothing here;
             return warp_staged::strategy<T>::template of_whole_warp<BlockDim, Layout>(shared.staged, begin, end, map, op, init, here,
                                                                                      descriptors...);
+        } else if constexpr (chosen == way::searched) {
+            return warp::reduce<BlockDim, Layout>(shared.searched, begin, end, map, op, init, descriptors...);
         } else {
             return warp_chunked::of_whole_warp<BlockDim, Layout>(shared.chunked, begin, end, map, op, init, descriptors...);
         }

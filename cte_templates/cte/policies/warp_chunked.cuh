@@ -1,5 +1,5 @@
-// Each lane runs an equal chunk of the warp's fine tasks, one after the other, and hands on what it has of a task that goes on in the
-// next lane: nothing is moved or reduced between lanes but once in a call. Merge path (Merrill, Garland, SC 2016) within a warp.
+// Each lane runs a chunk of neighbouring fine tasks of the warp's list, one after the other, and hands on what it has of a task that
+// goes on in the next lane: nothing is reduced between lanes but once for all chunks. Merge path (Merrill, Garland, SC 2016) in a warp.
 #pragma once
 
 #include <cte/bundle.cuh>
@@ -19,22 +19,22 @@ struct chunks {
     __device__ T* results() { return reinterpret_cast<T*>(bytes); }
 };
 
-/// What the lanes below hold of the task that a lane's chunk begins with. `closes`: a task ends in the lane's chunk; `open`: what it
-/// has of the one behind its last end.
+/// What stands open ahead of each lane's chunk, and behind the last one. `closes`: a task ends in the lane's chunk; `open`: what it has
+/// of the one behind its last end; `before`: what stood open ahead of the first chunk.
 template <class T, class Reduce>
-__device__ partial<T> carried(partial<T> open, bool closes, Reduce& op) {
+__device__ partial<T> hand_on(partial<T> open, bool closes, partial<T>& before, Reduce& op) {
     const int lane = lane_number();
-    const unsigned ends = __ballot_sync(full_warp, closes);
-    // The lane whose chunk the task that is open behind this lane's began in, or was open in from the start.
-    const unsigned upto = ends & (2u << lane) - 1u;
-    const int head = upto == 0 ? 0 : 31 - __clz(upto);
+    const unsigned ends = __ballot_sync(full_warp, closes), upto = ends & (2u << lane) - 1u;
+    const int head = upto == 0 ? 0 : 31 - __clz(upto);  // where what is open behind this lane began
 #pragma unroll
     for (int distance = 1; distance < lanes; distance *= 2) {
         const partial<T> below = shuffle_up(open, distance);
         if (lane - distance >= head) open = joined(below, open, op);
     }
+    if (upto == 0) open = joined(before, open, op);
     partial<T> ahead = shuffle_up(open, 1);
-    if (lane == 0) ahead.some = false;
+    if (lane == 0) ahead = before;
+    before = shuffle(open, lanes - 1);
     return ahead;
 }
 
@@ -74,59 +74,73 @@ struct warp_chunked {
         if constexpr (!list::contiguous) shift[lane] = static_cast<Index>(static_cast<place>(begin) - mine.first);
         __syncwarp();
 
-        const auto total = list::between(mine.start, mine.stop), chunk = total / lanes + (total % lanes != 0);
-        const auto from = chunk * lane < total ? chunk * lane : total;
-        const auto length = total - from < chunk ? total - from : chunk;
-        place at = mine.start + static_cast<place>(from);
-        int owner = 0;  // the first task that ends behind the place
-#pragma unroll
-        for (int half = lanes / 2; half > 0; half /= 2) {
-            if (behind[owner + half - 1] <= at) owner += half;
-        }
-        partial<T> open{init}, lead{init};
-        int led = -1;  // the task that `lead` belongs to, the first that ends in the chunk
-        place ends = behind[owner];
-        Index shifted = 0;
-        if constexpr (!list::contiguous) shifted = shift[owner];
+        T* const results = shared.results();
+        partial<T> before{init};
         bundle<D...> own(descriptors...), theirs = own;
-        bool moved = true;
-        for (std::remove_const_t<decltype(chunk)> step = 0; step < chunk; ++step) {
-            if constexpr (sizeof...(D) > 0) {
-                if (__any_sync(full_warp, moved)) theirs = shuffle(own, owner);
-                moved = false;
+        for (place from = mine.start; from < mine.stop; from = mine.next(from, most<T> * lanes)) {
+            const auto left = list::between(from, mine.stop);
+            const int chunk = left < most<T> * lanes ? (static_cast<int>(left) + lanes - 1) / lanes : most<T>;
+            const int skipped = lane * chunk;
+            const int length = left <= skipped ? 0 : left - skipped < chunk ? static_cast<int>(left) - skipped : chunk;
+            place at = length > 0 ? from + skipped : mine.stop;
+            int owner = 0;  // the first task that ends behind the place
+#pragma unroll
+            for (int half = lanes / 2; half > 0; half /= 2) {
+                if (behind[owner + half - 1] <= at) owner += half;
             }
-            if (step < length) {
-                const Index index = static_cast<Index>(at) + shifted;
-                open.append(theirs.apply([&](const D&... values) { return map(index, values...); }), op);
-                ++at;
-                if (at == ends) {
-                    if constexpr (!is_nothing<T>) {
-                        if (led < 0) {
-                            lead = open;
-                            led = owner;
-                        } else {
-                            shared.results()[owner] = open.value;
-                        }
-                        open.some = false;
-                    }
-                    moved = true;
-                    while (owner < lanes - 1 && ends == at) ends = behind[++owner];  // past empty ones
-                    if constexpr (!list::contiguous) shifted = shift[owner];
+            place ends = behind[owner];
+            Index shifted = 0;
+            if constexpr (!list::contiguous) shifted = shift[owner];
+            partial<T> open{init}, lead{init};
+            int led = -1;  // the task that `lead` belongs to, the first that ends in the chunk
+            bool moved = true;
+            // In step: a chunk ahead, lanes still read the lines that others of them read.
+            for (int step = 0; step < chunk; ++step) {
+                if constexpr (sizeof...(D) > 0) {
+                    if (__any_sync(full_warp, moved)) theirs = shuffle(own, owner);
+                    moved = false;
                 }
+                if (step < length) {
+                    const Index index = static_cast<Index>(at) + shifted;
+                    open.append(theirs.apply([&](const D&... values) { return map(index, values...); }), op);
+                    ++at;
+                    if (at == ends) {
+                        if constexpr (!is_nothing<T>) {
+                            if (led < 0) {
+                                lead = open;
+                                led = owner;
+                            } else {
+                                results[owner] = open.value;
+                            }
+                            open.some = false;
+                        }
+                        moved = true;
+                        while (owner < lanes - 1 && ends == at) ends = behind[++owner];  // past empty ones
+                        if constexpr (!list::contiguous) shifted = shift[owner];
+                    }
+                }
+                if constexpr (sizeof...(D) > 0) __syncwarp();
             }
-            if constexpr (sizeof...(D) > 0) __syncwarp();
+            __syncwarp();
+            if constexpr (!is_nothing<T>) {
+                const partial<T> ahead = hand_on(open, led >= 0, before, op);
+                if (led >= 0) results[led] = joined(ahead, lead, op).value;
+            }
         }
         T result = init;
         if constexpr (!is_nothing<T>) {
             __syncwarp();
-            const partial<T> ahead = carried(open, led >= 0, op);
-            if (led >= 0) shared.results()[led] = joined(ahead, lead, op).value;
-            __syncwarp();
-            if (begin < end) result = op(init, shared.results()[lane]);
+            if (begin < end) result = op(init, results[lane]);
         }
         __syncwarp();
         return result;
     }
+
+   private:
+    /// How many fine tasks a lane runs at most before what is open is handed on: the more, the dearer that is; few enough for the lines that a
+    /// warp reads to stay in its cache.
+    template <class T>
+    static constexpr int most = sizeof(T) > 8 ? 64 : 32;
 };
 
 }  // namespace cte
