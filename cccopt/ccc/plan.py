@@ -84,6 +84,29 @@ class PathPlan:
         """The instruction on the registers of the running task."""
         return isa.rename(instruction, self.uses, self.definitions)
 
+    def rewrite_in_place(self, instruction: Instruction) -> Instruction:
+        """The instruction on the lane's own registers, but for what the warp computed ahead of the loop."""
+        rebuilt = [live.name for live in self.live_ins if live.decision == "rebuilt"]
+        return isa.rename(instruction, {name: self.uses[name] for name in rebuilt}, {})
+
+    @property
+    def unpacking_in_place(self) -> tuple[Instruction, ...]:
+        """`unpacking` into the lane's own registers: what only paths read need not be computed ahead of them."""
+        back = {
+            register.name: own(name)
+            for name, register in self.uses.items()
+            if isinstance(register, Register) and name in self._given
+        }
+        resets = [p.reset for p in self.partials]
+        code = (i for i in self.unpacking if i not in resets)
+        registers = {name: o for name, o in back.items() if isinstance(o, Register)}
+        return tuple(isa.rename(i, back, registers) for i in code)
+
+    @property
+    def _given(self) -> frozenset[str]:
+        """The live-ins that a task has of its own."""
+        return frozenset(x.name for x in self.live_ins if x.decision in ("collected", "recomputed"))
+
     def rewrite_own(self, instruction: Instruction) -> Instruction:
         """The instruction on the lane's own registers, but for intermediate results, which nothing behind reads."""
         return isa.rename(instruction, self.temporaries, self.temporaries)

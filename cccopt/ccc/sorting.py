@@ -20,7 +20,7 @@ from cccopt.ccc.code import FULL_WARP, op
 from cccopt.ccc.graph import UNIFORM, Branch, Indexed, Jump, Node, Nodes
 from cccopt.ccc.names import Names
 from cccopt.ccc.plan import PathPlan, Sorting, own
-from cccopt.ccc.stack import SLOTS, copy_value
+from cccopt.ccc.stack import SLOTS
 from cccopt.ptx.ir import Guard, Instruction, Register, Statement
 
 NOT_DIFFERENT = 0x90
@@ -28,6 +28,9 @@ NOT_DIFFERENT = 0x90
 
 NEITHER = 0x09
 """The truth table of ~(b ^ c)."""
+
+CHANGED, AND_OR, AND_XOR = 0x28, 0xEA, 0x6A
+"""The truth tables of (a ^ b) & c, (a & b) | c and (a & b) ^ c."""
 
 
 class SortingSite:
@@ -45,7 +48,6 @@ class SortingSite:
         self.served = names.label("served")
         self.drained = names.label("sorted")
         self.ready = names.register("b32")
-        self.at_once = Guard(names.register("pred"))
         self.first = sorting.paths[0]
 
     def arrivals(self, which: Register) -> tuple[dict[str, Instruction], Instruction]:
@@ -73,6 +75,7 @@ class SortingSite:
         s, mine = self.sorting, self.names.register("pred")
         return [
             op("mov.u32", s.pushed, 0),
+            op("mov.u32", self.ready, 0),
             *(op("bfe.s32", spread, self.lane, bit, 1) for bit, spread in enumerate(s.spreads)),
             op("setp.lt.u32", mine, self.lane, len(s.paths)),
             op("selp.b32", s.counted, -1, 0, mine),
@@ -80,21 +83,32 @@ class SortingSite:
         ]
 
     def site(
-        self, which: Register, task: Callable[[PathPlan, str], tuple[str, Nodes]], behind: str
+        self,
+        which: Register,
+        task: Callable[[PathPlan, str], tuple[str, Nodes]],
+        in_place: Callable[[PathPlan, str], tuple[str, Nodes]],
+        behind: str,
     ) -> tuple[Nodes, str]:
-        """The nodes from the join on, and the join. ``task`` makes a path's task, which ends at a node it is given."""
+        """The nodes from the join on, and the join. ``task`` makes a path's task, ``in_place`` the path as the program
+        has it, both ending at a node that they are given.
+        """
         nodes: Nodes = {}
-        tasks: list[str] = []
+        tasks, own_ways = [], []
         for path in self.sorting.paths:
-            begin, added = task(path, self.serve)
-            tasks.append(begin)
-            nodes.update(added)
+            for make, begins in ((task, tasks), (in_place, own_ways)):
+                begin, added = make(path, self.serve)
+                begins.append(begin)
+                nodes.update(added)
         self._serve(tasks, behind, nodes)
-        direct = self._direct(which, nodes)
+        direct = self._dispatch(which, (*own_ways, self.serve), nodes)
+        push = self._push(which, nodes)
+        first, like_first = self.names.register("b32"), self.names.register("pred")
         agree = Guard(self.names.register("pred"))
-        ballots, same, votes = self._sort(which)
-        push = self._push(which, ballots, same, nodes)
-        test = [*votes, op("setp.eq.u32", agree.register, same, FULL_WARP)]
+        test = [
+            op("shfl.sync.idx.b32", first, which, 0, SLOTS - 1, FULL_WARP),
+            op("setp.eq.u32", like_first, which, first),
+            op("vote.sync.all.pred", agree.register, like_first, FULL_WARP),
+        ]
         return nodes, self._node(nodes, self.names.label("join"), test, Branch(agree, direct, push, UNIFORM))
 
     def finish(self, nodes: Nodes) -> None:
@@ -110,7 +124,6 @@ class SortingSite:
         code = [
             op("bar.warp.sync", FULL_WARP),
             op("mov.pred", self.sorting.draining.register, 1),
-            op("mov.pred", self.at_once.register, 0),
             op("and.b32", left, self.sorting.pushed, SLOTS - 1),
             op("setp.ne.u32", some, left, 0),
             op("vote.sync.ballot.b32", self.ready, some, FULL_WARP),
@@ -126,13 +139,12 @@ class SortingSite:
         ballots: list[Register] = []
         code: list[Instruction] = []
         for bit in range(len(self.sorting.spreads)):
-            part, spread, ballot = (self.names.register("b32") for _ in range(3))
+            spread, ballot = (self.names.register("b32") for _ in range(2))
             has = self.names.register("pred")
             code += [
-                op("and.b32", part, which, 1 << bit),
-                op("setp.ne.u32", has, part, 0),
-                op("vote.sync.ballot.b32", ballot, has, FULL_WARP),
                 op("bfe.s32", spread, which, bit, 1),
+                op("setp.ne.u32", has, spread, 0),
+                op("vote.sync.ballot.b32", ballot, has, FULL_WARP),
                 self._equal(same, ballot, spread, same if ballots else None),
             ]
             ballots.append(ballot)
@@ -145,18 +157,23 @@ class SortingSite:
             return op("lop3.b32", target, 0, ballot, spread, NEITHER)
         return op("lop3.b32", target, among, ballot, spread, NOT_DIFFERENT)
 
-    def _push(self, which: Register, ballots: Sequence[Register], same: Register, nodes: Nodes) -> str:
+    def _push(self, which: Register, nodes: Nodes) -> str:
         s, r = self.sorting, self.names.register
         at, ahead, slot, came, before, turned = (r("b32") for _ in range(6))
         mine, filled = Guard(r("pred")), r("pred")
+        ballots, same, votes = self._sort(which)
         code: list[Instruction] = [
-            op("mov.pred", self.at_once.register, 0),
+            *self.flags(which),
+            *votes,
             op("shfl.sync.idx.b32", at, s.pushed, which, SLOTS - 1, FULL_WARP),
             op("and.b32", ahead, same, self.lanes_before),
             op("popc.b32", ahead, ahead),
             op("add.s32", slot, at, ahead),
-            *self._place(slot, which, slot),
+            op("and.b32", slot, slot, 2 * SLOTS - 1),
+            op("mad.lo.s32", slot, which, 2 * SLOTS, slot),
             op("setp.lt.u32", mine.register, which, len(s.paths)),
+            # What was popped last may be overwritten here.
+            op("bar.warp.sync", FULL_WARP),
             *s.stack.push(own, slot, mine),
             self._equal(came, ballots[0], s.spreads[0], s.counted),
             *(
@@ -166,69 +183,40 @@ class SortingSite:
             op("popc.b32", came, came),
             op("mov.u32", before, s.pushed),
             op("add.s32", s.pushed, s.pushed, came),
-            op("xor.b32", turned, before, s.pushed),
-            op("and.b32", turned, turned, SLOTS),
+            op("lop3.b32", turned, before, s.pushed, SLOTS, CHANGED),
             op("setp.ne.u32", filled, turned, 0),
             op("vote.sync.ballot.b32", self.ready, filled, FULL_WARP),
             op("bar.warp.sync", FULL_WARP),
         ]
         return self._node(nodes, self.names.label("push"), code, Jump(self.serve), self.first.phase("push"))
 
-    def _place(self, target: Register, path: Register, slot: Register) -> list[Instruction]:
-        """The place of a path's slot among those of the warp."""
-        return [
-            op("and.b32", target, slot, 2 * SLOTS - 1),
-            op("mad.lo.s32", target, path, 2 * SLOTS, target),
-        ]
-
-    def _direct(self, which: Register, nodes: Nodes) -> str:
-        """All lanes came to one path, or to none: they run it with what they have."""
-        some, one = Guard(self.names.register("pred")), self.names.register("b32")
-        code = [
-            op("setp.lt.u32", some.register, which, len(self.sorting.paths)),
-            op("shl.b32", one, 1, which),
-            op("selp.b32", self.ready, one, 0, some.register),
-            op("mov.pred", self.at_once.register, 1),
-        ]
-        return self._node(nodes, self.names.label("direct"), code, Jump(self.serve))
-
     def _serve(self, tasks: Sequence[str], behind: str, nodes: Nodes) -> None:
         s, r = self.sorting, self.names.register
-        number, one, all, flip, slot, some, left = (r("b32") for _ in range(7))
+        number, one, all, full, slot, left = (r("b32") for _ in range(6))
         none, mine = Guard(r("pred")), Guard(r("pred"))
         takes: list[str] = []
         for path, begin in zip(s.paths, tasks, strict=True):
-            unpacked = self._node(nodes, self.names.label("unpack"), path.unpacking, Jump(begin))
-            load = s.stack.pop(own, self._target(path), slot, None)
-            loaded = self._node(nodes, self.names.label("load"), load, Jump(unpacked))
+            load = [*s.stack.pop(own, self._target(path), slot, None), *path.unpacking]
+            loaded = self._node(nodes, self.names.label("load"), load, Jump(begin))
             # Only the remainder has fewer tasks than lanes.
-            given = self._node(nodes, self.names.label("given"), (), Branch(mine, loaded, self.serve))
-            values = path.stack.layout.values()
-            keep = [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
-            kept = self._node(nodes, self.names.label("keep"), keep, Jump(unpacked))
-            take = Branch(self.at_once, kept, given, UNIFORM)
-            takes.append(
-                self._node(nodes, self.names.label(path.phase("take")), (), take, path.phase("take"))
-            )
+            given = Branch(mine, loaded, self.serve)
+            phase = path.phase("take")
+            takes.append(self._node(nodes, self.names.label(phase), (), given, phase))
         code = [
             op("bfind.u32", number, self.ready),
             op("shl.b32", one, 1, number),
             op("xor.b32", self.ready, self.ready, one),
             op("shfl.sync.idx.b32", all, s.pushed, number, SLOTS - 1, FULL_WARP),
-            op("and.b32", left, all, SLOTS - 1),
-            op("selp.b32", left, left, SLOTS, s.draining.register),
+            op("selp.b32", full, 0, SLOTS, s.draining.register),
+            op("lop3.b32", left, all, SLOTS - 1, full, AND_OR),
             op("setp.lt.u32", mine.register, self.lane, left),
             # The half that is full is the one that is not being filled.
-            op("selp.b32", flip, 0, -1, s.draining.register),
-            op("xor.b32", some, all, flip),
-            op("and.b32", some, some, SLOTS),
-            op("add.s32", slot, some, self.lane),
-            *self._place(slot, number, slot),
+            op("lop3.b32", slot, all, SLOTS, full, AND_XOR),
+            op("add.s32", slot, slot, self.lane),
+            op("mad.lo.s32", slot, number, 2 * SLOTS, slot),
         ]
         dispatch = self._dispatch(number, takes, nodes, code)
-        # What is pushed next may overwrite what was popped here.
-        after = [op("bar.warp.sync", FULL_WARP)]
-        self._node(nodes, self.served, after, Jump(behind))
+        self._node(nodes, self.served, (), Jump(behind))
         test = [op("setp.eq.u32", none.register, self.ready, 0)]
         self._node(nodes, self.serve, test, Branch(none, self.served, dispatch, UNIFORM))
 
