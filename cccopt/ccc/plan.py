@@ -29,9 +29,12 @@ SHARED_BYTES = 49152
 """Static shared memory of a block, in bytes (CUDA C++ Programming Guide, compute capabilities)."""
 
 SORTED_BYTES = 49152
-"""Bytes of a block's stacks up to which exclusive paths are sorted: there each path needs twice the slots."""
+"""Bytes of a block's stacks up to which exclusive paths are sorted: there each path needs more slots."""
 
 LARGEST_BLOCK = 1024
+
+PAIRED = 3 * SLOTS - 2
+"""Slots of a warp for two exclusive paths."""
 
 
 @dataclass(frozen=True)
@@ -84,29 +87,6 @@ class PathPlan:
         """The instruction on the registers of the running task."""
         return isa.rename(instruction, self.uses, self.definitions)
 
-    def rewrite_in_place(self, instruction: Instruction) -> Instruction:
-        """The instruction on the lane's own registers, but for what the warp computed ahead of the loop."""
-        rebuilt = [live.name for live in self.live_ins if live.decision == "rebuilt"]
-        return isa.rename(instruction, {name: self.uses[name] for name in rebuilt}, {})
-
-    @property
-    def unpacking_in_place(self) -> tuple[Instruction, ...]:
-        """`unpacking` into the lane's own registers: what only paths read need not be computed ahead of them."""
-        back = {
-            register.name: own(name)
-            for name, register in self.uses.items()
-            if isinstance(register, Register) and name in self._given
-        }
-        resets = [p.reset for p in self.partials]
-        code = (i for i in self.unpacking if i not in resets)
-        registers = {name: o for name, o in back.items() if isinstance(o, Register)}
-        return tuple(isa.rename(i, back, registers) for i in code)
-
-    @property
-    def _given(self) -> frozenset[str]:
-        """The live-ins that a task has of its own."""
-        return frozenset(x.name for x in self.live_ins if x.decision in ("collected", "recomputed"))
-
     def rewrite_own(self, instruction: Instruction) -> Instruction:
         """The instruction on the lane's own registers, but for intermediate results, which nothing behind reads."""
         return isa.rename(instruction, self.temporaries, self.temporaries)
@@ -116,22 +96,32 @@ class PathPlan:
 class Sorting:
     """Exclusive paths that share a site (`cccopt.ccc.sorting`), by number.
 
-    ``stack`` has two halves of 32 slots for each path, and one layout for all. Lane b holds in ``pushed`` how many
-    tasks path b ever got, in ``spreads`` its own number's bits, each all over a word, and in ``counted`` a word of
-    ones if there is such a path. ``draining`` is set once the loop has ended.
+    ``stack`` has one layout for all paths, which share its slots by two: `place` tells how. Lane b holds in
+    ``waiting`` how many tasks path b has. ``draining`` is set once the loop has ended.
     """
 
     paths: tuple[PathPlan, ...]
     stack: StackCode
-    pushed: Register
-    spreads: tuple[Register, ...]
-    counted: Register
+    waiting: Register
     draining: Guard
 
     @property
+    def bits(self) -> int:
+        """Bits of a path's number, or of that of the lanes that come to none."""
+        return len(self.paths).bit_length()
+
+    @property
     def bases(self) -> Mapping[int, tuple[Register, int]]:
-        """For each word size the register with the warp's base address, and its bytes a thread."""
-        return {size: (base, 2 * len(self.paths) * size) for size, base in self.stack.bases.items()}
+        """For each word size the register with the warp's base address, and its bytes a warp."""
+        return {size: (base, sorted_slots(len(self.paths)) * size) for size, base in self.stack.bases.items()}
+
+
+def sorted_slots(paths: int) -> int:
+    """Slots that a warp needs for exclusive paths, of which up to 31 tasks wait each while 32 more come in all.
+
+    Two paths fill one array from both of its ends.
+    """
+    return paths // 2 * PAIRED + paths % 2 * (2 * SLOTS - 1)
 
 
 @dataclass(frozen=True)
@@ -337,15 +327,13 @@ class _Maker:
         """What the site of exclusive paths needs, its stacks laid out."""
         register = self.view.names.register
         values = dict.fromkeys(value for path in paths for value in path.stack.layout.values())
-        words = layout(values, 2 * len(paths) * _whole_warps(self.threads), self.bytes)
+        warps = _whole_warps(self.threads) // SLOTS
+        words = layout(values, sorted_slots(len(paths)) * warps, self.bytes)
         self._allocate(words)
         sizes = sorted({word.size for word in words.words}, reverse=True)
-        bits = len(paths).bit_length()
         return Sorting(
             tuple(paths),
             StackCode(words, {size: register("b32") for size in sizes}, self.view.names),
-            register("b32"),
-            tuple(register("b32") for _ in range(bits)),
             register("b32"),
             Guard(register("pred")),
         )

@@ -24,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from cccopt.analysis import effects
+from cccopt.analysis.invariance import rematerialization_slice
 from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.code import FULL_WARP, op, predicate
 from cccopt.ccc.copies import without_pragmas
@@ -45,7 +47,11 @@ from cccopt.ccc.plan import Plan
 from cccopt.ccc.stack import SLOTS, Value, clear
 from cccopt.ccc.tasks import Tasks
 from cccopt.ccc.view import View
+from cccopt.ptx import isa
 from cccopt.ptx.ir import Guard, Instruction, Pragma, Register, SpecialRegister, Statement, Symbol, Variable
+
+EARLY = 4
+"""Instructions with which all lanes give a register the value that lanes with trips have in the loop."""
 
 
 def rewrite(view: View, plan: Plan) -> Graph:
@@ -239,8 +245,10 @@ class _Rewrite:
             stack = r("b32")
             code.append(op("mov.u32", stack, Symbol(plan.stack_name)))
             code += [op("mad.lo.u32", base, linear, size, stack) for size, base in plan.bases.items()]
-            sorted_bases = (base for sorting in plan.sortings for base in sorting.bases.values())
-            code += [op("mad.lo.u32", base, linear, size, stack) for base, size in sorted_bases]
+            sorted_bases = [base for sorting in plan.sortings for base in sorting.bases.values()]
+            if sorted_bases:
+                code.append(op("shr.u32", row, linear, 5))
+                code += [op("mad.lo.u32", base, row, size, stack) for base, size in sorted_bases]
             owned = [p.reduction for p in plan.partials if p.offset is not None]
             if owned:
                 stride, address = plan.slots.stride, plan.slots.address
@@ -256,7 +264,34 @@ class _Rewrite:
         live = view.liveness.live_in
         ahead = [view.block_of_name[n] for n in (region.header, *self._exits()) if n in view.block_of_name]
         names = frozenset().union(*(live[b] for b in ahead)) - live[view.block_of_name[region.select]]
-        return [clear(Value(name, view.types[name])) for name in sorted(names)]
+        return [i for name in sorted(names) for i in self._early(name)]
+
+    def _early(self, name: str) -> list[Instruction]:
+        """The value that lanes with trips have in the loop, where a few instructions give it; else any value.
+
+        Two different ones would keep ptxas from leaving a parameter where it is: in constant memory.
+        """
+        view, region = self.view, self.plan.region
+        header, select = (
+            view.cfg.blocks[view.block_of_name[n]].start for n in (region.header, region.select)
+        )
+
+        def available(definition: int, register: str) -> bool:
+            return view.reaching.reaching(select, register) == {definition}
+
+        found = rematerialization_slice(view.function, view.reaching, header, name, available)
+        if not found or len(found) > EARLY:
+            return [clear(Value(name, view.types[name]))]
+        made: dict[str, Register] = {}
+        code: list[Instruction] = []
+        for index in found:
+            statement = view.body[index]
+            assert isinstance(statement, Instruction)
+            (target,) = effects.writes(statement)
+            new = Register(name) if target == name else self.names.register(view.types[target])
+            code.append(isa.rename(statement, made, {target: new}))
+            made[target] = new
+        return code
 
 
 def _unmarked(node: Node) -> Node:

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cccopt.ccc.code import FULL_WARP, op
+from cccopt.ccc.code import FULL_WARP, negated, op, predicate
 from cccopt.ccc.graph import UNIFORM, Branch, Indexed, Jump, Node, Nodes
 from cccopt.ccc.names import Names
-from cccopt.ccc.plan import PathPlan, Sorting, own
+from cccopt.ccc.plan import PAIRED, PathPlan, Sorting, own
 from cccopt.ccc.stack import SLOTS
 from cccopt.ptx.ir import Guard, Instruction, Register, Statement
 
@@ -28,9 +28,6 @@ NOT_DIFFERENT = 0x90
 
 NEITHER = 0x09
 """The truth table of ~(b ^ c)."""
-
-CHANGED, AND_OR, AND_XOR = 0x28, 0xEA, 0x6A
-"""The truth tables of (a ^ b) & c, (a & b) | c and (a & b) ^ c."""
 
 
 class SortingSite:
@@ -71,15 +68,11 @@ class SortingSite:
         return code
 
     def setup(self) -> list[Instruction]:
-        """What each lane computes ahead of the loop: nothing was pushed, and which path it counts."""
-        s, mine = self.sorting, self.names.register("pred")
+        """What each lane computes ahead of the loop: no tasks wait."""
         return [
-            op("mov.u32", s.pushed, 0),
+            op("mov.u32", self.sorting.waiting, 0),
             op("mov.u32", self.ready, 0),
-            *(op("bfe.s32", spread, self.lane, bit, 1) for bit, spread in enumerate(s.spreads)),
-            op("setp.lt.u32", mine, self.lane, len(s.paths)),
-            op("selp.b32", s.counted, -1, 0, mine),
-            op("mov.pred", s.draining.register, 0),
+            op("mov.pred", self.sorting.draining.register, 0),
         ]
 
     def site(
@@ -93,7 +86,8 @@ class SortingSite:
         has it, both ending at a node that they are given.
         """
         nodes: Nodes = {}
-        tasks, own_ways = [], []
+        tasks: list[str] = []
+        own_ways: list[str] = []
         for path in self.sorting.paths:
             for make, begins in ((task, tasks), (in_place, own_ways)):
                 begin, added = make(path, self.serve)
@@ -120,25 +114,27 @@ class SortingSite:
 
     def drain(self, following: str, nodes: Nodes) -> str:
         """The remainder: paths with tasks left are ready; the name of the node to go to."""
-        some, left = self.names.register("pred"), self.names.register("b32")
+        some = self.names.register("pred")
         code = [
             op("bar.warp.sync", FULL_WARP),
             op("mov.pred", self.sorting.draining.register, 1),
-            op("and.b32", left, self.sorting.pushed, SLOTS - 1),
-            op("setp.ne.u32", some, left, 0),
-            op("vote.sync.ballot.b32", self.ready, some, FULL_WARP),
+            op("setp.ne.u32", some, self.sorting.waiting, 0),
+            *self._get_ready(some),
         ]
         self._node(nodes, self.drained, (), Jump(following))
         return self._node(nodes, self.names.label("drain"), code, Jump(self.serve), self.first.phase("drain"))
 
     # --- the parts of the site ---
 
-    def _sort(self, which: Register) -> tuple[list[Register], Register, list[Instruction]]:
-        """The ballots over the bits of the number, the register with the lanes of one's own number, and the code."""
+    def _sort(self, which: Register) -> tuple[list[Register], list[Register], Register, list[Instruction]]:
+        """The bits of the number, each all over a word; the ballots over them; the register with the lanes of one's own
+        number; and the code.
+        """
         same = self.names.register("b32")
+        spreads: list[Register] = []
         ballots: list[Register] = []
         code: list[Instruction] = []
-        for bit in range(len(self.sorting.spreads)):
+        for bit in range(self.sorting.bits):
             spread, ballot = (self.names.register("b32") for _ in range(2))
             has = self.names.register("pred")
             code += [
@@ -147,8 +143,26 @@ class SortingSite:
                 op("vote.sync.ballot.b32", ballot, has, FULL_WARP),
                 self._equal(same, ballot, spread, same if ballots else None),
             ]
+            spreads.append(spread)
             ballots.append(ballot)
-        return ballots, same, code
+        return spreads, ballots, same, code
+
+    def _arrived(self, ballots: Sequence[Register]) -> tuple[Register, list[Instruction]]:
+        """The register in which lane b has the lanes that came to path b, and the code."""
+        came = self.names.register("b32")
+        code: list[Instruction] = []
+        for bit, ballot in enumerate(ballots):
+            spread = self.names.register("b32")
+            code.append(op("bfe.s32", spread, self.lane, bit, 1))
+            code.append(self._equal(came, ballot, spread, came if bit else None))
+        return came, code
+
+    def _get_ready(self, some: Register) -> list[Instruction]:
+        """The paths whose lanes have the flag are ready; what lanes beyond them count is nothing."""
+        return [
+            op("vote.sync.ballot.b32", self.ready, some, FULL_WARP),
+            op("and.b32", self.ready, self.ready, (1 << len(self.sorting.paths)) - 1),
+        ]
 
     def _equal(
         self, target: Register, ballot: Register, spread: Register, among: Register | None
@@ -159,45 +173,50 @@ class SortingSite:
 
     def _push(self, which: Register, nodes: Nodes) -> str:
         s, r = self.sorting, self.names.register
-        at, ahead, slot, came, before, turned = (r("b32") for _ in range(6))
-        mine, filled = Guard(r("pred")), r("pred")
-        ballots, same, votes = self._sort(which)
+        at, ahead, end, slot = (r("b32") for _ in range(4))
+        mine, filled = (Guard(r("pred")) for _ in range(2))
+        (odd, *_), ballots, same, votes = self._sort(which)
+        came, arrivals = self._arrived(ballots)
         code: list[Instruction] = [
             *self.flags(which),
             *votes,
-            op("shfl.sync.idx.b32", at, s.pushed, which, SLOTS - 1, FULL_WARP),
+            op("shfl.sync.idx.b32", at, s.waiting, which, SLOTS - 1, FULL_WARP),
             op("and.b32", ahead, same, self.lanes_before),
             op("popc.b32", ahead, ahead),
             op("add.s32", slot, at, ahead),
-            op("and.b32", slot, slot, 2 * SLOTS - 1),
-            op("mad.lo.s32", slot, which, 2 * SLOTS, slot),
+            # From the lower end of a pair's slots upwards, or from the upper one downwards.
+            op("xor.b32", slot, slot, odd),
+            op("sub.s32", end, which, odd),
+            op("mad.lo.s32", slot, end, PAIRED // 2, slot),
             op("setp.lt.u32", mine.register, which, len(s.paths)),
             # What was popped last may be overwritten here.
             op("bar.warp.sync", FULL_WARP),
             *s.stack.push(own, slot, mine),
-            self._equal(came, ballots[0], s.spreads[0], s.counted),
-            *(
-                self._equal(came, ballot, spread, came)
-                for ballot, spread in zip(ballots[1:], s.spreads[1:], strict=True)
-            ),
+            *arrivals,
             op("popc.b32", came, came),
-            op("mov.u32", before, s.pushed),
-            op("add.s32", s.pushed, s.pushed, came),
-            op("lop3.b32", turned, before, s.pushed, SLOTS, CHANGED),
-            op("setp.ne.u32", filled, turned, 0),
-            op("vote.sync.ballot.b32", self.ready, filled, FULL_WARP),
+            op("add.s32", s.waiting, s.waiting, came),
+            op("setp.ge.u32", filled.register, s.waiting, SLOTS),
+            op("sub.s32", s.waiting, s.waiting, SLOTS, guard=filled),
+            *self._get_ready(filled.register),
             op("bar.warp.sync", FULL_WARP),
         ]
         return self._node(nodes, self.names.label("push"), code, Jump(self.serve), self.first.phase("push"))
 
     def _serve(self, tasks: Sequence[str], behind: str, nodes: Nodes) -> None:
         s, r = self.sorting, self.names.register
-        number, one, all, full, slot, left = (r("b32") for _ in range(6))
+        number, one, waiting, kept, slot = (r("b32") for _ in range(5))
         none, mine = Guard(r("pred")), Guard(r("pred"))
         takes: list[str] = []
-        for path, begin in zip(s.paths, tasks, strict=True):
-            load = [*s.stack.pop(own, self._target(path), slot, None), *path.unpacking]
-            loaded = self._node(nodes, self.names.label("load"), load, Jump(begin))
+        for place, (path, begin) in enumerate(zip(s.paths, tasks, strict=True)):
+            # The place that `_push` computes, most of it in the address.
+            odd, slot_of = place % 2, slot
+            turn: list[Instruction] = []
+            if odd:
+                slot_of = r("b32")
+                turn = [op("not.b32", slot_of, slot)]
+            below = -(place + odd) * (PAIRED // 2)
+            pop = s.stack.pop(own, self._target(path), slot_of, None, below)
+            loaded = self._node(nodes, self.names.label("load"), [*turn, *pop, *path.unpacking], Jump(begin))
             # Only the remainder has fewer tasks than lanes.
             given = Branch(mine, loaded, self.serve)
             phase = path.phase("take")
@@ -206,14 +225,11 @@ class SortingSite:
             op("bfind.u32", number, self.ready),
             op("shl.b32", one, 1, number),
             op("xor.b32", self.ready, self.ready, one),
-            op("shfl.sync.idx.b32", all, s.pushed, number, SLOTS - 1, FULL_WARP),
-            op("selp.b32", full, 0, SLOTS, s.draining.register),
-            op("lop3.b32", left, all, SLOTS - 1, full, AND_OR),
-            op("setp.lt.u32", mine.register, self.lane, left),
-            # The half that is full is the one that is not being filled.
-            op("lop3.b32", slot, all, SLOTS, full, AND_XOR),
-            op("add.s32", slot, slot, self.lane),
-            op("mad.lo.s32", slot, number, 2 * SLOTS, slot),
+            op("shfl.sync.idx.b32", waiting, s.waiting, number, SLOTS - 1, FULL_WARP),
+            # A full warp's tasks lie on top of those that go on waiting.
+            op("selp.b32", kept, 0, waiting, s.draining.register),
+            op("add.s32", slot, kept, self.lane),
+            op("setp.lt.or.u32", mine.register, self.lane, waiting, predicate(negated(s.draining))),
         ]
         dispatch = self._dispatch(number, takes, nodes, code)
         self._node(nodes, self.served, (), Jump(behind))

@@ -38,6 +38,7 @@ from cccopt.ccc.graph import (
     retarget,
     targets,
 )
+from cccopt.ccc.in_place import in_place
 from cccopt.ccc.partials import collect, deposit
 from cccopt.ccc.plan import PathPlan, Plan, own
 from cccopt.ccc.regions import forward
@@ -132,7 +133,8 @@ class Tasks:
         where = replace(where, begins=tuple(arrive), start=(*where.start, ahead))
 
         def build(behind: str) -> tuple[Nodes, str]:
-            return sorting.site(which, self._task, self._in_place, behind)
+            at_once = partial(in_place, base=self.base, names=self.names, region=self.region)
+            return sorting.site(which, self._task, at_once, behind)
 
         return place_site(straight.nodes, enter, where, arrive, build, self.names, self.region)
 
@@ -169,15 +171,6 @@ class Tasks:
             leave = self.node(tail, self.names.label("mine"), (), Branch(alive, leave, behind))
         # The tail is not led: it may go on to the very node that the path went to.
         return names_of[enter], {**led(copies, {end: leave}), **tail}
-
-    def _in_place(self, path: PathPlan, behind: str) -> tuple[str, Nodes]:
-        """The path on the lane's own registers, for a warp whose lanes all come to it; it ends at ``behind``."""
-        nodes = [self.base[name] for name in program_order(self.base, path.path.nodes)]
-        copies, names_of = copy(nodes, self.names, path.rewrite_in_place)
-        enter = self.node(
-            copies, self.names.label("place"), path.unpacking_in_place, Jump(names_of[path.path.begin])
-        )
-        return enter, led(copies, {path.path.end: behind})
 
     def _tail(self, path: PathPlan, behind: str, nodes: Nodes) -> str:
         """The node that runs the moved tail of the task, gives away its parts of reductions and goes on to ``behind``,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from cccopt.ccc.tails import tails
 from cccopt.ccc.view import view
 from cccopt.emulator import Program
 from cccopt.ptx.ir import Instruction
+from cccopt.ptx.isa import definitions
 from cccopt.ptx.parser import parse
 from tests.passes.ptx_loops import LAUNCHES, arguments, loop, mark, uneven_arguments
 from tests.passes.running import FORMS, Launch, compare, rewritten
@@ -64,8 +66,8 @@ def test_two_paths_vote_one_after_the_other() -> None:
     assert sorted_groups(loop(body=switch(2))) == []
 
 
-def test_many_tasks_fill_both_halves() -> None:
-    """More than 64 tasks a path, so that halves are filled and run in turn."""
+def test_many_tasks_wait_and_run() -> None:
+    """So many of each path that warps take them again and again."""
     same_results(loop(body=switch(3)), arguments, (Launch(1, 64, 90),))
 
 
@@ -73,6 +75,90 @@ def test_many_tasks_fill_both_halves() -> None:
 def test_all_lanes_of_a_warp_may_agree(choose: str) -> None:
     """On one path, on none, or hardly ever."""
     same_results(loop(body=switch(4, choose)))
+
+
+TAIL = "st.global.u32 [%rd6], %r11;"
+LONG_TAIL = "mad.lo.u32 %r11, %r6, 5, 3; setp.gt.u32 %p6, %r11, 99; @%p6 xor.b32 %r11, %r11, 9;"
+SINKING = "mul.lo.u32 %r21, %r6, %r6; xor.b32 %r21, %r21, 21;"
+"""Ahead of the paths: what they alone read."""
+
+
+def steps(launch: Launch, numbers: list[list[int]]) -> list[Any]:
+    """Arguments by which lane k of each warp comes to the path ``numbers[trip][k]``."""
+    warps = launch.threads // 32
+    trips = [numbers[trip % len(numbers)] * warps for trip in range(launch.trips)]
+    values = np.array(trips, np.uint32).reshape(-1)
+    return [values.size, values, np.zeros(values.size, np.uint32), values[::-1].copy(), 3]
+
+
+def given(numbers: list[list[int]], **holes: Any) -> None:
+    """Runs a warp whose lanes come to the paths ``numbers``, trip by trip: the same results, and tasks only where the
+    lanes differ.
+    """
+    text = loop(body=switch(4, "and.b32 %r9, %r6, 7;", **holes), before="mov.u32 %r11, 1;" + SINKING)
+    launch = Launch(1, 32, len(numbers))
+    counts = compare(parse(text), "k", lambda launch: steps(launch, numbers), (launch,), seeds=(3,))
+    parted = [trip for trip in numbers if len(set(trip)) > 1]
+    tasks = Counter(number for trip in parted for number in trip if number < 4)
+    # Shuffled, as the first form runs too, warps are counted lane by lane.
+    for form in ("split", "idle lanes"):
+        assert counts[form]["push"] == len(parted)
+        assert counts[form]["take"] == sum(-(-waiting // 32) for waiting in tasks.values())
+
+
+HOLES = (
+    {},
+    {"code": LONG_TAIL, "behind": TAIL},
+    {"code": "add.u32 %r10, %r21, %r5; st.global.u32 [%rd6], %r10;"},
+)
+"""Paths of different kinds; a store behind the join; what only paths read."""
+
+
+@pytest.mark.parametrize("holes", HOLES)
+def test_lanes_that_agree_run_the_path_at_once(holes: dict[str, str]) -> None:
+    given([[number] * 32 for number in (0, 1, 2, 3, 7, 2)], **holes)
+
+
+@pytest.mark.parametrize("holes", HOLES)
+@pytest.mark.parametrize(("other", "lane"), [(0, 0), (2, 31), (7, 5)])
+def test_one_lane_differs_now_and_then(holes: dict[str, str], other: int, lane: int) -> None:
+    """What agrees runs in between, also where tasks of the same path wait."""
+    parted = [1] * 32
+    parted[lane] = other
+    given([parted, [1] * 32, [other] * 32, parted, parted, [7] * 32], **holes)
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_pair_of_paths_fills_all_of_its_slots(number: int) -> None:
+    """31 tasks of either path wait as 32 more come, to one of them or to both."""
+    first, second = ([number + k] * 31 + [7] for k in (0, 1))
+    more = [[number] * 31 + [number + 1], [number + 1] * 31 + [number], [number, number + 1] * 16]
+    for last in more:
+        given([first, second, last, second, first, *more])
+
+
+@pytest.mark.parametrize("count", [3, 4, 5])
+def test_slots_of_a_warp(count: int) -> None:
+    """94 for two paths, 63 for one more; each takes 8 bytes here, and a block has four warps."""
+    code = "mad.lo.u32 %r10, %r6, 3, %r5; st.global.u32 [%rd6], %r10;"
+    result = rewritten(parse(loop(body=switch(count, code=code))))
+    slots = count // 2 * 94 + count % 2 * 63
+    assert result.regions[0].shared_bytes == 8 * ((4 * slots + 31) // 32 * 32)
+
+
+def test_a_value_from_ahead_of_the_loop_has_one_definition_for_all_lanes() -> None:
+    """Lanes without trips would bring another one, which takes a register where a parameter needs none. All lanes run
+    the first, those with trips the second, the third stands ahead of the original loop.
+    """
+    ahead = "ld.param.u64 %rd14, [a]; cvta.to.global.u64 %rd15, %rd14;"
+    read = "ld.global.nc.u32 %r20, [%rd15]; red.global.add.u32 [%rd7], %r20;"
+    text = loop(preheader=ahead, behind=read, body=switch(4), clauses="independent")
+    (function,) = (f for f in rewritten(parse(text)).module.functions() if f.name == "k")
+    written = (
+        (s.opcode, d.name) for s in function.body or () if isinstance(s, Instruction) for d in definitions(s)
+    )
+    assert [opcode for opcode, name in written if name == "%rd15"] == ["cvta.to.global.u64"] * 3
+    same_results(text)
 
 
 def test_what_runs_is_counted() -> None:
@@ -120,8 +206,8 @@ def test_a_path_ahead_and_a_path_behind_keep_their_own_votes() -> None:
 
 
 def test_stacks_that_are_too_large_are_not_sorted() -> None:
-    """Two halves of 32 slots for each path would take more than a block has; stacks of one each do not."""
-    result = rewritten(parse(loop(body=switch(4), bounds=".maxntid 704", clauses="independent")))
+    """With 94 slots for two paths they take more than a block has; stacks of 32 do not."""
+    result = rewritten(parse(loop(body=switch(4), bounds=".maxntid 1024", clauses="independent")))
     assert not any("serve" in label for report in result.regions for _, ls in report.labels for label in ls)
     assert result.regions[0].shared_bytes <= 49152
 

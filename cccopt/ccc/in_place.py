@@ -1,0 +1,36 @@
+"""A path on the registers of the lanes that came to it: the warp runs it where it stands, and nothing is stored.
+
+What tasks compute for themselves ahead of a path (`cccopt.ccc.compression`) these lanes compute there too, so that code
+ahead of the branch whose values only paths read stays dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cccopt.ccc.graph import Jump, Node, Nodes, copy, led, program_order
+from cccopt.ccc.names import Names
+from cccopt.ccc.plan import PathPlan, own
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction, Operand, Register
+
+
+def in_place(
+    path: PathPlan, behind: str, base: Mapping[str, Node], names: Names, region: int
+) -> tuple[str, Nodes]:
+    """The name of the first node, and a copy of the path's nodes in ``base`` that goes on to ``behind``."""
+    kept = {live.name: path.uses[live.name] for live in path.live_ins if live.decision == "rebuilt"}
+    own_nodes = [base[name] for name in program_order(base, path.path.nodes)]
+    nodes, names_of = copy(own_nodes, names, lambda instruction: isa.rename(instruction, kept, {}))
+    enter = names.label("place")
+    nodes[enter] = Node(enter, unpacking(path), Jump(names_of[path.path.begin]), region)
+    return enter, led(nodes, {path.path.end: behind})
+
+
+def unpacking(path: PathPlan) -> tuple[Instruction, ...]:
+    """The code that rebuilds what a task's context leaves out, on the lane's own registers."""
+    given = [live.name for live in path.live_ins if live.decision in ("collected", "recomputed")]
+    back: dict[str, Operand] = {path.task(name).name: own(name) for name in given}
+    written = {name: operand for name, operand in back.items() if isinstance(operand, Register)}
+    resets = [partial.reset for partial in path.partials]
+    return tuple(isa.rename(i, back, written) for i in path.unpacking if i not in resets)
