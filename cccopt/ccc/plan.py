@@ -96,8 +96,8 @@ class PathPlan:
 class Sorting:
     """Exclusive paths that share a site (`cccopt.ccc.sorting`), by number.
 
-    ``stack`` has one layout for all paths, which share its slots by two: `place` tells how. Lane b holds in
-    ``waiting`` how many tasks path b has. ``draining`` is set once the loop has ended.
+    ``stack`` has one layout for all paths, which share its slots by two. Lane b holds in ``waiting`` how
+    many tasks path b has. ``draining`` is set once the loop has ended.
     """
 
     paths: tuple[PathPlan, ...]

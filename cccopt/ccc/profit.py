@@ -63,8 +63,11 @@ OVERHEADS: Mapping[str, Overhead] = {
     "idle lanes": Overhead(9 * AN_INSTRUCTION, 6 * AN_INSTRUCTION, 11 * AN_INSTRUCTION, 15 * AN_INSTRUCTION),
 }
 
-SORT, SORT_BIT = 40.0, 6.0
-"""Slots of a visit for a group of paths that share a site (`cccopt.ccc.sorting`), and more for each bit of a number."""
+AGREE = 16.0
+"""Slots of a visit for a group of paths that share a site (`cccopt.ccc.sorting`), where all lanes have one number."""
+
+SORT, SORT_BIT = 24.0, 6.0
+"""Slots that a visit takes on top where they have not, and more for each bit of the number."""
 
 SERVED = 20.0
 """Slots for which such a site takes 32 tasks of one path, their words aside."""
@@ -120,6 +123,11 @@ class Group:
         ours = self.keys.intersection(chosen)
         return ours if len(ours) >= self.fewest else frozenset()
 
+    def parted(self, paths: Collection[PathFlow]) -> float:
+        """The most visits in which lanes of a warp come to different ones of ``paths``, or some of them to none."""
+        none = any_of(1 - sum(path.full for path in paths))
+        return min(max(sum(path.warps for path in paths) + none - 1, 0.0), 1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class LoopFlow:
@@ -161,17 +169,21 @@ def slots(loop: LoopFlow, chosen: Collection[int]) -> float:
     form = OVERHEADS[loop.form]
     total = loop.own + (form.visit if chosen else 0.0)
     runs: dict[int, _Runs] = {}
-    together = frozenset[int]().union(*(group.collected(chosen) for group in loop.groups))
+    together: dict[int, float] = {}
+    for group in loop.groups:
+        ours = group.collected(chosen)
+        parted = group.parted([path for path in loop.paths if path.key in ours])
+        together |= dict.fromkeys(ours, parted)
     for path in loop.paths:
         around = runs[path.parent] if path.parent is not None else _Runs(1.0, 1.0, False)
         now = runs[path.key] = _runs(path, around, path.key in chosen, loop)
         cost = path.packed if now.whole else path.slots
         total += now.warps * cost
         if path.key in together:
-            total += now.warps * (SERVED + path.context / 2 + path.extra)
+            total += now.warps * (together[path.key] * (SERVED + path.context / 2) + path.extra)
         elif path.key in chosen:
             total += _overhead(path, around, now, loop, form)
-    return total + sum(_site(group, chosen, runs) for group in loop.groups)
+    return total + sum(_site(group, chosen, runs, together) for group in loop.groups)
 
 
 def break_even(loop: LoopFlow, path: PathFlow, chosen: Collection[int] = ()) -> float | None:
@@ -270,13 +282,18 @@ def _runs(path: PathFlow, around: _Runs, collected: bool, loop: LoopFlow) -> _Ru
     return _Runs(around.warps * max(share, as_before), path.full, True)
 
 
-def _site(group: Group, chosen: Collection[int], runs: Mapping[int, _Runs]) -> float:
-    """The slots of a visit that the site of a group takes, and what is lost on those of its paths that stay."""
+def _site(
+    group: Group, chosen: Collection[int], runs: Mapping[int, _Runs], parted: Mapping[int, float]
+) -> float:
+    """The slots of a visit that the site of a group takes, and what is lost on those of its paths that stay.
+    ``parted`` is the share of visits in which the lanes differ, by path.
+    """
     ours = group.collected(chosen)
     if not ours:
         return 0.0
     left = sum(runs[key].warps for key in group.keys - ours if key not in chosen)
-    return SORT + SORT_BIT * len(ours).bit_length() + group.context / 2 + left * APART
+    sort = SORT + SORT_BIT * len(ours).bit_length() + group.context / 2
+    return AGREE + max(parted[key] for key in ours) * sort + left * APART
 
 
 def _around(path: PathFlow, loop: LoopFlow, chosen: Collection[int]) -> _Runs:

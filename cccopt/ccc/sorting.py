@@ -1,14 +1,15 @@
 """One site for many exclusive paths: the warp sorts its lanes by path, and runs a path when 32 tasks wait for it.
 
-    join:   which = the number of the lane's path, or one more;  ballots over its bits
-            same = lanes with my number;  all the same: run that path (or none) at once
-            push: slot = pushed[which] + rank in same;  store the context;  pushed[own lane's path] += lanes that came
-            ready = ballot(a half of my path's slots has filled)
-    serve:  ready == 0: go on;  b = a path that is ready;  all 32 lanes load its full half and run it;  serve
+    join:   which = the number of the lane's path, or one more;  all lanes have one: they run that path where they are
+            push: ballots over its bits;  same = lanes with my number
+            slot = waiting[which] + rank in same;  store the context
+            waiting[own lane's path] += lanes that came;  32 or more: less 32, and the path is ready
+    serve:  none is ready: go on;  b = one that is;  all 32 lanes load its tasks from waiting[b] on and run them;  serve
 
-Lane b counts the tasks that were ever pushed for path b. A stack has two halves of 32 slots that fill in turn, so that
-a full half is popped without moving anything. All paths have one layout: what any of them collects. One vote for each
-bit of the number takes the place of one for each path. Khorasani 2016, 4.1.4 collects one path after another.
+Lane b counts the tasks that wait for path b. Two paths fill one array from both of its ends: the even one
+from slot 0 upwards, the odd one from the last slot downwards. All paths have one layout: what any of them collects. One
+vote for each bit of the number takes the place of one for each path. Khorasani 2016, 4.1.4 collects one path after
+another.
 """
 
 from __future__ import annotations
