@@ -66,11 +66,15 @@ def test_a_recursion(kernel: str) -> None:
             assert launched(gpu, result.module, kernel, (64, 1, 1), (64, 1, 1), args) == before, form
 
 
+@pytest.mark.parametrize("alike", [0.0, 0.98])
 @pytest.mark.parametrize("count", [3, 8])
-def test_sorted_lanes(count: int) -> None:
+def test_sorted_lanes(count: int, alike: float) -> None:
+    """All values at random, or about half of the warps with 32 that are alike: these run a path in place."""
     module = parse(loop(body=switch(count)))
     n = 200_003
     values = numbers(n, 0, 64)
+    same = np.random.default_rng(12).random(n) < alike
+    values[same] = np.repeat(values[::32], 32)[:n][same]
     with open_gpu() as gpu:
         args = [n, values, np.zeros(n, np.int32), values[::-1].copy(), 3]
         before = launched(gpu, module, "k", (33, 1, 1), (128, 1, 1), args)
