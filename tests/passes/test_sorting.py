@@ -257,6 +257,23 @@ def test_the_loops_have_one_entry_each(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_two_sites_in_one_loop(form: str) -> None:
+    """The remainder of the first site is no way back from the second one into the loop's code between them."""
+    behind = switch(3).replace("CASE", "LATER").replace("JOIN", "END").replace("table", "list")
+    for number in range(3):
+        behind = behind.replace(
+            f".begin {10 + number} line={100 + 10 * number}", f".begin {20 + number} line={200 + 10 * number}"
+        )
+        behind = behind.replace(f".end {10 + number}", f".end {20 + number}")
+    text = loop(body=switch(3), behind=behind.replace("%rd6", "%rd7"), clauses="independent")
+    assert sorted_groups(text) == [3, 3]
+    module = rewritten(parse(text), form).module
+    (function,) = (f for f in module.functions() if f.name == "k")
+    assert not list(irreducible_edges(build(function.body or ())))
+    compare(parse(text), "k", arguments, (Launch(1, 64, 20),), forms=(form,), seeds=(3,))
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_warp_serves_and_drains(form: str) -> None:
     ran = compare(
         parse(loop(body=switch(4))), "k", arguments, (Launch(1, 64, 90),), forms=(form,), seeds=(3,)
