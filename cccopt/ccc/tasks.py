@@ -110,7 +110,7 @@ class Tasks:
         # A site placed before may stand between a path and where its end led at first. Nodes that only held markers
         # are no longer on any way.
         begins = tuple(path.path.begin for path in paths)
-        run = reachable({name: nodes[name] for name in inside}, begins)
+        run = reachable({name: nodes[name] for name in inside if name in nodes}, begins)
         outside = {t for n in run for t in targets(nodes[n].end) if t not in inside}
         (goal,) = outside - self.view.traps
         # What is alive at the whole's beginning has a value there; the rest may not have one at the join.

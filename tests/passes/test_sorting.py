@@ -18,7 +18,7 @@ from cccopt.emulator import Program
 from cccopt.ptx.ir import Instruction
 from cccopt.ptx.isa import definitions
 from cccopt.ptx.parser import parse
-from tests.passes.ptx_loops import LAUNCHES, arguments, loop, mark, uneven_arguments
+from tests.passes.ptx_loops import LAUNCHES, arguments, inner_loop, loop, mark, path, uneven_arguments
 from tests.passes.running import FORMS, Launch, compare, rewritten
 
 CHOOSE = "shr.u32 %r9, %r6, 1; and.b32 %r9, %r9, 7;"
@@ -254,6 +254,15 @@ def test_the_loops_have_one_entry_each(form: str) -> None:
     module = rewritten(parse(loop(body=switch(4))), form).module
     (function,) = (f for f in module.functions() if f.name == "k")
     assert not list(irreducible_edges(build(function.body or ())))
+
+
+def test_a_loop_of_tasks_in_a_path_behind() -> None:
+    """The node that held its end marker is no longer on any way when its path's turn comes."""
+    inner = inner_loop("mad.lo.u32 %r14, %r14, 3, 1;")
+    behind = path(inner + "st.global.u32 [%rd7], %r14;", region=5, label="_BEHIND")
+    text = loop(body=switch(3), behind=behind, clauses="independent")
+    assert sorted_groups(text) == [3]
+    same_results(text)
 
 
 @pytest.mark.parametrize("form", FORMS)
