@@ -1,0 +1,162 @@
+"""The headers as a compiler sees them: each alone, what it makes of them, and what it says of misuse."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cccopt.resources import folder
+from tests.cte.compiling import compiled, ptx_of_kernels
+
+HEADERS = Path(str(folder("cte_templates")))
+STRICT = ("-ptx", "-Werror", "all-warnings")
+
+WARP_POLICIES = (
+    "one_per_lane",
+    "sub_warp<2>",
+    "sub_warp<4>",
+    "sub_warp<8>",
+    "sub_warp<16>",
+    "sub_warp<32>",
+    "warp",
+    "warp_segmented",
+    "warp_staged",
+    "warp_chunked",
+    "automatic",
+)
+SCANNING = ("one_per_lane", "sub_warp<8>", "warp", "automatic")
+
+
+@pytest.mark.nvcc
+def test_each_header_compiles_alone_for_the_oldest_target(tmp_path: Path) -> None:
+    for header in sorted(HEADERS.rglob("*.cuh")):
+        name = str(header.relative_to(HEADERS))
+        source = tmp_path / f"{name.replace('/', '_')}.cu"
+        source.write_text(f"#include <{name}>\n#include <{name}>\n")
+        done = compiled(source, *STRICT, "-arch=sm_75", "-o", str(tmp_path / "alone.ptx"))
+        assert done.returncode == 0, f"{name}: {done.stderr}"
+
+
+def test_headers_rely_on_no_lock_step() -> None:
+    for header in HEADERS.rglob("*.cuh"):
+        text = header.read_text()
+        assert "#pragma once" in text, header
+        assert not re.search(r"\bvolatile\b|__(shfl|any|all|ballot)(_up|_down|_xor)?\s*\(", text), header
+
+
+def calls(policies: tuple[str, ...], scanning: tuple[str, ...]) -> str:
+    """Kernels with all calls, in one source."""
+    body = ["#include <cte.cuh>", "using namespace cte;"]
+    for number, policy in enumerate(policies):
+        body.append(f"""
+__global__ void reduce_{number}(const long long* o, const double* v, double* out) {{
+    const int t = blockIdx.x * 128 + threadIdx.x;
+    __shared__ storage_for<128, {policy}, double> shared;
+    const auto map = [=](long long i, char scale) {{ return v[i] * scale; }};
+    const auto add = [](double a, double b) {{ return a + b; }};
+    out[t] = for_each_index<128, scanned, {policy}>(shared, o[t], o[t + 1], map, add, 0.0, 'x') +
+             for_each_index<128, disjoint, {policy}>(o[t], o[t + 1], map, plus{{}}, 0.0, 'y');
+    for_each<128, scanned, {policy}>(o[t], o[t + 1], [=](long long i) {{ out[i] += 1; }});
+    for_each<128, disjoint, {policy}>(shared, o[t], o[t + 1], [=](long long i, int k) {{ out[i] += k; }}, 3);
+}}""")
+    for number, policy in enumerate(scanning):
+        body.append(f"""
+__global__ void scan_{number}(const int* o, const float* v, float* out) {{
+    const int t = blockIdx.x * 128 + threadIdx.x;
+    const auto write = [=](int i, float prefix) {{ out[i] = prefix; }};
+    const auto map = [=](int i) {{ return v[i]; }};
+    out[t] += exclusive_scan<128, scanned, {policy}>(o[t], o[t + 1], map, plus{{}}, 0.0f, write);
+    out[t] += any<128, disjoint, {policy}>(o[t], o[t + 1], [=](int i, float least) {{ return v[i] > least; }}, 3.0f);
+}}""")
+    return "\n".join(body)
+
+
+@pytest.mark.nvcc
+def test_all_calls_compile_for_the_oldest_target(tmp_path: Path) -> None:
+    source = tmp_path / "calls.cu"
+    blocks = ("block", "merge_path", "thread_warp_block")
+    source.write_text(calls((*WARP_POLICIES, *blocks), SCANNING))
+    done = compiled(source, *STRICT, "-arch=sm_75", "-o", str(tmp_path / "calls.ptx"))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.nvcc
+def test_warp_policies_use_no_local_memory_and_no_block_barrier(tmp_path: Path) -> None:
+    source = tmp_path / "calls.cu"
+    source.write_text(calls(WARP_POLICIES, SCANNING))
+    done = compiled(source, *STRICT, "-arch=sm_90", "-o", str(tmp_path / "calls.ptx"))
+    assert done.returncode == 0, done.stderr
+    ptx = (tmp_path / "calls.ptx").read_text()
+    assert ptx.count(".entry") == len(WARP_POLICIES) + len(SCANNING)
+    assert "bar.warp.sync" in ptx
+    assert not re.search(r"\.local\b|__local_depot", ptx)
+    assert not re.search(r"\bbar\.(?!warp)|\bbarrier\b", ptx)
+    # A warp of one is no warp: nothing is moved without saying between whom.
+    assert not re.search(r"\b(shfl|vote)\.(?!sync)", ptx)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("kernels", ["warp_policies", "scan_and_any"])
+def test_values_of_several_words_stay_in_registers(tmp_path: Path, kernels: str) -> None:
+    ptx = ptx_of_kernels(kernels, tmp_path, "-DPOLICY=cte::automatic")
+    assert not re.search(r"\.local\b|\bbar\.(?!warp)", ptx)
+
+
+SETUP = """#include <cte.cuh>
+using namespace cte;
+struct copied { float x; __device__ copied() {} __device__ copied(const copied& o) : x(o.x) {} };
+__device__ float add(float a, float b) { return a + b; }
+struct map { __device__ float operator()(long long) const { return 1.0f; } };
+struct plus_of { template <class A, class B> __device__ A operator()(A a, B) const { return a; } };
+struct copies { __device__ copied operator()(int) const { return {}; } };
+struct put { __device__ void operator()(int, float) const {} };
+struct hit { __device__ bool operator()(int) const { return true; } };
+__shared__ storage<64, char> chars;
+__shared__ storage_for<64, warp_staged, float> staged_only;
+"""
+MISUSES = {
+    "for_each_index<64, scanned, sub_warp<3>>(0, 1, map{}, plus_of{}, 0.0f)": "has 2, 4, 8, 16 or 32 lanes",
+    "for_each_index<64, scanned, sub_warp<64>>(0, 1, map{}, plus_of{}, 0.0f)": "has 2, 4, 8, 16 or 32 lanes",
+    "for_each_index<100, scanned, warp>(0, 1, map{}, plus_of{}, 0.0f)": "a multiple of 32, up to 1024",
+    "for_each_index<2048, scanned, warp>(0, 1, map{}, plus_of{}, 0.0f)": "a multiple of 32, up to 1024",
+    "any<48, scanned>(0, 1, hit{})": "a multiple of 32, up to 1024",
+    "for_each_index<64, float>(0, 1, map{}, plus_of{}, 0.0f)": "cte::scanned or cte::disjoint",
+    "for_each<64, warp>(0, 1, hit{})": "cte::scanned or cte::disjoint",
+    "for_each_index<64, scanned>(short{0}, short{1}, map{}, plus_of{}, 0.0f)": "indices of 32 or 64 bits",
+    "for_each_index<64, scanned>(0.0f, 1.0f, map{}, plus_of{}, 0.0f)": "indices of 32 or 64 bits",
+    "for_each_index<64, scanned>(chars, 0, 1, copies{}, plus_of{}, 0.0)": "this cte::storage is too small",
+    "for_each_index<32, scanned>(chars, 0, 1, map{}, plus_of{}, 'c')": "for blocks of another size",
+    "for_each_index<64, scanned, warp>(staged_only, 0, 1, map{}, plus_of{}, 0.0f)": "for another policy",
+    "for_each_index<64, scanned, warp>(0, 1, copies{}, plus_of{}, copied{})": "make the type trivially copyable",
+    "for_each<64, scanned, warp>(0, 1, [](int, copied) {}, copied{})": "make the type trivially copyable",
+    "exclusive_scan<64, scanned, warp_staged>(0, 1, map{}, plus_of{}, 0.0f, put{})": "cte::exclusive_scan runs with",
+    "exclusive_scan<64, scanned, block>(0, 1, map{}, plus_of{}, 0.0f, put{})": "cte::exclusive_scan runs with",
+    "any<64, scanned, merge_path>(0, 1, hit{})": "cte::any runs with",
+}
+
+
+@pytest.mark.nvcc
+def test_misuse_is_refused_in_sentences(tmp_path: Path) -> None:
+    """Each for itself: of several, a compiler reports some."""
+    for number, (call, sentence) in enumerate(MISUSES.items()):
+        source = tmp_path / f"misuse_{number}.cu"
+        source.write_text(f"{SETUP}__global__ void k() {{ {call}; }}\n")
+        done = compiled(source, "-ptx", "-arch=sm_90", "-o", str(tmp_path / "misuse.ptx"))
+        assert done.returncode != 0, call
+        assert sentence in " ".join(done.stderr.split()), f"{call}: {done.stderr}"
+
+
+@pytest.mark.nvcc
+def test_the_right_use_of_what_misuses_are_made_of_compiles(tmp_path: Path) -> None:
+    source = tmp_path / "use.cu"
+    source.write_text(
+        f"{SETUP}__global__ void k() {{\n"
+        "for_each_index<64, scanned>(chars, 0, 1, map{}, plus_of{}, 'c');\n"
+        "for_each_index<64, scanned, warp_staged>(staged_only, 0, 1, map{}, plus_of{}, 0.0f);\n"
+        "exclusive_scan<64, scanned, warp>(0, 1, map{}, plus_of{}, 0.0f, put{});\n"
+        "for_each<64, scanned>(0u, 1u, hit{}); any<64, scanned>(0, 1, hit{}); }\n"
+    )
+    done = compiled(source, "-ptx", "-arch=sm_90", "-o", str(tmp_path / "use.ptx"))
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,222 @@
+"""Policies of one warp on the emulator: each fine task once, order kept, any sizes, layouts, types, blocks, indices.
+
+The emulator reports accesses to shared memory that no barrier orders.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from cccopt.emulator import Program
+from tests.cte.compiling import ptx_of_kernels
+from tests.cte.sequences import SEQUENCE
+from tests.cte.support import (
+    ALL,
+    HIGH,
+    LARGE,
+    LITTLE,
+    TYPES,
+    WARPS,
+    Tasks,
+    apart,
+    assert_equal,
+    disjoint,
+    grid_of,
+    placed,
+    scanned,
+)
+
+pytestmark = pytest.mark.nvcc
+WIDTHS = {f"sub_warp<{width}>": width for width in (2, 4, 8, 16, 32)}
+POLICIES = ("one_per_lane", *WIDTHS, "warp", "warp_segmented", "warp_staged", "warp_chunked", "automatic")
+THOROUGHLY = tuple(
+    policy for policy in POLICIES if policy not in ("sub_warp<2>", "sub_warp<4>", "sub_warp<16>")
+)
+"""Widths between others take the same code."""
+LAYOUTS = {"scanned": scanned, "disjoint": disjoint}
+
+# The kernels of warp_policies.cu: threads of a block; indices and where they begin; whether there are descriptors.
+REDUCTIONS: dict[str, tuple[Any, Any, int | None, bool]] = {
+    "scanned_int32": (32, np.int32, 0, False),
+    "scanned_float": ((16, 16), np.uint32, None, True),
+    "scanned_double": ((32, 16, 2), np.int64, HIGH, True),
+    "scanned_int64": ((8, 4, 3), np.int32, -2000, True),
+    "scanned_sequence": (96, np.uint32, None, False),
+    "scanned_long_sequence": (256, np.int64, -HIGH, True),
+    "disjoint_int32": ((48, 2), np.int64, HIGH, True),
+    "disjoint_float": (1024, np.int32, -2000, False),
+    "disjoint_double": ((2, 64, 2), np.uint32, None, True),
+    "disjoint_int64": (32, np.int32, 0, True),
+    "disjoint_sequence": ((4, 8, 8), np.int32, -(2**31), True),
+    "disjoint_long_sequence": (96, np.uint64, HIGH, False),
+}
+VISITS: dict[str, tuple[Any, Any, int | None, bool]] = {
+    "scanned_visits": ((32, 3), np.int32, -70, False),
+    "scanned_visits_described": (256, np.uint32, None, True),
+    "disjoint_visits": ((4, 4, 2), np.int64, HIGH, True),
+}
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    @cache
+    def program(policy: str) -> Program:
+        ptx = ptx_of_kernels("warp_policies", tmp_path_factory.mktemp("ptx"), f"-DPOLICY=cte::{policy}")
+        return Program(ptx, policy)
+
+    return program
+
+
+@cache
+def listed(layout: str, sizes: bytes, base: int | None) -> Tasks:
+    """The tasks of ``sizes``; without a ``base`` they end at the last index of 32 bits."""
+    return placed(LAYOUTS[layout](np.frombuffer(sizes, np.int64)), base)
+
+
+@cache
+def results(layout: str, sizes: bytes, kind: str, described: bool) -> NDArray[Any]:
+    """All policies have the same."""
+    return listed(layout, sizes, 0).prefixes(TYPES[kind], described=described)[1]
+
+
+def reduce(program: Program, kernel: str, sizes: NDArray[np.int64], **how: Any) -> None:
+    block, index, base, described = REDUCTIONS[kernel]
+    layout, kind = kernel.split("_", 1)
+    key = sizes.astype(np.int64).tobytes()
+    tasks, expected = listed(layout, key, base), results(layout, key, kind, described)
+    visits, out = np.zeros(tasks.fine, np.uint32), np.zeros(tasks.count, TYPES[kind])
+    arguments = [tasks.count, *tasks.bounds(index), index(tasks.base), visits, out]
+    program.launch(kernel, grid_of(tasks, block), block, arguments, **how)
+    assert_equal(visits, tasks.visits)
+    assert_equal(out, expected, tasks.sizes)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "policy"),
+    [
+        (kernel, policy)
+        for kernel in REDUCTIONS
+        for policy in (POLICIES if kernel in ("scanned_float", "disjoint_sequence") else THOROUGHLY)
+    ],
+)
+def test_order_is_kept_and_every_fine_task_runs_once(programs: Any, policy: str, kernel: str) -> None:
+    reduce(programs(policy), kernel, ALL)
+
+
+@pytest.mark.parametrize("policy", THOROUGHLY)
+@pytest.mark.parametrize("kernel", ["scanned_sequence", "disjoint_double"])
+def test_large_tasks(programs: Any, policy: str, kernel: str) -> None:
+    reduce(programs(policy), kernel, LARGE)
+
+
+@pytest.mark.parametrize("policy", THOROUGHLY)
+def test_no_fine_tasks_at_all(programs: Any, policy: str) -> None:
+    for kernel in ("scanned_sequence", "disjoint_long_sequence"):
+        reduce(programs(policy), kernel, np.zeros(130, np.int64))
+
+
+@pytest.mark.parametrize("policy", THOROUGHLY)
+def test_warps_in_any_order_give_the_same(programs: Any, policy: str) -> None:
+    reduce(programs(policy), "disjoint_sequence", LITTLE, shuffle=3, check_uninitialized_shared=True)
+
+
+LISTS = st.lists(
+    st.one_of(
+        st.integers(0, 6), st.integers(28, 36), st.sampled_from([0, 127, 128, 129, 255, 256, 257, 385])
+    ),
+    min_size=1,
+    max_size=70,
+)
+
+
+@pytest.mark.parametrize("policy", THOROUGHLY)
+@settings(max_examples=3, derandomize=True)
+@given(sizes=LISTS)
+def test_random_sizes(programs: Any, policy: str, sizes: list[int]) -> None:
+    for kernel in ("scanned_sequence", "disjoint_float"):
+        reduce(programs(policy), kernel, np.array(sizes))
+
+
+@pytest.mark.parametrize("policy", THOROUGHLY)
+@pytest.mark.parametrize("kernel", VISITS)
+def test_calls_without_a_reduction_run_every_fine_task_once(programs: Any, policy: str, kernel: str) -> None:
+    block, index, base, described = VISITS[kernel]
+    tasks = placed((scanned if kernel.startswith("scanned") else apart)(ALL), base)
+    visits, hashes = np.zeros(tasks.fine, np.uint32), np.zeros(tasks.fine, np.uint32)
+    arguments = [tasks.count, *tasks.bounds(index), index(tasks.base), visits, hashes]
+    programs(policy).launch(kernel, grid_of(tasks, block), block, arguments)
+    assert_equal(visits, tasks.visits)
+    assert_equal(hashes[tasks.members[0]], tasks.hashes(described=described))
+
+
+@pytest.mark.parametrize("policy", THOROUGHLY)
+def test_calls_share_a_storage_of_the_callers(programs: Any, policy: str) -> None:
+    tasks = scanned(np.r_[LITTLE, WARPS["around 32"]])
+    visits = np.zeros(tasks.fine, np.uint32)
+    out, sums = np.zeros(tasks.count, SEQUENCE), np.zeros(tasks.count, np.float32)
+    programs(policy).launch("several", 1, 96, [tasks.count, *tasks.bounds(np.int32), 0, visits, out, sums])
+    half = tasks.sizes // 2
+    expected = [*result_twice(tasks, half)]
+    assert_equal(sums, (half + 0.5).astype(np.float32), tasks.sizes)
+    assert_equal(out, np.array(expected, SEQUENCE), tasks.sizes)
+    # Twice all, then the first half, then the second one.
+    assert_equal(visits[:-1], np.full(tasks.fine - 1, 3, np.uint32))
+
+
+def result_twice(tasks: Tasks, half: NDArray[np.int64]) -> Any:
+    """Each task, and behind it its second half."""
+    hashes = tasks.hashes(described=False).tolist()
+    for task, (begin, end) in enumerate(zip(tasks.begins.tolist(), tasks.ends.tolist(), strict=True)):
+        text, power, length = task, 3, 1
+        for letter in hashes[begin:end] + hashes[begin + int(half[task]) : end]:
+            text, power, length = (text * 31 + letter) % 2**32, power * 31 % 2**32, length + 1
+        yield text, power, length
+
+
+EVERYONE = 2**32 - 1
+SIZES = np.r_[np.tile([3, 4, 0, 0, 1, 40, 2, 150], 4), 70, 2, 0, 33, 1, 129, 0, 8, np.full(24, 5)]
+
+
+def partly(programs: Any, policy: str, threads: int, stays: int, calls: int) -> NDArray[np.int64]:
+    """Runs a call by a part of the threads, checks it, and tells in how many lanes each coarse task ran."""
+    made = scanned(SIZES[:threads])
+    tasks = Tasks(made.begins, made.ends)
+    runners, out = np.zeros(tasks.fine, np.uint32), np.zeros(threads, SEQUENCE)
+    programs(policy).launch(
+        "partly", 1, threads, [threads, *tasks.bounds(np.int32), stays, calls, runners, out]
+    )
+    lanes = np.arange(threads) % 32
+    here = (stays >> lanes & 1).astype(bool)
+    runs = here & (calls >> lanes & 1).astype(bool)
+    expected = np.where(runs, tasks.prefixes(SEQUENCE, described=False)[1], np.array((1, 1, 1), SEQUENCE))
+    expected[~here] = np.zeros(1, SEQUENCE)
+    assert_equal(out, expected, tasks.sizes)
+    ran = [runners[begin:end] for begin, end in zip(tasks.begins, tasks.ends, strict=True)]
+    assert all((who != 0).all() == doing for who, doing in zip(ran, runs, strict=True) if who.size)
+    alone = [
+        who.size == 0 or not doing or set(who) == {task + 1}
+        for task, (who, doing) in enumerate(zip(ran, runs, strict=True))
+    ]
+    return np.array([0 if ok else np.unique(who).size for who, ok in zip(ran, alone, strict=True)])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_warp_that_is_not_whole_runs_a_task_a_lane(programs: Any, policy: str) -> None:
+    # The second warp of the block has eight threads.
+    helped = partly(programs, policy, 40, EVERYONE, EVERYONE)
+    assert (helped[32:] == 0).all()
+    # The lanes of a whole warp help one another: the tasks of 150.
+    lanes = {"one_per_lane": 0, **WIDTHS, "warp_chunked": None, "automatic": None}.get(policy, 32)
+    assert (helped[7:32:8] == lanes if lanes is not None else helped[7:32:8] > 1).all()
+    assert (partly(programs, policy, 64, 0x7FFFFFFF, EVERYONE) == 0).all()  # lane 31 has left
+    assert (
+        partly(programs, policy, 64, 0x0F0F3C01, 0xFFFFFFFE) == 0
+    ).all()  # as have others, and lane 0 stands aside
+    assert (partly(programs, policy, 64, EVERYONE, 0xAAAAAAAA) == 0).all()
