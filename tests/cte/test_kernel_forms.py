@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ HEADERS = (
     "policies/merge_path",
     "policies/thread_warp_block",
     "kernel/atomics",
+    "kernel/defer_long",
     "kernel/merge_path",
     "kernel/edge_parallel",
     "kernel/virtual_split",
@@ -59,6 +61,7 @@ def run_merge_path(
     index: Any = np.int32,
     origin: int = 0,
     fix_up_blocks: int = 1,
+    divided: bool = False,
     **how: Any,
 ) -> None:
     offsets = (origin + np.r_[0, np.cumsum(sizes)]).astype(index)
@@ -78,8 +81,18 @@ def run_merge_path(
     visits, puts = np.zeros(fine + 1, np.uint32), np.zeros(sizes.size + 1, np.uint32)
     out = np.zeros(sizes.size + 1, SEQUENCE)
     name = f"merge_path_{threads}_{items}"
+    partition: Any = 0
+    if divided:
+        partition = np.full(blocks + 1, -1, index)
+        program.launch(
+            f"{name}_divide", blocks // threads + 2, threads, [sizes.size, offsets, partition], **how
+        )
+        steps = np.minimum(np.arange(blocks + 1) * tile, sizes.size + fine - origin)
+        ends = offsets[1:] - origin + np.arange(sizes.size)
+        np.testing.assert_array_equal(partition, np.searchsorted(ends, steps))
     # Two blocks more than needed.
-    program.launch(name, blocks + 2, threads, [sizes.size, offsets, visits, out, puts, carries], **how)
+    arguments = [sizes.size, offsets, visits, out, puts, carries, partition]
+    program.launch(name, blocks + 2, threads, arguments, **how)
     program.launch(f"{name}_fix_up", fix_up_blocks, threads, [blocks + 2, offsets, out, puts, carries], **how)
     assert (visits[origin:-1] == 1).all()
     assert (visits[:origin] == 0).all()
@@ -89,9 +102,12 @@ def run_merge_path(
     np.testing.assert_array_equal(out[:-1], expected)
 
 
+@pytest.mark.parametrize("divided", [False, True])
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_merge_path_puts_each_task_once_and_keeps_order(program: Program, pattern: str) -> None:
-    run_merge_path(program, PATTERNS[pattern], 64, 3)
+def test_merge_path_puts_each_task_once_and_keeps_order(
+    program: Program, pattern: str, divided: bool
+) -> None:
+    run_merge_path(program, PATTERNS[pattern], 64, 3, divided=divided)
 
 
 def test_merge_path_of_64_bit_offsets(program: Program) -> None:
@@ -100,6 +116,7 @@ def test_merge_path_of_64_bit_offsets(program: Program) -> None:
 
 def test_merge_path_of_tiles_of_32_steps_from_the_middle_of_a_matrix(program: Program) -> None:
     run_merge_path(program, PATTERNS["skewed"][:200], 32, 1, origin=77, fix_up_blocks=3)
+    run_merge_path(program, PATTERNS["skewed"][:200], 32, 1, origin=77, fix_up_blocks=3, divided=True)
 
 
 def test_merge_path_with_lanes_in_any_order(program: Program) -> None:
@@ -181,6 +198,87 @@ def test_virtual_tasks(program: Program, kernel: str, pattern: str) -> None:
     np.testing.assert_array_equal(out, expected)
 
 
+LONG: dict[str, Sizes] = {
+    "no tasks": np.zeros(0, np.int64),
+    "all empty": np.zeros(150, np.int64),
+    "few each": rng.integers(0, 6, 150),
+    "one giant": np.r_[1, 0, 3000, np.zeros(100, int), 2],
+    # What a strip of 128 leaves of them is around the 32, 48 and 64 fine tasks that are still run at once.
+    "around the limit": np.r_[
+        [[0, 128 + more] for more in (31, 32, 33, 47, 48, 49, 63, 64, 65, 96, 97)]
+    ].ravel(),
+    "giants side by side": np.r_[700, 300, 0, 500, np.ones(90, int), 400],
+    "power law": np.minimum(600, (1.5 / rng.random(130) ** 1.2)).astype(np.int64),
+}
+# The type of values; above how many fine tasks the rest of a task is left to the second kernel; the least value and the
+# start value, which let no zero in between.
+DEFERRED = {
+    "plus": (np.int32, 32, -1000, 7),
+    "minimum": (np.float32, 48, 1000, 5000),
+    "maximum": (np.int64, 64, -3000, -5000),
+}
+
+
+@pytest.mark.parametrize("op", DEFERRED)
+@pytest.mark.parametrize("pattern", LONG)
+def test_long_tasks_are_left_to_a_second_kernel(program: Program, pattern: str, op: str) -> None:
+    dtype, most, least, init = DEFERRED[op]
+    index = np.int64 if op == "maximum" else np.int32
+    sizes = LONG[pattern]
+    tasks, blocks = sizes.size, sizes.size // 64 + 1
+    ends = np.cumsum(sizes)
+    fine = int(sizes.sum())
+    begins = ends - sizes
+    if op == "minimum":  # of tasks whose indices are in any order
+        order = np.random.default_rng(3).permutation(tasks)
+        begins, ends = begins[order], ends[order]
+    # Past the last task.
+    begins, ends = (
+        np.r_[bounds, np.full(64 * blocks - tasks, fine)].astype(index) for bounds in (begins, ends)
+    )
+    values = np.random.default_rng(8).integers(least, least + 2000, fine + 1).astype(dtype)
+    ufunc = {"plus": np.add, "minimum": np.fmin, "maximum": np.fmax}[op]
+    expected = np.array([ufunc.reduce(values[b:e], initial=init) for b, e in zip(begins, ends, strict=True)])
+    out, visits = np.zeros(tasks + 1, dtype), np.zeros(fine + 1, np.uint32)
+    pieces = np.full((fine // most * 2 + 1, 3), -1, index)
+    counters = np.zeros(2, np.int32)
+    # The second run finds what the first one left; its lanes and blocks come in any order.
+    for run, (finishing, shuffle) in enumerate([(1, None), (24, 5)]):
+        shared = [values, visits, out, pieces, counters]
+        program.launch(
+            f"defer_{op}", blocks, 64, [tasks, begins, ends, dtype(init), *shared], shuffle=shuffle
+        )
+        left = pieces[: counters[0]]
+        lengths = left[:, 2] - left[:, 1]
+        assert (lengths.size > 0) == (pattern not in ("no tasks", "all empty", "few each"))
+        assert (lengths > 0).all()
+        assert (lengths <= most).all()
+        assert visits.sum() == fine * (run + 1) - lengths.sum()
+        program.launch(f"finish_{op}", finishing, 64, shared, shuffle=shuffle)
+        np.testing.assert_array_equal(out[:tasks], expected[:tasks])
+        assert out[tasks] == 0
+        assert (visits[:fine] == run + 1).all()
+        assert counters.tolist() == [0, 0]
+
+
+def test_the_rest_of_a_long_task_is_cut_evenly(program: Program) -> None:
+    for left, count in ((63, 0), (64, 0), (65, 2), (128, 2), (129, 3)):
+        ends = np.full(64, 128 + left, np.int64)
+        begins = ends.copy()
+        begins[0] = 0
+        values, visits = np.zeros(ends[0], np.int64), np.zeros(ends[0], np.uint32)
+        pieces, counters = np.zeros((9, 3), np.int64), np.zeros(2, np.int32)
+        program.launch(
+            "defer_maximum",
+            1,
+            64,
+            [1, begins, ends, 0, values, visits, np.zeros(1, np.int64), pieces, counters],
+        )
+        assert counters.tolist() == [count, 0]
+        borders = [*range(128, 128 + left, 64), 128 + left]
+        assert pieces[:count].tolist() == [[0, *ends] for ends in pairwise(borders)][:count]
+
+
 def test_headers_compile_alone_for_the_oldest_target(tmp_path: Path) -> None:
     for header in HEADERS:
         source = tmp_path / f"{header.replace('/', '_')}.cu"
@@ -202,6 +300,7 @@ MISUSES = {
     "kernel::virtual_split<4>::reduce<scanned>(1, i, i, itself, plus{}, p)": (
         "assigned cte::contiguous or cte::strided"
     ),
+    "kernel::defer_long<64, 16>::capacity(5)": "a long task has more than 32 fine tasks",
     "kernel::merge_path<100, 7>::blocks(1, 2)": "a multiple of 32, up to 1024",
     "kernel::merge_path<64, 40>::blocks(1, 2)": "1 to 32 steps",
 }
@@ -209,7 +308,8 @@ MISUSES = {
 
 def test_misuse_is_refused_in_sentences(tmp_path: Path) -> None:
     source = tmp_path / "misuse.cu"
-    lines = [f"#include <cte/kernel/{name}.cuh>" for name in ("merge_path", "edge_parallel", "virtual_split")]
+    names = ("defer_long", "merge_path", "edge_parallel", "virtual_split")
+    lines = [f"#include <cte/kernel/{name}.cuh>" for name in names]
     lines += [
         "using namespace cte;",
         "struct { __device__ int operator()(int i) const { return i; } } itself;",

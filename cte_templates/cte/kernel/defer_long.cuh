@@ -13,7 +13,8 @@ struct piece {
     Index task, begin, end;
 };
 
-/// Pieces that wait for `finish`: room for `defer_long::capacity` of them, and their number, 0 ahead of `reduce`.
+/// Pieces that wait for `finish`: room for `defer_long::capacity` of them. `count` points to two ints, their number and a ticket of
+/// `finish`'s own. Both are 0 ahead of the first `reduce`, and again once `finish` has ended.
 template <class Index>
 struct pieces {
     piece<Index>* list;
@@ -48,12 +49,14 @@ struct defer_long {
     }
 
     /// `out[task] = op(out[task], ...)` for all pieces, which a `reduce` that has ended left; `op` is cte::plus, cte::minimum or
-    /// cte::maximum. Called by all threads of a grid of any size, in blocks of whole warps.
+    /// cte::maximum. Called by all threads of a grid of one dimension, of any size, in blocks of `BlockDim` threads.
     template <class Index, class Map, class Op, class T>
     __device__ static void finish(pieces<Index> rest, Map map, Op op, T* out) {
         using namespace detail;
         check_atomic<Op, T>();
         const int count = *rest.count, warps = gridDim.x * (BlockDim / lanes);
+        if (count == 0) return;
+        forget(rest.count);
         for (int number = blockIdx.x * (BlockDim / lanes) + warp_number(); number < count; number += warps) {
             const piece<Index> mine = rest.list[number];
             Index i = mine.begin + lane_number();
@@ -69,6 +72,16 @@ struct defer_long {
     }
 
    private:
+    /// The last block that comes here sets the counters back to zero: all threads of all blocks have read them by then.
+    __device__ static void forget(int* counters) {
+        __syncthreads();
+        if (detail::thread_number() != 0) return;
+        __threadfence();  // no ticket ahead of the block's reads, no zero ahead of the last ticket
+        if (atomicAdd(counters + 1, 1) != static_cast<int>(gridDim.x) - 1) return;
+        __threadfence();
+        counters[0] = counters[1] = 0;
+    }
+
     /// Cuts what is left of a task into pieces of `Most`, by the whole warp.
     template <class Index>
     struct deferral {

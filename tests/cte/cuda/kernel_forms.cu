@@ -1,4 +1,5 @@
 // Kernels of tests/cte/test_kernel_forms.py.
+#include <cte/kernel/defer_long.cuh>
 #include <cte/kernel/edge_parallel.cuh>
 #include <cte/kernel/merge_path.cuh>
 #include <cte/kernel/virtual_split.cuh>
@@ -18,7 +19,7 @@ struct then {
 
 #define MERGE_PATH(NAME, THREADS, ITEMS, INDEX)                                                                             \
     extern "C" __global__ void NAME(INDEX tasks, const INDEX* offsets, unsigned* visits, sequence* out, unsigned* puts,     \
-                                    cte::kernel::carry<sequence, INDEX>* carries) {                                         \
+                                    cte::kernel::carry<sequence, INDEX>* carries, const INDEX* partition) {                 \
         using form = cte::kernel::merge_path<THREADS, ITEMS>;                                                               \
         __shared__ form::temp<sequence> shared;                                                                             \
         const auto map = [=](INDEX i) {                                                                                     \
@@ -29,7 +30,10 @@ struct then {
             atomicAdd(puts + task, 1u);                                                                                     \
             out[task] = sum;                                                                                                \
         };                                                                                                                  \
-        form::reduce(shared, tasks, offsets, map, then{}, sequence{7, 3, 1}, put, carries);                                 \
+        form::reduce(shared, tasks, offsets, map, then{}, sequence{7, 3, 1}, put, carries, partition);                      \
+    }                                                                                                                       \
+    extern "C" __global__ void NAME##_divide(INDEX tasks, const INDEX* offsets, INDEX* partition) {                         \
+        cte::kernel::merge_path<THREADS, ITEMS>::divide(tasks, offsets, partition);                                         \
     }                                                                                                                       \
     extern "C" __global__ void NAME##_fix_up(int blocks, const INDEX* offsets, sequence* out, unsigned* puts,               \
                                              const cte::kernel::carry<sequence, INDEX>* carries) {                          \
@@ -64,6 +68,27 @@ SPLIT(plus_1_contiguous, 1, contiguous, int, cte::plus)
 SPLIT(plus_4_contiguous, 4, contiguous, int, cte::plus)
 SPLIT(plus_4_strided, 4, strided, int, cte::plus)
 SPLIT(maximum_10_strided, 10, strided, float, cte::maximum)
+
+// A thread past the last task finds an empty one.
+#define DEFER_LONG(NAME, T, OP, LAYOUT, INDEX, MOST)                                                                                   \
+    extern "C" __global__ void defer_##NAME(INDEX tasks, const INDEX* begins, const INDEX* ends, T init, const T* values,              \
+                                            unsigned* visits, T* out, cte::kernel::piece<INDEX>* list, int* count) {                   \
+        using form = cte::kernel::defer_long<64, MOST>;                                                                                \
+        __shared__ form::temp<T> shared;                                                                                               \
+        const INDEX task = blockIdx.x * 64 + threadIdx.x;                                                                              \
+        const auto map = [=](INDEX i) { return atomicAdd(visits + i, 1u), values[i]; };                                                \
+        const T own = form::reduce<cte::LAYOUT>(shared, task, begins[task], ends[task], map, OP{}, init,                               \
+                                                cte::kernel::pieces<INDEX>{list, count});                                              \
+        if (task < tasks) out[task] = own;                                                                                             \
+    }                                                                                                                                  \
+    extern "C" __global__ void finish_##NAME(const T* values, unsigned* visits, T* out, cte::kernel::piece<INDEX>* list, int* count) { \
+        const auto map = [=](INDEX i) { return atomicAdd(visits + i, 1u), values[i]; };                                                \
+        cte::kernel::defer_long<64, MOST>::finish(cte::kernel::pieces<INDEX>{list, count}, map, OP{}, out);                            \
+    }
+
+DEFER_LONG(plus, int, cte::plus, scanned, int, 32)
+DEFER_LONG(minimum, float, cte::minimum, disjoint, int, 48)
+DEFER_LONG(maximum, int64_t, cte::maximum, scanned, int64_t, 64)
 
 // What all forms with atomics end in, for each type.
 template <class T>
