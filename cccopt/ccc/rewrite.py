@@ -269,8 +269,8 @@ class _Rewrite:
     def _early(self, name: str) -> list[Instruction]:
         """The value that lanes with trips have in the loop, where a few instructions give it; else any value.
 
-        Two different ones would keep ptxas from leaving a parameter where it is: in constant memory. Lanes that are sorted
-        need the registers; in other loops ptxas has loads wait for one another when it sees so few (sssp: a fifth slower).
+        Two different ones would keep ptxas from leaving a parameter where it is: in constant memory. Sorted lanes need
+        the registers; in other loops, where it sees so few, ptxas has loads wait for one another: sssp a fifth slower.
         """
         view, region = self.view, self.plan.region
         if not self.plan.sortings:
