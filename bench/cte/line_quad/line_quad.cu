@@ -1,5 +1,6 @@
 // Two patterns of task sizes, functions of the lane: 4 * lane (LINE) and lane^2 / 8 (QUAD). Map and reduction take 20
-// multiply-adds each. F. Khorasani's thesis, section 4.2.4.
+// multiply-adds each. F. Khorasani's thesis, section 4.2.4. With LINE_QUAD_COMMUTATIVE policies know that the reduction
+// commutes.
 //
 // The host gives the patterns as `pattern`: how many fine tasks the lanes below a lane have, 33 numbers; all warps are alike.
 #include <cte.cuh>
@@ -23,17 +24,22 @@ line_quad(int tasks, float one, float zero, const int* __restrict__ pattern, flo
   const int task = blockIdx.x * BLOCK + threadIdx.x;
   const int begin = first_of(min(task, tasks), pattern), end = first_of(min(task + 1, tasks), pattern);
   const auto map = [=](int i, float step) {
-    float value = i & 15;
+    float value = (i ^ i >> 4) & 15;  // other than that of i + 16 and i + 32: nothing is shared when policies unroll
 #pragma unroll
     for (int k = 0; k < FMAS; ++k) value = fmaf(value, one, step);
     return value;
   };
-  const auto reduce = [=](float a, float b) {
+  const auto in_order = [=](float a, float b) {
     float sum = fmaf(a, one, b);
 #pragma unroll
     for (int k = 1; k < FMAS; ++k) sum = fmaf(sum, one, zero);
     return sum;
   };
+#ifdef LINE_QUAD_COMMUTATIVE
+  const auto reduce = cte::commutative(in_order);
+#else
+  const auto& reduce = in_order;
+#endif
   const float step = task & 7;
   const float sum = cte::for_each_index<BLOCK, cte::scanned, CTE_POLICY>(begin, end, map, reduce, 0.0f, step);
   if (task < tasks) sums[task] = sum;
