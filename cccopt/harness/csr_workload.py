@@ -21,7 +21,7 @@ SEARCHED = tuple(name for name in GENERATORS if name not in ("delaunay_probe", "
 for each of tens of thousands of levels, nearly all of which find a handful of vertices.
 """
 
-TILE = 7 * BLOCK
+TILE = 5 * BLOCK
 """Tasks and fine tasks that a block of the form `cte::kernel::merge_path` takes in the workloads' sources."""
 
 EDGES = 8 * BLOCK
@@ -29,6 +29,14 @@ EDGES = 8 * BLOCK
 
 SPLIT = 8
 """The most fine tasks of a virtual task in the workloads' sources: K of the form `cte::kernel::virtual_split`."""
+
+MOST = 512
+"""Above how many fine tasks the form `cte::kernel::defer_long` leaves the rest of a task to its second kernel in the
+workloads' sources, in pieces of so many.
+"""
+
+FINISHING = 528
+"""Blocks of that kernel at most: four for each of an H200's 132 multiprocessors."""
 
 RELATIVE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
 """How far a short sum may be off, as a part of the sum of its terms' absolute values."""
@@ -49,6 +57,36 @@ def merge_path_blocks(offsets: Array) -> int:
 def carries(offsets: Array, dtype: DTypeLike) -> Zeros:
     """Room for what the blocks of `cte::kernel::merge_path` leave behind: two values and two 32-bit numbers each."""
     return Zeros(merge_path_blocks(offsets) * (2 * np.dtype(dtype).itemsize + 8), np.uint8)
+
+
+def partition(offsets: Array) -> NDArray[np.int32]:
+    """How many tasks end ahead of each block of `cte::kernel::merge_path`, and all tasks, as its `divide` writes them.
+
+    Prepared once for a matrix, as cuSPARSE's preprocessing is: neither is timed.
+    """
+    tasks = len(offsets) - 1
+    ends = offsets[1:] + np.arange(tasks, dtype=np.int64)
+    begins = np.minimum(np.arange(merge_path_blocks(offsets) + 1) * TILE, tasks + int(offsets[-1]))
+    return np.searchsorted(ends, begins).astype(np.int32)
+
+
+def _pieces(fine: int) -> int:
+    return fine // MOST * 2 + 1
+
+
+def pieces(offsets: Array) -> Zeros:
+    """Room for the pieces that `cte::kernel::defer_long` leaves to its second kernel: three 32-bit numbers each."""
+    return Zeros(3 * _pieces(int(offsets[-1])), np.int32)
+
+
+def counters() -> Zeros:
+    """Of these pieces."""
+    return Zeros(2, np.int32)
+
+
+def finish_threads(fine: int) -> int:
+    """How many threads take the pieces: a warp each, as far as `FINISHING` blocks have warps."""
+    return min(FINISHING * BLOCK, _pieces(fine) * 32)
 
 
 def edge_parallel_threads(fine: int) -> int:

@@ -37,23 +37,47 @@ pagerank(int vertices, float rest, const int* __restrict__ offsets, const int* _
 #if defined(CTE_FORM_MERGE_PATH)
 #include <cte/kernel/merge_path.cuh>
 
-using MergePath = cte::kernel::merge_path<BLOCK, 7>;
+using MergePath = cte::kernel::merge_path<BLOCK, 5>;
 using Carry = cte::kernel::carry<float, int>;
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 pagerank_merge_path(int vertices, float rest, const int* __restrict__ offsets, const int* __restrict__ sources,
-                    const float* __restrict__ given, float* __restrict__ ranks, Carry* carries) {
+                    const float* __restrict__ given, float* __restrict__ ranks, Carry* carries,
+                    const int* __restrict__ partition) {
   __shared__ MergePath::temp<float> shared;
   const auto put = [=](int v, float rank) { ranks[v] = rank; };
-  MergePath::reduce(shared, vertices, offsets, given_by(sources, given), cte::plus{}, rest, put, carries);
+  MergePath::reduce(shared, vertices, offsets, given_by(sources, given), cte::plus{}, rest, put, carries, partition);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK, 4)
 pagerank_fix_up(int blocks, float rest, const int* __restrict__ offsets, float* __restrict__ ranks,
                 const Carry* __restrict__ carries) {
   __shared__ MergePath::fix_up_temp<float> shared;
   const auto put = [=](int v, float rank) { ranks[v] = rank; };
   MergePath::fix_up(shared, blocks, offsets, cte::plus{}, rest, put, carries);
+}
+#elif defined(CTE_FORM_DEFER_LONG)
+#include <cte/kernel/defer_long.cuh>
+
+using DeferLong = cte::kernel::defer_long<BLOCK, 512>;
+using Piece = cte::kernel::piece<int>;
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+pagerank_defer_long(int vertices, float rest, const int* __restrict__ offsets, const int* __restrict__ sources,
+                    const float* __restrict__ given, float* __restrict__ ranks, Piece* pieces, int* counters) {
+  __shared__ DeferLong::temp<float> shared;
+  const int v = min(int(blockIdx.x * BLOCK + threadIdx.x), vertices);
+  const int begin = offsets[v], end = offsets[min(v + 1, vertices)];
+  const cte::kernel::pieces<int> later{pieces, counters};
+  const float rank =
+      DeferLong::reduce<cte::scanned>(shared, v, begin, end, given_by(sources, given), cte::plus{}, rest, later);
+  if (v < vertices) ranks[v] = rank;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+pagerank_finish(const int* __restrict__ sources, const float* __restrict__ given, float* __restrict__ ranks, Piece* pieces,
+                int* counters) {
+  DeferLong::finish(cte::kernel::pieces<int>{pieces, counters}, given_by(sources, given), cte::plus{}, ranks);
 }
 #elif defined(CTE_FORM_EDGE_PARALLEL)
 #include <cte/kernel/edge_parallel.cuh>

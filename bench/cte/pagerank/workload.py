@@ -15,10 +15,14 @@ from cccopt.harness.csr_workload import (
     array,
     arrays,
     carries,
+    counters,
     edge_parallel_threads,
+    finish_threads,
     launch,
     merge_path_blocks,
     owners,
+    partition,
+    pieces,
     rounding,
     sparse,
     square,
@@ -27,9 +31,9 @@ from cccopt.harness.csr_workload import (
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
 INPUTS = tuple(GENERATORS)
-FORMS = ("tasks", "merge_path", "edge_parallel")
+FORMS = ("tasks", "merge_path", "defer_long", "edge_parallel")
 RESULTS = ("ranks",)
-SCRATCH = ("given", "carries")
+SCRATCH = ("given", "carries", "pieces", "counters")
 FULL_REFERENCE = True
 
 DAMPING = 0.85
@@ -48,6 +52,9 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
         "ranks": np.full(graph.rows, 1 / graph.rows, np.float32),
         "given": Zeros(graph.rows, np.float32),
         "carries": carries(incoming.offsets, np.float32),
+        "partition": partition(incoming.offsets),
+        "pieces": pieces(incoming.offsets),
+        "counters": counters(),
     }
 
 
@@ -55,14 +62,19 @@ def launches(state: State, form: str) -> Generator[Launch, None, None]:
     """Two launches an iteration, and of other forms a third one: see those of the workload ``spmv``."""
     out_degrees, offsets, sources = arrays(state, "out_degrees", "offsets", "sources")
     owner, ranks, given, carried = arrays(state, "owners", "ranks", "given", "carries")
+    divided, *left = arrays(state, "partition", "pieces", "counters")
     count, edges, blocks = len(ranks), len(sources), merge_path_blocks(offsets)
     vertices, rest = np.int32(count), np.float32((1 - DAMPING) / count)
     pulled = (vertices, rest, offsets, sources, given, ranks)
     steps = {
         "tasks": [("pagerank", count, pulled)],
         "merge_path": [
-            ("pagerank_merge_path", blocks * BLOCK, (*pulled, carried)),
+            ("pagerank_merge_path", blocks * BLOCK, (*pulled, carried, divided)),
             ("pagerank_fix_up", blocks, (np.int32(blocks), rest, offsets, ranks, carried)),
+        ],
+        "defer_long": [
+            ("pagerank_defer_long", count, (*pulled, *left)),
+            ("pagerank_finish", finish_threads(edges), (sources, given, ranks, *left)),
         ],
         "edge_parallel": [
             ("pagerank_begin", count, (vertices, rest, ranks)),

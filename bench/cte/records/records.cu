@@ -56,16 +56,16 @@ records(int lines, const int* __restrict__ offsets, const unsigned char* __restr
 
 #else  // a line of any length spreads over the grid
 
-using Form = cte::kernel::merge_path<BLOCK, 7>;
+using Form = cte::kernel::merge_path<BLOCK, 5>;
 using Carry = cte::kernel::carry<Piece, int>;
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 records_merge_path(int lines, const int* __restrict__ offsets, const unsigned char* __restrict__ text,
-                   uint64_t* __restrict__ sums, Carry* __restrict__ carries) {
+                   uint64_t* __restrict__ sums, Carry* __restrict__ carries, const int* __restrict__ partition) {
   __shared__ Form::temp<Piece> shared;
   const auto piece_at = [=](int i) { return piece_of(text[i]); };
   const auto put = [=](int line, const Piece& whole) { sums[line] = value(whole); };
-  Form::reduce(shared, lines, offsets, piece_at, Join{}, nothing(), put, carries);
+  Form::reduce(shared, lines, offsets, piece_at, Join{}, nothing(), put, carries, partition);
 }
 
 // `blocks` is the number of blocks of records_merge_path.

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness.csr_workload import BLOCK, arrays, carries, launch, merge_path_blocks, wrong_numbers
+from cccopt.harness.csr_workload import (
+    BLOCK,
+    arrays,
+    carries,
+    launch,
+    merge_path_blocks,
+    partition,
+    wrong_numbers,
+)
 from cccopt.harness.workload import Inputs, Launch, State
 
 INPUTS = ("short", "ragged", "giant")
@@ -54,7 +62,13 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
     text[offsets[1:][counts > 0] - 1] = ord("\n")
     offsets = offsets.astype(np.int32)
     sums = np.full(len(counts), UNSET)
-    return {"offsets": offsets, "text": text, "sums": sums, "carries": carries(offsets, PIECE)}
+    return {
+        "offsets": offsets,
+        "text": text,
+        "sums": sums,
+        "carries": carries(offsets, PIECE),
+        "partition": partition(offsets),
+    }
 
 
 def number_counts(
@@ -71,12 +85,12 @@ def number_counts(
 
 def launches(state: State, form: str) -> Generator[Launch, None, None]:
     """One launch, or two: the tiles, then the lines that lie in several of them."""
-    offsets, text, sums, carried = arrays(state, "offsets", "text", "sums", "carries")
+    offsets, text, sums, carried, divided = arrays(state, "offsets", "text", "sums", "carries", "partition")
     lines, blocks = np.int32(len(sums)), merge_path_blocks(offsets)
     if form == "tasks":
         yield launch("records", len(sums), lines, offsets, text, sums)
         return
-    yield launch("records_merge_path", blocks * BLOCK, lines, offsets, text, sums, carried)
+    yield launch("records_merge_path", blocks * BLOCK, lines, offsets, text, sums, carried, divided)
     yield launch("records_fix_up", blocks, np.int32(blocks), offsets, sums, carried)
 
 

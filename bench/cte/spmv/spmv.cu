@@ -38,25 +38,59 @@ extern "C" __global__ void __launch_bounds__(BLOCK) SPMV_KERNEL(_zero)(int rows,
   if (row < rows) y[row] = 0;
 }
 
+#if defined(CTE_FORM_MERGE_PATH) || defined(CTE_FORM_DEFER_LONG)
+// These kernels read an entry once, in whole lines: it need not stay in a cache, where x is read again and again.
+__device__ auto streamed_product_of(const int* columns, const Value* values, const Value* x) {
+  return [=](int i) { return __ldcs(values + i) * __ldg(x + __ldcs(columns + i)); };
+}
+#endif
+
 #if defined(CTE_FORM_MERGE_PATH)
 #include <cte/kernel/merge_path.cuh>
 
-using MergePath = cte::kernel::merge_path<BLOCK, 7>;
+using MergePath = cte::kernel::merge_path<BLOCK, 5>;
 using Carry = cte::kernel::carry<Value, int>;
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 SPMV_KERNEL(_merge_path)(int rows, const int* __restrict__ offsets, const int* __restrict__ columns,
-                         const Value* __restrict__ values, const Value* __restrict__ x, Value* __restrict__ y, Carry* carries) {
+                         const Value* __restrict__ values, const Value* __restrict__ x, Value* __restrict__ y, Carry* carries,
+                         const int* __restrict__ partition) {
   __shared__ MergePath::temp<Value> shared;
   const auto put = [=](int row, Value dot) { y[row] = dot; };
-  MergePath::reduce(shared, rows, offsets, product_of(columns, values, x), cte::plus{}, Value(0), put, carries);
+  const auto product = streamed_product_of(columns, values, x);
+  MergePath::reduce(shared, rows, offsets, product, cte::plus{}, Value(0), put, carries, partition);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK, 4)
 SPMV_KERNEL(_fix_up)(int blocks, const int* __restrict__ offsets, Value* __restrict__ y, const Carry* __restrict__ carries) {
   __shared__ MergePath::fix_up_temp<Value> shared;
   const auto put = [=](int row, Value dot) { y[row] = dot; };
   MergePath::fix_up(shared, blocks, offsets, cte::plus{}, Value(0), put, carries);
+}
+#elif defined(CTE_FORM_DEFER_LONG)
+#include <cte/kernel/defer_long.cuh>
+
+using DeferLong = cte::kernel::defer_long<BLOCK, 512>;
+using Piece = cte::kernel::piece<int>;
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+SPMV_KERNEL(_defer_long)(int rows, const int* __restrict__ offsets, const int* __restrict__ columns,
+                         const Value* __restrict__ values, const Value* __restrict__ x, Value* __restrict__ y, Piece* pieces,
+                         int* counters) {
+  __shared__ DeferLong::temp<Value> shared;
+  const int row = min(int(blockIdx.x * BLOCK + threadIdx.x), rows);
+  const int begin = offsets[row], end = offsets[min(row + 1, rows)];
+  const auto product = streamed_product_of(columns, values, x);
+  const cte::kernel::pieces<int> rest{pieces, counters};
+  const Value dot = DeferLong::reduce<cte::scanned>(shared, row, begin, end, product, cte::plus{}, Value(0), rest);
+  if (row < rows) y[row] = dot;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+SPMV_KERNEL(_finish)(const int* __restrict__ columns, const Value* __restrict__ values, const Value* __restrict__ x,
+                     Value* __restrict__ y, Piece* pieces, int* counters) {
+  const auto product = streamed_product_of(columns, values, x);
+  DeferLong::finish(cte::kernel::pieces<int>{pieces, counters}, product, cte::plus{}, y);
 }
 #elif defined(CTE_FORM_EDGE_PARALLEL)
 #include <cte/kernel/edge_parallel.cuh>

@@ -14,11 +14,15 @@ from cccopt.harness.csr_workload import (
     BLOCK,
     arrays,
     carries,
+    counters,
     edge_parallel_threads,
+    finish_threads,
     first_pieces,
     launch,
     merge_path_blocks,
     owners,
+    partition,
+    pieces,
     rounding,
     sparse,
     wrong_sums,
@@ -26,8 +30,8 @@ from cccopt.harness.csr_workload import (
 from cccopt.harness.workload import Array, Inputs, Launch, State
 
 INPUTS = tuple(GENERATORS)
-FORMS = ("tasks", "merge_path", "edge_parallel", "virtual_split", "virtual_split_strided")
-RESULTS, SCRATCH = ("y",), ("carries",)
+FORMS = ("tasks", "merge_path", "defer_long", "edge_parallel", "virtual_split", "virtual_split_strided")
+RESULTS, SCRATCH = ("y",), ("carries", "pieces", "counters")
 FULL_REFERENCE = True
 
 
@@ -43,13 +47,19 @@ def inputs(name: str, size: str, seed: int, dtype: DTypeLike = np.float32) -> In
         "first": first_pieces(matrix.offsets),
         "y": np.full(matrix.rows, np.nan, dtype),
         "carries": carries(matrix.offsets, dtype),
+        "partition": partition(matrix.offsets),
+        "pieces": pieces(matrix.offsets),
+        "counters": counters(),
     }
 
 
 def launches(state: State, form: str) -> Generator[Launch, None, None]:
-    """One launch, or two: ``merge_path`` needs another for rows that lie in several blocks, atomics need zeros."""
+    """One launch, or two: ``merge_path`` needs another for rows that lie in several blocks, ``defer_long`` for long
+    ones; the other forms with atomics need zeros.
+    """
     offsets, columns, values, x, y = arrays(state, "offsets", "columns", "values", "x", "y")
-    owner, first, carried = arrays(state, "owners", "first", "carries")
+    owner, first, carried, divided = arrays(state, "owners", "first", "carries", "partition")
+    left = arrays(state, "pieces", "counters")
     rows, entries, blocks = np.int32(len(y)), np.int32(len(columns)), merge_path_blocks(offsets)
     data = (columns, values, x, y)
     zero = ("_zero", len(y), (rows, y))
@@ -57,8 +67,12 @@ def launches(state: State, form: str) -> Generator[Launch, None, None]:
     steps = {
         "tasks": [("", len(y), (rows, offsets, *data))],
         "merge_path": [
-            ("_merge_path", blocks * BLOCK, (rows, offsets, *data, carried)),
+            ("_merge_path", blocks * BLOCK, (rows, offsets, *data, carried, divided)),
             ("_fix_up", blocks, (np.int32(blocks), offsets, y, carried)),
+        ],
+        "defer_long": [
+            ("_defer_long", len(y), (rows, offsets, *data, *left)),
+            ("_finish", finish_threads(len(columns)), (*data, *left)),
         ],
         "edge_parallel": [
             zero,
