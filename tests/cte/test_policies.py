@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cccopt.emulator import Program
+from cccopt.emulator import Profile, Program
 from tests.cte.compiling import ptx_of_kernels
 from tests.cte.sequences import SEQUENCE
 from tests.cte.support import (
@@ -86,16 +86,18 @@ def results(layout: str, sizes: bytes, kind: str, described: bool) -> NDArray[An
     return listed(layout, sizes, 0).prefixes(TYPES[kind], described=described)[1]
 
 
-def reduce(program: Program, kernel: str, sizes: NDArray[np.int64], **how: Any) -> None:
+def reduce(program: Program, kernel: str, sizes: NDArray[np.int64], **how: Any) -> Profile:
+    """Runs and checks a kernel."""
     block, index, base, described = REDUCTIONS[kernel]
     layout, kind = kernel.split("_", 1)
     key = sizes.astype(np.int64).tobytes()
     tasks, expected = listed(layout, key, base), results(layout, key, kind, described)
     visits, out = np.zeros(tasks.fine, np.uint32), np.zeros(tasks.count, TYPES[kind])
     arguments = [tasks.count, *tasks.bounds(index), index(tasks.base), visits, out]
-    program.launch(kernel, grid_of(tasks, block), block, arguments, **how)
+    profile = program.launch(kernel, grid_of(tasks, block), block, arguments, **how)
     assert_equal(visits, tasks.visits)
     assert_equal(out, expected, tasks.sizes)
+    return profile
 
 
 @pytest.mark.parametrize(
@@ -120,6 +122,16 @@ def test_large_tasks(programs: Any, policy: str, kernel: str) -> None:
 def test_no_fine_tasks_at_all(programs: Any, policy: str) -> None:
     for kernel in ("scanned_sequence", "disjoint_long_sequence"):
         reduce(programs(policy), kernel, np.zeros(130, np.int64))
+
+
+@pytest.mark.parametrize("policy", [policy for policy in THOROUGHLY if policy != "one_per_lane"])
+@pytest.mark.parametrize("kernel", ["scanned_int32", "scanned_int64", "disjoint_sequence"])
+def test_a_giant_keeps_more_lanes_busy_than_one(programs: Any, policy: str, kernel: str) -> None:
+    alone, shared = (
+        reduce(programs(name), kernel, WARPS["giant behind small ones"]) for name in ("one_per_lane", policy)
+    )
+    assert shared.global_accesses < alone.global_accesses / 3
+    assert shared.warp_efficiency > 3 * alone.warp_efficiency
 
 
 @pytest.mark.parametrize("policy", THOROUGHLY)
@@ -164,10 +176,10 @@ def test_calls_share_a_storage_of_the_callers(programs: Any, policy: str) -> Non
     programs(policy).launch("several", 1, 96, [tasks.count, *tasks.bounds(np.int32), 0, visits, out, sums])
     half = tasks.sizes // 2
     expected = [*result_twice(tasks, half)]
-    assert_equal(sums, (half + 0.5).astype(np.float32), tasks.sizes)
+    assert_equal(sums, (half + tasks.sizes + 0.5).astype(np.float32), tasks.sizes)
     assert_equal(out, np.array(expected, SEQUENCE), tasks.sizes)
-    # Twice all, then the first half, then the second one.
-    assert_equal(visits[:-1], np.full(tasks.fine - 1, 3, np.uint32))
+    # Thrice all, the first half, the second one.
+    assert_equal(visits[:-1], np.full(tasks.fine - 1, 4, np.uint32))
 
 
 def result_twice(tasks: Tasks, half: NDArray[np.int64]) -> Any:

@@ -88,7 +88,7 @@ def search(
     tasks = placed(tasks, base)
     visits, out = np.zeros(tasks.fine, np.uint32), np.zeros(tasks.count, np.uint8)
     arguments = [tasks.count, *tasks.bounds(index), index(tasks.base), visits, wanted, out]
-    program.launch(kernel, grid_of(tasks, block), block, arguments, **how)
+    profile = program.launch(kernel, grid_of(tasks, block), block, arguments, **how)
     fine, whose = tasks.members
     found = np.zeros(tasks.count, np.uint8)
     np.maximum.at(found, whose, wanted[fine] == 1 + whose % 2 * described)
@@ -98,7 +98,7 @@ def search(
     asked = np.zeros(tasks.fine, bool)
     asked[fine[found[whose] == 0]] = True
     assert visits[asked].all()
-    return visits
+    return visits, profile.warp_instructions
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -118,12 +118,14 @@ def test_what_was_found_is_not_looked_for_again(programs: Any, policy: str, lane
     sizes[lane] = 1000
     for kernel, layout in (("any_scanned", scanned), ("any_disjoint_unsigned", apart)):
         tasks = layout(sizes)
-        begin = int(tasks.begins[lane])
+        begin, costs = int(tasks.begins[lane]), []
         for at in (0, 70, 999):
             wanted = np.zeros(tasks.fine, np.uint8)
             wanted[begin + at] = 1
-            visits = search(programs(policy), kernel, tasks, wanted)
+            visits, cost = search(programs(policy), kernel, tasks, wanted)
             assert at < visits[begin : begin + 1000].sum() <= at + 32
+            costs.append(cost)
+        assert costs[0] < costs[1] < costs[2] - 250
 
 
 @pytest.mark.parametrize("policy", ["sub_warp<8>", "warp"])

@@ -58,11 +58,12 @@ extern "C" __global__ void several(int tasks, const int* begins, const int* ends
         const sequence all = cte::for_each_index<96, cte::scanned, POLICY>(storage, begin, end, letter, then{}, value_of<sequence>::first(task));
         const int size = static_cast<int>(all.length) - 1;
         const float half = cte::for_each_index<96, cte::disjoint, POLICY>(storage, begin, begin + size / 2, one, add{}, 0.5f);
+        const float whole = cte::for_each_index<96, cte::scanned, POLICY>(storage, begin, end, one, add{}, half);
         cte::for_each<96, cte::scanned, POLICY>(storage, begin, end, [=](int i) { fine.visit(i); });
         const sequence rest = cte::for_each_index<96, cte::disjoint, POLICY>(storage, begin + static_cast<int>(half), end, letter, then{}, all);
         if (task < tasks) {
             out[task] = rest;
-            sums[task] = half;
+            sums[task] = whole;
         }
     });
 }
