@@ -171,11 +171,11 @@ def test_calls_without_a_reduction_run_every_fine_task_once(programs: Any, polic
 def test_calls_share_a_storage_of_the_callers(programs: Any, policy: str) -> None:
     tasks = scanned(np.r_[LITTLE, WARPS["around 32"]])
     visits = np.zeros(tasks.fine, np.uint32)
-    out, sums = np.zeros(tasks.count, SEQUENCE), np.zeros(tasks.count, np.float32)
+    out, sums = np.zeros(tasks.count, SEQUENCE), np.zeros(tasks.count)
     programs(policy).launch("several", 1, 96, [tasks.count, *tasks.bounds(np.int32), 0, visits, out, sums])
     half = tasks.sizes // 2
     expected = [*result_twice(tasks, half)]
-    assert_equal(sums, (half + tasks.sizes + 0.5).astype(np.float32), tasks.sizes)
+    assert_equal(sums, half + tasks.sizes + 0.5, tasks.sizes)
     assert_equal(out, np.array(expected, SEQUENCE), tasks.sizes)
     # Thrice all, the first half, the second one.
     assert_equal(visits[:-1], np.full(tasks.fine - 1, 4, np.uint32))

@@ -49,8 +49,8 @@ VISIT(scanned_visits_described, 256, scanned, unsigned, 2)
 VISIT(disjoint_visits, 32, disjoint, long long, 3)
 
 // One storage for calls of several types and layouts, one behind the other; what one call gives decides the next one's tasks.
-extern "C" __global__ void several(int tasks, const int* begins, const int* ends, int base, unsigned* visits, sequence* out, float* sums) {
-    __shared__ cte::storage_for<96, POLICY, float, sequence> storage;
+extern "C" __global__ void several(int tasks, const int* begins, const int* ends, int base, unsigned* visits, sequence* out, double* sums) {
+    __shared__ cte::storage_for<96, POLICY, float, sequence, double> storage;
     const fine_tasks<int> fine{base, visits};
     each_task<96>(tasks, begins, ends, [=](int task, int begin, int end) {
         const auto letter = [=](int i) { return value_of<sequence>::letter(fine.visit(i)); };
@@ -58,7 +58,8 @@ extern "C" __global__ void several(int tasks, const int* begins, const int* ends
         const sequence all = cte::for_each_index<96, cte::scanned, POLICY>(storage, begin, end, letter, then{}, value_of<sequence>::first(task));
         const int size = static_cast<int>(all.length) - 1;
         const float half = cte::for_each_index<96, cte::disjoint, POLICY>(storage, begin, begin + size / 2, one, add{}, 0.5f);
-        const float whole = cte::for_each_index<96, cte::scanned, POLICY>(storage, begin, end, one, add{}, half);
+        const double whole = cte::for_each_index<96, cte::scanned, POLICY>(
+            storage, begin, end, [=](int i) -> double { return one(i); }, add{}, static_cast<double>(half));
         cte::for_each<96, cte::scanned, POLICY>(storage, begin, end, [=](int i) { fine.visit(i); });
         const sequence rest = cte::for_each_index<96, cte::disjoint, POLICY>(storage, begin + static_cast<int>(half), end, letter, then{}, all);
         if (task < tasks) {
