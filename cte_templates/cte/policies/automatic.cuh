@@ -31,6 +31,9 @@ struct automatic {
     /// Up to so many fine tasks in each lane cost less in a loop of its own: consecutive lanes share the lines that they read.
     static constexpr int few = 5;
 
+    /// From more than so many on a task keeps the lanes busy alone.
+    static constexpr int giant = 512;
+
     /// Whether every lane of the warp has few fine tasks; the same in all lanes.
     template <class Index>
     __device__ static bool has_few(Index begin, Index end) {
@@ -64,20 +67,22 @@ struct automatic {
         constexpr way chosen = way_for<Layout, T, D...>;
         constexpr bool skewed_only = chosen == way::chunked;
         // Without a reduction nothing is cheaper than to go along the list.
-        constexpr bool always = is_nothing<T> && chosen == way::staged && sizeof...(D) == 0;
+        constexpr bool always = is_nothing<T> && std::is_same_v<Layout, scanned> && sizeof...(D) == 0;
         if (!whole_warp() || (!always && (skewed_only ? is_even<Layout, T>(begin, end) : has_few(begin, end)))) {
             nothing none;
             return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
         }
-        if constexpr (chosen == way::staged) {
-            nothing here;
-            return warp_staged::strategy<T>::template of_whole_warp<BlockDim, Layout>(shared.staged, begin, end, map, op, init, here,
-                                                                                     descriptors...);
-        } else if constexpr (chosen == way::searched) {
+        if constexpr (chosen == way::searched) {
             return warp::reduce<BlockDim, Layout>(shared.searched, begin, end, map, op, init, descriptors...);
-        } else {
-            return warp_chunked::of_whole_warp<BlockDim, Layout>(shared.chunked, begin, end, map, op, init, descriptors...);
+        } else if constexpr (chosen == way::chunked) {
+            // Along a giant's small values neighbouring lanes go together, as in a sub-warp.
+            if (sizeof(T) > 8 || !__any_sync(full_warp, end - begin > giant)) {
+                return warp_chunked::of_whole_warp<BlockDim, Layout>(shared.chunked, begin, end, map, op, init, descriptors...);
+            }
         }
+        nothing here;
+        return warp_staged::strategy<T>::template of_whole_warp<BlockDim, Layout>(shared.staged, begin, end, map, op, init, here,
+                                                                                 descriptors...);
     }
 };
 

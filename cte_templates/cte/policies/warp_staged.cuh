@@ -74,16 +74,26 @@ struct staged {
         expansion<Layout, Index> tasks(begin, end);
         partial<T> sum{init};
         for (auto from = tasks.mine.start; from < tasks.mine.stop; from = tasks.mine.next(from, length)) {
-            if constexpr (!is_nothing<Defer>) {
-                const unsigned giant = __ballot_sync(full_warp, goes_on(tasks.mine, from, Defer::most));
-                if (giant != 0) {
-                    from = leave_giant(begin, tasks.mine, from, __ffs(giant) - 1, defer);
-                    if (from == tasks.mine.stop) break;
+            // Cheap to ask, and true for few strips of few warps.
+            const unsigned giant = __ballot_sync(full_warp, goes_on(tasks.mine, from, giant_from<T, Defer>()));
+            if (giant != 0) {
+                const int owner = __ffs(giant) - 1;
+                if constexpr (!is_nothing<Defer>) {
+                    from = leave_giant(begin, tasks.mine, from, owner, defer);
+                } else if constexpr (!is_nothing<T>) {
+                    from = run_giant(shared, begin, tasks.mine, from, owner, map, sum, op, descriptors...);
+                } else {
+                    const auto run = [&](const D&... theirs) {
+                        const auto along = [&](int, Index first, Index last) {
+#pragma unroll 4
+                            for (Index i = first + lane_number(); i < last; i += lanes) map(i, theirs...);
+                        };
+                        return leave_giant(begin, tasks.mine, from, owner, along);
+                    };
+                    from = run(shuffle(descriptors, owner)...);
+                    __syncwarp();
                 }
-            } else if constexpr (!is_nothing<T>) {
-                // Cheap to ask, and true for few strips of few warps.
-                const unsigned giant = __ballot_sync(full_warp, goes_on(tasks.mine, from, Wide * lanes));
-                if (giant != 0) from = run_giant(shared, begin, tasks.mine, from, __ffs(giant) - 1, map, sum, op, descriptors...);
+                if (from == tasks.mine.stop) break;
             }
             map_strip(shared, tasks, from, map, tasks.closed_up(descriptors)...);
             if constexpr (!is_nothing<T>) {
@@ -98,12 +108,23 @@ struct staged {
    private:
     static constexpr int length = PerLane * lanes;  // of a strip
 
+    /// From how many places on what is left of a task is not staged.
+    template <class T, class Defer>
+    __device__ static constexpr int giant_from() {
+        if constexpr (is_nothing<Defer>) {
+            return is_nothing<T> ? length : Wide * lanes;
+        } else {
+            return Defer::most;
+        }
+    }
+
     /// Whether the lane's task began ahead of `from` and has more than `more` places from there on. It is one lane's at most.
     template <class Layout, class Index>
     __device__ static bool goes_on(const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from, int more) {
         return mine.first < from && mine.behind > from && listing<Layout, Index>::between(from, mine.behind) > more;
     }
 
+    /// Leaves what is left of a task to `defer`, and returns its end.
     template <class Layout, class Index, class Defer>
     __device__ static auto leave_giant(Index begin, const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from,
                                        int owner, Defer& defer) {
