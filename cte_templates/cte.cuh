@@ -6,6 +6,7 @@
 #include <cte/any.cuh>
 #include <cte/exclusive_scan.cuh>
 #include <cte/for_each.cuh>
+#include <cte/policies/automatic_block.cuh>
 #include <cte/policies/block.cuh>
 #include <cte/policies/merge_path.cuh>
 #include <cte/policies/thread_warp_block.cuh>

@@ -36,6 +36,7 @@ POLICIES = (
     "thread_warp_block",
     "block",
     "merge_path",
+    "automatic_block",
     AUTOMATIC,
 )
 """The builds that differ in ``CTE_POLICY`` alone, the one that others are held against first."""

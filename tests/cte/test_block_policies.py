@@ -15,7 +15,7 @@ from tests.cte.compiling import ptx_of_kernels
 from tests.cte.sequences import SEQUENCE, hashed, letters
 
 pytestmark = pytest.mark.nvcc
-POLICIES = ("block", "merge_path", "thread_warp_block")
+POLICIES = ("block", "merge_path", "thread_warp_block", "automatic_block")
 Sizes = NDArray[np.int64]
 
 rng = np.random.default_rng(5)

@@ -32,12 +32,21 @@ struct automatic {
     static constexpr int few = 5;
 
     /// From more than so many on a task keeps the lanes busy alone.
-    static constexpr int giant = 512;
+    static constexpr int giant = 128;
 
     /// Whether every lane of the warp has few fine tasks; the same in all lanes.
     template <class Index>
     __device__ static bool has_few(Index begin, Index end) {
         return !__any_sync(detail::full_warp, end - begin > few);
+    }
+
+    /// Whether tasks that follow one another fill one strip of `warp_staged` to three quarters or more; the same in all lanes.
+    template <class T, class Index>
+    __device__ static bool fills_strip(Index begin, Index end) {
+        using namespace detail;
+        constexpr int length = staged_per_lane<T> * lanes;
+        const Index total = shuffle(end, lanes - 1) - shuffle(begin, 0);
+        return total <= length && total >= length / 4 * 3;
     }
 
     /// Whether sharing would cost more than it saves: by how much the largest task exceeds the mean. The same in all lanes.
@@ -66,23 +75,28 @@ struct automatic {
         using namespace detail;
         constexpr way chosen = way_for<Layout, T, D...>;
         constexpr bool skewed_only = chosen == way::chunked;
+        // A strip that is nearly full costs less than a loop, too.
+        constexpr bool fills = chosen == way::staged && std::is_same_v<Layout, scanned> && !is_nothing<T>;
         // Without a reduction nothing is cheaper than to go along the list.
         constexpr bool always = is_nothing<T> && std::is_same_v<Layout, scanned> && sizeof...(D) == 0;
-        if (!whole_warp() || (!always && (skewed_only ? is_even<Layout, T>(begin, end) : has_few(begin, end)))) {
+        if (!whole_warp() || (!always && (skewed_only ? is_even<Layout, T>(begin, end) : has_few(begin, end) && !(fills && fills_strip<T>(begin, end))))) {
             nothing none;
             return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
         }
         if constexpr (chosen == way::searched) {
             return warp::reduce<BlockDim, Layout>(shared.searched, begin, end, map, op, init, descriptors...);
         } else if constexpr (chosen == way::chunked) {
-            // Along a giant's small values neighbouring lanes go together, as in a sub-warp.
-            if (sizeof(T) > 8 || !__any_sync(full_warp, end - begin > giant)) {
-                return warp_chunked::of_whole_warp<BlockDim, Layout>(shared.chunked, begin, end, map, op, init, descriptors...);
+            if (sizeof(T) <= 8 && __any_sync(full_warp, end - begin > giant)) {
+                // Along a giant's small values neighbouring lanes go together.
+                nothing none;
+                return sub_warp<lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
             }
+            return warp_chunked::of_whole_warp<BlockDim, Layout>(shared.chunked, begin, end, map, op, init, descriptors...);
+        } else {
+            nothing here;
+            return warp_staged::strategy<T>::template of_whole_warp<BlockDim, Layout>(shared.staged, begin, end, map, op, init, here,
+                                                                                     descriptors...);
         }
-        nothing here;
-        return warp_staged::strategy<T>::template of_whole_warp<BlockDim, Layout>(shared.staged, begin, end, map, op, init, here,
-                                                                                 descriptors...);
     }
 };
 

@@ -69,12 +69,36 @@ struct thread_warp_block {
                                const D&... descriptors) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
-        enter_block<BlockDim>();
-        const count size = begin < end ? static_cast<count>(end - begin) : 0;
         partial<T> sum{init};
+        run_long<BlockDim>(shared, begin, end, BlockDim, map, op, sum, descriptors...);
+        const count size = begin < end ? static_cast<count>(end - begin) : 0;
+        for (unsigned many = __ballot_sync(full_warp, size >= lanes && size < BlockDim); many != 0; many &= many - 1) {
+            const int owner = __ffs(many) - 1;
+            const partial<T> theirs = by_warp<BlockDim>(shared, map, shuffle(begin, owner), shuffle(end, owner), init, op,
+                                                        shuffle(descriptors, owner)...);
+            if constexpr (!is_nothing<T>) {
+                const T total = shuffle(theirs.value, 0);
+                if (lane_number() == owner) sum = {total, true};
+            }
+        }
+        __syncthreads();
+        if (size >= lanes) return sum.behind(init, op);
+        T result = init;
+        for (Index i = begin; i < end; ++i) result = op(result, map(i, descriptors...));
+        return result;
+    }
+
+    /// The block runs the tasks of at least `least` fine tasks one after the other. Returns whether there was any.
+    template <int BlockDim, class T, class Index, class Map, class Reduce, class... D>
+    __device__ static bool run_long(temp<BlockDim, T>& shared, Index begin, Index end, int least, Map& map, Reduce& op,
+                                    detail::partial<T>& sum, const D&... descriptors) {
+        using namespace detail;
+        enter_block<BlockDim>();
         if (thread_number() == 0) shared.winner = -1;
         auto& columns = descriptor_storage<1, D...>();
-        for (bool waits = size >= BlockDim; __syncthreads_or(waits);) {
+        bool any = false;
+        for (bool waits = begin < end && static_cast<std::make_unsigned_t<Index>>(end - begin) >= least; __syncthreads_or(waits);) {
+            any = true;
             if (waits) atomicMax(&shared.winner, thread_number());
             __syncthreads();
             const bool mine = shared.winner == thread_number();
@@ -92,20 +116,7 @@ struct thread_warp_block {
             };
             by_block<BlockDim>(shared, run, mine, static_cast<Index>(shared.begin), static_cast<Index>(shared.end), sum, op);
         }
-        for (unsigned many = __ballot_sync(full_warp, size >= lanes && size < BlockDim); many != 0; many &= many - 1) {
-            const int owner = __ffs(many) - 1;
-            const partial<T> theirs = by_warp<BlockDim>(shared, map, shuffle(begin, owner), shuffle(end, owner), init, op,
-                                                        shuffle(descriptors, owner)...);
-            if constexpr (!is_nothing<T>) {
-                const T total = shuffle(theirs.value, 0);
-                if (lane_number() == owner) sum = {total, true};
-            }
-        }
-        __syncthreads();
-        if (size >= lanes) return sum.behind(init, op);
-        T result = init;
-        for (Index i = begin; i < end; ++i) result = op(result, map(i, descriptors...));
-        return result;
+        return any;
     }
 
    private:

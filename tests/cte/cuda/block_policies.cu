@@ -1,6 +1,7 @@
 // Kernels of tests/cte/test_block_policies.py: policies of the whole block, with an operator that keeps count of order.
 #include <cte/policies/block.cuh>
 #include <cte/policies/merge_path.cuh>
+#include <cte/policies/automatic_block.cuh>
 #include <cte/policies/thread_warp_block.cuh>
 #include <cte/for_each.cuh>
 
@@ -91,4 +92,5 @@ __device__ sequence own_init(int task) { return {7u + task, 3, 1}; }
 ALL(block, cte::block)
 ALL(merge_path, cte::merge_path)
 ALL(thread_warp_block, cte::thread_warp_block)
+ALL(automatic_block, cte::automatic_block)
 SUMS(one_per_lane_sums, 256, cte::one_per_lane, cte::plus{})
