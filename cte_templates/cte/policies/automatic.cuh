@@ -10,10 +10,12 @@ namespace cte {
 struct automatic {
     /// A warp's part; warps that go different ways at the same time have parts of their own.
     template <int BlockDim, class T>
-    union temp {
-        typename warp_staged::temp<BlockDim, T> staged;
-        typename warp::temp<BlockDim, T> searched;
-        typename warp_chunked::temp<BlockDim, T> chunked;
+    struct temp {
+        union {
+            typename warp_staged::temp<BlockDim, T> staged;
+            typename warp::temp<BlockDim, T> searched;
+            typename warp_chunked::temp<BlockDim, T> chunked;
+        };
     };
     static constexpr bool whole_block = false;
 

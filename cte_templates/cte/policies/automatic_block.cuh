@@ -8,9 +8,11 @@ namespace cte {
 
 struct automatic_block {
     template <int BlockDim, class T>
-    union temp {
-        typename thread_warp_block::temp<BlockDim, T> block;
-        typename automatic::temp<BlockDim, T> warps[BlockDim / detail::lanes];
+    struct temp {
+        union {
+            typename thread_warp_block::temp<BlockDim, T> block;
+            typename automatic::temp<BlockDim, T> warps[BlockDim / detail::lanes];
+        };
     };
     static constexpr bool whole_block = true;
 
