@@ -40,7 +40,9 @@ struct listing {
     __device__ static count between(place from, place to) { return static_cast<count>(to) - static_cast<count>(from); }
 
     /// What comes `length` places behind `from`, or `stop`.
-    __device__ place next(place from, count length) const { return between(from, stop) > length ? from + static_cast<place>(length) : stop; }
+    __device__ place next(place from, count length) const {
+        return between(from, stop) > length ? from + static_cast<place>(length) : stop;
+    }
 
     /// Whether some of the lane's tasks stand among the `length` places from `from` on.
     __device__ bool meets(place from, count length) const {

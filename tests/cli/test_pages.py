@@ -12,7 +12,7 @@ from cccopt.cli.main import main
 
 def codes_in_source(repository: Path) -> set[str]:
     texts = (path.read_text() for path in (repository / "cccopt").rglob("*.py"))
-    return {code for text in texts for code in re.findall(r"\bCCC0\d\d\b", text)}
+    return {code for text in texts for code in re.findall(r"\bCCC\d{3}\b", text)}
 
 
 def test_every_code_has_a_page_with_its_title(repository: Path) -> None:

@@ -42,7 +42,8 @@ struct automatic {
         return !__any_sync(detail::full_warp, end - begin > few);
     }
 
-    /// Whether tasks that follow one another fill one strip of `warp_staged` to three quarters or more; the same in all lanes.
+    /// Whether tasks that follow one another fill one strip of `warp_staged` to three quarters or more, which then costs less than a
+    /// loop; the same in all lanes.
     template <class T, class Index>
     __device__ static bool fills_strip(Index begin, Index end) {
         using namespace detail;
@@ -71,17 +72,27 @@ struct automatic {
         return __popc(__ballot_sync(full_warp, begin == shuffle_up(begin, 1))) > lanes / 4;
     }
 
+    /// Whether each lane runs its own tasks quickest in a loop of its own; the same in all lanes.
+    template <way chosen, class Layout, class T, class... D, class Index>
+    __device__ static bool does_best_alone(Index begin, Index end) {
+        constexpr bool listed = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;
+        if constexpr (chosen == way::chunked) {
+            return is_even<Layout, T>(begin, end);
+        } else if constexpr (listed && detail::is_nothing<T>) {
+            return false;  // nothing is cheaper than to go along the list
+        } else if constexpr (listed && chosen == way::staged) {
+            return has_few(begin, end) && !fills_strip<T>(begin, end);
+        } else {
+            return has_few(begin, end);
+        }
+    }
+
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T reduce(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
         using namespace detail;
         constexpr way chosen = way_for<Layout, T, D...>;
-        constexpr bool skewed_only = chosen == way::chunked;
-        // A strip that is nearly full costs less than a loop, too.
-        constexpr bool fills = chosen == way::staged && std::is_same_v<Layout, scanned> && !is_nothing<T>;
-        // Without a reduction nothing is cheaper than to go along the list.
-        constexpr bool always = is_nothing<T> && std::is_same_v<Layout, scanned> && sizeof...(D) == 0;
-        if (!whole_warp() || (!always && (skewed_only ? is_even<Layout, T>(begin, end) : has_few(begin, end) && !(fills && fills_strip<T>(begin, end))))) {
+        if (!whole_warp() || does_best_alone<chosen, Layout, T, D...>(begin, end)) {
             nothing none;
             return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
         }
