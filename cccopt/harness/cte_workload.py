@@ -164,7 +164,7 @@ def build(workload: CteWorkload, name: str, arch: str) -> Build | NoBuild:
 
 def options(workload: CteWorkload, name: str) -> tuple[str, ...]:
     """nvcc's options for the policy or form ``name``."""
-    include = ("-std=c++17", "-DNDEBUG", "-I", str(resources.folder("cte_templates")))
+    include = ("-std=c++17", "-I", str(resources.folder("cte_templates")))
     form = workload.form(name)
     return (*include, f"-DCTE_POLICY=cte::{name}" if form == TASKS else f"-DCTE_FORM_{form.upper()}")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import subprocess
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -160,27 +158,10 @@ def made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def gpu(seeming_gpu: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine that seems to have a GPU and ncu; gives the folder of the latter."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    ncu = programs / "ncu"
-    ncu.write_text(
-        f"""#!{sys.executable}
-import os, subprocess, sys
-log, child = sys.argv[sys.argv.index("--log-file") + 1], sys.argv[sys.argv.index({sys.executable!r}) :]
-sys.exit(subprocess.run(child, env={{**os.environ, "STAND_IN_LOG": log}}).returncode)
-"""
-    )
-    ncu.chmod(0o755)
     monkeypatch.setattr(cte_run, "COPIED_BYTES", 1 << 20)
-    monkeypatch.setenv("PATH", str(programs), prepend=":")
-    for name in ("pycuda", "pycuda.driver"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.syspath_prepend(Path(__file__).with_name("stand_in"))
-    yield programs
-    for name in ("pycuda", "pycuda.driver"):
-        sys.modules.pop(name, None)
+    return seeming_gpu
 
 
 def test_on_the_emulator_warp_instructions_stand_for_time(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from cccopt.toolchain.ptxas import Assembled, assemble
 
 pytestmark = pytest.mark.nvcc
 
-STAND_IN = Path(__file__).with_name("stand_in")
 
 # A path of 64 dependent operations, which an eighth of the numbers take.
 KERNELS = """
@@ -137,30 +134,6 @@ def samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ]
 
 
-@pytest.fixture
-def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A machine that seems to have a GPU and ncu; gives the folder of the latter."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    ncu = programs / "ncu"
-    ncu.write_text(
-        f"""#!{sys.executable}
-import os, subprocess, sys
-log, child = sys.argv[sys.argv.index("--log-file") + 1], sys.argv[sys.argv.index({sys.executable!r}) :]
-assert sys.argv[sys.argv.index("--profile-from-start") + 1] == "off"
-sys.exit(subprocess.run(child, env={{**os.environ, "STAND_IN_LOG": log}}).returncode)
-"""
-    )
-    ncu.chmod(0o755)
-    monkeypatch.setenv("PATH", str(programs), prepend=":")
-    for name in ("pycuda", "pycuda.driver"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.syspath_prepend(STAND_IN)
-    yield programs
-    for name in ("pycuda", "pycuda.driver"):
-        sys.modules.pop(name, None)
-
-
 def rows(table: Any, name: str) -> dict[str, Any]:
     (found,) = [sample for sample in table["samples"] if sample["name"] == name]
     return {row["build"]: row for row in found["rows"]}
@@ -173,7 +146,7 @@ def line(text: str, *words: str) -> list[str]:
 
 
 def test_on_a_gpu_a_row_that_fails_voids_itself_alone(
-    samples: list[str], gpu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    samples: list[str], seeming_gpu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = tmp_path / "table.json"
     assert main(["bench", "ccc", *samples, "--on", "gpu", "--json", str(told)]) == 1
@@ -219,9 +192,9 @@ def test_on_a_gpu_a_row_that_fails_voids_itself_alone(
 
 
 def test_without_counters_the_table_says_so(
-    samples: list[str], gpu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    samples: list[str], seeming_gpu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (gpu / "ncu").write_text(
+    (seeming_gpu / "ncu").write_text(
         "#!/bin/sh\necho '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission'\n"
     )
     told = tmp_path / "table.json"

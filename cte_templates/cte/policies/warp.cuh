@@ -21,72 +21,68 @@ struct steps_of_longest {
     __device__ static bool more(int distance, int length) { return __any_sync(full_warp, distance < length); }
 };
 
-/// The rounds of `warp` and of `warp_segmented`: search the owner, map, reduce by segment, give the owner its part.
-template <class Steps, int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-__device__ T search_and_reduce(searched_tasks& shared, Index begin, Index end, Map& map, Reduce& op, T init,
-                               const D&... descriptors) {
-    using list = listing<Layout, Index>;
-    using place = typename list::place;
-    nothing none;
-    if (!whole_warp()) {
-        return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
-    }
-    if (list::overflows(begin, end)) {
-        return sub_warp<lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
-    }
-    const int lane = lane_number();
-    const list mine(begin, end);
-    place* const behind = reinterpret_cast<place*>(shared.behind);
-    Index* const shift = reinterpret_cast<Index*>(shared.shift);
-    behind[lane] = mine.behind;
-    if constexpr (!list::contiguous) shift[lane] = static_cast<Index>(static_cast<place>(begin) - mine.first);
-    __syncwarp();
-    partial<T> sum{init};
-    for (place from = mine.start; from < mine.stop; from = mine.next(from, lanes)) {
-        const bool busy = list::between(from, mine.stop) > lane;
-        const place at = busy ? from + lane : from;
-        int owner = 0;  // the first task that ends behind the place
-#pragma unroll
-        for (int half = lanes / 2; half > 0; half /= 2) {
-            if (behind[owner + half - 1] <= at) owner += half;
-        }
-        T value = init;  // of lanes behind the end, for nobody
-        const auto run = [&](const D&... theirs) {
-            if (!busy) return;
-            Index index = static_cast<Index>(at);
-            if constexpr (!list::contiguous) index += shift[owner];
-            value = map(index, theirs...);
-        };
-        run(shuffle(descriptors, owner)...);
-        if constexpr (!is_nothing<T>) {
-            // What is left of the segment from this lane on.
-            const int length = busy ? static_cast<int>(min(list::between(at, behind[owner]), typename list::count{lanes} - lane)) : 0;
-            __syncwarp();
-#pragma unroll
-            for (int distance = 1; distance < lanes; distance *= 2) {
-                if (!Steps::more(distance, length)) break;
-                const T above = shuffle_down(value, distance);
-                if (distance < length) value = op(value, above);
-            }
-            collect(mine, from, value, sum, op);
-        }
-    }
-    __syncwarp();
-    return sum.behind(init, op);
-}
-
-}  // namespace detail
-
-struct warp {
+/// Search the owner, map, reduce by segment, give the owner its part.
+template <class Steps>
+struct searching {
     template <int BlockDim, class T>
-    using temp = detail::searched_tasks;
+    using temp = searched_tasks;
     static constexpr bool whole_block = false;
 
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T reduce(detail::searched_tasks& shared, Index begin, Index end, Map& map, Reduce& op, T init,
-                               const D&... descriptors) {
-        return detail::search_and_reduce<detail::all_steps, BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
+    __device__ static T reduce(searched_tasks& shared, Index begin, Index end, Map& map, Reduce& op, T init, const D&... descriptors) {
+        using list = listing<Layout, Index>;
+        using place = typename list::place;
+        nothing none;
+        if (!whole_warp()) {
+            return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+        }
+        if (list::overflows(begin, end)) {
+            return sub_warp<lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+        }
+        const int lane = lane_number();
+        const list mine(begin, end);
+        place* const behind = reinterpret_cast<place*>(shared.behind);
+        Index* const shift = reinterpret_cast<Index*>(shared.shift);
+        behind[lane] = mine.behind;
+        if constexpr (!list::contiguous) shift[lane] = static_cast<Index>(static_cast<place>(begin) - mine.first);
+        __syncwarp();
+        partial<T> sum{init};
+        for (place from = mine.start; from < mine.stop; from = mine.next(from, lanes)) {
+            const bool busy = list::between(from, mine.stop) > lane;
+            const place at = busy ? from + lane : from;
+            int owner = 0;  // the first task that ends behind the place
+#pragma unroll
+            for (int half = lanes / 2; half > 0; half /= 2) {
+                if (behind[owner + half - 1] <= at) owner += half;
+            }
+            T value = init;  // of lanes behind the end, for nobody
+            const auto run = [&](const D&... theirs) {
+                if (!busy) return;
+                Index index = static_cast<Index>(at);
+                if constexpr (!list::contiguous) index += shift[owner];
+                value = map(index, theirs...);
+            };
+            run(shuffle(descriptors, owner)...);
+            if constexpr (!is_nothing<T>) {
+                // What is left of the segment from this lane on.
+                const int length = busy ? static_cast<int>(min(list::between(at, behind[owner]), typename list::count{lanes} - lane)) : 0;
+                __syncwarp();
+#pragma unroll
+                for (int distance = 1; distance < lanes; distance *= 2) {
+                    if (!Steps::more(distance, length)) break;
+                    const T above = shuffle_down(value, distance);
+                    if (distance < length) value = op(value, above);
+                }
+                collect(mine, from, value, sum, op);
+            }
+        }
+        __syncwarp();
+        return sum.behind(init, op);
     }
 };
+
+}  // namespace detail
+
+struct warp : detail::searching<detail::all_steps> {};
 
 }  // namespace cte
