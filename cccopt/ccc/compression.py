@@ -104,12 +104,14 @@ def compress_together(
     outer: Outer | None = None,
     *,
     one_stack: bool = True,
+    tail: frozenset[int] = frozenset(),
 ) -> tuple[Compressed, ...]:
     """The cheapest choice for n paths that exclude each other: a value that k of them rebuild costs k / n of its slots.
 
-    On ``one_stack`` an iteration stores a value once, on stacks of their own once for each of the k paths.
+    On ``one_stack`` an iteration stores a value once, on stacks of their own once for each of the k paths. Nothing but
+    their tasks runs the statements ``tail``.
     """
-    found = _Compression(view, region, paths, outer, one_stack).choose()
+    found = _Compression(view, region, paths, outer, one_stack, tail).choose()
     return tuple(_told(view, path, choice) for (path, _), choice in zip(paths, found, strict=True))
 
 
@@ -141,6 +143,7 @@ class _Compression:
         paths: Sequence[tuple[Path, Sequence[LiveIn]]],
         outer: Outer | None,
         one_stack: bool,
+        tail: frozenset[int],
     ) -> None:
         self.view = view
         self.region = region
@@ -155,7 +158,7 @@ class _Compression:
         self.begin = self.begins[0]
         others = (p for p in region.all_paths() if not all(path.nodes <= p.nodes for path, _ in paths))
         self.elsewhere = {index for other in others for index in view.statements(other.nodes)}
-        self.sinking = sinking(view, region, [path for path, _ in paths])
+        self.sinking = sinking(view, region, [path for path, _ in paths], tail)
         self.steps: dict[Key, Step] = {}
         self.shared: dict[Key, LiveIn] = {}
         self._ways: dict[tuple[int, int], set[int]] = {}

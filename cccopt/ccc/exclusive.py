@@ -6,11 +6,14 @@ They can share one site: the warp sorts its lanes by path, and no path needs a v
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from cccopt.ccc.graph import reachable
 from cccopt.ccc.regions import Path, Region
-from cccopt.ccc.tails import Tails
 from cccopt.ccc.view import View
+
+if TYPE_CHECKING:
+    from cccopt.ccc.tails import Tails
 
 FEWEST = 3
 """Paths from which on sorting costs less than as many votes."""

@@ -13,10 +13,10 @@ class Names:
     Registers of one type share a numbered declarator (``.reg .b32 %ccc_b32_<7>;``), which `declarations` returns.
     """
 
-    def __init__(self, body: Iterable[Statement], registers: Iterable[str]) -> None:
+    def __init__(self, body: Iterable[Statement], registers: Iterable[str], prefix: str = "ccc") -> None:
         labels = {statement.name for statement in body if isinstance(statement, Label)}
         used = set(registers)
-        self._prefix = "ccc"
+        self._prefix = prefix
         while any(name.startswith((f"%{self._prefix}_", f"${self._prefix}_")) for name in used | labels):
             self._prefix += "x"
         self._labels: dict[str, int] = {}

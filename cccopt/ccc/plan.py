@@ -143,6 +143,7 @@ class Plan:
     lanes_before: Register
     rebuilt: tuple[Instruction, ...]
     skipped: Mapping[int, Register]
+    dropped: frozenset[int]
     threads: int
     slots: Slots
     remarks: tuple[Diagnostic, ...] = field(default=())
@@ -202,6 +203,7 @@ def make_plan(view: View, region: Region, moved: Mapping[str, Tails], form: str 
         lanes_before=view.names.register("b32"),
         rebuilt=tuple(maker.rebuilt),
         skipped=maker.skipped(),
+        dropped=frozenset(index for tail in moved.values() for index in tail.dropped),
         threads=threads,
         slots=maker.slots,
         remarks=(*remarks, *_remarks(view, region, maker.bytes), *_reordered(region, maker.sums)),
@@ -241,7 +243,7 @@ class _Maker:
         # Statements that several tails hold are skipped by the lanes that took any of those paths.
         users: dict[int, frozenset[str]] = {}
         for begin, tail in moved.items():
-            for index in tail.skipped:
+            for index in sorted({*tail.skipped} - tail.dropped):
                 users[index] = users.get(index, frozenset()) | {begin}
         self._flags = {group: view.names.register("pred") for group in dict.fromkeys(users.values())}
         self._users = users
@@ -321,7 +323,8 @@ class _Maker:
     def _together(self, group: Sequence[Path], tight: bool) -> tuple[Compressed, ...]:
         """The contexts of exclusive paths, which share their slots; if ``tight``, small ones at a higher price."""
         found = [(path, self._live_ins(path)) for path in group]
-        return compress_together(self.view, self.region, found, one_stack=not tight)
+        tail = self.moved[group[0].begin].dropped
+        return compress_together(self.view, self.region, found, one_stack=not tight, tail=tail)
 
     def sorting(self, paths: Sequence[PathPlan]) -> Sorting:
         """What the site of exclusive paths needs, its stacks laid out."""

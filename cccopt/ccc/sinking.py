@@ -15,6 +15,7 @@ from functools import cached_property
 
 from cccopt.analysis import effects
 from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc.context import definitions_behind
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.tails import live_outs
 from cccopt.ccc.view import View
@@ -25,11 +26,14 @@ from cccopt.ptx.isa import Control, Memory
 
 @dataclass(frozen=True)
 class Sinking:
-    """Which statements ahead of ``paths`` compute what only these read. The paths exclude each other, or are one."""
+    """Which statements ahead of ``paths`` compute what only these read, or the statements ``tail`` that run behind them
+    with their tasks alone. The paths exclude each other, or are one.
+    """
 
     view: View
     region: Region
     paths: tuple[Path, ...]
+    tail: frozenset[int] = frozenset()
     _known: dict[int, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def holds(self, statement: int) -> bool:
@@ -54,7 +58,13 @@ class Sinking:
         )
 
     def _reads_in_path(self, reader: int, name: str, definition: int) -> bool:
-        """Whether a path that holds the statement begins with that value alone."""
+        """Whether the path that holds the statement begins with that value alone, or all those that leave it to a tail
+        do.
+        """
+        if reader in self.tail:
+            leaving = (p for p in self.paths if definition in definitions_behind(self.view, p, name))
+            begins = (self.view.cfg.blocks[self.view.block_of_name[p.begin]].start for p in leaving)
+            return all(self.view.reaching.reaching(begin, name) == {definition} for begin in begins)
         begin = self._homes.get(self.view.cfg.block_of(reader))
         return begin is not None and self.view.reaching.reaching(begin, name) == {definition}
 
@@ -83,15 +93,18 @@ class Sinking:
         return found
 
 
-def sinking(view: View, region: Region, paths: Sequence[Path]) -> Sinking | None:
-    """What may sink into ``paths``; None for a loop's trips, of which each pop would compute it, for a path around
-    others, whose tasks have it from their own, and for one of which its lane may compute something again for itself.
+def sinking(
+    view: View, region: Region, paths: Sequence[Path], tail: frozenset[int] = frozenset()
+) -> Sinking | None:
+    """What may sink into ``paths`` and the ``tail`` of all their tasks; None for a loop's trips, which each pop would
+    compute it, for a path around others, whose tasks have it from their own, and for one of which its lane may compute
+    something again for itself.
     """
     if any(path.is_loop or path.children for path in paths) or (
         len(paths) == 1 and live_outs(view, paths[0])
     ):
         return None
-    return Sinking(view, region, tuple(paths))
+    return Sinking(view, region, tuple(paths), tail)
 
 
 def is_computation(instruction: Instruction) -> bool:

@@ -16,7 +16,7 @@ exactly once: lanes whose tasks run the tail leave it out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -25,7 +25,8 @@ from cccopt.analysis.constancy import reads_unchanging_memory
 from cccopt.analysis.liveness import upward_exposed
 from cccopt.ccc import refusal
 from cccopt.ccc.context import definitions_behind
-from cccopt.ccc.graph import Jump
+from cccopt.ccc.exclusive import exclusive_paths
+from cccopt.ccc.graph import Jump, targets
 from cccopt.ccc.hammocks import Hammock, hammock_at
 from cccopt.ccc.reductions import Reduction, Reductions, reductions
 from cccopt.ccc.refusal import Refusal, refuse
@@ -46,13 +47,15 @@ DEAR = 32.0
 class Tails:
     """What becomes of the values that are read behind one path, as statement indices in the order to run them.
 
-    ``moved`` run with the task, of them ``skipped`` no longer with the lane that made it; ``recomputed`` run again in
-    that lane and write the registers ``kept``. The statements of ``hammocks`` are among those that moved, behind
-    their branch. ``reductions`` are those that the path or its tail updates.
+    ``moved`` run with the task, of them ``skipped`` no longer with the lane that made it, and ``dropped`` in no lane:
+    whoever comes there has a task that runs them. ``recomputed`` run again in that lane and write the registers
+    ``kept``. The statements of ``hammocks`` are among those that moved, behind their branch. ``reductions`` are those
+    that the path or its tail updates.
     """
 
     moved: tuple[int, ...] = ()
     skipped: tuple[int, ...] = ()
+    dropped: frozenset[int] = frozenset()
     recomputed: tuple[int, ...] = ()
     kept: frozenset[str] = frozenset()
     hammocks: tuple[Hammock, ...] = ()
@@ -66,7 +69,46 @@ def tails(view: View, region: Region) -> Mapping[str, Tails]:
     for path in region.paths:
         _visit(view, region, path, region.nodes, sums, found)
     _check_named(region, found.values())
+    for group in exclusive_paths(view, region, found):
+        found.update(_of_all(view, region, group, found))
     return found
+
+
+def _of_all(
+    view: View, region: Region, group: Sequence[Path], found: Mapping[str, Tails]
+) -> Mapping[str, Tails]:
+    """The tails of exclusive paths, where tasks of all run what tasks of some do: also a path that leaves a value alone
+    (`case 0: moved = p;`) has a reader of it there. Code that all ways lead to through these paths is then dropped.
+    """
+    tails = {path.begin: found[path.begin] for path in group}
+    if any(tail.hammocks or tail.reductions for tail in tails.values()):
+        return {}
+    readers = frozenset(index for tail in tails.values() for index in tail.skipped)
+    chain, _ = _behind(view, region, group[0], region.nodes)
+    order = {index: place for place, index in enumerate(chain)}
+    for path in group:
+        if readers and not tails[path.begin].moved:
+            helpers: set[int] = set()
+            own = {(index, name) for index in readers for name in effects.writes(view.body[index])}
+            try:
+                for index in sorted(readers):
+                    _operands(view, path, index, own, chain, helpers, Reductions())
+            except Refusal:
+                continue  # its lanes run the tail themselves
+            moved = tuple(sorted(readers | helpers, key=order.__getitem__))
+            skipped = tuple(sorted(readers, key=order.__getitem__))
+            tails[path.begin] = replace(tails[path.begin], moved=moved, skipped=skipped)
+    inside = frozenset(name for path in group for name in path.nodes)
+    end = group[0].end
+    ways = (
+        n for n in region.nodes - inside for t in targets(view.graph.nodes[n].end) if forward(view, t) == end
+    )
+    if any(forward(view, name) != end for name in ways):
+        return tails
+    common = readers.intersection(*(tail.skipped for tail in tails.values()))
+    block = view.block_of_name[end]
+    dropped = frozenset(i for i in common if view.dominators.dominates(block, view.cfg.block_of(i)))
+    return {begin: replace(tail, dropped=dropped) for begin, tail in tails.items()}
 
 
 def _check_named(region: Region, found: Collection[Tails]) -> None:
@@ -128,7 +170,7 @@ def _read_behind(
     slices = {name: _slice(view, path, name, inside) for name in sorted(outs)}
     kept, recomputed = _again(view, slices, CHEAP)
     if outs <= kept:
-        return Tails((), (), recomputed, kept)
+        return Tails(recomputed=recomputed, kept=kept)
     if kept:
         # With a tail anyway, what reads the cheap ones can be part of it.
         with suppress(Refusal):
@@ -139,7 +181,7 @@ def _read_behind(
         kept, recomputed = _again(view, slices, DEAR)
         if not outs <= kept:
             raise
-        return Tails((), (), recomputed, kept)
+        return Tails(recomputed=recomputed, kept=kept)
     return replace(tail, recomputed=recomputed, kept=kept)
 
 
@@ -353,6 +395,7 @@ def _operands(
 ) -> None:
     """Adds to ``helpers`` the pure statements behind the path that a moved statement needs as well."""
     begin = view.cfg.blocks[view.block_of_name[path.begin]].start
+    straight = set(chain)
     updated = sums.updating(index)
     # Of a reduction a task has a part of its own.
     accumulator = "" if updated is None else updated.updates[index][1]
@@ -360,6 +403,9 @@ def _operands(
     while work:
         use, name = work.pop()
         definitions = view.reaching.reaching(use, name)
+        if not definitions & straight:
+            # On the way through this path, whatever others write.
+            definitions = definitions_behind(view, path, name)
         if _reached(view, use, name, own) or definitions == view.reaching.reaching(begin, name):
             continue
         if len(definitions) != 1:

@@ -62,6 +62,7 @@ class Tasks:
         whole = {i for h in hammocks for i in (h.branch, *h.statements)}
         self._skip = {id(view.body[i]): Guard(r, True) for i, r in plan.skipped.items() if i not in whole}
         self._past = {h.head: (h, plan.skipped[h.branch]) for h in hammocks}
+        self._dropped = {id(view.body[i]) for i in plan.dropped}
         self._handed = self._hand_over()
         chosen = plan.region.nodes | plan.region.approach
         self.base = {name: self._stripped(name) for name in program_order(view.graph.nodes, chosen)}
@@ -121,22 +122,26 @@ class Tasks:
     def _sorted(self, sorting: SortingSite, nodes: Nodes, enter: str, alive: Collection[str]) -> Nodes:
         """The whole with one site for exclusive paths."""
         paths = sorting.sorting.paths
-        which = self.names.register("b32")
         where = self._where(paths, nodes, alive)
-        arrive, ahead = sorting.arrivals(which)
+        arrive, ahead = sorting.arrivals()
         leaves = {**{begin: number for number, begin in enumerate(arrive)}, where.end: len(paths)}
         read = frozenset().union(
             *(self._alive(name) for path in paths for name in (path.path.begin, path.path.end))
         )
         straight = flattened(nodes, enter, leaves, read, self.names)
-        arrive |= {label: op("mov.u32", which, chosen) for label, chosen in straight.chosen.items()}
+        arrive |= {label: op("mov.u32", sorting.which, chosen) for label, chosen in straight.chosen.items()}
         where = replace(where, begins=tuple(arrive), start=(*where.start, ahead))
 
         def build(behind: str) -> tuple[Nodes, str]:
-            at_once = partial(in_place, base=self.base, names=self.names, region=self.region)
-            return sorting.site(which, self._task, at_once, behind)
+            return sorting.site(self._task, self._in_place, behind)
 
         return place_site(straight.nodes, enter, where, arrive, build, self.names, self.region)
+
+    def _in_place(self, path: PathPlan, behind: str) -> tuple[str, Nodes]:
+        # What nobody runs behind the site has to run here.
+        alone = not self.plan.dropped.isdisjoint(path.tail)
+        tail = [self._instruction(index) for index in path.tail] if alone else []
+        return in_place(path, tail, behind, self.base, self.names, self.region)
 
     def _alive(self, name: str) -> frozenset[str]:
         return self.view.liveness.live_in[self.view.block_of_name[name]]
@@ -492,7 +497,7 @@ class Tasks:
         code = tuple(
             own
             for s in node.code
-            if not is_annotation(s) and not isinstance(s, Label)
+            if not is_annotation(s) and not isinstance(s, Label) and id(s) not in self._dropped
             for own in (*self._handed.get(id(s), ()), self._kept_back(s))
         )
         return replace(node, code=code, end=retarget(node.end, lambda t: forward(self.view, t)))

@@ -110,6 +110,15 @@ CHOICES = {
         "collected",
         "differs between lanes",
         {
+            "before": "setp.gt.u32 %p7, %r6, 30; mov.u32 %r24, 3; @%p7 bra BIG; ld.param.u32 %r24, [flag]; BIG:",
+            "body": uses("%r24"),
+        },
+    ),
+    "a value joined under a branch that becomes a select": Choice(
+        "%r24",
+        "recomputed",
+        "each task computes it again from",
+        {
             "before": "setp.gt.u32 %p7, %r6, 30; mov.u32 %r24, 3; @%p7 bra BIG; mov.u32 %r24, 4; BIG:",
             "body": uses("%r24"),
         },
