@@ -33,7 +33,7 @@ CCC_SAMPLES = ("bfs", "sssp", "walk", "ff", "hash", "iefa", "rt", "escape", "dqg
 """The samples of `cccopt bench ccc`, in the order of the table."""
 
 EMULATION_SECONDS, PROFILE_SECONDS, TIMING_SECONDS = 240.0, 120.0, 90.0
-"""What one build may take on the emulator, and one sample under Nsight Compute and on the GPU."""
+"""What one build may take on the emulator, and one sample under Nsight Compute (at one size) and on the GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Plan:
     """What to measure: ``samples`` (names or folders) with ``builds``, on `EMULATOR` or `GPU`.
 
     ``size`` is what is run there, None for the largest on a GPU and for ``counted_size`` on the emulator;
-    ``counted_size`` is that of the counts that stand beside times. ``profile``: ask Nsight Compute too.
+    ``counted_size`` is what the emulator counts beside times. ``profile``: ask Nsight Compute too, at both.
     """
 
     suite: str
@@ -93,6 +93,7 @@ class _Work:
     builds: dict[str, Build | NoBuild] = field(default_factory=dict)
     emulated: dict[str, BuildResult] = field(default_factory=dict)
     profiled: ncu.Profiled = field(default_factory=ncu.Profiled)
+    profiled_as_timed: ncu.Profiled = field(default_factory=ncu.Profiled)
     timed: dict[str, BuildResult] = field(default_factory=dict)
 
     def made(self) -> dict[str, Build]:
@@ -161,7 +162,7 @@ def _count(plan: Plan, work: Sequence[_Work], folder: Path, pool: ThreadPoolExec
     ]
     if plan.on == GPU and plan.profile:
         for one in work:
-            one.profiled = _profile(one, folder, plan.seed)
+            _profile(one, folder, plan.seed)
     for one, name, future in futures:
         one.emulated[name] = future.result()
 
@@ -194,15 +195,23 @@ def _emulate(
     )
 
 
-def _profile(one: _Work, folder: Path, seed: int) -> ncu.Profiled:
+def _profile(one: _Work, folder: Path, seed: int) -> None:
+    """Count at the size of the emulator's counts, for the comparison with them, and at the size that is timed."""
     made = one.made()
     if PLAIN not in made:
-        return ncu.Profiled(why="the plain build failed")
+        one.profiled = ncu.Profiled(why="the plain build failed")
+        return
     for name, found in made.items():
         once.file_of(folder, one.sample.name, name).write_bytes(found.cubin)
-    return ncu.profile(
-        one.folder, tuple(made), folder, size=one.counted_size, seed=seed, seconds=PROFILE_SECONDS
-    )
+
+    def profiled(size: str) -> ncu.Profiled:
+        return ncu.profile(one.folder, tuple(made), folder, size=size, seed=seed, seconds=PROFILE_SECONDS)
+
+    one.profiled = profiled(one.counted_size)
+    if one.size == one.counted_size:
+        one.profiled_as_timed = one.profiled
+    elif one.profiled.counts:  # what keeps ncu from a few small launches keeps it from large ones
+        one.profiled_as_timed = profiled(one.size)
 
 
 # --- time ---------------------------------------------------------------------------------------------------------
@@ -252,7 +261,7 @@ def _time_here(
 
 def _sample_rows(one: _Work, plan: Plan, arch: str) -> SampleRows:
     rows = tuple(_row(one, name, plan.on, arch) for name in one.builds)
-    return SampleRows(one.sample.name, one.size, rows, one.profiled.why)
+    return SampleRows(one.sample.name, one.size, rows, one.profiled.why, one.profiled_as_timed.why)
 
 
 def _row(one: _Work, name: str, on: str, arch: str) -> Row:
@@ -279,6 +288,7 @@ def _row(one: _Work, name: str, on: str, arch: str) -> Row:
         launches=ran.launches,
         emulated_launches=tuple((x.label, x.counts) for x in counted.launches if x.counts) if counted else (),
         profiled=one.profiled.counts.get(name),
+        profiled_as_timed=one.profiled_as_timed.counts.get(name),
         uncounted=counted.wrong if counted is not None else "",
         kernels=tuple(kernel_rows(ran.launches, made, arch)),
         contexts=contexts,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cccopt.harness.result import Counts, Issues, LaunchResult, Times
 
-SCHEMA = 2
+SCHEMA = 3
 
 EMULATED, PROFILED = "emulator (PTX)", "ncu (SASS)"
 """Where counts come from."""
@@ -58,8 +58,9 @@ class Row:
 
     ``void`` says why there is nothing to compare: no such build, a refusal, a wrong result, a fault; the last two
     are ``failed``, and so is a plain build that there is not. ``launches`` hold times where a GPU ran them and counts
-    elsewhere. The emulator (label and counts by launch) and Nsight Compute (``profiled``) count at the counted size;
-    ``uncounted`` says why there is nothing emulated. ``same_as_plain``: the build's PTX is plain nvcc's, byte for byte.
+    elsewhere. The emulator (label and counts by launch) and Nsight Compute (``profiled``) count at the counted size,
+    which makes them comparable; the latter counts at the timed size too (``profiled_as_timed``). ``uncounted`` says why
+    there is nothing emulated. ``same_as_plain``: the build's PTX is plain nvcc's, byte for byte.
     """
 
     build: str
@@ -68,6 +69,7 @@ class Row:
     launches: tuple[LaunchResult, ...] = ()
     emulated_launches: tuple[tuple[str, Counts], ...] = ()
     profiled: Issues | None = None
+    profiled_as_timed: Issues | None = None
     uncounted: str = ""
     kernels: tuple[KernelRow, ...] = ()
     contexts: tuple[Context, ...] = ()
@@ -93,18 +95,24 @@ class Row:
 
     @property
     def counted(self) -> Issues | None:
-        """Nsight Compute's counts, or else the emulator's."""
-        return self.profiled if self.profiled is not None else self.emulated
+        """Nsight Compute's counts at the timed size, else at the counted size, or else the emulator's."""
+        found = (self.profiled_as_timed, self.profiled, self.emulated)
+        return next((counts for counts in found if counts is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRows:
-    """All builds of a sample at ``size``; ``uncounted`` says why Nsight Compute counted nothing."""
+    """All builds of a sample at ``size``.
+
+    ``uncounted`` says why Nsight Compute counted nothing at the counted size, and so was not asked at ``size``;
+    ``uncounted_as_timed`` says why it counted nothing at ``size`` alone.
+    """
 
     name: str
     size: str
     rows: tuple[Row, ...]
     uncounted: str = ""
+    uncounted_as_timed: str = ""
 
     def row(self, build: str) -> Row | None:
         """The row of ``build`` if there is one that is not void."""

@@ -36,9 +36,14 @@ def print_suite(table: Table, console: Console) -> None:
                 console.print(Text(f"{sample.name} {row.build}: not emulated: {row.uncounted}", style="red"))
         if sample.uncounted:
             console.print(Text(f"{sample.name}: no counts by ncu: {sample.uncounted}"))
+        elif sample.uncounted_as_timed:
+            console.print(
+                Text(f"{sample.name}: no counts by ncu at size {sample.size}: {sample.uncounted_as_timed}")
+            )
     console.print()
     if any(row.profiled is not None for sample in table.samples for row in sample.rows):
-        console.print(Text("ncu less emulator, predicated-on lanes, points", style="bold"))
+        title = f"ncu less emulator, predicated-on lanes, points, size {table.counted_size}"
+        console.print(Text(title, style="bold"))
         console.print(agreement_table(table))
         console.print()
     for line in summary(table):
@@ -106,7 +111,7 @@ def _cells(sample: SampleRows, row: Row, timed: bool) -> Iterator[Text]:
         yield from (Text("?"), Text("?"), Text("?"))
     else:
         active, on = counted.warp_efficiency, counted.warp_efficiency_pred_on
-        mark = "" if row.profiled is not None or not timed else "e"
+        mark = _mark(row) if timed else ""
         yield Text(f"{100 * active:.1f}/{100 * on:.1f}{mark}")
         # Nothing in code written by hand says which of it collects.
         useful = "" if row.build == HANDWRITTEN else "?"
@@ -115,6 +120,13 @@ def _cells(sample: SampleRows, row: Row, timed: bool) -> Iterator[Text]:
     yield from _needs(row)
     yield Text(contexts(row))
     yield Text("= plain" if row.same_as_plain and row.build != PLAIN else "right")
+
+
+def _mark(row: Row) -> str:
+    """What stands behind counts that are not those of Nsight Compute at the timed size: all are of the counted size."""
+    if row.profiled_as_timed is not None:
+        return ""
+    return "s" if row.profiled is not None else "e"
 
 
 def _speedup(speedup: float) -> Text:
@@ -147,12 +159,20 @@ def contexts(row: Row) -> str:
 
 def _legend(table: Table) -> Iterator[str]:
     rows = [row for sample in table.samples for row in sample.rows if row.counted is not None]
-    source = PROFILED if any(row.profiled is not None for row in rows) else EMULATED
     times = [row.times for row in rows if row.times is not None]
     if times:
         repeats = " or ".join(str(n) for n in sorted({len(t.milliseconds) for t in times}))
         yield f"ms: median of {repeats} repeats by CUDA events, in turn; ±%: range. *: repeats of over 0.5 s, so few."
-        yield f"Efficiency, instructions at size {table.counted_size}: {source}; useful, and what has an e: {EMULATED}."
+        sizes = " or ".join(dict.fromkeys(sample.size for sample in table.samples))
+        sources = {
+            "": f"{PROFILED} at the timed size ({sizes})",
+            "s": f"s: {PROFILED} at size {table.counted_size}",
+            "e": f"e: {EMULATED} at size {table.counted_size}",
+        }
+        marks = {_mark(row) for row in rows}
+        told = "; ".join(source for mark, source in sources.items() if mark in marks)
+        yield f"active/on, warp instr.: {told}."
+        yield f"useful: {EMULATED} at size {table.counted_size}."
     else:
         yield f"Counted at size {table.counted_size}: {EMULATED}. speedup: plain's warp instructions over the build's."
     yield "active/on: warp efficiency, with and without predicated-off lanes. regs: a thread (+bytes spilled); B/thr:"
@@ -201,10 +221,12 @@ def summary(table: Table) -> Iterator[str]:
                 f"{geometric_mean(found):.2f}x, arithmetic {mean(found):.2f}x, {min(found):.2f}x to {max(found):.2f}x"
             )
     for build in (PLAIN, ALWAYS, HANDWRITTEN):
-        counted = [row.counted for sample in ours if (row := sample.row(build)) is not None and row.counted]
-        if counted:
-            both = [mean((c.warp_efficiency, c.warp_efficiency_pred_on)) for c in counted]
-            yield f"{build}: warp efficiency {100 * mean(both):.1f} % (mean of both, {len(both)} of the thesis')"
+        rows = [row for sample in ours if (row := sample.row(build)) is not None and row.counted]
+        both = [mean((c.warp_efficiency, c.warp_efficiency_pred_on)) for row in rows if (c := row.counted)]
+        if both:
+            elsewhere = sum(_mark(row) != "" for row in rows) if timed else 0
+            note = f"; {elsewhere} of them counted at size {table.counted_size}" if elsewhere else ""
+            yield f"{build}: warp efficiency {100 * mean(both):.1f} % (mean of both, {len(both)} of the thesis'{note})"
     for sample in table.samples:
         yield from shortcomings(sample)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 
 from cccopt import resources
 from cccopt.cli.main import main
-from cccopt.harness import builds, suite
+from cccopt.harness import builds, ncu, once, suite
 from cccopt.harness.on_gpu import REPEATS
+from cccopt.harness.result import Issues
 from cccopt.harness.workload import Sample
 from cccopt.toolchain.ptxas import Assembled, assemble
 
@@ -158,12 +160,15 @@ def test_on_a_gpu_a_row_that_fails_voids_itself_alone(
         (launch,) = row["launches"]
         assert launch["kernel"] == "work"
         assert len(launch["times"]["milliseconds"]) == REPEATS
-        # The stand-ins count alike, at the small size.
+        # The stand-ins count alike at the small size; times are those of what ncu counts at the other.
         assert row["profiled"]["warp_instructions"] == row["emulated"]["warp_instructions"]
         assert row["profiled"]["guarded_on_lanes"] == pytest.approx(
             row["emulated"]["guarded_on_lanes"], abs=2
         )
-        assert row["times"]["median"] > row["emulated"]["warp_instructions"] / 1000
+        at_full = row["profiled_as_timed"]["warp_instructions"]
+        assert at_full > 1.5 * row["profiled"]["warp_instructions"]
+        assert row["times"]["median"] == pytest.approx(at_full / 1000)
+        assert row["counted"] == row["profiled_as_timed"]
         assert row["kernels"][0]["threads"] == 64
         assert row["kernels"][0]["limited_by"]
     assert well["always"]["kernels"][0]["shared_bytes_a_thread"] > 0
@@ -186,7 +191,9 @@ def test_on_a_gpu_a_row_that_fails_voids_itself_alone(
     assert line(said, "ill", "plain")[-1] == "right"
     assert said.count("CCC095") == 2
     assert f"median of {REPEATS} repeats" in said
-    assert "at size small: ncu (SASS)" in said
+    assert "active/on, warp instr.: ncu (SASS) at the timed size (full)." in said
+    assert line(said, "well", "plain")[7] == f"{well['plain']['profiled_as_timed']['warp_instructions']:,}"
+    assert "points, size small" in said
     # The agreement of the counters.
     assert line(said, "well", "+0.0")[1:] == ["+0.0"] * 5
 
@@ -201,9 +208,69 @@ def test_without_counters_the_table_says_so(
     assert main(["bench", "ccc", samples[0], "--on", "gpu", "--json", str(told)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "well: no counts by ncu: ncu may not read the GPU's counters here (ERR_NVGPUCTRPERM)" in said
-    assert "at size small: emulator (PTX)" in said
+    assert "warp instr.: e: emulator (PTX) at size small." in said
     assert "less emulator" not in said
-    assert rows(json.loads(told.read_text()), "well")["plain"]["profiled"] is None
+    plain = rows(json.loads(told.read_text()), "well")["plain"]
+    assert (plain["profiled"], plain["profiled_as_timed"]) == (None, None)
+    assert plain["counted"] == plain["emulated"]
+
+
+SIZES_ASKED = [
+    # Sizes at which ncu counts, the size that is timed; where ncu is asked, and why it counted nothing there.
+    (("small", "full"), "full", ["small", "full"], ("", "")),
+    (("small",), "full", ["small", "full"], ("", "not full")),
+    (("full",), "full", ["small"], ("not small", "")),
+    (("small", "full"), "small", ["small"], ("", "")),
+    ((), "small", ["small"], ("not small", "not small")),
+]
+
+
+@pytest.mark.parametrize(("counts_at", "timed", "asked", "uncounted"), SIZES_ASKED)
+def test_ncu_is_asked_at_both_sizes_and_each_answer_has_its_place(
+    samples: list[str],
+    seeming_gpu: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    counts_at: tuple[str, ...],
+    timed: str,
+    asked: list[str],
+    uncounted: tuple[str, str],
+) -> None:
+    told = {"small": Issues(10, 320, 160), "full": Issues(1000, 32000, 24000)}
+    met = []
+
+    def profile(sample: str, names: Sequence[str], cubins: Path, *, size: str, **_: Any) -> ncu.Profiled:
+        assert names == ("plain",)
+        assert once.file_of(cubins, "well", "plain").is_file()
+        met.append(size)
+        return ncu.Profiled({"plain": told[size]}) if size in counts_at else ncu.Profiled(why=f"not {size}")
+
+    monkeypatch.setattr(suite.ncu, "profile", profile)
+    plan = suite.Plan("CCC", (samples[0],), "gpu", timed, builds=("plain",))
+    (found,) = suite.run(plan).samples
+    (row,) = found.rows
+    assert met == asked
+    at_timed = told[timed] if timed in met and timed in counts_at else None
+    at_small = told["small"] if "small" in counts_at else None
+    assert (row.void, row.profiled, row.profiled_as_timed) == ("", at_small, at_timed)
+    assert row.counted == (at_timed or at_small or row.emulated)
+    assert (found.uncounted, found.uncounted_as_timed) == uncounted
+
+
+def test_where_ncu_fails_at_the_timed_size_its_counts_at_the_other_stand_in(
+    samples: list[str], seeming_gpu: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = seeming_gpu / "ncu"
+    program.write_text(
+        program.read_text().replace(
+            "\nlog,", "\nif 'full' in sys.argv: sys.exit('==ERROR== out of memory')\nlog,"
+        )
+    )
+    assert main(["bench", "ccc", samples[0], "--on", "gpu"]) == 0
+    said = capsys.readouterr().out
+    assert "well: no counts by ncu at size full: ncu counted nothing: ==ERROR== out of memory" in said
+    assert "active/on, warp instr.: s: ncu (SASS) at size small." in said
+    assert [cell.endswith("s") for cell in line(said, "well", "plain")[5:8]] == [True, False, True]
+    assert line(said, "well", "+0.0")[1:] == ["+0.0"] * 5
 
 
 def test_on_the_emulator_a_wrong_result_voids_its_row(

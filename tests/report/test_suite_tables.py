@@ -19,6 +19,7 @@ def row(
     *milliseconds: float,
     counts: tuple[int, int] = (100, 1600),
     profiled: Issues | None = None,
+    as_timed: Issues | None = None,
     same: bool = False,
 ) -> Row:
     instructions, lanes = counts
@@ -31,6 +32,7 @@ def row(
         launches=(launch,),
         emulated_launches=(("one", emulated),),
         profiled=profiled,
+        profiled_as_timed=as_timed,
         kernels=(
             KernelRow("small", 0.1, 64, 255, 0, 0, 0.1, ("registers",)),
             KernelRow("k", 0.9, 256, 40, 4096, 8, 0.75, ("registers", "shared memory")),
@@ -54,16 +56,23 @@ def test_rows_say_what_each_build_costs() -> None:
             "full",
             (
                 row("plain", *[4.0] * 8, 4.4),
-                row("always", *[2.0] * 9, profiled=Issues(1000, 31000, 30000)),
+                row("marked", *[4.0] * 9, profiled=Issues(1000, 31000, 30000)),
+                row("always", *[2.0] * 9, profiled=Issues(1, 2, 3), as_timed=Issues(3000, 93000, 90000)),
                 row("auto", *[5.0] * 3, same=True),
                 Row("handwritten", void="CCC046: a marked path"),
             ),
         )
     )
     needs = "40+8s 16 75 reg+smem 8→4+12"
-    # Counted by the emulator: an e.
+    # Counted by the emulator: an e. By ncu, but at the small size: an s.
     assert f"bfs plain 4.000 10.0 1.00x 50.0/50.0e 25.0 100e {needs} right" in lines
-    assert f"always 2.000 0.0 2.00x 96.9/93.8 25.0 1,000 {needs} right" in lines
+    assert f"marked 4.000 0.0 1.00x 96.9/93.8s 25.0 1,000s {needs} right" in lines
+    assert f"always 2.000 0.0 2.00x 96.9/93.8 25.0 3,000 {needs} right" in lines
+    assert (
+        "active/on, warp instr.: ncu (SASS) at the timed size (full); s: ncu (SASS) at size small; "
+        "e: emulator (PTX) at size small."
+    ) in lines
+    assert "useful: emulator (PTX) at size small." in lines
     # Fewer repeats than nine are marked, equal code is told, and a loss is one.
     assert f"auto 5.000* 0.0 0.80x LOSS 50.0/50.0e 25.0 100e {needs} = plain" in lines
     assert "handwritten - CCC046" in lines
@@ -74,15 +83,19 @@ def test_rows_say_what_each_build_costs() -> None:
 def test_means_are_over_the_thesis_programs_that_are_there() -> None:
     def sample(name: str, always: float) -> SampleRows:
         fast = row("always", always, counts=(100, 3000))
-        return SampleRows(name, "full", (row("plain", 4.0), fast, row("handwritten", 2.0)))
+        # The mean of both is 24 of 32 lanes; what was counted at the small size has no part in it.
+        hand = row("handwritten", 2.0, profiled=Issues(1, 1, 1), as_timed=Issues(10, 280, 200))
+        return SampleRows(name, "full", (row("plain", 4.0), fast, hand))
 
     lines = printed(sample("bfs", 2.0), sample("ff", 0.5), sample("walk", 0.1))
     assert (
         "always over plain (time), 2 of the thesis' 8: geometric mean 4.00x, arithmetic 5.00x, 2.00x to 8.00x"
         in lines
     )
-    assert "plain: warp efficiency 50.0 % (mean of both, 2 of the thesis')" in lines
-    assert "always: warp efficiency 93.8 % (mean of both, 2 of the thesis')" in lines
+    small = "2 of the thesis'; 2 of them counted at size small"
+    assert f"plain: warp efficiency 50.0 % (mean of both, {small})" in lines
+    assert f"always: warp efficiency 93.8 % (mean of both, {small})" in lines
+    assert "handwritten: warp efficiency 75.0 % (mean of both, 2 of the thesis')" in lines
     assert not any("reaches" in line for line in lines)
     slow = SampleRows("ff", "full", (row("plain", 4.0), row("always", 2.1), row("handwritten", 2.0)))
     assert "ff: always reaches 0.95 of handwritten" in printed(slow)
@@ -91,11 +104,11 @@ def test_means_are_over_the_thesis_programs_that_are_there() -> None:
 
 def test_counters_that_differ_by_more_than_five_points_are_told() -> None:
     rows = (
-        row("plain", 1.0, counts=(100, 1600), profiled=Issues(100, 1600, 1440)),
+        row("plain", 1.0, profiled=Issues(100, 1600, 1440), as_timed=Issues(9000, 90000, 90000)),
         row("always", 1.0, counts=(100, 1600), profiled=Issues(100, 1600, 1792)),
     )
     lines = printed(SampleRows("bfs", "full", rows))
-    assert "ncu less emulator, predicated-on lanes, points" in lines
+    assert "ncu less emulator, predicated-on lanes, points, size small" in lines
     assert "bfs -5.0 +6.0 FAR" in lines
 
 
@@ -103,4 +116,5 @@ def test_on_the_emulator_instructions_stand_in_for_time() -> None:
     rows = (row("plain"), row("always", counts=(40, 1200)))
     lines = printed(SampleRows("bfs", "small", rows))
     assert "always 2.50x 93.8/93.8 46.9 40 40+8s 16 75 reg+smem 8→4+12 right" in lines
+    assert not any("warp instr.:" in line or "of them" in line for line in lines)
     assert not any("less emulator" in line for line in lines)

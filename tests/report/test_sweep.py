@@ -119,3 +119,7 @@ def test_a_sweep_runs_the_size_it_is_told() -> None:
     assert (plan().size, plan().counted_size) == ("sweep", "sweep")
     assert plan(size="demo").size == "demo"
     assert plan("gpu").size is None
+
+
+def test_a_sweep_does_not_ask_nsight_compute() -> None:
+    assert not plan("gpu").profile
