@@ -20,12 +20,18 @@ class Names:
         while any(name.startswith((f"%{self._prefix}_", f"${self._prefix}_")) for name in used | labels):
             self._prefix += "x"
         self._labels: dict[str, int] = {}
+        self._made: set[str] = set()
         self._registers: dict[str, int] = {}
 
     def label(self, what: str) -> str:
         """A fresh label that says ``what`` the code behind it does: ``$ccc_take``, ``$ccc_take_2``."""
-        number = self._labels[what] = self._labels.get(what, 0) + 1
-        return f"${self._prefix}_{what}" + (f"_{number}" if number > 1 else "")
+        while True:
+            number = self._labels[what] = self._labels.get(what, 0) + 1
+            label = f"${self._prefix}_{what}" + (f"_{number}" if number > 1 else "")
+            # The second `take` and the first `take_2` would have one name.
+            if label not in self._made:
+                self._made.add(label)
+                return label
 
     def made(self, label: str) -> bool:
         """Whether the label comes from here."""

@@ -22,7 +22,7 @@ from cccopt.ccc.tails import Tails
 from cccopt.ccc.view import View
 from cccopt.diagnostic import Diagnostic
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Function, Guard, Instruction, Operand, Register, SpecialRegister
+from cccopt.ptx.ir import Function, Instruction, Operand, Register, SpecialRegister
 from cccopt.ptx.special import SPECIAL_TYPES
 
 SHARED_BYTES = 49152
@@ -97,13 +97,12 @@ class Sorting:
     """Exclusive paths that share a site (`cccopt.ccc.sorting`), by number.
 
     ``stack`` has one layout for all paths, which share its slots by two. Lane b holds in ``waiting`` how
-    many tasks path b has. ``draining`` is set once the loop has ended.
+    many tasks path b has.
     """
 
     paths: tuple[PathPlan, ...]
     stack: StackCode
     waiting: Register
-    draining: Guard
 
     @property
     def bits(self) -> int:
@@ -338,7 +337,6 @@ class _Maker:
             tuple(paths),
             StackCode(words, {size: register("b32") for size in sizes}, self.view.names),
             register("b32"),
-            Guard(register("pred")),
         )
 
     def _allocate(self, words: Layout) -> None:

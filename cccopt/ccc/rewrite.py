@@ -215,8 +215,6 @@ class _Rewrite:
         nodes[region.header] = without_pragmas(nodes[region.header])
         self.tasks.enter(nodes, enter, self.plan.paths, region.header, test, alive)
         nodes = self.tasks.settle(nodes, enter, region.header, self.plan.paths)
-        for site in self.tasks.sorting_sites:
-            site.finish(nodes)
         return nodes
 
     # --- the warp's own registers ---

@@ -1,11 +1,12 @@
 """One site for many exclusive paths: the warp sorts its lanes by path, and runs a path when 32 tasks wait for it.
 
-    join:   which = the number of the lane's path, or one more;  for the remainder: still one more, and on to serve
+    join:   which = the number of the lane's path, or one more
             all lanes have one: they run that path where they are, and go on
             push: ballots over its bits;  same = lanes with my number
             slot = waiting[which] + rank in same;  store the context
             waiting[own lane's path] += lanes that came;  32 or more: less 32, and the path is ready
     serve:  none is ready: go on;  b = one that is;  all 32 lanes load its tasks from waiting[b] on and run them;  serve
+    drain:  for each path b: lanes below waiting[b] load a task each and run it
 
 A few paths are asked one after the other, of many one is found by its bit and a jump table. Lane b counts the tasks
 that wait for path b. Two paths fill one array from both of its ends: the even one from slot 0 upwards, the odd one from
@@ -16,9 +17,9 @@ the place of one for each path. Khorasani 2016, 4.1.4 collects one path after an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from cccopt.ccc.code import FULL_WARP, negated, number, op, predicate
+from cccopt.ccc.code import FULL_WARP, number, op
 from cccopt.ccc.graph import UNIFORM, Branch, Indexed, Jump, Node, Nodes
 from cccopt.ccc.names import Names
 from cccopt.ccc.plan import PAIRED, PathPlan, Sorting, own
@@ -33,14 +34,8 @@ NEITHER = 0x09
 CHAIN = 4
 """Paths up to which a comparison each costs less than a jump table."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Tops:
-    """Which of a path's tasks the lanes take: code that finds each lane's ``slot``, and whether one is ``mine``."""
-
-    code: tuple[Instruction, ...]
-    slot: Register
-    mine: Guard
+Task: TypeAlias = "Callable[[PathPlan, str], tuple[str, Nodes]]"
+"""Makes a path's nodes that end at a given one; the name of the first."""
 
 
 class SortingSite:
@@ -55,10 +50,7 @@ class SortingSite:
         self.names = names
         self.region = region
         self.which = names.register("b32")
-        self.join = names.label("join")
         self.serve = names.label("serve")
-        self.served = names.label("served")
-        self.drained = names.label("sorted")
         self.ready = names.register("b32")
         self.first = sorting.paths[0]
 
@@ -86,31 +78,29 @@ class SortingSite:
         """What each lane computes ahead of the loop: no tasks wait."""
         return [
             op("mov.u32", self.sorting.waiting, 0),
-            op("mov.u32", self.ready, 0),
-            op("mov.pred", self.sorting.draining.register, 0),
         ]
 
     def site(
         self,
-        task: Callable[[PathPlan, str], tuple[str, Nodes]],
-        in_place: Callable[[PathPlan, str], tuple[str, Nodes]],
+        task: Task,
+        in_place: Task,
         behind: str,
     ) -> tuple[Nodes, str]:
         """The nodes from the join on, and the join. ``task`` makes a path's task, ``in_place`` the path as the program
         has it, both ending at a node that they are given.
         """
         nodes: Nodes = {}
-        tasks: list[str] = []
-        own_ways: list[str] = []
-        following = self._following()
-        for path, next_one in zip(self.sorting.paths, following, strict=True):
-            # Nothing is ready where lanes agree.
-            for make, begins, onward in ((task, tasks, next_one), (in_place, own_ways, self.served)):
-                begin, added = make(path, onward)
-                begins.append(begin)
-                nodes.update(added)
-        self._serve(tasks, following, behind, nodes)
-        direct = self._dispatch((*own_ways, self.served, self.serve), nodes)
+        if len(self.sorting.paths) > CHAIN:
+            self._serve_any(task, behind, nodes)
+        else:
+            self._serve_each(task, behind, nodes)
+        ways: list[str] = []
+        for path in self.sorting.paths:
+            # Where lanes agree nothing has become ready.
+            begin, added = in_place(path, behind)
+            ways.append(begin)
+            nodes.update(added)
+        direct = self._dispatch((*ways, behind), nodes)
         push = self._push(nodes)
         first, like_first = self.names.register("b32"), self.names.register("pred")
         agree = Guard(self.names.register("pred"))
@@ -119,28 +109,24 @@ class SortingSite:
             op("setp.eq.u32", like_first, self.which, first),
             op("vote.sync.all.pred", agree.register, like_first, FULL_WARP),
         ]
-        return nodes, self._node(nodes, self.join, test, Branch(agree, direct, push, UNIFORM))
+        return nodes, self._node(nodes, self.names.label("join"), test, Branch(agree, direct, push, UNIFORM))
 
-    def finish(self, nodes: Nodes) -> None:
-        """Adds the way out of the loop for the remainder, which passes none of the sites behind this one."""
-        served = nodes[self.served]
-        assert isinstance(served.end, Jump)
-        end = Branch(self.sorting.draining, self.drained, served.end.target, UNIFORM)
-        nodes[self.served] = replace(served, end=end)
-
-    def drain(self, following: str, nodes: Nodes) -> str:
-        """The remainder: paths with tasks left are ready; the name of the node to go to."""
-        some = self.names.register("pred")
-        code = [
-            op("bar.warp.sync", FULL_WARP),
-            op("mov.pred", self.sorting.draining.register, 1),
-            op("setp.ne.u32", some, self.sorting.waiting, 0),
-            *self._get_ready(some),
-            # By the join, which the loop has passed too: the way in between would be a second one into its code.
-            op("mov.u32", self.which, len(self.sorting.paths) + 1),
-        ]
-        self._node(nodes, self.drained, (), Jump(following))
-        return self._node(nodes, self.names.label("drain"), code, Jump(self.join), self.first.phase("drain"))
+    def drain(self, task: Task, following: str, nodes: Nodes) -> str:
+        """The remainder, path by path, by tasks of its own; the name of the node to go to."""
+        for place, path in reversed([*enumerate(self.sorting.paths)]):
+            begin, added = task(path, following)
+            nodes.update(added)
+            waiting, mine = self.names.register("b32"), Guard(self.names.register("pred"))
+            code = [
+                *self._waiting(number(place), waiting),
+                op("setp.lt.u32", mine.register, self.lane, waiting),
+            ]
+            load = self._load(place, self.lane, begin, nodes)
+            phase = path.phase("drain")
+            end = Branch(mine, load, following)
+            following = self._node(nodes, self.names.label(phase), code, end, phase)
+        start = [op("bar.warp.sync", FULL_WARP)]
+        return self._node(nodes, self.names.label("sorted"), start, Jump(following))
 
     # --- the parts of the site ---
 
@@ -175,13 +161,6 @@ class SortingSite:
             code.append(self._equal(came, ballot, spread, came if bit else None))
         return came, code
 
-    def _get_ready(self, some: Register) -> list[Instruction]:
-        """The paths whose lanes have the flag are ready; what lanes beyond them count is nothing."""
-        return [
-            op("vote.sync.ballot.b32", self.ready, some, FULL_WARP),
-            op("and.b32", self.ready, self.ready, (1 << len(self.sorting.paths)) - 1),
-        ]
-
     def _equal(
         self, target: Register, ballot: Register, spread: Register, among: Register | None
     ) -> Instruction:
@@ -215,82 +194,72 @@ class SortingSite:
             op("add.s32", s.waiting, s.waiting, came),
             op("setp.ge.u32", filled.register, s.waiting, SLOTS),
             op("sub.s32", s.waiting, s.waiting, SLOTS, guard=filled),
-            *self._get_ready(filled.register),
+            # What lanes beyond the paths count is nothing.
+            op("vote.sync.ballot.b32", self.ready, filled.register, FULL_WARP),
+            op("and.b32", self.ready, self.ready, (1 << len(s.paths)) - 1),
             op("bar.warp.sync", FULL_WARP),
         ]
         return self._node(nodes, self.names.label("push"), code, Jump(self.serve), self.first.phase("push"))
 
-    def _following(self) -> list[str]:
-        """Where each path's tasks go on to: to the question for the next path, or for any."""
-        count = len(self.sorting.paths)
-        if count > CHAIN:
-            return [self.serve] * count
-        return [*(self.names.label("serve") for _ in range(count - 1)), self.served]
-
-    def _serve(self, tasks: Sequence[str], following: Sequence[str], behind: str, nodes: Nodes) -> None:
-        self._node(nodes, self.served, (), Jump(behind))
-        if len(tasks) > CHAIN:
-            self._serve_any(tasks, nodes)
-            return
-        for place, (begin, onward) in enumerate(zip(tasks, following, strict=True)):
-            bit, ready = self.names.register("b32"), Guard(self.names.register("pred"))
+    def _serve_each(self, task: Task, behind: str, nodes: Nodes) -> None:
+        """The question for each path in turn."""
+        following = behind
+        for place, path in reversed([*enumerate(self.sorting.paths)]):
+            begin, added = task(path, following)
+            nodes.update(added)
+            slot, bit = (self.names.register("b32") for _ in range(2))
+            ready = Guard(self.names.register("pred"))
+            load = self._load(place, slot, begin, nodes)
+            phase = path.phase("take")
+            code = self._top(number(place), slot)
+            take = self._node(nodes, self.names.label(phase), code, Jump(load), phase)
             test = [
                 op("and.b32", bit, self.ready, 1 << place),
                 op("setp.ne.u32", ready.register, bit, 0),
             ]
-            take = self._take(place, self._tops(number(place)), begin, onward, nodes)
-            asked = following[place - 1] if place else self.serve
-            self._node(nodes, asked, test, Branch(ready, take, onward, UNIFORM))
+            asked = self.names.label("serve") if place else self.serve
+            following = self._node(nodes, asked, test, Branch(ready, take, following, UNIFORM))
 
-    def _serve_any(self, tasks: Sequence[str], nodes: Nodes) -> None:
+    def _serve_any(self, task: Task, behind: str, nodes: Nodes) -> None:
         """The question for any path that is ready, asked until none is."""
-        chosen, one = self.names.register("b32"), self.names.register("b32")
+        chosen, one, slot = (self.names.register("b32") for _ in range(3))
         none = Guard(self.names.register("pred"))
-        tops = self._tops(chosen)
-        places = enumerate(tasks)
-        takes = [
-            self._take(place, replace(tops, code=()), begin, self.serve, nodes) for place, begin in places
-        ]
+        takes: list[str] = []
+        for place, path in enumerate(self.sorting.paths):
+            begin, added = task(path, self.serve)
+            nodes.update(added)
+            load = self._load(place, slot, begin, nodes)
+            phase = path.phase("take")
+            takes.append(self._node(nodes, self.names.label(phase), (), Jump(load), phase))
         code = [
             op("bfind.u32", chosen, self.ready),
             op("shl.b32", one, 1, chosen),
             op("xor.b32", self.ready, self.ready, one),
-            *tops.code,
+            *self._top(chosen, slot),
         ]
         dispatch = self._jump(chosen, takes, nodes, code)
         test = [op("setp.eq.u32", none.register, self.ready, 0)]
-        self._node(nodes, self.serve, test, Branch(none, self.served, dispatch, UNIFORM))
+        self._node(nodes, self.serve, test, Branch(none, behind, dispatch, UNIFORM))
 
-    def _tops(self, path: Operand) -> _Tops:
-        s, r = self.sorting, self.names.register
-        waiting, kept, slot = (r("b32") for _ in range(3))
-        mine = Guard(r("pred"))
-        code = (
-            op("shfl.sync.idx.b32", waiting, s.waiting, path, SLOTS - 1, FULL_WARP),
-            # A full warp's tasks lie on top of those that go on waiting.
-            op("selp.b32", kept, 0, waiting, s.draining.register),
-            op("add.s32", slot, kept, self.lane),
-            op("setp.lt.or.u32", mine.register, self.lane, waiting, predicate(negated(s.draining))),
-        )
-        return _Tops(code, slot, mine)
+    def _waiting(self, path: Operand, target: Register) -> list[Instruction]:
+        return [op("shfl.sync.idx.b32", target, self.sorting.waiting, path, SLOTS - 1, FULL_WARP)]
 
-    def _take(self, place: int, tops: _Tops, begin: str, following: str, nodes: Nodes) -> str:
-        """The node from which the lanes that ``tops`` gives tasks load theirs and run the path."""
+    def _top(self, path: Operand, slot: Register) -> list[Instruction]:
+        """The slot from which each lane takes its task: a full warp's lie on top of those that go on waiting."""
+        return [*self._waiting(path, slot), op("add.s32", slot, slot, self.lane)]
+
+    def _load(self, place: int, slot: Register, begin: str, nodes: Nodes) -> str:
+        """The node at which a lane loads the task of path ``place`` in ``slot``, on its way to ``begin``."""
         s, path = self.sorting, self.sorting.paths[place]
         # The place that `_push` computes, most of it in the address.
-        odd, slot = place % 2, tops.slot
+        odd = place % 2
         turn: list[Instruction] = []
         if odd:
-            slot = self.names.register("b32")
-            turn = [op("not.b32", slot, tops.slot)]
+            turned = self.names.register("b32")
+            turn, slot = [op("not.b32", turned, slot)], turned
         below = -(place + odd) * (PAIRED // 2)
         pop = s.stack.pop(own, self._target(path), slot, None, below)
-        loaded = self._node(nodes, self.names.label("load"), [*turn, *pop, *path.unpacking], Jump(begin))
-        # Only the remainder has fewer tasks than lanes.
-        phase = path.phase("take")
-        return self._node(
-            nodes, self.names.label(phase), tops.code, Branch(tops.mine, loaded, following), phase
-        )
+        return self._node(nodes, self.names.label("load"), [*turn, *pop, *path.unpacking], Jump(begin))
 
     def _target(self, path: PathPlan) -> Callable[[str], Register]:
         """Where a path's task has a value of the common layout; anywhere, if it has no use for it."""

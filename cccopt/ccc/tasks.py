@@ -405,9 +405,8 @@ class Tasks:
         code = [op("bar.warp.sync", FULL_WARP)]
         code += collect(self.plan.partials, self.plan.slots, self.names, header=self.plan.split)
         following = self.node(nodes, self.names.label("drained"), code, Jump(final))
-        # In the order of the loop: to drain a later one first would make another way into an earlier one's code.
         for site in reversed(self.sorting_sites):
-            following = site.drain(following, nodes)
+            following = site.drain(self._task, following, nodes)
         for path in reversed(self.plan.all_paths()):
             if self.plan.sorting(path) is None:
                 following = self._drain(path, following, nodes)

@@ -103,7 +103,8 @@ def given(numbers: list[list[int]], **holes: Any) -> None:
     # Shuffled, as the first form runs too, warps are counted lane by lane.
     for form in ("split", "idle lanes"):
         assert counts[form]["push"] == len(parted)
-        assert counts[form]["take"] == sum(-(-waiting // 32) for waiting in tasks.values())
+        assert counts[form]["take"] == sum(waiting // 32 for waiting in tasks.values())
+        assert counts[form]["drain"] == 4
 
 
 HOLES = (
