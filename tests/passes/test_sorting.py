@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from cccopt.analysis.cfg import build
 from cccopt.analysis.loops import irreducible_edges
 from cccopt.ccc.exclusive import exclusive_paths
 from cccopt.ccc.regions import find
+from cccopt.ccc.sorting import CHAIN
 from cccopt.ccc.tails import tails
 from cccopt.ccc.view import view
 from cccopt.emulator import Program
@@ -34,13 +36,26 @@ AHEAD = "cvt.u16.u32 %h5, %r6; setp.gt.u32 %p7, %r6, 30;"
 """Values of 16 bits and a predicate for contexts."""
 
 
-def switch(count: int, choose: str = CHOOSE, behind: str = "", code: str = "") -> str:
-    """A jump by index over ``count`` marked paths, the numbers behind them to the join."""
-    targets = ", ".join([f"CASE{k}" for k in range(count)] + ["JOIN"] * (8 - count))
+def switch(
+    count: int,
+    choose: str = CHOOSE,
+    behind: str = "",
+    code: str = "",
+    *,
+    codes: Sequence[str] = (),
+    covering: bool = False,
+    clauses: Mapping[int, str] | None = None,
+) -> str:
+    """A jump by index over ``count`` marked paths, the numbers behind them to the join or, if ``covering``, to the
+    paths again. ``codes`` are the paths' own, ``clauses`` stand in some of their pragmas.
+    """
+    rest = [f"CASE{k % count}" for k in range(count, 8)] if covering else ["JOIN"] * (8 - count)
+    targets = ", ".join([f"CASE{k}" for k in range(count)] + rest)
     text = f"{AHEAD} {choose} table: .branchtargets {targets}; brx.idx %r9, table;\n"
     for k in range(count):
-        body = code or LONG[k % len(LONG)].format(k + 3)
-        text += f"CASE{k}:\n{mark('if.begin', 10 + k)}\n{body}\n{mark('if.end', 10 + k)}\nbra.uni JOIN;\n"
+        body = codes[k] if codes else code or LONG[k % len(LONG)].format(k + 3)
+        begin = mark("if.begin", 10 + k, (clauses or {}).get(k, ""))
+        text += f"CASE{k}:\n{begin}\n{body}\n{mark('if.end', 10 + k)}\nbra.uni JOIN;\n"
     return text + "JOIN:\n" + behind
 
 
@@ -55,7 +70,7 @@ def same_results(text: str, make: Any = uneven_arguments, launches: tuple[Launch
     compare(parse(text), "k", make, launches, seeds=(3, 4))
 
 
-@pytest.mark.parametrize("count", [3, 8])
+@pytest.mark.parametrize("count", [3, 5, 6, 8])
 def test_cases_of_a_switch_share_a_site(count: int) -> None:
     text = loop(body=switch(count))
     assert sorted_groups(text) == [count]
@@ -107,7 +122,7 @@ def given(numbers: list[list[int]], **holes: Any) -> None:
         assert counts[form]["drain"] == 4
 
 
-HOLES = (
+HOLES: tuple[dict[str, Any], ...] = (
     {},
     {"code": LONG_TAIL, "behind": TAIL},
     {"code": "add.u32 %r10, %r21, %r5; st.global.u32 [%rd6], %r10;"},
@@ -116,13 +131,13 @@ HOLES = (
 
 
 @pytest.mark.parametrize("holes", HOLES)
-def test_lanes_that_agree_run_the_path_at_once(holes: dict[str, str]) -> None:
+def test_lanes_that_agree_run_the_path_at_once(holes: dict[str, Any]) -> None:
     given([[number] * 32 for number in (0, 1, 2, 3, 7, 2)], **holes)
 
 
 @pytest.mark.parametrize("holes", HOLES)
 @pytest.mark.parametrize(("other", "lane"), [(0, 0), (2, 31), (7, 5)])
-def test_one_lane_differs_now_and_then(holes: dict[str, str], other: int, lane: int) -> None:
+def test_one_lane_differs_now_and_then(holes: dict[str, Any], other: int, lane: int) -> None:
     """What agrees runs in between, also where tasks of the same path wait."""
     parted = [1] * 32
     parted[lane] = other
@@ -250,11 +265,21 @@ def test_a_tree_whose_tests_are_read_later_stays() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_loops_have_one_entry_each(form: str) -> None:
+@pytest.mark.parametrize("count", [4, 5])
+def test_the_loops_have_one_entry_each(count: int, form: str) -> None:
     """ptxas places what brings lanes together by natural loops: a second way in has hung a GPU."""
-    module = rewritten(parse(loop(body=switch(4))), form).module
-    (function,) = (f for f in module.functions() if f.name == "k")
-    assert not list(irreducible_edges(build(function.body or ())))
+    for covering in (False, True):
+        module = rewritten(parse(loop(body=switch(count, covering=covering))), form).module
+        (function,) = (f for f in module.functions() if f.name == "k")
+        assert not list(irreducible_edges(build(function.body or ())))
+
+
+@pytest.mark.parametrize(("count", "tables"), [(3, 0), (CHAIN, 0), (CHAIN + 1, 2), (6, 2)])
+def test_few_paths_are_told_apart_by_comparisons(count: int, tables: int) -> None:
+    """More by a jump table where lanes agree, and one more for tasks; none of them is the program's own."""
+    (function,) = (f for f in rewritten(parse(loop(body=switch(count)))).module.functions() if f.name == "k")
+    opcodes = [s.opcode for s in function.body or () if isinstance(s, Instruction)]
+    assert opcodes.count("brx.idx.uni") == tables
 
 
 def test_a_loop_of_tasks_in_a_path_behind() -> None:
@@ -283,9 +308,24 @@ def test_two_sites_in_one_loop(form: str) -> None:
     compare(parse(text), "k", arguments, (Launch(1, 64, 20),), forms=(form,), seeds=(3,))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_warp_serves_and_drains(form: str) -> None:
+@pytest.mark.parametrize(
+    ("count", "form"), [(3, "split"), (4, "auto"), (4, "idle lanes"), (5, "idle lanes"), (6, "split")]
+)
+def test_a_warp_serves_and_drains(count: int, form: str) -> None:
     ran = compare(
-        parse(loop(body=switch(4))), "k", arguments, (Launch(1, 64, 90),), forms=(form,), seeds=(3,)
+        parse(loop(body=switch(count))), "k", arguments, (Launch(1, 32, 40),), forms=(form,), seeds=(3,)
     )
     assert all(counts["push"] and counts["take"] and counts["drain"] for counts in ran.values())
+
+
+@pytest.mark.parametrize("count", [3, 4, 5])
+@pytest.mark.parametrize("last", [1, 31])
+def test_the_remainder_is_that_of_each_path(count: int, last: int) -> None:
+    """So many tasks of the last path wait, and one of each other one."""
+    numbers = [[*range(count - 1)] + [7] * (33 - count), [count - 1] * last + [7] * (32 - last)]
+    text = loop(body=switch(count, "and.b32 %r9, %r6, 7;"))
+    launch = Launch(1, 32, 2)
+    ran = compare(
+        parse(text), "k", lambda launch: steps(launch, numbers), (launch,), forms=("split",), seeds=()
+    )
+    assert (ran["split"]["push"], ran["split"]["take"], ran["split"]["drain"]) == (2, 0, count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from cccopt.ptx.ir import Function
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_statement
 from tests.passes.ptx_loops import LAUNCHES, SECOND, arguments, inner_loop, loop, path, uneven_arguments
-from tests.passes.running import compare, rewritten
+from tests.passes.running import Launch, compare, rewritten
+from tests.passes.test_sorting import steps, switch
 
 VALUE = "mad.lo.u32 %r12, %r6, 5, 3; setp.gt.u32 %p6, %r12, 99; add.u32 %r11, %r12, %r5; @%p6 xor.b32 %r11, %r11, 9;"
 """%r11, by more than one way, so that a lane cannot simply compute it again."""
@@ -302,3 +304,176 @@ def test_convergent_readers_of_other_values_stay() -> None:
     behind = f"shfl.sync.idx.b32 %r33, %r6, 0, 31, -1; xor.b32 %r33, %r33, 1; {STORE}"
     marked = parse(loop(before=BEFORE, body=path(VALUE), behind=behind))
     compare(marked, "k", arguments, LAUNCHES[:1], seeds=(3,))
+
+
+# --- the common tail of paths that exclude each other ---
+
+FIRST = tuple(VALUE.replace("5, 3", f"{k + 5}, {k + 3}") for k in range(4))
+"""%r11 by each of four paths."""
+OTHER = tuple(code.replace("%r11", "%r16") for code in FIRST)
+"""%r16 likewise."""
+SET = "mov.u32 %r11, 1; mov.u32 %r16, 2;"
+COUNT = "red.global.add.u32 [%rd6], %r11;"
+COUNT_OTHER = "red.global.add.u32 [%rd7], %r16;"
+SHARED = (
+    "xor.b32 %r33, %r6, 7; add.u32 %r34, %r11, %r33; red.global.add.u32 [%rd6], %r34;"
+    "red.global.max.u32 [%rd7], %r33;"
+)
+"""%r33 is for the tail and for what is no part of it."""
+DIRECT = "and.b32 %r9, %r6, 7;"
+
+
+def cases(codes: Sequence[str], behind: str, *, covering: bool = True, ahead: str = "", **holes: Any) -> str:
+    """Paths with a tail; ``covering``: each lane comes to one of them."""
+    body = switch(len(codes), DIRECT, behind, codes=codes, covering=covering, **holes)
+    return loop(before=SET + ahead, body=body, clauses="independent")
+
+
+def common(text: str) -> tuple[list[int], list[int]]:
+    """Of each path how many statements run with its tasks, and how many of them in no lane."""
+    (function,) = (f for f in parse(text).functions() if f.kind == "entry")
+    seen = view(parse(text), function)
+    (region,) = find(seen).regions
+    found = tails(seen, region)
+    ordered = [found[p.begin] for p in sorted(region.paths, key=lambda p: p.annotation.region)]
+    return [len(t.moved) for t in ordered], [len(t.dropped) for t in ordered]
+
+
+def runs_once(text: str) -> None:
+    """In warps whose lanes differ, and whose lanes agree on each number in turn; in partial ones too."""
+    compare(parse(text), "k", uneven_arguments, (Launch(2, 33, 3), Launch(1, 64, 9)), seeds=(3,))
+    agreed = [[number] * 32 for number in (0, 1, 2, 3, 4, 5, 6, 7, 8, 15)]
+    parted = [[1] * 31 + [2], [2, 0] * 16]
+    numbers = [*agreed, *parted, *agreed[:4]]
+    launch = Launch(1, 32, len(numbers))
+    compare(parse(text), "k", lambda _: steps(launch, numbers), (launch,), seeds=(3,))
+
+
+@pytest.mark.parametrize(
+    ("codes", "behind", "moved", "dropped"),
+    [
+        (FIRST[:3], COUNT, [1, 1, 1], [1, 1, 1]),
+        (FIRST[:3], STORE, [1, 1, 1], [1, 1, 1]),
+        (("", *FIRST[1:3]), COUNT, [1, 1, 1], [1, 1, 1]),
+        (("", FIRST[1], "", ""), COUNT, [1, 1, 1, 1], [1, 1, 1, 1]),
+        (("", *FIRST, ""), COUNT, [1] * 6, [1] * 6),
+        ((FIRST[0], "setp.gt.u32 %p6, %r6, 20; @%p6 mov.u32 %r11, 99;", ""), COUNT, [1, 1, 1], [1, 1, 1]),
+        ((FIRST[0], "", FIRST[1]), "add.u32 %r11, %r11, 3;" + COUNT, [2, 2, 2], [2, 2, 2]),
+        (FIRST[:3], SHARED, [3, 3, 3], [2, 2, 2]),
+        ((FIRST[0], "", ""), SHARED, [3, 3, 3], [2, 2, 2]),
+        ((FIRST[0], "", ""), SHARED.replace("%r33", "%r6"), [3, 3, 3], [2, 2, 2]),
+        (
+            (FIRST[0], "", ""),
+            SHARED.replace("xor.b32 %r33, %r6, 7", "mov.u32 %r33, %laneid"),
+            [3] * 3,
+            [2] * 3,
+        ),
+        ((FIRST[0], OTHER[1], FIRST[2]), COUNT + COUNT_OTHER, [1, 1, 1], [0, 0, 0]),
+    ],
+    ids=[
+        *(
+            "an atomic",
+            "a store",
+            "one writes nothing",
+            "three write nothing",
+            "a jump table",
+            "a guarded write",
+        ),
+        *(
+            "a chain",
+            "what the lane needs too",
+            "and one path writes",
+            "an operand that changes behind the path",
+        ),
+        *("the lane's identity", "each another value"),
+    ],
+)
+def test_tasks_of_all_paths_run_the_tail(
+    codes: tuple[str, ...], behind: str, moved: list[int], dropped: list[int]
+) -> None:
+    text = cases(codes, behind)
+    assert common(text) == (moved, dropped)
+    runs_once(text)
+
+
+@pytest.mark.parametrize("codes", [FIRST[:3], ("", *FIRST[1:3])])
+def test_lanes_that_come_to_no_path_run_the_tail_themselves(codes: tuple[str, ...]) -> None:
+    text = cases(codes, COUNT, covering=False)
+    assert common(text) == ([1, 1, 1], [0, 0, 0])
+    runs_once(text)
+
+
+@pytest.mark.parametrize("way", ["JOIN", "HERE"])
+def test_a_way_past_the_switch_to_the_join(way: str) -> None:
+    """Straight, or by a branch that stands alone."""
+    text = cases(("", *FIRST[1:3]), COUNT, ahead=f"setp.gt.u32 %p8, %r6, 4; @%p8 bra {way};")
+    text = text.replace("JOIN:\n", "HERE: bra.uni JOIN;\nJOIN:\n")
+    assert common(text) == ([1, 1, 1], [0, 0, 0])
+    runs_once(text)
+
+
+def test_a_way_past_the_tail() -> None:
+    """Lanes on it have nothing to run."""
+    text = cases(("", *FIRST[1:3]), COUNT, ahead="setp.gt.u32 %p8, %r6, 4; @%p8 bra LATCH;")
+    assert common(text) == ([1, 1, 1], [1, 1, 1])
+    runs_once(text)
+
+
+def test_a_branch_in_the_tail_is_not_dropped() -> None:
+    behind = HAMMOCK.format("%r11", COUNT)
+    assert common(cases(FIRST[:3], behind))[1] == [0, 0, 0]
+    runs_once(cases(FIRST[:3], behind))
+    # What stands behind the branch of a lane's own may be.
+    behind = HAMMOCK.format("%r6", "red.global.add.u32 [%rd7], 1;") + COUNT
+    assert common(cases(FIRST[:3], behind))[1] == [1, 1, 1]
+    runs_once(cases(FIRST[:3], behind))
+
+
+def test_an_operand_that_tasks_cannot_have_is_refused() -> None:
+    operand = "ld.global.u32 %r33, [%rd3]; add.u32 %r34, %r11, %r33; st.global.u32 [%rd6], %r34;"
+    with pytest.raises(Refusal):
+        rewritten(parse(cases(("", *FIRST[1:3]), operand)))
+
+
+def test_what_only_a_dropped_tail_reads_is_computed_by_tasks() -> None:
+    """Lanes that come to no path read it as well."""
+    ahead = "div.u32 %r35, %r6, 7; xor.b32 %r35, %r35, 21;"
+    behind = "add.u32 %r34, %r11, %r35; st.global.u32 [%rd6], %r34;"
+    decisions = []
+    for covering in (True, False):
+        text = cases(("", *FIRST[1:3]), behind, ahead=ahead, covering=covering)
+        contexts = [r.context for r in rewritten(parse(text)).regions if r.kind == "if"]
+        decisions.append(
+            {entry.decision for context in contexts for entry in context if entry.register == "%r35"}
+        )
+        runs_once(text)
+    assert decisions == [{"recomputed"}, {"collected"}]
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_a_path_that_stays_as_it_is(which: int) -> None:
+    """Its lanes run the tail themselves."""
+    text = cases(("", *FIRST[1:]), COUNT, clauses={which: "mode=off"})
+    outcomes = [region.outcome for region in rewritten(parse(text)).regions if region.kind == "if"]
+    assert sorted(outcomes) == ["declined"] + ["rewritten"] * 3
+    runs_once(text)
+
+
+@pytest.mark.parametrize("last", ["", FIRST[2] + OTHER[2]])
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="lanes that agree run what is not dropped once more"
+)
+def test_a_path_that_writes_one_of_two_values(last: str) -> None:
+    text = cases((FIRST[0] + OTHER[0], FIRST[1], last), COUNT + COUNT_OTHER)
+    runs_once(text)
+
+
+@pytest.mark.parametrize("value", ["%r11", "%r34"])
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="lanes that agree run what is not dropped once more"
+)
+def test_a_way_into_the_middle_of_the_tail(value: str) -> None:
+    """Its first part is dropped, its second is not."""
+    behind = f"add.u32 %r34, %r11, 1; MIDDLE: red.global.add.u32 [%rd7], {value};"
+    text = cases(FIRST[:3], behind, ahead="mov.u32 %r34, 7; setp.gt.u32 %p8, %r6, 5; @%p8 bra MIDDLE;")
+    runs_once(text)
