@@ -11,7 +11,7 @@ from cccopt.ccc.refusal import Refusal
 from cccopt.ccc.regions import find
 from cccopt.ccc.tails import Tails, tails
 from cccopt.ccc.view import view
-from cccopt.ptx.ir import Function
+from cccopt.ptx.ir import Function, Instruction
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_statement
 from tests.passes.ptx_loops import LAUNCHES, SECOND, arguments, inner_loop, loop, path, uneven_arguments
@@ -339,6 +339,12 @@ def common(text: str) -> tuple[list[int], list[int]]:
     return [len(t.moved) for t in ordered], [len(t.dropped) for t in ordered]
 
 
+def told(text: str) -> bool:
+    """Whether the rewritten loop keeps flags for the tail."""
+    bodies = (f.body or () for f in rewritten(parse(text)).module.functions())
+    return any(isinstance(s, Instruction) and s.opcode == "or.pred" for body in bodies for s in body)
+
+
 def runs_once(text: str) -> None:
     """In warps whose lanes differ, and whose lanes agree on each number in turn; in partial ones too."""
     compare(parse(text), "k", uneven_arguments, (Launch(2, 33, 3), Launch(1, 64, 9)), seeds=(3,))
@@ -400,6 +406,8 @@ def test_tasks_of_all_paths_run_the_tail(
 def test_lanes_that_come_to_no_path_run_the_tail_themselves(codes: tuple[str, ...]) -> None:
     text = cases(codes, COUNT, covering=False)
     assert common(text) == ([1, 1, 1], [0, 0, 0])
+    # A flag tells who they are; where there are none, nobody asks.
+    assert [told(text), told(cases(codes, COUNT))] == [True, False]
     runs_once(text)
 
 
