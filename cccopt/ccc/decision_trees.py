@@ -35,13 +35,20 @@ class Flattened:
 
 
 def flattened(
-    nodes: Mapping[str, Node], entry: str, leaves: Mapping[str, int], alive: Collection[str], names: Names
+    nodes: Mapping[str, Node],
+    entry: str,
+    leaves: Mapping[str, int],
+    alive: Mapping[str, Collection[str]],
+    names: Names,
 ) -> Flattened:
     """``nodes`` with the trees whose branches lead to ``leaves`` alone made straight code at their roots.
 
-    ``alive`` are the registers that are read at the leaves: what a tree's tests write must be none of them.
+    ``alive`` are the registers that are read from each leaf on: lanes that come there must find them as they were.
     """
-    tree = _Trees(nodes, leaves, frozenset(alive), names)
+    # Nodes that only led on are no longer on any way, and would count as others that lead to a test.
+    used = reachable(nodes, [entry, *leaves])
+    nodes = {name: node for name, node in nodes.items() if name in used}
+    tree = _Trees(nodes, leaves, alive, names)
     found: Nodes = dict(nodes)
     chosen: dict[str, Register] = {}
     for name in nodes:
@@ -58,7 +65,11 @@ def flattened(
 
 class _Trees:
     def __init__(
-        self, nodes: Mapping[str, Node], leaves: Mapping[str, int], alive: frozenset[str], names: Names
+        self,
+        nodes: Mapping[str, Node],
+        leaves: Mapping[str, int],
+        alive: Mapping[str, Collection[str]],
+        names: Names,
     ) -> None:
         self.nodes = nodes
         self.leaves = leaves
@@ -71,7 +82,31 @@ class _Trees:
         size = self._size(name)
         above = self.sources.get(name, [])
         inner = self._is_test(name) and len(above) == 1 and self._size(above[0]) is not None
-        return size is not None and 2 <= size <= LARGEST and not inner
+        return size is not None and 2 <= size <= LARGEST and not inner and self._may_run_together(name)
+
+    def _may_run_together(self, root: str) -> bool:
+        """Whether what a test writes is read nowhere but below it."""
+        tests = self._below(root) - self.leaves.keys() - {root}
+        for name in tests:
+            written = {w for s in self.nodes[name].code for w in effects.writes(s)}
+            inside = self._below(name)
+            others = (s for test in tests - inside for s in self.nodes[test].code)
+            read = {n for s in others for n in effects.needs(s)}
+            read |= {self._guard(test) for test in (tests | {root}) - inside}
+            read = read.union(*(self.alive[leaf] for leaf in self._below(root) & self.leaves.keys() - inside))
+            if written & read:
+                return False
+        return True
+
+    def _below(self, name: str) -> set[str]:
+        """The nodes and leaves of the tree from a node on, itself included."""
+        if name in self.leaves:
+            return {name}
+        return {name}.union(*(self._below(target) for target in targets(self.nodes[name].end)))
+
+    def _guard(self, name: str) -> str:
+        end = self.nodes[name].end
+        return end.guard.register.name if isinstance(end, Branch) else ""
 
     def select(self, name: str) -> tuple[list[Statement], Operand]:
         """The code behind the node's own that selects the number of its leaf."""
@@ -110,7 +145,7 @@ class _Trees:
         return self.sources.get(name) == [source]
 
     def _is_test(self, name: str) -> bool:
-        """Whether the node does nothing but compute what only branches of the tree read."""
+        """Whether the node does nothing but compute."""
         node = self.nodes.get(name)
         return node is not None and all(
             isinstance(s, Label | Location | Pragma) or (isinstance(s, Instruction) and self._is_pure(s))
@@ -120,4 +155,4 @@ class _Trees:
     def _is_pure(self, instruction: Instruction) -> bool:
         facts = isa.facts(instruction)
         plain = facts.known and facts.pure and facts.memory is Memory.NONE and facts.control is Control.NEXT
-        return plain and instruction.guard is None and not effects.writes(instruction) & self.alive
+        return plain and instruction.guard is None

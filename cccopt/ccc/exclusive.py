@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 FEWEST = 3
 """Paths from which on sorting costs less than as many votes."""
 
+CHAIN = 4
+"""Paths up to which comparisons, one after the other, cost less than a jump table."""
+
 MOST = 31
 """Each path is counted by a lane of its own, and the lanes that come to none by one more."""
 

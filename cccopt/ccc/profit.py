@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from cccopt.ccc.exclusive import CHAIN
+
 LANES = 32
 
 AN_INSTRUCTION = 2.4
@@ -63,14 +65,18 @@ OVERHEADS: Mapping[str, Overhead] = {
     "idle lanes": Overhead(9 * AN_INSTRUCTION, 6 * AN_INSTRUCTION, 11 * AN_INSTRUCTION, 15 * AN_INSTRUCTION),
 }
 
-AGREE = 16.0
-"""Slots of a visit for a group of paths that share a site (`cccopt.ccc.sorting`), where all lanes have one number."""
+AGREE, JUMP = 8.0, 6.0
+"""Slots of a visit for a group of paths that share a site (`cccopt.ccc.sorting`), where all lanes have one number; and
+what a jump table takes more than a comparison.
+"""
 
 SORT, SORT_BIT = 24.0, 6.0
 """Slots that a visit takes on top where they have not, and more for each bit of the number."""
 
-SERVED = 20.0
-"""Slots for which such a site takes 32 tasks of one path, their words aside."""
+ASKED, TAKEN, FOUND = 4.5, 6.0, 14.0
+"""Slots for which such a site asks whether 32 tasks wait for a path, takes them, their words aside, and finds the path
+where there are too many to ask for each.
+"""
 
 APART = 2 * AN_INSTRUCTION
 """A path that stays beside those of its group that are sorted: its lanes jump there and wait for the others."""
@@ -123,10 +129,19 @@ class Group:
         ours = self.keys.intersection(chosen)
         return ours if len(ours) >= self.fewest else frozenset()
 
+    def served(self, chosen: Collection[int]) -> float:
+        """The slots for which the site takes 32 tasks of one of its paths, their words aside."""
+        return TAKEN if len(self.collected(chosen)) <= CHAIN else TAKEN + FOUND
+
     def parted(self, paths: Collection[PathFlow]) -> float:
-        """The most visits in which lanes of a warp come to different ones of ``paths``, or some of them to none."""
+        """The visits in which lanes of a warp come to different ones of ``paths``, or some of them to none: half way
+        between the fewest and the most that their numbers allow. Paths that are rare may come in the same visits.
+        """
         none = any_of(1 - sum(path.full for path in paths))
-        return min(max(sum(path.warps for path in paths) + none - 1, 0.0), 1.0)
+        first, second, *others = sorted((none, 0.0, *(path.warps for path in paths)), reverse=True)
+        fewest = first + second - 1
+        most = fewest + sum(others)
+        return (_share(fewest) + _share(most)) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +159,11 @@ class LoopFlow:
 
 def any_of(share: float, lanes: float = LANES) -> float:
     """The probability that at least one of ``lanes`` lanes does what each does with probability ``share``."""
-    return 1.0 - float((1.0 - min(max(share, 0.0), 1.0)) ** lanes)
+    return 1.0 - float((1.0 - _share(share)) ** lanes)
+
+
+def _share(number: float) -> float:
+    return min(max(number, 0.0), 1.0)
 
 
 def time(loop: LoopFlow, chosen: Collection[int]) -> float:
@@ -170,17 +189,19 @@ def slots(loop: LoopFlow, chosen: Collection[int]) -> float:
     total = loop.own + (form.visit if chosen else 0.0)
     runs: dict[int, _Runs] = {}
     together: dict[int, float] = {}
+    served: dict[int, float] = {}
     for group in loop.groups:
         ours = group.collected(chosen)
         parted = group.parted([path for path in loop.paths if path.key in ours])
         together |= dict.fromkeys(ours, parted)
+        served |= dict.fromkeys(ours, group.served(chosen))
     for path in loop.paths:
         around = runs[path.parent] if path.parent is not None else _Runs(1.0, 1.0, False)
         now = runs[path.key] = _runs(path, around, path.key in chosen, loop)
         cost = path.packed if now.whole else path.slots
         total += now.warps * cost
         if path.key in together:
-            total += now.warps * (together[path.key] * (SERVED + path.context / 2) + path.extra)
+            total += now.warps * (together[path.key] * (served[path.key] + path.context / 2) + path.extra)
         elif path.key in chosen:
             total += _overhead(path, around, now, loop, form)
     return total + sum(_site(group, chosen, runs, together) for group in loop.groups)
@@ -293,7 +314,9 @@ def _site(
         return 0.0
     left = sum(runs[key].warps for key in group.keys - ours if key not in chosen)
     sort = SORT + SORT_BIT * len(ours).bit_length() + group.context / 2
-    return AGREE + max(parted[key] for key in ours) * sort + left * APART
+    few = len(ours) <= CHAIN
+    sort += ASKED * len(ours) if few else 0.0
+    return AGREE + (0.0 if few else JUMP) + max(parted[key] for key in ours) * sort + left * APART
 
 
 def _around(path: PathFlow, loop: LoopFlow, chosen: Collection[int]) -> _Runs:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from cccopt.ccc.code import FULL_WARP, number, op
+from cccopt.ccc.exclusive import CHAIN
 from cccopt.ccc.graph import UNIFORM, Branch, Indexed, Jump, Node, Nodes
 from cccopt.ccc.names import Names
 from cccopt.ccc.plan import PAIRED, PathPlan, Sorting, own
@@ -31,8 +32,7 @@ NOT_DIFFERENT = 0x90
 
 NEITHER = 0x09
 """The truth table of ~(b ^ c)."""
-CHAIN = 4
-"""Paths up to which a comparison each costs less than a jump table."""
+
 
 Task: TypeAlias = "Callable[[PathPlan, str], tuple[str, Nodes]]"
 """Makes a path's nodes that end at a given one; the name of the first."""
@@ -161,6 +161,11 @@ class SortingSite:
             code.append(self._equal(came, ballot, spread, came if bit else None))
         return came, code
 
+    def _without_others(self) -> list[Instruction]:
+        """What lanes beyond the paths count is nothing, and no path's question."""
+        paths = len(self.sorting.paths)
+        return [op("and.b32", self.ready, self.ready, (1 << paths) - 1)] if paths > CHAIN else []
+
     def _equal(
         self, target: Register, ballot: Register, spread: Register, among: Register | None
     ) -> Instruction:
@@ -194,9 +199,8 @@ class SortingSite:
             op("add.s32", s.waiting, s.waiting, came),
             op("setp.ge.u32", filled.register, s.waiting, SLOTS),
             op("sub.s32", s.waiting, s.waiting, SLOTS, guard=filled),
-            # What lanes beyond the paths count is nothing.
             op("vote.sync.ballot.b32", self.ready, filled.register, FULL_WARP),
-            op("and.b32", self.ready, self.ready, (1 << len(s.paths)) - 1),
+            *self._without_others(),
             op("bar.warp.sync", FULL_WARP),
         ]
         return self._node(nodes, self.names.label("push"), code, Jump(self.serve), self.first.phase("push"))

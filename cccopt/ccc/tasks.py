@@ -125,9 +125,8 @@ class Tasks:
         where = self._where(paths, nodes, alive)
         arrive, ahead = sorting.arrivals()
         leaves = {**{begin: number for number, begin in enumerate(arrive)}, where.end: len(paths)}
-        read = frozenset().union(
-            *(self._alive(name) for path in paths for name in (path.path.begin, path.path.end))
-        )
+        behind = self._alive(sorting.first.path.end)
+        read = {where.end: behind} | {p.path.begin: self._alive(p.path.begin) for p in paths}
         straight = flattened(nodes, enter, leaves, read, self.names)
         arrive |= {label: op("mov.u32", sorting.which, chosen) for label, chosen in straight.chosen.items()}
         where = replace(where, begins=tuple(arrive), start=(*where.start, ahead))

@@ -1,6 +1,7 @@
 """The passes in order, with the verifier between them.
 
-    PIPELINE = (unique-names, recursion, grid-loop, if-conversion, hoist-loads, collect-contexts, dead-code)
+    PIPELINE = (unique-names, recursion, grid-loop,
+                if-conversion, prefetch-loads, hoist-loads, collect-contexts, dead-code)
 
 Each pass takes a module and returns a new one with remarks and reports. The first ones prepare functions for the last:
 where that rewrites nothing in one, it comes out as it went in.
@@ -15,7 +16,15 @@ from cccopt.ccc.annotations import is_annotation, without_annotations
 from cccopt.ccc.refusal import Refusal
 from cccopt.ccc.report import RegionReport
 from cccopt.diagnostic import CccError, Diagnostic, Severity
-from cccopt.passes import collect_contexts, dead_code, grid_loop, hoist_loads, if_conversion, recursion
+from cccopt.passes import (
+    collect_contexts,
+    dead_code,
+    grid_loop,
+    hoist_loads,
+    if_conversion,
+    prefetch_loads,
+    recursion,
+)
 from cccopt.passes.options import Options
 from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.scopes import with_unique_names
@@ -52,6 +61,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("recursion", recursion.run),
     ("grid-loop", grid_loop.run),
     ("if-conversion", if_conversion.run),
+    ("prefetch-loads", prefetch_loads.run),
     ("hoist-loads", hoist_loads.run),
     ("collect-contexts", collect_contexts.run),
     ("dead-code", dead_code.run),

@@ -12,7 +12,7 @@
 
 #include "iefa.cuh"
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 8)
 iefa(unsigned n, const double* __restrict__ x, double* __restrict__ y) {
 #pragma ccc for
   for (unsigned i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {

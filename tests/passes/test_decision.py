@@ -392,11 +392,10 @@ def test_breadth_first_search_gains_what_its_memory_traffic_lets_it() -> None:
     assert regions[0]["cost"]["gain"] == pytest.approx(1.12, rel=0.15)
 
 
-# Speedups by `always` on an H200, 2026-11-20. Of `iefa` it is 0.80 of one launch and 1.13 of the other: one build
-# serves both, and gains nothing over plain code on their sum.
+# Speedups by `always` on an H200, 2026-11-21.
 @pytest.mark.nvcc
 @pytest.mark.parametrize(
-    ("name", "speedup", "collected"), [("sssp", 0.90, 0), ("iefa", 0.97, 0), ("ff", 1.61, 10)]
+    ("name", "speedup", "collected"), [("sssp", 0.89, 0), ("iefa", 1.06, 3), ("ff", 2.10, 10)]
 )
 def test_samples_are_decided_as_they_were_measured(name: str, speedup: float, collected: int) -> None:
     sample = load(name)
