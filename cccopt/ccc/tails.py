@@ -105,10 +105,12 @@ def _of_all(
     )
     if any(forward(view, name) != end for name in ways):
         return tails
-    common = readers.intersection(*(tail.skipped for tail in tails.values()))
     block = view.block_of_name[end]
-    dropped = frozenset(i for i in common if view.dominators.dominates(block, view.cfg.block_of(i)))
-    return {begin: replace(tail, dropped=dropped) for begin, tail in tails.items()}
+    alone = all(view.dominators.dominates(block, view.cfg.block_of(i)) for i in readers)
+    # Lanes that agree run the tail whole or not at all.
+    if not alone or any(readers.difference(tail.skipped) for tail in tails.values()):
+        return tails
+    return {begin: replace(tail, dropped=readers) for begin, tail in tails.items()}
 
 
 def _check_named(region: Region, found: Collection[Tails]) -> None:

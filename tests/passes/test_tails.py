@@ -468,18 +468,12 @@ def test_a_path_that_stays_as_it_is(which: int) -> None:
 
 
 @pytest.mark.parametrize("last", ["", FIRST[2] + OTHER[2]])
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="lanes that agree run what is not dropped once more"
-)
 def test_a_path_that_writes_one_of_two_values(last: str) -> None:
     text = cases((FIRST[0] + OTHER[0], FIRST[1], last), COUNT + COUNT_OTHER)
     runs_once(text)
 
 
 @pytest.mark.parametrize("value", ["%r11", "%r34"])
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="lanes that agree run what is not dropped once more"
-)
 def test_a_way_into_the_middle_of_the_tail(value: str) -> None:
     """Its first part is dropped, its second is not."""
     behind = f"add.u32 %r34, %r11, 1; MIDDLE: red.global.add.u32 [%rd7], {value};"
