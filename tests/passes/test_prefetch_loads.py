@@ -197,6 +197,22 @@ def test_a_lane_that_does_not_come_to_the_paths_prefetches_nothing() -> None:
     fetches_what_comes(text, skips=True)
 
 
+def test_the_latch_stands_ahead_of_the_header() -> None:
+    """Its branch leads out, and what goes on goes straight."""
+    text = kernel(latch_code="bra.uni NEXT;")
+    latch = f"bra.uni LOOP; NEXT: {STEP} setp.ge.u32 %p3, %r5, %r1; @%p3 bra DONE;"
+    text = text.replace("LOOP:", latch + "LOOP:", 1)
+    assert added(text)[-1] == "@!%next_pred_0 prefetch.global.L2 [%next_b64_1];"
+    fetches_what_comes(text, forms=("split",))
+
+
+def test_a_load_in_an_inner_loop() -> None:
+    """Its first trip starts at the head as well."""
+    inner = f"mov.u32 %r28, 0; AGAIN: {OTHER.format('%r28')} add.u32 %r28, %r28, 1;"
+    text = kernel(before=inner + "setp.lt.u32 %p8, %r28, 2; @%p8 bra AGAIN;")
+    assert prefetches(text) == 1
+
+
 def test_a_table_at_a_fixed_place() -> None:
     """Its address needs nothing."""
     text = kernel(module=".global .u32 table_of_one[1];", load="ld.global.u32 %r6, [table_of_one];")
@@ -229,9 +245,10 @@ ALONE: dict[str, dict[str, Any]] = {
     "a return": {"before": "setp.gt.u32 %p8, %r6, 90; @%p8 ret;"},
     "an exit": {"behind": "setp.gt.u32 %p8, %r6, 90; @%p8 exit;"},
     "a load under a guard": {
-        "preheader": "setp.gt.u32 %p8, %r3, 7; mov.u32 %r6, 1;",
-        "load": LOAD.replace("ld", "@%p8 ld"),
+        "preheader": "setp.gt.u32 %p8, %r3, 7;",
+        "load": "mov.u32 %r6, 1;" + LOAD.replace("ld", "@%p8 ld"),
     },
+    "two latches": {"behind": f"setp.gt.u32 %p8, %r6, 40; @%p8 bra LATCH; {LATCH} bra.uni DONE;"},
     "a load behind a branch": {
         "preheader": "setp.gt.u32 %p8, %r3, 7; mov.u32 %r6, 1;",
         "load": f"@%p8 bra OVER; {LOAD} OVER:",
