@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -149,19 +152,101 @@ def cases(*costs: float, own: float = 100.0, fewest: int = 3) -> LoopFlow:
     return replace(loop(*paths, own=own), groups=(Group(frozenset(range(len(costs))), fewest, 16.0, 40960),))
 
 
-def test_a_site_is_paid_once_for_all_its_paths() -> None:
+def parted(flow: LoopFlow, chosen: Collection[int]) -> float:
+    return flow.groups[0].parted([path for path in flow.paths if path.key in chosen])
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 10])
+def test_a_site_is_paid_once_for_all_its_paths(count: int) -> None:
+    flow = cases(*[80.0] * count)
+    few = count <= 4
+    # A comparison asks for each of a few paths; among more, each task is found, and each lane's path by a jump table.
+    service = profit.TAKEN + (0.0 if few else profit.FOUND) + 8 / 2
+    agree = profit.AGREE + (0.0 if few else profit.JUMP)
+    asked = count * profit.ASKED if few else 0.0
+    sort = profit.SORT + count.bit_length() * profit.SORT_BIT + 16 / 2 + asked
+    share = parted(flow, range(count))
+    assert slots(flow, range(count)) == pytest.approx(100 + 80 + agree + share * (sort + service))
+    assert slots(flow, range(count)) < slots(replace(flow, groups=()), range(count))
+
+
+def test_a_site_is_for_three_paths_or_more() -> None:
     flow = cases(*[80.0] * 10)
-    tasks = 80 + profit.TAKEN + profit.FOUND + 8 / 2
-    # Ten ways for 32 lanes: hardly a warp agrees.
-    sort = profit.AGREE + profit.JUMP + profit.SORT + 4 * profit.SORT_BIT + 16 / 2
-    assert slots(flow, range(10)) == pytest.approx(100 + sort + tasks, rel=0.02)
-    apart = slots(replace(flow, groups=()), range(10))
-    assert slots(flow, range(10)) < 0.6 * apart
     # Two of them vote each for itself.
     assert slots(flow, {0, 1}) == slots(replace(flow, groups=()), {0, 1})
-    # One that stays beside the site is run by nearly each warp, whose lanes go there and come back.
+    assert slots(flow, range(10)) < 0.6 * slots(replace(flow, groups=()), range(10))
+
+
+def test_a_path_that_stays_beside_a_site() -> None:
+    """It is run by nearly each warp, whose lanes go there and come back."""
+    flow = cases(*[80.0] * 10)
+    service = profit.TAKEN + profit.FOUND + 8 / 2
+    sort = profit.SORT + 4 * profit.SORT_BIT + 16 / 2
+    before, after = (parted(flow, range(count)) * (sort + count / 10 * service) for count in (10, 9))
     more = slots(flow, range(9)) - slots(flow, range(10))
-    assert more == pytest.approx(any_of(0.1) * (80 + profit.APART) - 0.1 * tasks, rel=0.01)
+    assert more == pytest.approx(any_of(0.1) * (80 + profit.APART) - 0.1 * 80 + after - before)
+
+
+def flows(visits: Sequence[Mapping[int, int]]) -> list[PathFlow]:
+    """Paths from the lanes that come to each in each visit."""
+    found = []
+    for key in sorted({key for visit in visits for key in visit}):
+        warps = sum(key in visit for visit in visits) / len(visits)
+        full = sum(visit.get(key, 0) for visit in visits) / len(visits) / profit.LANES
+        found.append(PathFlow(key, None, warps, full, warps, full, 80.0, 80.0))
+    return found
+
+
+def really(visits: Sequence[Mapping[int, int]]) -> float:
+    """The share of visits whose lanes come to more than one path."""
+    return sum(len(visit) > 1 for visit in visits) / len(visits)
+
+
+SITE = Group(frozenset(range(9)), 3, 16.0, 0)
+TOGETHER = [{0: 30, 1: 1, 2: 1}, *[{0: 32}] * 9]
+ASIDE = [{0: 31, 1: 1}, {0: 31, 2: 1}, *[{0: 32}] * 8]
+"""Two rare paths, in the same visits or not: all numbers of a profile are the same."""
+
+
+def test_warps_part_half_way_between_the_fewest_and_the_most_visits() -> None:
+    assert flows(TOGETHER) == flows(ASIDE)
+    assert [really(TOGETHER), really(ASIDE)] == [0.1, 0.2]
+    assert SITE.parted(flows(TOGETHER)) == pytest.approx((0.1 + 0.2) / 2)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_how_often_warps_part_is_within_its_bounds(seed: int) -> None:
+    """For visits of any kind to paths that all lanes come to."""
+    rng = random.Random(seed)
+    visits = []
+    for _ in range(rng.randrange(1, 12)):
+        lanes = Counter(rng.choices(range(5), weights=[20, *rng.choices([0, 0, 1, 9], k=4)], k=profit.LANES))
+        visits.append(lanes)
+    share = SITE.parted(flows(visits))
+    often = sorted((path.warps for path in flows(visits)), reverse=True)
+    # No more visits part than those that come to a second path for each path but the most frequent one.
+    most = min(sum(often) - 1, 1.0)
+    fewest = max(often[0] + [*often[1:], 0.0][0] - 1, 0.0)
+    assert fewest - 1e-9 <= really(visits) <= most + 1e-9
+    assert share == pytest.approx((fewest + most) / 2)
+
+
+def test_no_path_parts_no_warp() -> None:
+    assert SITE.parted([]) == 0.0
+    assert SITE.parted(flows([{}, {}])) == 0.0
+    assert SITE.parted([if_path(0, 80.0, 0.0)]) == 0.0
+
+
+def test_one_path_parts_warps_that_do_not_take_it_as_a_whole() -> None:
+    assert SITE.parted([if_path(0, 80.0, 1.0)]) == 0.0
+    assert SITE.parted(flows([{0: 32}])) == 0.0
+    # Lanes by themselves: some take it and some do not.
+    assert SITE.parted([if_path(0, 80.0, 0.25)]) == pytest.approx(any_of(0.25) + any_of(0.75) - 1)
+
+
+def test_all_warps_part_at_most() -> None:
+    assert SITE.parted(flows([{0: 10, 1: 10, 2: 12}])) == 1.0
+    assert parted(cases(*[80.0] * 10), range(10)) <= 1.0
 
 
 def test_a_warp_that_agrees_does_not_sort() -> None:
@@ -176,7 +261,10 @@ def test_a_warp_that_agrees_does_not_sort() -> None:
     assert slots(flow, range(3)) == pytest.approx(100 + 80 + profit.AGREE + 0.01 * sort)
     # Lanes that come to none part the warp too.
     fewer = replace(flow, paths=(replace(paths[0], full=0.5), *paths[1:]))
-    assert slots(fewer, range(3)) > 100 + 0.5 * 80 + profit.AGREE + 0.9 * (sort - profit.TAKEN)
+    share = parted(fewer, range(3))
+    assert share > 0.99
+    less = 0.495 * (profit.TAKEN + 8 / 2)
+    assert slots(fewer, range(3)) == pytest.approx(100 + 0.505 * 80 + profit.AGREE + share * (sort - less))
 
 
 def test_cheap_cases_come_along_with_costly_ones() -> None:
