@@ -25,18 +25,21 @@ TYPES = {"u16": "b16", "u32": "b32", "u64": "b64", "f32": "f32", "f64": "f64"}
 
 WORDS = 256  # of each read-only buffer
 PLACES = 16  # 8-byte places of an iteration in `paths`, 4 for each path
-ROW = {"paths": 8 * PLACES, "rest": 16, "tails": 16, "final": 64}
+ROW = {"paths": 8 * PLACES, "rest": 16, "tails": 32, "final": 64}
 COUNTERS = 8  # words for each kind of atomic
 ATOMICS = ("add.u32", "min.s32", "max.u32", "or.b32", "and.b32", "xor.b32", "max.s32")
 
 
 @dataclass
 class Site:
-    """A marked path in the text: its region number, the counters of its loop's entries and of its tasks."""
+    """A marked path in the text: its region number, the counters of its loop's entries and of its tasks, and whether it
+    is one of at least three exclusive ones.
+    """
 
     region: int
     entered: int
     tasks: int
+    exclusive: bool = False
 
 
 @dataclass
@@ -47,7 +50,8 @@ class Build:
     not always provably; without it the code behind a path is `quiet`. ``left`` is what the stacks may still use, in
     bytes a thread. ``done`` is the label at the kernel's end, ``clauses`` stand in the loops' pragmas. ``together``
     tells that all lanes of whole warps make all trips together. ``uses`` names what pieces need outside of the loop,
-    ``local`` is the path that uses local memory.
+    ``local`` is the path that uses local memory. ``exclusive`` asks
+    for paths of `gen_exclusive` in each loop.
     """
 
     ch: Choices
@@ -60,6 +64,7 @@ class Build:
     done: str = ""
     together: bool = False
     clauses: str = ""
+    exclusive: bool = False
     local: tuple[int, tuple[str, int, int]] | None = None
     uses: set[str] = field(default_factory=set)
     sites: list[Site] = field(default_factory=list)

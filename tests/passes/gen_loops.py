@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.passes.gen_build import ROW, WORDS, Build, element, pointer, scalar
+from tests.passes.gen_exclusive import exclusive, fits
 from tests.passes.gen_extras import collective
 from tests.passes.gen_paths import CARRIED, SMALLEST, site, variable
 from tests.passes.gen_pieces import code
@@ -256,6 +257,8 @@ def _iteration(
         scope.rows = w.do("add.s64", "b64", pointer(b, scope, "paths"), offset)
     for type, name in results:
         scope.add(type, name)
+    if ch.chance(50 if b.exclusive else 15):
+        _load_ahead(b, scope)
     early = counting.more is None and ch.chance(30)
     if early:
         _advance(b, counting)
@@ -279,17 +282,36 @@ def _iteration(
     return early
 
 
+def _load_ahead(b: Build, scope: Scope) -> None:
+    """A load at the iteration's head whose address the next iteration's can be told from: in a row of the iteration's
+    own, so that no other may be touched, or of read-only words.
+    """
+    ch, w = b.ch, b.w
+    if b.independent and ch.chance(50):
+        address = element(b, scope, "rest", scope.slot, ROW["rest"])
+        scope.add("b32", w.do("ld.global.u32", "b32", f"[{address}]"), spare=True)
+        return
+    index = w.do("and.b32", "b32", scope.slot, WORDS - 1)
+    address = element(b, scope, "data", index, 4)
+    scope.add("b32", w.do("ld.global.nc.u32", "b32", f"[{address}]"), spare=True)
+
+
 def _paths(b: Build, scope: Scope, latch: str) -> None:
-    """One or two sites; with two, code between them."""
+    """One or two sites, perhaps of exclusive paths; with two, code between them."""
     ch = b.ch
-    if ch.chance(25):
+    early = None if b.together else latch
+    if fits(b) and (ch.chance(20) or b.exclusive):
+        exclusive(b, scope, early)
+    elif ch.chance(25):
         variable(b, scope, tail=True)
     else:
-        site(b, scope, 0, None if b.together else latch)
+        site(b, scope, 0, early)
     if b.independent and b.places <= 8 and b.left >= SMALLEST + CARRIED and ch.chance(35):
         scope.place = ("rest", 1, 1)
         code(b, scope, 2)
-        if ch.chance(25):
+        if fits(b) and ch.chance(15):
+            exclusive(b, scope, None)
+        elif ch.chance(25):
             variable(b, scope, tail=True)
         else:
             site(b, scope, 0)

@@ -54,7 +54,7 @@ def site(b: Build, scope: Scope, depth: int, latch: str | None = None) -> None:
     b.places = places[-1] + 4
 
     def marked(which: int) -> None:
-        inner = _menu(b, scope, merge, allowed)
+        inner = menu(b, scope, merge, allowed)
         inner.place, inner.scratch = ("paths", places[which], 4), "path"
         _path(b, inner, regions[which], merge, depth)
 
@@ -67,7 +67,7 @@ def site(b: Build, scope: Scope, depth: int, latch: str | None = None) -> None:
     else:
         shape(b, scope.child(), arms, join)
     w.place(join)
-    _settle(scope, merge)
+    settle(scope, merge)
     if merge.tail is not None:
         _tail(b, scope, merge)
     scope.quiet = scope.quiet or not b.independent
@@ -83,14 +83,15 @@ def _merge(b: Build, scope: Scope, depth: int, allowed: int, shape: object) -> M
         type = ch.pick(["b32", "f32", "f64", "b64"])
         name = b.w.new(type)
         if shape is not _with_else or ch.chance(50):
-            b.w.emit(f"mov.{type.replace('b', 'u')} \t{name}, {source(ch, scope, b.w, _letter(type))}")
+            copied(b, type, name, source(ch, scope, b.w, letter(type)))
         else:
-            b.w.emit(f"mov.{type.replace('b', 'u')} \t{name}, {_zero(type)}")
+            copied(b, type, name, _zero(type))
         merge.tail = (type, name)
     return merge
 
 
-def _letter(type: str) -> str:
+def letter(type: str) -> str:
+    """The letter of a type of operands."""
     return {"b32": "r", "f32": "f", "f64": "g", "b64": "d"}[type]
 
 
@@ -98,7 +99,7 @@ def _zero(type: str) -> str:
     return {"b32": "0", "f32": "0f00000000", "f64": "0d0000000000000000", "b64": "0"}[type]
 
 
-def _menu(b: Build, scope: Scope, merge: Merge, allowed: int) -> Scope:
+def menu(b: Build, scope: Scope, merge: Merge, allowed: int) -> Scope:
     """The scope of a path: of what is known outside, as much as its context may hold."""
     ch = b.ch
     inner = scope.child()
@@ -130,7 +131,7 @@ def _menu(b: Build, scope: Scope, merge: Merge, allowed: int) -> Scope:
     return inner
 
 
-def _settle(scope: Scope, merge: Merge) -> None:
+def settle(scope: Scope, merge: Merge) -> None:
     """Behind the join: what the arms overwrote is gone; registers that may be reused stay so."""
     scope.drop({name for _, name in merge.clobbered})
     for type, name in merge.clobbered:
@@ -157,7 +158,7 @@ def _path(b: Build, inner: Scope, region: int, merge: Merge, depth: int) -> None
     if not inner.quiet:
         store(b, inner, most=8)
     if merge.tail is not None:
-        _result(b, inner, merge.tail)
+        result(b, inner, merge.tail, dear=not b.independent)
     b.mark("if.end", region)
 
 
@@ -178,11 +179,12 @@ def _cheap(b: Build, inner: Scope, name: str) -> None:
     w.emit(f"{ch.pick(['add.s32', 'and.b32', 'max.s32'])} \t{name}, {first}, {ch.pick([*steady, '3'])}")
 
 
-def _result(b: Build, inner: Scope, tail: tuple[str, str]) -> None:
+def result(b: Build, inner: Scope, tail: tuple[str, str], dear: bool) -> None:
+    """Writes what code at the join reads; a ``dear`` value is no lane to compute again by itself."""
     ch, w = b.ch, b.w
     type, name = tail
     value = compute(ch, inner, w, type)
-    if not b.independent:
+    if dear:
         # Were it cheap to compute again, its store would stay behind the path and conflict with the path's own.
         opcode, divisor = {"b32": ("div.u32", "7"), "b64": ("div.u64", "9")}.get(
             type, (f"div.rn.{type}", value)
@@ -191,7 +193,12 @@ def _result(b: Build, inner: Scope, tail: tuple[str, str]) -> None:
     guard = ""
     if ch.chance(25):
         guard = f"@{ch.pick(['', '!'])}{compute(ch, inner, w, 'pred')} "
-    w.emit(f"{guard}mov.{type.replace('b', 'u')} \t{name}, {value}")
+    copied(b, type, name, value, guard)
+
+
+def copied(b: Build, type: str, name: str, value: str, guard: str = "") -> None:
+    """Moves ``value`` to the register ``name``."""
+    b.w.emit(f"{guard}mov.{type.replace('b', 'u')} \t{name}, {value}")
 
 
 def _other(b: Build, scope: Scope, merge: Merge) -> None:
@@ -207,7 +214,7 @@ def _other(b: Build, scope: Scope, merge: Merge) -> None:
             w.emit(f"add.s32 \t{name}, {source(ch, inner, w, 'r')}, 1")
     if merge.tail is not None and ch.chance(70):
         type, name = merge.tail
-        w.emit(f"mov.{type.replace('b', 'u')} \t{name}, {compute(ch, inner, w, type)}")
+        copied(b, type, name, compute(ch, inner, w, type))
 
 
 def _tail(b: Build, scope: Scope, merge: Merge) -> None:
@@ -333,7 +340,7 @@ def variable(b: Build, scope: Scope, tail: bool = False) -> None:
     nest = not tail and b.places < 8 and b.left >= SMALLEST + 2 * CARRIED + 40 and ch.chance(30)
     chunk = "" if nest else ch.pick(["", "", " chunk=2", " chunk=5"])
     merge = Merge(ch.some([e for e in scope.names() if e[1] in scope.spare], ch.number(3)), [])
-    inner = _menu(b, scope, merge, min(LARGEST, b.left) - CARRIED)
+    inner = menu(b, scope, merge, min(LARGEST, b.left) - CARRIED)
     b.left -= CARRIED
     inner.place, inner.scratch = ("paths", b.places, 4), "trip"
     b.places += 4
@@ -371,7 +378,7 @@ def variable(b: Build, scope: Scope, tail: bool = False) -> None:
     w.emit(f"@{test} bra \t{head}")
     w.place(join)
     b.mark("for.end", region)
-    _settle(scope, merge)
+    settle(scope, merge)
     if tail and ch.chance(60):
         address = element(b, scope.child(), "tails", scope.slot, ROW["tails"])
         w.emit(f"st.global.u32 \t[{address}+{8 * b.tails}], {sum}")
@@ -383,7 +390,7 @@ def _inside(b: Build, scope: Scope, trip: str) -> None:
     """A path in a trip of a variable loop. Each trip has a place for its store, for trips may change their order."""
     w = b.w
     region, join = b.region(), w.label()
-    inner = _menu(b, scope, Merge([], []), min(LARGEST, b.left))
+    inner = menu(b, scope, Merge([], []), min(LARGEST, b.left))
     inner.add("b32", trip)
     inner.place, inner.scratch, inner.quiet = ("paths", b.places, 4), "", True
     b.places += 4

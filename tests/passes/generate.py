@@ -1,6 +1,7 @@
 """Kernels with marked loops and paths, legal by construction, with a launch and arguments for each.
 
-A kernel is text as nvcc writes it (`gen_loops`, `gen_paths`, `gen_pieces`), made from `Choices`. What keeps it legal:
+A kernel is text as nvcc writes it (`gen_loops`, `gen_paths`, `gen_exclusive`, `gen_pieces`), made from `Choices`. What
+keeps it legal:
 
 * each iteration has a *slot*, a number of its own over all threads and trips, and stores to rows of that slot only;
   in a row, each path has its own places; what all share are read-only buffers and order-free atomics;
@@ -45,6 +46,8 @@ BLOCKS = [
     (32,), (64,), (33,), (1,), (96,), (8, 4), (16, 4), (7, 5), (4, 4, 4), (31,), (5, 1, 13),
     (100,), (128,), (2, 3, 11), (256,), (32, 8), (1000,), (1024,), (32, 32),
 ]  # fmt: skip
+SMALL = [(32,), (32,), (64,), (8, 4), (33,), (96,), (16, 4), (7, 5), (128,), (4, 4, 4), (5, 1, 13)]
+"""Blocks whose warps' stacks of sorted paths have room; most of them are whole warps."""
 
 
 @dataclass(frozen=True)
@@ -121,22 +124,36 @@ def kernels() -> st.SearchStrategy[Case]:
     return strategy()
 
 
-def from_seed(seed: int) -> Case:
+def from_seed(seed: int, exclusive: bool = False) -> Case:
     """The kernel of a seed, without hypothesis."""
-    return kernel(seeded(seed))
+    return kernel(seeded(seed), exclusive)
 
 
-def kernel(ch: Choices) -> Case:
-    """A kernel from choices."""
-    block, grid = _shape(ch)
+def kernel(ch: Choices, exclusive: bool = False) -> Case:
+    """A kernel from choices; with ``exclusive``, its loops have three or more exclusive paths, and its blocks room for
+    the stacks of these.
+    """
+    block, grid = _shape(ch, SMALL if exclusive else BLOCKS)
     threads, blocks = int(np.prod(block)), int(np.prod(grid))
     nested = ch.chance(15)
-    most = 14 if threads * blocks <= 64 else 8 if threads * blocks <= 128 else 4 if threads <= 256 else 2
+    most = (
+        30
+        if exclusive and threads * blocks <= 64
+        else 14
+        if threads * blocks <= 64
+        else 8
+        if threads * blocks <= 128
+        else 4
+        if threads <= 256
+        else 2
+    )
     trips = ch.pick([most, most, most - 1, most // 2, 1]) if not nested else ch.pick([most // 2, 1])
-    limit = ch.pick(["maxntid", "reqntid", None, "block", "maxntid short"])
+    limits = ["maxntid", "reqntid", None, "block", "maxntid short"]
+    limit = ch.pick([name for name in limits if name] if exclusive else limits)
     left = (SHARED_BYTES - 4 * (TILE + BINS)) // (max(threads, 32) if limit else 1024)
     b = Build(ch, Writer(), threads, threads * blocks, max(trips, 1), ch.chance(65), min(left, 400))
     b.clauses = f" block={','.join(str(size) for size in block)}" if limit == "block" else ""
+    b.exclusive = exclusive
     b.together = threads % 32 == 0 and not nested and ch.chance(15)
     _body(b, nested, grid)
     scalars = _scalars(ch, b)
@@ -145,8 +162,8 @@ def kernel(ch: Choices) -> Case:
     return Case(text, grid, block, scalars, ch.number(1 << 16), slots, nested, tuple(b.sites), b.w.counted)
 
 
-def _shape(ch: Choices) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    block = ch.pick([*BLOCKS[:11], *BLOCKS])
+def _shape(ch: Choices, blocks: list[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    block = ch.pick([*blocks[:11], *blocks])
     threads = int(np.prod(block))
     return block, ch.pick([(1,), (1,), (2,), (3,), (2, 2)] if threads <= 64 else [(1,)])
 

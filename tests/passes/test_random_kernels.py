@@ -15,9 +15,14 @@ from hypothesis import given, note, settings
 
 from cccopt.analysis.cfg import build
 from cccopt.analysis.loops import irreducible_edges
+from cccopt.ccc.exclusive import CHAIN, exclusive_paths
+from cccopt.ccc.regions import find
+from cccopt.ccc.tails import tails
+from cccopt.ccc.view import view
 from cccopt.emulator import Profile, Program
+from cccopt.emulator.profile import Branch
 from cccopt.passes.pipeline import Options, Result, run
-from cccopt.ptx.ir import Module
+from cccopt.ptx.ir import Instruction, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.ptx.verifier import verify
@@ -29,6 +34,7 @@ SEEDS = {"auto": (1, 2), "split": (3,), "idle lanes": (4,)}
 EXAMPLES = 30
 MANY = 60  # kernels of which some have many tasks
 TASKS = 64  # of one warp: from then on it pushes, takes and drains
+EXCLUSIVE = range(2, 18)  # seeds of kernels with sorted paths
 LIMIT = 1_000_000  # steps of a launch
 
 LONG = settings().max_examples > settings.get_profile("default").max_examples
@@ -69,7 +75,9 @@ def _tasks(case: Case) -> np.ndarray[Any, Any]:
 
 
 def _busy(case: Case) -> set[int]:
-    """Regions of which a warp that was whole at the loop's entry had tasks enough for all phases to run."""
+    """Regions of which a warp that was whole at the loop's entry had tasks enough for all phases to run. Those of
+    exclusive paths need not: lanes may agree on one.
+    """
     if case.nested:
         return set()
     counts = _tasks(case)
@@ -77,7 +85,8 @@ def _busy(case: Case) -> set[int]:
     return {
         site.region
         for site in case.sites
-        if copies[site.region] == 1
+        if not site.exclusive
+        and copies[site.region] == 1
         and bool(((counts[:, site.entered] == 32) & (counts[:, site.tasks] >= TASKS)).any())
     }
 
@@ -142,6 +151,62 @@ def test_whole_warps_with_many_tasks_push_take_and_drain() -> None:
             all_ran.update(_all_phases(_ran(result, profile, region)) for region in busy)
     assert sum(all_ran.values()) >= MANY // 3
     assert all_ran[True] >= 0.9 * sum(all_ran.values()), dict(all_ran)
+
+
+def _sorted_groups(module: Module) -> tuple[list[int], int]:
+    """The sizes of the groups of paths that share a site, and how many of them drop a common tail."""
+    seen = view(module, next(f for f in module.functions() if f.name == NAME))
+    sizes, dropped = [], 0
+    for region in find(seen).regions:
+        found = tails(seen, region)
+        for group in exclusive_paths(seen, region, found):
+            sizes.append(len(group))
+            dropped += bool(found[group[0].begin].dropped)
+    return sizes, dropped
+
+
+def _votes(module: Module, profile: Profile) -> Iterator[tuple[int, int]]:
+    """For each sorted site how often warps came whose lanes agreed on a path, and how often others."""
+    function = next(f for f in module.functions() if f.name == NAME)
+    body = function.body or ()
+    for index, statement in enumerate(body):
+        if isinstance(statement, Instruction) and statement.opcode == "vote.sync.all.pred":
+            # Loops vote like that too, but send no number around ahead of it.
+            if getattr(body[index - 2], "base", "") != "shfl":
+                continue
+            at = next(i for i in range(index, len(body)) if getattr(body[i], "base", "") == "bra")
+            ran = profile.by_branch.get((NAME, at), Branch())
+            yield ran.taken // 32, (ran.lanes - ran.taken) // 32
+
+
+def test_exclusive_paths_are_sorted_and_keep_their_results() -> None:
+    """Three to six of them, told apart in both ways: none is refused, nearly all share a site, memory stays the same.
+    Lanes agree and differ, 32 tasks wait and run, and tails that all paths share are dropped.
+    """
+    reached: Counter[str] = Counter()
+    for case in (from_seed(seed, exclusive=True) for seed in EXCLUSIVE):
+        module = parse(case.ptx)
+        sizes, dropped = _sorted_groups(module)
+        few = "few" if max(sizes, default=0) <= CHAIN else "many"
+        reached.update({"dropped": bool(dropped), "grouped": bool(sizes), few: 1})
+        before, _ = _launch(Program(case.unmarked), case)
+        for form in ("split", "idle lanes"):
+            result = _rewritten(module, form)
+            assert not _entered_twice(result.module)
+            program = Program(result.module)
+            for seed in (None, *SEEDS[form][:1]):
+                args, profile = _launch(program, case, seed)
+                assert not _differing(before, args), f"{form}, order of lanes {seed}"
+                if seed is None and form == "split":
+                    votes = [*_votes(result.module, profile)]
+                    reached["sites"] += len(votes) == len(sizes) > 0
+                    reached[f"{few} agree"] += any(agreed for agreed, _ in votes)
+                    reached[f"{few} differ"] += any(differed for _, differed in votes)
+                    ran = (_ran(result, profile, s.region) for s in case.sites if s.exclusive)
+                    reached[f"{few} take"] += any(r["take"] for r in ran)
+    assert reached["sites"] >= 0.8 * len(EXCLUSIVE), reached
+    ways = [f"{few} {what}" for few in ("few", "many") for what in ("agree", "differ", "take")]
+    assert all(reached[what] >= 2 for what in ("dropped", *ways)), reached
 
 
 def test_what_is_not_annotated_stays_as_it_is() -> None:
