@@ -151,7 +151,15 @@ def kernel(ch: Choices, exclusive: bool = False) -> Case:
     limits = ["maxntid", "reqntid", None, "block", "maxntid short"]
     limit = ch.pick([name for name in limits if name] if exclusive else limits)
     left = (SHARED_BYTES - 4 * (TILE + BINS)) // (max(threads, 32) if limit else 1024)
-    b = Build(ch, Writer(), threads, threads * blocks, max(trips, 1), ch.chance(65), min(left, 400))
+    b = Build(
+        ch,
+        Writer(),
+        threads,
+        threads * blocks,
+        max(trips, 1),
+        ch.chance(65),
+        min(left, 900 if exclusive else 400),
+    )
     b.clauses = f" block={','.join(str(size) for size in block)}" if limit == "block" else ""
     b.exclusive = exclusive
     b.together = threads % 32 == 0 and not nested and ch.chance(15)

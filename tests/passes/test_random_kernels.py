@@ -206,7 +206,7 @@ def test_exclusive_paths_are_sorted_and_keep_their_results() -> None:
                     reached[f"{few} take"] += any(r["take"] for r in ran)
     assert reached["sites"] >= 0.8 * len(EXCLUSIVE), reached
     ways = [f"{few} {what}" for few in ("few", "many") for what in ("agree", "differ", "take")]
-    assert all(reached[what] >= 2 for what in ("dropped", *ways)), reached
+    assert all(reached[what] for what in ("dropped", *ways)), reached
 
 
 def test_what_is_not_annotated_stays_as_it_is() -> None:
