@@ -115,7 +115,8 @@ def decide(view: View, region: Region, path: Path, begin: int, name: str, writte
             name, type, "left out", "the same in all lanes and iterations, computed ahead of the loop"
         )
     slice = None if written else rematerialization_slice(view.function, view.reaching, begin, name, available)
-    if slice is not None and all(_uniform_source(view, index) for index in slice):
+    # Without statements of its own it is a register that a guarded instruction may have written once more.
+    if slice and all(_uniform_source(view, index) for index in slice):
         return LiveIn(
             name,
             type,

@@ -93,16 +93,19 @@ class _Trees:
             others = (s for test in tests - inside for s in self.nodes[test].code)
             read = {n for s in others for n in effects.needs(s)}
             read |= {self._guard(test) for test in (tests | {root}) - inside}
-            read = read.union(*(self.alive[leaf] for leaf in self._below(root) & self.leaves.keys() - inside))
+            # Another way may lead to a leaf below the test.
+            read = read.union(*(self.alive[leaf] for leaf in self._below(root, name) & self.leaves.keys()))
             if written & read:
                 return False
         return True
 
-    def _below(self, name: str) -> set[str]:
-        """The nodes and leaves of the tree from a node on, itself included."""
+    def _below(self, name: str, without: str = "") -> set[str]:
+        """The nodes and leaves of the tree from a node on, itself included, but for ways through ``without``."""
+        if name == without:
+            return set()
         if name in self.leaves:
             return {name}
-        return {name}.union(*(self._below(target) for target in targets(self.nodes[name].end)))
+        return {name}.union(*(self._below(target, without) for target in targets(self.nodes[name].end)))
 
     def _guard(self, name: str) -> str:
         end = self.nodes[name].end

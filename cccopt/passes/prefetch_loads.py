@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from cccopt.analysis import effects
+from cccopt.analysis.loops import innermost
 from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.code import op
 from cccopt.ccc.exclusive import exclusive_paths
@@ -69,6 +70,8 @@ def _prefetching(module: Module, function: Function) -> Function:
             going = _going(seen, region)
             if going is not None and exclusive_paths(seen, region, tails(seen, region)):
                 iteration = _Iteration(seen, region, names)
+                if iteration.place_is_in_path():
+                    continue
                 code = ahead.setdefault(id(seen.body[iteration.place]), [])
                 for index in iteration.loads():
                     with suppress(_NotKnown):
@@ -106,8 +109,13 @@ class _Iteration:
         self.head = [i for block in _straight(seen, header) for i in seen.cfg.blocks[block].statements()]
         self.own = seen.statements(region.nodes)
         self.stop = seen.cfg.blocks[latch].stop - 1
-        begins = {seen.block_of_name[path.begin] for path in region.paths}
-        self.place = seen.cfg.blocks[seen.dominators.nearest_common(begins)].stop - 1
+        parting = {seen.block_of_name[name] for path in region.paths for name in (path.begin, path.end)}
+        self.place = seen.cfg.blocks[seen.dominators.nearest_common(parting)].stop - 1
+
+    def place_is_in_path(self) -> bool:
+        """Whether all lanes come through a path first: its tasks run elsewhere, and for another iteration."""
+        name = self.seen.name(self.seen.cfg.block_of(self.place))
+        return any(name in path.nodes for path in self.region.paths)
 
     def loads(self) -> list[int]:
         """The loads of global memory at the iteration's head."""
@@ -126,8 +134,11 @@ class _Iteration:
         Raises `_NotKnown`.
         """
         address = self._address(index)
-        needed = {name for i in (*address, index) for name in effects.needs(self.seen.body[i])}
-        needed -= {name for i in address for name in effects.writes(self.seen.body[i])}
+        needed: set[str] = set()
+        written: set[str] = set()
+        for i in (*address, index):
+            needed |= effects.needs(self.seen.body[i]) - written
+            written |= effects.writes(self.seen.body[i])
         steps: set[int] = set()
         for name in sorted({*needed, going.register.name}):
             self._next(name, self.stop, steps)
@@ -188,15 +199,19 @@ class _Iteration:
         """
         writers = [i for i in self.own if name in effects.writes(self.seen.body[i])]
         before = [i for i in writers if self._may_run_before(i, at)]
-        if not before:
-            if any(self._may_run_before(i, self.place) for i in writers):
+        later = [i for i in before if not self._may_run_before(i, self.place)]
+        if not later:
+            # What the register holds at `place` it holds from there on.
+            if before != [i for i in writers if self._may_run_before(i, self.place)]:
                 raise _NotKnown
             return
-        index = before[0]
+        index = later[0]
         if index in steps:
             return
         block = self.seen.cfg.block_of
-        if len(before) > 1 or not self.seen.dominators.dominates(block(index), block(at)):
+        if len(later) > 1 or not self.seen.dominators.dominates(block(index), block(at)):
+            raise _NotKnown
+        if innermost(self.seen.loops, block(index)) != innermost(self.seen.loops, block(self.head[0])):
             raise _NotKnown
         if len(steps) == MOST_STATEMENTS:
             raise _NotKnown

@@ -138,6 +138,15 @@ CHOICES = {
         "differs between lanes",
         {"ahead": "setp.gt.u32 %p7, %r2, 30; mov.u32 %r24, 3; @%p7 mov.u32 %r24, 4;", "body": uses("%r24")},
     ),
+    "a value written again under a uniform guard": Choice(
+        "%r24",
+        "collected",
+        "not proved the same",
+        {
+            "ahead": "ld.param.u32 %r26, [flag]; setp.gt.u32 %p7, %r26, 30; mov.u32 %r24, 3; @%p7 mov.u32 %r24, 4;",
+            "body": uses("%r24"),
+        },
+    ),
     "a uniform value of an unmarked loop around": Choice("%r25", "collected", "", OUTER_LOOP),
     "a value of each trip of an unmarked loop around": Choice(
         "%r31",

@@ -160,7 +160,6 @@ def test_how_large_a_tree_may_be(branches: int, expected: int) -> None:
     assert len(flat(tests + "bra.uni D;").chosen) == expected
 
 
-@pytest.mark.xfail(strict=True, reason="a leaf counts as below a test even if other ways lead there")
 @pytest.mark.parametrize("shape", ["from the root", "from a test beside it"])
 def test_a_write_alive_at_a_leaf_with_two_ways(shape: str) -> None:
     """Lanes that come past the test must find the old value."""
@@ -245,7 +244,6 @@ def test_loops_compute_the_same(name: str) -> None:
     compare(parse(text), "k", uneven_arguments, LAUNCHES[1:], forms=FORMS[1:], seeds=(3,))
 
 
-@pytest.mark.xfail(strict=True, reason="a leaf counts as below a test even if other ways lead there")
 def test_a_path_with_two_ways_reads_a_value_of_one() -> None:
     text = kernel("", VALUE, before="mov.u32 %r20, 5;", codes=(USE.format("%r20"),) + ("",) * 2, goal="CASE0")
     compare(parse(text), "k", uneven_arguments, LAUNCHES[1:], forms=("auto",))
