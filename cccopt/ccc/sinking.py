@@ -9,7 +9,7 @@ The computation moves from each iteration into each task: Knoop, Rüthing, Steff
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -107,13 +107,15 @@ def sinking(
     return Sinking(view, region, tuple(paths), tail)
 
 
-def is_computation(instruction: Instruction) -> bool:
-    """Whether it computes one register from registers and constants alone, in any lane at any time alike."""
+def is_computation(instruction: Instruction, given: Collection[str] = ()) -> bool:
+    """Whether it computes one register from registers, constants and the special registers ``given`` alone, in any lane
+    at any time alike.
+    """
     facts = isa.facts(instruction)
     plain = facts.known and facts.pure and facts.memory is Memory.NONE and facts.control is Control.NEXT
     return (
         plain
         and len(isa.definitions(instruction)) == 1
-        and not effects.special_registers(instruction)
+        and effects.special_registers(instruction) <= {*given}
         and not isa.is_conditional_write(instruction)
     )

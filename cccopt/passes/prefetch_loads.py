@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from cccopt.analysis import effects
+from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS
 from cccopt.analysis.loops import innermost
 from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.code import op
@@ -157,7 +158,10 @@ class _Iteration:
 
     def _computation(self, index: int) -> Instruction:
         statement = self.seen.body[index]
-        if not isinstance(statement, Instruction) or not is_computation(statement):
+        # It runs in the lane's own place.
+        if not isinstance(statement, Instruction) or not is_computation(
+            statement, CONSTANT_SPECIAL_REGISTERS
+        ):
             raise _NotKnown
         return statement
 

@@ -169,6 +169,10 @@ ITERATIONS: dict[str, dict[str, Any]] = {
         "before": STEP,
         "latch_code": LATCH.partition(";")[2],
     },
+    "a step made of the size of the grid": {
+        "latch_code": "mov.u32 %r26, %ntid.x; mov.u32 %r27, %nctaid.x; mul.lo.u32 %r28, %r26, %r27;"
+        + LATCH.replace("%r4", "%r28"),
+    },
 }
 """Holes of `kernel`, all with one load."""
 
@@ -260,9 +264,6 @@ ALONE: dict[str, dict[str, Any]] = {
     "an address under a guard": {
         "preheader": "setp.gt.u32 %p8, %r3, 7;",
         "load": f"@%p8 add.u64 %rd5, %rd5, 4; {LOAD}",
-    },
-    "an address of the lane's number": {
-        "load": "mov.u32 %r21, %tid.x;" + OTHER.format("%r21") + "mov.u32 %r6, %r20;",
     },
     "a step twice": {"latch": STEP},
     "a step under a guard": {
