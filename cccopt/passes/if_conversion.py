@@ -24,7 +24,6 @@ from dataclasses import dataclass, field, replace
 
 from cccopt.analysis import effects
 from cccopt.analysis.cfg import ending
-from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.code import op, predicate
 from cccopt.ccc.graph import Branch, Jump, leading, predecessors
 from cccopt.ccc.names import Names
@@ -35,12 +34,12 @@ from cccopt.ccc.sinking import is_computation
 from cccopt.ccc.view import View, view
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
+from cccopt.passes.preparing import each_marked
 from cccopt.ptx import isa
 from cccopt.ptx.ir import (
     Body,
     Function,
     Instruction,
-    Item,
     Label,
     Location,
     Module,
@@ -79,12 +78,7 @@ class _Select:
 
 def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
     """Convert the branches ahead of the paths of all marked functions; EXACT."""
-    items: list[Item] = []
-    for item in module.items:
-        if isinstance(item, Function) and options.mode != "off" and any(map(is_annotation, item.body or ())):
-            item = _converted(module, item)
-        items.append(item)
-    return Module(tuple(items)), (), ()
+    return each_marked(module, options, _converted), (), ()
 
 
 def _converted(module: Module, function: Function) -> Function:

@@ -27,7 +27,6 @@ from dataclasses import replace
 from cccopt.analysis import effects
 from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS
 from cccopt.analysis.loops import innermost
-from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.code import op
 from cccopt.ccc.exclusive import exclusive_paths
 from cccopt.ccc.graph import Branch, condition, reachable, targets
@@ -40,8 +39,9 @@ from cccopt.ccc.tails import tails
 from cccopt.ccc.view import View, view
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
+from cccopt.passes.preparing import each_marked
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Address, Function, Guard, Instruction, Item, Module, Operand, Statement
+from cccopt.ptx.ir import Address, Function, Guard, Instruction, Module, Operand, Statement
 from cccopt.ptx.isa import Memory
 
 MOST_STATEMENTS = 8
@@ -54,12 +54,7 @@ class _NotKnown(Exception):
 
 def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
     """Prefetch for the loops of all marked functions; EXACT."""
-    items: list[Item] = []
-    for item in module.items:
-        if isinstance(item, Function) and options.mode != "off" and any(map(is_annotation, item.body or ())):
-            item = _prefetching(module, item)
-        items.append(item)
-    return Module(tuple(items)), (), ()
+    return each_marked(module, options, _prefetching), (), ()
 
 
 def _prefetching(module: Module, function: Function) -> Function:

@@ -1,0 +1,23 @@
+"""What passes share that prepare marked functions for the collection of contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cccopt.ccc.annotations import is_annotation
+from cccopt.passes.options import Options
+from cccopt.ptx.ir import Function, Module
+
+
+def each_marked(module: Module, options: Options, change: Callable[[Module, Function], Function]) -> Module:
+    """The module with each marked function changed; as it is where nothing is to be rewritten."""
+    if options.mode == "off":
+        return module
+    return Module(
+        tuple(
+            change(module, item)
+            if isinstance(item, Function) and any(map(is_annotation, item.body or ()))
+            else item
+            for item in module.items
+        )
+    )
