@@ -96,9 +96,10 @@ class Sinking:
 def sinking(
     view: View, region: Region, paths: Sequence[Path], tail: frozenset[int] = frozenset()
 ) -> Sinking | None:
-    """What may sink into ``paths`` and the ``tail`` of all their tasks; None for a loop's trips, which each pop would
-    compute it, for a path around others, whose tasks have it from their own, and for one of which its lane may compute
-    something again for itself.
+    """What may sink into ``paths`` and the ``tail`` of all their tasks.
+
+    None for a loop's trips, where each pop would compute it, for a path around others, whose tasks have it from their
+    own, and for one of which its lane may compute something again for itself.
     """
     if any(path.is_loop or path.children for path in paths) or (
         len(paths) == 1 and live_outs(view, paths[0])

@@ -76,16 +76,9 @@ class SortingSite:
 
     def setup(self) -> list[Instruction]:
         """What each lane computes ahead of the loop: no tasks wait."""
-        return [
-            op("mov.u32", self.sorting.waiting, 0),
-        ]
+        return [op("mov.u32", self.sorting.waiting, 0)]
 
-    def site(
-        self,
-        task: Task,
-        in_place: Task,
-        behind: str,
-    ) -> tuple[Nodes, str]:
+    def site(self, task: Task, in_place: Task, behind: str) -> tuple[Nodes, str]:
         """The nodes from the join on, and the join. ``task`` makes a path's task, ``in_place`` the path as the program
         has it, both ending at a node that they are given.
         """

@@ -68,9 +68,8 @@ class _Arm:
 
 @dataclass(frozen=True, slots=True)
 class _Select:
-    """A branch at statement ``place`` that goes, with the ``nodes`` of its arms, what ``gone`` are, for ``code``."""
+    """A branch at statement ``place`` that goes, with the statements ``gone`` of its arms, for ``code``."""
 
-    nodes: tuple[str, ...]
     place: int
     code: tuple[Statement, ...]
     gone: frozenset[int]
@@ -105,21 +104,12 @@ def _replaced(seen: View, body: Body, found: Sequence[_Select]) -> Body:
 
 
 def _selects(seen: View, regions: Sequence[Region], names: Names) -> list[_Select]:
-    """Branches that can go together: no two share a block."""
+    """Branches that can go together: each arm has one head."""
     sources = predecessors(seen.graph.nodes)
-    found: list[_Select] = []
-    taken: set[str] = set()
-    for region in regions:
-        ahead = _ahead(seen, region)
-        for name in sorted(ahead - taken):
-            end = seen.graph.nodes[name].end
-            if not isinstance(end, Branch):
-                continue
-            select = _select(seen, name, end, ahead, sources, names)
-            if select is not None and not taken & {*select.nodes}:
-                found.append(select)
-                taken |= {name, *select.nodes}
-    return found
+    ahead = frozenset[str]().union(*(_ahead(seen, region) for region in regions))
+    ends = ((name, seen.graph.nodes[name].end) for name in sorted(ahead))
+    found = (_select(seen, name, end, ahead, sources, names) for name, end in ends if isinstance(end, Branch))
+    return [select for select in found if select is not None]
 
 
 def _ahead(seen: View, region: Region) -> frozenset[str]:
@@ -164,8 +154,7 @@ def _select(
         return None
     branch = seen.cfg.blocks[seen.block_of_name[head]].stop - 1
     gone = frozenset(place for arm in arms for place in arm.gone)
-    nodes = tuple(name for blocks, _ in ways for name in blocks)
-    return _Select(nodes, branch, (*code, *_location(seen, head), op("bra.uni", Symbol(join))), gone)
+    return _Select(branch, (*code, *_location(seen, head), op("bra.uni", Symbol(join))), gone)
 
 
 def _location(seen: View, head: str) -> tuple[Location, ...]:

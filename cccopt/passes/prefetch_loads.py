@@ -9,8 +9,8 @@
        @%p1 bra H;                                add.u32 %r1, %r1, %r2;  setp.lt.u32 %p1, %r1, %r4;  @%p1 bra H;
 
 The votes and barriers of the collected loop keep a load of the next iteration from starting before this one's end. A
-prefetch needs no register that waits for it: where lanes are sorted (`cccopt.ccc.sorting`) there are none to spare. In
-other loops tasks have hidden the latency in all that was measured.
+prefetch needs no register that waits for it: where lanes are sorted (`cccopt.ccc.sorting`) there are none to spare.
+Other loops are left as they are: what it would do there has not been measured.
 
 Prefetched is for an iteration that the lane surely makes, so that no other address is touched than before: the loop has
 one way out, at its latch, and what decides there is computed from registers at hand.
@@ -28,7 +28,7 @@ from cccopt.analysis import effects
 from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS
 from cccopt.analysis.loops import innermost
 from cccopt.ccc.code import op
-from cccopt.ccc.exclusive import exclusive_paths
+from cccopt.ccc.exclusive import FEWEST, exclusive_paths
 from cccopt.ccc.graph import Branch, condition, reachable, targets
 from cccopt.ccc.names import Names
 from cccopt.ccc.refusal import Refusal
@@ -63,7 +63,7 @@ def _prefetching(module: Module, function: Function) -> Function:
     ahead: dict[int, list[Statement]] = {}
     try:
         for region in find(seen, frozenset(seen.annotations)).regions:
-            going = _going(seen, region)
+            going = _going(seen, region) if len(region.paths) >= FEWEST else None
             if going is not None and exclusive_paths(seen, region, tails(seen, region)):
                 iteration = _Iteration(seen, region, names)
                 if iteration.place_is_in_path():

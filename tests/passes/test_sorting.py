@@ -20,6 +20,7 @@ from cccopt.emulator import Program
 from cccopt.ptx.ir import Instruction
 from cccopt.ptx.isa import definitions
 from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
 from tests.passes.ptx_loops import LAUNCHES, arguments, inner_loop, loop, mark, path, uneven_arguments
 from tests.passes.running import FORMS, Launch, compare, rewritten
 
@@ -223,9 +224,13 @@ def test_a_path_ahead_and_a_path_behind_keep_their_own_votes() -> None:
 
 def test_stacks_that_are_too_large_are_not_sorted() -> None:
     """With 94 slots for two paths they take more than a block has; stacks of 32 do not."""
-    result = rewritten(parse(loop(body=switch(4), bounds=".maxntid 1024", clauses="independent")))
-    assert not any("serve" in label for report in result.regions for _, ls in report.labels for label in ls)
-    assert result.regions[0].shared_bytes <= 49152
+    few, many = (
+        rewritten(parse(loop(body=switch(5), bounds=f".maxntid {threads}", clauses="independent")))
+        for threads in (256, 1024)
+    )
+    served = ["$ccc_serve:" in print_module(result.module) for result in (few, many)]
+    assert served == [True, False]
+    assert many.regions[0].shared_bytes <= 49152
 
 
 TREE = """
