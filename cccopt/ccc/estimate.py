@@ -86,6 +86,7 @@ class _Maker:
                     full / visits,
                     of.issued / of.warps if of.warps else static,
                     of.packed / full if full else static,
+                    self._coalesced(path) * full / visits * SECTOR,
                 )
             )
         memory = loop.sectors * SECTOR / loop.warps
@@ -128,10 +129,12 @@ class _Maker:
         full: float,
         slots: float,
         packed: float,
+        saved: float = 0.0,
     ) -> PathFlow:
         planned = self._planned(path)
         context = DEFAULT_CONTEXT / 4 * WORD
         extra = 0.0
+        expanded = planned is not None and planned.counted is not None
         if planned is not None:
             again = sum(self.costs.of_statement(i) for i in planned.recomputed)
             context = planned.stack.layout.context_bytes / 4 * WORD + again
@@ -149,7 +152,26 @@ class _Maker:
             extra,
             path.is_loop,
             path.annotation.chunk,
+            expanded,
+            saved,
         )
+
+    def _coalesced(self, path: Path) -> float:
+        """The sectors that a trip of a full warp touches less once trips are expanded: each lane reads an array of its
+        own now, and all of them read one behind the other then.
+        """
+        planned = self._planned(path)
+        if planned is None or planned.counted is None:
+            return 0.0
+        strides = planned.counted.strides
+        accesses = [
+            strides[o.base.name]
+            for _, instruction in self.view.instructions(path.nodes)
+            if isa.facts(instruction).space in ("global", "generic")
+            for o in instruction.operands
+            if isinstance(o, Address) and isinstance(o.base, Register) and o.base.name in strides
+        ]
+        return sum(LANES - min(abs(stride), LANES) for stride in accesses)
 
     def _groups(self) -> tuple[Group, ...]:
         """The paths that the plan sorts."""

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from cccopt.analysis import effects
-from cccopt.ccc import refusal
-from cccopt.ccc.calls import shared_variables, static_shared_bytes
+from cccopt.ccc.block_size import block_threads, check_size, whole_warps
+from cccopt.ccc.code import op
 from cccopt.ccc.compression import Compressed, Key, Outer, compress, compress_together
-from cccopt.ccc.context import LiveIn, live_ins
+from cccopt.ccc.context import LiveIn, decide, live_ins
 from cccopt.ccc.exclusive import exclusive_paths
 from cccopt.ccc.form import is_split
 from cccopt.ccc.hammocks import Hammock
 from cccopt.ccc.partials import Partial, Slots, slots
+from cccopt.ccc.plan_remarks import reordered, stack_remarks
 from cccopt.ccc.reductions import Reduction
-from cccopt.ccc.refusal import refuse
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.stack import SLOTS, Layout, StackCode, Value, layout
 from cccopt.ccc.tails import Tails
+from cccopt.ccc.trips import CountedLoop, counted_loop
 from cccopt.ccc.view import View
 from cccopt.diagnostic import Diagnostic
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Function, Instruction, Operand, Register, SpecialRegister
+from cccopt.ptx.ir import Instruction, Operand, Register, SpecialRegister
 from cccopt.ptx.special import SPECIAL_TYPES
-
-SHARED_BYTES = 49152
-"""Static shared memory of a block, in bytes (CUDA C++ Programming Guide, compute capabilities)."""
 
 SORTED_BYTES = 49152
 """Bytes of a block's stacks up to which exclusive paths are sorted: there each path needs more slots."""
-
-LARGEST_BLOCK = 1024
 
 PAIRED = 3 * SLOTS - 2
 """Slots of a warp for two exclusive paths."""
@@ -47,6 +43,9 @@ class PathPlan:
 
     ``partials`` are the task's parts of reductions, ``updates`` the statements of the tail that update them,
     ``owner`` the address of the slots of the lane that made the task; a loop's tasks begin with ``resets``.
+
+    The trips of a ``counted`` loop are expanded over the warp (`cccopt.ccc.expansion`): its stack is the layout
+    of a context only.
     """
 
     path: Path
@@ -64,6 +63,7 @@ class PathPlan:
     unpacking: tuple[Instruction, ...]
     children: tuple[PathPlan, ...] = ()
     partials: tuple[Partial, ...] = ()
+    counted: CountedLoop | None = None
     resets: tuple[Instruction, ...] = ()
     updates: Mapping[int, Instruction] = field(default_factory=dict)
     owner: Register | None = None
@@ -151,6 +151,10 @@ class Plan:
         """The group that the path shares a site with."""
         return next((s for s in self.sortings if any(path is p for p in s.paths)), None)
 
+    def has_stack(self, path: PathPlan) -> bool:
+        """Whether tasks of the path wait on a stack of their own."""
+        return path.counted is None and self.sorting(path) is None
+
     @property
     def partials(self) -> tuple[Partial, ...]:
         """The parts of reductions that tasks of all paths have."""
@@ -172,9 +176,11 @@ def own(name: str) -> Operand:
     return SpecialRegister(name) if name in SPECIAL_TYPES else Register(name)
 
 
-def make_plan(view: View, region: Region, moved: Mapping[str, Tails], form: str = "auto") -> Plan:
+def make_plan(
+    view: View, region: Region, moved: Mapping[str, Tails], form: str = "auto", *, expand: bool = True
+) -> Plan:
     """The plan for a region whose `tails` are ``moved`` and that `legality.check` accepts. ``form`` is ``split``,
-    ``idle lanes`` or ``auto``.
+    ``idle lanes`` or ``auto``; ``expand`` allows to expand counted loops.
 
     Raises Refusal where the stack's size or a context cannot be handled.
     """
@@ -182,13 +188,13 @@ def make_plan(view: View, region: Region, moved: Mapping[str, Tails], form: str 
     groups = exclusive_paths(view, region, moved)
     # What makes contexts smaller than it pays for may let the lanes be sorted.
     for one_stack, tight in ((True, False), (True, True), (False, True)):
-        maker = _Maker(view, region, moved, threads, groups, one_stack=one_stack, tight=tight)
+        maker = _Maker(view, region, moved, threads, groups, one_stack=one_stack, tight=tight, expand=expand)
         paths = tuple(maker.path(path) for path in region.paths)
         sorted_groups = groups if one_stack else ()
         sortings = tuple(maker.sorting([p for p in paths if p.path in group]) for group in sorted_groups)
         if not groups or maker.bytes <= SORTED_BYTES:
             break
-    _check_size(view, region, maker.bytes)
+    check_size(view, region, maker.bytes)
     sizes = {word.size for layout in maker.layouts for word in layout.words}
     return Plan(
         region=region,
@@ -205,7 +211,11 @@ def make_plan(view: View, region: Region, moved: Mapping[str, Tails], form: str 
         dropped=frozenset(index for tail in moved.values() for index in tail.dropped),
         threads=threads,
         slots=maker.slots,
-        remarks=(*remarks, *_remarks(view, region, maker.bytes), *_reordered(region, maker.sums)),
+        remarks=(
+            *(remarks if maker.bytes else ()),
+            *stack_remarks(view, region, maker.bytes),
+            *reordered(region, maker.sums),
+        ),
     )
 
 
@@ -222,8 +232,10 @@ class _Maker:
         *,
         one_stack: bool,
         tight: bool,
+        expand: bool,
     ) -> None:
         self.view = view
+        self.expand = expand
         self.region = region
         self.moved = moved
         self.threads = threads
@@ -247,7 +259,7 @@ class _Maker:
         self._flags = {group: view.names.register("pred") for group in dict.fromkeys(users.values())}
         self._users = users
         self.sums = tuple(dict.fromkeys(r for tail in moved.values() for r in tail.reductions))
-        self.slots = slots(self.sums, _whole_warps(threads), view.names)
+        self.slots = slots(self.sums, whole_warps(threads), view.names)
         self.bytes = self.slots.bytes
         self._kept = {r: view.names.register(view.types[r.register]) for r in self.sums if r.any_lane}
 
@@ -278,6 +290,9 @@ class _Maker:
         )
         partials = tuple(self._partial(r) for r in tail.reductions)
         found = (*found, *self._reduced(path, partials))
+        counted = self._counted(path, tail, partials, around | written)
+        if counted is not None:
+            found = _without_counters(found, counted, compressed)
         collected = [Value(live.name, live.type) for live in found if live.decision == "collected"]
         definitions = {name: names.register(view.types[name]) for name in sorted(written)}
         again_written = {name for index in tail.recomputed for name in effects.writes(view.body[index])}
@@ -290,8 +305,8 @@ class _Maker:
         uses.update({live.name: self._rebuild(live) for live in found if live.decision == "rebuilt"})
         again = [live for live in found if live.decision == "recomputed" and live.name not in written]
         uses.update({live.name: names.register(live.type) for live in again})
-        words = layout(collected, self.threads, self.bytes)
-        if path.begin not in self.grouped:
+        words = layout(collected, self.threads if counted is None else 0, self.bytes)
+        if path.begin not in self.grouped and counted is None:
             self._allocate(words)
             self.layouts.append(words)
         sizes = {word.size for word in words.words}
@@ -311,13 +326,53 @@ class _Maker:
             took=tuple(flag for group, flag in self._flags.items() if path.begin in group),
             recomputed=tail.recomputed,
             temporaries={name: definitions[name] for name in again_written - tail.kept},
-            unpacking=(*self._steps(compressed, uses), *(() if path.is_loop else resets)),
+            unpacking=(
+                *(() if counted is None else self._pointers(path, counted, uses)),
+                *self._steps(compressed, uses),
+                *(() if path.is_loop else resets),
+            ),
             children=tuple(self.path(child, inner) for child in path.children),
             partials=partials,
+            counted=counted,
             resets=resets if path.is_loop else (),
             updates={i: self._update(i, p) for p in partials for i in tail.moved if i in p.reduction.updates},
             owner=owner if isinstance(owner, Register) else None,
         )
+
+    def _counted(
+        self, path: Path, tail: Tails, partials: Iterable[Partial], written: Collection[str]
+    ) -> CountedLoop | None:
+        """The path as a counted loop whose trips nothing keeps in order."""
+        if (
+            path.annotation.kind != "for variable"
+            or path.annotation.chunk > 1
+            or path.children
+            or not self.expand
+        ):
+            return None
+        if tail.moved or tail.recomputed or any(p.offset is not None for p in partials):
+            return None
+        return counted_loop(
+            self.view,
+            path,
+            [p.reduction.register for p in partials],
+            lambda name: self._same(path, name, name in written).decision in ("left out", "rebuilt"),
+        )
+
+    def _same(self, path: Path, name: str, written: bool) -> LiveIn:
+        begin = self.view.cfg.blocks[self.view.block_of_name[path.begin]].start
+        return decide(self.view, self.region, path, begin, name, written)
+
+    def _pointers(self, path: Path, counted: CountedLoop, uses: Mapping[str, Operand]) -> list[Instruction]:
+        """The code that makes the pointers of a trip from its counter."""
+        code: list[Instruction] = []
+        for pointer in counted.pointers:
+            base = self._same(path, pointer.base, written=False)
+            start = self._rebuild(base) if base.decision == "rebuilt" else Register(base.name)
+            product, target = self.view.names.register("b64"), uses[pointer.register]
+            code.append(op(pointer.widen, product, uses[pointer.counter], pointer.size))
+            code.append(op("add.s64", target, start, product))
+        return code
 
     def _together(self, group: Sequence[Path], tight: bool) -> tuple[Compressed, ...]:
         """The contexts of exclusive paths, which share their slots; if ``tight``, small ones at a higher price."""
@@ -329,7 +384,7 @@ class _Maker:
         """What the site of exclusive paths needs, its stacks laid out."""
         register = self.view.names.register
         values = dict.fromkeys(value for path in paths for value in path.stack.layout.values())
-        warps = _whole_warps(self.threads) // SLOTS
+        warps = whole_warps(self.threads) // SLOTS
         words = layout(values, sorted_slots(len(paths)) * warps, self.bytes)
         self._allocate(words)
         sizes = sorted({word.size for word in words.words}, reverse=True)
@@ -411,81 +466,18 @@ class _Maker:
         return fresh[live.name]
 
 
-def block_threads(function: Function, region: Region) -> tuple[int, tuple[Diagnostic, ...]]:
-    """The largest block that the stacks must serve, and a remark when nothing tells it."""
-    for directive in function.directives:
-        if directive.name in (".reqntid", ".maxntid"):
-            return _product(int(a) for a in directive.arguments), ()
-    # What a function is called from decides its block, and may launch any.
-    if region.annotation.block is not None and function.kind == "entry":
-        return _product(region.annotation.block), ()
-    help = "add `__launch_bounds__(N)` to the kernel, or `block(N)` to the pragma"
-    if function.kind != "entry":
-        help = "let the function be inlined into a kernel that tells its block size"
-    return LARGEST_BLOCK, (
-        refusal.remark(
-            "CCC052",
-            f"`{function.name}` does not tell its block size: its stacks are made for {LARGEST_BLOCK} threads",
-            region.annotation.place,
-            "shared memory that no block uses lowers occupancy",
-            help,
-        ),
-    )
-
-
-def _whole_warps(threads: int) -> int:
-    return (threads + SLOTS - 1) // SLOTS * SLOTS
-
-
-def _product(sizes: Iterable[int]) -> int:
-    product = 1
-    for size in sizes:
-        product *= size
-    return product
-
-
-def _check_size(view: View, region: Region, needed: int) -> None:
-    left = SHARED_BYTES - static_shared_bytes(view.module, view.function)
-    if needed > left:
-        raise refuse(refusal.STACK, region.annotation.place, f"{needed:,}", f"{left:,}")
-
-
-def _reordered(region: Region, sums: Iterable[Reduction]) -> tuple[Diagnostic, ...]:
-    """REASSOCIATES: the user should know why last digits change."""
-    signs = dict.fromkeys(r.operator.sign for r in sums if r.operator.reassociates)
-    return tuple(
-        refusal.remark(
-            "CCC029",
-            f"floating-point values are put together by `{sign}` in another order",
-            region.annotation.place,
-            "the clause `reduce` allows it; results may differ in their last digits",
-        )
-        for sign in signs
-    )
-
-
-def _remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, ...]:
-    """What the user should know of the place that the stacks take, and of how often the new loop will run."""
-    found: list[Diagnostic] = []
-    if needed and any("extern" in v.linkage for v in shared_variables(view.module, view.function)):
-        found.append(
-            refusal.remark(
-                "CCC056",
-                f"launches of `{view.function.name}` can ask for {needed:,} bytes less of dynamic shared memory",
-                region.annotation.place,
-                "the context stacks are static shared memory, and both come out of one block's share",
-            )
-        )
-    select = view.block_of_name[region.select]
-    around = [loop for loop in view.loops if select in loop.blocks and loop.header != select]
-    if any(a in view.uniformity.varying_branches for loop in around for a, _ in loop.exits):
-        found.append(
-            refusal.remark(
-                "CCC055",
-                "the marked loop stands in a loop that lanes leave at different trips",
-                region.annotation.place,
-                "a warp that has lost lanes runs the original loop; `cccopt bench` reports how often",
-                "mark the outer loop instead, or make its trip count uniform",
-            )
-        )
-    return tuple(found)
+def _without_counters(
+    found: Iterable[LiveIn], counted: CountedLoop, compressed: Compressed
+) -> tuple[LiveIn, ...]:
+    """The live-ins of a trip: what only counts the trips is not among them."""
+    read = counted.reads.union(name for step in compressed.steps for name, _ in step.operands)
+    made = {pointer.register: pointer for pointer in counted.pointers}
+    out: list[LiveIn] = []
+    for live in found:
+        if live.name in made:
+            reason = f"each trip computes it again from `{made[live.name].counter}`"
+            live = replace(live, decision="recomputed", reason=reason)
+        elif live.decision == "collected" and live.name not in read and live.name not in SPECIAL_TYPES:
+            live = replace(live, decision="left out", reason="it only tells how many trips there are")
+        out.append(live)
+    return tuple(out)

@@ -88,6 +88,13 @@ REFILL = 5 * AN_INSTRUCTION
 """What finished lanes of such a loop pay to take the next task, its words aside."""
 
 
+EXPAND = 30 * AN_INSTRUCTION
+"""What it takes to lay the trips of all lanes side by side (`cccopt.ccc.expansion`): a sum over the lanes, mostly."""
+
+WINDOW = 27 * AN_INSTRUCTION
+"""What it takes to find the owners of the next 32 trips, the words of their contexts aside."""
+
+
 @dataclass(frozen=True, slots=True)
 class PathFlow:
     """One path, per visit of its marked loop.
@@ -97,6 +104,8 @@ class PathFlow:
     (``is_loop``), where they count trips. ``slots`` is the cost of its own code for one run as warps come now,
     ``packed`` that for one run by a full warp. ``context`` is what its words (of `WORD` slots) and what lanes recompute
     cost a vote that any lane wants, ``extra`` what a task rebuilds. ``chunk`` is the trips between two votes.
+    The trips of a loop that is ``expanded`` are laid side by side: ``saved`` is the time of memory traffic that this
+    spares, because the loop's own loads are coalesced then.
     """
 
     key: int
@@ -111,6 +120,8 @@ class PathFlow:
     extra: float = 0.0
     is_loop: bool = False
     chunk: int = 1
+    expanded: bool = False
+    saved: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +182,11 @@ def time(loop: LoopFlow, chosen: Collection[int]) -> float:
     and those that memory takes.
     """
     issued = slots(loop, chosen)
-    larger = max(issued, loop.memory)
+    memory = max(loop.memory - sum(path.saved for path in loop.paths if path.key in chosen), 0.0)
+    larger = max(issued, memory)
     if larger <= 0:
         return 0.0
-    both = (issued / larger) ** OVERLAP + (loop.memory / larger) ** OVERLAP
+    both = (issued / larger) ** OVERLAP + (memory / larger) ** OVERLAP
     return float(larger * both ** (1 / OVERLAP))
 
 
@@ -289,8 +301,9 @@ class _Runs:
 
 def _runs(path: PathFlow, around: _Runs, collected: bool, loop: LoopFlow) -> _Runs:
     if collected:
-        # A lane whose task has ended waits for the next vote.
+        # A lane whose task has ended waits for the next vote; of expanded trips the last 32 are half as many.
         late = path.entered * (path.chunk - 1) / 2 if path.is_loop else 0.0
+        late += _wanted(path, around) / 2 if path.expanded else 0.0
         return _Runs(path.full + late, path.full, True)
     if not around.whole:
         return _Runs(path.warps, path.full, False)
@@ -301,6 +314,12 @@ def _runs(path: PathFlow, around: _Runs, collected: bool, loop: LoopFlow) -> _Ru
         return _Runs(around.warps * any_of(share), path.full, True)
     as_before = path.warps / parent.warps if parent is not None and parent.warps else share
     return _Runs(around.warps * max(share, as_before), path.full, True)
+
+
+def _wanted(path: PathFlow, around: _Runs) -> float:
+    """The visits in which any lane comes to the path."""
+    share = path.entered / around.full if around.full else 0.0
+    return around.warps * any_of(share) if around.whole else min(path.entries, around.warps)
 
 
 def _site(
@@ -331,8 +350,10 @@ def _overhead(path: PathFlow, around: _Runs, now: _Runs, loop: LoopFlow, form: O
     visits = around.warps
     if not visits:
         return 0.0
-    share = path.entered / around.full if around.full else 0.0
-    some = visits * any_of(share) if around.whole else min(path.entries, visits)
+    some = _wanted(path, around)
+    if path.expanded:
+        each = WINDOW + path.context / 2 + path.extra
+        return (visits - some) * form.nobody + some * EXPAND + now.warps * each
     vote = form.trips if path.is_loop else form.some
     total = (visits - some) * form.nobody + some * (vote + path.context) + now.warps * path.extra
     if path.is_loop and path.entered > 0:

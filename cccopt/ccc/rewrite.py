@@ -225,7 +225,7 @@ class _Rewrite:
         code = [
             op("mov.u32", plan.lane, SpecialRegister("%laneid")),
             op("mov.u32", plan.lanes_before, SpecialRegister("%lanemask_lt")),
-            *(op("mov.u32", path.top, 0) for path in plan.all_paths() if plan.sorting(path) is None),
+            *(op("mov.u32", path.top, 0) for path in plan.all_paths() if plan.has_stack(path)),
             *(i for site in self.tasks.sorting_sites for i in site.setup()),
         ]
         if plan.stack_bytes:

@@ -114,7 +114,7 @@ class StackCode:
         """Lanes with ``flag`` store the context that ``source`` names into ``slot``."""
         code, address = self.addresses(slot)
         for place, word in enumerate(self.layout.words):
-            packing, value = self._pack(word, source)
+            packing, value = self.pack(word, source)
             where = at(address[word.size], self.layout.offset(place))
             code += [*packing, op(f"st.shared.b{word.size * 8}", where, value, guard=flag)]
         return code
@@ -137,16 +137,17 @@ class StackCode:
             if word.packed:
                 # Where all lanes load, there is nothing of their own to keep.
                 packing, packed = (
-                    ([], self.names.register("b32")) if flag is None else self._pack(word, source)
+                    ([], self.names.register("b32")) if flag is None else self.pack(word, source)
                 )
-                code += [*packing, op(load, packed, where, guard=flag), *self._unpack(word, packed, target)]
+                code += [*packing, op(load, packed, where, guard=flag), *self.unpack(word, packed, target)]
                 continue
             value = word.values[0]
             code += () if flag is None else copy_value(value, source(value.name), target(value.name))
             code.append(op(load, target(value.name), where, guard=flag))
         return code
 
-    def _pack(self, word: Word, source: Lookup) -> tuple[list[Instruction], Register]:
+    def pack(self, word: Word, source: Lookup) -> tuple[list[Instruction], Register]:
+        """The code that puts the values of a word together, and the register that then holds it."""
         if not word.packed:
             operand = source(word.values[0].name)
             if isinstance(operand, Register):
@@ -165,7 +166,8 @@ class StackCode:
                 code.append(op("or.b32", packed, packed, one))
         return code, packed
 
-    def _unpack(self, word: Word, packed: Register, target: Callable[[str], Register]) -> list[Instruction]:
+    def unpack(self, word: Word, packed: Register, target: Callable[[str], Register]) -> list[Instruction]:
+        """The code that takes the values of a packed word apart."""
         if word.values[0].type != "pred":
             halves: list[Operand] = [target(v.name) for v in word.values]
             if len(halves) == 1:

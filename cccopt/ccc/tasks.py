@@ -14,15 +14,15 @@ can, the lanes that still have trips push them, and the warp goes on to find mor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from cccopt.analysis import effects
-from cccopt.ccc.annotations import is_annotation
 from cccopt.ccc.code import FULL_WARP, flag_op, negated, op, predicate
-from cccopt.ccc.copies import keep_rolled, parting, unrolled, without_pragmas
+from cccopt.ccc.copies import keep_rolled, unrolled, without_pragmas
 from cccopt.ccc.decision_trees import flattened
+from cccopt.ccc.expansion import ExpandedSite
 from cccopt.ccc.graph import (
     UNIFORM,
     Branch,
@@ -35,19 +35,18 @@ from cccopt.ccc.graph import (
     led,
     program_order,
     reachable,
-    retarget,
     targets,
 )
 from cccopt.ccc.in_place import in_place
+from cccopt.ccc.own_nodes import OwnNodes
 from cccopt.ccc.partials import collect, deposit
 from cccopt.ccc.plan import PathPlan, Plan, own
-from cccopt.ccc.regions import forward
 from cccopt.ccc.sites import Site, place_flagged, place_site
 from cccopt.ccc.sorting import SortingSite
 from cccopt.ccc.stack import SLOTS, Lookup, Value, clear, copy_value
 from cccopt.ccc.tails import live_outs
 from cccopt.ccc.view import View
-from cccopt.ptx.ir import Guard, Instruction, Label, Register, Statement
+from cccopt.ptx.ir import Guard, Instruction, Register, Statement
 
 
 class Tasks:
@@ -58,15 +57,8 @@ class Tasks:
         self.plan = plan
         self.names = view.names
         self.region = plan.region.annotation.region
-        hammocks = [h for path in plan.all_paths() for h in path.hammocks]
-        whole = {i for h in hammocks for i in (h.branch, *h.statements)}
-        self._skip = {id(view.body[i]): Guard(r, True) for i, r in plan.skipped.items() if i not in whole}
-        self._past = {h.head: (h, plan.skipped[h.branch]) for h in hammocks}
-        self._dropped = {id(view.body[i]) for i in plan.dropped}
-        self._handed = self._hand_over()
-        chosen = plan.region.nodes | plan.region.approach
-        self.base = {name: self._stripped(name) for name in program_order(view.graph.nodes, chosen)}
-        """The region's own nodes without markers, as all copies are made of them."""
+        self.own = OwnNodes(view, plan)
+        self.base = self.own.nodes
         self.sorting_sites = tuple(
             SortingSite(sorting, plan.lane, plan.lanes_before, self.names, self.region)
             for sorting in plan.sortings
@@ -94,6 +86,7 @@ class Tasks:
             sorting = next((s for s in self.sorting_sites if path in s.sorting.paths), None)
             if sorting is None:
                 site = self._loop_site if path.path.is_loop else self._if_site
+                site = site if path.counted is None else self._expanded_site
                 where = self._where([path], nodes, alive)
                 nodes = place_flagged(nodes, enter, where, partial(site, path), self.names, self.region)
             elif path is sorting.first:
@@ -116,6 +109,7 @@ class Tasks:
         (goal,) = outside - self.view.traps
         # What is alive at the whole's beginning has a value there; the rest may not have one at the join.
         met = {v.name for path in paths for v in path.stack.layout.values()}
+        met |= {name for path in paths if path.counted is not None for name in path.counted.count.registers}
         met |= frozenset().union(*(self._alive(path.path.end) for path in paths))
         return Site(begins, inside, goal, self._cleared(met - {*alive}))
 
@@ -268,6 +262,17 @@ class Tasks:
         some = self.node(nodes, admit, code, Jump(turn))
         return nodes, self._join(path, idle, flag, behind, some, nodes)
 
+    def _expanded_site(self, path: PathPlan, flag: Guard, behind: str, certain: bool) -> tuple[Nodes, str]:
+        loop, following = path.counted, self.names.label("next")
+        assert loop is not None
+        counting = [i for i in self.view.statements(path.path.nodes) if i not in loop.code]
+        trip = self.own.without(path.path.nodes, counting)
+        trip = led(trip, {path.path.begin: following, path.path.end: following})
+        trip[loop.latch] = replace(trip[loop.latch], end=Jump(following))
+        trip[path.path.begin] = without_pragmas(trip[path.path.begin])
+        site = ExpandedSite(path, loop, trip, following, self.plan.lane, self.names, self.region)
+        return site.nodes(flag, behind, certain)
+
     def _trip(self, path: PathPlan, busy: Guard, vote: str, alive: Guard | None = None) -> tuple[str, Nodes]:
         """Up to ``chunk`` trips of a loop on the task's registers, with ``alive`` in those lanes only; ``busy`` tells
         afterwards whether trips are left.
@@ -407,7 +412,7 @@ class Tasks:
         for site in reversed(self.sorting_sites):
             following = site.drain(self._task, following, nodes)
         for path in reversed(self.plan.all_paths()):
-            if self.plan.sorting(path) is None:
+            if self.plan.has_stack(path):
                 following = self._drain(path, following, nodes)
         return following
 
@@ -455,47 +460,3 @@ class Tasks:
         statement = self.view.body[index]
         assert isinstance(statement, Instruction)
         return statement
-
-    def _past_hammock(self, node: Node) -> Node:
-        """A node with a branch that leads also those lanes past a hammock whose tasks run it."""
-        if node.name not in self._past or not isinstance(node.end, Branch):
-            return node
-        hammock, took = self._past[node.name]
-        past = self.names.register("pred")
-        code = [flag_op(past, hammock.past), op("or.pred", past, past, took)]
-        inside, beyond = node.end.taken, node.end.otherwise
-        if forward(self.view, inside) != hammock.begin:
-            inside, beyond = beyond, inside
-        return replace(node, code=(*node.code, *code), end=Branch(Guard(past), beyond, inside))
-
-    def _kept_back(self, statement: Statement) -> Statement:
-        """A statement under the guard of lanes whose tasks do not run it."""
-        if isinstance(statement, Instruction) and id(statement) in self._skip:
-            return replace(statement, guard=self._skip[id(statement)])
-        return parting(statement)
-
-    def _hand_over(self) -> Mapping[int, Sequence[Instruction]]:
-        """For updates of reductions that tasks run in their lane's place: the lane's own value stays what it was."""
-        moves: dict[int, Sequence[Instruction]] = {}
-        for path in self.plan.all_paths():
-            for part in path.partials:
-                for index in path.updates.keys() & part.reduction.updates.keys():
-                    written, read = part.reduction.updates[index]
-                    copied = copy_value(
-                        Value(written, self.view.types[written]), Register(read), Register(written)
-                    )
-                    moves[id(self.view.body[index])] = copied
-        return moves
-
-    def _stripped(self, name: str) -> Node:
-        """A node of the region without markers, its jumps led past nodes that do nothing, guards added to what
-        tasks run instead, hammocks among it.
-        """
-        node = self._past_hammock(self.view.graph.nodes[name])
-        code = tuple(
-            own
-            for s in node.code
-            if not is_annotation(s) and not isinstance(s, Label) and id(s) not in self._dropped
-            for own in (*self._handed.get(id(s), ()), self._kept_back(s))
-        )
-        return replace(node, code=code, end=retarget(node.end, lambda t: forward(self.view, t)))

@@ -11,13 +11,14 @@ from dataclasses import replace
 
 from cccopt.ccc import refusal
 from cccopt.ccc.annotations import is_annotation
+from cccopt.ccc.block_size import SHARED_BYTES, block_threads
 from cccopt.ccc.calls import called, static_shared_bytes
 from cccopt.ccc.decision import Decision, decide, mode_of, pruned, resident_threads, room_for_stacks
 from cccopt.ccc.decision import remarks as remarks_of
 from cccopt.ccc.estimate import estimate, fits_to
 from cccopt.ccc.graph import Graph, reachable, to_body
 from cccopt.ccc.legality import check, check_known
-from cccopt.ccc.plan import SHARED_BYTES, PathPlan, Plan, block_threads, make_plan
+from cccopt.ccc.plan import PathPlan, Plan, make_plan
 from cccopt.ccc.profile import RunProfile
 from cccopt.ccc.refusal import Refusal, refuse
 from cccopt.ccc.regions import Region, find, housed
@@ -137,7 +138,7 @@ def _region(module: Module, function: Function, seen: View, region: Region, opti
 def _plan(seen: View, region: Region, moved: Mapping[str, Tails], options: Options) -> Plan | None:
     """The plan with all paths; None under `auto` where their stacks are larger than a block's shared memory."""
     try:
-        return make_plan(seen, region, moved, options.form)
+        return make_plan(seen, region, moved, options.form, expand=options.expand)
     except Refusal as problem:
         some = any(mode_of(region, path, options.mode) == "auto" for path in region.all_paths())
         too_large = problem.diagnostics[0].code == refusal.STACK.code
@@ -169,7 +170,7 @@ def _bytes_alone(module: Module, function: Function, region: Region, options: Op
     """The bytes of the stack of a region with one path; more than a block has, if it alone does not fit."""
     seen = view(module, function)
     try:
-        return make_plan(seen, region, tails(seen, region), options.form).stack_bytes
+        return make_plan(seen, region, tails(seen, region), options.form, expand=options.expand).stack_bytes
     except Refusal:
         return SHARED_BYTES + 1
 
@@ -187,7 +188,7 @@ def _smaller(
     try:
         moved = tails(seen, smaller)
         check(seen, smaller, moved)
-        return seen, make_plan(seen, smaller, moved, options.form)
+        return seen, make_plan(seen, smaller, moved, options.form, expand=options.expand)
     except Refusal:
         if any(mode_of(region, path, options.mode) == "always" for path in region.all_paths()):
             raise
@@ -289,7 +290,7 @@ def _path_report(seen: View, plan: Plan, path: PathPlan, graph: Graph, form: str
         path.stack.layout.context_bytes,
         path.stack.layout.bytes,
         plan.threads,
-        _labels(graph, ("push", "take", "trip", "drain"), str(path.number)),
+        _labels(graph, ("push", "expand", "take", "trip", "drain"), str(path.number)),
         annotation.name,
         cost,
     )

@@ -12,14 +12,15 @@ class Options:
     """``mode`` is ``auto``, ``always`` or ``off``; with ``keep_going`` a refused function is left as it was.
 
     ``file`` names the input in messages. ``form`` forces the form of rewritten loops (``split``, ``idle lanes``);
-    ``auto`` chooses by the loop's trip counts. ``profile`` tells `auto` how often lanes came to each region in a run;
-    without one that is assumed. ``resident`` is how many blocks of a kernel marked ``grid`` share its work; None for as
-    many as the largest device of the target runs at once.
+    ``auto`` chooses by the loop's trip counts. Without ``expand`` all loops of tasks have stacks. ``profile`` tells
+    `auto` how often lanes came to each region in a run; without one that is assumed. ``resident`` is how many blocks of
+    a kernel marked ``grid`` share its work; None for as many as the largest device of the target runs at once.
     """
 
     mode: str = "auto"
     keep_going: bool = False
     file: str = "<ptx>"
     form: str = "auto"
+    expand: bool = True
     profile: RunProfile | None = None
     resident: int | None = None

@@ -19,8 +19,6 @@ bfs(int vertices, int current, int* levels, const int* __restrict__ row, const i
 #pragma ccc if
     if (levels[v] == current) {
       int first = row[v], last = row[v + 1];
-// nvcc would unroll a plain loop like this by itself; an annotated one is unrolled only as the source says.
-#pragma unroll 4
 #pragma ccc for variable
       for (int k = first; k < last; ++k) {
         int u = neighbours[k];

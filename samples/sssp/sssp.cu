@@ -23,7 +23,6 @@ sssp_relax(int vertices, const int* __restrict__ mask, const int* __restrict__ c
     if (mask[v]) {
       int cost = costs[v];
       int first = row[v], last = row[v + 1];
-#pragma unroll 4
 #pragma ccc for variable
       for (int k = first; k < last; ++k) atomicMin(&updating[neighbours[k]], cost + weights[k]);
     }

@@ -15,6 +15,7 @@ from cccopt.passes.pipeline import Options, Result
 from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
 from cccopt.toolchain.invoke import run_nvcc
 from cccopt.toolchain.settings import Settings
 
@@ -70,9 +71,9 @@ def only(module: Module, kernel: str) -> Module:
     )
 
 
-def rewritten(module: Module, form: str = "auto") -> Result:
+def rewritten(module: Module, form: str = "auto", *, expand: bool = True) -> Result:
     """The module with all its regions rewritten. Raises Refusal."""
-    return rewrite_module(module, Options(mode="always", form=form))
+    return rewrite_module(module, Options(mode="always", form=form, expand=expand))
 
 
 def run(
@@ -94,26 +95,31 @@ def compare(
     seeds: Sequence[int] = (1,),
 ) -> Mapping[str, Mapping[str, int]]:
     """Runs ``kernel`` before and after its rewrite and asserts bit-equal memory: every form in lock-step, the first
-    form also shuffled by ``seeds``, on the first of the launches.
+    form also shuffled by ``seeds``, on the first of the launches; with counted loops expanded, and without.
 
-    For each form: how often warps ran each phase (``push``, ``take``, ``drain``, ``whole``, ``original``).
+    For each form: how often warps ran each phase (``push``, ``take``, ``drain``, ``expand``, ``whole``, ``original``).
     """
     original = Program(before)
     inputs = [(launch, make(launch)) for launch in launches]
     expected = [run(original, kernel, launch, args)[0] for launch, args in inputs]
     ran: dict[str, dict[str, int]] = {}
     for form in forms:
-        result = rewritten(before, form)
-        program = Program(result.module)
         counts = ran[form] = {}
-        for (launch, args), memory in zip(inputs, expected, strict=True):
-            shuffled = seeds if form == forms[0] and launch is inputs[0][0] else ()
-            for shuffle in (None, *shuffled):
-                got, profile = run(program, kernel, launch, args, shuffle)
-                assert got == memory, f"{kernel}, {form}, {launch}, shuffle {shuffle}: memory differs"
-                for phase, times in phases(result, profile).items():
-                    counts[phase] = counts.get(phase, 0) + times
+        for result in _distinct(rewritten(before, form, expand=expand) for expand in (True, False)):
+            program = Program(result.module)
+            for (launch, args), memory in zip(inputs, expected, strict=True):
+                shuffled = seeds if form == forms[0] and launch is inputs[0][0] else ()
+                for shuffle in (None, *shuffled):
+                    got, profile = run(program, kernel, launch, args, shuffle)
+                    assert got == memory, f"{kernel}, {form}, {launch}, shuffle {shuffle}: memory differs"
+                    for phase, times in phases(result, profile).items():
+                        counts[phase] = counts.get(phase, 0) + times
     return ran
+
+
+def _distinct(results: Iterable[Result]) -> Iterable[Result]:
+    """The results, each module once."""
+    return {print_module(result.module): result for result in results}.values()
 
 
 def phases(result: Result, profile: Profile) -> dict[str, int]:

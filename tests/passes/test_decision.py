@@ -379,7 +379,7 @@ def test_the_sensitivity_sample_is_decided_as_it_was_measured(
 
 
 @pytest.mark.nvcc
-def test_breadth_first_search_gains_what_its_memory_traffic_lets_it() -> None:
+def test_breadth_first_search_gains_by_coalesced_trips() -> None:
     sample = load("bfs")
     marked = marked_ptx(sample.source)
     profile = profile_of(marked, sample.workload.launches(fresh_state(sample.inputs("small", 1))))
@@ -388,14 +388,14 @@ def test_breadth_first_search_gains_what_its_memory_traffic_lets_it() -> None:
     assert tasks.entries <= outer.warps < tasks.warps / 4
     regions = cccopt.transform(marked, profile=profile).report["units"][0]["regions"]
     assert {region["outcome"] for region in regions} == {"rewritten"}
-    # 1.12 at full size on an H200, though a warp issues a third of the instructions.
-    assert regions[0]["cost"]["gain"] == pytest.approx(1.12, rel=0.15)
+    # 3.5 at full size on an H200, where lanes with many neighbours keep their warps waiting besides.
+    assert 1.8 < regions[0]["cost"]["gain"] < 3.5
 
 
 # Speedups by `always` on an H200, 2026-11-21.
 @pytest.mark.nvcc
 @pytest.mark.parametrize(
-    ("name", "speedup", "collected"), [("sssp", 0.89, 0), ("iefa", 1.06, 3), ("ff", 2.10, 10)]
+    ("name", "speedup", "collected"), [("sssp", 1.24, 2), ("iefa", 1.06, 3), ("ff", 2.10, 10)]
 )
 def test_samples_are_decided_as_they_were_measured(name: str, speedup: float, collected: int) -> None:
     sample = load(name)
