@@ -5,16 +5,17 @@
         trips   3  0  1  5          lane    0 0 0 | 2 | 3 3 3 3 3
         ends    3  3  4  9          trip    0 1 2 | 0 | 0 1 2 3 4
 
-    expand: ends = inclusive sum of the lanes' trips; total = that of lane 31
-    window: place = base + lane;  owner = the first lane whose end is above it, by binary search
+    lay:    ends = inclusive sum of the lanes' trips; rest = that of lane 31
+            slot = in lane k, the k-th lane that has trips
+    window: each lane marks the place ahead of its trips: the number of marks below a place says which of the lanes with
+            trips it belongs to, the owner
             the owner's registers come by shuffles, those that grow from trip to trip from the number of the trip
-            lanes with place < total run one trip;  base += 32; base < total: window
+            lanes below rest run one trip;  rest -= 32; rest > 0: window
 
 Trips of neighbouring places run in neighbouring lanes: loads that follow the loop's counter are coalesced. Sums stay
 below 2^31 because a lane lays out no more than `MOST` trips at a time.
 
-Khorasani 2016, 4.2 does this by hand (CTE); the search is that of Davidson, Baxter, Garland, Owens, "Work-efficient
-parallel GPU methods for single-source shortest paths", IPDPS 2014, over a warp.
+Khorasani 2016, 4.2 does this by hand (CTE), with a binary search in place of marks.
 """
 
 from __future__ import annotations
@@ -27,19 +28,35 @@ from cccopt.ccc.graph import UNIFORM, Branch, End, Jump, Node, Nodes, copy
 from cccopt.ccc.names import Names
 from cccopt.ccc.plan import PathPlan, own
 from cccopt.ccc.trips import CountedLoop
-from cccopt.ptx.ir import Guard, Instruction, Operand, Pair, Register, Statement, Vector
+from cccopt.ptx.ir import Guard, Instruction, Operand, Pair, Register, SpecialRegister, Statement, Vector
 from cccopt.ptx.isa import width
 
-MOST = 1 << 26
+MOST = 1 << 25
 """Trips of a lane that are laid out at a time."""
 
 STEPS = (16, 8, 4, 2, 1)
 
 
+REDUX = op("redux.sync.or.b32", 0, 0, FULL_WARP)
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """Registers: the place in the window that is ahead of where a lane's trips begin, how many lanes' trips but the
+    first's have begun up to the place ahead of the window, and in lane k the k-th lane that has trips.
+    """
+
+    begin: Register
+    begun: Register
+    slot: Register
+
+
 @dataclass(frozen=True)
 class ExpandedSite:
-    """The site of one counted loop: ``lane`` is the register of the lane's number, ``trip`` the nodes of one trip on
-    the program's registers, entered at the path's beginning; it ends at ``next``.
+    """The site of one counted loop: ``lane`` and ``before`` are the registers of the lane's number and of the mask of
+    those below it, ``trip`` the nodes of one trip on the program's registers, entered at the path's beginning; it ends
+    at ``next``.
+    ``redux`` tells whether the target has `redux.sync`.
     """
 
     path: PathPlan
@@ -47,8 +64,10 @@ class ExpandedSite:
     trip: Mapping[str, Node]
     next: str
     lane: Register
+    before: Register
     names: Names
     region: int
+    redux: bool
 
     def nodes(self, flag: Guard, behind: str, certain: bool) -> tuple[Nodes, str]:
         """The site's nodes and its first, where lanes with ``flag`` have trips, and all if ``certain``."""
@@ -58,8 +77,9 @@ class ExpandedSite:
         left = r(f"b{width(self.loop.count.type)}")
         starts = {name: r(self._type(name)) for name in self.loop.steps}
         firsts = {name: r(self._type(name)) for name in self.loop.steps}
-        ends, ahead, total, base, place, owner = (r("b32") for _ in range(6))
+        trips, ends, ahead, rest = (r("b32") for _ in range(4))
         lay, window, again = (names.label(what) for what in ("lay", "window", "again"))
+        marks = _Marks(r("b32"), r("b32"), r("b32"))
 
         # What lanes wrote ahead of the loop, trips read in other lanes.
         count = [op("bar.warp.sync", FULL_WARP), *self._count(left), flag_op(has.register, flag)]
@@ -67,21 +87,23 @@ class ExpandedSite:
         phase = self.path.phase
         expand = self._node(nodes, names.label("expand"), count, Jump(lay), phase("expand"))
 
-        code = [*self._trips(left, has, ahead), *self._sum(ahead, ends)]
-        code += [op("shfl.sync.idx.b32", total, ends, 31, 31, FULL_WARP), op("sub.s32", ahead, ends, ahead)]
+        code = [*self._trips(left, has, trips), *self._sum(trips, ends)]
+        code += [op("shfl.sync.idx.b32", rest, ends, 31, 31, FULL_WARP), op("sub.s32", ahead, ends, trips)]
         code += [self._add(n, firsts[n], ahead, -step, starts[n]) for n, step in self.loop.steps.items()]
-        code += [op("mov.u32", base, 0), op("mov.u32", place, self.lane)]
-        self._node(nodes, lay, code, Jump(window))
+        self._close_up(nodes, lay, code, marks, trips, ahead, window)
 
         busy, last = Guard(r("pred")), Guard(r("pred"))
         copies, names_of = copy(self.trip.values(), names, self.path.rewrite)
         nodes.update(copies)
-        code = [*self._search(ends, place, owner), *self._received(firsts, owner, place)]
-        code += [*self.path.unpacking, op("setp.lt.u32", busy.register, place, total)]
+        owner = r("b32")
+        code = [*self._owner(marks, owner), *self._received(firsts, owner)]
+        code += [*self.path.unpacking, op("setp.lt.s32", busy.register, self.lane, rest)]
         begin = names_of[self.path.path.begin]
         self._node(nodes, window, code, Branch(busy, begin, self.next), phase("trip"))
-        step = [op("add.u32", base, base, 32), op("add.u32", place, place, 32)]
-        step += [op("setp.lt.u32", last.register, base, total)]
+        step = [op("add.s32", rest, rest, -32), op("add.s32", marks.begin, marks.begin, -32)]
+        for name, at in self.loop.steps.items():
+            step.append(op(f"add.s{width(self._type(name))}", firsts[name], firsts[name], 32 * at))
+        step.append(op("setp.gt.s32", last.register, rest, 0))
         ended = names.label("ended")
         self._node(nodes, self.next, step, Branch(last, window, ended, UNIFORM))
 
@@ -91,8 +113,8 @@ class ExpandedSite:
         self._node(nodes, ended, code, Branch(some, again, behind, UNIFORM))
         code = [op(f"sub.s{bits}", left, left, MOST), op("mov.pred", has.register, more.register)]
         for name, at in self.loop.steps.items():
-            code += [self._add(name, starts[name], ahead, at, firsts[name])]
-            code += [op(f"add.s{width(self._type(name))}", starts[name], starts[name], MOST * at)]
+            code += [self._add(name, starts[name], marks.begin, at, firsts[name])]
+            code += [op(f"add.s{width(self._type(name))}", starts[name], starts[name], (MOST + 1) * at)]
         self._node(nodes, again, code, Jump(lay))
         if certain:
             return nodes, self._node(
@@ -150,26 +172,75 @@ class ExpandedSite:
             ]
         return code
 
-    def _search(self, ends: Register, place: Register, owner: Register) -> list[Instruction]:
-        """The first lane whose end is above the place; lane 31 where none is."""
-        code = [op("mov.u32", owner, 0)]
+    def _close_up(
+        self,
+        nodes: Nodes,
+        name: str,
+        code: list[Instruction],
+        marks: _Marks,
+        trips: Register,
+        ahead: Register,
+        window: str,
+    ) -> None:
+        """Adds the node ``name`` of ``code``, and what finds the lanes that have trips, on to ``window``."""
+        r = self.names.register
+        some, rank, busy, full = r("b32"), r("b32"), r("pred"), Guard(r("pred"))
+        code += [
+            op("setp.ne.u32", busy, trips, 0),
+            op("vote.sync.ballot.b32", some, busy, FULL_WARP),
+            # Neither a lane without trips nor the first of the others ever marks a place.
+            op("selp.b32", marks.begin, ahead, 0, busy),
+            op("add.s32", marks.begin, marks.begin, -1),
+            op("mov.u32", marks.begun, 0),
+            op("mov.u32", marks.slot, self.lane),
+            op("setp.eq.s32", full.register, some, FULL_WARP),
+        ]
+        close = self.names.label("close")
+        self._node(nodes, name, code, Branch(full, window, close, UNIFORM))
+        upward = [op("mov.u32", rank, SpecialRegister("%lanemask_le"))]
+        upward += [op("and.b32", rank, rank, some), op("popc.b32", rank, rank)]
+        self._node(nodes, close, [*upward, *self._search(rank, marks.slot)], Jump(window))
+
+    def _search(self, ranks: Register, slot: Register) -> list[Instruction]:
+        """In lane k the first lane whose rank is above k; lane 31 where none is."""
+        code = [op("mov.u32", slot, 0)]
         for step in STEPS:
-            end, probe, above = (
-                self.names.register("b32"),
-                self.names.register("b32"),
-                self.names.register("pred"),
-            )
+            rank, probe, below = (self.names.register(type) for type in ("b32", "b32", "pred"))
             code += [
-                op("add.s32", probe, owner, step - 1),
-                op("shfl.sync.idx.b32", end, ends, probe, 31, FULL_WARP),
-                op("setp.le.u32", above, end, place),
-                op("add.s32", owner, owner, step, guard=Guard(above)),
+                op("add.s32", probe, slot, step - 1),
+                op("shfl.sync.idx.b32", rank, ranks, probe, 31, FULL_WARP),
+                op("setp.le.u32", below, rank, self.lane),
+                op("add.s32", slot, slot, step, guard=Guard(below)),
             ]
         return code
 
-    def _received(
-        self, firsts: Mapping[str, Register], owner: Register, place: Register
-    ) -> list[Instruction]:
+    def _owner(self, marks: _Marks, owner: Register) -> list[Instruction]:
+        """The lane whose trip is at this lane's place of the window."""
+        mark, begins, rank, count = (self.names.register("b32") for _ in range(4))
+        return [
+            # A shift by more than 31 leaves nothing.
+            op("shl.b32", mark, 1, marks.begin),
+            *self._all_bits(begins, mark),
+            op("and.b32", rank, begins, self.before),
+            op("popc.b32", rank, rank),
+            op("add.s32", rank, rank, marks.begun),
+            op("popc.b32", count, begins),
+            op("add.s32", marks.begun, marks.begun, count),
+            op("shfl.sync.idx.b32", owner, marks.slot, rank, 31, FULL_WARP),
+        ]
+
+    def _all_bits(self, target: Register, bits: Register) -> list[Instruction]:
+        """The bits of all lanes together."""
+        if self.redux:
+            return [op("redux.sync.or.b32", target, bits, FULL_WARP)]
+        code = [op("mov.b32", target, bits)]
+        for step in STEPS:
+            other = self.names.register("b32")
+            code.append(op("shfl.sync.bfly.b32", other, target, step, 31, FULL_WARP))
+            code.append(op("or.b32", target, target, other))
+        return code
+
+    def _received(self, firsts: Mapping[str, Register], owner: Register) -> list[Instruction]:
         """The registers of the trip at the lane's place, from its owner."""
         stack = self.path.stack
         code: list[Instruction] = []
@@ -182,7 +253,7 @@ class ExpandedSite:
         return [
             *code,
             *(
-                self._add(n, self.path.task(n), place, at, self.path.task(n))
+                self._add(n, self.path.task(n), self.lane, at, self.path.task(n))
                 for n, at in self.loop.steps.items()
             ),
         ]

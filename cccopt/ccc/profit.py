@@ -88,10 +88,10 @@ REFILL = 5 * AN_INSTRUCTION
 """What finished lanes of such a loop pay to take the next task, its words aside."""
 
 
-EXPAND = 30 * AN_INSTRUCTION
+EXPAND = 45 * AN_INSTRUCTION
 """What it takes to lay the trips of all lanes side by side (`cccopt.ccc.expansion`): a sum over the lanes, mostly."""
 
-WINDOW = 27 * AN_INSTRUCTION
+WINDOW = 15 * AN_INSTRUCTION
 """What it takes to find the owners of the next 32 trips, the words of their contexts aside."""
 
 

@@ -22,7 +22,7 @@ from cccopt.analysis import effects
 from cccopt.ccc.code import FULL_WARP, flag_op, negated, op, predicate
 from cccopt.ccc.copies import keep_rolled, unrolled, without_pragmas
 from cccopt.ccc.decision_trees import flattened
-from cccopt.ccc.expansion import ExpandedSite
+from cccopt.ccc.expansion import REDUX, ExpandedSite
 from cccopt.ccc.graph import (
     UNIFORM,
     Branch,
@@ -47,6 +47,7 @@ from cccopt.ccc.stack import SLOTS, Lookup, Value, clear, copy_value
 from cccopt.ccc.tails import live_outs
 from cccopt.ccc.view import View
 from cccopt.ptx.ir import Guard, Instruction, Register, Statement
+from cccopt.ptx.language import Language
 
 
 class Tasks:
@@ -270,7 +271,9 @@ class Tasks:
         trip = led(trip, {path.path.begin: following, path.path.end: following})
         trip[loop.latch] = replace(trip[loop.latch], end=Jump(following))
         trip[path.path.begin] = without_pragmas(trip[path.path.begin])
-        site = ExpandedSite(path, loop, trip, following, self.plan.lane, self.names, self.region)
+        redux = Language.of(self.view.module).has(REDUX)
+        lanes = self.plan.lane, self.plan.lanes_before
+        site = ExpandedSite(path, loop, trip, following, *lanes, self.names, self.region, redux)
         return site.nodes(flag, behind, certain)
 
     def _trip(self, path: PathPlan, busy: Guard, vote: str, alive: Guard | None = None) -> tuple[str, Nodes]:

@@ -7,10 +7,8 @@ types an opcode takes, which opcodes a target has) is left to it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 
 from cccopt.diagnostic import error
 from cccopt.ptx.errors import PtxError
@@ -43,14 +41,13 @@ from cccopt.ptx.ir import (
     Vector,
 )
 from cccopt.ptx.isa import WIDTHS, Control, Role, declared_names, facts, introduced, operand_count, width
+from cccopt.ptx.language import Language
 from cccopt.ptx.printer import print_operand, print_statement
 from cccopt.ptx.special import SPECIAL_TYPES
 from cccopt.text import QUOTED, Place, Position, shortened
 
 # An operand of these may be wider than the type of the instruction (PTX ISA 9.0, 9.4.1).
 _RELAXED = frozenset(("ld", "ldu", "st", "cvt", "tex", "tld4", "suld", "sust", "sured"))
-_VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
-_TARGET = re.compile(r"(?:sm|compute)_(\d{1,4})")
 _FLOATS = frozenset(("f16", "f32", "f64"))
 
 
@@ -64,7 +61,7 @@ def verify(module: Module, name: str = "<ptx>") -> None:
     CCC009: scopes that do not close.
     """
     names = set(_module_names(module))
-    language = _Language.of(module)
+    language = Language.of(module)
     for function in module.functions():
         if function.body is not None:
             _Verifier(function, names, name, language).run()
@@ -89,39 +86,6 @@ def _is_integer(type_: str) -> bool:
     return type_[0] in "us" and type_[1:].isdigit()
 
 
-@dataclass(frozen=True, slots=True)
-class _Language:
-    """What a module says it is written in."""
-
-    version: tuple[int, ...]
-    target: int
-
-    @classmethod
-    def of(cls, module: Module) -> _Language:
-        said = {
-            d.name: d.arguments for d in reversed(module.items) if isinstance(d, Directive) and d.arguments
-        }
-        (version, *_), (target, *_) = (said.get(name, ("",)) for name in (".version", ".target"))
-        return cls(_version(version), _target(target))
-
-    def has(self, version: str, target: str) -> bool:
-        """Whether what came with ``8.0`` and ``sm_90`` (empty: any target) is there."""
-        return self.version >= _version(version) and (target == "" or self.target >= _target(target))
-
-
-@cache
-def _version(spelled: str) -> tuple[int, ...]:
-    """``(9, 0)`` for ``9.0``; what has no such form has everything."""
-    return tuple(map(int, spelled.split("."))) if _VERSION.fullmatch(spelled) else (999,)
-
-
-@cache
-def _target(spelled: str) -> int:
-    """90 for ``sm_90`` and ``sm_90a``: which of the same number have what, ptxas alone can judge."""
-    found = _TARGET.match(spelled)
-    return 999 if found is None else int(found[1])
-
-
 @dataclass
 class _Scope:
     """The names that one pair of braces declares: registers with their type, labels, other symbols."""
@@ -134,7 +98,7 @@ class _Scope:
 class _Verifier:
     """The walk over one function's body; ``scopes`` holds the open scopes, the function's own first."""
 
-    def __init__(self, function: Function, names: set[str], file: str, language: _Language) -> None:
+    def __init__(self, function: Function, names: set[str], file: str, language: Language) -> None:
         self.file = file
         self.language = language
         self.function = function
@@ -262,7 +226,7 @@ class _Verifier:
             takes = str(count[0]) if count[0] == count[1] else f"{count[0]} {most}"
             raise self._fail("CCC008", f"`{instruction.opcode}` takes {takes} operands, not {given}:")
         since = introduced(instruction)
-        if since is not None and not self.language.has(*since):
+        if since is not None and not self.language.has(instruction):
             version, target = since
             came = f"PTX {version}" + (f" and `{target}`" if target else "")
             raise self._fail(

@@ -1,0 +1,50 @@
+"""Which version of PTX and which target a module is written for, and what they have (PTX ISA 9.0, 11.1)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from cccopt.ptx.ir import Directive, Instruction, Module
+from cccopt.ptx.isa import introduced
+
+_VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
+_TARGET = re.compile(r"(?:sm|compute)_(\d{1,4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """What a module says it is written in."""
+
+    version: tuple[int, ...]
+    target: int
+
+    @classmethod
+    def of(cls, module: Module) -> Language:
+        said = {
+            d.name: d.arguments for d in reversed(module.items) if isinstance(d, Directive) and d.arguments
+        }
+        (version, *_), (target, *_) = (said.get(name, ("",)) for name in (".version", ".target"))
+        return cls(_version(version), _target(target))
+
+    def has(self, instruction: Instruction) -> bool:
+        """Whether the family of ``instruction`` is there, as far as is known."""
+        since = introduced(instruction)
+        if since is None:
+            return True
+        version, target = since
+        return self.version >= _version(version) and (target == "" or self.target >= _target(target))
+
+
+@cache
+def _version(spelled: str) -> tuple[int, ...]:
+    """``(9, 0)`` for ``9.0``; what has no such form has everything."""
+    return tuple(map(int, spelled.split("."))) if _VERSION.fullmatch(spelled) else (999,)
+
+
+@cache
+def _target(spelled: str) -> int:
+    """90 for ``sm_90`` and ``sm_90a``: which of the same number have what, ptxas alone can judge."""
+    found = _TARGET.match(spelled)
+    return 999 if found is None else int(found[1])
