@@ -35,6 +35,42 @@ __device__ __forceinline__ int rank(unsigned mask) {
   return __popc(mask & ahead);
 }
 
+// Runs `trip(i, value)` for each i of the lists [next, last) that the lanes of a warp hold; `value` is what `from(owner)` gives,
+// called by all lanes with the lane whose list it is. The lists are laid one behind the other, and the warp takes 32 places at a
+// time. All together must be shorter than 2^31, as parts of one array are that has an int for its size.
+//
+// Each lane marks the place ahead of where its list begins; the number of marks below a place tells which list it is in.
+template <class From, class Trip>
+__device__ __forceinline__ void expand(int next, int last, From from, Trip trip) {
+  const int length = max(last - next, 0);
+  int end = length;
+#pragma unroll
+  for (int step = 1; step < LANES; step *= 2) {
+    const int below = __shfl_up_sync(WHOLE_WARP, end, step);
+    if (lane() >= step) end += below;
+  }
+  const unsigned some = __ballot_sync(WHOLE_WARP, length > 0);
+  // In lane k the k-th lane with a list.
+  int slot = lane();
+  if (some != WHOLE_WARP) {
+    const int up_to = rank(some) + (some >> lane() & 1);
+    slot = 0;
+#pragma unroll
+    for (int step = LANES / 2; step; step /= 2)
+      if (__shfl_sync(WHOLE_WARP, up_to, slot + step - 1) <= int(lane())) slot += step;
+  }
+  int rest = __shfl_sync(WHOLE_WARP, end, LANES - 1), begun = 0;
+  unsigned mark = length ? end - length - 1 : ~0u;
+  for (next -= end - length; rest > 0; rest -= LANES, mark -= LANES, next += LANES) {
+    const unsigned begins = __reduce_or_sync(WHOLE_WARP, mark < LANES ? 1u << mark : 0);
+    const int owner = __shfl_sync(WHOLE_WARP, slot, begun + rank(begins));
+    begun += __popc(begins);
+    const int i = __shfl_sync(WHOLE_WARP, next, owner) + lane();
+    const auto value = from(owner);
+    if (int(lane()) < rest) trip(i, value);
+  }
+}
+
 // A warp's stack of tasks in shared memory, with an array for each 16, 8 or 4 bytes of a task: lanes that push or pop
 // together touch neighbouring words, and a task of five words is moved by two instructions.
 //
