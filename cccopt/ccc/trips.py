@@ -297,9 +297,10 @@ class _Loop:
             return None
         if compare in _UNSIGNED:
             compare, type = _UNSIGNED[compare], "u" + type[1:]
-        if compare not in _OPPOSITE:
+        target, left, right = statement.operands
+        # Of a pair the second one holds the opposite.
+        if compare not in _OPPOSITE or target != going.register:
             return None
-        _, left, right = statement.operands
         value = self._from_header(test, left)
         if value is None:
             compare, left, right = _SWAPPED[compare], right, left
@@ -397,8 +398,10 @@ class _Loop:
             by = integer(statement.operands[2])
         if found is None or by is None or found[0] != register:
             return None
-        step = found[1] + (-by if statement.base == "sub" else by)
-        return step or None
+        half = 1 << isa.width(kind[0]) - 1
+        step = (found[1] + (-by if statement.base == "sub" else by) + half) % (2 * half) - half
+        # Trips are told apart by multiplications of 32 bits.
+        return step if step and abs(step) < 1 << 31 else None
 
     def _dominates_latches(self, block: int) -> bool:
         latches = (b for b in self.blocks if self.header in self.view.cfg.successors[b])
