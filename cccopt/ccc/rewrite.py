@@ -12,8 +12,9 @@
                                         drain: lanes below top pop and run P once
 
 Two forms. *Split*: the loop runs while all lanes continue, then lanes with trips left go on in the original loop.
-*Idle lanes*: lanes whose loop has ended stay, flag down, until none is left. A ``for variable`` path is a loop: its
-task is one lane's remaining trips; the warp runs trip after trip and refills idle lanes from the stack.
+*Idle lanes*: lanes whose loop has ended stay, flag down, until none is left. A path that is a loop is expanded
+(`cccopt.ccc.expansion`), or its task is one lane's remaining trips: the warp runs trip after trip and refills idle
+lanes from the stack.
 
 Safety: ASSUMES that iterations are independent, which the pragma says; `cccopt.ccc.legality` refuses the rest.
 Khorasani 2016, 4.1; what the thesis leaves to lock-step is explicit here (votes with masks, `bar.warp.sync`).

@@ -1,14 +1,15 @@
 """The code of one marked path: sites in a whole, copies that run tasks, the stack's traffic, the remainder.
 
-A *task* is one run of an `if` path, or one lane's remaining trips of a ``for variable`` loop. Tasks run on registers of
-their own, so that what a lane keeps for the code behind the path survives.
+A *task* is one run of an `if` path, one trip of a loop that is expanded (`cccopt.ccc.expansion`), or one lane's
+remaining trips of any other loop of tasks. Tasks run on registers of their own, so that what a lane keeps for the code
+behind the path survives.
 
     join:   want = ballot(p); want == 0: go on
     choose: r = 32 - popc(want);  top >= r: take, else push
     push:   lanes with p store their context at top + rank; top += popc(want)
     take:   lanes without p load slot top - 1 - rank; top -= r; all 32 run the path
 
-Of a variable loop the warp runs trip after trip while idle lanes can be filled from the stack; when they no longer
+Of a loop with a stack the warp runs trip after trip while idle lanes can be filled from the stack; when they no longer
 can, the lanes that still have trips push them, and the warp goes on to find more.
 """
 
