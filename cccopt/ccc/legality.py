@@ -21,6 +21,7 @@ from cccopt.analysis.constancy import (
 from cccopt.analysis.memory import Access, MemoryAliasing
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc import refusal
+from cccopt.ccc.atomics import commutes_as
 from cccopt.ccc.calls import called, callee_of, callees
 from cccopt.ccc.graph import reachable
 from cccopt.ccc.local_memory import LocalMemory
@@ -42,8 +43,6 @@ _WAITS = (
     "bar", "barrier", "mbarrier", "cp", "griddepcontrol", "wgmma", "tcgen05", "clusterlaunchcontrol", "setmaxnreg",
 )  # fmt: skip
 _FENCES = ("membar", "fence")
-_INTEGERS = ("u32", "s32", "b32", "u64", "s64", "b64")
-_ORDER_FREE = ("add", "and", "or", "xor", "min", "max")
 
 
 def check_known(view: View, region: Region) -> None:
@@ -170,11 +169,11 @@ class _Rules:
         if self._independent(path):
             return
         mine = [i for i, _ in self._code(path) if self._memory.accesses_memory(i)]
-        kinds = {(self._memory.access(i), self._order_free(i)): i for i in reversed(mine)}
+        kinds = {(self._memory.access(i), commutes_as(self.view, i)): i for i in reversed(mine)}
         for other in self._rest(path):
             if not self._memory.accesses_memory(other):
                 continue
-            clash = self._first_clash(kinds, self._memory.access(other), self._order_free(other))
+            clash = self._first_clash(kinds, self._memory.access(other), commutes_as(self.view, other))
             if clash is not None:
                 why = f"`{self._text(clash)}` in the path, `{self._text(other)}` behind it"
                 raise refuse(
@@ -231,16 +230,6 @@ class _Rules:
             if not (operation and own == operation) and self._memory.may_clash(mine, access)
         )
         return min(clashing, default=None)
-
-    def _order_free(self, index: int) -> str:
-        """The operation and type of an integer atomic whose result nothing reads: ``add.u32``; "" for others."""
-        statement = self.view.body[index]
-        assert isinstance(statement, Instruction)
-        operation = next((part for part in statement.parts if part in _ORDER_FREE), "")
-        kind = statement.parts[-1]
-        read = effects.writes(statement) & self.view.liveness.live_after(index)
-        free = statement.base in ("atom", "red") and kind in _INTEGERS and not read
-        return f"{operation}.{kind}" if free and operation else ""
 
     def _spins(self, atomic: int) -> bool:
         """Whether what an atomic returns decides how long a loop inside L goes on."""

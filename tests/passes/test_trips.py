@@ -90,6 +90,9 @@ BETWEEN = "@%p7 bra BESIDE; {} BESIDE:"
 INSIDE = "mov.u32 %r17, 0; TURN: {} add.u32 %r17, %r17, 1; setp.lt.u32 %p7, %r17, 3; @%p7 bra TURN;"
 ODD = "and.b32 %r16, %r5, 1; setp.eq.u32 %p7, %r16, 1;"
 
+BIN = "and.b32 %r16, %r13, 1; mul.wide.u32 %rd21, %r16, 4; add.u64 %rd21, {table}, %rd21;"
+"""A place in a table that some trips have in common."""
+
 IN_ORDER: dict[str, dict[str, str]] = {
     "two ways out": {"code": f"{added()} setp.eq.u32 %p7, %r20, 5; @%p7 bra DONE_3;"},
     "left at the head": {
@@ -153,7 +156,15 @@ IN_ORDER: dict[str, dict[str, str]] = {
     "another value at one place": {"code": f"st.global.u32 [%rd6], 1; {ODD} @%p7 st.global.u32 [%rd6], 2;"},
     "a load from the place": {"code": "ld.global.u32 %r16, [%rd6]; st.global.u32 [%rd6], 1;"},
     "a shared place": {"code": "st.shared.u32 [flag], %r13;", "module": ".shared .align 4 .b8 flag[4];"},
-    "an atomic of a lane's own": {"code": "red.global.add.u32 [%rd6], %r13;"},
+    "a result of an atomic of a lane's own": {"code": f"atom.global.add.u32 %r16, [%rd6], %r13; {added('%r16')}"},
+    "a sum of a lane's own in floating point": {
+        "code": "cvt.rn.f32.u32 %f3, %r13; red.global.add.f32 [%rd6], %f3;"
+    },
+    "bins of a lane's own": {"code": BIN.format(table="%rd6") + "st.global.u32 [%rd21], %r13;"},
+    "a sum by load and store": {
+        "code": BIN.format(table="%rd2") + "ld.global.u32 %r17, [%rd21]; add.u32 %r17, %r17, 1;"
+        " st.global.u32 [%rd21], %r17;"
+    },
     "an exchange of a lane's own": {"code": "atom.global.exch.b32 %r16, [%rd6], %r13;"},
     "the place before": {
         "begin": LOADED + CHASING.format(shift=2),
@@ -194,6 +205,14 @@ def test_trips_in_order_are_not_counted(name: str) -> None:
 
 
 ANY_ORDER: dict[str, dict[str, str]] = {
+    "an atomic of a lane's own": {"code": "red.global.add.u32 [%rd6], %r13;"},
+    "a test and set of what all share": {
+        "code": BIN.format(table="%rd2") + "ld.global.u32 %r17, [%rd21]; setp.eq.u32 %p7, %r17, 0;"
+        " @%p7 st.global.u32 [%rd21], 1;"
+    },
+    "rows of a matrix of a lane's own": {
+        "code": "mul.wide.u32 %rd21, %r13, 8; add.u64 %rd21, %rd6, %rd21; st.global.u32 [%rd21], %r13;"
+    },
     "branches": {"code": f"{added()} {ODD} {BETWEEN.format(added('%r5'))}"},
     "an inner loop": {"code": INSIDE.format(added("%r17"))},
     "a trap": {"code": f"{added()} setp.eq.u32 %p7, %r5, 99999; @!%p7 bra FINE; trap; FINE:"},
