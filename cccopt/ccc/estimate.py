@@ -114,8 +114,11 @@ class _Maker:
                 entries, entered = warps, full
             slots = self._slots(path)
             own_code = path.nodes - frozenset().union(*(child.nodes for child in path.children))
-            sectors += full * self._sectors(own_code)
-            found.append(self._flow(key, path, entries, entered, warps, full, slots, slots))
+            # Where a profile would see each lane read an array of its own.
+            apart = self._coalesced(path)
+            sectors += full * (self._sectors(own_code) + apart)
+            flow = self._flow(key, path, entries, entered, warps, full, slots, slots, full * apart * SECTOR)
+            found.append(flow)
         slots = self.costs.of_blocks(self.view.blocks_of(own), blocks, header)
         return LoopFlow(slots, sectors * SECTOR, form, tuple(found), self._groups())
 

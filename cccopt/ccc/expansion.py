@@ -141,11 +141,18 @@ class ExpandedSite:
             op(f"add.s{bits}", first, Register(count.register), count.offset),
             op(f"sub.s{bits}", distance, *((count.bound, first) if up else (first, count.bound))),
         ]
+        by = abs(count.step).bit_length() - 1
         if count.compare == "ne":
-            return [*code, op(f"shr.u{bits}", left, distance, abs(count.step).bit_length() - 1)]
-        goes = r("pred")
-        if count.compare in ("le", "ge"):
+            return [*code, op(f"shr.u{bits}", left, distance, by)]
+        # The last of several steps may go past the bound.
+        short = count.compare in ("lt", "gt")
+        if by and short:
+            code.append(op(f"add.s{bits}", distance, distance, -1))
+        if by:
+            code.append(op(f"shr.u{bits}", distance, distance, by))
+        if by or not short:
             code.append(op(f"add.s{bits}", distance, distance, 1))
+        goes = r("pred")
         code.append(op(f"setp.{count.compare}.{count.type}", goes, first, count.bound))
         return [*code, op(f"selp.b{bits}", left, distance, 0, goes)]
 

@@ -18,6 +18,9 @@ from cccopt.ccc.view import View
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Operand, Register
 
+_WIDENED = frozenset({"cvt.s64.s32", "cvt.u64.u32"})
+_NARROWED = frozenset({"cvt.u32.u64", "cvt.s32.s64", "cvt.s32.u64", "cvt.u32.s64"})
+
 
 class Induction:
     """The registers of one loop of tasks: ``statements`` are its own, ``written`` the registers that these write."""
@@ -56,6 +59,8 @@ class Induction:
         statement = self.view.body[index]
         assert isinstance(statement, Instruction)
         kind = statement.parts[1:]
+        if statement.opcode in _NARROWED:
+            return self._widened(index, statement.operands[1], depth)
         if len(kind) != 1 or kind[0][1:] not in ("32", "64") or kind[0][0] not in "bsu":
             return None
         found = self.from_header(index, statement.operands[1], depth - 1)
@@ -66,6 +71,14 @@ class Induction:
             return None
         register, offset = found
         return register, offset + (by if statement.base == "add" else -by)
+
+    def _widened(self, use: int, operand: Operand, depth: int) -> tuple[str, int] | None:
+        """The same for the lower half of a value that was half as wide before; nvcc keeps counters so."""
+        index = self.definition(use, operand.name) if isinstance(operand, Register) else None
+        statement = None if index is None else self.view.body[index]
+        if index is None or not isinstance(statement, Instruction) or statement.opcode not in _WIDENED:
+            return None
+        return self.from_header(index, statement.operands[1], depth - 1)
 
     def from_ahead(self, use: int, register: str) -> bool:
         """Whether ``use`` reads what the register held at the header, for all that is known of it."""

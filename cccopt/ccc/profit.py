@@ -257,9 +257,8 @@ def choose(loop: LoopFlow, kept: Collection[int] = (), limits: Sequence[Limit] =
         ways = _without_one(loop, chosen, chosen - over.keys, forced=True)
         chosen = min(ways, key=lambda way: sum(worths[key] for key in chosen - way))
     while ways := _without_one(loop, chosen, kept):
-        # Fewer slots are always less time.
-        best = min(ways, key=lambda way: slots(loop, way))
-        if slots(loop, best) > slots(loop, chosen):
+        best = min(ways, key=lambda way: time(loop, way))
+        if time(loop, best) > time(loop, chosen):
             break
         chosen = best
     return chosen if kept or gain(loop, chosen) >= LEAST_GAIN else frozenset()

@@ -38,11 +38,12 @@ class Cost:
 class RegionReport:
     """One marked loop or one copy of a marked path in ``kernel``.
 
-    ``outcome`` is ``rewritten`` or ``declined``; ``form`` is that of the loop. ``context_bytes`` is the size of
-    one task's context, ``shared_bytes`` what the region adds to a block's static shared memory (a path's share of its
-    loop's). ``labels`` maps a phase (``push``, ``take``, ``drain``, ``original``, ...) to labels of the rewritten code.
-    ``name`` is what the clause `name(...)` calls it. ``cost`` is what `auto` decides by. ``resident`` is how many
-    threads an SM has room for in blocks of ``threads`` that use the kernel's shared memory, stacks included.
+    ``outcome`` is ``rewritten`` or ``declined``; ``form`` is that of the loop, ``expanded`` for a path whose trips are
+    laid side by side. ``context_bytes`` is the size of one task's context, ``shared_bytes`` what the region adds to a
+    block's static shared memory (a path's share of its loop's). ``labels`` maps a phase (``push``, ``take``, ``drain``,
+    ``original``, ...) to labels of the rewritten code. ``name`` is what the clause `name(...)` calls it. ``cost`` is
+    what `auto` decides by. ``resident`` is how many threads an SM has room for in blocks of ``threads`` that use the
+    kernel's shared memory, stacks included.
     """
 
     kernel: str

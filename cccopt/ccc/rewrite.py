@@ -268,11 +268,12 @@ class _Rewrite:
     def _early(self, name: str) -> list[Instruction]:
         """The value that lanes with trips have in the loop, where a few instructions give it; else any value.
 
-        Two different ones would keep ptxas from leaving a parameter where it is: in constant memory. Sorted lanes need
-        the registers; in other loops, where it sees so few, ptxas has loads wait for one another: sssp a fifth slower.
+        Two different ones would keep ptxas from leaving a parameter where it is: in constant memory. Sorted lanes and
+        expanded trips need the registers. In other loops, where it sees so few, ptxas has loads wait for one another:
+        sssp was a fifth slower with stacks.
         """
         view, region = self.view, self.plan.region
-        if not self.plan.sortings:
+        if not self.plan.sortings and not any(path.counted for path in self.plan.all_paths()):
             return [clear(Value(name, view.types[name]))]
         header, select = (
             view.cfg.blocks[view.block_of_name[n]].start for n in (region.header, region.select)

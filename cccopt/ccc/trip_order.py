@@ -29,7 +29,7 @@ from cccopt.ccc.induction import Induction
 from cccopt.ccc.regions import Path
 from cccopt.ccc.view import View
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register
+from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, TextureAddress
 from cccopt.ptx.isa import Control, Memory
 
 _ELSEWHERE = ("local", "param", "const")
@@ -72,6 +72,11 @@ class _Trips(Induction):
             if facts.control is Control.CALL:
                 return True
             if facts.memory is Memory.NONE or facts.space in _ELSEWHERE:
+                continue
+            if any(isinstance(o, TextureAddress) for o in instruction.operands):
+                # Nothing else in a loop reaches what a texture reads; of a surface's places nothing is known.
+                if facts.memory is not Memory.LOAD:
+                    return True
                 continue
             access = self._access(index, instruction)
             if facts.memory is Memory.STORE:

@@ -37,7 +37,7 @@ class TripCount:
     """Behind a trip the lane goes on while ``register`` + ``offset`` ``compare`` ``bound``, both of ``type``; at the
     end of the first trip the register is what it was at its beginning, and it grows by ``step`` from trip to trip.
 
-    Where ``compare`` is ``ne``, ``step`` is a power of two or its negative; else it is 1 (``lt``, ``le``) or -1.
+    ``step`` is a power of two, or its negative where ``compare`` is ``gt`` or ``ge``, or maybe where it is ``ne``.
     """
 
     register: str
@@ -225,8 +225,9 @@ class _Loop(Induction):
         step = self.step(register)
         if step is None or isa.width(self.view.types[register]) != isa.width(type):
             return None
-        ways = {"ne": abs(step).bit_count() == 1, "lt": step == 1, "le": step == 1}
-        if not ways.get(compare, compare in ("gt", "ge") and step == -1):
+        towards = {"ne": True, "lt": step > 0, "le": step > 0, "gt": step < 0, "ge": step < 0}
+        # Steps of other sizes may go round more than once until they meet the bound.
+        if abs(step).bit_count() != 1 or not towards.get(compare, False):
             return None
         assert isinstance(right, Register | Literal)
         return TripCount(register, offset, step, compare, type, right)

@@ -120,6 +120,8 @@ def _print_region(region: dict[str, Any], out: Console) -> None:
     if region["outcome"] == "rewritten":
         sizes = f"{region['shared_bytes']} bytes of shared memory for {region['threads']} threads a block"
         task = f"{region['context_bytes']} bytes of context a task, " if region["context"] else ""
+        if region["form"] == "expanded":
+            sizes = "no shared memory: the warp lays the trips of its lanes side by side"
         out.print(Text(f"  loop form: {region['form']}; {task}{sizes}"), soft_wrap=True)
     if region["resident"]:
         out.print(

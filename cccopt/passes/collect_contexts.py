@@ -285,7 +285,7 @@ def _path_report(seen: View, plan: Plan, path: PathPlan, graph: Graph, form: str
         annotation.pragma,
         annotation.place,
         "rewritten",
-        form,
+        form if path.counted is None else "expanded",
         tuple(ContextEntry(i.name, i.type, i.decision, i.reason) for i in path.live_ins),
         path.stack.layout.context_bytes,
         path.stack.layout.bytes,

@@ -135,6 +135,14 @@ class Shape:
             stops += [0, -1, most, least]
         if self.bound is not None:
             stops = [self.bound]
-        pairs = [(stop - self.step * n, stop) for stop in stops for n in (0, 1, 2, 9, 33)]
+        # Steps that do not end at the bound itself.
+        shorts = range(abs(self.step) if self.compare != "ne" else 1)
+        nearer = 1 if self.step > 0 else -1
+        pairs = [
+            (stop - self.step * n + nearer * short, stop)
+            for stop in stops
+            for n in (0, 1, 2, 9, 33)
+            for short in shorts
+        ]
         begins, ends = zip(*pairs, strict=True)
         return between(begins, ends, launch, self.bits)

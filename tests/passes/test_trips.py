@@ -18,6 +18,8 @@ UNIFORM = ("%rd1", "%rd2", "%rd3", "%rd30")
 SHAPES = {
     **{f"{c} {t}": Shape(c, t) for c in ("lt", "le") for t in ("s32", "u32", "s64", "u64")},
     **{f"{c} {t}": Shape(c, t, -1) for c in ("gt", "ge") for t in ("s32", "u32", "s64", "u64")},
+    **{f"{c} {t} by {s}": Shape(c, t, s) for c in ("lt", "le") for t in ("s32", "u64") for s in (2, 8)},
+    **{f"{c} {t} by -4": Shape(c, t, -4) for c in ("gt", "ge") for t in ("u32", "s64")},
     **{f"ne {t} by {s}": Shape("ne", t, s) for t in ("s32", "b32", "u64") for s in (1, -1, 4, -4)},
     "lo": Shape("lt", "u32", test="setp.lo.u32 %p9, %r13, %r15;"),
     "ls": Shape("le", "u32", test="setp.ls.u32 %p9, %r13, %r15;"),
@@ -48,6 +50,9 @@ SHAPES = {
     ),
     "tested ahead of it": Shape(
         "lt", offset=4, test="add.s32 %r16, %r13, 3; setp.lt.s32 %p9, %r16, %r15;"
+    ),
+    "kept wide": Shape(
+        "lt", advance="cvt.s64.s32 %rd20, %r13; cvt.u32.u64 %r16, %rd20; add.s32 %r13, %r16, 1;"
     ),
     "literal": Shape("lt", bound=20),
     "literal below zero": Shape("ne", step=-1, bound=-5),
@@ -101,7 +106,7 @@ IN_ORDER: dict[str, dict[str, str]] = {
         "going": "bra INNER_3; @%p9",
     },
     "two ways back": {"code": f"{ODD} @%p7 bra MORE; {added()}", "advance": "add.s32 %r13, %r13, 1; MORE:"},
-    "steps of 2 below": {"advance": "add.s32 %r13, %r13, 2;"},
+    "steps of 3 below": {"advance": "add.s32 %r13, %r13, 3;"},
     "steps of 3 until equal": {
         "advance": "add.s32 %r13, %r13, 3;",
         "test": "setp.ne.s32 %p9, %r13, %r15;",
@@ -166,6 +171,7 @@ IN_ORDER: dict[str, dict[str, str]] = {
         " st.global.u32 [%rd21], %r17;"
     },
     "an exchange of a lane's own": {"code": "atom.global.exch.b32 %r16, [%rd6], %r13;"},
+    "a store to a surface": {"code": "sust.b.1d.b32.trap [%rd2, {%r13}], %r5;"},
     "the place before": {
         "begin": LOADED + CHASING.format(shift=2),
         "code": "ld.global.u32 %r16, [%rd21+-4]; st.global.u32 [%rd21], %r16;",
@@ -205,6 +211,7 @@ def test_trips_in_order_are_not_counted(name: str) -> None:
 
 
 ANY_ORDER: dict[str, dict[str, str]] = {
+    "a texture": {"code": f"tex.1d.v4.u32.s32 {{%r16, %r17, %r18, %r19}}, [%rd3, {{%r13}}]; {added('%r17')}"},
     "an atomic of a lane's own": {"code": "red.global.add.u32 [%rd6], %r13;"},
     "a test and set of what all share": {
         "code": BIN.format(table="%rd2") + "ld.global.u32 %r17, [%rd21]; setp.eq.u32 %p7, %r17, 0;"
