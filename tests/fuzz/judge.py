@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +91,7 @@ def run(
 class Verdict:
     """What became of a kernel: phases that ran by form, and what is wrong (nothing, if it is right)."""
 
-    ran: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    ran: dict[str, dict[str, int]] = field(default_factory=dict)
     wrong: str = ""
 
 
@@ -104,18 +105,23 @@ def judge(
     seeds: Sequence[int] = (1,),
     assembler: str = "",
 ) -> Verdict:
-    """Runs a kernel before and after, in lock-step and shuffled; ``assembler`` names the target for ptxas.
+    """Runs a kernel before and after, in lock-step and shuffled, counted loops expanded and with stacks; ``assembler``
+    names the target for ptxas.
 
     Raises Refusal where the rewrite does.
     """
-    results = {form: rewrite_module(pair.marked, Options(mode="always", form=form)) for form in forms}
+    results = {
+        print_module(result.module): (form, result)
+        for form, expand in product(forms, (False, True))
+        for result in [rewrite_module(pair.marked, Options(mode="always", form=form, expand=expand))]
+    }
     inputs = [(launch, make(launch)) for launch in launches]
     original = Program(pair.plain)
     expected = [run(original, kernel, launch, args)[0] for launch, args in inputs]
     verdict = Verdict()
-    for form, result in results.items():
+    for text, (form, result) in results.items():
         program = Program(result.module)
-        counts: dict[str, int] = {}
+        counts = verdict.ran.setdefault(form, {})
         for (launch, args), memory in zip(inputs, expected, strict=True):
             for shuffle in (None, *seeds):
                 got, profile = run(program, kernel, launch, args, shuffle)
@@ -124,10 +130,10 @@ def judge(
                     return verdict
                 for phase, times in phases(result, profile).items():
                     counts[phase] = counts.get(phase, 0) + times
-        verdict.ran[form] = counts
         if assembler:
-            said = ptxas(print_module(result.module), assembler)
+            said = ptxas(text, assembler)
             if said:
                 verdict.wrong = f"{kernel}, {form}: {said}"
                 return verdict
+    return verdict
     return verdict

@@ -32,14 +32,15 @@ ATOMICS = ("add.u32", "min.s32", "max.u32", "or.b32", "and.b32", "xor.b32", "max
 
 @dataclass
 class Site:
-    """A marked path in the text: its region number, the counters of its loop's entries and of its tasks, and whether it
-    is one of at least three exclusive ones.
+    """A marked path in the text: its region number, the counters of its loop's entries and of its tasks, whether it is
+    one of at least three exclusive ones, and whether it is a counted loop whose trips may run in any order.
     """
 
     region: int
     entered: int
     tasks: int
     exclusive: bool = False
+    counted: bool = False
 
 
 @dataclass

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.passes.gen_build import ROW, Build, Site, element, load, store
+from tests.passes.gen_build import ROW, Build, Site, atomic, element, load, store
 from tests.passes.gen_pieces import code, condition
-from tests.passes.gen_values import Scope, compute, scrambled, source
+from tests.passes.gen_values import Scope, compute, digest, scrambled, source
 
 BYTES = {"b16": 4, "b32": 4, "b64": 8, "f32": 4, "f64": 8, "pred": 4}
 SMALLEST = 28  # bytes of context that a path needs even when it reloads what it can
@@ -333,12 +333,14 @@ def _chain(b: Build, scope: Scope, arms: _Arms, join: str, second: int) -> None:
 
 def variable(b: Build, scope: Scope, tail: bool = False) -> None:
     """A loop marked ``for variable``: its trips store to places of their own. With ``tail``, what it results in may be
-    stored behind it, by straight code; else nothing of it is read there.
+    stored behind it, by straight code; else nothing of it is read there. Where its trips hand nothing on, it is
+    `_counted`.
     """
     ch, w = b.ch, b.w
     region = b.region()
     nest = not tail and b.places < 8 and b.left >= SMALLEST + 2 * CARRIED + 40 and ch.chance(30)
-    chunk = "" if nest else ch.pick(["", "", " chunk=2", " chunk=5"])
+    counted = not nest and ch.chance(50)
+    chunk = "" if nest or counted else ch.pick(["", "", " chunk=2", " chunk=5"])
     merge = Merge(ch.some([e for e in scope.names() if e[1] in scope.spare], ch.number(3)), [])
     inner = menu(b, scope, merge, min(LARGEST, b.left) - CARRIED)
     b.left -= CARRIED
@@ -346,9 +348,13 @@ def variable(b: Build, scope: Scope, tail: bool = False) -> None:
     b.places += 4
     trip, bound, sum = w.new("b32"), w.new("b32"), w.new("b32")
     w.emit(f"and.b32 \t{trip}, {scrambled(w, scope.slot, ch.between(0, 99))}, 1")
-    w.emit(
-        f"and.b32 \t{bound}, {scrambled(w, scope.slot, ch.between(100, 999))}, {3 if nest else ch.pick([3, 7, 1])}"
-    )
+    most = 3 if nest else ch.pick([3, 31, 3]) if counted else ch.pick([3, 7, 1])
+    w.emit(f"and.b32 \t{bound}, {scrambled(w, scope.slot, ch.between(100, 999))}, {most}")
+    if counted:
+        _counted(b, inner, region, (trip, bound), most)
+        settle(scope, merge)
+        scope.quiet = scope.quiet or not b.independent
+        return
     w.emit(f"mov.b32 \t{sum}, {source(ch, inner, w, 'r')}")
     b.mark("for.begin", region, f" variable{chunk}")
     head, latch, join = w.label(), w.label(), w.label()
@@ -384,6 +390,74 @@ def variable(b: Build, scope: Scope, tail: bool = False) -> None:
         w.emit(f"st.global.u32 \t[{address}+{8 * b.tails}], {sum}")
         b.tails += 1
     scope.quiet = scope.quiet or not b.independent
+
+
+def _counted(b: Build, inner: Scope, region: int, limits: tuple[str, str], most: int) -> None:
+    """A loop whose counter goes up or down between the ``limits``, and whose trips may run in any order: up to four of
+    them store, each to a place of its own, which an address gives that may move along; any number add to counters that
+    all share.
+    """
+    ch, w = b.ch, b.w
+    first, bound = limits
+    shape = ch.pick(["lt", "ne", "down", "wide", "first"])
+    stores = most <= 3
+    trip, step, type = w.do("mov.u32", "b32", first), -1 if shape == "down" else 1, "s32"
+    b.mark("for.begin", region, " variable")
+    head, latch, join = w.label(), w.label(), w.label()
+    test = w.do("setp.ge.s32", "pred", first, bound)
+    w.emit(f"@{test} bra \t{join}")
+    b.sites.append(Site(region, b.entered, w.count(), counted=True))
+    last, counter = bound, trip
+    if shape == "down":
+        w.emit(f"add.s32 \t{trip}, {bound}, -1")
+        last = first
+    elif shape == "wide":
+        type = "s64"
+        counter, last = (w.do("cvt.u64.u32", "b64", word) for word in (trip, bound))
+    row = element(b, inner, "paths", inner.slot, ROW["paths"])
+    row = w.do("add.s64", "b64", row, w.do("mul.wide.s32", "b64", trip, 8))
+    moves = ch.chance(50)
+    other = w.do("mul.lo.s32", "b32", inner.slot, 13) if ch.chance(30) else ""
+    w.place(head)
+    b.mark("body.begin", region)
+    own = inner.child()
+    if type == "s64":
+        own.add("b64", counter)
+        w.emit(f"cvt.u32.u64 \t{trip}, {counter}")
+    own.add("b32", trip)
+    if other:
+        own.add("b32", other)
+    # The pieces may neither carry on nor store to places that trips share.
+    own.quiet = True
+    body = own.child()
+    if ch.chance(20):
+        w.emit(f"@{compute(ch, body, w, 'pred')} bra \t{latch}")
+    code(b, body, 3, 1)
+    if stores:
+        place = row
+        if not moves:
+            place = element(b, inner, "paths", inner.slot, ROW["paths"])
+            place = w.do("add.s64", "b64", place, w.do("mul.wide.s32", "b64", trip, 8))
+        w.emit(f"st.global.u32 \t[{place}+{8 * inner.place[1]}], {digest(ch, body, w, 8)}")
+    if not inner.quiet:
+        atomic(b, body)
+    b.mark("body.end", region)
+    w.place(latch)
+    again = {"ne": "ne", "down": "ge"}.get(shape, "lt")
+    compare = f"setp.{again}.{type} \t{test}, {counter}, {last}"
+    if shape == "first":
+        compare = f"setp.lt.s32 \t{test}, {w.do('add.s32', 'b32', trip, 1)}, {bound}"
+        w.emit(compare)
+    w.emit(f"add.{type} \t{counter}, {counter}, {step}")
+    if stores and moves:
+        w.emit(f"add.s64 \t{row}, {row}, {8 * step}")
+    if other:
+        w.emit(f"add.s32 \t{other}, {other}, 1000003")
+    if shape != "first":
+        w.emit(compare)
+    w.emit(f"@{test} bra \t{head}")
+    w.place(join)
+    b.mark("for.end", region)
 
 
 def _inside(b: Build, scope: Scope, trip: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ SEEDS = {"auto": (1, 2), "split": (3,), "idle lanes": (4,)}
 EXAMPLES = 30
 MANY = 60  # kernels of which some have many tasks
 TASKS = 64  # of one warp: from then on it pushes, takes and drains
+COUNTED = 100  # kernels of which some have counted loops
 EXCLUSIVE = range(2, 18)  # seeds of kernels with sorted paths
 LIMIT = 1_000_000  # steps of a launch
 
@@ -56,8 +58,8 @@ def _differing(before: list[Any], after: list[Any]) -> list[str]:
     return [name for name, a, b in pairs if a.tobytes() != b.tobytes()]
 
 
-def _rewritten(module: Module, form: str) -> Result:
-    return run(module, Options(mode="always", form=form))
+def _rewritten(module: Module, form: str, *, expand: bool = True) -> Result:
+    return run(module, Options(mode="always", form=form, expand=expand))
 
 
 def _entered_twice(module: Module) -> list[str]:
@@ -103,15 +105,15 @@ def _ran(result: Result, profile: Profile, region: int) -> Mapping[str, int]:
 
 
 def _all_phases(ran: Mapping[str, int]) -> bool:
-    """Whether tasks were pushed, taken by a full warp and drained."""
-    return bool(ran["push"] and ran["take"] and ran["drain"])
+    """Whether tasks were pushed, taken by a full warp and drained, or trips expanded."""
+    return bool(ran["expand"] if "expand" in ran else ran["push"] and ran["take"] and ran["drain"])
 
 
 def _distinct(module: Module) -> Iterator[tuple[str, Result]]:
-    """The rewrites of a module in all forms, each text once."""
+    """The rewrites of a module in all forms, with loops expanded and without, each text once."""
     seen: set[str] = set()
-    for form in SEEDS:
-        result = _rewritten(module, form)
+    for form, expand in product(SEEDS, (True, False)):
+        result = _rewritten(module, form, expand=expand)
         text = print_module(result.module)
         if text not in seen:
             seen.add(text)
@@ -151,6 +153,25 @@ def test_whole_warps_with_many_tasks_push_take_and_drain() -> None:
             all_ran.update(_all_phases(_ran(result, profile, region)) for region in busy)
     assert sum(all_ran.values()) >= MANY // 3
     assert all_ran[True] >= 0.9 * sum(all_ran.values()), dict(all_ran)
+
+
+def test_counted_loops_are_expanded_and_keep_their_results() -> None:
+    """Nearly all that the generator makes: some pieces of code keep trips in order."""
+    cases = [case for case in map(from_seed, range(COUNTED)) if any(site.counted for site in case.sites)]
+    reached: Counter[str] = Counter()
+    for case in cases:
+        module, regions = parse(case.ptx), {site.region for site in case.sites if site.counted}
+        before, _ = _launch(Program(case.unmarked), case)
+        for form in ("split", "idle lanes"):
+            result = _rewritten(module, form)
+            args, profile = _launch(Program(result.module), case)
+            assert not _differing(before, args), form
+            ran = [_ran(result, profile, region) for region in regions]
+            reached["loops"] += len(ran)
+            reached["expanded"] += sum("expand" in phases for phases in ran)
+            reached["ran"] += sum(phases["expand"] > 0 for phases in ran)
+    assert reached["expanded"] >= 0.7 * reached["loops"] > 0, reached
+    assert reached["ran"] >= 0.5 * reached["expanded"], reached
 
 
 def _sorted_groups(module: Module) -> tuple[list[int], int]:
