@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from cccopt.analysis.affine import LaneStrides, access_size
 from cccopt.analysis.cost import DEFAULT_TRIPS, Costs
 from cccopt.ccc.annotations import Annotation
 from cccopt.ccc.exclusive import FEWEST
@@ -160,21 +161,22 @@ class _Maker:
         )
 
     def _coalesced(self, path: Path) -> float:
-        """The sectors that a trip of a full warp touches less once trips are expanded: each lane reads an array of its
-        own now, and all of them read one behind the other then.
+        """The sectors that a trip of a full warp touches less once trips are expanded: now each lane mostly reads an
+        array of its own, and then all of them read one behind the other. Negative where they read side by side now.
         """
         planned = self._planned(path)
         if planned is None or planned.counted is None:
             return 0.0
-        strides = planned.counted.strides
-        accesses = [
-            strides[o.base.name]
-            for _, instruction in self.view.instructions(path.nodes)
-            if isa.facts(instruction).space in ("global", "generic")
-            for o in instruction.operands
-            if isinstance(o, Address) and isinstance(o.base, Register) and o.base.name in strides
-        ]
-        return sum(LANES - min(abs(stride), LANES) for stride in accesses)
+        view, after = self.view, planned.counted.strides
+        lanes = LaneStrides(view.reaching, view.uniformity, view.dominators, view.loops)
+        saved = 0
+        for index, instruction in view.instructions(path.nodes):
+            for base in (o.base for o in instruction.operands if isinstance(o, Address)):
+                if isa.facts(instruction).space in ("global", "generic") and isinstance(base, Register):
+                    now = lanes.of_access(index)
+                    apart = LANES if now is None else max(abs(now), access_size(instruction))
+                    saved += min(apart, LANES) - min(abs(after.get(base.name, apart)), LANES)
+        return saved
 
     def _groups(self) -> tuple[Group, ...]:
         """The paths that the plan sorts."""

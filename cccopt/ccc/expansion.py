@@ -36,8 +36,8 @@ MOST = 1 << 25
 
 STEPS = (16, 8, 4, 2, 1)
 
-
 REDUX = op("redux.sync.or.b32", 0, 0, FULL_WARP)
+"""What brings the bits of all lanes together at once, where the target has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,7 @@ class _Marks:
 class ExpandedSite:
     """The site of one counted loop: ``lane`` and ``before`` are the registers of the lane's number and of the mask of
     those below it, ``trip`` the nodes of one trip on the program's registers, entered at the path's beginning; it ends
-    at ``next``.
-    ``redux`` tells whether the target has `redux.sync`.
+    at ``next``. ``redux`` tells whether the target has `redux.sync`.
     """
 
     path: PathPlan

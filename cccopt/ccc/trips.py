@@ -25,7 +25,7 @@ from cccopt.ccc.regions import Path
 from cccopt.ccc.trip_order import in_order
 from cccopt.ccc.view import View
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Instruction, Literal, Operand, Register
+from cccopt.ptx.ir import Instruction, Literal, Operand, Register, Statement
 
 _OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 _SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
@@ -137,6 +137,8 @@ class _Loop(Induction):
         made = self._ahead(register)
         if isa.width(count.type) != 32 or sign not in "su" or count.compare == "ne" or made is None:
             return None
+        if count.offset not in (0, count.step):
+            return None
         index, addition = made
         if addition.base != "add" or isa.width(addition.parts[-1]) != 64:
             return None
@@ -241,18 +243,7 @@ class _Loop(Induction):
     def _needed(self, branch: int) -> set[int]:
         """The statements of a trip without those that only count: the next trip's registers come from its number."""
         body, reaching = self.view.body, self.view.reaching
-        work = [
-            i
-            for i in self.statements
-            if isinstance(statement := body[i], Instruction)
-            and i != branch
-            and (not isa.facts(statement).pure or not effects.writes(statement))
-        ]
-        work += [
-            i
-            for i in self.statements
-            if not self.carried.isdisjoint(effects.writes(body[i])) and i not in work
-        ]
+        work = [i for i in self.statements - {branch} if self._acts(body[i])]
         found: set[int] = set()
         while work:
             index = work.pop()
@@ -263,3 +254,10 @@ class _Loop(Induction):
                 if not (name in self.written and self.from_ahead(index, name)) or name in self.carried:
                     work += reaching.reaching(index, name) & self.statements
         return found
+
+    def _acts(self, statement: Statement) -> bool:
+        """Whether a statement does more than to compute a register that only the trip may read."""
+        if not isinstance(statement, Instruction):
+            return False
+        names = effects.writes(statement)
+        return not isa.facts(statement).pure or not names or not self.carried.isdisjoint(names)
