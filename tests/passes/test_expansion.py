@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cccopt.ccc import expansion
 from cccopt.emulator import Program
 from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
 from tests.passes.ptx_loops import SECOND, loop, path
 from tests.passes.ptx_trips import LOADED, TABLE, WIDE, added, between, counted, trips
 from tests.passes.running import Arguments, Launch, compare, phases, rewritten, run
@@ -184,6 +185,19 @@ def test_pointers_follow_counters_below_zero() -> None:
 POINTED = "add.s32 %r13, %r13, 1; add.s64 %rd21, %rd21, 4;"
 
 
+@pytest.mark.xfail(strict=True, reason="a pointer is made anew from a counter that has wrapped around")
+def test_pointers_go_on_where_the_counter_wraps_around() -> None:
+    """No `for` begins like this: its guard would have let no lane in."""
+    most = (1 << 32) - 1
+    begin = f"{LOADED} mul.wide.u32 %rd21, %r13, 4; add.s64 %rd21, %rd30, %rd21;"
+    holes = {"leave": "", "advance": POINTED, "test": "setp.lt.u32 %p9, %r13, %r15;"}
+    text = loop(
+        counted("red.global.add.u32 [%rd21], %r5;", begin=begin, **holes),
+        ahead=f"add.s64 %rd30, %rd2, {-4 * most};",
+    )
+    same(text, lambda launch: between([most, most, most - 2], [5, 3, most], launch))
+
+
 # --- what a trip does ---
 
 ODD = "and.b32 %r16, %r5, 1; setp.eq.u32 %p7, %r16, 1;"
@@ -257,3 +271,27 @@ def test_blocks_of_any_shape(block: int | tuple[int, ...]) -> None:
     )
     # Only whole warps leave the original code.
     assert all(bool(counts["expand"]) == (launch.threads >= 64) for counts in ran.values())
+
+
+def test_targets_without_reductions_over_the_warp() -> None:
+    """Before sm_80 lanes collect the bits of all by shuffles."""
+    for target, redux in (("sm_90", True), ("sm_75", False)):
+        text = loop(counted()).replace("sm_90", target)
+        assert ("redux.sync" in print_module(rewritten(parse(text), "split").module)) == redux
+        same(text)
+
+
+def test_trips_see_what_their_lane_wrote_ahead_of_the_loop() -> None:
+    """Other lanes run them: shuffles alone order no accesses to memory, which the emulator cannot tell."""
+    begin = f"{LOADED} st.global.u32 [%rd40], %r5;"
+    code = "ld.global.u32 %r17, [%rd40];" + added("%r17")
+    text = loop(counted(code, begin=f"add.u64 %rd40, %rd2, {4 * TABLE}; add.u64 %rd40, %rd40, %rd4; {begin}"))
+    text = text.replace(".reg .b64 %rd<40>", ".reg .b64 %rd<50>")
+
+    def make(launch: Launch) -> Arguments:
+        n, ends, _, begins, flag = mixed(launch)
+        return [n, ends, np.zeros(TABLE + n, np.uint32), begins, flag]
+
+    same(text, make, seeds=(1,))
+    _, first = print_module(rewritten(parse(text), "split").module).split("$ccc_expand:")
+    assert first.split()[0] == "bar.warp.sync"
