@@ -19,7 +19,7 @@ from cccopt.ccc.annotations import Annotation
 from cccopt.ccc.exclusive import FEWEST
 from cccopt.ccc.plan import PathPlan, Plan
 from cccopt.ccc.profile import RegionProfile, costs_of
-from cccopt.ccc.profit import DEFAULT_TAKEN, LANES, SECTOR, WORD, Group, LoopFlow, PathFlow, any_of
+from cccopt.ccc.profit import DEFAULT_TAKEN, LANES, SECTOR, SUM, WORD, Group, LoopFlow, PathFlow, any_of
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.view import View
 from cccopt.ptx import isa
@@ -142,7 +142,7 @@ class _Maker:
         if planned is not None:
             again = sum(self.costs.of_statement(i) for i in planned.recomputed)
             context = planned.stack.layout.context_bytes / 4 * WORD + again
-            extra = sum(isa.facts(i).slots for i in planned.unpacking)
+            extra = sum(isa.facts(i).slots for i in planned.unpacking) + SUM * len(planned.sums)
         return PathFlow(
             key,
             self._parent(path),

@@ -49,6 +49,8 @@ class _Marks:
     begin: Register
     begun: Register
     slot: Register
+    end: Register
+    begins: Register
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class ExpandedSite:
         firsts = {name: r(self._type(name)) for name in self.loop.steps}
         trips, ends, ahead, rest = (r("b32") for _ in range(4))
         lay, window, again = (names.label(what) for what in ("lay", "window", "again"))
-        marks = _Marks(r("b32"), r("b32"), r("b32"))
+        marks = _Marks(*(r("b32") for _ in range(5)))
 
         # What lanes wrote ahead of the loop, trips read in other lanes.
         count = [op("bar.warp.sync", FULL_WARP), *self._count(left), flag_op(has.register, flag)]
@@ -89,17 +91,26 @@ class ExpandedSite:
         code = [*self._trips(left, has, trips), *self._sum(trips, ends)]
         code += [op("shfl.sync.idx.b32", rest, ends, 31, 31, FULL_WARP), op("sub.s32", ahead, ends, trips)]
         code += [self._add(n, firsts[n], ahead, -step, starts[n]) for n, step in self.loop.steps.items()]
-        self._close_up(nodes, lay, code, marks, trips, ahead, window)
+        self._close_up(nodes, lay, code, marks, (trips, ahead, ends), window)
 
         busy, last = Guard(r("pred")), Guard(r("pred"))
         copies, names_of = copy(self.trip.values(), names, self.path.rewrite)
         nodes.update(copies)
         owner = r("b32")
-        code = [*self._owner(marks, owner), *self._received(firsts, owner)]
+        code = [
+            *self._owner(marks, owner),
+            *(p.reset for p in self.path.sums),
+            *self._received(firsts, owner),
+        ]
         code += [*self.path.unpacking, op("setp.lt.s32", busy.register, self.lane, rest)]
         begin = names_of[self.path.path.begin]
         self._node(nodes, window, code, Branch(busy, begin, self.next), phase("trip"))
-        step = [op("add.s32", rest, rest, -32), op("add.s32", marks.begin, marks.begin, -32)]
+        step = [
+            *self._given(marks),
+            op("add.s32", rest, rest, -32),
+            op("add.s32", marks.begin, marks.begin, -32),
+        ]
+        step += [op("add.s32", marks.end, marks.end, -32)] if self.path.sums else []
         for name, at in self.loop.steps.items():
             step.append(op(f"add.s{width(self._type(name))}", firsts[name], firsts[name], 32 * at))
         step.append(op("setp.gt.s32", last.register, rest, 0))
@@ -184,12 +195,12 @@ class ExpandedSite:
         name: str,
         code: list[Instruction],
         marks: _Marks,
-        trips: Register,
-        ahead: Register,
+        places: tuple[Register, Register, Register],
         window: str,
     ) -> None:
         """Adds the node ``name`` of ``code``, and what finds the lanes that have trips, on to ``window``."""
         r = self.names.register
+        trips, ahead, ends = places
         some, rank, busy, full = r("b32"), r("b32"), r("pred"), Guard(r("pred"))
         code += [
             op("setp.ne.u32", busy, trips, 0),
@@ -197,6 +208,7 @@ class ExpandedSite:
             # Neither a lane without trips nor the first of the others ever marks a place.
             op("selp.b32", marks.begin, ahead, 0, busy),
             op("add.s32", marks.begin, marks.begin, -1),
+            *([op("selp.b32", marks.end, ends, 0, busy)] if self.path.sums else []),
             op("mov.u32", marks.begun, 0),
             op("mov.u32", marks.slot, self.lane),
             op("setp.eq.s32", full.register, some, FULL_WARP),
@@ -222,7 +234,8 @@ class ExpandedSite:
 
     def _owner(self, marks: _Marks, owner: Register) -> list[Instruction]:
         """The lane whose trip is at this lane's place of the window."""
-        mark, begins, rank, count = (self.names.register("b32") for _ in range(4))
+        mark, rank, count = (self.names.register("b32") for _ in range(3))
+        begins = marks.begins
         return [
             # A shift by more than 31 leaves nothing.
             op("shl.b32", mark, 1, marks.begin),
@@ -246,6 +259,39 @@ class ExpandedSite:
             code.append(op("or.b32", target, target, other))
         return code
 
+    def _given(self, marks: _Marks) -> list[Instruction]:
+        """Puts together what trips of one lane in this window come to, and adds it to what the lane has."""
+        if not self.path.sums:
+            return []
+        r = self.names.register
+        far, last, given, begun = r("b32"), r("b32"), r("pred"), r("pred")
+        code = [
+            # How far ahead the window has its first trip of this owner: behind the last mark below.
+            op("and.b32", far, marks.begins, self.before),
+            op("bfind.u32", far, far),
+            op("add.s32", far, far, 1),
+            op("sub.s32", far, self.lane, far),
+            op("min.s32", last, marks.end, 32),
+            op("add.s32", last, last, -1),
+            op("setp.lt.s32", begun, marks.begin, 31),
+            op("setp.gt.and.s32", given, marks.end, 0, begun),
+        ]
+        for part in self.path.sums:
+            operator, total = part.reduction.operator, own(part.reduction.register)
+            assert isinstance(total, Register)
+            size = operator.bits // 8
+            other = r(f"b{operator.bits}")
+            for step in reversed(STEPS):
+                within = r("pred")
+                code += [
+                    op("setp.ge.s32", within, far, step),
+                    *self._shuffled(size, other, part.register, number(step), "up"),
+                    op(operator.opcode, part.register, other, part.register, guard=Guard(within)),
+                ]
+            code += self._shuffled(size, other, part.register, last)
+            code.append(op(operator.opcode, total, total, other, guard=Guard(given)))
+        return code
+
     def _received(self, firsts: Mapping[str, Register], owner: Register) -> list[Instruction]:
         """The registers of the trip at the lane's place, from its owner."""
         stack = self.path.stack
@@ -264,14 +310,21 @@ class ExpandedSite:
             ),
         ]
 
-    def _shuffled(self, size: int, target: Register, source: Register, owner: Register) -> list[Instruction]:
+    def _shuffled(
+        self, size: int, target: Register, source: Register, owner: Operand, how: str = "idx"
+    ) -> list[Instruction]:
+        """The value of another lane: of ``owner``, or so many lanes below where ``how`` is ``up``."""
+        last = 0 if how == "up" else 31
         if size == 4:
-            return [op("shfl.sync.idx.b32", target, source, owner, 31, FULL_WARP)]
+            return [op(f"shfl.sync.{how}.b32", target, source, owner, last, FULL_WARP)]
         parts = [self.names.register("b32") for _ in range(2)]
         moved = [self.names.register("b32") for _ in range(2)]
         return [
             op("mov.b64", Vector(tuple(parts)), source),
-            *(op("shfl.sync.idx.b32", m, p, owner, 31, FULL_WARP) for m, p in zip(moved, parts, strict=True)),
+            *(
+                op(f"shfl.sync.{how}.b32", m, p, owner, last, FULL_WARP)
+                for m, p in zip(moved, parts, strict=True)
+            ),
             op("mov.b64", target, Vector(tuple(moved))),
         ]
 

@@ -19,7 +19,7 @@ from cccopt.ccc.reductions import Reduction
 from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.stack import SLOTS, Layout, StackCode, Value, layout
 from cccopt.ccc.tails import Tails
-from cccopt.ccc.trips import CountedLoop, counted_loop
+from cccopt.ccc.trips import CountedLoop, counted_loop, may_expand
 from cccopt.ccc.view import View
 from cccopt.diagnostic import Diagnostic
 from cccopt.ptx import isa
@@ -64,6 +64,7 @@ class PathPlan:
     children: tuple[PathPlan, ...] = ()
     partials: tuple[Partial, ...] = ()
     counted: CountedLoop | None = None
+    sums: tuple[Partial, ...] = ()
     resets: tuple[Instruction, ...] = ()
     updates: Mapping[int, Instruction] = field(default_factory=dict)
     owner: Register | None = None
@@ -214,7 +215,7 @@ def make_plan(
         remarks=(
             *(remarks if maker.bytes else ()),
             *stack_remarks(view, region, maker.bytes),
-            *reordered(region, maker.sums),
+            *reordered(region, (*maker.sums, *(r for tail in moved.values() for r in tail.sums))),
         ),
     )
 
@@ -289,8 +290,9 @@ class _Maker:
             frozenset(view.statements(path.nodes)), frozenset(live.name for live in found), around | written
         )
         partials = tuple(self._partial(r) for r in tail.reductions)
-        found = (*found, *self._reduced(path, partials))
-        counted = self._counted(path, tail, partials, around | written)
+        found = (*found, *self._reduced(path, partials), *_summed(view, tail))
+        counted = self._counted(path, tail, around | written)
+        sums = tuple(Partial(r, names.register(view.types[r.register]), None) for r in tail.sums)
         if counted is not None:
             found = _without_counters(found, counted, compressed)
         collected = [Value(live.name, live.type) for live in found if live.decision == "collected"]
@@ -298,7 +300,11 @@ class _Maker:
         again_written = {name for index in tail.recomputed for name in effects.writes(view.body[index])}
         inside = set(view.statements(path.nodes))
         definitions.update(
-            {p.reduction.register: p.register for p in partials if inside & p.reduction.updates.keys()}
+            {
+                p.reduction.register: p.register
+                for p in (*partials, *sums)
+                if inside & p.reduction.updates.keys()
+            }
         )
         uses: dict[str, Operand] = dict(definitions)
         uses.update({v.name: names.register(v.type) for v in collected if v.name not in written})
@@ -334,28 +340,22 @@ class _Maker:
             children=tuple(self.path(child, inner) for child in path.children),
             partials=partials,
             counted=counted,
+            sums=sums,
             resets=resets if path.is_loop else (),
             updates={i: self._update(i, p) for p in partials for i in tail.moved if i in p.reduction.updates},
             owner=owner if isinstance(owner, Register) else None,
         )
 
-    def _counted(
-        self, path: Path, tail: Tails, partials: Iterable[Partial], written: Collection[str]
-    ) -> CountedLoop | None:
+    def _counted(self, path: Path, tail: Tails, written: Collection[str]) -> CountedLoop | None:
         """The path as a counted loop whose trips nothing keeps in order."""
-        if (
-            path.annotation.kind != "for variable"
-            or path.annotation.chunk > 1
-            or path.children
-            or not self.expand
-        ):
+        if not self.expand or not may_expand(path):
             return None
-        if tail.moved or tail.recomputed or any(p.offset is not None for p in partials):
+        if tail.moved or tail.recomputed or any(not r.any_lane for r in tail.reductions):
             return None
         return counted_loop(
             self.view,
             path,
-            [p.reduction.register for p in partials],
+            [r.register for r in (*tail.reductions, *tail.sums)],
             lambda name: self._same(path, name, name in written).decision in ("left out", "rebuilt"),
         )
 
@@ -399,7 +399,7 @@ class _Maker:
 
     def _live_ins(self, path: Path, around: frozenset[str] = frozenset()) -> tuple[LiveIn, ...]:
         tail = self.moved[path.begin]
-        return live_ins(self.view, self.region, path, tail.moved, around, tail.reductions)
+        return live_ins(self.view, self.region, path, tail.moved, around, (*tail.reductions, *tail.sums))
 
     def _partial(self, reduction: Reduction) -> Partial:
         """A task's part of a reduction; all paths share that of a lane."""
@@ -464,6 +464,12 @@ class _Maker:
             fresh.update(new)
         self._shared[key] = fresh[live.name]
         return fresh[live.name]
+
+
+def _summed(view: View, tail: Tails) -> Iterable[LiveIn]:
+    for r in tail.sums:
+        reason = f"updated by `{r.operator.sign}`: the warp puts the trips of each lane together"
+        yield LiveIn(r.register, view.types[r.register], "reduced", reason)
 
 
 def _without_counters(

@@ -95,6 +95,10 @@ WINDOW = 15 * AN_INSTRUCTION
 """What it takes to find the owners of the next 32 trips, the words of their contexts aside."""
 
 
+SUM = 24 * AN_INSTRUCTION
+"""What it takes to put together what such 32 trips add to one variable, by lane."""
+
+
 @dataclass(frozen=True, slots=True)
 class PathFlow:
     """One path, per visit of its marked loop.

@@ -18,7 +18,7 @@ Safety: REASSOCIATES for floating-point `+` and `*`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cccopt.analysis import effects
 from cccopt.analysis.liveness import upward_exposed
@@ -207,6 +207,28 @@ def reductions(view: View, region: Region) -> Reductions:
     return Reductions(tuple(found), reasons)
 
 
+def loop_sums(view: View, region: Region, path: Path, names: Collection[str]) -> tuple[Reduction, ...] | None:
+    """The registers ``names``, which a loop of tasks leaves behind, as accumulators that its trips only update: none is
+    missing, and floating-point ones are named by the region's clause. None where one is something else.
+    """
+    signs = {sign for sign, _ in region.annotation.reductions}
+    search = _Search(view, replace(region, header=path.begin, nodes=path.nodes, approach=frozenset()))
+    found: list[Reduction] = []
+    for name in sorted(names):
+        try:
+            made = search.follow(name, any_lane=False)
+        except _Not:
+            return None
+        if (
+            made is None
+            or made.behind != {name}
+            or (made.operator.floating and made.operator.sign not in signs)
+        ):
+            return None
+        found.append(made)
+    return tuple(found)
+
+
 class _Not(Exception):
     """The register is no accumulator, because of what the message says."""
 
@@ -225,7 +247,7 @@ class _Search:
                 for definition in view.reaching.reaching(index, name):
                     self._uses.setdefault((definition, name), []).append(index)
 
-    def follow(self, name: str) -> Reduction | None:
+    def follow(self, name: str, *, any_lane: bool = True) -> Reduction | None:
         """The reduction in the register ``name``; None where no operator updates it. Raises _Not."""
         view = self.view
         header = view.block_of_name[self.region.header]
@@ -275,7 +297,7 @@ class _Search:
         if any(len(names) > 1 for names in held):
             raise _Not("an older value of it is read behind the loop")
         behind = frozenset().union(*held)
-        any_lane = _AnyLane(view, self.region, made, exits).holds()
+        any_lane = any_lane and _AnyLane(view, self.region, made, exits).holds()
         return Reduction(name, operator, made.values, updates, behind, any_lane)
 
     def chosen(self, index: int | None) -> frozenset[str]:

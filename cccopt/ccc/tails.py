@@ -28,9 +28,10 @@ from cccopt.ccc.context import definitions_behind
 from cccopt.ccc.exclusive import exclusive_paths
 from cccopt.ccc.graph import Jump, targets
 from cccopt.ccc.hammocks import Hammock, hammock_at
-from cccopt.ccc.reductions import Reduction, Reductions, reductions
+from cccopt.ccc.reductions import Reduction, Reductions, loop_sums, reductions
 from cccopt.ccc.refusal import Refusal, refuse
 from cccopt.ccc.regions import Path, Region, forward
+from cccopt.ccc.trips import counted_loop, may_expand
 from cccopt.ccc.view import View
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
@@ -50,7 +51,7 @@ class Tails:
     ``moved`` run with the task, of them ``skipped`` no longer with the lane that made it, and ``dropped`` in no lane:
     whoever comes there has a task that runs them. ``recomputed`` run again in that lane and write the registers
     ``kept``. The statements of ``hammocks`` are among those that moved, behind their branch. ``reductions`` are those
-    that the path or its tail updates.
+    that the path or its tail updates, ``sums`` those of an expanded loop's own trips: each lane has its own behind it.
     """
 
     moved: tuple[int, ...] = ()
@@ -60,14 +61,18 @@ class Tails:
     kept: frozenset[str] = frozenset()
     hammocks: tuple[Hammock, ...] = ()
     reductions: tuple[Reduction, ...] = ()
+    sums: tuple[Reduction, ...] = ()
 
 
-def tails(view: View, region: Region) -> Mapping[str, Tails]:
-    """For each path of the region, by its first node, what happens to its live-outs. Raises Refusal."""
+def tails(view: View, region: Region, *, expand: bool = True) -> Mapping[str, Tails]:
+    """For each path of the region, by its first node, what happens to its live-outs. Raises Refusal.
+
+    ``expand`` allows to expand counted loops.
+    """
     found: dict[str, Tails] = {}
     sums = reductions(view, region)
     for path in region.paths:
-        _visit(view, region, path, region.nodes, sums, found)
+        _visit(view, region, path, region.nodes, sums, found, expand)
     _check_named(region, found.values())
     for group in exclusive_paths(view, region, found):
         found.update(_of_all(view, region, group, found))
@@ -115,7 +120,9 @@ def _of_all(
 
 def _check_named(region: Region, found: Collection[Tails]) -> None:
     """The clause names a variable for each reduction that tasks update."""
-    used = dict.fromkeys(r for tails in found for r in tails.reductions)
+    used = dict.fromkeys(
+        r for tails in found for r in (*tails.reductions, *(s for s in tails.sums if s.operator.floating))
+    )
     for sign, updated in Counter(r.operator.sign for r in used).items():
         named = [variable for other, variable in region.annotation.reductions if other == sign]
         if updated > len(named):
@@ -123,11 +130,17 @@ def _check_named(region: Region, found: Collection[Tails]) -> None:
 
 
 def _visit(
-    view: View, region: Region, path: Path, around: frozenset[str], sums: Reductions, found: dict[str, Tails]
+    view: View,
+    region: Region,
+    path: Path,
+    around: frozenset[str],
+    sums: Reductions,
+    found: dict[str, Tails],
+    expand: bool,
 ) -> None:
-    found[path.begin] = _tails(view, region, path, around, sums)
+    found[path.begin] = _tails(view, region, path, around, sums, expand)
     for child in path.children:
-        _visit(view, region, child, path.nodes, sums, found)
+        _visit(view, region, child, path.nodes, sums, found, expand)
 
 
 def live_outs(view: View, path: Path) -> frozenset[str]:
@@ -136,18 +149,24 @@ def live_outs(view: View, path: Path) -> frozenset[str]:
     return view.liveness.live_in[view.block_of_name[path.end]] & written
 
 
-def _tails(view: View, region: Region, path: Path, around: frozenset[str], sums: Reductions) -> Tails:
+def _tails(
+    view: View, region: Region, path: Path, around: frozenset[str], sums: Reductions, expand: bool
+) -> Tails:
     own = sums.of(view, path)
     outs = live_outs(view, path) - {r.register for r in own}
     if not outs:
         return Tails(reductions=own)
+    if expand and not own and may_expand(path):
+        found = loop_sums(view, region, path, outs)
+        if found and counted_loop(view, path, outs, lambda _: False) is not None:
+            return Tails(sums=found)
     inside = set(view.statements(path.nodes))
     carried = _carried(view, path, outs, inside)
     if carried is not None:
         raise _carries(region, path, carried, sums)
-    found = _read_behind(view, region, path, outs, inside, around, sums)
-    moved = (sums.updating(index) for index in found.moved)
-    return replace(found, reductions=tuple(dict.fromkeys((*own, *(r for r in moved if r is not None)))))
+    tail = _read_behind(view, region, path, outs, inside, around, sums)
+    moved = (sums.updating(index) for index in tail.moved)
+    return replace(tail, reductions=tuple(dict.fromkeys((*own, *(r for r in moved if r is not None)))))
 
 
 def _carries(region: Region, path: Path, name: str, sums: Reductions) -> Refusal:

@@ -86,6 +86,11 @@ class CountedLoop:
         return {**self.steps, **{p.register: p.size * self.steps[p.counter] for p in self.pointers}}
 
 
+def may_expand(path: Path) -> bool:
+    """Whether the pragma leaves the order of a path's trips open."""
+    return path.annotation.kind == "for variable" and path.annotation.chunk == 1 and not path.children
+
+
 def counted_loop(
     view: View, path: Path, carried: Iterable[str], fixed: Callable[[str], bool]
 ) -> CountedLoop | None:

@@ -109,7 +109,7 @@ def _is_rewritten(report: RegionReport) -> bool:
 def _region(module: Module, function: Function, seen: View, region: Region, options: Options) -> Outcome:
     """The function with ``region`` rewritten, or with nothing but its markers gone where that would not pay."""
     check_known(seen, region)
-    moved = tails(seen, region)
+    moved = tails(seen, region, expand=options.expand)
     check(seen, region, moved)
     plan = _plan(seen, region, moved, options)
     settled = _decided(module, function, seen, region, plan, options)
@@ -170,7 +170,8 @@ def _bytes_alone(module: Module, function: Function, region: Region, options: Op
     """The bytes of the stack of a region with one path; more than a block has, if it alone does not fit."""
     seen = view(module, function)
     try:
-        return make_plan(seen, region, tails(seen, region), options.form, expand=options.expand).stack_bytes
+        moved = tails(seen, region, expand=options.expand)
+        return make_plan(seen, region, moved, options.form, expand=options.expand).stack_bytes
     except Refusal:
         return SHARED_BYTES + 1
 
@@ -186,7 +187,7 @@ def _smaller(
     (same,) = (r for r in find(seen, frozenset(seen.annotations)).regions if r.header == region.header)
     smaller = pruned(same, settled.chosen)
     try:
-        moved = tails(seen, smaller)
+        moved = tails(seen, smaller, expand=options.expand)
         check(seen, smaller, moved)
         return seen, make_plan(seen, smaller, moved, options.form, expand=options.expand)
     except Refusal:
