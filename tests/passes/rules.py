@@ -156,11 +156,11 @@ LIVE_OUTS = {
         {"body": path("red.global.add.u32 [%rd3], %r6;")},
         says="atomicAdd",
     ),
-    "a sum over the runs of a variable loop": Rule(
+    "a value carried through the runs of a variable loop": Rule(
         "CCC035",
         {
             "ahead": "mov.u32 %r20, 0;",
-            "body": inner_loop("add.u32 %r20, %r20, %r13;"),
+            "body": inner_loop("mad.lo.u32 %r20, %r20, 3, %r13;"),
             "after": f"{OWN_WORD} st.global.u32 [%rd20], %r20;",
         },
         {"body": inner_loop("red.global.add.u32 [%rd3], %r13;")},

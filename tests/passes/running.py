@@ -93,9 +93,10 @@ def compare(
     *,
     forms: Sequence[str] = FORMS,
     seeds: Sequence[int] = (1,),
+    expand: Sequence[bool] = (True, False),
 ) -> Mapping[str, Mapping[str, int]]:
     """Runs ``kernel`` before and after its rewrite and asserts bit-equal memory: every form in lock-step, the first
-    form also shuffled by ``seeds``, on the first of the launches; with counted loops expanded, and without.
+    form also shuffled by ``seeds``, on the first of the launches; with counted loops expanded, without, or both.
 
     For each form: how often warps ran each phase (``push``, ``take``, ``drain``, ``expand``, ``whole``, ``original``).
     """
@@ -105,7 +106,7 @@ def compare(
     ran: dict[str, dict[str, int]] = {}
     for form in forms:
         counts = ran[form] = {}
-        for result in _distinct(rewritten(before, form, expand=expand) for expand in (True, False)):
+        for result in _distinct(rewritten(before, form, expand=choice) for choice in expand):
             program = Program(result.module)
             for (launch, args), memory in zip(inputs, expected, strict=True):
                 shuffled = seeds if form == forms[0] and launch is inputs[0][0] else ()

@@ -76,9 +76,13 @@ def context(clauses: str = "reduce=+:sum", **holes: Any) -> list[tuple[str, str,
     """The context entries of all paths: register, decision, and for reductions their form."""
     text = loop(clauses=clauses, declarations=DECLARED, **holes)
     regions = rewritten(parse(text)).regions
-    form = {True: "any lane", False: "owner"}
+    forms = {"any lane": "any lane", "the warp": "warp", "": "owner"}
     return [
-        (e.register, e.decision, form["any lane" in e.reason] if e.decision == "reduced" else "")
+        (
+            e.register,
+            e.decision,
+            next(f for w, f in forms.items() if w in e.reason) * (e.decision == "reduced"),
+        )
         for region in regions
         for e in region.context
     ]
@@ -291,10 +295,11 @@ def test_a_loop_s_result_is_added_behind_it(form: str) -> None:
     same(body=inner_loop(trip), **holes)
 
 
-def test_a_sum_that_is_read_after_each_inner_loop_is_part_of_the_task() -> None:
+def test_a_sum_that_is_read_after_each_inner_loop_is_the_lane_s_own() -> None:
+    """Where trips are expanded; else it is part of the task."""
     trip = "mad.lo.u32 %r14, %r13, %r6, %r14;"
     holes = {"body": inner_loop(trip), "behind": "st.global.u32 [%rd6], %r14;"}
-    assert forms_of(**holes) == []
+    assert forms_of(**holes) == ["warp"]
     same(**holes)
 
 
