@@ -25,7 +25,7 @@ from cccopt.ccc.regions import Path
 from cccopt.ccc.trip_order import in_order
 from cccopt.ccc.view import View
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Instruction, Literal, Operand, Register, Statement
+from cccopt.ptx.ir import Guard, Instruction, Literal, Operand, Register, Statement
 
 _OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 _SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
@@ -142,7 +142,7 @@ class _Loop(Induction):
         made = self._ahead(register)
         if isa.width(count.type) != 32 or sign not in "su" or count.compare == "ne" or made is None:
             return None
-        if count.offset not in (0, count.step):
+        if count.offset != 0 and not (count.offset == count.step and self._guarded(count)):
             return None
         index, addition = made
         if addition.base != "add" or isa.width(addition.parts[-1]) != 64:
@@ -206,26 +206,14 @@ class _Loop(Induction):
     def _count(self, branch: int, end: Branch) -> TripCount | None:
         going = condition(end, self.path.begin)
         test = self.definition(branch, going.register.name)
-        statement = None if test is None else self.view.body[test]
-        if test is None or not isinstance(statement, Instruction):
+        compared = None if test is None else self._compared(test, going)
+        if test is None or compared is None:
             return None
-        if statement.base != "setp" or len(statement.parts) != 3 or len(statement.operands) != 3:
-            return None
-        compare, type = statement.parts[1:]
-        if type not in ("s32", "u32", "b32", "s64", "u64", "b64"):
-            return None
-        if compare in _UNSIGNED:
-            compare, type = _UNSIGNED[compare], "u" + type[1:]
-        target, left, right = statement.operands
-        # Of a pair the second one holds the opposite.
-        if compare not in _OPPOSITE or target != going.register:
-            return None
+        compare, type, left, right = compared
         value = self.from_header(test, left)
         if value is None:
             compare, left, right = _SWAPPED[compare], right, left
             value = self.from_header(test, left)
-        if going.negated:
-            compare = _OPPOSITE[compare]
         if value is None or not self._is_fixed(right):
             return None
         register, offset = value
@@ -238,6 +226,58 @@ class _Loop(Induction):
             return None
         assert isinstance(right, Register | Literal)
         return TripCount(register, offset, step, compare, type, right)
+
+    def _compared(self, test: int, going: Guard) -> tuple[str, str, Operand, Operand] | None:
+        """What is compared, how and as what type, by the statement ``test`` where lanes go on by its result."""
+        statement = self.view.body[test]
+        if not isinstance(statement, Instruction) or statement.base != "setp":
+            return None
+        if len(statement.parts) != 3 or len(statement.operands) != 3:
+            return None
+        compare, type = statement.parts[1:]
+        if type not in ("s32", "u32", "b32", "s64", "u64", "b64"):
+            return None
+        if compare in _UNSIGNED:
+            compare, type = _UNSIGNED[compare], "u" + type[1:]
+        target, left, right = statement.operands
+        # Of a pair the second one holds the opposite.
+        if compare not in _OPPOSITE or target != going.register:
+            return None
+        return _OPPOSITE[compare] if going.negated else compare, type, left, right
+
+    def _guarded(self, count: TripCount) -> bool:
+        """Whether lanes come to the loop only where its counter and bound compare as they do from trip to trip."""
+        view = self.view
+        for block in view.dominators.chain(self.header):
+            end = view.graph.nodes[view.name(block)].end
+            if block in self.blocks or not isinstance(end, Branch):
+                continue
+            for target in set(targets(end)) & view.block_of_name.keys():
+                led = view.block_of_name[target]
+                ways = [b for b in view.cfg.predecessors[led] if b not in self.blocks]
+                if ways != [block] or not view.dominators.dominates(led, self.header):
+                    continue
+                going = condition(end, target)
+                test = self._single(view.cfg.blocks[block].stop - 1, going.register)
+                if test is not None and self._same_test(test[0], going, count):
+                    return True
+        return False
+
+    def _same_test(self, test: int, going: Guard, count: TripCount) -> bool:
+        compared = self._compared(test, going)
+        if compared is None:
+            return False
+        compare, type, left, right = compared
+        if left != Register(count.register):
+            compare, left, right = _SWAPPED[compare], right, left
+        if (compare, type, left, right) != (count.compare, count.type, Register(count.register), count.bound):
+            return False
+        same = not isinstance(right, Register) or self._reads_as_header(test, right.name)
+        return same and self._lasts(test, count.register, counts=True)
+
+    def _reads_as_header(self, use: int, register: str) -> bool:
+        held = self.view.reaching.reaching(self.view.cfg.blocks[self.header].start, register)
+        return held == self.view.reaching.reaching(use, register)
 
     def _is_fixed(self, operand: Operand) -> bool:
         """Whether an operand of the test is the same in each trip of a lane."""
