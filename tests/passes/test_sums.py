@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cccopt.ccc import expansion
@@ -134,6 +134,7 @@ def test_sums_go_on_from_round_to_round(most: int, monkeypatch: pytest.MonkeyPat
     assert same(summed(HASH + "add.u32 %r20, %r20, %r16;"), (0, 3, 9, 0, 65, 1))["expand"]
 
 
+@settings(max_examples=25, deadline=None, derandomize=True, database=None)
 @given(st.lists(st.integers(0, 80) | st.just(0), min_size=1, max_size=40))
 def test_any_numbers_of_trips(lengths: list[int]) -> None:
     same(summed(HASH + "add.u32 %r20, %r20, %r16;"), lengths)

@@ -300,6 +300,14 @@ POINTERS = {
     "unsigned": ({"begin": "mul.wide.u32 %rd21, %r13, 4; add.s64 %rd21, %rd2, %rd21;", "compare": "lt.u32"}, 4),
 }  # fmt: skip
 NO_POINTERS = {
+    "no guard": {"leave": ""},
+    "a guard of another sign": {"leave": "setp.ge.u32 %p8, %r13, %r15;"},
+    "a guard of another bound": {"leave": "setp.ge.s32 %p8, %r13, %r7;"},
+    "a guard of an older counter": {
+        "begin": "setp.ge.s32 %p8, %r13, %r15; add.s32 %r13, %r13, -1;" + MADE,
+        "leave": "mov.u32 %r18, 0;",
+    },
+    "a guard the other way": {"leave": "setp.lt.s32 %p8, %r13, %r15;"},
     "another sign": {"begin": "mul.wide.u32 %rd21, %r13, 4; add.s64 %rd21, %rd2, %rd21;"},
     "another step": {"advance": MOVING.format(size=8)},
     "another way": {"advance": MOVING.format(size=-4)},
@@ -318,7 +326,9 @@ def pointed(given: dict[str, str]) -> tuple[Pointer, ...]:
     """The pointers of a loop that stores through %rd21."""
     holes = {"begin": MADE, "advance": MOVING.format(size=4), "compare": "lt.s32"} | given
     begin, compare = LOADED + holes.pop("begin"), holes.pop("compare")
-    made = found_in(code=STORED, begin=begin, test=f"setp.{compare} %p9, %r13, %r15;", **holes)
+    unless = {"lt": "ge", "gt": "le", "ne": "eq"}[compare[:2]] + compare[2:]
+    guard = {"leave": f"setp.{unless} %p8, %r13, %r15;", "test": f"setp.{compare} %p9, %r13, %r15;"}
+    made = found_in(code=STORED, begin=begin, **guard | holes)
     assert made is not None
     assert made.strides["%rd21"]
     if made.pointers:
