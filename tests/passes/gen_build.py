@@ -28,6 +28,51 @@ PLACES = 16  # 8-byte places of an iteration in `paths`, 4 for each path
 ROW = {"paths": 8 * PLACES, "rest": 16, "tails": 32, "final": 64}
 COUNTERS = 8  # words for each kind of atomic
 ATOMICS = ("add.u32", "min.s32", "max.u32", "or.b32", "and.b32", "xor.b32", "max.s32")
+COUNTER_BYTES = 4 * COUNTERS * len(ATOMICS)  # behind these, the results of reductions
+
+
+def _reductions() -> dict[tuple[str, str], tuple[str | None, int]]:
+    found: dict[tuple[str, str], tuple[str | None, int]] = {}
+    for bits in (32, 64):
+        ones, top = (1 << bits) - 1, 1 << (bits - 1)
+        for type in (f"u{bits}", f"s{bits}"):
+            least, largest = (0, ones) if type.startswith("u") else (top, top - 1)
+            found["+", type] = f"add.u{bits}", 0
+            found["min", type] = f"min.{type}", largest
+            found["max", type] = f"max.{type}", least
+        found["+", f"f{bits}"] = f"add.f{bits}", 0
+        found["min", f"f{bits}"] = found["max", f"f{bits}"] = None, 0
+        found["*", f"s{bits}"] = None, 1
+        for sign, name, neutral in (("&", "and", ones), ("|", "or", 0), ("^", "xor", 0)):
+            found[sign, f"b{bits}"] = f"{name}.b{bits}", neutral
+    return found
+
+
+REDUCTIONS = _reductions()
+"""By operator and type: the end of the opcode of its atomic, if there is one, and the bits that results begin with."""
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """A register that iterations update by the operator ``sign`` on ``type``; ``first`` tells what it begins with."""
+
+    register: str
+    sign: str
+    type: str
+    first: str
+
+    @property
+    def bits(self) -> int:
+        """The width of its values."""
+        return int(self.type[1:])
+
+    @property
+    def floating(self) -> bool:
+        """Whether its values are floating-point numbers."""
+        return self.type.startswith("f")
+
+
+_BEGINS = ("for.begin", "if.begin", "grid.begin", "recursive.begin")
 
 
 @dataclass
@@ -52,7 +97,9 @@ class Build:
     bytes a thread. ``done`` is the label at the kernel's end, ``clauses`` stand in the loops' pragmas. ``together``
     tells that all lanes of whole warps make all trips together. ``uses`` names what pieces need outside of the loop,
     ``local`` is the path that uses local memory. ``exclusive`` asks
-    for paths of `gen_exclusive` in each loop.
+    for paths of `gen_exclusive` in each loop. ``recursive`` for calls of `gen_recursive`, whose
+    texts are ``functions``. ``sums`` are the accumulators of all loops. A ``blockwise`` kernel uses
+    no shared memory: its blocks take turns.
     """
 
     ch: Choices
@@ -66,6 +113,10 @@ class Build:
     together: bool = False
     clauses: str = ""
     exclusive: bool = False
+    sums: list[Accumulator] = field(default_factory=list)
+    blockwise: bool = False
+    recursive: bool = False
+    functions: list[str] = field(default_factory=list)
     local: tuple[int, tuple[str, int, int]] | None = None
     uses: set[str] = field(default_factory=set)
     sites: list[Site] = field(default_factory=list)
@@ -87,7 +138,7 @@ class Build:
 
     def mark(self, event: str, region: int, flags: str = "") -> None:
         """A marker; begin markers carry a place, as the source modifier writes it."""
-        place = f" line={region + 2}:1{flags} file=k.cu" if event in ("for.begin", "if.begin") else ""
+        place = f" line={region + 2}:1{flags} file=k.cu" if event in _BEGINS else ""
         self.w.mark(f"{event} {region}{place}")
 
 

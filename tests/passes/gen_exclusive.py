@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tests.passes.gen_build import ATOMICS, COUNTERS, ROW, Build, Site, element, scalar, store
 from tests.passes.gen_paths import BYTES, LARGEST, SMALLEST, Merge, copied, letter, menu, result, settle
 from tests.passes.gen_pieces import code, condition
+from tests.passes.gen_reductions import behind
 from tests.passes.gen_values import Scope, as_word, compute, digest, scrambled, source
 
 FEWEST, MOST = 3, 6
@@ -272,6 +273,7 @@ def _tail(b: Build, scope: Scope, results: Sequence[Result]) -> None:
             stores += 1
         else:
             _count(b, inner, type, name)
+        behind(b, scope, type, name)
     if stores < STORES and ch.chance(50):
         address = element(b, inner, "tails", scope.slot, ROW["tails"])
         w.emit(f"st.global.u32 \t[{address}+{8 * b.tails}], {digest(ch, inner, w, 4)}")

@@ -82,7 +82,7 @@ def table(b: Build, scope: Scope) -> None:
     """Reads the shared table, which nobody writes from the first loop on."""
     w = b.w
     # A call in the path might write it, for all that can be proved.
-    if scope.quiet and "function" in b.uses:
+    if b.blockwise or (scope.quiet and "function" in b.uses):
         return
     b.uses.add("tile")
     index = w.do("and.b32", "b32", source(b.ch, scope, w, "r"), TILE - 1)
@@ -94,7 +94,7 @@ def table(b: Build, scope: Scope) -> None:
 def count(b: Build, scope: Scope) -> None:
     """Counts in shared memory, which the block adds to the counters behind a barrier."""
     ch, w = b.ch, b.w
-    if scope.quiet:
+    if b.blockwise or scope.quiet:
         return
     b.uses.add("bins")
     index = w.do("and.b32", "b32", source(ch, scope, w, "r"), BINS - 1)

@@ -10,6 +10,8 @@ from tests.passes.gen_exclusive import exclusive, fits
 from tests.passes.gen_extras import collective
 from tests.passes.gen_paths import CARRIED, SMALLEST, site, variable
 from tests.passes.gen_pieces import code
+from tests.passes.gen_recursive import recursion
+from tests.passes.gen_reductions import clause, outcomes, restart
 from tests.passes.gen_values import Scope, arithmetic, as_word, compute, scrambled, source
 
 
@@ -115,8 +117,10 @@ def marked_loop(b: Build, around: Scope, thread: str, trip: str | None) -> None:
     b.loops += 1
     b.places = b.tails = 0
     results = _accumulators(b, around)
+    if b.sums and ch.chance(70):
+        restart(b, thread)
     before = around.child()
-    b.mark("for.begin", region, f"{' independent' if b.independent else ''}{b.clauses}")
+    b.mark("for.begin", region, f"{' independent' if b.independent else ''}{b.clauses}{clause(b)}")
     b.entered = w.count()
     kinds = [grid_stride, uniform, varying, downwards, searching, wide_stride]
     counting = (uniform if b.together else ch.pick(kinds))(b, before, thread)
@@ -274,7 +278,7 @@ def _iteration(
     if ch.chance(15) and not b.together:
         bits = w.do("and.b32", "b32", scrambled(w, scope.slot, ch.between(0, 99)), 3)
         w.emit(f"@{w.do('setp.eq.s32', 'pred', bits, 0)} bra \t{latch}")
-    _paths(b, scope, latch)
+    paths(b, scope, latch)
     scope.place = ("rest", 1, 1)
     code(b, scope, 3)
     _update(b, scope, results)
@@ -296,11 +300,13 @@ def _load_ahead(b: Build, scope: Scope) -> None:
     scope.add("b32", w.do("ld.global.nc.u32", "b32", f"[{address}]"), spare=True)
 
 
-def _paths(b: Build, scope: Scope, latch: str) -> None:
+def paths(b: Build, scope: Scope, latch: str) -> None:
     """One or two sites, perhaps of exclusive paths; with two, code between them."""
     ch = b.ch
     early = None if b.together else latch
-    if fits(b) and (ch.chance(20) or b.exclusive):
+    if b.recursive:
+        recursion(b, scope)
+    elif fits(b) and (ch.chance(20) or b.exclusive):
         exclusive(b, scope, early)
     elif ch.chance(25):
         variable(b, scope, tail=True)
@@ -323,7 +329,7 @@ def _finish(b: Build, scope: Scope, thread: str, results: list[tuple[str, str]],
     row = w.do("mul.wide.u32", "b64", thread, ROW["final"])
     address = w.do("add.s64", "b64", pointer(b, scope, "final"), row)
     word = w.do("mov.u32", "b32", 1)
-    for type, name in results:
+    for type, name in [*results, *outcomes(b, scope)]:
         word = w.do("mad.lo.s32", "b32", word, 31, as_word(w, type, name))
     if ch.chance(40):
         base = w.do("mul.wide.u32", "b64", thread, ROW["paths"])

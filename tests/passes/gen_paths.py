@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tests.passes.gen_build import ROW, Build, Site, atomic, element, load, store
 from tests.passes.gen_pieces import code, condition
+from tests.passes.gen_reductions import behind
 from tests.passes.gen_values import Scope, compute, digest, scrambled, source
 
 BYTES = {"b16": 4, "b32": 4, "b64": 8, "f32": 4, "f64": 8, "pred": 4}
@@ -87,6 +88,9 @@ def _merge(b: Build, scope: Scope, depth: int, allowed: int, shape: object) -> M
         else:
             copied(b, type, name, _zero(type))
         merge.tail = (type, name)
+        if b.blockwise or b.sums:
+            # What reads these would move with the tail, past stores to the same places: no `independent` code.
+            merge.cheap.clear()
     return merge
 
 
@@ -232,6 +236,7 @@ def _tail(b: Build, scope: Scope, merge: Merge) -> None:
     address = element(b, inner, "tails", scope.slot, ROW["tails"])
     w.emit(f"st.global.{type.replace('b', 'u')} \t[{address}+{8 * b.tails}], {name}")
     b.tails += 1
+    behind(b, scope, type, name)
 
 
 # --- shapes ---
@@ -389,6 +394,7 @@ def variable(b: Build, scope: Scope, tail: bool = False) -> None:
         address = element(b, scope.child(), "tails", scope.slot, ROW["tails"])
         w.emit(f"st.global.u32 \t[{address}+{8 * b.tails}], {sum}")
         b.tails += 1
+        behind(b, scope, "b32", sum)
     scope.quiet = scope.quiet or not b.independent
 
 

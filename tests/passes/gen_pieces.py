@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.passes.gen_build import Build, atomic, load, scalar, store
 from tests.passes.gen_extras import call, count, pair, pair_store, scratch, table
+from tests.passes.gen_reductions import update
 from tests.passes.gen_values import Scope, arithmetic, compute, scrambled, source
 
 SPECIALS = ("%tid.x", "%laneid", "%ctaid.x", "%ntid.x", "%nctaid.x", "%tid.y")
@@ -18,6 +19,7 @@ def code(b: Build, scope: Scope, most: int, depth: int = 0) -> None:
                 piece(b, scope, depth)
         else:
             piece(b, scope)
+    update(b, scope)
 
 
 def condition(b: Build, scope: Scope) -> str:

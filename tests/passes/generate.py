@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from tests.passes import gen_grid, gen_reductions
 from tests.passes.gen_build import (
     ATOMICS,
     BUFFERS,
     COUNTERS,
+    REDUCTIONS,
     ROW,
     SCALARS,
     WORDS,
@@ -42,6 +44,9 @@ SHARED_BYTES = 49152
 OUTER_TRIPS = 3
 NAME = "k"
 
+LIMITS = ["maxntid", "reqntid", None, "block", "maxntid short"]
+"""What may tell the size of a block."""
+
 BLOCKS = [
     (32,), (64,), (33,), (1,), (96,), (8, 4), (16, 4), (7, 5), (4, 4, 4), (31,), (5, 1, 13),
     (100,), (128,), (2, 3, 11), (256,), (32, 8), (1000,), (1024,), (32, 32),
@@ -55,7 +60,7 @@ class Case:
     """A kernel and how to launch it.
 
     ``text`` is the marked PTX; lines that begin with `COUNT` belong to its counting twin. ``nested`` tells that an
-    unmarked loop runs the marked ones several times.
+    unmarked loop runs the marked ones several times. ``resident`` blocks share the work of one marked ``grid``.
     """
 
     text: str = field(repr=False)
@@ -67,6 +72,7 @@ class Case:
     nested: bool
     sites: tuple[Site, ...]
     counters: int
+    resident: int | None = None
 
     @property
     def ptx(self) -> str:
@@ -108,32 +114,40 @@ class Case:
         counters = np.zeros((len(ATOMICS), COUNTERS), np.uint32)
         for row, name in zip(counters, ATOMICS, strict=True):
             row[:] = {"min.s32": 0x7FFFFFFF, "and.b32": 0xFFFFFFFF, "max.s32": 0x80000000}.get(name, 0)
+        results = np.zeros(len(REDUCTIONS), np.uint64)
+        results[:] = [first for _, first in REDUCTIONS.values()]
+        counters = np.concatenate([counters.ravel(), results.view(np.uint32)])
         outputs = {name: np.zeros(self.slots * ROW[name], np.uint8) for name in ("paths", "rest", "tails")}
         outputs["final"] = np.zeros(self.total * ROW["final"], np.uint8)
         buffers = {"data": words[0], "plain": words[1], "counters": counters, **outputs}
         return [*(buffers[name] for name in BUFFERS), *self.scalars]
 
 
-def kernels() -> st.SearchStrategy[Case]:
-    """Legal kernels."""
+def kernels(kind: str = "") -> st.SearchStrategy[Case]:
+    """Legal kernels of a `kernel` kind."""
 
     @st.composite
     def strategy(draw: Callable[[st.SearchStrategy[int]], int]) -> Case:
-        return kernel(drawn(draw))
+        return kernel(drawn(draw), kind)
 
     return strategy()
 
 
-def from_seed(seed: int, exclusive: bool = False) -> Case:
+def from_seed(seed: int, kind: str = "") -> Case:
     """The kernel of a seed, without hypothesis."""
-    return kernel(seeded(seed), exclusive)
+    return kernel(seeded(seed), kind)
 
 
-def kernel(ch: Choices, exclusive: bool = False) -> Case:
-    """A kernel from choices; with ``exclusive``, its loops have three or more exclusive paths, and its blocks room for
-    the stacks of these.
+def kernel(ch: Choices, kind: str = "") -> Case:
+    """A kernel from choices. Loops of the kind ``exclusive`` have three or more exclusive paths, those of
+    ``reductions`` update accumulators that their marks name, and blocks of both have room for that. Kernels of the kind
+    ``grid`` are marked so. Those of the kind ``recursive`` call functions that are, in loops or as grids.
     """
-    block, grid = _shape(ch, SMALL if exclusive else BLOCKS)
+    if kind == "grid" or (kind == "recursive" and ch.chance(25)):
+        return _grid_kernel(ch, recursive=kind == "recursive")
+    exclusive, reducing, recursive = (kind == name for name in ("exclusive", "reductions", "recursive"))
+    roomy = exclusive or reducing or recursive
+    block, grid = _shape(ch, SMALL if roomy else BLOCKS)
     threads, blocks = int(np.prod(block)), int(np.prod(grid))
     nested = ch.chance(15)
     most = (
@@ -148,9 +162,8 @@ def kernel(ch: Choices, exclusive: bool = False) -> Case:
         else 2
     )
     trips = ch.pick([most, most, most - 1, most // 2, 1]) if not nested else ch.pick([most // 2, 1])
-    limits = ["maxntid", "reqntid", None, "block", "maxntid short"]
-    limit = ch.pick([name for name in limits if name] if exclusive else limits)
-    left = (SHARED_BYTES - 4 * (TILE + BINS)) // (max(threads, 32) if limit else 1024)
+    limit = ch.pick([name for name in LIMITS if name] if roomy else LIMITS)
+    left = _room(threads, limit) - (gen_reductions.RESERVED if reducing else 0)
     b = Build(
         ch,
         Writer(),
@@ -160,14 +173,57 @@ def kernel(ch: Choices, exclusive: bool = False) -> Case:
         ch.chance(65),
         min(left, 900 if exclusive else 400),
     )
-    b.clauses = f" block={','.join(str(size) for size in block)}" if limit == "block" else ""
-    b.exclusive = exclusive
+    b.clauses = _block_clause(limit, block)
+    b.exclusive, b.recursive = exclusive, recursive
     b.together = threads % 32 == 0 and not nested and ch.chance(15)
-    _body(b, nested, grid)
-    scalars = _scalars(ch, b)
+    _body(b, nested, grid, reducing)
+    return _case(b, limit, block, grid, nested=nested)
+
+
+def _grid_kernel(ch: Choices, recursive: bool) -> Case:
+    """A kernel marked ``grid``."""
+    block, grid = ch.pick(gen_grid.BLOCKS), ch.pick(gen_grid.GRIDS)
+    threads, blocks = int(np.prod(block)), int(np.prod(grid))
+    limit = ch.pick([name for name in LIMITS if name] if recursive else LIMITS)
+    b = Build(
+        ch, Writer(), threads, threads * blocks, 1, ch.chance(65), min(_room(threads, limit), 400),
+        clauses=_block_clause(limit, block), blockwise=True, recursive=recursive,
+    )  # fmt: skip
+    b.done = b.w.label()
+    scope = Scope()
+    gen_grid.begin(b, scope)
+    scope.slot = _thread(b, grid)
+    scope.add("b32", scope.slot)
+    scope.spare = set()
+    gen_grid.task(b, scope, threads % 32 == 0)
+    b.w.place(b.done)
+    b.w.emit("ret")
+    return _case(b, limit, block, grid, resident=gen_grid.resident(ch, blocks))
+
+
+def _room(threads: int, limit: str | None) -> int:
+    """Bytes a thread that stacks may use."""
+    return (SHARED_BYTES - 4 * (TILE + BINS)) // (max(threads, 32) if limit else 1024)
+
+
+def _block_clause(limit: str | None, block: tuple[int, ...]) -> str:
+    return f" block={','.join(str(size) for size in block)}" if limit == "block" else ""
+
+
+def _case(
+    b: Build,
+    limit: str | None,
+    block: tuple[int, ...],
+    grid: tuple[int, ...],
+    nested: bool = False,
+    resident: int | None = None,
+) -> Case:
+    """The case of a body that is complete."""
+    scalars = _scalars(b.ch, b)
     text = _module(b, _directive(limit, block))
     slots = b.span * (OUTER_TRIPS if nested else 1)
-    return Case(text, grid, block, scalars, ch.number(1 << 16), slots, nested, tuple(b.sites), b.w.counted)
+    seed, counters = b.ch.number(1 << 16), b.w.counted
+    return Case(text, grid, block, scalars, seed, slots, nested, tuple(b.sites), counters, resident)
 
 
 def _shape(ch: Choices, blocks: list[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -196,7 +252,7 @@ def _directive(limit: str | None, block: tuple[int, ...]) -> str:
     return f".{name} {', '.join(str(size) for size in sizes)}\n"
 
 
-def _body(b: Build, nested: bool, grid: tuple[int, ...]) -> None:
+def _body(b: Build, nested: bool, grid: tuple[int, ...], reducing: bool) -> None:
     """The kernel's body: parameters, early returns, one or two marked loops, perhaps a loop or a branch around them."""
     ch, w = b.ch, b.w
     scope = Scope()
@@ -211,6 +267,8 @@ def _body(b: Build, nested: bool, grid: tuple[int, ...]) -> None:
     scope.add("b32", thread)
     arithmetic(ch, scope, w, 4)
     scope.spare = set()
+    if reducing:
+        gen_reductions.begin(b, thread)
     b.done = w.label()
     if ch.chance(20) and not b.together:
         _leave(b, thread, b.done)
@@ -244,7 +302,10 @@ def _thread(b: Build, grid: tuple[int, ...]) -> str:
     row = w.do("mad.lo.s32", "b32", special("%tid.z"), special("%ntid.y"), special("%tid.y"))
     linear = w.do("mad.lo.s32", "b32", row, special("%ntid.x"), special("%tid.x"))
     block = special("%ctaid.x")
-    if len(grid) > 1:
+    if len(grid) > 2:
+        row = w.do("mad.lo.s32", "b32", special("%ctaid.z"), special("%nctaid.y"), special("%ctaid.y"))
+        block = w.do("mad.lo.s32", "b32", row, special("%nctaid.x"), block)
+    elif len(grid) > 1:
         block = w.do("mad.lo.s32", "b32", special("%ctaid.y"), special("%nctaid.x"), block)
     return w.do("mad.lo.s32", "b32", block, b.threads, linear)
 
@@ -288,6 +349,7 @@ def _module(b: Build, directive: str) -> str:
     lines = [
         ".version 9.0\n.target sm_90\n.address_size 64\n\n",
         FUNCTION if "function" in b.uses else "",
+        *b.functions,
         f".visible .entry {NAME}(\n{separator.join(parameters)}\n",
         f"{comma}{COUNT}.param .u64 {parameter('counts')}\n)\n{directive}{{\n",
         *(f"{line}\n" for line in (*declarations(b), *b.w.declarations())),

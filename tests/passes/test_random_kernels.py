@@ -7,65 +7,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, note, settings
 
-from cccopt.analysis.cfg import build
-from cccopt.analysis.loops import irreducible_edges
 from cccopt.ccc.exclusive import CHAIN, exclusive_paths
 from cccopt.ccc.regions import find
 from cccopt.ccc.tails import tails
 from cccopt.ccc.view import view
 from cccopt.emulator import Profile, Program
 from cccopt.emulator.profile import Branch
-from cccopt.passes.pipeline import Options, Result, run
+from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.ir import Instruction, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
-from cccopt.ptx.verifier import verify
 from cccopt.toolchain.ptxas import resources
-from tests.passes.gen_build import BUFFERS
 from tests.passes.generate import NAME, Case, from_seed, kernels
+from tests.passes.judging import LIMIT, SEEDS, differing, entered_twice, judge, launch, rewritten, times
 
-SEEDS = {"auto": (1, 2), "split": (3,), "idle lanes": (4,)}
 EXAMPLES = 30
 MANY = 60  # kernels of which some have many tasks
 TASKS = 64  # of one warp: from then on it pushes, takes and drains
 COUNTED = 100  # kernels of which some have counted loops
 EXCLUSIVE = range(2, 18)  # seeds of kernels with sorted paths
-LIMIT = 1_000_000  # steps of a launch
 
 LONG = settings().max_examples > settings.get_profile("default").max_examples
 PROFILE = settings() if LONG else settings(max_examples=EXAMPLES, derandomize=True, database=None)
-
-
-def _launch(program: Program, case: Case, shuffle: int | None = None) -> tuple[list[Any], Profile]:
-    """The arguments after a launch in hazard mode, and its counters."""
-    args = case.arguments()
-    profile = program.launch(
-        NAME, case.grid, case.block, args, shuffle=shuffle, hazards=True, max_steps=LIMIT
-    )
-    return args, profile
-
-
-def _differing(before: list[Any], after: list[Any]) -> list[str]:
-    """The buffers whose contents differ."""
-    pairs = zip(BUFFERS, before[: len(BUFFERS)], after[: len(BUFFERS)], strict=True)
-    return [name for name, a, b in pairs if a.tobytes() != b.tobytes()]
-
-
-def _rewritten(module: Module, form: str, *, expand: bool = True) -> Result:
-    return run(module, Options(mode="always", form=form, expand=expand))
-
-
-def _entered_twice(module: Module) -> list[str]:
-    """Functions with a loop of more than one entry, which a GPU may not bring its lanes together in."""
-    bodies = {f.name: f.body for f in module.functions() if f.body is not None}
-    return [name for name, body in bodies.items() if list(irreducible_edges(build(body)))]
 
 
 def _tasks(case: Case) -> np.ndarray[Any, Any]:
@@ -93,31 +62,9 @@ def _busy(case: Case) -> set[int]:
     }
 
 
-def _ran(result: Result, profile: Profile, region: int) -> Mapping[str, int]:
-    """How often warps ran each phase of a path."""
-    counts: Counter[str] = Counter()
-    for report in result.regions:
-        if report.region == region:
-            for phase, labels in report.labels:
-                at = (profile.by_label.get((NAME, label)) for label in labels)
-                counts[phase] += sum(count.warps for count in at if count is not None)
-    return counts
-
-
 def _all_phases(ran: Mapping[str, int]) -> bool:
     """Whether tasks were pushed, taken by a full warp and drained, or trips expanded."""
     return bool(ran["expand"] if "expand" in ran else ran["push"] and ran["take"] and ran["drain"])
-
-
-def _distinct(module: Module) -> Iterator[tuple[str, Result]]:
-    """The rewrites of a module in all forms, with loops expanded and without, each text once."""
-    seen: set[str] = set()
-    for form, expand in product(SEEDS, (True, False)):
-        result = _rewritten(module, form, expand=expand)
-        text = print_module(result.module)
-        if text not in seen:
-            seen.add(text)
-            yield form, result
 
 
 @PROFILE
@@ -127,17 +74,7 @@ def test_legal_kernels_are_rewritten_and_keep_their_results(case: Case) -> None:
     again changes nothing.
     """
     note(case.ptx)
-    module = parse(case.ptx)
-    verify(module)
-    before, _ = _launch(Program(case.unmarked), case)
-    for form, result in _distinct(module):
-        again = run(result.module, Options(mode="always"))
-        assert again.module == result.module
-        assert not again.regions
-        assert not _entered_twice(result.module)
-        program = Program(result.module)
-        for seed in (None, *SEEDS[form]):
-            assert not _differing(before, _launch(program, case, seed)[0]), f"{form}, order of lanes {seed}"
+    judge(case)
 
 
 def test_whole_warps_with_many_tasks_push_take_and_drain() -> None:
@@ -148,9 +85,9 @@ def test_whole_warps_with_many_tasks_push_take_and_drain() -> None:
     for case in map(from_seed, range(MANY)):
         busy = _busy(case)
         for form in ("auto", "idle lanes") if busy else ():
-            result = _rewritten(parse(case.ptx), form)
-            _, profile = _launch(Program(result.module), case)
-            all_ran.update(_all_phases(_ran(result, profile, region)) for region in busy)
+            result = rewritten(parse(case.ptx), form)
+            _, profile = launch(Program(result.module), case)
+            all_ran.update(_all_phases(times(result, profile, region)) for region in busy)
     assert sum(all_ran.values()) >= MANY // 3
     assert all_ran[True] >= 0.9 * sum(all_ran.values()), dict(all_ran)
 
@@ -161,12 +98,12 @@ def test_counted_loops_are_expanded_and_keep_their_results() -> None:
     reached: Counter[str] = Counter()
     for case in cases:
         module, regions = parse(case.ptx), {site.region for site in case.sites if site.counted}
-        before, _ = _launch(Program(case.unmarked), case)
+        before, _ = launch(Program(case.unmarked), case)
         for form in ("split", "idle lanes"):
-            result = _rewritten(module, form)
-            args, profile = _launch(Program(result.module), case)
-            assert not _differing(before, args), form
-            ran = [_ran(result, profile, region) for region in regions]
+            result = rewritten(module, form)
+            args, profile = launch(Program(result.module), case)
+            assert not differing(before, args), form
+            ran = [times(result, profile, region) for region in regions]
             reached["loops"] += len(ran)
             reached["expanded"] += sum("expand" in phases for phases in ran)
             reached["ran"] += sum(phases["expand"] > 0 for phases in ran)
@@ -205,25 +142,25 @@ def test_exclusive_paths_are_sorted_and_keep_their_results() -> None:
     Lanes agree and differ, 32 tasks wait and run, and tails that all paths share are dropped.
     """
     reached: Counter[str] = Counter()
-    for case in (from_seed(seed, exclusive=True) for seed in EXCLUSIVE):
+    for case in (from_seed(seed, "exclusive") for seed in EXCLUSIVE):
         module = parse(case.ptx)
         sizes, dropped = _sorted_groups(module)
         few = "few" if max(sizes, default=0) <= CHAIN else "many"
         reached.update({"dropped": bool(dropped), "grouped": bool(sizes), few: 1})
-        before, _ = _launch(Program(case.unmarked), case)
+        before, _ = launch(Program(case.unmarked), case)
         for form in ("split", "idle lanes"):
-            result = _rewritten(module, form)
-            assert not _entered_twice(result.module)
+            result = rewritten(module, form)
+            assert not entered_twice(result.module)
             program = Program(result.module)
             for seed in (None, *SEEDS[form][:1]):
-                args, profile = _launch(program, case, seed)
-                assert not _differing(before, args), f"{form}, order of lanes {seed}"
+                args, profile = launch(program, case, seed)
+                assert not differing(before, args), f"{form}, order of lanes {seed}"
                 if seed is None and form == "split":
                     votes = [*_votes(result.module, profile)]
                     reached["sites"] += len(votes) == len(sizes) > 0
                     reached[f"{few} agree"] += any(agreed for agreed, _ in votes)
                     reached[f"{few} differ"] += any(differed for _, differed in votes)
-                    ran = (_ran(result, profile, s.region) for s in case.sites if s.exclusive)
+                    ran = (times(result, profile, s.region) for s in case.sites if s.exclusive)
                     reached[f"{few} take"] += any(r["take"] for r in ran)
     assert reached["sites"] >= 0.8 * len(EXCLUSIVE), reached
     ways = [f"{few} {what}" for few in ("few", "many") for what in ("agree", "differ", "take")]
@@ -243,5 +180,5 @@ def test_ptxas_accepts_rewritten_kernels() -> None:
     """What the rewrite makes of generated kernels assembles, and so do the kernels themselves."""
     for seed in range(6):
         module = parse(from_seed(seed).ptx)
-        for made in (module, _rewritten(module, "auto").module):
+        for made in (module, rewritten(module, "auto").module):
             assert NAME in resources(print_module(made), "sm_90")
