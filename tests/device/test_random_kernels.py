@@ -26,7 +26,8 @@ SEEDS = {
     "": range(5000, 5060),
     "reductions": range(6000, 6030),
     "grid": range(7000, 7040),
-    "recursive": range(8000, 8030),
+    # 8026: by ptxas 13.0 the plain kernel itself makes trips beyond its bound.
+    "recursive": [seed for seed in range(8000, 8030) if seed != 8026],
 }
 """By kind of kernels."""
 TYPES = {"u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "f32": np.float32, "f64": np.float64}
