@@ -124,7 +124,7 @@ class LaneStrides:
             return None
         sources = instruction.operands[1:]
         strides = [self._of_operand(index, source, assumed, depth) for source in sources]
-        return _combined(instruction, sources, strides)
+        return combined(instruction, sources, strides)
 
     def _of_operand(
         self, statement: int, operand: Operand, assumed: dict[_Value, int], depth: int
@@ -153,9 +153,7 @@ def access_size(instruction: Statement) -> int:
     return 0
 
 
-def _combined(
-    instruction: Instruction, sources: tuple[Operand, ...], strides: list[int | None]
-) -> int | None:
+def combined(instruction: Instruction, sources: tuple[Operand, ...], strides: list[int | None]) -> int | None:
     """The stride of a result from those of its operands."""
     if not all(part in isa.WIDTHS and part[0] in "bsu" for part in _types(instruction)):
         return None

@@ -43,7 +43,8 @@ REDUX = op("redux.sync.or.b32", 0, 0, FULL_WARP)
 @dataclass(frozen=True, slots=True)
 class _Marks:
     """Registers: the place in the window that is ahead of where a lane's trips begin, how many lanes' trips but the
-    first's have begun up to the place ahead of the window, and in lane k the k-th lane that has trips.
+    first's have begun up to the place ahead of the window, in lane k the k-th lane that has trips, the place behind a
+    lane's last trip (for sums alone), and all lanes' marks in the window.
     """
 
     begin: Register

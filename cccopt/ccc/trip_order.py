@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cccopt.analysis import effects
-from cccopt.analysis.affine import access_size
+from cccopt.analysis.affine import access_size, combined
 from cccopt.analysis.constancy import UNIFORM_SPECIAL_REGISTERS, reads_unchanging_memory
 from cccopt.analysis.cost import integer
 from cccopt.analysis.invariance import LoopInvariance
@@ -149,25 +149,12 @@ class _Trips(Induction):
             return None
         statement = self.view.body[index]
         assert isinstance(statement, Instruction)
-        if not all(part in isa.WIDTHS and part[0] in "bsu" for part in statement.parts if part in isa.WIDTHS):
-            return None
         sources = statement.operands[1:]
-        grown = [self._growth(index, o.name, depth - 1) if isinstance(o, Register) else 0 for o in sources]
-        factors = [integer(o) for o in sources]
-        match statement.base, grown:
-            case (("mov" | "cvt" | "cvta"), [a]):
-                return a
-            case "add", [int(a), int(b)]:
-                return a + b
-            case "sub", [int(a), int(b)]:
-                return a - b
-            case "shl", [int(a), _] if (by := factors[1]) is not None and 0 <= by < 64:
-                return a << by
-            case (("mul" | "mad"), [int(a), _, *rest]) if (
-                by := factors[1]
-            ) is not None and "hi" not in statement.parts:
-                return None if None in rest else a * by + sum(r for r in rest if r is not None)
-        return None
+        return combined(
+            statement,
+            sources,
+            [self._growth(index, o.name, depth - 1) if isinstance(o, Register) else 0 for o in sources],
+        )
 
     def _meet(self, store: _Access, other: _Access) -> bool:
         """Whether the store of one trip is seen to reach what the other access does in another one."""
