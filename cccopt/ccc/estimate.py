@@ -117,7 +117,7 @@ class _Maker:
             own_code = path.nodes - frozenset().union(*(child.nodes for child in path.children))
             # Where a profile would see each lane read an array of its own.
             apart = self._coalesced(path)
-            sectors += full * (self._sectors(own_code) + apart)
+            sectors += full * (self._sectors(own_code) + max(apart, 0.0))
             flow = self._flow(key, path, entries, entered, warps, full, slots, slots, full * apart * SECTOR)
             found.append(flow)
         slots = self.costs.of_blocks(self.view.blocks_of(own), blocks, header)
