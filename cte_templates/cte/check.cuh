@@ -6,6 +6,8 @@
 #if defined(__CUDACC_DEBUG__) || defined(CTE_DEBUG)
 #include <cassert>
 #define CTE_CHECK(condition) assert(condition)
+#define CTE_CHECKS true
 #else
 #define CTE_CHECK(condition) static_cast<void>(0)
+#define CTE_CHECKS false
 #endif

@@ -22,6 +22,16 @@ struct commutative : F {
     using F::operator();
 };
 
+/// A function of which the caller says that its captures are the same in all threads of the block, and stay so as long as any of them
+/// is in calls with it: `uniform(f)`.
+///
+/// Warps of the block may then run one another's fine tasks as they are.
+template <class F>
+struct uniform : F {
+    __host__ __device__ explicit uniform(F f) : F(f) {}
+    using F::operator();
+};
+
 /// Operators with a name: what policies with atomics take.
 struct plus {
     template <class T>
@@ -57,6 +67,11 @@ constexpr bool is_commutative = std::is_same_v<Op, plus> || std::is_same_v<Op, m
 template <class F>
 constexpr bool is_commutative<commutative<F>> = true;
 
+template <class F>
+constexpr bool is_uniform = false;
+template <class F>
+constexpr bool is_uniform<uniform<F>> = true;
+
 /// The value of a fine task that has none, and the shared memory of a policy that needs none.
 struct nothing {};
 
@@ -73,13 +88,16 @@ inline constexpr bool is_commutative<drop> = true;
 /// Calls `f` and has no value.
 template <class F>
 struct without_value {
-    F& f;
+    F f;
     template <class Index, class... D>
-    __device__ nothing operator()(Index i, const D&... descriptors) const {
+    __device__ nothing operator()(Index i, const D&... descriptors) {
         f(i, descriptors...);
         return {};
     }
 };
+
+template <class F>
+constexpr bool is_uniform<without_value<F>> = is_uniform<F>;
 
 /// How many indices [begin, end) has. What counts with it may be at the highest index of its type and does not wrap.
 template <class Index>

@@ -19,10 +19,10 @@ bfs(int vertices, int current, const int* __restrict__ offsets, const int* __res
     begin = offsets[v];
     end = offsets[v + 1];
   }
-  cte::for_each<BLOCK, cte::disjoint, CTE_POLICY>(begin, end, [=](int i) {
+  cte::for_each<BLOCK, cte::disjoint, CTE_POLICY>(begin, end, cte::uniform([=](int i) {
     const int u = neighbours[i];
     if (levels[u] >= 0) return;
     levels[u] = current + 1;
     *changed = 1;
-  });
+  }));
 }

@@ -22,7 +22,8 @@ sssp_relax(int vertices, const int* __restrict__ nearer, const unsigned* __restr
     end = offsets[v + 1];
     distance = distances[v];
   }
-  const auto relax = [=](int i, unsigned distance) { atomicMin(updated + neighbours[i], distance + lengths[i]); };
+  const auto relax =
+      cte::uniform([=](int i, unsigned distance) { atomicMin(updated + neighbours[i], distance + lengths[i]); });
   cte::for_each<BLOCK, cte::disjoint, CTE_POLICY>(begin, end, relax, distance);
 }
 

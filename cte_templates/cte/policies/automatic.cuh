@@ -1,9 +1,11 @@
 // Chooses for each warp, from the sizes of its tasks, how it runs them.
 #pragma once
 
+#include <cte/along.cuh>
 #include <cte/policies/warp.cuh>
 #include <cte/policies/warp_chunked.cuh>
 #include <cte/policies/warp_staged.cuh>
+#include <cte/sharing.cuh>
 
 namespace cte {
 
@@ -87,12 +89,144 @@ struct automatic {
         }
     }
 
+    /// A task of at least so many fine tasks is shared with warps of the block that have nothing else to do. Without a reduction less
+    /// is to be done for a piece.
+    template <class T>
+    static constexpr int least_shared = detail::is_nothing<T> ? 1024 : 2048;
+
+    /// Beside tasks that are shared, so many fine tasks at most cost less in a loop of the lane's own.
+    static constexpr int few_beside_shared = 8;
+
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T reduce(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
         using namespace detail;
+        if (!whole_warp()) {
+            nothing none;
+            return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+        }
+        if constexpr (may_share<BlockDim, T, Index, Map, Reduce, D...>) {
+            return with_others<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
+        } else {
+            return by_itself<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
+        }
+    }
+
+    /// A whole warp shares its long tasks with others of the block, and runs pieces of theirs when it is through with its own.
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
+    __device__ static T with_others(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+                                    const D&... descriptors) {
+        using namespace detail;
+        using count = std::make_unsigned_t<Index>;
+        constexpr bool apart = std::is_same_v<Layout, disjoint>;
+        if (!apart && !__any_sync(full_warp, begin < end)) return init;  // quick where most are empty
+        sharing<BlockDim, Layout, T, Index, Map, Reduce, D...> others;
+        const count size = size_of(begin, end);
+        const unsigned many = __ballot_sync(full_warp, size >= least_shared<T> && size <= static_cast<count>(-1) / 2);
+        if (many != 0) {
+            init = share<BlockDim, Layout>(shared, many, begin, end, map, op, init, descriptors...);
+            if (!apart) return init;  // without its long tasks the list had gaps
+            if (many >> lane_number() & 1u) end = begin;
+        } else if (apart) {
+            others.pass();
+        }
+        init = by_itself<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
+        if (others.nobody_shares()) return init;
+        return share<BlockDim, Layout>(shared, 0u, Index(0), Index(0), map, op, init, descriptors...);
+    }
+
+    /// Shares the tasks of the lanes `mine`, runs the others too if they are `scanned`, and where there are none runs pieces of others'.
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
+    __device__ __forceinline__ static T share(temp<BlockDim, T>& shared, unsigned mine, Index begin, Index end, Map& map, Reduce& op,
+                                              T init, const D&... descriptors) {
+        using namespace detail;
+        using board = sharing<BlockDim, Layout, T, Index, Map, Reduce, D...>;
+        constexpr bool apart = std::is_same_v<Layout, disjoint>;
+        board others;
+        const auto task_of = [&](int lane) {
+            return typename board::task{{map, op}, shuffle(begin, lane), shuffle(end, lane), bundle<D...>(shuffle(descriptors, lane)...)};
+        };
+        const bool helps = !apart || mine == 0;
+        unsigned alone = 0;  // the lanes with tasks that the warp runs one after the other
+        if (mine != 0) {
+            if constexpr (!apart) {
+                others.announce();
+                const bool is_few = size_of(begin, end) <= few_beside_shared;
+                alone = __ballot_sync(full_warp, !is_few) & ~mine;
+                if (is_few) {
+#pragma unroll 1
+                    for (Index i = begin; i < end; ++i) init = op(init, map(i, descriptors...));
+                }
+                __syncwarp();
+            }
+            others.put_up(task_of(__ffs(mine) - 1));
+        }
+        while (true) {
+            int target = warp_number(), owner = -1;
+            if (mine == 0 && alone != 0) {
+                owner = __ffs(alone) - 1;
+                alone &= alone - 1;
+            } else if (mine == 0) {
+                target = helps ? others.find() : -1;
+                if (target < 0) break;
+            }
+            const auto own = task_of(owner < 0 ? 0 : owner);
+            typename board::part part{0, own.begin, own.end, own.descriptors};
+            if (owner < 0) {
+                part = others.take(target, own);
+                if (part.number == board::other_closure) break;
+                if (part.number == board::none_left) {
+                    if (mine == 0) continue;
+                    const int done = __ffs(mine) - 1;
+                    mine &= mine - 1;
+                    others.wait(mine != 0);
+                    const T value = others.value(shuffle(begin, done), shuffle(end, done), init, op);
+                    if (lane_number() == done) init = op(init, value);
+                    if (mine != 0) others.put_up(task_of(__ffs(mine) - 1));
+                    continue;
+                }
+            }
+            // What a lane knows of its own task waits in its part of the memory, so that its registers hold values on their way.
+            struct parked {
+                Index begin, end;
+                T init;
+            };
+            constexpr bool fits = !is_nothing<T> && sizeof(parked) <= staged_per_lane<T> * sizeof(T) && alignof(parked) <= alignof(T);
+            parked* place = nullptr;
+            if constexpr (fits) {
+                place = reinterpret_cast<parked*>(shared.staged.values()) + lane_number();
+                *place = parked{begin, end, init};
+                __syncwarp();
+            }
+            partial<T> found{init};
+            if (part.begin != part.end) {
+                found = part.descriptors.apply([&](const D&... theirs) {
+                    return reduce_along(part.begin, part.end, [&](Index i) { return map(i, theirs...); }, init, op);
+                });
+            }
+            if constexpr (fits) {
+                __syncwarp();
+                begin = place->begin;
+                end = place->end;
+                init = place->init;
+            }
+            if (owner < 0) {
+                others.hand_in(target, part.number, found.value);
+            } else if constexpr (!is_nothing<T>) {
+                const T value = shuffle(found.value, 0);
+                if (lane_number() == owner) init = op(init, value);
+            }
+        }
+        return init;
+    }
+
+    /// A whole warp runs its tasks in the way that suits them.
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
+    __device__ static T by_itself(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+                                  const D&... descriptors) {
+        using namespace detail;
         constexpr way chosen = way_for<Layout, T, D...>;
-        if (!whole_warp() || does_best_alone<chosen, Layout, T, D...>(begin, end)) {
+        if (does_best_alone<chosen, Layout, T, D...>(begin, end)) {
             nothing none;
             return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
         }

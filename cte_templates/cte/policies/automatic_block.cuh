@@ -26,10 +26,10 @@ struct automatic_block {
         const bool some = thread_warp_block::run_long<BlockDim>(shared.block, begin, end, least, map, op, sum, descriptors...);
         __syncthreads();
         auto& own = shared.warps[warp_number()];
-        if (!some) return automatic::reduce<BlockDim, Layout>(own, begin, end, map, op, init, descriptors...);
+        if (!some) return automatic::by_itself<BlockDim, Layout>(own, begin, end, map, op, init, descriptors...);
         // Those that are done leave gaps.
         const bool done = begin < end && static_cast<std::make_unsigned_t<Index>>(end - begin) >= least;
-        const T rest = automatic::reduce<BlockDim, disjoint>(own, begin, done ? begin : end, map, op, init, descriptors...);
+        const T rest = automatic::by_itself<BlockDim, disjoint>(own, begin, done ? begin : end, map, op, init, descriptors...);
         return done ? sum.behind(init, op) : rest;
     }
 };

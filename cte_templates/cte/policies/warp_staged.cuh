@@ -2,6 +2,7 @@
 // their lanes, one value after the other, long ones by all lanes together.
 #pragma once
 
+#include <cte/along.cuh>
 #include <cte/expansion.cuh>
 #include <cte/policies/sub_warp.cuh>
 
@@ -18,15 +19,6 @@ struct strip {
 };
 template <int PerLane>
 struct strip<nothing, PerLane> {};
-
-/// `Count` values in registers, each put before it is read. Bytes, so that `T` needs no default constructor.
-template <class T, int Count>
-struct by_turns {
-    alignas(T) unsigned char bytes[Count][sizeof(T)];
-
-    __device__ void put(int turn, const T& value) { __builtin_memcpy(bytes[turn], &value, sizeof(T)); }
-    __device__ const T& operator[](int turn) const { return reinterpret_cast<const T&>(bytes[turn]); }
-};
 
 /// Reduces `values[from .. behind)` (more than one for each lane), in order unless the operator is commutative; lane 0 has the result.
 template <class T, class Reduce>
@@ -154,7 +146,11 @@ struct staged {
         parked* const own = reinterpret_cast<parked*>(shared.values()) + (fits ? lane_number() : 0);
         if constexpr (fits) *own = parked{mine.first, mine.behind, sum};
         __syncwarp();
-        from = run_wide<list>(behind, shift, from, map, part, op, shuffle(descriptors, owner)...);
+        const auto run = [&](const D&... theirs) {
+            const Index to = static_cast<Index>(behind) + shift;
+            return run_wide<Wide>(static_cast<Index>(from) + shift, to, [&](Index i) { return map(i, theirs...); }, part, op);
+        };
+        from = static_cast<typename list::place>(run(shuffle(descriptors, owner)...) - shift);
         __syncwarp();
         if constexpr (fits) {
             mine.first = own->first;
@@ -165,33 +161,6 @@ struct staged {
         }
         const T all = shuffle(part.value, 0);
         if (goes_on(mine, from, 0)) sum.append(all, op);
-        return from;
-    }
-
-    /// `Wide` values a lane at a time, while there are more; lane 0 has the result. That each value is reduced by the warp costs less
-    /// than it seems, as loads take longer: sums of the lanes' own would leave ptxas free to sink the loads behind one another.
-    template <class List, class Index, class Map, class T, class Reduce, class... D>
-    __device__ static auto run_wide(typename List::place behind, Index shift, typename List::place from, Map& map, partial<T>& part,
-                                    Reduce& op, const D&... theirs) {
-        constexpr int step = Wide * lanes;
-        for (; List::between(from, behind) > step; from += step) {
-            by_turns<T, Wide> values;
-            const Index first = static_cast<Index>(from) + shift + lane_number();
-#pragma unroll
-            for (int turn = 0; turn < Wide; ++turn) values.put(turn, map(first + turn * lanes, theirs...));
-            // Ahead of what uses them all loads are on their way.
-            __syncwarp();
-#pragma unroll
-            for (int turn = 0; turn < Wide; ++turn) values.put(turn, reduce_lanes<lanes>(values[turn], lanes, op));
-#pragma unroll
-            for (int distance = 1; distance < Wide; distance *= 2) {
-#pragma unroll
-                for (int turn = 0; turn < Wide; turn += 2 * distance) {
-                    values.put(turn, op(values[turn], values[turn + distance]));
-                }
-            }
-            part.append(values[0], op);
-        }
         return from;
     }
 

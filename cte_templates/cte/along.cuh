@@ -1,0 +1,70 @@
+// A warp along one task that is longer than it has lanes.
+#pragma once
+
+#include <cte/tasks.cuh>
+#include <cte/warp.cuh>
+
+namespace cte::detail {
+
+/// `Count` values in registers, each put before it is read. Bytes, so that `T` needs no default constructor.
+template <class T, int Count>
+struct by_turns {
+    alignas(T) unsigned char bytes[Count][sizeof(T)];
+
+    __device__ void put(int turn, const T& value) { __builtin_memcpy(bytes[turn], &value, sizeof(T)); }
+    __device__ const T& operator[](int turn) const { return reinterpret_cast<const T&>(bytes[turn]); }
+};
+
+/// `Wide` values a lane at a time, while there are more; lane 0 has the result. Returns where it ends. That each value is reduced by the
+/// warp costs less than it seems, as loads take longer: sums of the lanes' own would leave ptxas free to sink the loads behind one
+/// another.
+template <int Wide, class T, class Index, class Run, class Reduce>
+__device__ __forceinline__ Index run_wide(Index from, Index behind, Run run, partial<T>& part, Reduce& op) {
+    using count = std::make_unsigned_t<Index>;
+    constexpr int step = Wide * lanes;
+    for (; static_cast<count>(behind) - static_cast<count>(from) > step; from += step) {
+        by_turns<T, Wide> values;
+        const Index first = from + lane_number();
+#pragma unroll
+        for (int turn = 0; turn < Wide; ++turn) values.put(turn, run(first + turn * lanes));
+        // Ahead of what uses them all loads are on their way.
+        __syncwarp();
+#pragma unroll
+        for (int turn = 0; turn < Wide; ++turn) values.put(turn, reduce_lanes<lanes>(values[turn], lanes, op));
+#pragma unroll
+        for (int distance = 1; distance < Wide; distance *= 2) {
+#pragma unroll
+            for (int turn = 0; turn < Wide; turn += 2 * distance) {
+                values.put(turn, op(values[turn], values[turn + distance]));
+            }
+        }
+        part.append(values[0], op);
+    }
+    return from;
+}
+
+/// The reduction of `run` over [from, behind) by the warp, in order; lane 0 has it.
+template <class T, class Index, class Run, class Reduce>
+__device__ __forceinline__ partial<T> reduce_along(Index from, Index behind, Run run, const T& init, Reduce& op) {
+    using count = std::make_unsigned_t<Index>;
+    partial<T> sum{init};
+    if constexpr (is_nothing<T>) {
+        const count size = size_of(from, behind);
+#pragma unroll 4
+        for (count i = lane_number(); i < size; i += lanes) run(static_cast<Index>(static_cast<count>(from) + i));
+    } else {
+        from = run_wide<4>(from, behind, run, sum, op);
+        for (count left = size_of(from, behind); left != 0; from += lanes) {
+            const int some = left < lanes ? static_cast<int>(left) : lanes;
+            T value = init;  // of lanes behind the end, for nobody
+            if (lane_number() < some) value = run(from + lane_number());
+            __syncwarp();
+            sum.append(reduce_lanes<lanes>(value, some, op), op);
+            left -= some;
+        }
+    }
+    __syncwarp();
+    return sum;
+}
+
+}  // namespace cte::detail

@@ -1,0 +1,318 @@
+// Long tasks that the warps of a block share. A warp that has one puts it on a board in shared memory for whoever comes by: warps that
+// have done their own take pieces of it before they leave. No barrier is needed, and nobody waits but the owner, for what others took.
+#pragma once
+
+#include <cte/bundle.cuh>
+#include <cte/check.cuh>
+#include <cte/tasks.cuh>
+#include <cte/warp.cuh>
+
+#include <cstddef>
+
+namespace cte::detail {
+
+/// Functions whose bytes have to be the same for another warp to run one's fine tasks. They are put on the board word by word, which
+/// tells the compiler that pointers among them may be written through; a `uniform` one is known to be the same.
+template <class F>
+constexpr bool is_compared = !std::is_empty_v<F> && (!is_uniform<F> || CTE_CHECKS);
+
+/// Whether the bytes tell all. A closure that refers to variables of its thread means others in each thread; it has members of
+/// reference type, and so no standard layout.
+template <class F>
+constexpr bool is_comparable = std::is_standard_layout_v<F> && std::is_trivially_copyable_v<F>;
+
+template <int, class F, bool = is_compared<F> && is_comparable<F>>
+struct compared {
+    __device__ explicit compared(const F&) {}
+};
+template <int number, class F>
+struct compared<number, F, true> {
+    F f;
+    __device__ explicit compared(const F& f) : f(f) {}
+};
+
+template <class Map, class Reduce>
+struct closure_of : compared<0, Map>, compared<1, Reduce> {
+    __device__ closure_of(const Map& map, const Reduce& op) : compared<0, Map>(map), compared<1, Reduce>(op) {}
+};
+
+/// What another warp needs to know of a task.
+template <class Index, class Map, class Reduce, class... D>
+struct shared_task {
+    alignas(8) closure_of<Map, Reduce> closure;
+    alignas(8) Index begin;
+    Index end;
+    bundle<D...> descriptors;
+};
+
+/// Its address stands for a type: only calls of one type understand one another's tasks.
+template <class Task>
+__device__ unsigned char kind_of_task;
+
+constexpr int words_of_task = 24;  // a lane carries one
+
+/// In how many pieces a task is taken. Without values more cost no room.
+template <class T>
+constexpr int pieces_of = is_nothing<T> ? 48 : 16;
+
+/// Whether calls may share their tasks. Registers for larger values and descriptors would leave room for fewer warps, whoever shares.
+/// Without a reduction fine tasks write to memory, and what the compiler loses where closures are compared is more than sharing is
+/// sure to gain.
+template <int BlockDim, class T, class Index, class Map, class Reduce, class... D>
+constexpr bool may_share = BlockDim > lanes && sizeof(T) <= 8 && (0 + ... + sizeof(D)) <= 8 &&
+                           sizeof(shared_task<Index, Map, Reduce, D...>) <= words_of_task * 4 &&
+                           (is_uniform<Map> || (!is_nothing<T> && is_comparable<Map>)) &&
+                           (is_uniform<Reduce> || is_comparable<Reduce>) && (true && ... && std::is_trivially_copyable_v<D>);
+
+/// Who has which task up. All is accessed by atomics, and nothing need be set before: what another block has left here does not bear
+/// this one's sign, or if so is of no task with pieces left.
+template <int BlockDim>
+struct board {
+    static constexpr int warps = BlockDim / lanes;
+    unsigned sign[warps];              // the block's sign where a task is up or will be soon; one more where a warp has come without
+    unsigned number[warps];            // of the warp's task
+    unsigned done[warps];              // pieces of it that are through
+    unsigned long long kind[warps];    // of call
+    unsigned long long ticket[warps];  // the block's sign, the task's number, the next piece
+    unsigned task[warps][words_of_task];
+    unsigned values[warps][2 * 16];    // what pieces came to
+};
+
+template <int BlockDim>
+__device__ __forceinline__ board<BlockDim>& board_of_block() {
+    __shared__ board<BlockDim> shared;
+    return shared;
+}
+
+/// What is looked at behind a word is as it was when the word was put there, or newer.
+__device__ __forceinline__ unsigned look_at(unsigned* word) {
+    const unsigned found = atomicOr(word, 0u);
+    __threadfence_block();
+    return found;
+}
+__device__ __forceinline__ unsigned long long look_at(unsigned long long* word) {
+    const unsigned long long found = atomicCAS(word, 0ull, 0ull);
+    __threadfence_block();
+    return found;
+}
+
+/// The same for less, where nothing else is looked at behind it.
+__device__ __forceinline__ unsigned glance_at(unsigned* word) {
+    return __nv_atomic_load_n(word, __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_BLOCK);
+}
+
+/// Behind all that the thread has written, and what it knows of other lanes.
+template <class Word>
+__device__ __forceinline__ void put(Word* word, Word value) {
+    __threadfence_block();
+    atomicExch(word, value);
+}
+
+__device__ __forceinline__ void count_up(unsigned* word) {
+    __threadfence_block();
+    atomicAdd(word, 1u);
+}
+
+/// Counts up a word if it is still `seen`.
+__device__ __forceinline__ bool count_up_from(unsigned long long* word, unsigned long long seen) {
+    __threadfence_block();
+    const bool same = atomicCAS(word, seen, seen + 1) == seen;
+    __threadfence_block();
+    return same;
+}
+
+/// Whether two words may be the address of a variable of one thread.
+__device__ __forceinline__ bool may_be_local(unsigned low, unsigned high) {
+    int local;
+    asm("{ .reg .pred p; isspacep.local p, %1; selp.s32 %0, 1, 0, p; }"
+        : "=r"(local)
+        : "l"(static_cast<unsigned long long>(high) << 32 | low));
+    return local != 0;
+}
+
+/// A warp at the board. All its lanes call all functions.
+template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
+class sharing {
+   public:
+    using task = shared_task<Index, Map, Reduce, D...>;
+
+    /// A piece of a task: its number, or why there is none.
+    struct part {
+        int number;
+        Index begin, end;
+        bundle<D...> descriptors;
+    };
+    static constexpr int none_left = -1, other_closure = -2;
+
+    __device__ sharing() : board_(board_of_block<BlockDim>()), me_(warp_number()) {}
+
+    /// Tells others that the warp has come and has nothing to share.
+    __device__ void pass() {
+        if (lane_number() == 0) atomicExch(&board_.sign[me_], sign() + 1);
+    }
+
+    /// Tells others that the warp will put up a task.
+    __device__ void announce() {
+        if (lane_number() == 0) {
+            atomicExch(&board_.kind[me_], kind());
+            atomicExch(&board_.ticket[me_], no_piece);
+            put(&board_.sign[me_], sign());
+        }
+    }
+
+    /// Puts up a task, the same in all lanes. The warp's last one has been waited for.
+    __device__ void put_up(const task& mine) {
+        const unsigned word = word_of_lane(mine), next = __shfl_down_sync(full_warp, word, 1);
+        const bool pair = lane_number() % 2 == 0 && lane_number() + 1 < closure_words;
+        const bool alone = __any_sync(full_warp, pair && may_be_local(word, next));
+        if (lane_number() < words_of_task) atomicExch(&board_.task[me_][lane_number()], word);
+        __syncwarp();
+        if (lane_number() == 0) {
+            atomicExch(&board_.done[me_], 0u);
+            atomicExch(&board_.kind[me_], alone ? 0ull : kind());
+            const unsigned number = atomicAdd(&board_.number[me_], 1u);
+            put(&board_.ticket[me_], static_cast<unsigned long long>(sign()) << 32 | (number & 0xffffffu) << 8);
+            put(&board_.sign[me_], sign());
+        }
+        __syncwarp();
+    }
+
+    /// Waits for those who have taken pieces of the warp's task, of which none is left. The warp has more tasks to put up, or not.
+    __device__ void wait(bool more) {
+        if (!more) pass();
+        while (__shfl_sync(full_warp, lane_number() == 0 ? look_at(&board_.done[me_]) : 0, 0) != pieces) __nanosleep(32);
+        __syncwarp();
+    }
+
+    /// What the task [begin, end) that was waited for comes to; in all lanes.
+    __device__ T value(Index begin, Index end, const T& like, Reduce& op) {
+        if constexpr (is_nothing<T>) {
+            return like;
+        } else {
+            const int lane = lane_number();
+            T piece = like;
+            if (lane < pieces) {
+                int at = lane * words;
+                piece = by_words(like, [&](unsigned) { return look_at(&board_.values[me_][at++]); });
+            }
+            const int some = __popc(__ballot_sync(full_warp, lane < pieces && start_of(begin, end, lane) != end));
+            return shuffle(reduce_lanes<lanes>(piece, some, op), 0);
+        }
+    }
+
+    /// Takes the next piece of the task that warp `target` has up, if that is of the closure of `own`.
+    __device__ part take(int target, const task& own) {
+        const unsigned closure = word_of_lane(own);
+        while (true) {
+            unsigned long long seen = no_piece;
+            if (lane_number() == 0) {
+                const unsigned long long ticket = look_at(&board_.ticket[target]);
+                if (target == me_ || (ticket >> 32 == sign() && look_at(&board_.kind[target]) == kind())) seen = ticket;
+            }
+            const int number = __shfl_sync(full_warp, static_cast<int>(seen & 0xff), 0);
+            if (number >= pieces) return {none_left, 0, 0, own.descriptors};
+            __syncwarp();
+            const unsigned word = lane_number() < words_of_task ? look_at(&board_.task[target][lane_number()]) : 0;
+            const bool same = target == me_ || __all_sync(full_warp, word == closure || lane_number() >= closure_words);
+            CTE_CHECK((same || !is_uniform<Map>) && "the captures of a cte::uniform function differ in a block");
+            __syncwarp();
+            // While the ticket is the same, what was read is of its task.
+            const bool got = lane_number() == 0 && same && count_up_from(&board_.ticket[target], seen);
+            __syncwarp();
+            if (__any_sync(full_warp, got)) {
+                int turn = 0;
+                const task theirs = by_words(own, [&](unsigned) { return __shfl_sync(full_warp, word, turn++); });
+                return {number, start_of(theirs.begin, theirs.end, number), start_of(theirs.begin, theirs.end, number + 1),
+                        theirs.descriptors};
+            }
+            if (!same) return {other_closure, 0, 0, own.descriptors};
+        }
+    }
+
+    /// Hands in what a piece came to, which lane 0 has.
+    __device__ void hand_in(int target, int number, const T& found) {
+        if constexpr (!is_nothing<T>) {
+            int at = number * words;
+            if (lane_number() == 0) by_words(found, [&](unsigned word) { return atomicExch(&board_.values[target][at++], word); });
+        }
+        __syncwarp();
+        if (lane_number() == 0) count_up(&board_.done[target]);
+    }
+
+    /// Whether no other warp has anything to share.
+    __device__ bool nobody_shares() const {
+        const unsigned found = is_other() ? glance_at(&board_.sign[lane_number()]) : sign() + 1;
+        return __all_sync(full_warp, awaits ? found == sign() + 1 : found != sign());
+    }
+
+    /// A warp that has a task up with pieces left; -1 if there is none and will be none soon. Where tasks are `disjoint`, warps that have
+    /// not come yet are waited for a little, once: one without a task is there before those that read where theirs lie.
+    __device__ int find() {
+        for (int patience = 16; patience >= 0;) {
+            const unsigned found = is_other() ? look_at(&board_.sign[lane_number()]) : sign() + 1;
+            bool up = found == sign() && look_at(&board_.kind[lane_number()]) == kind(), open = false;
+            if (up) {
+                const unsigned long long ticket = look_at(&board_.ticket[lane_number()]);
+                open = ticket >> 32 == sign() && (ticket & 0xff) < pieces;
+            }
+            const unsigned some = __ballot_sync(full_warp, open);
+            if (some != 0) {
+                const unsigned above = some & ~lanes_below(me_);
+                return __ffs(above != 0 ? above : some) - 1;
+            }
+            if (__any_sync(full_warp, up)) {
+                __nanosleep(64);
+                continue;
+            }
+            const bool absent = awaits && found != sign() && found != sign() + 1;
+            if (!__any_sync(full_warp, absent)) return -1;
+            // Those do not call, or much later.
+            if (patience-- == 0 && absent) atomicCAS(&board_.sign[lane_number()], found, sign() + 1);
+            __nanosleep(256);
+        }
+        return -1;
+    }
+
+   private:
+    using count = std::make_unsigned_t<Index>;
+    static constexpr bool awaits = std::is_same_v<Layout, disjoint>;
+    static constexpr int pieces = pieces_of<T>, warps = BlockDim / lanes, words = is_nothing<T> ? 0 : (sizeof(T) + 3) / 4;
+    static constexpr int least_unit = 128;  // to take a piece costs less than to run it
+    static constexpr int closure_words = std::is_empty_v<decltype(task::closure)> ? 0 : static_cast<int>(offsetof(task, begin)) / 4;
+    static constexpr unsigned long long no_piece = 0xff;
+
+    __device__ bool is_other() const { return lane_number() < warps && lane_number() != me_; }
+
+    __device__ static unsigned long long kind() { return reinterpret_cast<unsigned long long>(&kind_of_task<task>); }
+
+    /// The block's; even.
+    __device__ static unsigned sign() {
+        return (blockIdx.x * 0x9e3779b1u + blockIdx.y * 0x85ebca6bu + blockIdx.z * 0xc2b2ae35u + 0x5bd1e995u) * 2;
+    }
+
+    /// Of the words of a task, that of the lane.
+    __device__ static unsigned word_of_lane(const task& of) {
+        unsigned word = 0;
+        int turn = 0;
+        by_words(of, [&](unsigned of_turn) {
+            if (turn++ == lane_number()) word = of_turn;
+            return of_turn;
+        });
+        return word;
+    }
+
+    /// Where a piece of a task begins, or the last one ends. The first half of the pieces are three times as long as the others, so that
+    /// warps are done at much the same time.
+    __device__ static Index start_of(Index begin, Index end, int piece) {
+        constexpr int large = (pieces + 1) / 2, parts = 2 * large + pieces;
+        const count size = static_cast<count>(end) - static_cast<count>(begin), fair = (size / parts / lanes + 1) * lanes,
+                    unit = fair < least_unit ? least_unit : fair;
+        const count offset = (piece < large ? 3 * piece : 2 * large + piece) * unit;
+        return static_cast<Index>(static_cast<count>(begin) + (offset < size ? offset : size));
+    }
+
+    board<BlockDim>& board_;
+    const int me_;
+};
+
+}  // namespace cte::detail
