@@ -91,7 +91,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help=f"{' and '.join(_DEMO)} at size demo on the emulator, without the marked build",
     )
     add_mode(parser, default="always")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, listed="workloads")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -28,9 +28,21 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments. A command's list, ``listed``, may go on behind options: argparse stops there."""
+    top = parser()
+    arguments, more = top.parse_known_args(argv)
+    listed: str = getattr(arguments, "listed", "")
+    if more and (not listed or any(word.startswith("-") for word in more)):
+        top.error(f"unrecognized arguments: {' '.join(more)}")
+    if more:
+        getattr(arguments, listed).extend(more)
+    return arguments
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status: 1 for a difference, a refusal or another error of the input."""
-    arguments = parser().parse_args(argv)
+    arguments = _parsed(argv)
     try:
         status: int = arguments.run(arguments)
         return status

@@ -209,6 +209,16 @@ def test_doctor_says_what_is_missing(
     assert re.search(r"MISSING +nvcc +no nvcc found +install one", said)
 
 
+def test_workloads_may_stand_behind_options(capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown one is told, so it was read; what is no workload's place is refused as ever."""
+    assert main(["bench", "cte", "--policy", "warp", "no_such_workload"]) == 1
+    assert "no_such_workload" in capsys.readouterr().err
+    for unknown in (["doctor", "more"], ["bench", "--no-such-option"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(unknown)
+        assert f"unrecognized arguments: {unknown[1]}" in capsys.readouterr().err
+
+
 def test_the_public_names() -> None:
     module = cccopt.parse(MARKED)
     assert cccopt.parse(cccopt.print(module)) == module
