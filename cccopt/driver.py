@@ -84,6 +84,12 @@ def compile(
     target runs at once). Raises CccError with the refusals or the annotation's errors, or with nvcc's own messages
     (CCC085).
     """
+    if "\n" in os.fspath(source):
+        raise CccError(
+            error(
+                "CCC086", "`compile` takes a file's name, and was given text", help="write the text to a file"
+            )
+        )
     with _as_file(profile) as file:
         settings = Settings(ccc, keep_going, profile=file, resident=resident or 0)
         rewritten, done = _ptx_of(source, arch, nvcc_options, settings, nvcc)

@@ -153,3 +153,9 @@ def test_diagnostics_travel_through_json() -> None:
     report = json.loads(json.dumps(report_data(Unit("", (), (diagnostic,)), "k.cu", "compute_90")))
     assert diagnostics_of(report["remarks"]) == (diagnostic,)
     assert (report["file"], report["arch"]) == ("k.cu", "compute_90")
+
+
+def test_text_in_place_of_a_file_is_an_error() -> None:
+    with pytest.raises(CccError, match="takes a file's name") as problem:
+        driver.compile("__global__ void k() {}\n" * 50)
+    assert "CCC086" in str(problem.value)
