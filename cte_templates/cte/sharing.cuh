@@ -11,10 +11,19 @@
 
 namespace cte::detail {
 
-/// Functions whose bytes have to be the same for another warp to run one's fine tasks. They are put on the board word by word, which
-/// tells the compiler that pointers among them may be written through; a `uniform` one is known to be the same.
+/// Whether the bytes of a closure are those of its members, which have one form for each value.
 template <class F>
-constexpr bool is_compared = !std::is_empty_v<F> && (!is_uniform<F> || CTE_CHECKS);
+constexpr bool has_no_gaps = std::has_unique_object_representations_v<F>;
+template <class F>
+constexpr bool has_no_gaps<uniform<F>> = has_no_gaps<F>;
+template <class F>
+constexpr bool has_no_gaps<without_value<F>> = has_no_gaps<F>;
+
+/// Functions whose bytes have to be the same for another warp to run one's fine tasks (where gaps differ, it does not). They are put
+/// on the board word by word, which tells the compiler that pointers among them may be written through. A `uniform` one is known to
+/// be the same, and only checked.
+template <class F>
+constexpr bool is_compared = !std::is_empty_v<F> && (!is_uniform<F> || (CTE_CHECKS && has_no_gaps<F>));
 
 /// Whether the bytes tell all. A closure that refers to variables of its thread means others in each thread; it has members of
 /// reference type, and so no standard layout.

@@ -102,10 +102,10 @@ WHO(who_of_warp) {
 
 // Which is not true.
 WHO(who_said_uniform) {
-    const int value = 2 + thread() / 32;
+    const long long value = 2 + thread() / 32;
     run<cte::scanned>(begins, ends, out, cte::uniform([=](int i) {
         runners[i] = thread() / 32 + 1;
-        return value;
+        return static_cast<int>(value);
     }));
 }
 
