@@ -7,8 +7,6 @@
 #include <cte/tasks.cuh>
 #include <cte/warp.cuh>
 
-#include <cstddef>
-
 namespace cte::detail {
 
 /// Whether the bytes of a closure are those of its members, which have one form for each value.
@@ -60,7 +58,7 @@ __device__ unsigned char kind_of_task;
 
 constexpr int words_of_task = 24;  // a lane carries one
 
-/// In how many pieces a task is taken. Without values more cost no room.
+/// In how many pieces a task is taken at most. Without values more cost no room.
 template <class T>
 constexpr int pieces_of = is_nothing<T> ? 48 : 16;
 
@@ -73,18 +71,17 @@ constexpr bool may_share = BlockDim > lanes && sizeof(T) <= 8 && (0 + ... + size
                            (is_uniform<Map> || (!is_nothing<T> && is_comparable<Map>)) &&
                            (is_uniform<Reduce> || is_comparable<Reduce>) && (true && ... && std::is_trivially_copyable_v<D>);
 
-/// Who has which task up. All is accessed by atomics, and nothing need be set before: what another block has left here does not bear
-/// this one's sign, or if so is of no task with pieces left.
+/// Who has which task up. All is accessed by atomics and ordered loads, and nothing need be set before: what another block has left
+/// here does not bear this one's sign, or if so is of no task with pieces left.
 template <int BlockDim>
 struct board {
     static constexpr int warps = BlockDim / lanes;
     unsigned sign[warps];              // the block's sign where a task is up or will be soon; one more where a warp has come without
     unsigned number[warps];            // of the warp's task
-    unsigned done[warps];              // pieces of it that are through
+    unsigned under_way[warps];         // pieces of it that are not through
     unsigned long long kind[warps];    // of call
-    unsigned long long ticket[warps];  // the block's sign, the task's number, the next piece
+    unsigned long long ticket[warps];  // the block's sign, the task's number, how many pieces are left to take
     unsigned task[warps][words_of_task];
-    unsigned values[warps][2 * 16];    // what pieces came to
 };
 
 template <int BlockDim>
@@ -93,41 +90,58 @@ __device__ __forceinline__ board<BlockDim>& board_of_block() {
     return shared;
 }
 
+/// What the pieces of a warp's task came to.
+template <int BlockDim, class T>
+__device__ __forceinline__ unsigned* values_of_warp(int warp) {
+    constexpr int words = pieces_of<T> * ((sizeof(T) + 3) / 4);
+    __shared__ unsigned shared[BlockDim / lanes * words];
+    return shared + warp * words;
+}
+
+__device__ __forceinline__ unsigned address_of(const void* shared) { return static_cast<unsigned>(__cvta_generic_to_shared(shared)); }
+
+// Words of the board, in PTX: nvcc's functions forget that the memory is shared, which makes slow instructions of quick ones, and
+// beside fences ptxas keeps the results of all of a kernel's atomics.
+
 /// What is looked at behind a word is as it was when the word was put there, or newer.
-__device__ __forceinline__ unsigned look_at(unsigned* word) {
-    const unsigned found = atomicOr(word, 0u);
-    __threadfence_block();
+__device__ __forceinline__ unsigned look_at(const unsigned* word) {
+    unsigned found;
+    asm("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(found) : "r"(address_of(word)) : "memory");
     return found;
 }
-__device__ __forceinline__ unsigned long long look_at(unsigned long long* word) {
-    const unsigned long long found = atomicCAS(word, 0ull, 0ull);
-    __threadfence_block();
+__device__ __forceinline__ unsigned long long look_at(const unsigned long long* word) {
+    unsigned long long found;
+    asm("ld.acquire.cta.shared.u64 %0, [%1];" : "=l"(found) : "r"(address_of(word)) : "memory");
     return found;
 }
 
 /// The same for less, where nothing else is looked at behind it.
-__device__ __forceinline__ unsigned glance_at(unsigned* word) {
-    return __nv_atomic_load_n(word, __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_BLOCK);
+__device__ __forceinline__ unsigned glance_at(const unsigned* word) {
+    unsigned found;
+    asm("ld.relaxed.cta.shared.u32 %0, [%1];" : "=r"(found) : "r"(address_of(word)) : "memory");
+    return found;
 }
 
-/// Behind all that the thread has written, and what it knows of other lanes.
-template <class Word>
-__device__ __forceinline__ void put(Word* word, Word value) {
-    __threadfence_block();
-    atomicExch(word, value);
+/// Behind all that the thread has written, and what it knows of other lanes. (Atomics, as racecheck takes stores for races.)
+__device__ __forceinline__ void put(unsigned* word, unsigned value) {
+    asm("{ .reg .b32 before; atom.release.cta.shared.exch.b32 before, [%0], %1; }" : : "r"(address_of(word)), "r"(value) : "memory");
+}
+__device__ __forceinline__ void put(unsigned long long* word, unsigned long long value) {
+    asm("{ .reg .b64 before; atom.release.cta.shared.exch.b64 before, [%0], %1; }" : : "r"(address_of(word)), "l"(value) : "memory");
 }
 
-__device__ __forceinline__ void count_up(unsigned* word) {
-    __threadfence_block();
-    atomicAdd(word, 1u);
+__device__ __forceinline__ void count_down(unsigned* word) {
+    asm("red.release.cta.shared.add.u32 [%0], %1;" : : "r"(address_of(word)), "r"(-1u) : "memory");
 }
 
-/// Counts up a word if it is still `seen`.
-__device__ __forceinline__ bool count_up_from(unsigned long long* word, unsigned long long seen) {
-    __threadfence_block();
-    const bool same = atomicCAS(word, seen, seen + 1) == seen;
-    __threadfence_block();
-    return same;
+/// Counts down a word if it is still `seen`.
+__device__ __forceinline__ bool count_down_from(unsigned long long* word, unsigned long long seen) {
+    unsigned long long found;
+    asm("atom.acq_rel.cta.shared.cas.b64 %0, [%1], %2, %3;"
+        : "=l"(found)
+        : "r"(address_of(word)), "l"(seen), "l"(seen - 1)
+        : "memory");
+    return found == seen;
 }
 
 /// Whether two words may be the address of a variable of one thread.
@@ -145,13 +159,13 @@ class sharing {
    public:
     using task = shared_task<Index, Map, Reduce, D...>;
 
-    /// A piece of a task: its number, or why there is none.
+    /// A piece of a task: which, counted from the last one, 1; or why there is none.
     struct part {
         int number;
         Index begin, end;
         bundle<D...> descriptors;
     };
-    static constexpr int none_left = -1, other_closure = -2;
+    static constexpr int none_left = 0, other_closure = -1;
 
     __device__ sharing() : board_(board_of_block<BlockDim>()), me_(warp_number()) {}
 
@@ -164,7 +178,7 @@ class sharing {
     __device__ void announce() {
         if (lane_number() == 0) {
             atomicExch(&board_.kind[me_], kind());
-            atomicExch(&board_.ticket[me_], no_piece);
+            atomicExch(&board_.ticket[me_], 0ull);
             put(&board_.sign[me_], sign());
         }
     }
@@ -177,10 +191,11 @@ class sharing {
         if (lane_number() < words_of_task) atomicExch(&board_.task[me_][lane_number()], word);
         __syncwarp();
         if (lane_number() == 0) {
-            atomicExch(&board_.done[me_], 0u);
+            const unsigned some = pieces_in(mine.begin, mine.end);
+            atomicExch(&board_.under_way[me_], some);
             atomicExch(&board_.kind[me_], alone ? 0ull : kind());
             const unsigned number = atomicAdd(&board_.number[me_], 1u);
-            put(&board_.ticket[me_], static_cast<unsigned long long>(sign()) << 32 | (number & 0xffffffu) << 8);
+            put(&board_.ticket[me_], static_cast<unsigned long long>(sign()) << 32 | (number & 0xffffffu) << 8 | some);
             put(&board_.sign[me_], sign());
         }
         __syncwarp();
@@ -189,7 +204,7 @@ class sharing {
     /// Waits for those who have taken pieces of the warp's task, of which none is left. The warp has more tasks to put up, or not.
     __device__ void wait(bool more) {
         if (!more) pass();
-        while (__shfl_sync(full_warp, lane_number() == 0 ? look_at(&board_.done[me_]) : 0, 0) != pieces) __nanosleep(32);
+        while (__shfl_sync(full_warp, lane_number() == 0 ? look_at(&board_.under_way[me_]) : 0, 0) != 0) __nanosleep(32);
         __syncwarp();
     }
 
@@ -198,13 +213,13 @@ class sharing {
         if constexpr (is_nothing<T>) {
             return like;
         } else {
-            const int lane = lane_number();
+            const int some = pieces_in(begin, end);
             T piece = like;
-            if (lane < pieces) {
-                int at = lane * words;
-                piece = by_words(like, [&](unsigned) { return look_at(&board_.values[me_][at++]); });
+            if (lane_number() < some) {
+                unsigned* const values = values_of_warp<BlockDim, T>(me_);
+                int at = (some - 1 - lane_number()) * words;
+                piece = by_words(like, [&](unsigned) { return look_at(values + at++); });
             }
-            const int some = __popc(__ballot_sync(full_warp, lane < pieces && start_of(begin, end, lane) != end));
             return shuffle(reduce_lanes<lanes>(piece, some, op), 0);
         }
     }
@@ -213,25 +228,25 @@ class sharing {
     __device__ part take(int target, const task& own) {
         const unsigned closure = word_of_lane(own);
         while (true) {
-            unsigned long long seen = no_piece;
+            unsigned long long seen = 0;
             if (lane_number() == 0) {
                 const unsigned long long ticket = look_at(&board_.ticket[target]);
                 if (target == me_ || (ticket >> 32 == sign() && look_at(&board_.kind[target]) == kind())) seen = ticket;
             }
             const int number = __shfl_sync(full_warp, static_cast<int>(seen & 0xff), 0);
-            if (number >= pieces) return {none_left, 0, 0, own.descriptors};
+            if (number == 0) return {none_left, 0, 0, own.descriptors};
             __syncwarp();
             const unsigned word = lane_number() < words_of_task ? look_at(&board_.task[target][lane_number()]) : 0;
             const bool same = target == me_ || __all_sync(full_warp, word == closure || lane_number() >= closure_words);
             CTE_CHECK((same || !is_uniform<Map>) && "the captures of a cte::uniform function differ in a block");
             __syncwarp();
             // While the ticket is the same, what was read is of its task.
-            const bool got = lane_number() == 0 && same && count_up_from(&board_.ticket[target], seen);
+            const bool got = lane_number() == 0 && same && count_down_from(&board_.ticket[target], seen);
             __syncwarp();
             if (__any_sync(full_warp, got)) {
                 int turn = 0;
                 const task theirs = by_words(own, [&](unsigned) { return __shfl_sync(full_warp, word, turn++); });
-                return {number, start_of(theirs.begin, theirs.end, number), start_of(theirs.begin, theirs.end, number + 1),
+                return {number, start_of(theirs.begin, theirs.end, number), start_of(theirs.begin, theirs.end, number - 1),
                         theirs.descriptors};
             }
             if (!same) return {other_closure, 0, 0, own.descriptors};
@@ -241,11 +256,12 @@ class sharing {
     /// Hands in what a piece came to, which lane 0 has.
     __device__ void hand_in(int target, int number, const T& found) {
         if constexpr (!is_nothing<T>) {
-            int at = number * words;
-            if (lane_number() == 0) by_words(found, [&](unsigned word) { return atomicExch(&board_.values[target][at++], word); });
+            unsigned* const values = values_of_warp<BlockDim, T>(target);
+            int at = (number - 1) * words;
+            if (lane_number() == 0) by_words(found, [&](unsigned word) { return atomicExch(values + at++, word); });
         }
         __syncwarp();
-        if (lane_number() == 0) count_up(&board_.done[target]);
+        if (lane_number() == 0) count_down(&board_.under_way[target]);
     }
 
     /// Whether no other warp has anything to share.
@@ -262,7 +278,7 @@ class sharing {
             bool up = found == sign() && look_at(&board_.kind[lane_number()]) == kind(), open = false;
             if (up) {
                 const unsigned long long ticket = look_at(&board_.ticket[lane_number()]);
-                open = ticket >> 32 == sign() && (ticket & 0xff) < pieces;
+                open = ticket >> 32 == sign() && (ticket & 0xff) != 0;
             }
             const unsigned some = __ballot_sync(full_warp, open);
             if (some != 0) {
@@ -286,9 +302,9 @@ class sharing {
     using count = std::make_unsigned_t<Index>;
     static constexpr bool awaits = std::is_same_v<Layout, disjoint>;
     static constexpr int pieces = pieces_of<T>, warps = BlockDim / lanes, words = is_nothing<T> ? 0 : (sizeof(T) + 3) / 4;
+    static constexpr int last_ones = pieces / 2;
     static constexpr int least_unit = 128;  // to take a piece costs less than to run it
-    static constexpr int closure_words = std::is_empty_v<decltype(task::closure)> ? 0 : static_cast<int>(offsetof(task, begin)) / 4;
-    static constexpr unsigned long long no_piece = 0xff;
+    static constexpr int closure_words = std::is_empty_v<decltype(task::closure)> ? 0 : (sizeof(task::closure) + 7) / 8 * 2;
 
     __device__ bool is_other() const { return lane_number() < warps && lane_number() != me_; }
 
@@ -310,14 +326,23 @@ class sharing {
         return word;
     }
 
-    /// Where a piece of a task begins, or the last one ends. The first half of the pieces are three times as long as the others, so that
+    /// The unit of a task's pieces. The last half of the most pieces that a task may have are of one, those ahead of three, so that
     /// warps are done at much the same time.
+    __device__ static count unit_of(count size) {
+        const count fair = (size / (last_ones + 3 * (pieces - last_ones)) / lanes + 1) * lanes;
+        return fair < least_unit ? least_unit : fair;
+    }
+
+    __device__ static int pieces_in(Index begin, Index end) {
+        const count size = size_of(begin, end);
+        const int units = static_cast<int>((size - 1) / unit_of(size)) + 1;
+        return units <= last_ones ? units : last_ones + (units - last_ones + 2) / 3;
+    }
+
+    /// Where a piece of a task begins, counted from the last one, 1. The task ends where piece 0 would begin.
     __device__ static Index start_of(Index begin, Index end, int piece) {
-        constexpr int large = (pieces + 1) / 2, parts = 2 * large + pieces;
-        const count size = static_cast<count>(end) - static_cast<count>(begin), fair = (size / parts / lanes + 1) * lanes,
-                    unit = fair < least_unit ? least_unit : fair;
-        const count offset = (piece < large ? 3 * piece : 2 * large + piece) * unit;
-        return static_cast<Index>(static_cast<count>(begin) + (offset < size ? offset : size));
+        const count size = size_of(begin, end), behind = (piece <= last_ones ? piece : 3 * piece - 2 * last_ones) * unit_of(size);
+        return behind < size ? static_cast<Index>(static_cast<count>(end) - behind) : begin;
     }
 
     board<BlockDim>& board_;

@@ -72,7 +72,7 @@ def test_lanes_and_warps_in_any_order_give_the_same(program: Program) -> None:
     turns(program, "disjoint", np.r_[1, 0, 2048, np.zeros(30, int), 3], shuffle=5, max_steps=100_000_000)
 
 
-SIZES = np.r_[np.zeros(5, np.int64), 3000, np.arange(BLOCK - 6) % 7]
+SIZES = np.r_[np.zeros(5, np.int64), 9000, np.arange(BLOCK - 6) % 7]
 
 
 def runners(program: Program, kernel: str, layout: str = "scanned") -> tuple[set[int], NDArray[np.int32]]:
