@@ -8,7 +8,8 @@ namespace cte {
 
 namespace detail {
 
-/// How many `temp` of a policy a block has: one a warp, or one.
+/// How many `temp` of a policy a block has: one a warp, or one. `temp<BlockDim, T, Layout, Index, D...>` is what a call needs,
+/// `temp<BlockDim, T>` what any call with such values does.
 template <int BlockDim, class Policy>
 constexpr int parts_of = Policy::whole_block ? 1 : BlockDim / lanes;
 
@@ -23,26 +24,15 @@ struct storage_for {
     /// What the policy keeps there: a part for each warp, who waits for no other, unless the whole block calls.
     template <class Temp>
     __device__ Temp& as() {
-        static_assert(sizeof(Temp) <= size && alignof(Temp) <= alignment,
-                      "this cte::storage is too small for the call: name the type of its values (cte::storage<BlockDim, T...>)");
-        return *reinterpret_cast<Temp*>(bytes[parts == 1 ? 0 : detail::warp_number()]);
+        return memory[parts == 1 ? 0 : detail::warp_number()].template as<Temp>();
     }
 
    private:
     template <class U>
     using temp = typename Policy::template temp<BlockDim, U>;
 
-    template <class... U>
-    static constexpr int largest(U... values) {
-        int most = 1;
-        ((most = static_cast<int>(values) > most ? static_cast<int>(values) : most), ...);
-        return most;
-    }
-
     static constexpr int parts = detail::parts_of<BlockDim, Policy>;
-    static constexpr int alignment = largest(alignof(temp<detail::nothing>), alignof(temp<T>)...);
-    static constexpr int size = (largest(sizeof(temp<detail::nothing>), sizeof(temp<T>)...) + alignment - 1) / alignment * alignment;
-    alignas(alignment) unsigned char bytes[parts][size];
+    detail::one_of<temp<detail::nothing>, temp<T>...> memory[parts];
 };
 
 namespace detail {

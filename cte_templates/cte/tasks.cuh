@@ -3,6 +3,7 @@
 
 #include <cte/version.cuh>
 
+#include <cstddef>
 #include <type_traits>
 
 namespace cte {
@@ -98,6 +99,38 @@ struct without_value {
 
 template <class F>
 constexpr bool is_uniform<without_value<F>> = is_uniform<F>;
+
+/// The index of a call of which the layout, the index and the descriptors are known, or one that is as large as any.
+template <class...>
+struct index_of_call {
+    using type = long long;
+};
+template <class Layout, class Index, class... D>
+struct index_of_call<Layout, Index, D...> {
+    using type = Index;
+};
+template <class... Call>
+using index_of = typename index_of_call<Call...>::type;
+
+template <class... Size>
+constexpr std::size_t largest(Size... sizes) {
+    std::size_t most = 1;
+    ((most = sizes > most ? sizes : most), ...);
+    return most;
+}
+
+/// Memory for one of some types of objects at a time.
+template <class... Part>
+struct one_of {
+    alignas(Part...) unsigned char bytes[largest(sizeof(Part)...)];
+
+    template <class Which>
+    __device__ Which& as() {
+        static_assert(sizeof(Which) <= sizeof(one_of) && alignof(Which) <= alignof(one_of),
+                      "this cte::storage is too small for the call: name the type of its values (cte::storage<BlockDim, T...>)");
+        return reinterpret_cast<Which&>(bytes);
+    }
+};
 
 /// How many indices [begin, end) has. What counts with it may be at the highest index of its type and does not wrap.
 template <class Index>

@@ -154,14 +154,14 @@ def _policies(page: str) -> dict[str, tuple[int, str]]:
 def test_the_table_of_policies_is_complete_and_right(page: str, tmp_path: Path) -> None:
     table = _policies(page)
     assert set(table) == {name if "<" not in name else "sub_warp<W>" for name in POLICIES}
-    lines = ["#include <cte.cuh>", "template <class P> using Temp = typename P::template temp<256, float>;"]
+    lines = [
+        "#include <cte.cuh>",
+        "template <class P> using Temp = typename P::template temp<256, float, cte::scanned, int>;",
+        "template <class P> constexpr int bytes = cte::detail::parts_of<256, P> * sizeof(Temp<P>);",
+    ]
     for name, (size, block) in table.items():
         policy = f"cte::{name.replace('W', '8')}"
-        said = (
-            f"std::is_empty_v<Temp<{policy}>>"
-            if size == 0
-            else _is(f"sizeof(cte::storage_for<256, {policy}, float>)", size)
-        )
+        said = f"std::is_empty_v<Temp<{policy}>>" if size == 0 else _is(f"bytes<{policy}>", size)
         lines += [f'static_assert({said}, "bytes of {name}");']
         lines += [
             f'static_assert({policy}::whole_block == {"true" if block == "yes" else "false"}, "block of {name}");'

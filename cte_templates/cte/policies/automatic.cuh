@@ -10,15 +10,6 @@
 namespace cte {
 
 struct automatic {
-    /// A warp's part; warps that go different ways at the same time have parts of their own.
-    template <int BlockDim, class T>
-    struct temp {
-        union {
-            typename warp_staged::temp<BlockDim, T> staged;
-            typename warp::temp<BlockDim, T> searched;
-            typename warp_chunked::temp<BlockDim, T> chunked;
-        };
-    };
     static constexpr bool whole_block = false;
 
     enum class way { staged, searched, chunked };
@@ -31,6 +22,24 @@ struct automatic {
         detail::is_nothing<T> || (std::is_same_v<Layout, scanned> && sizeof...(D) == 0 && sizeof(T) <= 8) ? way::staged
         : (0 + ... + sizeof(D)) > 16                                                                       ? way::searched
                                                                                                            : way::chunked;
+
+    template <way chosen>
+    using policy = std::conditional_t<chosen == way::staged, warp_staged,
+                                      std::conditional_t<chosen == way::searched, warp, warp_chunked>>;
+
+    template <int BlockDim, class T, class... Call>
+    struct memory {
+        using type = detail::one_of<warp_staged::temp<BlockDim, T>, warp::temp<BlockDim, T>, warp_chunked::temp<BlockDim, T>>;
+    };
+    template <int BlockDim, class T, class Layout, class Index, class... D>
+    struct memory<BlockDim, T, Layout, Index, D...> {
+        using type = detail::one_of<typename policy<way_for<Layout, T, D...>>::template temp<BlockDim, T, Layout, Index, D...>>;
+    };
+
+    /// A warp's part; warps that go different ways at the same time have parts of their own. The less it is the more is left for the
+    /// cache.
+    template <int BlockDim, class T, class... Call>
+    using temp = typename memory<BlockDim, T, Call...>::type;
 
     /// Up to so many fine tasks in each lane cost less in a loop of its own: consecutive lanes share the lines that they read.
     static constexpr int few = 5;
@@ -94,11 +103,11 @@ struct automatic {
     template <class T>
     static constexpr int least_shared = detail::is_nothing<T> ? 1024 : 2048;
 
-    /// Beside tasks that are shared, so many fine tasks at most cost less in a loop of the lane's own.
-    static constexpr int few_beside_shared = 8;
+    /// Beside tasks that all lanes run one after the other, so many fine tasks at most cost less in a loop of the lane's own.
+    static constexpr int few_beside_giant = 8;
 
-    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T reduce(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
+    __device__ static T reduce(Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
         using namespace detail;
         if (!whole_warp()) {
@@ -113,8 +122,8 @@ struct automatic {
     }
 
     /// A whole warp shares its long tasks with others of the block, and runs pieces of theirs when it is through with its own.
-    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T with_others(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
+    __device__ static T with_others(Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                     const D&... descriptors) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
@@ -123,7 +132,10 @@ struct automatic {
         sharing<BlockDim, Layout, T, Index, Map, Reduce, D...> others;
         const count size = size_of(begin, end);
         const unsigned many = __ballot_sync(full_warp, size >= least_shared<T> && size <= static_cast<count>(-1) / 2);
-        if (many != 0) {
+        // Beside a giant all lanes run one task after the other: along small values neighbouring lanes go together.
+        const bool one_by_one = !apart && sizeof(T) <= 8 && way_for<Layout, T, D...> == way::chunked &&
+                                __any_sync(full_warp, size > giant);
+        if (many != 0 || one_by_one) {
             init = share<BlockDim, Layout>(shared, many, begin, end, map, op, init, descriptors...);
             if (!apart) return init;  // without its long tasks the list had gaps
             if (many >> lane_number() & 1u) end = begin;
@@ -136,8 +148,8 @@ struct automatic {
     }
 
     /// Shares the tasks of the lanes `mine`, runs the others too if they are `scanned`, and where there are none runs pieces of others'.
-    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-    __device__ __forceinline__ static T share(temp<BlockDim, T>& shared, unsigned mine, Index begin, Index end, Map& map, Reduce& op,
+    template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
+    __device__ __forceinline__ static T share(Temp& shared, unsigned mine, Index begin, Index end, Map& map, Reduce& op,
                                               T init, const D&... descriptors) {
         using namespace detail;
         using board = sharing<BlockDim, Layout, T, Index, Map, Reduce, D...>;
@@ -148,19 +160,17 @@ struct automatic {
         };
         const bool helps = !apart || mine == 0;
         unsigned alone = 0;  // the lanes with tasks that the warp runs one after the other
-        if (mine != 0) {
-            if constexpr (!apart) {
-                others.announce();
-                const bool is_few = size_of(begin, end) <= few_beside_shared;
-                alone = __ballot_sync(full_warp, !is_few) & ~mine;
-                if (is_few) {
+        if constexpr (!apart) {
+            if (mine != 0) others.announce();
+            const bool is_few = size_of(begin, end) <= few_beside_giant;
+            alone = __ballot_sync(full_warp, !is_few) & ~mine;
+            if (is_few) {
 #pragma unroll 1
-                    for (Index i = begin; i < end; ++i) init = op(init, map(i, descriptors...));
-                }
-                __syncwarp();
+                for (Index i = begin; i < end; ++i) init = op(init, map(i, descriptors...));
             }
-            others.put_up(task_of(__ffs(mine) - 1));
+            __syncwarp();
         }
+        if (mine != 0) others.put_up(task_of(__ffs(mine) - 1));
         while (true) {
             int target = warp_number(), owner = -1;
             if (mine == 0 && alone != 0) {
@@ -191,10 +201,10 @@ struct automatic {
                 Index begin, end;
                 T init;
             };
-            constexpr bool fits = !is_nothing<T> && sizeof(parked) <= staged_per_lane<T> * sizeof(T) && alignof(parked) <= alignof(T);
+            constexpr bool fits = !is_nothing<T> && lanes * sizeof(parked) <= sizeof(Temp) && alignof(parked) <= alignof(Temp);
             parked* place = nullptr;
             if constexpr (fits) {
-                place = reinterpret_cast<parked*>(shared.staged.values()) + lane_number();
+                place = reinterpret_cast<parked*>(shared.bytes) + lane_number();
                 *place = parked{begin, end, init};
                 __syncwarp();
             }
@@ -221,8 +231,8 @@ struct automatic {
     }
 
     /// A whole warp runs its tasks in the way that suits them.
-    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T by_itself(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
+    __device__ static T by_itself(Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                   const D&... descriptors) {
         using namespace detail;
         constexpr way chosen = way_for<Layout, T, D...>;
@@ -230,18 +240,20 @@ struct automatic {
             nothing none;
             return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
         }
+        using part = typename policy<chosen>::template temp<BlockDim, T, Layout, Index, D...>;
+        part& own = shared.template as<part>();
         if constexpr (chosen == way::searched) {
-            return warp::reduce<BlockDim, Layout>(shared.searched, begin, end, map, op, init, descriptors...);
+            return warp::reduce<BlockDim, Layout>(own, begin, end, map, op, init, descriptors...);
         } else if constexpr (chosen == way::chunked) {
             if (sizeof(T) <= 8 && __any_sync(full_warp, end - begin > giant)) {
                 // Along a giant's small values neighbouring lanes go together.
                 nothing none;
                 return sub_warp<lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
             }
-            return warp_chunked::of_whole_warp<BlockDim, Layout>(shared.chunked, begin, end, map, op, init, descriptors...);
+            return warp_chunked::of_whole_warp<BlockDim, Layout>(own, begin, end, map, op, init, descriptors...);
         } else {
             nothing here;
-            return warp_staged::strategy<T>::template of_whole_warp<BlockDim, Layout>(shared.staged, begin, end, map, op, init, here,
+            return warp_staged::strategy<T>::template of_whole_warp<BlockDim, Layout>(own, begin, end, map, op, init, here,
                                                                                      descriptors...);
         }
     }

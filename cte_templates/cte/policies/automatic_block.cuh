@@ -8,12 +8,14 @@ namespace cte {
 
 struct automatic_block {
     template <int BlockDim, class T>
-    struct temp {
+    struct memory {
         union {
             typename thread_warp_block::temp<BlockDim, T> block;
             typename automatic::temp<BlockDim, T> warps[BlockDim / detail::lanes];
         };
     };
+    template <int BlockDim, class T, class... Call>
+    using temp = memory<BlockDim, T>;
     static constexpr bool whole_block = true;
 
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>

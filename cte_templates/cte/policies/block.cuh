@@ -145,7 +145,7 @@ class block_part {
 }  // namespace detail
 
 struct block {
-    template <int BlockDim, class T>
+    template <int BlockDim, class T, class... Call>
     using temp = detail::block_memory<BlockDim, T>;
     static constexpr bool whole_block = true;
 

@@ -29,7 +29,7 @@ struct path_memory<BlockDim, nothing> {
 }  // namespace detail
 
 struct merge_path {
-    template <int BlockDim, class T>
+    template <int BlockDim, class T, class... Call>
     using temp = detail::path_memory<BlockDim, T>;
     static constexpr bool whole_block = true;
 

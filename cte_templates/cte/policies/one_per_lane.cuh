@@ -6,7 +6,7 @@
 namespace cte {
 
 struct one_per_lane {
-    template <int BlockDim, class T>
+    template <int BlockDim, class T, class... Call>
     using temp = detail::nothing;
     static constexpr bool whole_block = false;
 

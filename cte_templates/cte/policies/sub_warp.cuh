@@ -11,7 +11,7 @@ struct sub_warp {
     static_assert(Width == 2 || Width == 4 || Width == 8 || Width == 16 || Width == 32,
                   "cte::sub_warp<Width>: a sub-warp has 2, 4, 8, 16 or 32 lanes");
 
-    template <int BlockDim, class T>
+    template <int BlockDim, class T, class... Call>
     using temp = detail::nothing;
     static constexpr bool whole_block = false;
 

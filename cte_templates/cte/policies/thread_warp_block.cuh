@@ -60,7 +60,7 @@ __device__ partial<T> reduce_by_warp(T* values, Index from, Index behind, Run ru
 }  // namespace detail
 
 struct thread_warp_block {
-    template <int BlockDim, class T>
+    template <int BlockDim, class T, class... Call>
     using temp = detail::classes_memory<BlockDim, T>;
     static constexpr bool whole_block = true;
 

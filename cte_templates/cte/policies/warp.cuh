@@ -9,8 +9,9 @@ namespace cte {
 namespace detail {
 
 /// Where a warp's tasks end in the list, and what takes a place in the list to an index.
+template <class Index>
 struct searched_tasks {
-    unsigned long long behind[lanes], shift[lanes];
+    Index behind[lanes], shift[lanes];
 };
 
 /// Steps of a warp's segmented reduction: all five, or as many as the longest segment needs.
@@ -24,12 +25,13 @@ struct steps_of_longest {
 /// Search the owner, map, reduce by segment, give the owner its part.
 template <class Steps>
 struct searching {
-    template <int BlockDim, class T>
-    using temp = searched_tasks;
+    template <int BlockDim, class T, class... Call>
+    using temp = searched_tasks<index_of<Call...>>;
     static constexpr bool whole_block = false;
 
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T reduce(searched_tasks& shared, Index begin, Index end, Map& map, Reduce& op, T init, const D&... descriptors) {
+    __device__ static T reduce(searched_tasks<Index>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+                               const D&... descriptors) {
         using list = listing<Layout, Index>;
         using place = typename list::place;
         nothing none;
@@ -42,7 +44,7 @@ struct searching {
         const int lane = lane_number();
         const list mine(begin, end);
         place* const behind = reinterpret_cast<place*>(shared.behind);
-        Index* const shift = reinterpret_cast<Index*>(shared.shift);
+        Index* const shift = shared.shift;
         behind[lane] = mine.behind;
         if constexpr (!list::contiguous) shift[lane] = static_cast<Index>(static_cast<place>(begin) - mine.first);
         __syncwarp();

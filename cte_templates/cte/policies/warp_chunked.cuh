@@ -11,9 +11,9 @@ namespace cte {
 namespace detail {
 
 /// Where a warp's tasks end in the list, what takes a place in the list to an index, and the tasks' results.
-template <class T>
+template <class T, class Index>
 struct chunks {
-    unsigned long long behind[lanes], shift[lanes];
+    Index behind[lanes], shift[lanes];
     alignas(T) unsigned char bytes[lanes * sizeof(T)];
 
     __device__ T* results() { return reinterpret_cast<T*>(bytes); }
@@ -41,12 +41,12 @@ __device__ partial<T> hand_on(partial<T> open, bool closes, partial<T>& before, 
 }  // namespace detail
 
 struct warp_chunked {
-    template <int BlockDim, class T>
-    using temp = detail::chunks<T>;
+    template <int BlockDim, class T, class... Call>
+    using temp = detail::chunks<T, detail::index_of<Call...>>;
     static constexpr bool whole_block = false;
 
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T reduce(detail::chunks<T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    __device__ static T reduce(detail::chunks<T, Index>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
         using namespace detail;
         if (whole_warp()) return of_whole_warp<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
@@ -56,7 +56,7 @@ struct warp_chunked {
 
     /// The same where all lanes are known to be here.
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T of_whole_warp(detail::chunks<T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    __device__ static T of_whole_warp(detail::chunks<T, Index>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                       const D&... descriptors) {
         using namespace detail;
         using list = listing<Layout, Index>;
@@ -69,7 +69,7 @@ struct warp_chunked {
         const list mine(begin, end);
         if (mine.start == mine.stop) return init;
         place* const behind = reinterpret_cast<place*>(shared.behind);
-        Index* const shift = reinterpret_cast<Index*>(shared.shift);
+        Index* const shift = shared.shift;
         behind[lane] = mine.behind;
         if constexpr (!list::contiguous) shift[lane] = static_cast<Index>(static_cast<place>(begin) - mine.first);
         __syncwarp();

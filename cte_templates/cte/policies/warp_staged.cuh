@@ -212,7 +212,7 @@ constexpr int staged_per_lane = sizeof(T) >= 32 ? 1 : sizeof(T) >= 16 ? 2 : 4;
 struct warp_staged {
     template <class T>
     using strategy = detail::staged<detail::staged_per_lane<T>, 32, 8>;
-    template <int BlockDim, class T>
+    template <int BlockDim, class T, class... Call>
     using temp = detail::strip<T, detail::staged_per_lane<T>>;
     static constexpr bool whole_block = false;
 
