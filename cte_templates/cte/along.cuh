@@ -52,6 +52,21 @@ __device__ __forceinline__ partial<T> reduce_along(Index from, Index behind, Run
         const count size = size_of(from, behind);
 #pragma unroll 4
         for (count i = lane_number(); i < size; i += lanes) run(static_cast<Index>(static_cast<count>(from) + i));
+    } else if constexpr (sizeof(T) > 8) {
+        // A lane reduces neighbours, as little between lanes as can be.
+        for (count left = size_of(from, behind), chunk; left != 0; left -= left < lanes * chunk ? left : lanes * chunk) {
+            constexpr count most = 64;
+            chunk = left < most * lanes ? (left + lanes - 1) / lanes : most;
+            const count ahead = lane_number() * chunk;
+            T value = init;  // of lanes behind the end, for nobody
+            for (count i = ahead; i < left && i < ahead + chunk; ++i) {
+                const T next = run(static_cast<Index>(static_cast<count>(from) + i));
+                value = i == ahead ? next : op(value, next);
+            }
+            __syncwarp();
+            sum.append(reduce_lanes<lanes>(value, static_cast<int>(left < lanes * chunk ? (left - 1) / chunk + 1 : lanes), op), op);
+            from = static_cast<Index>(static_cast<count>(from) + lanes * chunk);
+        }
     } else {
         from = run_wide<4>(from, behind, run, sum, op);
         for (count left = size_of(from, behind); left != 0; from += lanes) {

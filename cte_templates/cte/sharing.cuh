@@ -66,7 +66,7 @@ constexpr int pieces_of = is_nothing<T> ? 48 : 16;
 /// Without a reduction fine tasks write to memory, and what the compiler loses where closures are compared is more than sharing is
 /// sure to gain.
 template <int BlockDim, class T, class Index, class Map, class Reduce, class... D>
-constexpr bool may_share = BlockDim > lanes && sizeof(T) <= 8 && (0 + ... + sizeof(D)) <= 8 &&
+constexpr bool may_share = BlockDim > lanes && sizeof(T) <= 32 && (0 + ... + sizeof(D)) <= 8 &&
                            sizeof(shared_task<Index, Map, Reduce, D...>) <= words_of_task * 4 &&
                            (is_uniform<Map> || (!is_nothing<T> && is_comparable<Map>)) &&
                            (is_uniform<Reduce> || is_comparable<Reduce>) && (true && ... && std::is_trivially_copyable_v<D>);

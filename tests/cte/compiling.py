@@ -23,9 +23,9 @@ def compiled(source: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def ptx_of_kernels(name: str, folder_of_ptx: Path, *options: str) -> str:
-    """The PTX of tests/cte/cuda/``name``.cu."""
+    """The PTX of tests/cte/cuda/``name``.cu, of which nvcc must have nothing to warn."""
     output = folder_of_ptx / f"{name}.ptx"
     source = Path(__file__).parent / "cuda" / f"{name}.cu"
-    done = compiled(source, "-ptx", "-arch=sm_90", *options, "-o", str(output))
+    done = compiled(source, "-ptx", "-arch=sm_90", "-Werror", "all-warnings", *options, "-o", str(output))
     assert done.returncode == 0, done.stderr
     return output.read_text()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cccopt.emulator import EmulatorError, Program
 from tests.cte.compiling import ptx_of_kernels
-from tests.cte.sharing import PAIR, expected_of, sizes_with_long
+from tests.cte.sharing import PAIR, SEQUENCE, expected_of, expected_sequences, sizes_with_long
 from tests.cte.support import apart, assert_equal, scanned
 
 pytestmark = pytest.mark.nvcc
@@ -72,6 +72,15 @@ def test_lanes_and_warps_in_any_order_give_the_same(program: Program) -> None:
     turns(program, "disjoint", np.r_[1, 0, 2048, np.zeros(30, int), 3], shuffle=5, max_steps=100_000_000)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_large_values_keep_their_order(program: Program, layout: str) -> None:
+    """Around the length from which on they are shared, of pieces that do not come out even, and beside short ones."""
+    tasks = LAYOUTS[layout](np.r_[3, 8191, np.zeros(40, int), 8192, 70, np.arange(50), 8193, 12_345, 1])
+    out = np.zeros(tasks.count, SEQUENCE)
+    program.launch(f"texts_{layout}", 2, BLOCK, [tasks.count, *tasks.bounds(np.int32), out])
+    assert_equal(out, expected_sequences(tasks), tasks.sizes)
+
+
 SIZES = np.r_[np.zeros(5, np.int64), 9000, np.arange(BLOCK - 6) % 7]
 
 
@@ -91,6 +100,8 @@ def runners(program: Program, kernel: str, layout: str = "scanned") -> tuple[set
         ("who_by_value_disjoint", "disjoint"),
         ("who_uniform", "scanned"),
         ("who_visits_uniform", "disjoint"),
+        ("who_of_32_bytes", "scanned"),
+        ("who_of_captured_operator", "scanned"),
     ],
 )
 def test_warps_share_a_long_task(program: Program, kernel: str, layout: str) -> None:
@@ -108,8 +119,10 @@ def test_a_closure_that_means_something_else_in_each_warp_is_not_shared(
     assert_equal(sums, (2 + np.arange(BLOCK) // 32) * SIZES)
 
 
-@pytest.mark.parametrize("kernel", ["who_of_large", "who_visits"])
-def test_neither_large_values_nor_calls_of_unknown_closures_are_shared(program: Program, kernel: str) -> None:
+@pytest.mark.parametrize("kernel", ["who_of_36_bytes", "who_visits"])
+def test_neither_very_large_values_nor_calls_of_unknown_closures_are_shared(
+    program: Program, kernel: str
+) -> None:
     warps, sums = runners(program, kernel)
     assert warps == {0}
     assert_equal(sums, 2 * SIZES)

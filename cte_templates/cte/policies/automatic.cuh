@@ -99,9 +99,9 @@ struct automatic {
     }
 
     /// A task of at least so many fine tasks is shared with warps of the block that have nothing else to do. Without a reduction less
-    /// is to be done for a piece.
+    /// is to be done for a piece; beside one that is shared, large values cost more than in chunks.
     template <class T>
-    static constexpr int least_shared = detail::is_nothing<T> ? 1024 : 2048;
+    static constexpr int least_shared = detail::is_nothing<T> ? 1024 : sizeof(T) > 8 ? 8192 : 2048;
 
     /// Beside tasks that all lanes run one after the other, so many fine tasks at most cost less in a loop of the lane's own.
     static constexpr int few_beside_giant = 8;

@@ -3,7 +3,7 @@
 
 constexpr int BLOCK = 128;
 
-/// Sequences of 8 bytes: of longer ones a warp runs its own.
+/// Sequences of 8 bytes.
 struct pair {
     unsigned hash, power;
 };
@@ -40,6 +40,23 @@ extern "C" __global__ void turns_scanned(int tasks, const int* begins, const int
 extern "C" __global__ void turns_disjoint(int tasks, const int* begins, const int* ends, unsigned stays, char odd, unsigned* visits,
                                           pair* out, int* sums) {
     turns<cte::disjoint>(tasks, begins, ends, stays, odd, visits, out, sums);
+}
+
+/// Sequences of 24 bytes.
+template <class Layout>
+__device__ void texts(int tasks, const int* begins, const int* ends, long_sequence* out) {
+    const int task = min(static_cast<int>(blockIdx.x * BLOCK + threadIdx.x), tasks);
+    const auto letter = [=](int i) { return long_sequence{i * 2654435761u >> 28, 31, 1}; };
+    const long_sequence start = {static_cast<unsigned>(task), 1, 0};
+    const long_sequence text = cte::for_each_index<BLOCK, Layout>(begins[task], ends[task], letter, then{}, start);
+    if (task < tasks) out[task] = text;
+}
+
+extern "C" __global__ void texts_scanned(int tasks, const int* begins, const int* ends, long_sequence* out) {
+    texts<cte::scanned>(tasks, begins, ends, out);
+}
+extern "C" __global__ void texts_disjoint(int tasks, const int* begins, const int* ends, long_sequence* out) {
+    texts<cte::disjoint>(tasks, begins, ends, out);
 }
 
 // Who runs what: `runners` has one more than the number of the warp that ran a fine task. A fine task's value is 2 plus the number of
@@ -109,6 +126,16 @@ WHO(who_said_uniform) {
     }));
 }
 
+WHO(who_of_captured_operator) {
+    const int nothing = begins[0];
+    const auto map = [=](int i) {
+        runners[i] = thread() / 32 + 1;
+        return 2;
+    };
+    const auto add = [=](int a, int b) { return a + b + nothing; };
+    out[thread()] = cte::for_each_index<BLOCK, cte::scanned>(begins[thread()], ends[thread()], map, add, 7);
+}
+
 WHO(who_of_thread) {
     int values[2] = {1, 1};
     values[begins[0] & 1] += 1 + thread() / 32;  // not known before: the array stays in memory
@@ -119,11 +146,26 @@ WHO(who_of_thread) {
     });
 }
 
-WHO(who_of_large) {
+template <int count>
+struct numbers {
+    int words[count];
+};
+struct added {
+    template <int count>
+    __device__ numbers<count> operator()(const numbers<count>& a, const numbers<count>& b) const {
+        return {{a.words[0] + b.words[0]}};
+    }
+};
+
+template <int count>
+__device__ void of_words(const int* begins, const int* ends, unsigned* runners, int* out) {
     const auto map = [=](int i) {
         runners[i] = thread() / 32 + 1;
-        return sequence{1, 1, 2};
+        return numbers<count>{{2}};
     };
-    const sequence all = cte::for_each_index<BLOCK, cte::scanned>(begins[thread()], ends[thread()], map, then{}, sequence{1, 1, 7});
-    out[thread()] = static_cast<int>(all.length);
+    const numbers<count> start = {{7}};
+    out[thread()] = cte::for_each_index<BLOCK, cte::scanned>(begins[thread()], ends[thread()], map, added{}, start).words[0];
 }
+
+WHO(who_of_32_bytes) { of_words<8>(begins, ends, runners, out); }
+WHO(who_of_36_bytes) { of_words<9>(begins, ends, runners, out); }
