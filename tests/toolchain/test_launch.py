@@ -36,7 +36,12 @@ def test_environment_and_arguments_arrive(tmp_path: Path) -> None:
 
 def started(script: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, script], stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", PROGRAM, script],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # Shells have what they start in the background ignore it, and a shell that starts so cannot trap it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "started\n"
