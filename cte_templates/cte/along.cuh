@@ -69,7 +69,7 @@ __device__ __forceinline__ partial<T> reduce_along(Index from, Index behind, Run
         }
     } else {
         from = run_wide<4>(from, behind, run, sum, op);
-        for (count left = size_of(from, behind); left != 0; from += lanes) {
+        for (count left = size_of(from, behind); left != 0; from = static_cast<Index>(static_cast<count>(from) + lanes)) {
             const int some = left < lanes ? static_cast<int>(left) : lanes;
             T value = init;  // of lanes behind the end, for nobody
             if (lane_number() < some) value = run(from + lane_number());

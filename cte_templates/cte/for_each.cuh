@@ -47,8 +47,7 @@ __device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Map, class Reduce, class T, class... D,
           std::enable_if_t<!detail::is_storage<Index>, int> = 0>
 __device__ __forceinline__ T for_each_index(Index begin, Index end, Map map, Reduce reduce, T init, D... descriptors) {
-    using temp = typename Policy::template temp<BlockDim, T, Layout, Index, D...>;
-    auto& shared = detail::own_storage<temp, detail::parts_of<BlockDim, Policy>>();
+    auto& shared = detail::own_storage<BlockDim, Policy, T, Layout, Index, D...>();
     return detail::call<BlockDim, Layout, Policy>(shared, begin, end, map, reduce, init, descriptors...);
 }
 
@@ -65,8 +64,7 @@ __device__ __forceinline__ T for_each_index(Storage& storage, Index begin, Index
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class F, class... D,
           std::enable_if_t<!detail::is_storage<Index>, int> = 0>
 __device__ __forceinline__ void for_each(Index begin, Index end, F f, D... descriptors) {
-    using temp = typename Policy::template temp<BlockDim, detail::nothing, Layout, Index, D...>;
-    auto& shared = detail::own_storage<temp, detail::parts_of<BlockDim, Policy>>();
+    auto& shared = detail::own_storage<BlockDim, Policy, detail::nothing, Layout, Index, D...>();
     detail::without_value<F> map{f};
     detail::drop op;
     detail::call<BlockDim, Layout, Policy>(shared, begin, end, map, op, detail::nothing{}, descriptors...);

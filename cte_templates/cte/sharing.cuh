@@ -46,14 +46,14 @@ struct closure_of : compared<0, Map>, compared<1, Reduce> {
 /// What another warp needs to know of a task.
 template <class Index, class Map, class Reduce, class... D>
 struct shared_task {
-    alignas(8) closure_of<Map, Reduce> closure;
+    alignas(8) alignas(closure_of<Map, Reduce>) closure_of<Map, Reduce> closure;
     alignas(8) Index begin;
     Index end;
     bundle<D...> descriptors;
 };
 
-/// Its address stands for a type: only calls of one type understand one another's tasks.
-template <class Task>
+/// Its address stands for types: only calls with the same ones understand one another's tasks and values.
+template <class Task, class T>
 __device__ unsigned char kind_of_task;
 
 constexpr int words_of_task = 24;  // a lane carries one
@@ -62,11 +62,12 @@ constexpr int words_of_task = 24;  // a lane carries one
 template <class T>
 constexpr int pieces_of = is_nothing<T> ? 48 : 16;
 
-/// Whether calls may share their tasks. Registers for larger values and descriptors would leave room for fewer warps, whoever shares.
+/// Whether calls may share their tasks. Registers for larger values and descriptors would leave room for fewer warps, whoever shares;
+/// in large blocks there is no memory for large values.
 /// Without a reduction fine tasks write to memory, and what the compiler loses where closures are compared is more than sharing is
 /// sure to gain.
 template <int BlockDim, class T, class Index, class Map, class Reduce, class... D>
-constexpr bool may_share = BlockDim > lanes && sizeof(T) <= 32 && (0 + ... + sizeof(D)) <= 8 &&
+constexpr bool may_share = BlockDim > lanes && sizeof(T) <= (BlockDim > 512 ? 8 : 32) && (0 + ... + sizeof(D)) <= 8 &&
                            sizeof(shared_task<Index, Map, Reduce, D...>) <= words_of_task * 4 &&
                            (is_uniform<Map> || (!is_nothing<T> && is_comparable<Map>)) &&
                            (is_uniform<Reduce> || is_comparable<Reduce>) && (true && ... && std::is_trivially_copyable_v<D>);
@@ -308,7 +309,7 @@ class sharing {
 
     __device__ bool is_other() const { return lane_number() < warps && lane_number() != me_; }
 
-    __device__ static unsigned long long kind() { return reinterpret_cast<unsigned long long>(&kind_of_task<task>); }
+    __device__ static unsigned long long kind() { return reinterpret_cast<unsigned long long>(&kind_of_task<task, T>); }
 
     /// The block's; even.
     __device__ static unsigned sign() {

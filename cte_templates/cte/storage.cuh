@@ -42,15 +42,23 @@ constexpr bool is_storage = false;
 template <int BlockDim, class Policy, class... T>
 constexpr bool is_storage<storage_for<BlockDim, Policy, T...>> = true;
 
-/// The static shared memory of calls that bring none. Calls whose policies keep the same there share it.
-template <class Temp, int Parts>
-__device__ Temp& own_storage() {
-    if constexpr (std::is_empty_v<Temp>) {
-        static Temp none;
+template <class Room, int Parts>
+__device__ Room& static_room() {
+    __shared__ Room shared[Parts];
+    return shared[Parts == 1 ? 0 : warp_number()];
+}
+
+/// The static shared memory of calls that bring none. Calls that keep the same there share it; in large blocks, where there is little,
+/// so do all with values of one type.
+template <int BlockDim, class Policy, class T, class... Call>
+__device__ auto& own_storage() {
+    using temp = typename Policy::template temp<BlockDim, T, Call...>;
+    using any = typename Policy::template temp<BlockDim, T>;
+    if constexpr (std::is_empty_v<temp>) {
+        static temp none;
         return none;
     } else {
-        __shared__ Temp shared[Parts];
-        return shared[Parts == 1 ? 0 : warp_number()];
+        return static_room<one_of<std::conditional_t<(BlockDim > 512), any, temp>>, parts_of<BlockDim, Policy>>().template as<temp>();
     }
 }
 

@@ -163,7 +163,7 @@ template <class T, class Reduce>
 __device__ __forceinline__ partial<T> joined(const partial<T>& left, const partial<T>& right, Reduce& op) {
     if (!left.some) return right;
     if (!right.some) return left;
-    return {op(left.value, right.value), true};
+    return {static_cast<T>(op(left.value, right.value)), true};
 }
 
 }  // namespace detail

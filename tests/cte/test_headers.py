@@ -104,6 +104,35 @@ def test_values_of_several_words_stay_in_registers(tmp_path: Path, kernels: str)
     assert not re.search(r"(?<!isspacep)\.local\b|\bbar\.(?!warp)", ptx)
 
 
+LARGE_BLOCK = """#include <cte.cuh>
+struct wide { double a, b, c, d; };
+struct add {
+    __device__ wide operator()(const wide& x, const wide& y) const { return {x.a + y.a, x.b, x.c, x.d}; }
+};
+template <class Layout, class T, class Index, class Op>
+__device__ T sum(const Index* ends, const T* values, Op op) {
+    const auto map = [=](Index i) { return values[i]; };
+    return cte::for_each_index<1024, Layout>(ends[threadIdx.x], ends[threadIdx.x + 1], map, op, T{});
+}
+__global__ void __launch_bounds__(1024) large_values(const long long* ends, const wide* values, wide* out) {
+    out[threadIdx.x] = sum<cte::scanned>(ends, values, add{});
+}
+__global__ void __launch_bounds__(1024) several_ways(const int* ends, const double* values, double* out) {
+    out[threadIdx.x] = sum<cte::scanned>(ends, values, cte::plus{}) + sum<cte::disjoint>(ends, values, cte::plus{});
+}
+"""
+
+
+@pytest.mark.nvcc
+def test_the_largest_blocks_have_shared_memory_for_large_values_and_several_ways(tmp_path: Path) -> None:
+    source = tmp_path / "large.cu"
+    source.write_text(LARGE_BLOCK)
+    done = compiled(
+        source, "-cubin", "-arch=sm_90", "-Werror", "all-warnings", "-o", str(tmp_path / "large.cubin")
+    )
+    assert done.returncode == 0, done.stderr
+
+
 SETUP = """#include <cte.cuh>
 using namespace cte;
 struct copied { float x; __device__ copied() {} __device__ copied(const copied& o) : x(o.x) {} };

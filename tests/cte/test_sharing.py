@@ -102,12 +102,20 @@ def runners(program: Program, kernel: str, layout: str = "scanned") -> tuple[set
         ("who_visits_uniform", "disjoint"),
         ("who_of_32_bytes", "scanned"),
         ("who_of_captured_operator", "scanned"),
+        ("who_of_aligned_captures", "scanned"),
     ],
 )
 def test_warps_share_a_long_task(program: Program, kernel: str, layout: str) -> None:
     warps, sums = runners(program, kernel, layout)
     assert warps == {0, 1, 2, 3}
     assert_equal(sums, 2 * SIZES)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "layout"), [("who_of_two_types", "scanned"), ("who_of_types_by_warp", "disjoint")]
+)
+def test_calls_with_values_of_other_types_do_not_mix(program: Program, kernel: str, layout: str) -> None:
+    assert_equal(runners(program, kernel, layout)[1], 2 * SIZES)
 
 
 @pytest.mark.parametrize("kernel", ["who_by_reference", "who_of_warp", "who_of_thread"])

@@ -134,7 +134,7 @@ struct automatic {
         const unsigned many = __ballot_sync(full_warp, size >= least_shared<T> && size <= static_cast<count>(-1) / 2);
         // Beside a giant all lanes run one task after the other: along small values neighbouring lanes go together.
         const bool one_by_one = !apart && sizeof(T) <= 8 && way_for<Layout, T, D...> == way::chunked &&
-                                __any_sync(full_warp, size > giant);
+                                __any_sync(full_warp, size > giant) && !is_even<Layout, T>(begin, end);
         if (many != 0 || one_by_one) {
             init = share<BlockDim, Layout>(shared, many, begin, end, map, op, init, descriptors...);
             if (!apart) return init;  // without its long tasks the list had gaps

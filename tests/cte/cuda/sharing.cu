@@ -136,6 +136,42 @@ WHO(who_of_captured_operator) {
     out[thread()] = cte::for_each_index<BLOCK, cte::scanned>(begins[thread()], ends[thread()], map, add, 7);
 }
 
+WHO(who_of_aligned_captures) {
+    const float4 captured = {2, 0, 0, 0};
+    run<cte::scanned>(begins, ends, out, [=](int i) {
+        runners[i] = thread() / 32 + 1;
+        return static_cast<int>(captured.x);
+    });
+}
+
+// The same functions with values of two types. Warps that have no part in the first call are early at the second.
+WHO(who_of_two_types) {
+    const auto map = [=](int i) {
+        runners[i] = thread() / 32 + 1;
+        return 1;
+    };
+    const auto add = [](auto a, auto b) { return a + b; };
+    const int begin = begins[thread()], end = ends[thread()];
+    const int first = cte::for_each_index<BLOCK, cte::scanned>(begin, end, map, add, 7);
+    const long long second = cte::for_each_index<BLOCK, cte::scanned>(begin, end, map, add, 0ll);
+    out[thread()] = static_cast<int>(first + second);
+}
+
+// Of one size. Warps' own types: who shares with whom may differ.
+WHO(who_of_types_by_warp) {
+    const auto map = [=](int i) {
+        runners[i] = thread() / 32 + 1;
+        return 2;
+    };
+    const auto add = [](int a, int b) { return a + b; };
+    const int begin = begins[thread()], end = ends[thread()];
+    if (thread() / 32 % 2 == 0) {
+        out[thread()] = cte::for_each_index<BLOCK, cte::disjoint>(begin, end, map, add, 7);
+    } else {
+        out[thread()] = static_cast<int>(cte::for_each_index<BLOCK, cte::disjoint>(begin, end, map, add, 7u));
+    }
+}
+
 WHO(who_of_thread) {
     int values[2] = {1, 1};
     values[begins[0] & 1] += 1 + thread() / 32;  // not known before: the array stays in memory
