@@ -135,19 +135,21 @@ struct automatic {
         // Beside a giant all lanes run one task after the other: along small values neighbouring lanes go together.
         const bool one_by_one = !apart && sizeof(T) <= 8 && way_for<Layout, T, D...> == way::chunked &&
                                 __any_sync(full_warp, size > giant) && !is_even<Layout, T>(begin, end);
-        if (many != 0 || one_by_one) {
+        const T like = init;
+        const bool shares = many != 0 || one_by_one;
+        if (shares) {
             init = share<BlockDim, Layout>(shared, many, begin, end, map, op, init, descriptors...);
-            if (!apart) return init;  // without its long tasks the list had gaps
             if (many >> lane_number() & 1u) end = begin;
         } else if (apart) {
             others.pass();
         }
-        init = by_itself<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
-        if (others.nobody_shares()) return init;
-        return share<BlockDim, Layout>(shared, 0u, Index(0), Index(0), map, op, init, descriptors...);
+        // Without its long tasks a `scanned` list had gaps: there all tasks were run.
+        if (apart || !shares) init = by_itself<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
+        if (!others.nobody_shares()) help<BlockDim, Layout, Index>(map, op, like, descriptors...);
+        return init;
     }
 
-    /// Shares the tasks of the lanes `mine`, runs the others too if they are `scanned`, and where there are none runs pieces of others'.
+    /// Shares the tasks of the lanes `mine`, and runs the others too if they are `scanned`.
     template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
     __device__ __forceinline__ static T share(Temp& shared, unsigned mine, Index begin, Index end, Map& map, Reduce& op,
                                               T init, const D&... descriptors) {
@@ -158,7 +160,6 @@ struct automatic {
         const auto task_of = [&](int lane) {
             return typename board::task{{map, op}, shuffle(begin, lane), shuffle(end, lane), bundle<D...>(shuffle(descriptors, lane)...)};
         };
-        const bool helps = !apart || mine == 0;
         unsigned alone = 0;  // the lanes with tasks that the warp runs one after the other
         if constexpr (!apart) {
             if (mine != 0) others.announce();
@@ -171,30 +172,23 @@ struct automatic {
             __syncwarp();
         }
         if (mine != 0) others.put_up(task_of(__ffs(mine) - 1));
-        while (true) {
-            int target = warp_number(), owner = -1;
-            if (mine == 0 && alone != 0) {
-                owner = __ffs(alone) - 1;
-                alone &= alone - 1;
-            } else if (mine == 0) {
-                target = helps ? others.find() : -1;
-                if (target < 0) break;
-            }
-            const auto own = task_of(owner < 0 ? 0 : owner);
+        while ((mine | alone) != 0) {
+            const bool shares = mine != 0;
+            const int owner = __ffs(shares ? mine : alone) - 1;
+            const auto own = task_of(owner);
             typename board::part part{0, own.begin, own.end, own.descriptors};
-            if (owner < 0) {
-                part = others.take(target, own);
-                if (part.number == board::other_closure) break;
+            if (shares) {
+                part = others.take(warp_number(), own);
                 if (part.number == board::none_left) {
-                    if (mine == 0) continue;
-                    const int done = __ffs(mine) - 1;
                     mine &= mine - 1;
                     others.wait(mine != 0);
-                    const T value = others.value(shuffle(begin, done), shuffle(end, done), init, op);
-                    if (lane_number() == done) init = op(init, value);
+                    const T value = others.value(own.begin, own.end, init, op);
+                    if (lane_number() == owner) init = op(init, value);
                     if (mine != 0) others.put_up(task_of(__ffs(mine) - 1));
                     continue;
                 }
+            } else {
+                alone &= alone - 1;
             }
             // What a lane knows of its own task waits in its part of the memory, so that its registers hold values on their way.
             struct parked {
@@ -208,26 +202,46 @@ struct automatic {
                 *place = parked{begin, end, init};
                 __syncwarp();
             }
-            partial<T> found{init};
-            if (part.begin != part.end) {
-                found = part.descriptors.apply([&](const D&... theirs) {
-                    return reduce_along(part.begin, part.end, [&](Index i) { return map(i, theirs...); }, init, op);
-                });
-            }
+            const partial<T> found = run(part, map, op, init);
             if constexpr (fits) {
                 __syncwarp();
                 begin = place->begin;
                 end = place->end;
                 init = place->init;
             }
-            if (owner < 0) {
-                others.hand_in(target, part.number, found.value);
+            if (shares) {
+                others.hand_in(warp_number(), part.number, found.value);
             } else if constexpr (!is_nothing<T>) {
                 const T value = shuffle(found.value, 0);
                 if (lane_number() == owner) init = op(init, value);
             }
         }
         return init;
+    }
+
+    /// Runs pieces of other warps' tasks as long as there are any.
+    template <int BlockDim, class Layout, class Index, class T, class Map, class Reduce, class... D>
+    __device__ __forceinline__ static void help(Map& map, Reduce& op, const T& like, const D&... descriptors) {
+        using namespace detail;
+        using board = sharing<BlockDim, Layout, T, Index, Map, Reduce, D...>;
+        board others;
+        const typename board::task own{{map, op}, 0, 0, bundle<D...>(descriptors...)};
+        for (int target = others.find(); target >= 0; target = others.find()) {
+            const auto part = others.take(target, own);
+            if (part.number == board::other_closure) return;
+            if (part.number == board::none_left) continue;
+            others.hand_in(target, part.number, run(part, map, op, like).value);
+        }
+    }
+
+    /// What a piece of a task comes to; lane 0 has it.
+    template <class Part, class T, class Map, class Reduce>
+    __device__ __forceinline__ static detail::partial<T> run(const Part& part, Map& map, Reduce& op, const T& like) {
+        using namespace detail;
+        if (part.begin == part.end) return {like};
+        return part.descriptors.apply([&](const auto&... theirs) {
+            return reduce_along(part.begin, part.end, [&](auto i) { return map(i, theirs...); }, like, op);
+        });
     }
 
     /// A whole warp runs its tasks in the way that suits them.
