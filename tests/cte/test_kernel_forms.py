@@ -262,8 +262,9 @@ def test_long_tasks_are_left_to_a_second_kernel(program: Program, pattern: str, 
 
 
 def test_the_rest_of_a_long_task_is_cut_evenly(program: Program) -> None:
+    strip = 256  # places of a warp of a small block, ahead of which nothing is left
     for left, count in ((63, 0), (64, 0), (65, 2), (128, 2), (129, 3)):
-        ends = np.full(64, 128 + left, np.int64)
+        ends = np.full(64, strip + left, np.int64)
         begins = ends.copy()
         begins[0] = 0
         values, visits = np.zeros(ends[0], np.int64), np.zeros(ends[0], np.uint32)
@@ -275,7 +276,7 @@ def test_the_rest_of_a_long_task_is_cut_evenly(program: Program) -> None:
             [1, begins, ends, 0, values, visits, np.zeros(1, np.int64), pieces, counters],
         )
         assert counters.tolist() == [count, 0]
-        borders = [*range(128, 128 + left, 64), 128 + left]
+        borders = [*range(strip, strip + left, 64), strip + left]
         assert pieces[:count].tolist() == [[0, *ends] for ends in pairwise(borders)][:count]
 
 

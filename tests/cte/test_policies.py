@@ -118,6 +118,18 @@ def test_large_tasks(programs: Any, policy: str, kernel: str) -> None:
     reduce(programs(policy), kernel, LARGE)
 
 
+@pytest.mark.parametrize("policy", ["warp_staged", "automatic"])
+@pytest.mark.parametrize("kernel", ["scanned_int32", "scanned_long_sequence", "disjoint_int64"])
+def test_strips_of_any_length(programs: Any, policy: str, kernel: str) -> None:
+    """How much of a strip is run depends on how many places are left."""
+    totals = [places + more for places in range(32, 545, 32) for more in (-1, 0, 1)]
+    reduce(programs(policy), kernel, np.concatenate([split_evenly(total, 32) for total in totals]))
+
+
+def split_evenly(total: int, parts: int) -> NDArray[np.int64]:
+    return (total + np.arange(parts)) // parts
+
+
 @pytest.mark.parametrize("policy", THOROUGHLY)
 def test_no_fine_tasks_at_all(programs: Any, policy: str) -> None:
     for kernel in ("scanned_sequence", "disjoint_long_sequence"):

@@ -47,20 +47,10 @@ struct automatic {
     /// From more than so many on a task keeps the lanes busy alone.
     static constexpr int giant = 128;
 
-    /// Whether every lane of the warp has few fine tasks; the same in all lanes.
+    /// Whether no lane of the warp has more fine tasks than `most`; the same in all lanes.
     template <class Index>
-    __device__ static bool has_few(Index begin, Index end) {
-        return !__any_sync(detail::full_warp, end - begin > few);
-    }
-
-    /// Whether tasks that follow one another fill one strip of `warp_staged` to three quarters or more, which then costs less than a
-    /// loop; the same in all lanes.
-    template <class T, class Index>
-    __device__ static bool fills_strip(Index begin, Index end) {
-        using namespace detail;
-        constexpr int length = staged_per_lane<T> * lanes;
-        const Index total = shuffle(end, lanes - 1) - shuffle(begin, 0);
-        return total <= length && total >= length / 4 * 3;
+    __device__ static bool has_few(Index begin, Index end, int most = few) {
+        return !__any_sync(detail::full_warp, end - begin > most);
     }
 
     /// Whether sharing would cost more than it saves: by how much the largest task exceeds the mean. The same in all lanes.
@@ -84,19 +74,30 @@ struct automatic {
     }
 
     /// Whether each lane runs its own tasks quickest in a loop of its own; the same in all lanes.
-    template <way chosen, class Layout, class T, class... D, class Index>
+    template <int BlockDim, way chosen, class Layout, class T, class... D, class Index>
     __device__ static bool does_best_alone(Index begin, Index end) {
+        using namespace detail;
         constexpr bool listed = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;
+        constexpr int strip = staged_per_lane<BlockDim, T> * lanes;
         if constexpr (chosen == way::chunked) {
             return is_even<Layout, T>(begin, end);
-        } else if constexpr (listed && detail::is_nothing<T>) {
-            return false;  // nothing is cheaper than to go along the list
-        } else if constexpr (listed && chosen == way::staged) {
-            return has_few(begin, end) && !fills_strip<T>(begin, end);
-        } else {
+        } else if constexpr (chosen == way::searched) {
             return has_few(begin, end);
+        } else if constexpr (!listed) {
+            return has_few(begin, end, 1);  // turns of a loop wait for one another's loads, and often for few lanes
+        } else if constexpr (is_nothing<T> || few * lanes <= strip) {
+            return false;  // nothing is cheaper than to go along the list
+        } else {
+            return shuffle(end, lanes - 1) - shuffle(begin, 0) > strip && has_few(begin, end);
         }
     }
+
+    /// How they do so. Pairs of lanes read neighbours of one task together, and as the operator is known to be commutative, a task
+    /// costs them one reduction more.
+    template <way chosen, class Layout, class T, class Reduce>
+    using by_lanes = std::conditional_t<chosen == way::chunked && std::is_same_v<Layout, disjoint> && sizeof(T) <= 8 &&
+                                         detail::is_commutative<Reduce>,
+                                     sub_warp<2>, one_per_lane>;
 
     /// A task of at least so many fine tasks is shared with warps of the block that have nothing else to do. Without a reduction less
     /// is to be done for a piece; beside one that is shared, large values cost more than in chunks.
@@ -250,9 +251,10 @@ struct automatic {
                                   const D&... descriptors) {
         using namespace detail;
         constexpr way chosen = way_for<Layout, T, D...>;
-        if (does_best_alone<chosen, Layout, T, D...>(begin, end)) {
+        if (does_best_alone<BlockDim, chosen, Layout, T, D...>(begin, end)) {
             nothing none;
-            return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+            using how = by_lanes<chosen, Layout, T, Reduce>;
+            return how::template reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
         }
         using part = typename policy<chosen>::template temp<BlockDim, T, Layout, Index, D...>;
         part& own = shared.template as<part>();
@@ -267,7 +269,7 @@ struct automatic {
             return warp_chunked::of_whole_warp<BlockDim, Layout>(own, begin, end, map, op, init, descriptors...);
         } else {
             nothing here;
-            return warp_staged::strategy<T>::template of_whole_warp<BlockDim, Layout>(own, begin, end, map, op, init, here,
+            return warp_staged::strategy<BlockDim, T>::template of_whole_warp<BlockDim, Layout>(own, begin, end, map, op, init, here,
                                                                                      descriptors...);
         }
     }

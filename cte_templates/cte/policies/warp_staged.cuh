@@ -89,7 +89,6 @@ struct staged {
             }
             map_strip(shared, tasks, from, map, tasks.closed_up(descriptors)...);
             if constexpr (!is_nothing<T>) {
-                __syncwarp();
                 reduce_strip(shared.values(), tasks.mine, from, sum, op);
                 __syncwarp();
             }
@@ -164,14 +163,29 @@ struct staged {
         return from;
     }
 
+    /// No more of a strip than the list fills, in some steps: what is not run has to be asked for, too.
     template <class T, class Layout, class Index, class Map, class... D>
     __device__ static void map_strip(strip<T, PerLane>& shared, expansion<Layout, Index>& tasks,
+                                     typename listing<Layout, Index>::place from, Map& map, const D&... descriptors) {
+        const auto rest = listing<Layout, Index>::between(from, tasks.mine.stop);
+        if (PerLane > 4 && rest <= 4 * lanes) {
+            map_turns<4>(shared, tasks, from, map, descriptors...);
+        } else if (PerLane > 6 && rest <= 6 * lanes) {
+            map_turns<6>(shared, tasks, from, map, descriptors...);
+        } else {
+            map_turns<PerLane>(shared, tasks, from, map, descriptors...);
+        }
+    }
+
+    /// The first `Turns` places of each lane.
+    template <int Turns, class T, class Layout, class Index, class Map, class... D>
+    __device__ static void map_turns(strip<T, PerLane>& shared, expansion<Layout, Index>& tasks,
                                      typename listing<Layout, Index>::place from, Map& map, const D&... descriptors) {
         constexpr bool anonymous = listing<Layout, Index>::contiguous && sizeof...(D) == 0;  // nobody asks whose a place is
         const auto rest = listing<Layout, Index>::between(from, tasks.mine.stop);
         const auto first = from + lane_number();
 #pragma unroll
-        for (int turn = 0; turn < PerLane; ++turn) {
+        for (int turn = 0; turn < Turns; ++turn) {
             const int into = turn * lanes + lane_number();
             const int rank = anonymous ? 0 : tasks.member_at(from + turn * lanes).rank;
             const Index index = tasks.index_at(first + turn * lanes, rank);
@@ -185,6 +199,7 @@ struct staged {
             };
             run(shuffle(descriptors, rank)...);
         }
+        if constexpr (!is_nothing<T>) __syncwarp();
     }
 
     template <class Layout, class Index, class T, class Reduce>
@@ -203,23 +218,26 @@ struct staged {
     }
 };
 
-/// So many values a lane that a strip takes half a kilobyte or a whole one a warp.
-template <class T>
-constexpr int staged_per_lane = sizeof(T) >= 32 ? 1 : sizeof(T) >= 16 ? 2 : 4;
+/// As many values a lane as are worth being on their way at once; fewer where the strips of a block would take more than 16 kilobytes.
+template <int BlockDim, class T>
+constexpr int staged_per_lane = sizeof(T) >= 32                                ? 1
+                                : sizeof(T) >= 16                              ? 2
+                                : is_nothing<T> || BlockDim * sizeof(T) > 2048 ? 4
+                                                                               : 8;
 
 }  // namespace detail
 
 struct warp_staged {
-    template <class T>
-    using strategy = detail::staged<detail::staged_per_lane<T>, 32, 8>;
+    template <int BlockDim, class T>
+    using strategy = detail::staged<detail::staged_per_lane<BlockDim, T>, 32, 8>;
     template <int BlockDim, class T, class... Call>
-    using temp = detail::strip<T, detail::staged_per_lane<T>>;
+    using temp = detail::strip<T, detail::staged_per_lane<BlockDim, T>>;
     static constexpr bool whole_block = false;
 
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T reduce(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
-        return strategy<T>::template reduce<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
+        return strategy<BlockDim, T>::template reduce<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
     }
 };
 
