@@ -274,7 +274,7 @@ class sharing {
     /// A warp that has a task up with pieces left; -1 if there is none and will be none soon. Where tasks are `disjoint`, warps that have
     /// not come yet are waited for a little, once: one without a task is there before those that read where theirs lie.
     __device__ int find() {
-        for (int patience = 16; patience >= 0;) {
+        for (int patience = 16, naps = most_naps; patience >= 0;) {
             const unsigned found = is_other() ? look_at(&board_.sign[lane_number()]) : sign() + 1;
             bool up = found == sign() && look_at(&board_.kind[lane_number()]) == kind(), open = false;
             if (up) {
@@ -286,11 +286,13 @@ class sharing {
                 const unsigned above = some & ~lanes_below(me_);
                 return __ffs(above != 0 ? above : some) - 1;
             }
-            if (__any_sync(full_warp, up)) {
+            if (naps > 0 && __any_sync(full_warp, up)) {
+                --naps;
                 __nanosleep(64);
                 continue;
             }
-            const bool absent = awaits && found != sign() && found != sign() + 1;
+            // Who has come to a `scanned` call and shares there is not away.
+            const bool absent = awaits && found != sign() && found != sign() + 1 && found != sign_of(0);
             if (!__any_sync(full_warp, absent)) return -1;
             // Those do not call, or much later.
             if (patience-- == 0 && absent) atomicCAS(&board_.sign[lane_number()], found, sign() + 1);
@@ -304,6 +306,7 @@ class sharing {
     static constexpr bool awaits = std::is_same_v<Layout, disjoint>;
     static constexpr int pieces = pieces_of<T>, warps = BlockDim / lanes, words = is_nothing<T> ? 0 : (sizeof(T) + 3) / 4;
     static constexpr int last_ones = pieces / 2;
+    static constexpr int most_naps = 1 << 14;  // should a task be up that nobody owns
     static constexpr int least_unit = 128;  // to take a piece costs less than to run it
     static constexpr int closure_words = std::is_empty_v<decltype(task::closure)> ? 0 : (sizeof(task::closure) + 7) / 8 * 2;
 
@@ -311,10 +314,12 @@ class sharing {
 
     __device__ static unsigned long long kind() { return reinterpret_cast<unsigned long long>(&kind_of_task<task, T>); }
 
-    /// The block's; even. Where nobody asks who has come, one for all blocks, which takes less time to know than whose block it is.
+    /// Even.
+    __device__ static unsigned sign_of(unsigned block) { return (block + 0x5bd1e995u) * 2; }
+
+    /// The block's. Where nobody asks who has come, one for all blocks, which takes less time to know than whose block it is.
     __device__ static unsigned sign() {
-        const unsigned block = awaits ? blockIdx.x * 0x9e3779b1u + blockIdx.y * 0x85ebca6bu + blockIdx.z * 0xc2b2ae35u : 0;
-        return (block + 0x5bd1e995u) * 2;
+        return sign_of(awaits ? blockIdx.x * 0x9e3779b1u + blockIdx.y * 0x85ebca6bu + blockIdx.z * 0xc2b2ae35u : 0);
     }
 
     /// Of the words of a task, that of the lane.

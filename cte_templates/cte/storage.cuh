@@ -42,14 +42,26 @@ constexpr bool is_storage = false;
 template <int BlockDim, class Policy, class... T>
 constexpr bool is_storage<storage_for<BlockDim, Policy, T...>> = true;
 
-template <class Room, int Parts>
+template <std::size_t Bytes, std::size_t Alignment>
+struct room {
+    alignas(Alignment) unsigned char bytes[Bytes];
+
+    template <class Temp>
+    __device__ Temp& as() {
+        static_assert(sizeof(Temp) <= Bytes && alignof(Temp) <= Alignment);
+        return reinterpret_cast<Temp&>(bytes);
+    }
+};
+
+/// One for each policy, size and alignment.
+template <class Policy, class Room, int Parts>
 __device__ Room& static_room() {
     __shared__ Room shared[Parts];
     return shared[Parts == 1 ? 0 : warp_number()];
 }
 
-/// The static shared memory of calls that bring none. Calls that keep the same there share it; in large blocks, where there is little,
-/// so do all with values of one type.
+/// The static shared memory of calls that bring none. Calls with one policy that keep as much there, as aligned, share it; in large
+/// blocks, where there is little, so do all with values of one type.
 template <int BlockDim, class Policy, class T, class... Call>
 __device__ auto& own_storage() {
     using temp = typename Policy::template temp<BlockDim, T, Call...>;
@@ -58,7 +70,8 @@ __device__ auto& own_storage() {
         static temp none;
         return none;
     } else {
-        return static_room<one_of<std::conditional_t<(BlockDim > 512), any, temp>>, parts_of<BlockDim, Policy>>().template as<temp>();
+        using kept = std::conditional_t<(BlockDim > 512), any, temp>;
+        return static_room<Policy, room<sizeof(kept), alignof(kept)>, parts_of<BlockDim, Policy>>().template as<temp>();
     }
 }
 

@@ -133,6 +133,42 @@ def test_the_largest_blocks_have_shared_memory_for_large_values_and_several_ways
     assert done.returncode == 0, done.stderr
 
 
+MANY_TYPES = """#include <cte.cuh>
+template <int BlockDim, class T>
+__device__ void sum(const int* ends, T* values) {
+    const auto map = [=](int i) { return values[i]; };
+    const int begin = ends[threadIdx.x], end = ends[threadIdx.x + 1];
+    values[threadIdx.x] = cte::for_each_index<BlockDim, cte::scanned>(begin, end, map, cte::plus{}, T(0));
+}
+template <int BlockDim>
+__global__ void __launch_bounds__(BlockDim) many(const int* e, float* a, int* b, unsigned* c, double* d, long long* f) {
+    sum<BlockDim>(e, a);
+    sum<BlockDim>(e, b);
+    sum<BlockDim>(e, c);
+    sum<BlockDim>(e, d);
+    sum<BlockDim>(e, f);
+}
+template __global__ void many<256>(const int*, float*, int*, unsigned*, double*, long long*);
+template __global__ void many<512>(const int*, float*, int*, unsigned*, double*, long long*);
+"""
+
+
+@pytest.mark.nvcc
+def test_calls_with_values_of_one_size_share_their_shared_memory(tmp_path: Path) -> None:
+    source = tmp_path / "many.cu"
+    source.write_text(MANY_TYPES)
+    done = compiled(source, "-cubin", "-arch=sm_90", "-Xptxas=-v", "-o", str(tmp_path / "many.cubin"))
+    assert done.returncode == 0, done.stderr
+    # Strips of values of 4 bytes and of 8 (larger in the larger block), the board and, by type, what pieces came to.
+    told = dict(
+        re.findall(r"Compiling entry function '_Z4manyILi(\d+)E.*?(\d+) bytes smem", done.stderr, re.S)
+    )
+    assert {block: int(size) for block, size in told.items()} == {
+        "256": 2 * 8192 + 992 + 8 * 16 * (3 * 4 + 2 * 8),
+        "512": 3 * 8192 + 1984 + 16 * 16 * (3 * 4 + 2 * 8),
+    }
+
+
 SETUP = """#include <cte.cuh>
 using namespace cte;
 struct copied { float x; __device__ copied() {} __device__ copied(const copied& o) : x(o.x) {} };

@@ -203,9 +203,9 @@ LONG: dict[str, Sizes] = {
     "all empty": np.zeros(150, np.int64),
     "few each": rng.integers(0, 6, 150),
     "one giant": np.r_[1, 0, 3000, np.zeros(100, int), 2],
-    # What a strip of 128 leaves of them is around the 32, 48 and 64 fine tasks that are still run at once.
+    # What a strip of 256 leaves of them is around the 32, 48 and 64 fine tasks that are still run at once.
     "around the limit": np.r_[
-        [[0, 128 + more] for more in (31, 32, 33, 47, 48, 49, 63, 64, 65, 96, 97)]
+        [[0, 256 + more] for more in (31, 32, 33, 47, 48, 49, 63, 64, 65, 96, 97)]
     ].ravel(),
     "giants side by side": np.r_[700, 300, 0, 500, np.ones(90, int), 400],
     "power law": np.minimum(600, (1.5 / rng.random(130) ** 1.2)).astype(np.int64),

@@ -47,7 +47,7 @@ REDUCTIONS: dict[str, tuple[Any, Any, int | None, bool]] = {
     "scanned_int32": (32, np.int32, 0, False),
     "scanned_float": ((16, 16), np.uint32, None, True),
     "scanned_double": ((32, 16, 2), np.int64, HIGH, True),
-    "scanned_int64": ((8, 4, 3), np.int32, -2000, True),
+    "scanned_int64": ((8, 4, 6), np.int32, -2000, False),
     "scanned_sequence": (96, np.uint32, None, False),
     "scanned_long_sequence": (256, np.int64, -HIGH, True),
     "disjoint_int32": ((48, 2), np.int64, HIGH, True),

@@ -23,6 +23,8 @@ from tests.cte.support import apart, assert_equal, scanned
 pytestmark = pytest.mark.nvcc
 BLOCK = 128
 LAYOUTS = {"scanned": scanned, "disjoint": apart}
+TURNS = {**LAYOUTS, "mixed": scanned}
+"""Of calls behind one another, which may have several layouts."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 
 def turns(program: Program, layout: str, sizes: NDArray[np.int64], stays: int = 0xF, **how: Any) -> None:
     """Runs and checks three calls behind one another; blocks take several turns."""
-    tasks = LAYOUTS[layout](sizes)
+    tasks = TURNS[layout](sizes)
     visits, out = np.zeros(tasks.fine, np.uint32), np.zeros(tasks.count, PAIR)
     sums = np.zeros(tasks.count, np.int32)
     blocks = max(1, -(-tasks.count // BLOCK) // 2)
@@ -46,12 +48,12 @@ def turns(program: Program, layout: str, sizes: NDArray[np.int64], stays: int = 
     assert_equal(visits[fine], (runs[owners] * 4).astype(np.uint32))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", TURNS)
 def test_calls_behind_one_another(program: Program, layout: str) -> None:
     turns(program, layout, sizes_with_long(np.random.default_rng(1), 500))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", TURNS)
 @settings(max_examples=4, derandomize=True)
 @given(data=st.data())
 def test_random_sizes(program: Program, layout: str, data: st.DataObject) -> None:
@@ -61,7 +63,7 @@ def test_random_sizes(program: Program, layout: str, data: st.DataObject) -> Non
     turns(program, layout, np.array(data.draw(st.lists(size, min_size=1, max_size=80)), np.int64))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", TURNS)
 @pytest.mark.parametrize("stays", [0b0001, 0b0110, 0b1011])
 def test_warps_that_never_call_hold_up_nobody(program: Program, layout: str, stays: int) -> None:
     sizes = np.r_[2, 2100, np.zeros(40, int), 3000, np.ones(40, int), 2049]

@@ -167,11 +167,15 @@ struct staged {
     template <class T, class Layout, class Index, class Map, class... D>
     __device__ static void map_strip(strip<T, PerLane>& shared, expansion<Layout, Index>& tasks,
                                      typename listing<Layout, Index>::place from, Map& map, const D&... descriptors) {
-        const auto rest = listing<Layout, Index>::between(from, tasks.mine.stop);
-        if (PerLane > 4 && rest <= 4 * lanes) {
-            map_turns<4>(shared, tasks, from, map, descriptors...);
-        } else if (PerLane > 6 && rest <= 6 * lanes) {
-            map_turns<6>(shared, tasks, from, map, descriptors...);
+        if constexpr (PerLane == 8) {
+            const auto rest = listing<Layout, Index>::between(from, tasks.mine.stop);
+            if (rest <= 4 * lanes) {
+                map_turns<4>(shared, tasks, from, map, descriptors...);
+            } else if (rest <= 6 * lanes) {
+                map_turns<6>(shared, tasks, from, map, descriptors...);
+            } else {
+                map_turns<8>(shared, tasks, from, map, descriptors...);
+            }
         } else {
             map_turns<PerLane>(shared, tasks, from, map, descriptors...);
         }
@@ -218,11 +222,12 @@ struct staged {
     }
 };
 
-/// As many values a lane as are worth being on their way at once; fewer where the strips of a block would take more than 16 kilobytes.
+/// As many values a lane as are worth being on their way at once; half of them where the strips of a block would take more than
+/// 8 kilobytes, and fewer of 16 bytes and more.
 template <int BlockDim, class T>
 constexpr int staged_per_lane = sizeof(T) >= 32                                ? 1
                                 : sizeof(T) >= 16                              ? 2
-                                : is_nothing<T> || BlockDim * sizeof(T) > 2048 ? 4
+                                : is_nothing<T> || BlockDim * sizeof(T) > 1024 ? 4
                                                                                : 8;
 
 }  // namespace detail

@@ -13,7 +13,7 @@ struct joined {
 
 /// Several calls behind one another with closures that change from turn to turn, and nothing that holds warps together. `stays` tells
 /// which warps take part.
-template <class Layout>
+template <class Layout, class Between = Layout>
 __device__ void turns(int tasks, const int* begins, const int* ends, unsigned stays, char odd, unsigned* visits, pair* out, int* sums) {
     if (!(stays >> threadIdx.x / 32 & 1u)) return;
     for (int base = blockIdx.x * BLOCK; base < tasks; base += gridDim.x * BLOCK) {
@@ -24,7 +24,7 @@ __device__ void turns(int tasks, const int* begins, const int* ends, unsigned st
         };
         const auto numbered = [=](int i, int known) { return ((i ^ base) & 15) + known; };
         const pair text = cte::for_each_index<BLOCK, Layout>(begin, end, letter, joined{}, pair{static_cast<unsigned>(task), 1u});
-        const int sum = cte::for_each_index<BLOCK, Layout>(begin, end, numbered, cte::plus{}, 5, task & 3);
+        const int sum = cte::for_each_index<BLOCK, Between>(begin, end, numbered, cte::plus{}, 5, task & 3);
         cte::for_each<BLOCK, Layout>(begin, end, cte::uniform([=](int i) { atomicAdd(visits + i, static_cast<unsigned>(odd)); }));
         if (task < tasks) {
             out[task] = text;
@@ -40,6 +40,11 @@ extern "C" __global__ void turns_scanned(int tasks, const int* begins, const int
 extern "C" __global__ void turns_disjoint(int tasks, const int* begins, const int* ends, unsigned stays, char odd, unsigned* visits,
                                           pair* out, int* sums) {
     turns<cte::disjoint>(tasks, begins, ends, stays, odd, visits, out, sums);
+}
+
+extern "C" __global__ void turns_mixed(int tasks, const int* begins, const int* ends, unsigned stays, char odd, unsigned* visits,
+                                       pair* out, int* sums) {
+    turns<cte::scanned, cte::disjoint>(tasks, begins, ends, stays, odd, visits, out, sums);
 }
 
 /// Sequences of 24 bytes.

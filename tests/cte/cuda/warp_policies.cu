@@ -33,7 +33,7 @@ inline __device__ auto commutative_add() { return cte::commutative([](auto a, au
 REDUCE(scanned_int32, 32, scanned, int, add{}, int, 0)
 REDUCE(scanned_float, 256, scanned, float, commutative_add(), unsigned, 1)
 REDUCE(scanned_double, 1024, scanned, double, add{}, long long, 2)
-REDUCE(scanned_int64, 96, scanned, long long, cte::plus{}, int, 3)
+REDUCE(scanned_int64, 192, scanned, long long, cte::plus{}, int, 0)
 REDUCE(scanned_sequence, 96, scanned, sequence, then{}, unsigned, 0)
 REDUCE(scanned_long_sequence, 256, scanned, long_sequence, then{}, long long, 3)
 
