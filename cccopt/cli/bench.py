@@ -83,6 +83,12 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         f"(default: all); {cte_workload.ONE_PER_LANE} always runs",
     )
     parser.add_argument(
+        "--headers",
+        action="append",
+        metavar="NAME=FOLDER",
+        help="`cte` alone: also make policies and forms with the headers in FOLDER, as POLICY@NAME; may be repeated",
+    )
+    parser.add_argument(
         "--no-profile", action="store_true", help="`cte` alone: leave Nsight Compute's counts out"
     )
     parser.add_argument(
@@ -98,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print, and return the exit status. Raises `CccError`."""
     if args.workloads[:1] == [_CTE]:
         return _cte(args)
-    for option in ("input", "policy", "no_profile"):
+    for option in ("input", "policy", "headers", "no_profile"):
         if getattr(args, option):
             name = f"--{option.replace('_', '-')}"
             raise bad_argument(name, f"only `bench {_CTE}` takes it", f"write `cccopt bench {_CTE} ...`")
@@ -168,6 +174,7 @@ def _cte(args: argparse.Namespace) -> int:
         seed=args.seed,
         arch=args.arch,
         profile=not args.no_profile,
+        headers=tuple(_named_folder(text) for text in args.headers or ()),
     )
     # A run takes long: what there is stands in the file, should it be ended.
     table = cte_run.run(plan, lambda so_far: _write(args.json, json_of(so_far)))
@@ -177,6 +184,17 @@ def _cte(args: argparse.Namespace) -> int:
         for path in draw_cte(table, args.figures):
             print(path)
     return int(any(row.failed for cell in table.cells for row in cell.rows))
+
+
+def _named_folder(text: str) -> tuple[str, Path]:
+    name, _, folder = text.partition("=")
+    if not (name.isidentifier() and folder):
+        raise bad_argument(
+            f"--headers {text}",
+            "it is no NAME=FOLDER",
+            "write for example `--headers before=../before/cte_templates`",
+        )
+    return name, Path(folder).absolute()
 
 
 def _status(table: Table) -> int:

@@ -9,7 +9,15 @@ from pathlib import Path
 from cccopt.diagnostic import CccError, error
 from cccopt.harness.bench import EMULATOR
 from cccopt.harness.csr_generators import GENERATORS
-from cccopt.harness.cte_workload import ONE_PER_LANE, SMALL, SUB_WARPS, CteWorkload, load, names
+from cccopt.harness.cte_workload import (
+    ONE_PER_LANE,
+    SMALL,
+    SUB_WARPS,
+    CteWorkload,
+    load,
+    names,
+    with_ours,
+)
 from cccopt.harness.workload import FULL
 
 EMULATED_INPUTS = 2
@@ -24,6 +32,7 @@ class CtePlan:
     """What is asked for: names of workloads (or folders), of inputs (or files) and of builds, none for all of them.
 
     ``size`` is None for `FULL` on a GPU and `SMALL` on the emulator. ``profile``: ask Nsight Compute for counts.
+    ``headers``: names and folders of other headers that builds are to be made with, too.
     """
 
     workloads: tuple[str, ...] = ()
@@ -34,6 +43,7 @@ class CtePlan:
     seed: int = 1
     arch: str | None = None
     profile: bool = True
+    headers: tuple[tuple[str, Path], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,8 @@ def size_of(plan: CtePlan) -> str:
 
 def jobs(plan: CtePlan) -> tuple[Job, ...]:
     """The jobs, inputs outermost. Raises `CccError` for names of nothing: CCC090 and CCC091."""
-    loaded = [(name, load(name)) for name in plan.workloads or names()]
+    _are_headers(plan.headers)
+    loaded = [(name, load(name, plan.headers)) for name in plan.workloads or names()]
     files = _files(plan.inputs)
     _known(
         "input",
@@ -96,8 +107,12 @@ def _builds(workload: CteWorkload, policies: Sequence[str]) -> tuple[str, ...]:
     """Those that are asked for, and the one that they are held against."""
     if not policies:
         return workload.builds
-    wanted = {ONE_PER_LANE, *policies, *(SUB_WARPS if ALL_SUB_WARPS in policies else ())}
-    return tuple(build for build in workload.builds if build in wanted)
+    wanted = {*policies, *(SUB_WARPS if ALL_SUB_WARPS in policies else ())}
+    return tuple(
+        build
+        for build in workload.builds
+        if build == ONE_PER_LANE or build in wanted or with_ours(build) in wanted
+    )
 
 
 def _known(what: str, asked: Iterable[str], known: Iterable[str], more: str = "") -> None:
@@ -107,6 +122,19 @@ def _known(what: str, asked: Iterable[str], known: Iterable[str], more: str = ""
             choice = ", ".join(f"`{one}`" for one in there)
             raise CccError(
                 error("CCC091", f"there is no {what} `{name}`", help=f"choose one of {choice}{more}")
+            )
+
+
+def _are_headers(headers: Iterable[tuple[str, Path]]) -> None:
+    for name, folder in headers:
+        if not (folder / "cte.cuh").is_file():
+            raise CccError(
+                error(
+                    "CCC091",
+                    f"the headers `{name}` are not in `{folder}`",
+                    why="there is no `cte.cuh`",
+                    help="name a folder such as `cte_templates`",
+                )
             )
 
 

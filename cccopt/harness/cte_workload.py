@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from cccopt import driver, resources
-from cccopt.diagnostic import CccError
+from cccopt.diagnostic import CccError, error
 from cccopt.harness.builds import Build, NoBuild, assembled, first_of
 from cccopt.harness.workload import FULL, Argument, Array, Inputs, Launch, Sample, State, Workload, find
 from cccopt.harness.workload import names as names_among
@@ -47,7 +47,7 @@ TASKS = "tasks"
 VENDORS = ("cusparse_alg1", "cusparse_alg2", "cub_segmented_reduce")
 """The builds of a workload that has ``spmv``: functions of ``bench/cte/vendor.cu``."""
 
-POLICY, FORM, VENDOR = "policy", "kernel form", "vendor"
+POLICY, FORM, VENDOR, OTHER = "policy", "kernel form", "vendor", "other headers"
 
 
 class CteModule(Protocol):
@@ -84,22 +84,29 @@ class CteWorkload:
     name: str
     source: Path
     module: CteModule
+    headers: tuple[tuple[str, Path], ...] = ()
+    """Names and folders of other headers to compile with, too."""
 
     @property
     def builds(self) -> tuple[str, ...]:
         """The names of all its builds, in the order of tables."""
         forms = (name_of_form(form) for form in self.module.FORMS if form != TASKS)
-        return (*POLICIES, *forms, *(VENDORS if hasattr(self.module, "spmv") else ()))
+        ours = (*POLICIES, *forms)
+        others = (f"{build}@{name}" for build in ours for name, _ in self.headers)
+        return (*ours, *others, *(VENDORS if hasattr(self.module, "spmv") else ()))
 
     def kind(self, build: str) -> str:
-        """`POLICY`, `FORM` or `VENDOR`."""
+        """`POLICY`, `FORM`, `VENDOR` or `OTHER`."""
+        if build != with_ours(build):
+            return OTHER
         if build in POLICIES:
             return POLICY
         return VENDOR if build in VENDORS else FORM
 
     def form(self, build: str) -> str:
         """The form whose launches ``build`` runs."""
-        return next((form for form in self.module.FORMS if build == name_of_form(form)), TASKS)
+        ours = with_ours(build)
+        return next((form for form in self.module.FORMS if ours == name_of_form(form)), TASKS)
 
     def sample(self, input: str) -> Sample:
         """The workload on one of its inputs, as all runners take it."""
@@ -142,15 +149,20 @@ def name_of_form(form: str) -> str:
     return f"kernel_{form}" if form in POLICIES else form
 
 
+def with_ours(build: str) -> str:
+    """What ``build``, which may be one with other headers, is called with ours."""
+    return build.partition("@")[0]
+
+
 def names() -> tuple[str, ...]:
     """The workloads that come with this installation, sorted."""
     return names_among(SHELF)
 
 
-def load(name: str) -> CteWorkload:
+def load(name: str, headers: tuple[tuple[str, Path], ...] = ()) -> CteWorkload:
     """The workload ``name`` of ``bench/cte``, or a folder. Raises `CccError` (CCC090)."""
     source, module = find(name, SHELF, PARTS)
-    return CteWorkload(source.stem, source, cast(CteModule, module))
+    return CteWorkload(source.stem, source, cast(CteModule, module), headers)
 
 
 def build(workload: CteWorkload, name: str, arch: str) -> Build | NoBuild:
@@ -163,10 +175,14 @@ def build(workload: CteWorkload, name: str, arch: str) -> Build | NoBuild:
 
 
 def options(workload: CteWorkload, name: str) -> tuple[str, ...]:
-    """nvcc's options for the policy or form ``name``."""
-    include = ("-std=c++17", "-I", str(resources.folder("cte_templates")))
+    """nvcc's options for the policy or form ``name``. Raises `CccError` (CCC091) for headers that were not named."""
+    ours, _, other = name.partition("@")
+    folder = dict(workload.headers).get(other) if other else resources.folder("cte_templates")
+    if folder is None:
+        raise CccError(error("CCC091", f"there are no headers `{other}`"))
     form = workload.form(name)
-    return (*include, f"-DCTE_POLICY=cte::{name}" if form == TASKS else f"-DCTE_FORM_{form.upper()}")
+    chosen = f"-DCTE_POLICY=cte::{ours}" if form == TASKS else f"-DCTE_FORM_{form.upper()}"
+    return ("-std=c++17", "-I", str(folder), chosen)
 
 
 def _reason(problem: CccError) -> str:

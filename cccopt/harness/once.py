@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         sample, known, make = _subject(args.name, args.input)
-        unknown = [name for name in args.builds if name not in known]
+        unknown = [name for name in args.builds if cte_workload.with_ours(name) not in known]
         if unknown:
             parser.error(f"no build `{unknown[0]}`: choose from {', '.join(known)}")
         with open_gpu() as gpu:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import geometric_mean
 
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from cccopt.harness.cte_table import Cell, CteRow, CteTable, speedup
-from cccopt.harness.cte_workload import AUTOMATIC, FORM, ONE_PER_LANE, VENDOR
+from cccopt.harness.cte_workload import AUTOMATIC, FORM, ONE_PER_LANE, OTHER, VENDOR, with_ours
 from cccopt.harness.table import EMULATED, FEWEST_REPEATS
 
 NEAR_SUB_WARP, NEAR_POLICY = 0.97, 0.95
@@ -30,7 +31,7 @@ def print_cte(table: CteTable, console: Console) -> None:
     console.print()
     console.print(Text(f"{AUTOMATIC} beside the others", style="bold"))
     console.print(automatic_table(table))
-    for line in summary(table):
+    for line in (*summary(table), *other_headers(table)):
         console.print(Text(line))
 
 
@@ -158,7 +159,7 @@ def automatic_table(table: CteTable) -> RichTable:
             _gain(speedup(row, policy)),
             _named(form),
             _named(library),
-            _gain(speedup(cell.best(lambda one: one.kind != VENDOR), library)),
+            _gain(speedup(cell.best(lambda one: one.kind not in (OTHER, VENDOR)), library)),
         )
     return result
 
@@ -184,3 +185,17 @@ def summary(table: CteTable) -> Iterator[str]:
                 yield f"{cell.workload} {cell.input}: {AUTOMATIC} reaches {ratio:.2f} of {best.build}"
     if not short:
         yield f"{AUTOMATIC}: at least {NEAR_SUB_WARP} of the best sub-warp width, {NEAR_POLICY} of the best policy"
+
+
+def other_headers(table: CteTable) -> Iterator[str]:
+    """How builds with our headers compare with those of others."""
+    others = dict.fromkeys(row.build for cell in table.cells for row in cell.rows if row.kind == OTHER)
+    for build in others:
+        ours = with_ours(build)
+        ratios = [speedup(cell.row(ours), cell.row(build)) for cell in table.cells]
+        known = [ratio for ratio in ratios if ratio is not None]
+        if known:
+            yield (
+                f"{ours} over {build}, {len(known)} inputs: geometric mean {geometric_mean(known):.2f}x, "
+                f"{min(known):.2f}x to {max(known):.2f}x"
+            )

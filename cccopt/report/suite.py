@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from math import exp, log
-from statistics import mean
+from collections.abc import Iterator
+from statistics import geometric_mean, mean
 
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -240,8 +239,3 @@ def shortcomings(sample: SampleRows) -> Iterator[str]:
             other, ratio = min(known.items(), key=lambda item: item[1])
             if ratio < NEAR:
                 yield f"{sample.name}: {build} reaches {ratio:.2f} of {other}"
-
-
-def geometric_mean(values: Iterable[float]) -> float:
-    """The n-th root of the product of n positive numbers."""
-    return exp(mean(map(log, values)))

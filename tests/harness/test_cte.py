@@ -317,8 +317,69 @@ def test_once_runs_the_builds_of_an_input(
     assert once.main([command[0], "warp", *command[1:], "--unchecked"]) == 0
     assert capsys.readouterr().out == "rows warp: unchecked, 1 launches\n"
     assert once.main([command[0], "block", *command[1:]]) == 2
+    assert once.main([command[0], "warp@before", *command[1:]]) == 2
+    assert "no such build: CCC091: there are no headers `before`" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         once.main([command[0], "nothing", *command[1:]])
+
+
+def test_other_headers_stand_beside_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of the other folder have `automatic` take other lanes."""
+    folder = tmp_path / "before"
+    folder.mkdir()
+    (folder / "cte.cuh").write_text("")
+    (folder / "lanes.h").write_text("")
+    name = folder_of(tmp_path)
+    told = SOURCE.replace("automatic : sub_warp<4>", "automatic : sub_warp<LANES>")
+    chosen = "#if __has_include(<lanes.h>)\n#define LANES 1\n#else\n#define LANES 4\n#endif\n"
+    (Path(name) / "rows.cu").write_text(chosen + told)
+    options = ["--input", "ragged", *asked("automatic"), "--headers", f"before={folder}"]
+    _MADE.clear()
+    status, table = bench(name, tmp_path, *options)
+    _MADE.clear()
+    (cell,) = table["cells"]
+    assert status == 0
+    assert list(rows(cell)) == ["one_per_lane", "automatic", "automatic@before"]
+    assert rows(cell)["automatic@before"]["kind"] == "other headers"
+    counts = [row["counted"]["issues"]["warp_instructions"] for row in cell["rows"]]
+    assert counts[1] != counts[0]
+    said = capsys.readouterr().out
+    ratio = counts[2] / counts[1]
+    assert (
+        f"automatic over automatic@before, 1 inputs: geometric mean {ratio:.2f}x, {ratio:.2f}x to {ratio:.2f}x"
+        in said
+    )
+
+
+def test_on_a_gpu_other_headers_are_timed_and_counted(tmp_path: Path, gpu: Path) -> None:
+    folder = tmp_path / "before"
+    folder.mkdir()
+    (folder / "cte.cuh").write_text("")
+    forms = asked("automatic", "kernel_merge_path")
+    options = ["--on", "gpu", "--input", "even", *forms, "--headers", f"before={folder}"]
+    status, table = bench(folder_of(tmp_path), tmp_path, *options)
+    found = rows(table["cells"][0])
+    assert status == 0
+    for ours in ("automatic", "kernel_merge_path"):
+        theirs = found[f"{ours}@before"]
+        assert theirs["launches"] == found[ours]["launches"]
+        assert theirs["counted"] == found[ours]["counted"]
+        assert theirs["times"]["milliseconds"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ("before", "error[CCC089]: cannot use the argument `--headers before`"),
+        ("=folder", "it is no NAME=FOLDER"),
+        ("before=nowhere", "error[CCC091]: the headers `before` are not in"),
+    ],
+)
+def test_headers_that_are_none(
+    headers: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "cte", folder_of(tmp_path), "--headers", headers]) == 1
+    assert said in capsys.readouterr().err
 
 
 def test_an_input_that_fails_voids_its_rows_alone(tmp_path: Path) -> None:
