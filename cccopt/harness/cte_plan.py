@@ -125,8 +125,12 @@ def _known(what: str, asked: Iterable[str], known: Iterable[str], more: str = ""
             )
 
 
-def _are_headers(headers: Iterable[tuple[str, Path]]) -> None:
+def _are_headers(headers: Sequence[tuple[str, Path]]) -> None:
     for name, folder in headers:
+        if [other for other, _ in headers].count(name) > 1:
+            raise CccError(
+                error("CCC091", f"there are several headers `{name}`", help="give each folder its own name")
+            )
         if not (folder / "cte.cuh").is_file():
             raise CccError(
                 error(

@@ -370,6 +370,7 @@ def test_on_a_gpu_other_headers_are_timed_and_counted(tmp_path: Path, gpu: Path)
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
+        ("a=one --headers a=two", "error[CCC091]: there are several headers `a`"),
         ("before", "error[CCC089]: cannot use the argument `--headers before`"),
         ("=folder", "it is no NAME=FOLDER"),
         ("before=nowhere", "error[CCC091]: the headers `before` are not in"),
@@ -378,7 +379,7 @@ def test_on_a_gpu_other_headers_are_timed_and_counted(tmp_path: Path, gpu: Path)
 def test_headers_that_are_none(
     headers: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bench", "cte", folder_of(tmp_path), "--headers", headers]) == 1
+    assert main(["bench", "cte", folder_of(tmp_path), "--headers", *headers.split()]) == 1
     assert said in capsys.readouterr().err
 
 
