@@ -116,11 +116,17 @@ __device__ __forceinline__ unsigned long long look_at(const unsigned long long* 
     return found;
 }
 
-/// The same for less, where nothing else is looked at behind it.
-__device__ __forceinline__ unsigned glance_at(const unsigned* word) {
+/// The same for less, where nothing else is looked at behind it; by the word's address in shared memory.
+__device__ __forceinline__ unsigned glance_at(unsigned place) {
     unsigned found;
-    asm("ld.relaxed.cta.shared.u32 %0, [%1];" : "=r"(found) : "r"(address_of(word)) : "memory");
+    asm("ld.relaxed.cta.shared.u32 %0, [%1];" : "=r"(found) : "r"(place) : "memory");
     return found;
+}
+
+/// Has `value` in a register from here on, where the compiler would come to know it once it is used, and wait.
+__device__ __forceinline__ unsigned known_here(unsigned value) {
+    asm("" : "+r"(value) : : "memory");
+    return value;
 }
 
 /// Behind all that the thread has written, and what it knows of other lanes. (Atomics, as racecheck takes stores for races.)
@@ -265,9 +271,12 @@ class sharing {
         if (lane_number() == 0) count_down(&board_.under_way[target]);
     }
 
-    /// Whether no other warp has anything to share. The warp itself has nothing left, so that nobody need be left out.
-    __device__ bool nobody_shares() const {
-        const unsigned found = glance_at(&board_.sign[lane_number() < warps ? lane_number() : 0]);
+    /// The lane's place among the signs of all warps.
+    __device__ unsigned place_of_signs() const { return address_of(&board_.sign[lane_number() < warps ? lane_number() : 0]); }
+
+    /// Whether no other warp has anything to share, as far as the signs that were found tell. The warp itself has nothing left, so that
+    /// nobody need be left out.
+    __device__ bool nobody_shares(unsigned found) const {
         return __all_sync(full_warp, awaits ? found == sign() + 1 : found != sign());
     }
 

@@ -45,7 +45,8 @@ struct defer_long {
         }
         deferral<Index> defer{task, rest};
         auto& strip = shared.template as<warp_staged::temp<BlockDim, T>>();
-        return warp_staged::strategy<BlockDim, T>::template of_whole_warp<BlockDim, Layout>(strip, begin, end, map, op, init, defer);
+        return warp_staged::strategy<BlockDim, T>::template of_whole_warp<BlockDim, Layout>(strip, begin, end, map, op, init, defer,
+                                                                                             [] {});
     }
 
     /// `out[task] = op(out[task], ...)` for all pieces, which a `reduce` that has ended left; `op` is cte::plus, cte::minimum or

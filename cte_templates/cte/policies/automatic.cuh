@@ -55,15 +55,14 @@ struct automatic {
 
     /// Whether sharing would cost more than it saves: by how much the largest task exceeds the mean. The same in all lanes.
     template <class Layout, class T, class Index>
-    __device__ static bool is_even(Index begin, Index end) {
+    __device__ static bool is_even(Index begin, Index end, std::make_unsigned_t<Index> largest) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
-        const count size = static_cast<count>(end - begin), largest = warp_maximum(size);
         if (largest <= few) return true;
         if (largest > static_cast<count>(-1) / (16 * lanes)) return false;
         // A loop of a lane's own reads one place for all neighbours with the same tasks, and keeps a large value in registers.
         const int excess = std::is_same_v<Layout, disjoint> && some_alike(begin) ? 8 : sizeof(T) > 8 ? 3 : 2;
-        return largest * lanes <= excess * warp_sum(size);
+        return largest * lanes <= excess * warp_sum(size_of(begin, end));
     }
 
     /// Whether a good part of the lanes have tasks that begin where those of the lane below do.
@@ -73,14 +72,21 @@ struct automatic {
         return __popc(__ballot_sync(full_warp, begin == shuffle_up(begin, 1))) > lanes / 4;
     }
 
+    /// The size of the warp's largest task where chunks may be the way; 0 for other ways. The same in all lanes.
+    template <way chosen, class Index>
+    __device__ static std::make_unsigned_t<Index> largest_of(Index begin, Index end) {
+        if constexpr (chosen != way::chunked) return 0;
+        return detail::warp_maximum(detail::size_of(begin, end));
+    }
+
     /// Whether each lane runs its own tasks quickest in a loop of its own; the same in all lanes.
     template <int BlockDim, way chosen, class Layout, class T, class... D, class Index>
-    __device__ static bool does_best_alone(Index begin, Index end) {
+    __device__ static bool does_best_alone(Index begin, Index end, std::make_unsigned_t<Index> largest) {
         using namespace detail;
         constexpr bool listed = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;
         constexpr int strip = staged_per_lane<BlockDim, T> * lanes;
         if constexpr (chosen == way::chunked) {
-            return is_even<Layout, T>(begin, end);
+            return is_even<Layout, T>(begin, end, largest);
         } else if constexpr (chosen == way::searched) {
             return has_few(begin, end);
         } else if constexpr (!listed) {
@@ -128,25 +134,45 @@ struct automatic {
                                     const D&... descriptors) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
-        constexpr bool apart = std::is_same_v<Layout, disjoint>;
-        if (!apart && !__any_sync(full_warp, begin < end)) return init;  // quick where most are empty
+        constexpr way chosen = way_for<Layout, T, D...>;
+        constexpr bool apart = std::is_same_v<Layout, disjoint>, chunks = chosen == way::chunked;
         sharing<BlockDim, Layout, T, Index, Map, Reduce, D...> others;
+        // Behind the warp's work there is nothing left that the look at the board could be waited for beside. So values of a strip are
+        // reduced meanwhile; elsewhere at least where to look is known.
+        constexpr bool looks_early = chosen == way::staged && !apart && !is_nothing<T>;
+        const unsigned place = looks_early ? 0 : known_here(others.place_of_signs());
+        unsigned seen = 0;
+        const auto look = [&] { seen = glance_at(looks_early ? others.place_of_signs() : place); };
+
         const count size = size_of(begin, end);
-        const unsigned many = __ballot_sync(full_warp, size >= least_shared<T> && size <= static_cast<count>(-1) / 2);
+        count largest = largest_of<chosen>(begin, end);
+        if (!apart && (chunks ? largest == 0 : !__any_sync(full_warp, begin < end))) return init;  // quick where most are empty
+        unsigned many = 0;
+        if (!chunks || largest >= least_shared<T>) {
+            many = __ballot_sync(full_warp, size >= least_shared<T> && size <= static_cast<count>(-1) / 2);
+        }
         // Beside a giant all lanes run one task after the other: along small values neighbouring lanes go together.
-        const bool one_by_one = !apart && sizeof(T) <= 8 && way_for<Layout, T, D...> == way::chunked &&
-                                __any_sync(full_warp, size > giant) && !is_even<Layout, T>(begin, end);
+        const bool one_by_one = !apart && sizeof(T) <= 8 && largest > giant && !is_even<Layout, T>(begin, end, largest);
         const T like = init;
         const bool shares = many != 0 || one_by_one;
         if (shares) {
             init = share<BlockDim, Layout>(shared, many, begin, end, map, op, init, descriptors...);
             if (many >> lane_number() & 1u) end = begin;
+            largest = largest_of<chosen>(begin, end);
+            if constexpr (looks_early) look();
         } else if (apart) {
             others.pass();
         }
         // Without its long tasks a `scanned` list had gaps: there all tasks were run.
-        if (apart || !shares) init = by_itself<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
-        if (!others.nobody_shares()) help<BlockDim, Layout, Index>(map, op, like, descriptors...);
+        if (apart || !shares) {
+            if constexpr (looks_early) {
+                init = run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, look, descriptors...);
+            } else {
+                init = run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, [] {}, descriptors...);
+            }
+        }
+        if constexpr (!looks_early) look();
+        if (!others.nobody_shares(seen)) help<BlockDim, Layout, Index>(map, op, like, descriptors...);
         return init;
     }
 
@@ -239,29 +265,38 @@ struct automatic {
     template <class Part, class T, class Map, class Reduce>
     __device__ __forceinline__ static detail::partial<T> run(const Part& part, Map& map, Reduce& op, const T& like) {
         using namespace detail;
-        if (part.begin == part.end) return {like};
         return part.descriptors.apply([&](const auto&... theirs) {
             return reduce_along(part.begin, part.end, [&](auto i) { return map(i, theirs...); }, like, op);
         });
     }
 
-    /// A whole warp runs its tasks in the way that suits them.
+    /// A whole warp runs its tasks and shares none.
     template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T by_itself(Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                   const D&... descriptors) {
+        const auto largest = largest_of<way_for<Layout, T, D...>>(begin, end);
+        return run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, [] {}, descriptors...);
+    }
+
+    /// A whole warp runs its tasks in the way that suits them. Where values would be staged, `mapped()` is called once all is mapped.
+    template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class Mapped, class... D>
+    __device__ static T run_own(Temp& shared, Index begin, Index end, std::make_unsigned_t<Index> largest, Map& map, Reduce& op,
+                                T init, const Mapped& mapped, const D&... descriptors) {
         using namespace detail;
         constexpr way chosen = way_for<Layout, T, D...>;
-        if (does_best_alone<BlockDim, chosen, Layout, T, D...>(begin, end)) {
+        if (does_best_alone<BlockDim, chosen, Layout, T, D...>(begin, end, largest)) {
             nothing none;
             using how = by_lanes<chosen, Layout, T, Reduce>;
-            return how::template reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+            init = how::template reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+            if constexpr (chosen == way::staged) mapped();
+            return init;
         }
         using part = typename policy<chosen>::template temp<BlockDim, T, Layout, Index, D...>;
         part& own = shared.template as<part>();
         if constexpr (chosen == way::searched) {
             return warp::reduce<BlockDim, Layout>(own, begin, end, map, op, init, descriptors...);
         } else if constexpr (chosen == way::chunked) {
-            if (sizeof(T) <= 8 && __any_sync(full_warp, end - begin > giant)) {
+            if (sizeof(T) <= 8 && largest > giant) {
                 // Along a giant's small values neighbouring lanes go together.
                 nothing none;
                 return sub_warp<lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
@@ -270,7 +305,7 @@ struct automatic {
         } else {
             nothing here;
             return warp_staged::strategy<BlockDim, T>::template of_whole_warp<BlockDim, Layout>(own, begin, end, map, op, init, here,
-                                                                                     descriptors...);
+                                                                                     mapped, descriptors...);
         }
     }
 };

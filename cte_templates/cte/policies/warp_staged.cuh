@@ -48,20 +48,23 @@ struct staged {
                                const D&... descriptors) {
         if (whole_warp()) {
             nothing here;
-            return of_whole_warp<BlockDim, Layout>(shared, begin, end, map, op, init, here, descriptors...);
+            return of_whole_warp<BlockDim, Layout>(shared, begin, end, map, op, init, here, [] {}, descriptors...);
         }
         nothing none;
         return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
     }
 
     /// The same where all lanes are known to be here. What is left of a task that goes on for more than `Defer::most` places goes to
-    /// `defer(its lane, begin, end)`, unless that is `nothing`.
-    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class Defer, class... D>
+    /// `defer(its lane, begin, end)`, unless that is `nothing`. With values and without `defer`, `mapped()` is called once
+    /// all is mapped, ahead of the last strip's reduction where there is one, and maybe before.
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class Defer, class Mapped, class... D>
     __device__ static T of_whole_warp(strip<T, PerLane>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
-                                      Defer& defer, const D&... descriptors) {
+                                      Defer& defer, const Mapped& mapped, const D&... descriptors) {
         if (listing<Layout, Index>::overflows(begin, end)) {
             nothing none;
-            return sub_warp<lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+            init = sub_warp<lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
+            mapped();
+            return init;
         }
         expansion<Layout, Index> tasks(begin, end);
         partial<T> sum{init};
@@ -87,7 +90,8 @@ struct staged {
                 }
                 if (from == tasks.mine.stop) break;
             }
-            map_strip(shared, tasks, from, map, tasks.closed_up(descriptors)...);
+            map_strip<PerLane < fewest_turns ? PerLane : fewest_turns>(shared, tasks, from, map, tasks.closed_up(descriptors)...);
+            mapped();
             if constexpr (!is_nothing<T>) {
                 reduce_strip(shared.values(), tasks.mine, from, sum, op);
                 __syncwarp();
@@ -98,6 +102,7 @@ struct staged {
 
    private:
     static constexpr int length = PerLane * lanes;  // of a strip
+    static constexpr int fewest_turns = 4;          // fewer are not worth code of their own
 
     /// From how many places on what is left of a task is not staged.
     template <class T, class Defer>
@@ -163,21 +168,17 @@ struct staged {
         return from;
     }
 
-    /// No more of a strip than the list fills, in some steps: what is not run has to be asked for, too.
-    template <class T, class Layout, class Index, class Map, class... D>
-    __device__ static void map_strip(strip<T, PerLane>& shared, expansion<Layout, Index>& tasks,
-                                     typename listing<Layout, Index>::place from, Map& map, const D&... descriptors) {
-        if constexpr (PerLane == 8) {
-            const auto rest = listing<Layout, Index>::between(from, tasks.mine.stop);
-            if (rest <= 4 * lanes) {
-                map_turns<4>(shared, tasks, from, map, descriptors...);
-            } else if (rest <= 6 * lanes) {
-                map_turns<6>(shared, tasks, from, map, descriptors...);
-            } else {
-                map_turns<8>(shared, tasks, from, map, descriptors...);
-            }
+    /// No more turns than the list fills, but for the fewest: what is not run has to be asked for, too.
+    template <int Turns, class T, class Layout, class Index, class Map, class... D>
+    __device__ __forceinline__ static void map_strip(strip<T, PerLane>& shared, expansion<Layout, Index>& tasks,
+                                                     typename listing<Layout, Index>::place from, Map& map,
+                                                     const D&... descriptors) {
+        if constexpr (Turns == PerLane) {
+            map_turns<Turns>(shared, tasks, from, map, descriptors...);
+        } else if (listing<Layout, Index>::between(from, tasks.mine.stop) <= Turns * lanes) {
+            map_turns<Turns>(shared, tasks, from, map, descriptors...);
         } else {
-            map_turns<PerLane>(shared, tasks, from, map, descriptors...);
+            map_strip<Turns + 1>(shared, tasks, from, map, descriptors...);
         }
     }
 
