@@ -262,7 +262,7 @@ def test_long_tasks_are_left_to_a_second_kernel(program: Program, pattern: str, 
 
 
 def test_the_rest_of_a_long_task_is_cut_evenly(program: Program) -> None:
-    strip = 256  # places of a warp of a small block, ahead of which nothing is left
+    strip = 128  # places of a warp, ahead of which nothing is left
     for left, count in ((63, 0), (64, 0), (65, 2), (128, 2), (129, 3)):
         ends = np.full(64, strip + left, np.int64)
         begins = ends.copy()

@@ -25,9 +25,17 @@ template <int BlockDim, int Most = 1024>
 struct defer_long {
     static_assert(Most >= detail::lanes, "cte::kernel::defer_long: a long task has more than 32 fine tasks");
 
+    /// The strips of warps. What they leave of an SM's cache is worth more here than longer ones would be: the tasks have hubs.
+    struct strips {
+        static constexpr int per_lane = 4;
+        template <int, class T, class...>
+        using temp = detail::strip<T, per_lane>;
+        static constexpr bool whole_block = false;
+    };
+
     /// The shared memory of a block of `reduce`.
     template <class T>
-    using temp = storage_for<BlockDim, warp_staged, T>;
+    using temp = storage_for<BlockDim, strips, T>;
 
     /// How many pieces `fine` fine tasks can leave at most.
     __host__ __device__ static constexpr long long capacity(long long fine) { return fine / Most * 2 + 1; }
@@ -44,9 +52,8 @@ struct defer_long {
             return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init);
         }
         deferral<Index> defer{task, rest};
-        auto& strip = shared.template as<warp_staged::temp<BlockDim, T>>();
-        return warp_staged::strategy<BlockDim, T>::template of_whole_warp<BlockDim, Layout>(strip, begin, end, map, op, init, defer,
-                                                                                             [] {});
+        auto& own = shared.template as<strip<T, strips::per_lane>>();
+        return staged<strips::per_lane, lanes, 1>::template of_whole_warp<BlockDim, Layout>(own, begin, end, map, op, init, defer, [] {});
     }
 
     /// `out[task] = op(out[task], ...)` for all pieces, which a `reduce` that has ended left; `op` is cte::plus, cte::minimum or

@@ -38,7 +38,8 @@ __device__ T reduce_long(const T* values, int from, int behind, Reduce& op) {
     }
 }
 
-/// `PerLane` values a lane in a strip; a task with more than `Long` of a strip's values is reduced by all lanes.
+/// `PerLane` values a lane in a strip; a task with more than `Long` of a strip's values is reduced by all lanes. What goes on for more
+/// than `Wide` values a lane is not staged, unless it is deferred.
 template <int PerLane, int Long, int Wide>
 struct staged {
     static_assert(Long >= lanes);
