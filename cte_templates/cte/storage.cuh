@@ -42,17 +42,6 @@ constexpr bool is_storage = false;
 template <int BlockDim, class Policy, class... T>
 constexpr bool is_storage<storage_for<BlockDim, Policy, T...>> = true;
 
-template <std::size_t Bytes, std::size_t Alignment>
-struct room {
-    alignas(Alignment) unsigned char bytes[Bytes];
-
-    template <class Temp>
-    __device__ Temp& as() {
-        static_assert(sizeof(Temp) <= Bytes && alignof(Temp) <= Alignment);
-        return reinterpret_cast<Temp&>(bytes);
-    }
-};
-
 /// One for each policy, size and alignment.
 template <class Policy, class Room, int Parts>
 __device__ Room& static_room() {
@@ -71,7 +60,7 @@ __device__ auto& own_storage() {
         return none;
     } else {
         using kept = std::conditional_t<(BlockDim > 512), any, temp>;
-        return static_room<Policy, room<sizeof(kept), alignof(kept)>, parts_of<BlockDim, Policy>>().template as<temp>();
+        return static_room<Policy, one_of<kept>, parts_of<BlockDim, Policy>>().template as<temp>();
     }
 }
 

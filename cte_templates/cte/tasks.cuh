@@ -119,18 +119,22 @@ constexpr std::size_t largest(Size... sizes) {
     return most;
 }
 
-/// Memory for one of some types of objects at a time.
-template <class... Part>
-struct one_of {
-    alignas(Part...) unsigned char bytes[largest(sizeof(Part)...)];
+/// Memory for an object at a time.
+template <std::size_t Bytes, std::size_t Alignment>
+struct room {
+    alignas(Alignment) unsigned char bytes[Bytes];
 
     template <class Which>
     __device__ Which& as() {
-        static_assert(sizeof(Which) <= sizeof(one_of) && alignof(Which) <= alignof(one_of),
+        static_assert(sizeof(Which) <= Bytes && alignof(Which) <= Alignment,
                       "this cte::storage is too small for the call: name the type of its values (cte::storage<BlockDim, T...>)");
         return reinterpret_cast<Which&>(bytes);
     }
 };
+
+/// Memory for an object of one of some types at a time.
+template <class... Part>
+using one_of = room<largest(sizeof(Part)...), largest(alignof(Part)...)>;
 
 /// How many indices [begin, end) has. What counts with it may be at the highest index of its type and does not wrap.
 template <class Index>
