@@ -23,7 +23,7 @@ demo: setup
 	$(BIN)/cccopt bench --demo
 
 test: setup lint
-	$(BIN)/python -m pytest -q -n $(WORKERS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 lint: setup
 	$(BIN)/ruff check .
