@@ -164,13 +164,10 @@ struct automatic {
             others.pass();
         }
         // Without its long tasks a `scanned` list had gaps: there all tasks were run.
-        if (apart || !shares) {
-            if constexpr (looks_early) {
-                init = run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, look, descriptors...);
-            } else {
-                init = run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, [] {}, descriptors...);
-            }
-        }
+        const auto mapped = [&] {
+            if constexpr (looks_early) look();
+        };
+        if (apart || !shares) init = run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, mapped, descriptors...);
         if constexpr (!looks_early) look();
         if (!others.nobody_shares(seen)) help<BlockDim, Layout, Index>(map, op, like, descriptors...);
         return init;
