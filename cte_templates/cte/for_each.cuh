@@ -31,7 +31,7 @@ __device__ void check_storage() {
 }
 
 template <int BlockDim, class Layout, class Policy, class Temp, class Index, class Map, class Reduce, class T, class... D>
-__device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map, Reduce& op, const T& init, const D&... descriptors) {
+__device__ __forceinline__ T call(Temp&& shared, Index begin, Index end, Map& map, Reduce& op, const T& init, const D&... descriptors) {
     check_call<BlockDim, Layout, Index>();
     return Policy::template reduce<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
 }
@@ -47,7 +47,7 @@ __device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Map, class Reduce, class T, class... D,
           std::enable_if_t<!detail::is_storage<Index>, int> = 0>
 __device__ __forceinline__ T for_each_index(Index begin, Index end, Map map, Reduce reduce, T init, D... descriptors) {
-    auto& shared = detail::own_storage<BlockDim, Policy, T, Layout, Index, D...>();
+    auto&& shared = detail::own_storage<BlockDim, Policy, T, Layout, Index, D...>();
     return detail::call<BlockDim, Layout, Policy>(shared, begin, end, map, reduce, init, descriptors...);
 }
 
@@ -56,7 +56,7 @@ template <int BlockDim, class Layout, class Policy = automatic, class Storage, c
           class... D, std::enable_if_t<detail::is_storage<Storage>, int> = 0>
 __device__ __forceinline__ T for_each_index(Storage& storage, Index begin, Index end, Map map, Reduce reduce, T init, D... descriptors) {
     detail::check_storage<BlockDim, Policy, Storage>();
-    auto& shared = storage.template as<typename Policy::template temp<BlockDim, T, Layout, Index, D...>>();
+    auto&& shared = storage.template as<typename Policy::template temp<BlockDim, T, Layout, Index, D...>>();
     return detail::call<BlockDim, Layout, Policy>(shared, begin, end, map, reduce, init, descriptors...);
 }
 
@@ -64,7 +64,7 @@ __device__ __forceinline__ T for_each_index(Storage& storage, Index begin, Index
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class F, class... D,
           std::enable_if_t<!detail::is_storage<Index>, int> = 0>
 __device__ __forceinline__ void for_each(Index begin, Index end, F f, D... descriptors) {
-    auto& shared = detail::own_storage<BlockDim, Policy, detail::nothing, Layout, Index, D...>();
+    auto&& shared = detail::own_storage<BlockDim, Policy, detail::nothing, Layout, Index, D...>();
     detail::without_value<F> map{f};
     detail::drop op;
     detail::call<BlockDim, Layout, Policy>(shared, begin, end, map, op, detail::nothing{}, descriptors...);
@@ -75,7 +75,7 @@ template <int BlockDim, class Layout, class Policy = automatic, class Storage, c
           std::enable_if_t<detail::is_storage<Storage>, int> = 0>
 __device__ __forceinline__ void for_each(Storage& storage, Index begin, Index end, F f, D... descriptors) {
     detail::check_storage<BlockDim, Policy, Storage>();
-    auto& shared = storage.template as<typename Policy::template temp<BlockDim, detail::nothing, Layout, Index, D...>>();
+    auto&& shared = storage.template as<typename Policy::template temp<BlockDim, detail::nothing, Layout, Index, D...>>();
     detail::without_value<F> map{f};
     detail::drop op;
     detail::call<BlockDim, Layout, Policy>(shared, begin, end, map, op, detail::nothing{}, descriptors...);

@@ -174,19 +174,19 @@ class sharing {
     };
     static constexpr int none_left = 0, other_closure = -1;
 
-    __device__ sharing() : board_(board_of_block<BlockDim>()), me_(warp_number()) {}
+    __device__ sharing() : board_(board_of_block<BlockDim>()) {}
 
     /// Tells others that the warp has come and has nothing to share.
     __device__ void pass() {
-        if (lane_number() == 0) atomicExch(&board_.sign[me_], sign() + 1);
+        if (lane_number() == 0) atomicExch(&board_.sign[warp_number()], sign() + 1);
     }
 
     /// Tells others that the warp will put up a task.
     __device__ void announce() {
         if (lane_number() == 0) {
-            atomicExch(&board_.kind[me_], kind());
-            atomicExch(&board_.ticket[me_], 0ull);
-            put(&board_.sign[me_], sign());
+            atomicExch(&board_.kind[warp_number()], kind());
+            atomicExch(&board_.ticket[warp_number()], 0ull);
+            put(&board_.sign[warp_number()], sign());
         }
     }
 
@@ -195,15 +195,15 @@ class sharing {
         const unsigned word = word_of_lane(mine), next = __shfl_down_sync(full_warp, word, 1);
         const bool pair = lane_number() % 2 == 0 && lane_number() + 1 < closure_words;
         const bool alone = __any_sync(full_warp, pair && may_be_local(word, next));
-        if (lane_number() < words_of_task) atomicExch(&board_.task[me_][lane_number()], word);
+        if (lane_number() < words_of_task) atomicExch(&board_.task[warp_number()][lane_number()], word);
         __syncwarp();
         if (lane_number() == 0) {
             const unsigned some = pieces_in(mine.begin, mine.end);
-            atomicExch(&board_.under_way[me_], some);
-            atomicExch(&board_.kind[me_], alone ? 0ull : kind());
-            const unsigned number = atomicAdd(&board_.number[me_], 1u);
-            put(&board_.ticket[me_], static_cast<unsigned long long>(sign()) << 32 | (number & 0xffffffu) << 8 | some);
-            put(&board_.sign[me_], sign());
+            atomicExch(&board_.under_way[warp_number()], some);
+            atomicExch(&board_.kind[warp_number()], alone ? 0ull : kind());
+            const unsigned number = atomicAdd(&board_.number[warp_number()], 1u);
+            put(&board_.ticket[warp_number()], static_cast<unsigned long long>(sign()) << 32 | (number & 0xffffffu) << 8 | some);
+            put(&board_.sign[warp_number()], sign());
         }
         __syncwarp();
     }
@@ -211,7 +211,7 @@ class sharing {
     /// Waits for those who have taken pieces of the warp's task, of which none is left. The warp has more tasks to put up, or not.
     __device__ void wait(bool more) {
         if (!more) pass();
-        while (__shfl_sync(full_warp, lane_number() == 0 ? look_at(&board_.under_way[me_]) : 0, 0) != 0) __nanosleep(32);
+        while (__shfl_sync(full_warp, lane_number() == 0 ? look_at(&board_.under_way[warp_number()]) : 0, 0) != 0) __nanosleep(32);
         __syncwarp();
     }
 
@@ -223,7 +223,7 @@ class sharing {
             const int some = pieces_in(begin, end);
             T piece = like;
             if (lane_number() < some) {
-                unsigned* const values = values_of_warp<BlockDim, T>(me_);
+                unsigned* const values = values_of_warp<BlockDim, T>(warp_number());
                 int at = (some - 1 - lane_number()) * words;
                 piece = by_words(like, [&](unsigned) { return look_at(values + at++); });
             }
@@ -238,13 +238,13 @@ class sharing {
             unsigned long long seen = 0;
             if (lane_number() == 0) {
                 const unsigned long long ticket = look_at(&board_.ticket[target]);
-                if (target == me_ || (ticket >> 32 == sign() && look_at(&board_.kind[target]) == kind())) seen = ticket;
+                if (target == warp_number() || (ticket >> 32 == sign() && look_at(&board_.kind[target]) == kind())) seen = ticket;
             }
             const int number = __shfl_sync(full_warp, static_cast<int>(seen & 0xff), 0);
             if (number == 0) return {none_left, 0, 0, own.descriptors};
             __syncwarp();
             const unsigned word = lane_number() < words_of_task ? look_at(&board_.task[target][lane_number()]) : 0;
-            const bool same = target == me_ || __all_sync(full_warp, word == closure || lane_number() >= closure_words);
+            const bool same = target == warp_number() || __all_sync(full_warp, word == closure || lane_number() >= closure_words);
             CTE_CHECK((same || !is_uniform<Map>) && "the captures of a cte::uniform function differ in a block");
             __syncwarp();
             // While the ticket is the same, what was read is of its task.
@@ -272,7 +272,7 @@ class sharing {
     }
 
     /// The lane's place among the signs of all warps.
-    __device__ unsigned place_of_signs() const { return address_of(&board_.sign[lane_number() < warps ? lane_number() : 0]); }
+    __device__ unsigned place_of_signs() const { return address_of(&board_.sign[min(lane_number(), warps - 1)]); }
 
     /// Whether no other warp has anything to share, as far as the signs that were found tell. The warp itself has nothing left, so that
     /// nobody need be left out.
@@ -292,7 +292,7 @@ class sharing {
             }
             const unsigned some = __ballot_sync(full_warp, open);
             if (some != 0) {
-                const unsigned above = some & ~lanes_below(me_);
+                const unsigned above = some & ~lanes_below(warp_number());
                 return __ffs(above != 0 ? above : some) - 1;
             }
             if (naps > 0 && __any_sync(full_warp, up)) {
@@ -319,7 +319,7 @@ class sharing {
     static constexpr int least_unit = 128;  // to take a piece costs less than to run it
     static constexpr int closure_words = std::is_empty_v<decltype(task::closure)> ? 0 : (sizeof(task::closure) + 7) / 8 * 2;
 
-    __device__ bool is_other() const { return lane_number() < warps && lane_number() != me_; }
+    __device__ bool is_other() const { return lane_number() < warps && lane_number() != warp_number(); }
 
     __device__ static unsigned long long kind() { return reinterpret_cast<unsigned long long>(&kind_of_task<task, T>); }
 
@@ -362,7 +362,6 @@ class sharing {
     }
 
     board<BlockDim>& board_;
-    const int me_;
 };
 
 }  // namespace cte::detail

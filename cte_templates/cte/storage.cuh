@@ -13,6 +13,26 @@ namespace detail {
 template <int BlockDim, class Policy>
 constexpr int parts_of = Policy::whole_block ? 1 : BlockDim / lanes;
 
+/// Whether a policy looks for its warp's part itself, where it needs one: to know the warp costs warps that do not.
+template <class Policy>
+constexpr bool finds_part = false;
+
+template <class Temp, class Room>
+struct part_of_warp {
+    Room* rooms;
+    __device__ Temp& operator*() const { return rooms[warp_number()].template as<Temp>(); }
+};
+
+/// What a policy is handed of the rooms of a block.
+template <class Policy, class Temp, class Room, std::size_t Parts>
+__device__ decltype(auto) part_in(Room (&rooms)[Parts]) {
+    if constexpr (finds_part<Policy>) {
+        return part_of_warp<Temp, Room>{rooms};
+    } else {
+        return rooms[Parts == 1 ? 0 : warp_number()].template as<Temp>();
+    }
+}
+
 }  // namespace detail
 
 /// Shared memory that calls with `Policy` and values of the types `T...` (none: calls without a reduction) may use in turn.
@@ -23,16 +43,15 @@ struct storage_for {
 
     /// What the policy keeps there: a part for each warp, who waits for no other, unless the whole block calls.
     template <class Temp>
-    __device__ Temp& as() {
-        return memory[parts == 1 ? 0 : detail::warp_number()].template as<Temp>();
+    __device__ decltype(auto) as() {
+        return detail::part_in<Policy, Temp>(memory);
     }
 
    private:
     template <class U>
     using temp = typename Policy::template temp<BlockDim, U>;
 
-    static constexpr int parts = detail::parts_of<BlockDim, Policy>;
-    detail::one_of<temp<detail::nothing>, temp<T>...> memory[parts];
+    detail::one_of<temp<detail::nothing>, temp<T>...> memory[detail::parts_of<BlockDim, Policy>];
 };
 
 namespace detail {
@@ -44,23 +63,23 @@ constexpr bool is_storage<storage_for<BlockDim, Policy, T...>> = true;
 
 /// One for each policy, size and alignment.
 template <class Policy, class Room, int Parts>
-__device__ Room& static_room() {
+__device__ auto& static_rooms() {
     __shared__ Room shared[Parts];
-    return shared[Parts == 1 ? 0 : warp_number()];
+    return shared;
 }
 
 /// The static shared memory of calls that bring none. Calls with one policy that keep as much there, as aligned, share it; in large
 /// blocks, where there is little, so do all with values of one type.
 template <int BlockDim, class Policy, class T, class... Call>
-__device__ auto& own_storage() {
+__device__ decltype(auto) own_storage() {
     using temp = typename Policy::template temp<BlockDim, T, Call...>;
     using any = typename Policy::template temp<BlockDim, T>;
     if constexpr (std::is_empty_v<temp>) {
         static temp none;
-        return none;
+        return (none);
     } else {
         using kept = std::conditional_t<(BlockDim > 512), any, temp>;
-        return static_room<Policy, one_of<kept>, parts_of<BlockDim, Policy>>().template as<temp>();
+        return part_in<Policy, temp>(static_rooms<Policy, one_of<kept>, parts_of<BlockDim, Policy>>());
     }
 }
 

@@ -21,7 +21,7 @@ __device__ __forceinline__ int thread_number() {
     return static_cast<int>(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
 }
 
-__device__ __forceinline__ int warp_number() { return thread_number() / lanes; }
+__device__ __forceinline__ int warp_number() { return static_cast<unsigned>(thread_number()) / lanes; }
 
 /// Whether all 32 lanes come to this call together. Lanes that came apart get the same answer as those that they came with.
 __device__ __forceinline__ bool whole_warp() { return __activemask() == full_warp; }

@@ -6,6 +6,7 @@
 #include <cte/policies/warp_chunked.cuh>
 #include <cte/policies/warp_staged.cuh>
 #include <cte/sharing.cuh>
+#include <cte/storage.cuh>
 
 namespace cte {
 
@@ -36,8 +37,8 @@ struct automatic {
         using type = detail::one_of<typename policy<way_for<Layout, T, D...>>::template temp<BlockDim, T, Layout, Index, D...>>;
     };
 
-    /// A warp's part; warps that go different ways at the same time have parts of their own. The less it is the more is left for the
-    /// cache.
+    /// A warp's part, which it finds where it needs it: `*shared`. Warps that go different ways at the same time have parts of their own.
+    /// The less it is the more is left for the cache.
     template <int BlockDim, class T, class... Call>
     using temp = typename memory<BlockDim, T, Call...>::type;
 
@@ -61,8 +62,8 @@ struct automatic {
         if (largest <= few) return true;
         if (largest > static_cast<count>(-1) / (16 * lanes)) return false;
         // A loop of a lane's own reads one place for all neighbours with the same tasks, and keeps a large value in registers.
-        const int excess = std::is_same_v<Layout, disjoint> && some_alike(begin) ? 8 : sizeof(T) > 8 ? 3 : 2;
-        return largest * lanes <= excess * warp_sum(size_of(begin, end));
+        const count excess = std::is_same_v<Layout, disjoint> && some_alike(begin) ? 8 : sizeof(T) > 8 ? 4 : 2;
+        return largest * (lanes / excess) <= warp_sum(size_of(begin, end));
     }
 
     /// Whether a good part of the lanes have tasks that begin where those of the lane below do.
@@ -114,7 +115,7 @@ struct automatic {
     static constexpr int few_beside_giant = 8;
 
     template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T reduce(Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    __device__ static T reduce(const Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                const D&... descriptors) {
         using namespace detail;
         if (!whole_warp()) {
@@ -130,7 +131,7 @@ struct automatic {
 
     /// A whole warp shares its long tasks with others of the block, and runs pieces of theirs when it is through with its own.
     template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T with_others(Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    __device__ static T with_others(const Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                     const D&... descriptors) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
@@ -138,36 +139,48 @@ struct automatic {
         constexpr bool apart = std::is_same_v<Layout, disjoint>, chunks = chosen == way::chunked;
         sharing<BlockDim, Layout, T, Index, Map, Reduce, D...> others;
         // Behind the warp's work there is nothing left that the look at the board could be waited for beside. So values of a strip are
-        // reduced meanwhile; elsewhere at least where to look is known.
+        // reduced meanwhile; beside `disjoint` tasks at least where to look is known.
         constexpr bool looks_early = chosen == way::staged && !apart && !is_nothing<T>;
-        const unsigned place = looks_early ? 0 : known_here(others.place_of_signs());
+        const unsigned place = apart ? known_here(others.place_of_signs()) : 0;
         unsigned seen = 0;
-        const auto look = [&] { seen = glance_at(looks_early ? others.place_of_signs() : place); };
-
-        const count size = size_of(begin, end);
-        count largest = largest_of<chosen>(begin, end);
-        if (!apart && (chunks ? largest == 0 : !__any_sync(full_warp, begin < end))) return init;  // quick where most are empty
-        unsigned many = 0;
-        if (!chunks || largest >= least_shared<T>) {
-            many = __ballot_sync(full_warp, size >= least_shared<T> && size <= static_cast<count>(-1) / 2);
-        }
-        // Beside a giant all lanes run one task after the other: along small values neighbouring lanes go together.
-        const bool one_by_one = !apart && sizeof(T) <= 8 && largest > giant && !is_even<Layout, T>(begin, end, largest);
-        const T like = init;
-        const bool shares = many != 0 || one_by_one;
-        if (shares) {
-            init = share<BlockDim, Layout>(shared, many, begin, end, map, op, init, descriptors...);
-            if (many >> lane_number() & 1u) end = begin;
-            largest = largest_of<chosen>(begin, end);
-            if constexpr (looks_early) look();
-        } else if (apart) {
-            others.pass();
-        }
-        // Without its long tasks a `scanned` list had gaps: there all tasks were run.
+        const auto look = [&] { seen = glance_at(apart ? place : others.place_of_signs()); };
         const auto mapped = [&] {
             if constexpr (looks_early) look();
         };
-        if (apart || !shares) init = run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, mapped, descriptors...);
+
+        if (!apart && !chunks && !__any_sync(full_warp, begin < end)) return init;  // quick where most are empty
+        const count size = size_of(begin, end);
+        count largest = largest_of<chosen>(begin, end);
+        const auto long_ones = [&] {
+            return __ballot_sync(full_warp, size >= least_shared<T> && size <= static_cast<count>(-1) / 2);
+        };
+        const T like = init;
+        if constexpr (apart) {
+            const unsigned many = !chunks || largest >= least_shared<T> ? long_ones() : 0;
+            if (many != 0) {
+                init = share<BlockDim, Layout>(shared, many, begin, end, map, op, init, descriptors...);
+                if (many >> lane_number() & 1u) end = begin;
+                largest = largest_of<chosen>(begin, end);
+            } else {
+                others.pass();
+            }
+            init = run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, mapped, descriptors...);
+        } else {
+            // Beside a giant all lanes run one task after the other: along small values neighbouring lanes go together.
+            const bool one_by_one = sizeof(T) <= 8 && largest > giant && !is_even<Layout, T>(begin, end, largest);
+            // Where the largest task is known, one comparison tells most warps that none of this is so.
+            const bool empty = chunks && largest == 0;
+            unsigned many = chunks ? 0 : long_ones();
+            if (empty || (chunks ? largest >= least_shared<T> : many != 0) || one_by_one) {
+                if (empty) return init;
+                if (chunks) many = long_ones();
+                // All tasks: without the long ones the list had gaps.
+                init = share<BlockDim, Layout>(shared, many, begin, end, map, op, init, descriptors...);
+                mapped();
+            } else {
+                init = run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, mapped, descriptors...);
+            }
+        }
         if constexpr (!looks_early) look();
         if (!others.nobody_shares(seen)) help<BlockDim, Layout, Index>(map, op, like, descriptors...);
         return init;
@@ -175,7 +188,7 @@ struct automatic {
 
     /// Shares the tasks of the lanes `mine`, and runs the others too if they are `scanned`.
     template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
-    __device__ __forceinline__ static T share(Temp& shared, unsigned mine, Index begin, Index end, Map& map, Reduce& op,
+    __device__ __forceinline__ static T share(const Temp& shared, unsigned mine, Index begin, Index end, Map& map, Reduce& op,
                                               T init, const D&... descriptors) {
         using namespace detail;
         using board = sharing<BlockDim, Layout, T, Index, Map, Reduce, D...>;
@@ -219,10 +232,11 @@ struct automatic {
                 Index begin, end;
                 T init;
             };
-            constexpr bool fits = !is_nothing<T> && lanes * sizeof(parked) <= sizeof(Temp) && alignof(parked) <= alignof(Temp);
+            using room = std::decay_t<decltype(*shared)>;
+            constexpr bool fits = !is_nothing<T> && lanes * sizeof(parked) <= sizeof(room) && alignof(parked) <= alignof(room);
             parked* place = nullptr;
             if constexpr (fits) {
-                place = reinterpret_cast<parked*>(shared.bytes) + lane_number();
+                place = reinterpret_cast<parked*>((*shared).bytes) + lane_number();
                 *place = parked{begin, end, init};
                 __syncwarp();
             }
@@ -269,7 +283,7 @@ struct automatic {
 
     /// A whole warp runs its tasks and shares none.
     template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
-    __device__ static T by_itself(Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
+    __device__ static T by_itself(const Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                   const D&... descriptors) {
         const auto largest = largest_of<way_for<Layout, T, D...>>(begin, end);
         return run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, [] {}, descriptors...);
@@ -277,7 +291,7 @@ struct automatic {
 
     /// A whole warp runs its tasks in the way that suits them. Where values would be staged, `mapped()` is called once all is mapped.
     template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class Mapped, class... D>
-    __device__ static T run_own(Temp& shared, Index begin, Index end, std::make_unsigned_t<Index> largest, Map& map, Reduce& op,
+    __device__ static T run_own(const Temp& shared, Index begin, Index end, std::make_unsigned_t<Index> largest, Map& map, Reduce& op,
                                 T init, const Mapped& mapped, const D&... descriptors) {
         using namespace detail;
         constexpr way chosen = way_for<Layout, T, D...>;
@@ -289,7 +303,7 @@ struct automatic {
             return init;
         }
         using part = typename policy<chosen>::template temp<BlockDim, T, Layout, Index, D...>;
-        part& own = shared.template as<part>();
+        part& own = (*shared).template as<part>();
         if constexpr (chosen == way::searched) {
             return warp::reduce<BlockDim, Layout>(own, begin, end, map, op, init, descriptors...);
         } else if constexpr (chosen == way::chunked) {
@@ -306,5 +320,8 @@ struct automatic {
         }
     }
 };
+
+template <>
+inline constexpr bool detail::finds_part<automatic> = true;
 
 }  // namespace cte

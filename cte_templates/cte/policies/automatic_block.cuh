@@ -27,7 +27,7 @@ struct automatic_block {
         partial<T> sum{init};
         const bool some = thread_warp_block::run_long<BlockDim>(shared.block, begin, end, least, map, op, sum, descriptors...);
         __syncthreads();
-        auto& own = shared.warps[warp_number()];
+        auto* const own = shared.warps + warp_number();
         if (!some) return automatic::by_itself<BlockDim, Layout>(own, begin, end, map, op, init, descriptors...);
         // Those that are done leave gaps.
         const bool done = begin < end && static_cast<std::make_unsigned_t<Index>>(end - begin) >= least;
