@@ -79,11 +79,12 @@ SPMV_KERNEL(_defer_long)(int rows, const int* __restrict__ offsets, const int* _
                          int* counters) {
   __shared__ DeferLong::temp<Value> shared;
   const int row = min(int(blockIdx.x * BLOCK + threadIdx.x), rows);
-  const int begin = offsets[row], end = offsets[min(row + 1, rows)];
+  // Like entries, offsets and sums only pass through.
+  const int begin = __ldcs(offsets + row), end = __ldcs(offsets + min(row + 1, rows));
   const auto product = streamed_product_of(columns, values, x);
   const cte::kernel::pieces<int> rest{pieces, counters};
   const Value dot = DeferLong::reduce<cte::scanned>(shared, row, begin, end, product, cte::plus{}, Value(0), rest);
-  if (row < rows) y[row] = dot;
+  if (row < rows) __stcs(y + row, dot);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
