@@ -31,7 +31,7 @@ __device__ void check_storage() {
 }
 
 template <int BlockDim, class Layout, class Policy, class Temp, class Index, class Map, class Reduce, class T, class... D>
-__device__ __forceinline__ T call(Temp&& shared, Index begin, Index end, Map& map, Reduce& op, const T& init, const D&... descriptors) {
+__device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map, Reduce& op, const T& init, const D&... descriptors) {
     check_call<BlockDim, Layout, Index>();
     return Policy::template reduce<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
 }
@@ -56,7 +56,7 @@ template <int BlockDim, class Layout, class Policy = automatic, class Storage, c
           class... D, std::enable_if_t<detail::is_storage<Storage>, int> = 0>
 __device__ __forceinline__ T for_each_index(Storage& storage, Index begin, Index end, Map map, Reduce reduce, T init, D... descriptors) {
     detail::check_storage<BlockDim, Policy, Storage>();
-    auto&& shared = storage.template as<typename Policy::template temp<BlockDim, T, Layout, Index, D...>>();
+    auto&& shared = storage.template as<typename Policy::template temp<BlockDim, T, Layout, Index, D...>, Policy>();
     return detail::call<BlockDim, Layout, Policy>(shared, begin, end, map, reduce, init, descriptors...);
 }
 
@@ -75,7 +75,7 @@ template <int BlockDim, class Layout, class Policy = automatic, class Storage, c
           std::enable_if_t<detail::is_storage<Storage>, int> = 0>
 __device__ __forceinline__ void for_each(Storage& storage, Index begin, Index end, F f, D... descriptors) {
     detail::check_storage<BlockDim, Policy, Storage>();
-    auto&& shared = storage.template as<typename Policy::template temp<BlockDim, detail::nothing, Layout, Index, D...>>();
+    auto&& shared = storage.template as<typename Policy::template temp<BlockDim, detail::nothing, Layout, Index, D...>, Policy>();
     detail::without_value<F> map{f};
     detail::drop op;
     detail::call<BlockDim, Layout, Policy>(shared, begin, end, map, op, detail::nothing{}, descriptors...);

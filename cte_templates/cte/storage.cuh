@@ -17,19 +17,20 @@ constexpr int parts_of = Policy::whole_block ? 1 : BlockDim / lanes;
 template <class Policy>
 constexpr bool finds_part = false;
 
-template <class Temp, class Room>
+template <class Temp, class Rooms>
 struct part_of_warp {
-    Room* rooms;
-    __device__ Temp& operator*() const { return rooms[warp_number()].template as<Temp>(); }
+    Rooms& rooms;
+    __device__ Temp& operator*() const { return rooms[std::extent_v<Rooms> == 1 ? 0 : warp_number()].template as<Temp>(); }
 };
 
-/// What a policy is handed of the rooms of a block.
-template <class Policy, class Temp, class Room, std::size_t Parts>
-__device__ decltype(auto) part_in(Room (&rooms)[Parts]) {
+/// What a policy is handed of the rooms of a block: a reference to its part, or what finds it.
+template <class Policy, class Temp, class Rooms>
+__device__ decltype(auto) part_in(Rooms& rooms) {
+    const part_of_warp<Temp, Rooms> part{rooms};
     if constexpr (finds_part<Policy>) {
-        return part_of_warp<Temp, Room>{rooms};
+        return part;
     } else {
-        return rooms[Parts == 1 ? 0 : warp_number()].template as<Temp>();
+        return *part;
     }
 }
 
@@ -42,9 +43,9 @@ struct storage_for {
     using policy = Policy;
 
     /// What the policy keeps there: a part for each warp, who waits for no other, unless the whole block calls.
-    template <class Temp>
+    template <class Temp, class Caller = Policy>
     __device__ decltype(auto) as() {
-        return detail::part_in<Policy, Temp>(memory);
+        return detail::part_in<Caller, Temp>(memory);
     }
 
    private:
