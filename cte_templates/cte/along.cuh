@@ -1,4 +1,4 @@
-// A warp along one task that is longer than it has lanes.
+// A warp along one task.
 #pragma once
 
 #include <cte/tasks.cuh>
@@ -43,15 +43,24 @@ __device__ __forceinline__ Index run_wide(Index from, Index behind, Run run, par
     return from;
 }
 
+/// The warp runs `run(i)` for each i in [from, behind), neighbouring lanes neighbours. With turns that are counted, unrolled ones do not
+/// ask for the end between them, so that what they load need not wait for the turn before.
+template <class Index, class Run>
+__device__ __forceinline__ void run_along(Index from, Index behind, Run run) {
+    using count = std::make_unsigned_t<Index>;
+    const int lane = lane_number();
+    count at = static_cast<count>(from) + lane;
+#pragma unroll 4
+    for (count turns = turns_of(size_of(from, behind), lane, lanes); turns != 0; --turns, at += lanes) run(static_cast<Index>(at));
+}
+
 /// The reduction of `run` over [from, behind) by the warp, in order; lane 0 has it.
 template <class T, class Index, class Run, class Reduce>
 __device__ __forceinline__ partial<T> reduce_along(Index from, Index behind, Run run, const T& init, Reduce& op) {
     using count = std::make_unsigned_t<Index>;
     partial<T> sum{init};
     if constexpr (is_nothing<T>) {
-        const count size = size_of(from, behind);
-#pragma unroll 4
-        for (count i = lane_number(); i < size; i += lanes) run(static_cast<Index>(static_cast<count>(from) + i));
+        run_along(from, behind, run);
     } else if constexpr (sizeof(T) > 8) {
         // A lane reduces neighbours, as little between lanes as can be.
         for (count left = size_of(from, behind), chunk; left != 0; left -= left < lanes * chunk ? left : lanes * chunk) {

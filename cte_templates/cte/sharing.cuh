@@ -274,10 +274,19 @@ class sharing {
     /// The lane's place among the signs of all warps.
     __device__ unsigned place_of_signs() const { return address_of(&board_.sign[min(lane_number(), warps - 1)]); }
 
-    /// Whether no other warp has anything to share, as far as the signs that were found tell. The warp itself has nothing left, so that
-    /// nobody need be left out.
+    /// Whether no other warp is known to have anything to share or to be still away, by the signs `found`. The warp itself has nothing
+    /// left, so that nobody need be left out. Most that have not come yet are about to: they are looked for a while without a nap.
     __device__ bool nobody_shares(unsigned found) const {
-        return __all_sync(full_warp, awaits ? found == sign() + 1 : found != sign());
+        if constexpr (!awaits) {
+            return __all_sync(full_warp, found != sign());
+        } else {
+#pragma unroll 1
+            for (int looks = 0; !__all_sync(full_warp, found == sign() + 1); found = glance_at(place_of_signs())) {
+                // A warp that shares in a `scanned` call is not away.
+                if (++looks == most_looks || __any_sync(full_warp, found == sign() || found == sign_of(0))) return false;
+            }
+            return true;
+        }
     }
 
     /// A warp that has a task up with pieces left; -1 if there is none and will be none soon. Where tasks are `disjoint`, warps that have
@@ -315,6 +324,7 @@ class sharing {
     static constexpr bool awaits = std::is_same_v<Layout, disjoint>;
     static constexpr int pieces = pieces_of<T>, warps = BlockDim / lanes, words = is_nothing<T> ? 0 : (sizeof(T) + 3) / 4;
     static constexpr int last_ones = pieces / 2;
+    static constexpr int most_looks = 24;      // half a microsecond, then it naps
     static constexpr int most_naps = 1 << 14;  // should a task be up that nobody owns
     static constexpr int least_unit = 128;  // to take a piece costs less than to run it
     static constexpr int closure_words = std::is_empty_v<decltype(task::closure)> ? 0 : (sizeof(task::closure) + 7) / 8 * 2;

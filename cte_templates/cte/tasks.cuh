@@ -143,6 +143,13 @@ __device__ std::make_unsigned_t<Index> size_of(Index begin, Index end) {
     return begin < end ? static_cast<count>(end) - static_cast<count>(begin) : 0;
 }
 
+/// How many of `size` places a runner has that takes each `width`-th from the place `rank` on. Who counts turns asks no index whether it
+/// lies behind the last one, which may be no index.
+template <class Count>
+__device__ Count turns_of(Count size, int rank, int width) {
+    return size > rank ? (size - rank - 1) / width + 1 : 0;
+}
+
 /// The reduction of some values, of which there may be none yet.
 template <class T>
 struct partial {

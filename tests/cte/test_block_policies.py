@@ -101,7 +101,7 @@ def test_random_sizes(program: Program, policy: str, data: st.DataObject) -> Non
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("layout", ["scanned", "disjoint"])
-@pytest.mark.parametrize("pattern", ["giants and small", "all empty"])
+@pytest.mark.parametrize("pattern", ["giants and small", "all empty", "one giant", "around 1024"])
 def test_calls_without_a_reduction_visit_all(
     program: Program, policy: str, layout: str, pattern: str
 ) -> None:

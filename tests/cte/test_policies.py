@@ -61,6 +61,8 @@ VISITS: dict[str, tuple[Any, Any, int | None, bool]] = {
     "scanned_visits": ((32, 3), np.int32, -70, False),
     "scanned_visits_described": (256, np.uint32, None, True),
     "disjoint_visits": ((4, 4, 2), np.int64, HIGH, True),
+    "disjoint_visits_described": (128, np.uint32, None, True),
+    "disjoint_visits_undescribed": ((8, 8), np.int32, -2000, False),
 }
 
 
@@ -167,18 +169,67 @@ LISTS = st.lists(
 def test_random_sizes(programs: Any, policy: str, sizes: list[int]) -> None:
     for kernel in ("scanned_sequence", "disjoint_float"):
         reduce(programs(policy), kernel, np.array(sizes))
+    for kernel in ("scanned_visits_described", "disjoint_visits_described"):
+        visit(programs(policy), kernel, np.array(sizes))
+
+
+def visit(program: Program, kernel: str, sizes: NDArray[np.int64], *, highest: int | None = None) -> None:
+    """Runs and checks a kernel without a reduction; its tasks end at the index ``highest`` if given."""
+    block, index, base, described = VISITS[kernel]
+    tasks = placed((scanned if kernel.startswith("scanned") else apart)(sizes), base)
+    if highest is not None:
+        tasks = placed(tasks, highest - int(tasks.ends.max()))
+    visits, hashes = np.zeros(tasks.fine, np.uint32), np.zeros(tasks.fine, np.uint32)
+    arguments = [tasks.count, *tasks.bounds(index), index(tasks.base), visits, hashes]
+    program.launch(kernel, grid_of(tasks, block), block, arguments)
+    assert_equal(visits, tasks.visits)
+    assert_equal(hashes[tasks.members[0]], tasks.hashes(described=described))
 
 
 @pytest.mark.parametrize("policy", THOROUGHLY)
 @pytest.mark.parametrize("kernel", VISITS)
 def test_calls_without_a_reduction_run_every_fine_task_once(programs: Any, policy: str, kernel: str) -> None:
-    block, index, base, described = VISITS[kernel]
-    tasks = placed((scanned if kernel.startswith("scanned") else apart)(ALL), base)
-    visits, hashes = np.zeros(tasks.fine, np.uint32), np.zeros(tasks.fine, np.uint32)
-    arguments = [tasks.count, *tasks.bounds(index), index(tasks.base), visits, hashes]
-    programs(policy).launch(kernel, grid_of(tasks, block), block, arguments)
-    assert_equal(visits, tasks.visits)
-    assert_equal(hashes[tasks.members[0]], tasks.hashes(described=described))
+    visit(programs(policy), kernel, ALL)
+
+
+@pytest.mark.parametrize("policy", THOROUGHLY)
+@pytest.mark.parametrize("kernel", [kernel for kernel in VISITS if kernel.startswith("disjoint")])
+def test_a_single_busy_lane(programs: Any, policy: str, kernel: str) -> None:
+    """All lanes run its task, whatever its size; a long one is shared with the block, and then none or one is left."""
+    of_one = [0, 1, 31, 32, 33, 127, 128, 129, 160, 1023, 1024]
+    lone = [warp_with({lane: size}) for lane in (0, 13, 31) for size in of_one]
+    beside_long = [warp_with({5: 1500}), warp_with({5: 1500, 20: 33}), warp_with({20: 33, 31: 1})]
+    visit(programs(policy), kernel, np.concatenate([*lone, *beside_long]))
+
+
+def warp_with(tasks: dict[int, int]) -> NDArray[np.int64]:
+    """The sizes of a warp's tasks: those given by lane, the others 0."""
+    sizes = np.zeros(32, np.int64)
+    sizes[list(tasks)] = list(tasks.values())
+    return sizes
+
+
+@pytest.mark.parametrize("policy", ["warp_staged", "automatic"])
+@pytest.mark.parametrize("kernel", VISITS)
+def test_strips_without_values_of_any_length(programs: Any, policy: str, kernel: str) -> None:
+    totals = [places + more for places in (1, 32, 64, 96, 128, 160, 256) for more in (-1, 0, 1)]
+    visit(programs(policy), kernel, np.concatenate([split_evenly(total, 32) for total in totals]))
+
+
+@pytest.mark.parametrize("policy", THOROUGHLY)
+@pytest.mark.parametrize("kernel", ["scanned_visits", *(kernel for kernel in VISITS if "scribed" in kernel)])
+def test_a_giant_that_ends_at_the_highest_index(programs: Any, policy: str, kernel: str) -> None:
+    """Behind its last fine task there is no index to ask about."""
+    highest = int(np.iinfo(VISITS[kernel][1]).max)
+    lanes = np.r_[7, np.zeros(19, np.int64), 3, 1]
+    for giant in (128, 160, 300, 640, 1300):
+        # Of tasks that lie from back to front the first one ends last.
+        sizes = (
+            np.r_[lanes, giant]
+            if kernel.startswith("scanned")
+            else np.r_[giant, lanes, np.zeros(9, np.int64)]
+        )
+        visit(programs(policy), kernel, sizes, highest=highest)
 
 
 @pytest.mark.parametrize("policy", THOROUGHLY)

@@ -27,7 +27,8 @@ sssp_relax(int vertices, const int* __restrict__ nearer, const unsigned* __restr
   cte::for_each<BLOCK, cte::disjoint, CTE_POLICY>(begin, end, relax, distance);
 }
 
-// Who came nearer in this round is to tell its neighbours in the next.
+// Who came nearer in this round is to tell its neighbours in the next. All store the same to *changed, and look at it ahead: from the
+// multiprocessor's cache, where stores of all to one place would queue.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_update(int vertices, const unsigned* __restrict__ updated, int* __restrict__ nearer, unsigned* __restrict__ distances,
             int* changed) {
@@ -37,7 +38,7 @@ sssp_update(int vertices, const unsigned* __restrict__ updated, int* __restrict_
   nearer[v] = lower;
   if (!lower) return;
   distances[v] = updated[v];
-  *changed = 1;
+  if (*changed == 0) *changed = 1;
 }
 
 // The other forms, a build each, pull: all edges that lead to a vertex, in every round. A source that nobody has reached is so

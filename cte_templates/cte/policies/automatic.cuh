@@ -54,16 +54,21 @@ struct automatic {
         return !__any_sync(detail::full_warp, end - begin > most);
     }
 
-    /// Whether sharing would cost more than it saves: by how much the largest task exceeds the mean. The same in all lanes.
+    /// So many fine tasks take a lane's loop of its own no longer than it takes to share: to make chunks, or to run one task after the
+    /// other.
+    static constexpr int few_beside_shared = 8;
+
+    /// Whether sharing would cost more than it saves: what the largest task has beyond those, against the mean. The same in all lanes.
     template <class Layout, class T, class Index>
     __device__ static bool is_even(Index begin, Index end, std::make_unsigned_t<Index> largest) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
-        if (largest <= few) return true;
+        if (largest <= few_beside_shared) return true;
         if (largest > static_cast<count>(-1) / (16 * lanes)) return false;
-        // A loop of a lane's own reads one place for all neighbours with the same tasks, and keeps a large value in registers.
+        // A loop of a lane's own reads one place for all neighbours with the same tasks, and keeps a large value in registers. (All
+        // three divide `lanes`.)
         const count excess = std::is_same_v<Layout, disjoint> && some_alike(begin) ? 8 : sizeof(T) > 8 ? 4 : 2;
-        return largest * (lanes / excess) <= warp_sum(size_of(begin, end));
+        return (largest - few_beside_shared) * (lanes / excess) <= warp_sum(size_of(begin, end));
     }
 
     /// Whether a good part of the lanes have tasks that begin where those of the lane below do.
@@ -110,9 +115,6 @@ struct automatic {
     /// is to be done for a piece; beside one that is shared, large values cost more than in chunks.
     template <class T>
     static constexpr int least_shared = detail::is_nothing<T> ? 1024 : sizeof(T) > 8 ? 8192 : 2048;
-
-    /// Beside tasks that all lanes run one after the other, so many fine tasks at most cost less in a loop of the lane's own.
-    static constexpr int few_beside_giant = 8;
 
     template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T reduce(const Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
@@ -200,7 +202,7 @@ struct automatic {
         unsigned alone = 0;  // the lanes with tasks that the warp runs one after the other
         if constexpr (!apart) {
             if (mine != 0) others.announce();
-            const bool is_few = size_of(begin, end) <= few_beside_giant;
+            const bool is_few = size_of(begin, end) <= few_beside_shared;
             alone = __ballot_sync(full_warp, !is_few) & ~mine;
             if (is_few) {
 #pragma unroll 1
@@ -295,6 +297,20 @@ struct automatic {
                                 T init, const Mapped& mapped, const D&... descriptors) {
         using namespace detail;
         constexpr way chosen = way_for<Layout, T, D...>;
+        if constexpr (is_nothing<T> && std::is_same_v<Layout, disjoint>) {
+            // In a search most warps have one task or none.
+            const unsigned busy = __ballot_sync(full_warp, begin < end);
+            if (busy == 0) return init;
+            if ((busy & (busy - 1)) == 0) {
+                const int owner = __ffs(busy) - 1;
+                struct {
+                    Index begin, end;
+                    bundle<D...> descriptors;
+                } only{shuffle(begin, owner), shuffle(end, owner), bundle<D...>(shuffle(descriptors, owner)...)};
+                run(only, map, op, init);
+                return init;
+            }
+        }
         if (does_best_alone<BlockDim, chosen, Layout, T, D...>(begin, end, largest)) {
             nothing none;
             using how = by_lanes<chosen, Layout, T, Reduce>;

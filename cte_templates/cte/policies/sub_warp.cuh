@@ -50,8 +50,7 @@ struct sub_warp {
         const count size = size_of(first, last);
         partial<T> sum{init};
         if constexpr (is_nothing<T> || is_commutative<Reduce>) {
-            // Counted, as the index behind the last one may be no index.
-            count turns = size > rank ? (size - rank - 1) / Width + 1 : 0;
+            count turns = turns_of(size, rank, Width);
             Index i = static_cast<Index>(static_cast<count>(first) + rank);
             if (turns != 0) sum.value = map(i, descriptors...);
 #pragma unroll 4

@@ -2,6 +2,7 @@
 // a warp's size, then each lane its own small one (Merrill, Garland, Grimshaw, PPoPP 2012; Gunrock's dynamic grouping).
 #pragma once
 
+#include <cte/along.cuh>
 #include <cte/block.cuh>
 
 namespace cte {
@@ -32,11 +33,9 @@ __device__ partial<T> reduce_by_warp(T* values, Index from, Index behind, Run ru
     const auto at = [&](count i) { return run(static_cast<Index>(static_cast<count>(from) + i)); };
     partial<T> sum{init};
     if constexpr (is_nothing<T>) {
-#pragma unroll 4
-        for (count i = lane; i < size; i += lanes) at(i);
+        run_along(from, behind, run);
     } else if constexpr (is_commutative<Reduce>) {
-#pragma unroll 4
-        for (count i = lane; i < size; i += lanes) sum.append(at(i), op);
+        run_along(from, behind, [&](Index i) { sum.append(run(i), op); });
         __syncwarp();
         sum.value = reduce_lanes<lanes>(sum.value, size < lanes ? static_cast<int>(size) : lanes, op);
     } else {

@@ -81,8 +81,7 @@ struct staged {
                 } else {
                     const auto run = [&](const D&... theirs) {
                         const auto along = [&](int, Index first, Index last) {
-#pragma unroll 4
-                            for (Index i = first + lane_number(); i < last; i += lanes) map(i, theirs...);
+                            run_along(first, last, [&](Index i) { map(i, theirs...); });
                         };
                         return leave_giant(begin, tasks.mine, from, owner, along);
                     };
@@ -91,7 +90,7 @@ struct staged {
                 }
                 if (from == tasks.mine.stop) break;
             }
-            map_strip<PerLane < fewest_turns ? PerLane : fewest_turns>(shared, tasks, from, map, tasks.closed_up(descriptors)...);
+            map_strip<is_nothing<T> ? 1 : least_mapped>(shared, tasks, from, map, tasks.closed_up(descriptors)...);
             mapped();
             if constexpr (!is_nothing<T>) {
                 reduce_strip(shared.values(), tasks.mine, from, sum, op);
@@ -103,7 +102,8 @@ struct staged {
 
    private:
     static constexpr int length = PerLane * lanes;  // of a strip
-    static constexpr int fewest_turns = 4;          // fewer are not worth code of their own
+    // Fewer turns are not worth code of their own beside a reduction; without one a single turn is.
+    static constexpr int least_mapped = PerLane < 4 ? PerLane : 4;
 
     /// From how many places on what is left of a task is not staged.
     template <class T, class Defer>
@@ -169,7 +169,7 @@ struct staged {
         return from;
     }
 
-    /// No more turns than the list fills, but for the fewest: what is not run has to be asked for, too.
+    /// No more turns than the list fills, but for the least: what is not run has to be asked for, too.
     template <int Turns, class T, class Layout, class Index, class Map, class... D>
     __device__ __forceinline__ static void map_strip(strip<T, PerLane>& shared, expansion<Layout, Index>& tasks,
                                                      typename listing<Layout, Index>::place from, Map& map,
@@ -179,7 +179,7 @@ struct staged {
         } else if (listing<Layout, Index>::between(from, tasks.mine.stop) <= Turns * lanes) {
             map_turns<Turns>(shared, tasks, from, map, descriptors...);
         } else {
-            map_strip<Turns + 1>(shared, tasks, from, map, descriptors...);
+            map_strip<Turns < least_mapped ? least_mapped : Turns + 1>(shared, tasks, from, map, descriptors...);
         }
     }
 

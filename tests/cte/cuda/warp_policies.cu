@@ -15,12 +15,12 @@
         });                                                                                                                       \
     }
 
-#define VISIT(NAME, THREADS, LAYOUT, INDEX, DESCRIPTORS)                                                                          \
+#define VISIT(NAME, THREADS, LAYOUT, INDEX, DESCRIPTORS, DECLARED)                                                                \
     extern "C" __global__ void NAME(int tasks, const INDEX* begins, const INDEX* ends, INDEX base, unsigned* visits,              \
                                     unsigned* hashes) {                                                                           \
         const fine_tasks<INDEX> fine{base, visits};                                                                               \
         each_task<THREADS>(tasks, begins, ends, [=](int task, INDEX begin, INDEX end) {                                           \
-            const auto f = [=](INDEX i, auto... known) { hashes[i - base] = fine.visit(i, known...); };                           \
+            const auto f = DECLARED([=](INDEX i, auto... known) { hashes[i - base] = fine.visit(i, known...); });                 \
             with_descriptors<DESCRIPTORS>(task, [=](auto... known) {                                                              \
                 cte::for_each<THREADS, cte::LAYOUT, POLICY>(begin, end, f, known...);                                             \
             });                                                                                                                   \
@@ -44,9 +44,12 @@ REDUCE(disjoint_int64, 32, disjoint, long long, add{}, int, 1)
 REDUCE(disjoint_sequence, 256, disjoint, sequence, then{}, int, 1)
 REDUCE(disjoint_long_sequence, 96, disjoint, long_sequence, then{}, wide, 0)
 
-VISIT(scanned_visits, 96, scanned, int, 0)
-VISIT(scanned_visits_described, 256, scanned, unsigned, 2)
-VISIT(disjoint_visits, 32, disjoint, long long, 3)
+// Warps share long tasks of what is declared uniform.
+VISIT(scanned_visits, 96, scanned, int, 0, )
+VISIT(scanned_visits_described, 256, scanned, unsigned, 2, cte::uniform)
+VISIT(disjoint_visits, 32, disjoint, long long, 3, )
+VISIT(disjoint_visits_described, 128, disjoint, unsigned, 1, cte::uniform)
+VISIT(disjoint_visits_undescribed, 64, disjoint, int, 0, cte::uniform)
 
 // One storage for calls of several types and layouts, one behind the other; what one call gives decides the next one's tasks.
 extern "C" __global__ void several(int tasks, const int* begins, const int* ends, int base, unsigned* visits, sequence* out, double* sums) {
