@@ -324,7 +324,7 @@ class sharing {
     static constexpr bool awaits = std::is_same_v<Layout, disjoint>;
     static constexpr int pieces = pieces_of<T>, warps = BlockDim / lanes, words = is_nothing<T> ? 0 : (sizeof(T) + 3) / 4;
     static constexpr int last_ones = pieces / 2;
-    static constexpr int most_looks = 24;      // half a microsecond, then it naps
+    static constexpr int most_looks = 24;      // without a nap
     static constexpr int most_naps = 1 << 14;  // should a task be up that nobody owns
     static constexpr int least_unit = 128;  // to take a piece costs less than to run it
     static constexpr int closure_words = std::is_empty_v<decltype(task::closure)> ? 0 : (sizeof(task::closure) + 7) / 8 * 2;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,11 +19,10 @@ _rng = np.random.default_rng(11)
 _NONE = np.zeros(32, np.int64)
 
 
-def _warp(**tasks: int) -> Ints:
-    """The sizes of a warp's tasks, given by lane: ``lane_3=5``."""
+def warp_with(tasks: Mapping[int, int]) -> Ints:
+    """The sizes of a warp's tasks: those given by lane, the others 0."""
     sizes = _NONE.copy()
-    for lane, size in tasks.items():
-        sizes[int(lane.removeprefix("lane_"))] = size
+    sizes[list(tasks)] = list(tasks.values())
     return sizes
 
 
@@ -32,8 +31,8 @@ WARPS: dict[str, Ints] = {
     "all 5": _NONE + 5,
     "all 6": _NONE + 6,
     "all empty": _NONE,
-    "giant in lane 0": _warp(lane_0=700),
-    "giant in lane 31": _warp(lane_31=701),
+    "giant in lane 0": warp_with({0: 700}),
+    "giant in lane 31": warp_with({31: 701}),
     "giant behind small ones": np.r_[_rng.integers(0, 4, 20), 770, np.zeros(11, int)],
     "giants among others": np.r_[3, 450, 0, 0, 390, 2, _rng.integers(0, 9, 24), 1, 300],
     "around 32": np.r_[31, 32, 33, 0, 64, 63, 65, 0, 96, 0, 0, 1, 95, 97, _NONE[:14], 1, 32, 0, 33],
@@ -44,7 +43,7 @@ WARPS: dict[str, Ints] = {
 }
 """One warp each, so that a launch runs all of them. The last one has lanes without a task."""
 ALL = np.concatenate(list(WARPS.values()))
-LARGE = np.concatenate([_warp(lane_7=5000), np.r_[_NONE[:5], 1023, 1024, 1025, _NONE[:24]]])
+LARGE = np.concatenate([warp_with({7: 5000}), np.r_[_NONE[:5], 1023, 1024, 1025, _NONE[:24]]])
 LITTLE = np.r_[3, 0, 0, 40, 1, 150, 7, _NONE[:20], 0, 2, 33, 1, 5, 2]
 
 

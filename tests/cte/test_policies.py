@@ -31,6 +31,7 @@ from tests.cte.support import (
     grid_of,
     placed,
     scanned,
+    warp_with,
 )
 
 pytestmark = pytest.mark.nvcc
@@ -200,13 +201,6 @@ def test_a_single_busy_lane(programs: Any, policy: str, kernel: str) -> None:
     lone = [warp_with({lane: size}) for lane in (0, 13, 31) for size in of_one]
     beside_long = [warp_with({5: 1500}), warp_with({5: 1500, 20: 33}), warp_with({20: 33, 31: 1})]
     visit(programs(policy), kernel, np.concatenate([*lone, *beside_long]))
-
-
-def warp_with(tasks: dict[int, int]) -> NDArray[np.int64]:
-    """The sizes of a warp's tasks: those given by lane, the others 0."""
-    sizes = np.zeros(32, np.int64)
-    sizes[list(tasks)] = list(tasks.values())
-    return sizes
 
 
 @pytest.mark.parametrize("policy", ["warp_staged", "automatic"])

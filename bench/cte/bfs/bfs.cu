@@ -11,7 +11,7 @@ constexpr int BLOCK = 256;
 
 // levels[v] is the distance of v from the source, or -1 while v has not been reached. Several threads may reach one vertex at
 // once: all of them store the same number into one aligned word, which is not the level that anybody looks for in this launch.
-// So with *changed, which is looked at ahead: from the multiprocessor's cache, where stores of all to one place would queue.
+// So with *changed, but whoever finds it set (in the multiprocessor's cache, mostly) leaves it: stores of all to one place queue.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 bfs(int vertices, int current, const int* __restrict__ offsets, const int* __restrict__ neighbours, int* levels, int* changed) {
   const int v = blockIdx.x * BLOCK + threadIdx.x;

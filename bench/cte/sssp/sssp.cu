@@ -27,8 +27,8 @@ sssp_relax(int vertices, const int* __restrict__ nearer, const unsigned* __restr
   cte::for_each<BLOCK, cte::disjoint, CTE_POLICY>(begin, end, relax, distance);
 }
 
-// Who came nearer in this round is to tell its neighbours in the next. All store the same to *changed, and look at it ahead: from the
-// multiprocessor's cache, where stores of all to one place would queue.
+// Who came nearer in this round is to tell its neighbours in the next. All store the same to *changed, but whoever finds it set (in the
+// multiprocessor's cache, mostly) leaves it: stores of all to one place queue.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_update(int vertices, const unsigned* __restrict__ updated, int* __restrict__ nearer, unsigned* __restrict__ distances,
             int* changed) {

@@ -28,9 +28,7 @@ struct classes_memory<BlockDim, nothing> {
 template <int per_lane, class T, class Index, class Run, class Reduce>
 __device__ partial<T> reduce_by_warp(T* values, Index from, Index behind, Run run, const T& init, Reduce& op) {
     using count = std::make_unsigned_t<Index>;
-    const int lane = lane_number();
-    const count size = from < behind ? static_cast<count>(behind - from) : 0;
-    const auto at = [&](count i) { return run(static_cast<Index>(static_cast<count>(from) + i)); };
+    const count size = size_of(from, behind);
     partial<T> sum{init};
     if constexpr (is_nothing<T>) {
         run_along(from, behind, run);
@@ -39,6 +37,8 @@ __device__ partial<T> reduce_by_warp(T* values, Index from, Index behind, Run ru
         __syncwarp();
         sum.value = reduce_lanes<lanes>(sum.value, size < lanes ? static_cast<int>(size) : lanes, op);
     } else {
+        const int lane = lane_number();
+        const auto at = [&](count i) { return run(static_cast<Index>(static_cast<count>(from) + i)); };
         constexpr int strip = per_lane * lanes;
         for (count done = 0; done < size; done += strip) {
             const int length = size - done < strip ? static_cast<int>(size - done) : strip;
