@@ -42,7 +42,11 @@ def reads(statement: Statement) -> frozenset[str]:
 
 def needs(statement: Statement) -> frozenset[str]:
     """The registers whose values before the statement can matter to it or behind it: reads and may-writes."""
-    return reads(statement) | (writes(statement) - kills(statement))
+    if not isinstance(statement, Instruction):
+        return _NOTHING
+    # Most instructions kill all that they write.
+    kept = statement.guard is not None or Component in map(type, statement.operands)
+    return reads(statement) | (writes(statement) - kills(statement)) if kept else reads(statement)
 
 
 def special_registers(statement: Statement) -> frozenset[str]:

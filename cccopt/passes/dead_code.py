@@ -58,11 +58,8 @@ def _dead(body: Body) -> set[int]:
         live = set(live_out[block.index])
         for index in reversed(block.statements()):
             statement = body[index]
-            if (
-                isinstance(statement, Instruction)
-                and _is_pure(statement)
-                and not effects.writes(statement) & live
-            ):
+            written = effects.writes(statement)
+            if written and live.isdisjoint(written) and _is_pure(statement):
                 found.add(index)
                 continue
             live -= effects.kills(statement)
@@ -70,7 +67,8 @@ def _dead(body: Body) -> set[int]:
     return found
 
 
-def _is_pure(instruction: Instruction) -> bool:
-    facts = isa.facts(instruction)
-    plain = facts.known and facts.pure and facts.memory is Memory.NONE and facts.control is Control.NEXT
-    return plain and bool(effects.writes(instruction))
+def _is_pure(statement: Statement) -> bool:
+    if not isinstance(statement, Instruction):
+        return False
+    facts = isa.facts(statement)
+    return facts.known and facts.pure and facts.memory is Memory.NONE and facts.control is Control.NEXT

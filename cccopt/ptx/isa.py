@@ -140,10 +140,12 @@ def width(type: str) -> int:
 
 def facts(instruction: Instruction) -> Facts:
     """What the table says of ``instruction``; an opcode not in it reads and writes all its operands."""
-    told = _facts(instruction.opcode, tuple([operand.__class__ for operand in instruction.operands]))
-    if told.pure and any(isinstance(o, SpecialRegister) and o.name in CHANGING for o in instruction.operands):
-        return replace(told, pure=False, volatile=True)
-    return told
+    kinds = tuple([operand.__class__ for operand in instruction.operands])
+    told = _facts(instruction.opcode, kinds)
+    if SpecialRegister not in kinds or not told.pure:
+        return told
+    changing = any(isinstance(o, SpecialRegister) and o.name in CHANGING for o in instruction.operands)
+    return replace(told, pure=False, volatile=True) if changing else told
 
 
 @cache
@@ -226,6 +228,7 @@ def _space(parts: list[str]) -> str:
     return next((stem for part in parts[1:] if (stem := part.partition("::")[0]) in _SPACES), "generic")
 
 
+@cache
 def operand_count(opcode: str) -> tuple[int, int | None] | None:
     """The fewest and most operands that ``opcode`` takes (None: no limit); None for an unknown opcode."""
     row = _row(opcode.split("."))
@@ -308,15 +311,11 @@ def _registers(operand: Operand) -> Iterator[Register | SpecialRegister]:
 
 def definitions(instruction: Instruction) -> tuple[Register, ...]:
     """The registers that ``instruction`` writes, in order, each once; if guarded, it may leave them be."""
-    roles = facts(instruction).roles
-    written = (
-        register
-        for operand, role in zip(instruction.operands, roles, strict=True)
-        if role is Role.DEF or role is Role.DEF_USE
-        for register in _registers(operand)
-        if isinstance(register, Register)
-    )
-    return tuple(dict.fromkeys(written))
+    written: list[Register] = []
+    for operand, role in zip(instruction.operands, facts(instruction).roles, strict=True):
+        if role is Role.DEF or role is Role.DEF_USE:
+            written += [register for register in _registers(operand) if isinstance(register, Register)]
+    return tuple(written) if len(written) < 2 else tuple(dict.fromkeys(written))
 
 
 def reads(instruction: Instruction) -> tuple[Register | SpecialRegister, ...]:
