@@ -3,24 +3,57 @@
 
 #include <cte/expansion.cuh>
 #include <cte/for_each.cuh>
+#include <cte/policies/thread_warp_block.cuh>
 #include <cte/policies/warp.cuh>
 
 namespace cte {
 namespace detail {
 
+/// The lanes of a group search a task together, and all know.
+template <int Width, class Index, class Predicate, class... D>
+__device__ bool search_by_group(Index first, Index last, Predicate& has, const D&... descriptors) {
+    const int rank = lane_number() % Width;
+    const unsigned group = group_mask<Width>();
+    bool found = false;
+    using count = std::make_unsigned_t<Index>;
+    count from = static_cast<count>(first);
+    for (count left = size_of(first, last); !found && left != 0; from += Width) {
+        const bool hit = left > rank && has(static_cast<Index>(from + rank), descriptors...);
+        found = __any_sync(group, hit);
+        left = left > Width ? left - Width : 0;
+    }
+    __syncwarp();
+    return found;
+}
+
+/// The block searches a task, and all threads know.
+template <int BlockDim, class Index, class Predicate, class... D>
+__device__ bool search_by_block(Index first, Index last, Predicate& has, const D&... descriptors) {
+    const int thread = thread_number();
+    bool found = false;
+    using count = std::make_unsigned_t<Index>;
+    count from = static_cast<count>(first);
+    for (count left = size_of(first, last); !found && left != 0; from += BlockDim) {
+        const bool hit = left > thread && has(static_cast<Index>(from + thread), descriptors...);
+        found = __syncthreads_or(hit);
+        left = left > BlockDim ? left - BlockDim : 0;
+    }
+    return found;
+}
+
 /// Who searches, by policy.
 template <class Policy>
 struct search {
-    template <class Layout, class Index, class Predicate, class... D>
+    template <int BlockDim, class Layout, class Index, class Predicate, class... D>
     __device__ static bool run(Index, Index, Predicate&, const D&...) {
-        static_assert(no_type<Policy>, "cte::any runs with one_per_lane, sub_warp<Width>, warp or automatic");
+        static_assert(no_type<Policy>, "cte::any runs with one_per_lane, sub_warp<Width>, warp, thread_warp_block or automatic");
         return false;
     }
 };
 
 template <>
 struct search<one_per_lane> {
-    template <class Layout, class Index, class Predicate, class... D>
+    template <int BlockDim, class Layout, class Index, class Predicate, class... D>
     __device__ static bool run(Index begin, Index end, Predicate& has, const D&... descriptors) {
         for (Index i = begin; i < end; ++i) {
             if (has(i, descriptors...)) return true;
@@ -31,47 +64,30 @@ struct search<one_per_lane> {
 
 template <int Width>
 struct search<sub_warp<Width>> {
-    template <class Layout, class Index, class Predicate, class... D>
+    template <int BlockDim, class Layout, class Index, class Predicate, class... D>
     __device__ static bool run(Index begin, Index end, Predicate& has, const D&... descriptors) {
-        if (!whole_warp()) return search<one_per_lane>::run<Layout>(begin, end, has, descriptors...);
+        if (!whole_warp()) return search<one_per_lane>::run<BlockDim, Layout>(begin, end, has, descriptors...);
         constexpr int groups = lanes / Width;
         const int lane = lane_number();
         bool result = false;
 #pragma unroll 1
         for (int round = 0; round < Width; ++round) {
             const int owner = round * groups + lane / Width;
-            const bool found = of_group(shuffle(begin, owner), shuffle(end, owner), has, shuffle(descriptors, owner)...);
+            const bool found = search_by_group<Width>(shuffle(begin, owner), shuffle(end, owner), has, shuffle(descriptors, owner)...);
             const unsigned all = __ballot_sync(full_warp, found);
             if (lane / groups == round) result = all >> lane % groups * Width & 1u;
         }
         return result;
     }
-
-   private:
-    template <class Index, class Predicate, class... D>
-    __device__ static bool of_group(Index first, Index last, Predicate& has, const D&... descriptors) {
-        const int rank = lane_number() % Width;
-        const unsigned group = group_mask<Width>();
-        bool found = false;
-        using count = std::make_unsigned_t<Index>;
-        count from = static_cast<count>(first);
-        for (count left = size_of(first, last); !found && left != 0; from += Width) {
-            const bool hit = left > rank && has(static_cast<Index>(from + rank), descriptors...);
-            found = __any_sync(group, hit);
-            left = left > Width ? left - Width : 0;
-        }
-        __syncwarp();
-        return found;
-    }
 };
 
 template <>
 struct search<warp> {
-    template <class Layout, class Index, class Predicate, class... D>
+    template <int BlockDim, class Layout, class Index, class Predicate, class... D>
     __device__ static bool run(Index begin, Index end, Predicate& has, const D&... descriptors) {
         using list = listing<Layout, Index>;
-        if (!whole_warp()) return search<one_per_lane>::run<Layout>(begin, end, has, descriptors...);
-        if (list::overflows(begin, end)) return search<sub_warp<lanes>>::template run<Layout>(begin, end, has, descriptors...);
+        if (!whole_warp()) return search<one_per_lane>::run<BlockDim, Layout>(begin, end, has, descriptors...);
+        if (list::overflows(begin, end)) return search<sub_warp<lanes>>::template run<BlockDim, Layout>(begin, end, has, descriptors...);
         expansion<Layout, Index> tasks(begin, end);
         const int lane = lane_number();
         unsigned found = 0;  // the lanes whose tasks have one
@@ -103,22 +119,45 @@ struct search<warp> {
 };
 
 template <>
-struct search<automatic> {
-    template <class Layout, class Index, class Predicate, class... D>
+struct search<thread_warp_block> {
+    template <int BlockDim, class Layout, class Index, class Predicate, class... D>
     __device__ static bool run(Index begin, Index end, Predicate& has, const D&... descriptors) {
-        if (whole_warp() && !automatic::has_few(begin, end)) return search<warp>::run<Layout>(begin, end, has, descriptors...);
-        return search<one_per_lane>::run<Layout>(begin, end, has, descriptors...);
+        __shared__ turn_memory turn;
+        enter_block<BlockDim>();
+        const auto size = size_of(begin, end);
+        bool result = false;
+        const auto search_one = [&](Index first, Index last, bool mine, auto& columns) {
+            const auto search_it = [&](const auto&... theirs) { return search_by_block<BlockDim>(first, last, has, theirs...); };
+            const bool found = columns.run(0, search_it);
+            if (mine) result = found;
+        };
+        take_turns(turn, size >= BlockDim, begin, end, search_one, descriptors...);
+        one_by_one(size >= lanes && size < BlockDim, [&](int owner) {
+            const bool found = search_by_group<lanes>(shuffle(begin, owner), shuffle(end, owner), has, shuffle(descriptors, owner)...);
+            if (lane_number() == owner) result = found;
+        });
+        if (size >= lanes) return result;
+        return search<one_per_lane>::run<BlockDim, Layout>(begin, end, has, descriptors...);
+    }
+};
+
+template <>
+struct search<automatic> {
+    template <int BlockDim, class Layout, class Index, class Predicate, class... D>
+    __device__ static bool run(Index begin, Index end, Predicate& has, const D&... descriptors) {
+        if (whole_warp() && !automatic::has_few(begin, end)) return search<warp>::run<BlockDim, Layout>(begin, end, has, descriptors...);
+        return search<one_per_lane>::run<BlockDim, Layout>(begin, end, has, descriptors...);
     }
 };
 
 }  // namespace detail
 
 /// Whether `has(i, descriptors...)` for some i in [begin, end). It is not called for all once one has been found. For the rest see
-/// `for_each_index`; no shared memory is used.
+/// `for_each_index`. No shared memory is used but by `thread_warp_block`.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Predicate, class... D>
 __device__ __forceinline__ bool any(Index begin, Index end, Predicate has, D... descriptors) {
     detail::check_call<BlockDim, Layout, Index>();
-    return detail::search<Policy>::template run<Layout>(begin, end, has, descriptors...);
+    return detail::search<Policy>::template run<BlockDim, Layout>(begin, end, has, descriptors...);
 }
 
 }  // namespace cte

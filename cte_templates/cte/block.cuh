@@ -143,6 +143,37 @@ __device__ __forceinline__ descriptor_columns<count, D...>& descriptor_storage()
     return shared;
 }
 
+/// Whose turn it is where a block runs tasks one after the other.
+struct turn_memory {
+    int winner;
+    unsigned long long begin, end;  // of the winner's task
+};
+
+/// Calls `run(begin, end, mine, columns)` for the tasks of all threads that `wait`, one after the other: `mine` in the thread whose task
+/// it is, `columns.run(0, f)` giving `f` its descriptors. The block calls, and so it does `run`. Returns whether there was any task.
+template <class Index, class Run, class... D>
+__device__ bool take_turns(turn_memory& turn, bool waits, Index begin, Index end, Run run, const D&... descriptors) {
+    if (thread_number() == 0) turn.winner = -1;
+    auto& columns = descriptor_storage<1, D...>();
+    bool any = false;
+    while (__syncthreads_or(waits)) {
+        any = true;
+        if (waits) atomicMax(&turn.winner, thread_number());
+        __syncthreads();
+        const bool mine = turn.winner == thread_number();
+        if (mine) {
+            turn.begin = static_cast<unsigned long long>(begin);
+            turn.end = static_cast<unsigned long long>(end);
+            columns.put(0, descriptors...);
+            waits = false;
+        }
+        __syncthreads();
+        if (mine) turn.winner = -1;
+        run(static_cast<Index>(turn.begin), static_cast<Index>(turn.end), mine, columns);
+    }
+    return any;
+}
+
 /// How many lanes below this one are in the same segment; a lane of `borders` begins a new one.
 __device__ __forceinline__ int same_segment_below(unsigned borders) {
     const int lane = lane_number();

@@ -3,6 +3,7 @@
 
 #include <cte/expansion.cuh>
 #include <cte/for_each.cuh>
+#include <cte/policies/thread_warp_block.cuh>
 #include <cte/policies/warp.cuh>
 
 namespace cte {
@@ -19,19 +20,74 @@ __device__ T scan_lanes(T value, int rank, int head, Op& op, unsigned mask = ful
     return value;
 }
 
+/// The lanes of a group go along a task together. All have what it comes to.
+template <int Width, class T, class Index, class Map, class Op, class Write, class... D>
+__device__ T scan_by_group(Index first, Index last, Map& map, Op& op, T total, Write& write, const D&... descriptors) {
+    const int rank = lane_number() % Width;
+    const unsigned group = group_mask<Width>();
+    using count = std::make_unsigned_t<Index>;
+    count from = static_cast<count>(first);
+    for (count left = size_of(first, last); left != 0; from += Width) {
+        const bool busy = left > rank;
+        const Index index = static_cast<Index>(from + rank);
+        T value = total;  // of lanes behind the end, for nobody
+        if (busy) value = map(index, descriptors...);
+        __syncwarp(group);
+        value = scan_lanes<Width>(value, rank, 0, op, group);
+        const T ahead = shuffle_up<Width>(value, 1, group);
+        if (busy) write(index, rank == 0 ? total : op(total, ahead), descriptors...);
+        __syncwarp(group);
+        const int some = left < Width ? static_cast<int>(left) : Width;
+        total = op(total, shuffle(value, lane_number() - rank + some - 1, group));
+        left -= some;
+    }
+    __syncwarp();
+    return total;
+}
+
+/// The block goes along a task, `sums` being memory for a value of each warp. All threads have what it comes to.
+template <int BlockDim, class T, class Index, class Map, class Op, class Write, class... D>
+__device__ T scan_by_block(values_of<T, BlockDim / lanes>& sums, Index first, Index last, Map& map, Op& op, T total, Write& write,
+                           const D&... descriptors) {
+    const int thread = thread_number(), lane = lane_number(), warp = warp_number();
+    using count = std::make_unsigned_t<Index>;
+    count from = static_cast<count>(first);
+    for (count left = size_of(first, last); left != 0; from += BlockDim) {
+        const int some = left < BlockDim ? static_cast<int>(left) : BlockDim;
+        const bool busy = thread < some;
+        const Index index = static_cast<Index>(from + thread);
+        T value = total;  // of threads behind the end, for nobody
+        if (busy) value = map(index, descriptors...);
+        __syncwarp();
+        value = scan_lanes<lanes>(value, lane, 0, op);
+        const T below = shuffle_up(value, 1);
+        if (busy && (lane == lanes - 1 || thread == some - 1)) sums[warp] = value;
+        __syncthreads();
+        T ahead = total;  // of this warp
+        for (int other = 0; other * lanes < some; ++other) {
+            if (other == warp) ahead = total;
+            total = op(total, sums[other]);
+        }
+        if (busy) write(index, lane == 0 ? ahead : op(ahead, below), descriptors...);
+        __syncthreads();
+        left -= some;
+    }
+    return total;
+}
+
 /// Who scans what, by policy.
 template <class Policy>
 struct scan {
-    template <class Layout, class T, class Index, class Map, class Op, class Write, class... D>
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Op, class Write, class... D>
     __device__ static T run(Index, Index, Map&, Op&, const T& init, Write&, const D&...) {
-        static_assert(no_type<Policy>, "cte::exclusive_scan runs with one_per_lane, sub_warp<Width>, warp or automatic");
+        static_assert(no_type<Policy>, "cte::exclusive_scan runs with one_per_lane, sub_warp<Width>, warp, thread_warp_block or automatic");
         return init;
     }
 };
 
 template <>
 struct scan<one_per_lane> {
-    template <class Layout, class T, class Index, class Map, class Op, class Write, class... D>
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Op, class Write, class... D>
     __device__ static T run(Index begin, Index end, Map& map, Op& op, T total, Write& write, const D&... descriptors) {
         for (Index i = begin; i < end; ++i) {
             const T value = map(i, descriptors...);
@@ -44,57 +100,32 @@ struct scan<one_per_lane> {
 
 template <int Width>
 struct scan<sub_warp<Width>> {
-    template <class Layout, class T, class Index, class Map, class Op, class Write, class... D>
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Op, class Write, class... D>
     __device__ static T run(Index begin, Index end, Map& map, Op& op, T init, Write& write, const D&... descriptors) {
-        if (!whole_warp()) return scan<one_per_lane>::run<Layout>(begin, end, map, op, init, write, descriptors...);
+        if (!whole_warp()) return scan<one_per_lane>::run<BlockDim, Layout>(begin, end, map, op, init, write, descriptors...);
         constexpr int groups = lanes / Width;
         const int lane = lane_number();
         T result = init;
 #pragma unroll 1
         for (int round = 0; round < Width; ++round) {
             const int owner = round * groups + lane / Width;
-            const T total = of_group(shuffle(begin, owner), shuffle(end, owner), map, op, shuffle(init, owner), write,
+            const T total = scan_by_group<Width>(shuffle(begin, owner), shuffle(end, owner), map, op, shuffle(init, owner), write,
                                      shuffle(descriptors, owner)...);
             const T found = shuffle(total, lane % groups * Width);
             if (lane / groups == round) result = found;
         }
         return result;
     }
-
-   private:
-    template <class T, class Index, class Map, class Op, class Write, class... D>
-    __device__ static T of_group(Index first, Index last, Map& map, Op& op, T total, Write& write, const D&... descriptors) {
-        const int rank = lane_number() % Width;
-        const unsigned group = group_mask<Width>();
-        using count = std::make_unsigned_t<Index>;
-        count from = static_cast<count>(first);
-        for (count left = size_of(first, last); left != 0; from += Width) {
-            const bool busy = left > rank;
-            const Index index = static_cast<Index>(from + rank);
-            T value = total;  // of lanes behind the end, for nobody
-            if (busy) value = map(index, descriptors...);
-            __syncwarp(group);
-            value = scan_lanes<Width>(value, rank, 0, op, group);
-            const T ahead = shuffle_up<Width>(value, 1, group);
-            if (busy) write(index, rank == 0 ? total : op(total, ahead), descriptors...);
-            __syncwarp(group);
-            const int some = left < Width ? static_cast<int>(left) : Width;
-            total = op(total, shuffle(value, lane_number() - rank + some - 1, group));
-            left -= some;
-        }
-        __syncwarp();
-        return total;
-    }
 };
 
 template <>
 struct scan<warp> {
-    template <class Layout, class T, class Index, class Map, class Op, class Write, class... D>
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Op, class Write, class... D>
     __device__ static T run(Index begin, Index end, Map& map, Op& op, T total, Write& write, const D&... descriptors) {
         using list = listing<Layout, Index>;
-        if (!whole_warp()) return scan<one_per_lane>::run<Layout>(begin, end, map, op, total, write, descriptors...);
+        if (!whole_warp()) return scan<one_per_lane>::run<BlockDim, Layout>(begin, end, map, op, total, write, descriptors...);
         if (list::overflows(begin, end)) {
-            return scan<sub_warp<lanes>>::template run<Layout>(begin, end, map, op, total, write, descriptors...);
+            return scan<sub_warp<lanes>>::template run<BlockDim, Layout>(begin, end, map, op, total, write, descriptors...);
         }
         expansion<Layout, Index> tasks(begin, end);
         const int lane = lane_number();
@@ -121,14 +152,46 @@ struct scan<warp> {
     }
 };
 
+template <int BlockDim, class T>
+struct block_scan_memory {
+    turn_memory turn;
+    values_of<T, BlockDim / lanes> sums;
+};
+
+template <>
+struct scan<thread_warp_block> {
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Op, class Write, class... D>
+    __device__ static T run(Index begin, Index end, Map& map, Op& op, T init, Write& write, const D&... descriptors) {
+        __shared__ block_scan_memory<BlockDim, T> shared;
+        enter_block<BlockDim>();
+        const auto size = size_of(begin, end);
+        T result = init;
+        const auto scan_one = [&](Index first, Index last, bool mine, auto& columns) {
+            const auto scan_it = [&](const T& from, const auto&... theirs) {
+                return scan_by_block<BlockDim>(shared.sums, first, last, map, op, from, write, theirs...);
+            };
+            const T total = columns.run(0, scan_it);
+            if (mine) result = total;
+        };
+        take_turns(shared.turn, size >= BlockDim, begin, end, scan_one, init, descriptors...);
+        one_by_one(size >= lanes && size < BlockDim, [&](int owner) {
+            const T total = scan_by_group<lanes>(shuffle(begin, owner), shuffle(end, owner), map, op, shuffle(init, owner), write,
+                                                 shuffle(descriptors, owner)...);
+            if (lane_number() == owner) result = total;
+        });
+        if (size >= lanes) return result;
+        return scan<one_per_lane>::run<BlockDim, Layout>(begin, end, map, op, init, write, descriptors...);
+    }
+};
+
 template <>
 struct scan<automatic> {
-    template <class Layout, class T, class Index, class Map, class Op, class Write, class... D>
+    template <int BlockDim, class Layout, class T, class Index, class Map, class Op, class Write, class... D>
     __device__ static T run(Index begin, Index end, Map& map, Op& op, const T& init, Write& write, const D&... descriptors) {
         if (whole_warp() && !automatic::has_few(begin, end)) {
-            return scan<warp>::run<Layout>(begin, end, map, op, init, write, descriptors...);
+            return scan<warp>::run<BlockDim, Layout>(begin, end, map, op, init, write, descriptors...);
         }
-        return scan<one_per_lane>::run<Layout>(begin, end, map, op, init, write, descriptors...);
+        return scan<one_per_lane>::run<BlockDim, Layout>(begin, end, map, op, init, write, descriptors...);
     }
 };
 
@@ -136,11 +199,11 @@ struct scan<automatic> {
 
 /// Calls `write(i, prefix, descriptors...)` for i in [begin, end), where `prefix` is what `op` makes of `init` and of
 /// `map(j, descriptors...)` for j in [begin, i), in this order. Returns what it makes of all. `op` is associative. `map(i)` may come
-/// ahead of `write` for lower indices. For the rest see `for_each_index`; no shared memory is used.
+/// ahead of `write` for lower indices. For the rest see `for_each_index`. No shared memory is used but by `thread_warp_block`.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Map, class Op, class T, class Write, class... D>
 __device__ __forceinline__ T exclusive_scan(Index begin, Index end, Map map, Op op, T init, Write write, D... descriptors) {
     detail::check_call<BlockDim, Layout, Index>();
-    return detail::scan<Policy>::template run<Layout>(begin, end, map, op, init, write, descriptors...);
+    return detail::scan<Policy>::template run<BlockDim, Layout>(begin, end, map, op, init, write, descriptors...);
 }
 
 }  // namespace cte

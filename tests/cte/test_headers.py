@@ -77,7 +77,7 @@ __global__ void scan_{number}(const int* o, const float* v, float* out) {{
 def test_all_calls_compile_for_the_oldest_target(tmp_path: Path) -> None:
     source = tmp_path / "calls.cu"
     blocks = ("block", "merge_path", "thread_warp_block", "automatic_block")
-    source.write_text(calls((*WARP_POLICIES, *blocks), SCANNING))
+    source.write_text(calls((*WARP_POLICIES, *blocks), (*SCANNING, "thread_warp_block")))
     done = compiled(source, *STRICT, "-arch=sm_75", "-o", str(tmp_path / "calls.ptx"))
     assert done.returncode == 0, done.stderr
 

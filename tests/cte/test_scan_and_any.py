@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cccopt.emulator import Program
+from cccopt.emulator import Profile, Program
 from tests.cte.compiling import ptx_of_kernels
 from tests.cte.sequences import SEQUENCE
 from tests.cte.support import (
@@ -26,10 +26,12 @@ from tests.cte.support import (
     grid_of,
     placed,
     scanned,
+    warp_with,
 )
 
 pytestmark = pytest.mark.nvcc
-POLICIES = ("one_per_lane", "sub_warp<2>", "sub_warp<8>", "sub_warp<32>", "warp", "automatic")
+OF_WARPS = ("one_per_lane", "sub_warp<2>", "sub_warp<8>", "sub_warp<32>", "warp", "automatic")
+POLICIES = (*OF_WARPS, "thread_warp_block")
 
 # The kernels of scan_and_any.cu: their tasks, threads of a block, indices and where they begin, descriptors.
 SCANS: dict[str, tuple[Any, Any, Any, int | None, bool]] = {
@@ -56,7 +58,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return program
 
 
-def scan(program: Program, kernel: str, sizes: Any, **how: Any) -> None:
+def scan(program: Program, kernel: str, sizes: Any, **how: Any) -> Profile:
+    """Runs and checks a scan."""
     layout, block, index, base, described = SCANS[kernel]
     tasks = placed(layout(sizes), base)
     dtype = TYPES[kernel.split("_", 2)[2]]
@@ -64,7 +67,7 @@ def scan(program: Program, kernel: str, sizes: Any, **how: Any) -> None:
     owners, prefixes = np.zeros(tasks.fine, np.int32), np.zeros(tasks.fine, dtype)
     out = np.zeros(tasks.count, dtype)
     arguments = [tasks.count, *tasks.bounds(index), index(tasks.base), visits, writes, owners, prefixes, out]
-    program.launch(kernel, grid_of(tasks, block), block, arguments, **how)
+    profile = program.launch(kernel, grid_of(tasks, block), block, arguments, **how)
     ahead, results = tasks.prefixes(dtype, described=described)
     fine, whose = tasks.members
     assert_equal(visits, tasks.visits)
@@ -72,6 +75,7 @@ def scan(program: Program, kernel: str, sizes: Any, **how: Any) -> None:
     assert_equal(owners[fine], whose * described)
     assert_equal(prefixes[fine], ahead)
     assert_equal(out, results, tasks.sizes)
+    return profile
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -82,8 +86,8 @@ def test_each_fine_task_learns_what_stands_ahead_of_it(programs: Any, policy: st
 
 def search(
     program: Program, kernel: str, tasks: Tasks, wanted: NDArray[np.uint8], **how: Any
-) -> NDArray[np.uint32]:
-    """Runs and checks a search. How often each fine task was asked."""
+) -> tuple[NDArray[np.uint32], Profile]:
+    """Runs and checks a search. Also tells how often each fine task was asked."""
     _, block, index, base, described = SEARCHES[kernel]
     tasks = placed(tasks, base)
     visits, out = np.zeros(tasks.fine, np.uint32), np.zeros(tasks.count, np.uint8)
@@ -98,7 +102,7 @@ def search(
     asked = np.zeros(tasks.fine, bool)
     asked[fine[found[whose] == 0]] = True
     assert visits[asked].all()
-    return visits, profile.warp_instructions
+    return visits, profile
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -119,16 +123,30 @@ def test_what_was_found_is_not_looked_for_again(programs: Any, policy: str, lane
     for kernel, layout in (("any_scanned", scanned), ("any_disjoint_unsigned", apart)):
         tasks = layout(sizes)
         begin, costs = int(tasks.begins[lane]), []
-        for at in (0, 70, 999):
+        together = int(np.prod(SEARCHES[kernel][1])) if policy == "thread_warp_block" else 32
+        for at in (0, 170, 999):
             wanted = np.zeros(tasks.fine, np.uint8)
             wanted[begin + at] = 1
-            visits, cost = search(programs(policy), kernel, tasks, wanted)
-            assert at < visits[begin : begin + 1000].sum() <= at + 32
-            costs.append(cost)
+            visits, profile = search(programs(policy), kernel, tasks, wanted)
+            assert at < visits[begin : begin + 1000].sum() <= at + together
+            costs.append(profile.warp_instructions)
         assert costs[0] < costs[1] < costs[2] - 250
 
 
-@pytest.mark.parametrize("policy", ["sub_warp<8>", "warp"])
+def test_all_warps_of_a_block_go_along_a_giant(programs: Any) -> None:
+    tasks = scanned(warp_with({3: 9000}))
+    nowhere = np.zeros(tasks.fine, np.uint8)
+    steps = {}
+    for policy in ("sub_warp<32>", "thread_warp_block"):
+        scanning = scan(programs(policy), "scan_scanned_float", tasks.sizes)
+        _, searching = search(programs(policy), "any_disjoint", tasks, nowhere)
+        steps[policy] = (scanning.steps, searching.steps)
+    # Eight warps in blocks of 256 threads.
+    for one, eight in zip(*steps.values(), strict=True):
+        assert 4 * eight < one
+
+
+@pytest.mark.parametrize("policy", ["sub_warp<8>", "warp", "thread_warp_block"])
 def test_warps_in_any_order_give_the_same(programs: Any, policy: str) -> None:
     scan(programs(policy), "scan_scanned_sequence", LITTLE, shuffle=1)
     tasks = disjoint(LITTLE)
@@ -150,7 +168,7 @@ def test_random_sizes(programs: Any, policy: str, sizes: list[int], seed: int) -
     search(programs(policy), "any_disjoint", tasks, wanted)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", OF_WARPS)
 @pytest.mark.parametrize(("threads", "stays"), [(40, 2**32 - 1), (64, 0xFFFF7FFE), (64, 0x00010000)])
 def test_warps_that_are_not_whole(programs: Any, policy: str, threads: int, stays: int) -> None:
     tasks = apart(np.r_[np.tile([3, 40, 0, 70], 8), 70, 2, 0, 33, 1, 129, 0, 8, np.full(24, 5)][:threads])

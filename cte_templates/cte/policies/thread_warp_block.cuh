@@ -12,16 +12,14 @@ namespace detail {
 template <int BlockDim, class T>
 struct classes_memory {
     static constexpr int per_lane = staged_per_thread<BlockDim, T>();
-    int winner;
-    unsigned long long begin, end;  // of the winner's task
+    turn_memory turn;
     values_of<T, BlockDim * per_lane> values;
     values_of<T, BlockDim / lanes> sums;
 };
 template <int BlockDim>
 struct classes_memory<BlockDim, nothing> {
     static constexpr int per_lane = 1;
-    int winner;
-    unsigned long long begin, end;
+    turn_memory turn;
 };
 
 /// The reduction of `run` over [from, behind) by a warp, in lane 0. `values` is memory for `per_lane` of them a lane.
@@ -71,15 +69,14 @@ struct thread_warp_block {
         partial<T> sum{init};
         run_long<BlockDim>(shared, begin, end, BlockDim, map, op, sum, descriptors...);
         const count size = begin < end ? static_cast<count>(end - begin) : 0;
-        for (unsigned many = __ballot_sync(full_warp, size >= lanes && size < BlockDim); many != 0; many &= many - 1) {
-            const int owner = __ffs(many) - 1;
+        one_by_one(size >= lanes && size < BlockDim, [&](int owner) {
             const partial<T> theirs = by_warp<BlockDim>(shared, map, shuffle(begin, owner), shuffle(end, owner), init, op,
                                                         shuffle(descriptors, owner)...);
             if constexpr (!is_nothing<T>) {
                 const T total = shuffle(theirs.value, 0);
                 if (lane_number() == owner) sum = {total, true};
             }
-        }
+        });
         __syncthreads();
         if (size >= lanes) return sum.behind(init, op);
         T result = init;
@@ -93,29 +90,15 @@ struct thread_warp_block {
                                     detail::partial<T>& sum, const D&... descriptors) {
         using namespace detail;
         enter_block<BlockDim>();
-        if (thread_number() == 0) shared.winner = -1;
-        auto& columns = descriptor_storage<1, D...>();
-        bool any = false;
-        for (bool waits = begin < end && static_cast<std::make_unsigned_t<Index>>(end - begin) >= least; __syncthreads_or(waits);) {
-            any = true;
-            if (waits) atomicMax(&shared.winner, thread_number());
-            __syncthreads();
-            const bool mine = shared.winner == thread_number();
-            if (mine) {
-                shared.begin = static_cast<unsigned long long>(begin);
-                shared.end = static_cast<unsigned long long>(end);
-                columns.put(0, descriptors...);
-                waits = false;
-            }
-            __syncthreads();
-            if (mine) shared.winner = -1;
+        const bool waits = begin < end && static_cast<std::make_unsigned_t<Index>>(end - begin) >= least;
+        const auto run_one = [&](Index first, Index last, bool mine, auto& columns) {
             const auto run = [&](Index i) {
-                const auto call = [&](const D&... theirs) { return map(i, theirs...); };
+                const auto call = [&](const auto&... theirs) { return map(i, theirs...); };
                 return columns.run(0, call);
             };
-            by_block<BlockDim>(shared, run, mine, static_cast<Index>(shared.begin), static_cast<Index>(shared.end), sum, op);
-        }
-        return any;
+            by_block<BlockDim>(shared, run, mine, first, last, sum, op);
+        };
+        return take_turns(shared.turn, waits, begin, end, run_one, descriptors...);
     }
 
    private:
