@@ -6,32 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from cccopt.device.gpu import Gpu, Kernel, open_gpu
+from cccopt.device.gpu import open_gpu
 from tests.cte.compiling import ptx_of_kernels
 from tests.cte.sharing import PAIR, SEQUENCE, expected_of, expected_sequences, sizes_with_long
-from tests.cte.support import Tasks, apart, scanned
+from tests.cte.support import apart, scanned
+from tests.device.programs import ProgramOnGpu
 
 pytestmark = [pytest.mark.gpu, pytest.mark.nvcc]
 BLOCK = 128
-
-
-def launch(
-    gpu: Gpu,
-    kernel: Kernel,
-    tasks: Tasks,
-    blocks: int,
-    numbers: list[np.generic],
-    *results: NDArray[np.generic],
-) -> None:
-    """Runs ``kernel`` on tasks, whose number and bounds come first, and reads what it wrote into ``results``."""
-    bounds = [gpu.upload(array) for array in tasks.bounds(np.int32)]
-    written = [gpu.upload(array) for array in results]
-    arguments = [np.int32(tasks.count), *bounds, *numbers, *written]
-    gpu.launch(kernel, (blocks, 1, 1), (BLOCK, 1, 1), arguments)
-    for array, buffer in zip(results, written, strict=True):
-        gpu.read(buffer, array)
 
 
 @pytest.mark.parametrize(
@@ -40,14 +23,15 @@ def launch(
 def test_calls_behind_one_another(layout: str, tasks_of: type, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     with open_gpu() as gpu:
-        kernel = gpu.load(ptx_of_kernels("sharing", tmp_path)).kernel(f"turns_{layout}")
+        program = ProgramOnGpu(gpu, ptx_of_kernels("sharing", tmp_path))
         for _ in range(30):
             count = int(rng.integers(1, 4000))
             tasks = tasks_of(sizes_with_long(rng, count, most=20_000))
             blocks = int(rng.integers(1, -(-count // BLOCK) + 1))
             visits, texts = np.zeros(tasks.fine, np.uint32), np.zeros(count, PAIR)
             sums = np.zeros(count, np.int32)
-            launch(gpu, kernel, tasks, blocks, [np.uint32(0xF), np.int8(3)], visits, texts, sums)
+            arguments = [count, *tasks.bounds(np.int32), 0xF, 3, visits, texts, sums]
+            program.launch(f"turns_{layout}", blocks, BLOCK, arguments)
             expected_texts, expected_sums = expected_of(tasks, BLOCK, odd=3)
             np.testing.assert_array_equal(visits[tasks.members[0]], 4)
             np.testing.assert_array_equal(texts, expected_texts)
@@ -58,10 +42,11 @@ def test_calls_behind_one_another(layout: str, tasks_of: type, tmp_path: Path) -
 def test_large_values_keep_their_order(layout: str, tasks_of: type, tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     with open_gpu() as gpu:
-        kernel = gpu.load(ptx_of_kernels("sharing", tmp_path)).kernel(f"texts_{layout}")
+        program = ProgramOnGpu(gpu, ptx_of_kernels("sharing", tmp_path))
         for _ in range(10):
             count = int(rng.integers(1, 1000))
             tasks = tasks_of(sizes_with_long(rng, count, most=40_000))
             texts = np.zeros(count, SEQUENCE)
-            launch(gpu, kernel, tasks, -(-count // BLOCK), [], texts)
+            arguments = [count, *tasks.bounds(np.int32), texts]
+            program.launch(f"texts_{layout}", -(-count // BLOCK), BLOCK, arguments)
             np.testing.assert_array_equal(texts, expected_sequences(tasks))

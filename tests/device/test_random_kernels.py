@@ -6,7 +6,6 @@ ptxas sees more than the emulator does: it may, for one, take any value for a re
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
+from tests.device.programs import ProgramOnGpu
 from tests.passes.generate import NAME, Case, from_seed
 
 pytestmark = pytest.mark.gpu
@@ -30,14 +30,6 @@ SEEDS = {
     "recursive": [seed for seed in range(8000, 8030) if seed != 8026],
 }
 """By kind of kernels."""
-TYPES = {"u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "f32": np.float32, "f64": np.float64}
-
-
-def typed(case: Case) -> list[Any]:
-    """The arguments, numbers as the parameters' types."""
-    types = re.findall(rf"\.param \.(\w+) {NAME}_param_", case.ptx)
-    args = case.arguments()
-    return [a if isinstance(a, np.ndarray) else TYPES[t](a) for a, t in zip(args, types, strict=True)]
 
 
 def exact(ptx: str) -> str:
@@ -49,13 +41,8 @@ def exact(ptx: str) -> str:
 
 def on_gpu(gpu: Gpu, module: Module, case: Case) -> list[bytes]:
     """What the buffers hold after a launch."""
-    args = typed(case)
-    buffers = [gpu.upload(a) if isinstance(a, np.ndarray) else a for a in args]
-    grid, block = ((*shape, 1, 1)[:3] for shape in (case.grid, case.block))
-    gpu.launch(gpu.load(exact(print_module(module))).kernel(NAME), grid, block, buffers)
-    for array, buffer in zip(args, buffers, strict=True):
-        if isinstance(array, np.ndarray):
-            gpu.read(buffer, array)
+    args = case.arguments()
+    ProgramOnGpu(gpu, exact(print_module(module))).launch(NAME, case.grid, case.block, args)
     return [a.tobytes() for a in args if isinstance(a, np.ndarray)]
 
 

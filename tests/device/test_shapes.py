@@ -13,7 +13,7 @@ from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
-from cccopt.ptx.printer import print_module
+from tests.device.programs import ProgramOnGpu
 from tests.passes.ptx_loops import loop
 from tests.passes.running import CUDA, FORMS, marked
 from tests.passes.test_sorting import switch
@@ -26,13 +26,9 @@ Shape = tuple[int, int, int]
 def launched(
     gpu: Gpu, module: Module, kernel: str, grid: Shape, block: Shape, args: Sequence[Any]
 ) -> list[bytes]:
-    """What the buffers hold after a launch; numbers are 32-bit."""
-    own = [a.copy() if isinstance(a, np.ndarray) else np.int32(a) for a in args]
-    buffers = [gpu.upload(a) if isinstance(a, np.ndarray) else a for a in own]
-    gpu.launch(gpu.load(print_module(module)).kernel(kernel), grid, block, buffers)
-    for array, buffer in zip(own, buffers, strict=True):
-        if isinstance(array, np.ndarray):
-            gpu.read(buffer, array)
+    """What the buffers hold after a launch."""
+    own = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    ProgramOnGpu(gpu, module).launch(kernel, grid, block, own)
     return [a.tobytes() for a in own if isinstance(a, np.ndarray)]
 
 
