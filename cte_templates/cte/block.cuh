@@ -237,12 +237,16 @@ __device__ __forceinline__ void stage(T* values, int length, int rank, ValueAt v
     }
 }
 
-/// So many values a thread that a block stages about `bytes`: an odd number, so that lanes with a piece each read from different
-/// banks.
+/// What a policy of the block may have of a block's 48 kilobytes, which descriptors need as well.
+constexpr int most_shared = 44 * 1024;
+
+/// So many values a thread that a block stages about 24 kilobytes, or what `others` leave: an odd number, so that lanes with a piece
+/// each read from different banks.
 template <int BlockDim, class T>
-constexpr int staged_per_thread(int most = 7, int bytes = 24 * 1024) {
+constexpr int staged_per_thread(int others = 0) {
+    const int bytes = most_shared - others < 24 * 1024 ? most_shared - others : 24 * 1024;
     const int fit = bytes / (BlockDim * static_cast<int>(sizeof(T)));
-    return fit >= most ? most : fit < 3 ? 1 : (fit - 1) | 1;
+    return fit >= 7 ? 7 : fit < 3 ? 1 : (fit - 1) | 1;
 }
 
 }  // namespace cte::detail

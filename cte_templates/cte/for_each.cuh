@@ -43,7 +43,8 @@ __device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map
 ///
 /// All lanes of a warp call together, those without a task with `begin == end` (lanes that are missing make the others run their
 /// own tasks alone). `reduce` is associative; it need not be commutative, and `init` need not be its identity. `descriptors` are
-/// copied to the lane that runs a fine task. Values travel word by word: `T` and the descriptors are trivially copyable.
+/// copied to the lane that runs a fine task. Values travel word by word: `T` and the descriptors are trivially copyable, and can be
+/// assigned.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Map, class Reduce, class T, class... D,
           std::enable_if_t<!detail::is_storage<Index>, int> = 0>
 __device__ __forceinline__ T for_each_index(Index begin, Index end, Map map, Reduce reduce, T init, D... descriptors) {

@@ -79,7 +79,8 @@ def test_order_is_kept_and_every_fine_task_runs_once(program: Program, policy: s
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_smallest_and_the_largest_block(program: Program, policy: str) -> None:
     run_scanned(program, policy, SKEWED, 32, 32)
-    run_disjoint(program, policy, PATTERNS["giants and small"], 1024, 1024)
+    run_scanned(program, policy, PATTERNS["giants and small"], 1024, 1024)
+    run_disjoint(program, policy, PATTERNS["giants and small"], 512, 512)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -120,6 +120,20 @@ __global__ void __launch_bounds__(1024) large_values(const long long* ends, cons
 __global__ void __launch_bounds__(1024) several_ways(const int* ends, const double* values, double* out) {
     out[threadIdx.x] = sum<cte::scanned>(ends, values, cte::plus{}) + sum<cte::disjoint>(ends, values, cte::plus{});
 }
+template <class Policy>
+__device__ double of_block(const int* ends, const double* values) {
+    const auto map = [=](int i, int scale) { return values[i] * scale; };
+    const int begin = ends[threadIdx.x], end = ends[threadIdx.x + 1];
+    return cte::for_each_index<1024, cte::scanned, Policy>(begin, end, map, cte::plus{}, 0.0, begin);
+}
+#define OF_BLOCK(POLICY) \\
+    __global__ void __launch_bounds__(1024) POLICY##_of_1024(const int* ends, const double* values, double* out) { \\
+        out[threadIdx.x] = of_block<cte::POLICY>(ends, values); \\
+    }
+OF_BLOCK(block)
+OF_BLOCK(merge_path)
+OF_BLOCK(thread_warp_block)
+OF_BLOCK(automatic_block)
 """
 
 

@@ -55,7 +55,8 @@ def test_policies_of_the_block(policy: str, tmp_path: Path) -> None:
     with loaded("block_policies", tmp_path) as program:
         for sizes in (*test_block_policies.PATTERNS.values(), many(5), many(50_000)):
             test_block_policies.run_scanned(program, policy, sizes, 96, (8, 4, 3))
-            test_block_policies.run_disjoint(program, policy, sizes, 1024, 1024)
+            test_block_policies.run_scanned(program, policy, sizes, 1024, 1024)
+            test_block_policies.run_disjoint(program, policy, sizes, 512, 512)
 
 
 @pytest.mark.parametrize("policy", test_scan_and_any.POLICIES)

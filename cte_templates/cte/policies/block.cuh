@@ -15,7 +15,7 @@ namespace detail {
 template <int BlockDim, class T>
 struct block_memory {
     static constexpr int warps = BlockDim / lanes;
-    static constexpr int per_lane = staged_per_thread<BlockDim, T>();
+    static constexpr int per_lane = staged_per_thread<BlockDim, T>(BlockDim * 16 + (BlockDim + warps) * sizeof(T));
     listing_memory<BlockDim> lister;
     // By the number of the task among those that are not empty: its first place, and what takes its places to indices.
     unsigned long long first[BlockDim], shift[BlockDim];

@@ -11,7 +11,7 @@ namespace detail {
 
 template <int BlockDim, class T>
 struct path_memory {
-    static constexpr int per_thread = staged_per_thread<BlockDim, T>();
+    static constexpr int per_thread = staged_per_thread<BlockDim, T>(BlockDim * (16 + sizeof(T)));
     listing_memory<BlockDim> lister;
     unsigned long long behind[BlockDim], shift[BlockDim];  // where the tasks end in the list, and what takes places to indices
     values_of<T, BlockDim * per_thread> values;

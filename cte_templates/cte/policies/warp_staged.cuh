@@ -225,12 +225,12 @@ struct staged {
 };
 
 /// As many values a lane as are worth being on their way at once; half of them where the strips of a block would take more than
-/// 8 kilobytes, and fewer of 16 bytes and more.
+/// 8 kilobytes, and fewer of 16 bytes and more, or where the strips would take more than 40.
 template <int BlockDim, class T>
-constexpr int staged_per_lane = sizeof(T) >= 32                                ? 1
-                                : sizeof(T) >= 16                              ? 2
-                                : is_nothing<T> || BlockDim * sizeof(T) > 1024 ? 4
-                                                                               : 8;
+constexpr int staged_per_lane = sizeof(T) >= 32 || BlockDim * sizeof(T) > 20 * 1024   ? 1
+                                : sizeof(T) >= 16 || BlockDim * sizeof(T) > 10 * 1024 ? 2
+                                : is_nothing<T> || BlockDim * sizeof(T) > 1024        ? 4
+                                                                                      : 8;
 
 }  // namespace detail
 

@@ -84,8 +84,9 @@ __device__ sequence own_init(int task) { return {7u + task, 3, 1}; }
 #define ALL(NAME, POLICY)                                   \
     SCANNED(NAME##_scanned_96, 96, POLICY)                  \
     DISJOINT(NAME##_disjoint_96, 96, POLICY)                \
-    DISJOINT(NAME##_disjoint_1024, 1024, POLICY)            \
+    DISJOINT(NAME##_disjoint_512, 512, POLICY)              \
     SCANNED(NAME##_scanned_32, 32, POLICY)                  \
+    SCANNED(NAME##_scanned_1024, 1024, POLICY)              \
     SUMS(NAME##_sums, 256, POLICY, cte::plus{})             \
     VISITS(NAME##_visits, 96, POLICY)
 
