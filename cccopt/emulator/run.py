@@ -164,6 +164,11 @@ class Program:
                     f"a block of {shape.threads} threads for `{kernel.name}`",
                     why=f"the kernel says {directive.name} {', '.join(map(str, sizes))}",
                 )
+        if kernel.shared_size > 48 * 1024:
+            raise refuse(
+                f"{kernel.shared_size} bytes of static shared memory in `{kernel.name}`",
+                why="ptxas takes at most 49,152; more must be dynamic",
+            )
         if shared_bytes < 0 or kernel.shared_size + shared_bytes > 227 * 1024:
             raise refuse(
                 f"{kernel.shared_size + shared_bytes} bytes of shared memory a block",

@@ -136,6 +136,15 @@ def test_launches_that_cannot_be(options: dict[str, Any], words: str) -> None:
     assert caught.value.diagnostics[0].code == "CCC076"
 
 
+def test_static_shared_memory_is_what_ptxas_takes() -> None:
+    most, more = (f".shared .b8 all[{size}];" for size in (49_152, 49_153))
+    mention = "{ .reg .u32 %a; mov.u32 %a, all; }"
+    run(mention, module=most, shared_bytes=1024)
+    with pytest.raises(EmulatorError, match="49153 bytes of static shared memory") as caught:
+        run(mention, module=more)
+    assert caught.value.diagnostics[0].code == "CCC076"
+
+
 def test_kernel_names() -> None:
     assert [unmangled(n) for n in ("_Z3bfsiPi", "plain", "_ZN2ns4deepEPf", "_Z4meltIiEvPT_")] == [
         "bfs", "plain", "deep", "melt",
