@@ -15,14 +15,14 @@ struct by_turns {
     __device__ const T& operator[](int turn) const { return reinterpret_cast<const T&>(bytes[turn]); }
 };
 
-/// `Wide` values a lane at a time, while there are more; lane 0 has the result. Returns where it ends. That each value is reduced by the
-/// warp costs less than it seems, as loads take longer: sums of the lanes' own would leave ptxas free to sink the loads behind one
-/// another.
-template <int Wide, class T, class Index, class Run, class Reduce>
+/// `Wide` values a lane at a time, while there are `least` and more; lane 0 has the result. Returns where it ends. That each value is
+/// reduced by the warp costs less than it seems, as loads take longer: sums of the lanes' own would leave ptxas free to sink the loads
+/// behind one another.
+template <int Wide, int least = Wide * lanes + 1, class T, class Index, class Run, class Reduce>
 __device__ __forceinline__ Index run_wide(Index from, Index behind, Run run, partial<T>& part, Reduce& op) {
     using count = std::make_unsigned_t<Index>;
     constexpr int step = Wide * lanes;
-    for (; static_cast<count>(behind) - static_cast<count>(from) > step; from += step) {
+    for (; static_cast<count>(behind) - static_cast<count>(from) >= least; from += step) {
         by_turns<T, Wide> values;
         const Index first = from + lane_number();
 #pragma unroll
@@ -77,7 +77,7 @@ __device__ __forceinline__ partial<T> reduce_along(Index from, Index behind, Run
             from = static_cast<Index>(static_cast<count>(from) + lanes * chunk);
         }
     } else {
-        from = run_wide<4>(from, behind, run, sum, op);
+        from = run_wide<4, 4 * lanes>(from, behind, run, sum, op);
         for (count left = size_of(from, behind); left != 0; from = static_cast<Index>(static_cast<count>(from) + lanes)) {
             const int some = left < lanes ? static_cast<int>(left) : lanes;
             T value = init;  // of lanes behind the end, for nobody

@@ -326,7 +326,7 @@ class sharing {
     static constexpr int last_ones = pieces / 2;
     static constexpr int most_looks = 24;      // without a nap
     static constexpr int most_naps = 1 << 14;  // should a task be up that nobody owns
-    static constexpr int least_unit = 128;  // to take a piece costs less than to run it
+    static constexpr int least_unit = 4 * lanes;  // to take a piece costs less than to run it, four turns at a time
     static constexpr int closure_words = std::is_empty_v<decltype(task::closure)> ? 0 : (sizeof(task::closure) + 7) / 8 * 2;
 
     __device__ bool is_other() const { return lane_number() < warps && lane_number() != warp_number(); }
@@ -355,8 +355,7 @@ class sharing {
     /// The unit of a task's pieces. The last half of the most pieces that a task may have are of one, those ahead of three, so that
     /// warps are done at much the same time.
     __device__ static count unit_of(count size) {
-        const count fair = (size / (last_ones + 3 * (pieces - last_ones)) / lanes + 1) * lanes;
-        return fair < least_unit ? least_unit : fair;
+        return (size / (last_ones + 3 * (pieces - last_ones)) / least_unit + 1) * least_unit;
     }
 
     __device__ static int pieces_in(Index begin, Index end) {

@@ -83,7 +83,7 @@ def test_large_values_keep_their_order(program: Program, layout: str) -> None:
     assert_equal(out, expected_sequences(tasks), tasks.sizes)
 
 
-SIZES = np.r_[np.zeros(5, np.int64), 9000, np.arange(BLOCK - 6) % 20]
+SIZES = np.r_[np.zeros(5, np.int64), 12_000, np.arange(BLOCK - 6) % 20]
 """A long task, and others of more than a strip: who is through at once looks before there is anything to see."""
 
 
