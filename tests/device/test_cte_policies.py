@@ -30,7 +30,7 @@ def loaded(source: str, folder: Path, *options: str) -> Iterator[Any]:
 
 @cache
 def many(count: int) -> NDArray[np.int64]:
-    """The sizes of ``count`` tasks: a third are empty, a few in ten thousand have thousands of fine tasks."""
+    """The sizes of ``count`` tasks: a third are empty, one in ten thousand has more than a thousand fine tasks."""
     rng = np.random.default_rng(17)
     return np.minimum(9000, 0.7 / (1 - rng.random(count)) ** 0.8).astype(np.int64)
 
