@@ -6,31 +6,23 @@ A path P of a marked loop L runs later than the rest of its iteration, in anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import networkx as nx
-
 from cccopt.analysis import effects
-from cccopt.analysis.constancy import (
-    CONSTANT_SPECIAL_REGISTERS,
-    UNIFORM_SPECIAL_REGISTERS,
-    reads_unchanging_memory,
-)
-from cccopt.analysis.memory import Access, MemoryAliasing
-from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc import refusal
-from cccopt.ccc.atomics import commutes_as
 from cccopt.ccc.calls import called, callee_of, callees
-from cccopt.ccc.graph import reachable
+from cccopt.ccc.context import IDENTITY
 from cccopt.ccc.local_memory import LocalMemory
+from cccopt.ccc.order import Clash, MemoryOrder
 from cccopt.ccc.refusal import Rule, refuse
 from cccopt.ccc.regions import Path, Region
+from cccopt.ccc.spinning import spinning_atomics
 from cccopt.ccc.tails import Tails
-from cccopt.ccc.view import View
+from cccopt.ccc.view import View, view
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Address, Instruction, Register, Symbol
+from cccopt.ptx.ir import Address, Instruction, Symbol
 from cccopt.ptx.isa import Control, Memory
 from cccopt.ptx.lines import source_lines
 from cccopt.ptx.printer import print_statement
@@ -60,10 +52,10 @@ def check(view: View, region: Region, tails: Mapping[str, Tails]) -> None:
         rules.no_parameter(path)
         rules.no_collective(path)
         rules.no_opaque_call(path)
+        rules.no_identity_in_calls(path)
         rules.no_fence(path)
-        rules.no_scratch(path)
-        rules.no_scratch_ahead(path)
-        rules.no_conflict(path)
+        rules.no_thread_memory(path)
+        rules.order_within_iteration(path)
 
 
 @dataclass(frozen=True)
@@ -117,75 +109,68 @@ class _Rules:
                 if callee is None or (self._body(callee) is None and callee not in HARMLESS_CALLS):
                     raise self._refuse(refusal.CALL, path, index)
 
+    def no_identity_in_calls(self, path: Path) -> None:
+        """No function that P calls asks which thread runs it: the task runs in another lane."""
+        for index, instruction in self._code(path):
+            _, *inner = self._with_callees(instruction)
+            read = {name for i in inner for name in effects.special_registers(i) if name.startswith(IDENTITY)}
+            if read:
+                raise self._refuse(refusal.CALL_IDENTITY, path, index, callee_of(instruction), min(read))
+
     def no_fence(self, path: Path) -> None:
-        """No fence, acquire, release, warp barrier, volatile access or spin on an atomic in L outside of P."""
+        """No fence, acquire, release, warp barrier, volatile access or spin on an atomic in L outside of P; none in P
+        either where accesses follow P in its iteration.
+        """
         if self._independent(path):
             return
         inside = set(self.view.statements(path.nodes))
         for index, instruction in self.view.instructions(self.region.nodes):
-            facts = isa.facts(instruction)
+            ordered = any(_ordered(i) for i in self._with_callees(instruction))
+            if index in inside:
+                # What follows in the iteration now comes before it.
+                overtaking = self.order.follows_memory(path) if ordered else None
+                if overtaking is not None:
+                    raise self._refuse(refusal.FENCE, path, index)
+                continue
             # A lane that waits for a lock never comes to the vote at which its holder waits.
-            if index not in inside and instruction.base == "atom" and self._spins(index):
-                raise self._refuse(refusal.FENCE, path, index)
-            ordered = facts.volatile or (facts.synchronises and facts.memory is not Memory.NONE)
-            warp_barrier = instruction.opcode.startswith("bar.warp")
-            if index not in inside and (ordered or warp_barrier or instruction.base in _FENCES):
+            if ordered or index in self._spinning or instruction.opcode.startswith("bar.warp"):
                 raise self._refuse(refusal.FENCE, path, index)
 
-    def no_scratch(self, path: Path) -> None:
-        """No store of P goes to an address that differs between lanes but is the same in each iteration of L."""
-        for index, instruction in self._code(path):
-            facts = isa.facts(instruction)
-            if facts.memory is not Memory.STORE or facts.space in ("local", "param"):
-                continue
-            bases = [o.base for o in instruction.operands if isinstance(o, Address)]
-            walk = _AddressWalk(self.view, self.region)
-            for base in bases:
-                if isinstance(base, Register) and walk.own_place(index, base.name):
-                    raise self._refuse(refusal.SCRATCH, path, index)
-
-    def no_scratch_ahead(self, path: Path) -> None:
-        """No store of L outside of P goes to such a place that P may access: the next iteration's comes first."""
+    def no_thread_memory(self, path: Path) -> None:
+        """No task of P writes to a place that another iteration of its thread may use, nor uses one that is written to
+        elsewhere in L.
+        """
+        met = self.order.meeting(path, own=True)
+        if met is not None:
+            raise self._refuse(refusal.SCRATCH, path, met.deferred)
         if self._independent(path):
             return
-        own = set(self.view.statements(path.nodes)) | set(self.tails[path.begin].moved)
-        mine = [i for i, _ in self._code(path) if self._memory.accesses_memory(i)]
-        kinds = {(self._memory.access(i), ""): i for i in reversed(mine)}
-        walk = _AddressWalk(self.view, self.region)
-        for index, instruction in self.view.instructions(self.region.nodes):
-            facts = isa.facts(instruction)
-            if index in own or facts.memory is not Memory.STORE or facts.space in ("local", "param"):
-                continue
-            bases = [o.base for o in instruction.operands if isinstance(o, Address)]
-            if not any(isinstance(b, Register) and walk.own_place(index, b.name) for b in bases):
-                continue
-            clash = self._first_clash(kinds, self._memory.access(index))
-            if clash is not None:
-                notes = (*self._note("in the path", clash), *self._note("the store", index))
-                raise refuse(refusal.SCRATCH_AHEAD, path.annotation.place, notes=notes)
+        met = self.order.meeting(path, own=False)
+        if met is not None:
+            notes = (*self._note("in the path", met.deferred), *self._note("the store", met.other))
+            raise refuse(refusal.SCRATCH_AHEAD, path.annotation.place, notes=notes)
 
-    def no_conflict(self, path: Path) -> None:
-        """No access of P and no access of the rest of its iteration may touch the same bytes, one of them writing."""
+    def order_within_iteration(self, path: Path) -> None:
+        """No access of P and no access that follows it in its iteration may touch the same bytes, one of them writing,
+        other inner iterations of the loops of tasks around P included.
+        """
         if self._independent(path):
             return
-        mine = [i for i, _ in self._code(path) if self._memory.accesses_memory(i)]
-        kinds = {(self._memory.access(i), commutes_as(self.view, i)): i for i in reversed(mine)}
-        for other in self._rest(path):
-            if not self._memory.accesses_memory(other):
-                continue
-            clash = self._first_clash(kinds, self._memory.access(other), commutes_as(self.view, other))
-            if clash is not None:
-                why = f"`{self._text(clash)}` in the path, `{self._text(other)}` behind it"
-                raise refuse(
-                    refusal.MEMORY,
-                    path.annotation.place,
-                    why=why,
-                    notes=(*self._note("in the path", clash), *self._note("behind it", other)),
-                )
+        clash = self.order.clash(path)
+        if clash is not None:
+            raise self._reordered(refusal.MEMORY, path, clash, "after it")
+        clash = self.order.clash_in_inner_iterations(path)
+        if clash is not None:
+            raise self._reordered(refusal.MEMORY_INNER, path, clash, "in another inner iteration")
+
+    def _reordered(self, rule: Rule, path: Path, clash: Clash, where: str) -> refusal.Refusal:
+        why = f"`{self._text(clash.deferred)}` in the path, `{self._text(clash.other)}` {where}"
+        notes = (*self._note("in the path", clash.deferred), *self._note(where, clash.other))
+        return refuse(rule, path.annotation.place, why=why, notes=notes)
 
     def own_local_memory(self) -> None:
         """No local memory lives into or out of a task (`cccopt.ccc.local_memory`)."""
-        local = LocalMemory(self.view, self.region, self._memory)
+        local = LocalMemory(self.view, self.region, self.order.memory)
         for path in self.region.all_paths():
             clash = local.clash(path, [i for i, _ in self._code(path)])
             if clash is not None:
@@ -196,74 +181,31 @@ class _Rules:
 
     def _code(self, path: Path) -> list[tuple[int, Instruction]]:
         """The instructions that run as tasks of the path."""
-        own = self.view.instructions(path.nodes)
-        moved = [(i, self.view.body[i]) for i in self.tails[path.begin].moved]
-        return [*own, *((i, s) for i, s in moved if isinstance(s, Instruction))]
+        found = ((index, self.view.body[index]) for index in self.order.deferred(path))
+        return [(index, s) for index, s in found if isinstance(s, Instruction)]
 
-    def _rest(self, path: Path) -> list[int]:
-        """The statements of an iteration that run behind the path in the lane that made the task."""
-        # A loop that the compiler has unrolled holds several iterations, each behind a marker.
-        around = self.region.loops_around(path)
-        loops = [p.annotation for p in self.region.all_paths() if p.begin in around]
-        begins = self.view.names_of(
-            self.view.cfg.block_of(i)
-            for annotation in (self.region.annotation, *loops)
-            for i in self.view.markers("body.begin", annotation.region)
-        )
-        stops = begins | around.keys()
-        nodes = {n: self.view.graph.nodes[n] for n in self.region.nodes - stops}
-        # Behind an inner path that is the rest of the outer one, and what is behind that.
-        behind = reachable(nodes, [path.end])
-        skipped = set(self.tails[path.begin].skipped)
-        return [i for i in self.view.statements(behind) if i not in skipped]
-
-    def _first_clash(
-        self, kinds: Mapping[tuple[Access, str], int], access: Access, operation: str = ""
-    ) -> int | None:
-        """The first of some statements, given by their kinds, whose access may touch the same bytes as ``access``.
-
-        Two atomics that apply one integer operation do so in either order: they do not count.
-        """
-        clashing = (
-            first
-            for (mine, own), first in kinds.items()
-            if not (operation and own == operation) and self._memory.may_clash(mine, access)
-        )
-        return min(clashing, default=None)
-
-    def _spins(self, atomic: int) -> bool:
-        """Whether what an atomic returns decides how long a loop inside L goes on."""
+    @cached_property
+    def _spinning(self) -> frozenset[int]:
+        """The statements of L that may wait for another thread by a loop around an atomic."""
         outer = self.view.blocks_of(self.region.nodes)
-        around = [
-            loop
-            for loop in self.view.loops
-            if loop.blocks < outer and self.view.cfg.block_of(atomic) in loop.blocks
-        ]
-        deciding = {self.view.cfg.blocks[a].stop - 1 for loop in around for a, _ in loop.exits}
-        return bool(deciding and deciding & self._depending(atomic))
+        own = spinning_atomics(self.view, (loop for loop in self.view.loops if loop.blocks < outer))
+        calls = (i for i, s in self.view.instructions(self.region.nodes) if self._calls_spinning(s))
+        return own.union(calls)
 
-    def _depending(self, index: int) -> set[int]:
-        """The statements whose operands may be computed from what statement ``index`` writes."""
-        tainted = {(index, name) for name in effects.writes(self.view.body[index])}
-        found: set[int] = set()
-        before = -1
-        while len(found) != before:
-            before = len(found)
-            for place, statement in enumerate(self.view.body):
-                if place in found or not isinstance(statement, Instruction):
-                    continue
-                needs = ((n, self.view.reaching.reaching(place, n)) for n in effects.needs(statement))
-                if any((d, name) in tainted for name, definitions in needs for d in definitions):
-                    found.add(place)
-                    tainted |= {(place, name) for name in effects.writes(statement)}
-        return found
+    def _calls_spinning(self, instruction: Instruction) -> bool:
+        callee = callee_of(instruction) if isa.facts(instruction).control is Control.CALL else None
+        names = () if callee is None else called(self.view.module, [callee])
+        functions = (f for f in self.view.module.functions() if f.name in names and f.body is not None)
+        return any(
+            spinning_atomics(inner, inner.loops) for f in functions for inner in [view(self.view.module, f)]
+        )
 
     def _independent(self, path: Path) -> bool:
         return path.annotation.independent or self.region.annotation.independent
 
     @cached_property
-    def _memory(self) -> MemoryAliasing:
-        return MemoryAliasing(self.view.module, self.view.function, self.view.reaching)
+    def order(self) -> MemoryOrder:
+        return MemoryOrder(self.view, self.region, self.tails)
 
     def _with_callees(self, instruction: Instruction) -> list[Instruction]:
         """The instruction and all that it may run by calling."""
@@ -297,70 +239,24 @@ class _Rules:
         return print_statement(self.view.body[index]).strip()
 
 
-@dataclass
-class _AddressWalk:
-    """Follows an address back to what it is made from."""
-
-    view: View
-    region: Region
-
-    def __post_init__(self) -> None:
-        self._loop = self.view.blocks_of(self.region.nodes)
-
-    def own_place(self, index: int, register: str) -> bool:
-        """Whether the address differs between lanes and depends on nothing that changes from iteration to iteration."""
-        varies = False
-        sources = nx.DiGraph()
-        work = [(index, register)]
-        while work:
-            use, name = work.pop()
-            for definition in self.view.reaching.reaching(use, name):
-                if definition == ENTRY:
-                    return False
-                if self.view.cfg.block_of(definition) not in self._loop:
-                    varies |= not self.view.uniformity.is_uniform_definition(definition, name)
-                    continue
-                if definition not in sources:
-                    statement = self.view.body[definition]
-                    assert isinstance(statement, Instruction)
-                    if not self._repeats(statement):
-                        return False
-                    varies |= not effects.special_registers(statement) <= UNIFORM_SPECIAL_REGISTERS
-                    work += [(definition, needed) for needed in effects.needs(statement)]
-                sources.add_edge(use, definition)
-        return varies and not any(self._carried(d) for d in _in_cycles(sources))
-
-    def _repeats(self, instruction: Instruction) -> bool:
-        """Whether an instruction gives one lane the same in each iteration if its operands are the same."""
-        specials = effects.special_registers(instruction)
-        facts = isa.facts(instruction)
-        constant = facts.memory is Memory.LOAD and reads_unchanging_memory(instruction, self.view.function)
-        return specials <= CONSTANT_SPECIAL_REGISTERS and (facts.pure or bool(specials) or constant)
-
-    def _carried(self, definition: int) -> bool:
-        """Whether the next iteration may still see what ``definition`` writes."""
-        header = self.view.block_of_name[self.region.header]
-        latches = (b for b in self.view.cfg.predecessors[header] if b in self._loop)
-        alive = effects.writes(self.view.body[definition]) & self.view.liveness.live_in[header]
-        return any(definition in self.view.reaching.reaching_end(b, n) for b in latches for n in alive)
-
-
-def _in_cycles(graph: nx.DiGraph) -> Iterator[int]:
-    """The definitions that depend on themselves, such as counters.
-
-    One of a loop inside the iteration starts anew in each; one of the marked loop does not.
-    """
-    for component in nx.strongly_connected_components(graph):
-        if len(component) > 1 or any(graph.has_edge(node, node) for node in component):
-            yield from component
-
-
 def waits(instruction: Instruction) -> bool:
     """Whether an instruction waits for other warps or for copies in flight."""
     return (
         instruction.base in _WAITS
         and not instruction.opcode.startswith("bar.warp")
         and isa.facts(instruction).synchronises
+    )
+
+
+def _ordered(instruction: Instruction) -> bool:
+    """Whether an instruction orders accesses to memory, its own or others."""
+    facts = isa.facts(instruction)
+    if facts.control is Control.CALL:
+        return False
+    return (
+        facts.volatile
+        or instruction.base in _FENCES
+        or (facts.synchronises and facts.memory is not Memory.NONE)
     )
 
 

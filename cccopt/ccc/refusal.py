@@ -77,19 +77,26 @@ MEMORY = Rule(
     "make the pointers provably distinct (`const __restrict__` for what is only read), move the access into the"
     " path, read a loop bound into a local ahead of the loop, or say `independent` in the pragma if they never overlap",
 )
+MEMORY_INNER = Rule(
+    "CCC036",
+    "the marked path and other inner iterations of the loop around it may touch the same memory",
+    "the path runs after later inner iterations, and the order within an iteration of the marked loop is kept: {}",
+    "make the pointers provably distinct (`const __restrict__` for what is only read), use an integer atomic whose"
+    " result is not read, take the pragma off the path, or say `independent` in it if they never overlap",
+)
 SCRATCH = Rule(
     "CCC037",
-    "the marked path stores to a place that belongs to its thread",
-    "the address varies over lanes but not over iterations: two waiting tasks of one thread would run at once, in"
-    " two lanes, on the same storage",
-    "keep the scratch in local variables of the path, or index it by the iteration",
+    "the marked path writes to memory of its thread that other iterations use as well",
+    "the address has the thread's own index in it, and does not move on with the iterations: two waiting tasks of one"
+    " thread would run at once, in two lanes, on the same storage",
+    "index the array by the iteration, or keep the scratch in local variables of the path",
 )
 SCRATCH_AHEAD = Rule(
     "CCC037",
-    "the marked path reads a place that belongs to its thread and that each iteration stores to",
-    "the address varies over lanes but not over iterations: the next iteration stores there while tasks of this one"
-    " wait",
-    "keep the value in a local variable, index the place by the iteration, or say `independent` in the pragma if the"
+    "the marked path uses memory of its thread that other iterations write to",
+    "the address has the thread's own index in it, and does not move on with the iterations: the next iteration writes"
+    " there while tasks of this one wait",
+    "index the array by the iteration, keep the value in a local variable, or say `independent` in the pragma if the"
     " path never touches it",
 )
 BARRIER = Rule(
@@ -115,6 +122,12 @@ CALL = Rule(
     "the marked path calls a function that cannot be looked into",
     "an indirect or external call may synchronise or keep state in local memory",
     "call a function that is defined in this file, or make it inline",
+)
+CALL_IDENTITY = Rule(
+    "CCC041",
+    "the marked path calls `{}`, which reads `{}`",
+    "the task may run in another lane, where that register holds another value",
+    "hand the index to the function as an argument, or let it be inlined",
 )
 LOCAL = Rule(
     "CCC042",

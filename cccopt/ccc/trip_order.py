@@ -55,10 +55,12 @@ class _Access:
 
 def in_order(view: View, path: Path) -> bool:
     """Whether a trip of the loop may depend on one before it, as far as can be seen."""
-    return _Trips(view, path).in_order()
+    return InnerIterations(view, path).in_order()
 
 
-class _Trips(Induction):
+class InnerIterations(Induction):
+    """The inner iterations of one loop of tasks, and what they do to memory."""
+
     def __init__(self, view: View, path: Path) -> None:
         super().__init__(view, path)
         self.path = path
@@ -90,6 +92,27 @@ class _Trips(Induction):
             or any(self._meet(store, other) for store in stores for other in (*stores, *loads))
             or any(self._updates(store, load) for store in stores for load in loads)
         )
+
+    def may_meet(self, a: int, b: int) -> bool:
+        """Whether the access ``a`` of one inner iteration may touch what ``b`` touches in another one: not where both
+        addresses advance by one constant, and keep apart.
+        """
+        found = [
+            self._access(i, s)
+            for i in (a, b)
+            if isinstance(s := self.view.body[i], Instruction) and _plain(s)
+        ]
+        if len(found) < 2 or not all(access.size for access in found):
+            return True
+        x, y = found
+        if x.register and x.register == y.register:
+            return _overlap(x.offset - y.offset, self.step(x.register), max(x.size, y.size))
+        if not x.base or x.base != y.base or x.displacement is None or y.displacement is None:
+            return True
+        reaching = self.view.reaching.reaching
+        if reaching(a, x.base) != reaching(b, x.base):
+            return True
+        return _overlap(x.displacement - y.displacement, self._growth(a, x.base), max(x.size, y.size))
 
     def _access(self, index: int, instruction: Instruction) -> _Access:
         place = next(o for o in instruction.operands if isinstance(o, Address))
@@ -161,11 +184,7 @@ class _Trips(Induction):
         if store.fixed and other.fixed:
             return store.value != other.value
         step = self.step(store.register) if store.register and store.register == other.register else None
-        if step is None:
-            return False
-        apart, size = store.offset - other.offset, max(store.size, other.size)
-        nearest = apart // step
-        return any(abs(apart - trips * step) < size for trips in (nearest, nearest + 1) if trips)
+        return step is not None and _overlap(store.offset - other.offset, step, max(store.size, other.size))
 
     def _updates(self, store: _Access, load: _Access) -> bool:
         """Whether a store puts back what the load took from the same place, changed, where trips may share places."""
@@ -201,3 +220,19 @@ class _Trips(Induction):
             (_, source) = statement.operands
             return source if isinstance(source, Literal) else operand
         return operand
+
+
+def _plain(instruction: Instruction) -> bool:
+    """Whether it is a memory instruction with one address."""
+    addresses = [o for o in instruction.operands if isinstance(o, Address)]
+    return len(addresses) == 1 and isa.facts(instruction).control is not Control.CALL
+
+
+def _overlap(apart: int, step: int | None, size: int) -> bool:
+    """Whether accesses of ``size`` bytes, so many bytes apart in one iteration, touch in different ones: both addresses
+    grow by ``step`` from one to the next; None is unknown.
+    """
+    if not step:
+        return True
+    nearest = apart // step
+    return any(abs(apart - iterations * step) < size for iterations in (nearest, nearest + 1) if iterations)

@@ -20,6 +20,7 @@ REFUSED = {
     "tail_two_paths": "CCC034",
     "tail_then_carry": "CCC035",
     "if_then_break": "CCC030",
+    "wrap8": "CCC037",
 }
 REWRITTEN = (
     "many_predicates",
@@ -28,7 +29,6 @@ REWRITTEN = (
     "always_true_dyn",
     "never",
     "down",
-    "wrap8",
     "called_in_both",
     "lambda",
     "instances",

@@ -278,7 +278,7 @@ def test_a_refusal_shows_both_accesses() -> None:
     (said,) = caught.value.diagnostics
     places = [place.position.line for _, place in said.notes]
     assert places == [line_of("awkward_values", "read_back", at) for at in ("out[i] = s;", "out[n + i] =")]
-    assert [label.partition(":")[0] for label, _ in said.notes] == ["in the path", "behind it"]
+    assert [label.partition(":")[0] for label, _ in said.notes] == ["in the path", "after it"]
 
 
 def test_a_load_that_path_and_rest_share(compiled: Callable[[str, str], Module]) -> None:
