@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import cccopt
+from cccopt.ccc import refusal
 from cccopt.cli import main as command_line
 from cccopt.source.pragmas import SourceError, parse_pragma
 from cccopt.text import Place, Position
@@ -294,3 +295,11 @@ def test_a_broken_link_is_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A b\n[x](no.md) [y](#a-b) [z](#no) [w](page.md#a-b)\n")
     assert broken_links(page) == ["no.md", "#no"]
+
+
+def test_what_is_refused_is_what_the_rules_say() -> None:
+    """The table of rules is the code's, and names each rule once."""
+    assert refusal.table() in (REPOSITORY / "docs/how-it-works.md").read_text(encoding="utf-8")
+    rules = {value.code for value in vars(refusal).values() if isinstance(value, refusal.Rule)}
+    named = [code for _, codes in refusal.HOLDS for code in codes]
+    assert sorted(named) == sorted(rules)

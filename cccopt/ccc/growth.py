@@ -21,13 +21,16 @@ UNBOUNDED = math.inf
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """What is known of a register over the iterations of one thread (`cccopt.ccc.thread_memory`); ``value`` is the
-    number itself where that is written out.
+    """What is known of a register over the iterations of one thread (`cccopt.ccc.thread_memory`).
+
+    ``growth`` is from one iteration to the next, ``span`` what else varies from the smallest to the largest, ``apart``
+    how far neighbouring lanes are apart in what is fixed over the iterations (`UNBOUNDED` where that is not known), and
+    ``value`` the number itself where it is written out.
     """
 
     growth: float = 0
     span: float = 0
-    own: bool = False
+    apart: float = 0
     value: int | None = None
 
     @property
@@ -84,7 +87,7 @@ def combined(statement: Instruction, sources: Sequence[Number]) -> Number:
 
 def _sum(a: Number, b: Number) -> Number:
     value = None if a.value is None or b.value is None else a.value + b.value
-    return Number(a.growth + b.growth, a.span + b.span, a.own or b.own, value)
+    return Number(a.growth + b.growth, a.span + b.span, a.apart + b.apart, value)
 
 
 def _product(a: Number, b: Number) -> Number:
@@ -95,23 +98,23 @@ def _product(a: Number, b: Number) -> Number:
         if b.value == 0:
             return Number(value=0)
         value = None if a.value is None else a.value * b.value
-        return Number(a.growth * b.value, a.span * abs(b.value), a.own, value)
-    own = a.own or b.own
+        return Number(a.growth * b.value, a.span * abs(b.value), a.apart * b.value, value)
+    apart = UNBOUNDED if a.apart or b.apart else 0
     if a.fixed and b.fixed:
-        return Number(own=own)
+        return Number(apart=apart)
     if not (a.fixed or b.fixed):
-        return replace(DATA, own=own and not (a.growth or b.growth))
+        return replace(DATA, apart=0 if a.growth or b.growth else apart)
     varying = b if a.fixed else a
-    return Number(SYMBOLIC if varying.growth else 0, UNBOUNDED if varying.span else 0, own)
+    return Number(SYMBOLIC if varying.growth else 0, UNBOUNDED if varying.span else 0, apart)
 
 
 def _opaque(statement: Instruction, sources: Sequence[Number]) -> Number:
     """The result of an operation that scrambles its operands. What is made of the number of an iteration is no
     thread's own, whatever thread has that iteration.
     """
-    own = any(number.own and not number.growth for number in sources)
+    apart = UNBOUNDED if any(number.apart and not number.growth for number in sources) else 0
     if all(number.fixed for number in sources):
-        return Number(own=own)
+        return Number(apart=apart)
     literals = [number.value for number in sources if number.value is not None]
     span = UNBOUNDED
     if statement.base == "and" and literals and literals[-1] >= 0:
@@ -124,21 +127,22 @@ def _opaque(statement: Instruction, sources: Sequence[Number]) -> Number:
         span = float((1 << (sources[-1].value & 63)) - 1)
     elif statement.base == "cvt":
         span = min(values_of(part) for part in statement.parts[1:])
-    return Number(span=span, own=own)
+    return Number(span=span, apart=apart)
 
 
 def joined(numbers: Sequence[Number], spread: float) -> Number:
     """One of some numbers, and up to ``spread`` more."""
     if not numbers:
         return DATA
-    own = any(number.own for number in numbers)
+    strides = {number.apart for number in numbers}
+    apart = strides.pop() if len(strides) == 1 else UNBOUNDED
     values = [number.value for number in numbers if number.value is not None]
     if len(values) == len(numbers):
-        return Number(span=max(values) - min(values) + spread, own=own)
+        return Number(span=max(values) - min(values) + spread, apart=apart)
     if len({number.growth for number in numbers}) > 1:
-        return replace(DATA, own=own)
+        return replace(DATA, apart=apart)
     span = max(number.span for number in numbers) + (spread if len(numbers) == 1 else UNBOUNDED)
-    return Number(numbers[0].growth, span, own)
+    return Number(numbers[0].growth, span, apart)
 
 
 def values_of(type: str | None) -> float:

@@ -260,3 +260,68 @@ def refuse(
 def remark(code: str, message: str, place: Place | None, why: str = "", help: str = "") -> Diagnostic:
     """A diagnostic that only informs."""
     return Diagnostic(code, Severity.REMARK, message, place, why, help)
+
+
+HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "the path is in a marked loop; loops between are loops of tasks; no marked `for` with paths is in another one",
+        ("CCC030", "CCC045", "CCC046"),
+    ),
+    (
+        "it is entered at its beginning and left at its end (a `break` belongs to its loop); the loop has one header",
+        ("CCC031", "CCC032", "CCC033"),
+    ),
+    ("something is left of it in the compiled code", ("CCC053",)),
+    (
+        "what it writes is not read after it, or can be recomputed, or its readers can move along",
+        ("CCC034",),
+    ),
+    ("no run of the path reads what an earlier run left in a register, reductions aside", ("CCC035",)),
+    (
+        "the path and what follows it in its iteration touch no common memory, one of them writing; other inner"
+        " iterations of a `while` around it count, and those of a `for variable` where their order matters; integer"
+        " atomics of one operation whose results are not read may meet",
+        ("CCC036",),
+    ),
+    (
+        "the path uses no memory of its thread that other iterations use as well (`scratch[threadIdx.x]`,"
+        " `bins[slot * 64 + threadIdx.x]`), one of them writing",
+        ("CCC037",),
+    ),
+    (
+        "no barrier is in the loop; no fence, volatile access or loop that waits on an atomic is outside of the path, nor"
+        " a fence or volatile access in a path that accesses follow",
+        ("CCC038", "CCC039"),
+    ),
+    ("nothing in the path depends on which lanes run it together", ("CCC040",)),
+    (
+        "calls in the path lead to code that can be seen and that does not read the thread's index; the function does"
+        " not call itself",
+        ("CCC041", "CCC047"),
+    ),
+    (
+        "blocks of a kernel marked `grid` do not wait for each other and share nothing",
+        ("CCC060", "CCC061", "CCC062", "CCC063"),
+    ),
+    (
+        "a function marked `recursive` calls itself as the last thing that it does, or has become a loop",
+        ("CCC065", "CCC066", "CCC067"),
+    ),
+    (
+        "local memory of the path is used nowhere else, or each piece of code surely stores what it loads; no parameter"
+        " of a called function is in it",
+        ("CCC042", "CCC057"),
+    ),
+    ("the stacks fit into shared memory; contexts hold 16, 32, 64 bits and predicates", ("CCC043", "CCC049")),
+    (
+        "every instruction of the loop is known; scopes of inline assembly hold no branches",
+        ("CCC044", "CCC048"),
+    ),
+)
+"""What must hold for a rewrite, and the codes of the rules that refuse it elsewhere."""
+
+
+def table() -> str:
+    """The table of docs/how-it-works.md."""
+    rows = (f"| {holds} | {', '.join(codes)} |" for holds, codes in HOLDS)
+    return "\n".join(("| what must hold | refused with |", "|---|---|", *rows))

@@ -1,18 +1,16 @@
 """Memory that belongs to a thread: places to which it comes back in one iteration of the marked loop after another.
 
 Two iterations of a thread may be under way at once, in two lanes, so they must not share scratch. Each register of the
-loop is described by its *growth* from one iteration to the next, the *span* of what else varies in it, and whether the
-thread's *own* values are in it (`%tid`, `%laneid`, what differs between lanes before the loop):
+loop is described by its *growth* from one iteration to the next, the *span* of what else varies in it, and how far
+neighbouring lanes are *apart* in what is fixed (`%tid`, `%laneid`, what differs between lanes before the loop):
 
-        i                               growth: the stride of the loop
         out[i], out[i * 4 + (x & 3)]    the growth is at least the span and the size: another place in each iteration
-        scratch[%tid]                   own, growth 0: one place in all iterations
-        bins[(x & 3) * 64 + %tid]       own, growth 0, span 192: the places of one iteration meet those of the next
+        out[i * 8 + n++], i += 64       the growth is more than lanes are apart: in between are other threads
+        scratch[%tid]                   growth 0, lanes apart: one place of the thread's own in all iterations
+        bins[(x & 3) * 64 + %tid]       growth 0, lanes apart: the places of one iteration meet those of the next
         map[%tid * 4 + (k & 3)]         the same, for a remainder of a counter grows no more
-        levels[u], u loaded             not own: whether iterations meet there is the pragma's word
-        out[i / w * pitch + i % w]      not own: made of the number of the iteration alone
-
-A counter whose start differs between lanes by more than its step runs through a segment that is the thread's own.
+        levels[u], u loaded             lanes not apart in what is fixed: whether iterations meet is the pragma's word
+        out[i / w * pitch + i % w]      made of the number of the iteration alone: the same
 
 Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2 (induction variables). What cannot be followed counts as data.
 """
@@ -40,6 +38,9 @@ from cccopt.ptx.isa import Memory
 _MOST = 256
 """Statements among which the step of a counter is looked for."""
 
+_LANES = {"%tid.x": 1, "%laneid": 1}
+"""How far neighbouring lanes are apart in special registers."""
+
 _Known = Mapping[int, Number]
 """What statements of the loop compute, by index."""
 
@@ -63,7 +64,7 @@ class ThreadMemory:
         size = access_size(instruction)
         places = [o.base for o in instruction.operands if isinstance(o, Address)]
         found = [self._of_operand(statement, place, self._carried, self._known) for place in places]
-        return any(n.own and abs(n.growth) < n.span + size for n in found)
+        return any(_comes_back(number, size) for number in found)
 
     # --- operands ---
 
@@ -76,7 +77,8 @@ class ThreadMemory:
             case SpecialRegister(name):
                 if name in UNIFORM_SPECIAL_REGISTERS:
                     return Number()
-                return Number(own=True) if name in CONSTANT_SPECIAL_REGISTERS else DATA
+                apart = _LANES.get(name, UNBOUNDED)
+                return Number(apart=apart) if name in CONSTANT_SPECIAL_REGISTERS else DATA
             case Register(name):
                 return self._of_register(use, name, carried, known)
         return DATA
@@ -100,8 +102,14 @@ class ThreadMemory:
     def _from_outside(self, use: int, name: str) -> Number:
         """The number in a register that the loop does not write."""
         value = self._literal(use, Register(name))
-        own = value is None and not self.view.uniformity.is_uniform_use(use, name)
-        return Number(own=own, value=value)
+        return Number(apart=0 if value is not None else self._apart(use, name), value=value)
+
+    def _apart(self, use: int, name: str) -> float:
+        """How far neighbouring lanes are apart in a register."""
+        if self.view.uniformity.is_uniform_use(use, name):
+            return 0
+        stride = self._strides.of_register(use, name)
+        return UNBOUNDED if stride is None else stride
 
     def _counted(self, use: int, name: str, inside: frozenset[int]) -> float:
         """The span of a counter of a loop inside the iteration, where constants tell how often that trips."""
@@ -155,13 +163,7 @@ class ThreadMemory:
         step = steps.pop() if len(steps) == 1 else None
         if not step:
             return DATA
-        outside = reaching.reaching(self._first, name) - self._statements
-        uniform = all(
-            d != ENTRY and self.view.uniformity.is_uniform_definition(d, name) for d in sorted(outside)
-        )
-        stride = 0 if uniform else self._strides.of_register(self._first, name)
-        own = not uniform and step != SYMBOLIC and (stride is None or abs(step) < abs(stride))
-        return Number(growth=step, own=own)
+        return Number(growth=step, apart=self._apart(self._first, name))
 
     def _step(
         self, name: str, definitions: frozenset[int], header: str, done: dict[int, float | None]
@@ -247,7 +249,7 @@ class ThreadMemory:
             places = [o.base for o in statement.operands if isinstance(o, Address)]
             found = [self._of_operand(index, place, carried, known) for place in places]
             if found and all(number.fixed for number in found):
-                return Number(own=any(number.own for number in found))
+                return Number(apart=UNBOUNDED if any(number.apart for number in found) else 0)
             return replace(DATA, span=values_of(facts.types[0]))
         if not facts.pure:
             return DATA
@@ -285,3 +287,11 @@ class ThreadMemory:
     def _costs(self) -> Costs:
         view = self.view
         return Costs(view.module, view.body, view.cfg, view.reaching, view.loops)
+
+
+def _comes_back(number: Number, size: int) -> bool:
+    """Whether an access of ``size`` bytes at such an address may meet that of another iteration of its thread, where no
+    other thread comes. Where an iteration moves on by more than lanes are apart, the places in between are theirs.
+    """
+    growth, apart = abs(number.growth), abs(number.apart)
+    return apart != 0 and growth < number.span + size and not apart < growth

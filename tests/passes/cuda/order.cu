@@ -1,0 +1,303 @@
+// Kernels that keep their order within an iteration, or break the promise that iterations share no scratch; each has the
+// code it is refused with above it, or `right`.
+
+#define ARGUMENTS int n, const unsigned* __restrict__ a, unsigned* out, unsigned* count
+#define EACH int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x
+
+__device__ __forceinline__ unsigned work(unsigned x) {
+#pragma unroll 1
+  for (int q = 0; q < 9; ++q) x = x * 1664525u + (x >> 7);
+  return x;
+}
+__device__ __noinline__ unsigned whose(unsigned x) { return x * 64 + threadIdx.x; }
+__device__ __noinline__ unsigned given(unsigned x, unsigned thread) { return x * 64 + thread; }
+__device__ __noinline__ void flushed(unsigned* at, unsigned x) { *at = x; __threadfence(); }
+__device__ __noinline__ void locked(unsigned* lock) { while (atomicCAS(lock, 0u, 1u)) {} }
+
+// right: another place in each inner iteration
+extern "C" __global__ void __launch_bounds__(64) while_moves_on(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i]; int k = 0;
+#pragma ccc while
+    while ((x >> 20) & 7 && k < 16) {
+      x = work(x);
+#pragma ccc if
+      if (x & 0x100) out[16 * i + k] = work(x + k);
+      ++k;
+    }
+  }
+}
+
+// CCC036: the same place in each inner iteration
+extern "C" __global__ void __launch_bounds__(64) while_counts(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc while
+    while ((x >> 20) & 7) {
+      x = work(x);
+#pragma ccc if
+      if (x & 0x100) out[i] = work(out[i] + x);
+    }
+  }
+}
+
+// CCC036: slots of the iteration, found in data
+#pragma ccc grid
+extern "C" __global__ void __launch_bounds__(64) grid_while_counts(ARGUMENTS) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  unsigned x = a[i];
+#pragma ccc while
+  while ((x >> 20) & 7) {
+    x = work(x);
+#pragma ccc if
+    if (x & 0x100) out[4 * i + (x & 3)] = work(out[4 * i + (x & 3)] + x);
+  }
+}
+
+// right: a sum of integers has no order
+extern "C" __global__ void __launch_bounds__(64) while_adds(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc while
+    while ((x >> 20) & 7) {
+      x = work(x);
+#pragma ccc if
+      if (x & 0x100) atomicAdd(&count[x & 63], work(x));
+    }
+  }
+}
+
+// CCC036: an atomic whose result is used keeps its order
+extern "C" __global__ void __launch_bounds__(64) while_takes_tickets(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc while
+    while ((x >> 20) & 7) {
+      x = work(x);
+#pragma ccc if
+      if (x & 0x100) out[16 * i + atomicAdd(&out[16 * i + 15], 1u) % 15] = work(x);
+    }
+  }
+}
+
+// CCC036: the next inner iteration overwrites what the path reads
+extern "C" __global__ void __launch_bounds__(64) while_reads(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc while
+    while ((x >> 20) & 7) {
+      x = work(x);
+      out[4 * i + (x >> 3 & 3)] = x;
+#pragma ccc if
+      if (x & 0x100) atomicAdd(&count[x & 63], work(out[4 * i] + out[4 * i + 1]));
+    }
+  }
+}
+
+// right: the user's word
+extern "C" __global__ void __launch_bounds__(64) while_independent(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i]; unsigned char k = 0;
+#pragma ccc while
+    while ((x >> 20) & 7 && k < 16) {
+      x = work(x);
+#pragma ccc if independent
+      if (x & 0x100) out[16 * i + (k * 5 & 15)] = work(x);
+      ++k;
+    }
+  }
+}
+
+// CCC036: a place of the iteration alone: the last one wins
+extern "C" __global__ void __launch_bounds__(64) variable_last(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i]; int trips = x >> 20 & 15;
+#pragma ccc for variable
+    for (int k = 0; k < trips; ++k) {
+#pragma ccc if
+      if (x >> k & 1) out[i] = work(x + k);
+    }
+  }
+}
+
+// CCC036: load, modify, store
+extern "C" __global__ void __launch_bounds__(64) variable_updates(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i]; int trips = x >> 20 & 15;
+#pragma ccc for variable
+    for (int k = 0; k < trips; ++k) {
+#pragma ccc if
+      if (x >> k & 1) { unsigned* at = &out[4 * i + (work(x + k) & 3)]; *at = *at * 5 + k; }
+    }
+  }
+}
+
+// right: places found in data, which the promise covers
+extern "C" __global__ void __launch_bounds__(64) variable_scatters(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i]; int trips = x >> 20 & 15;
+#pragma ccc for variable
+    for (int k = 0; k < trips; ++k) {
+#pragma ccc if
+      if (x >> k & 1) out[16 * i + (a[k] & 0xf0000000u) * 0 + k] = work(x + k);
+    }
+  }
+}
+
+// CCC036: three deep, the outer `while` keeps its order
+extern "C" __global__ void __launch_bounds__(64) three_deep(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc while
+    while ((x >> 20) & 7) {
+      x = work(x);
+      int trips = x >> 8 & 7;
+#pragma ccc for variable
+      for (int k = 0; k < trips; ++k) {
+#pragma ccc if
+        if (x >> k & 1) out[16 * i + k] = work(x + k);
+      }
+    }
+  }
+}
+
+// CCC037: scratch of the thread, the slot found in data
+extern "C" __global__ void __launch_bounds__(64) scratch_by_data(ARGUMENTS) {
+  __shared__ unsigned bins[4 * 64];
+#pragma ccc for
+  for (EACH) {
+#pragma ccc if
+    if (a[i] & 1) {
+      unsigned x = a[i], z = 0;
+#pragma unroll 1
+      for (int q = 0; q < 6; ++q) bins[(x >> (2 * q + 4) & 3) * 64 + threadIdx.x] = q + i;
+#pragma unroll 1
+      for (int q = 0; q < 6; ++q) z = z * 1664525u + bins[(x >> (2 * q + 4) & 3) * 64 + threadIdx.x];
+      out[i] = z;
+    }
+  }
+}
+
+// CCC037: counters of the thread, the marked loop's remainder the slot
+extern "C" __global__ void __launch_bounds__(64) counters_of_the_thread(ARGUMENTS) {
+  int t = blockIdx.x * blockDim.x + threadIdx.x;
+#pragma ccc for
+  for (int k = 0; k < n; ++k) {
+    unsigned x = a[k] + t;
+#pragma ccc if
+    if (x & 1) { unsigned r = work(x); out[4 * t + (k & 3)] += r; }
+  }
+}
+
+// CCC037: a loop of tasks with scratch of the thread
+extern "C" __global__ void __launch_bounds__(64) scratch_of_a_loop(ARGUMENTS) {
+  __shared__ unsigned own[64 * 4];
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc while
+    while ((x >> 20) & 7) { own[threadIdx.x * 4 + (x & 3)] = x; x = work(x + own[threadIdx.x * 4 + (x >> 2 & 3)]); }
+    out[i] = x;
+  }
+}
+
+// right: four places for each iteration
+extern "C" __global__ void __launch_bounds__(64) slots_of_the_iteration(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) { unsigned r = work(x); out[4 * i + (r & 3)] = r; out[4 * i + (x & 3)] += r; }
+  }
+}
+
+// right: an index made of the number of the iteration
+#pragma ccc grid
+extern "C" __global__ void __launch_bounds__(64) tiles(ARGUMENTS) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  unsigned x = a[i];
+#pragma ccc if
+  if (x & 1) out[i / 7 * 16 + i % 7] = work(x);
+}
+
+// right: a segment for each thread, a place in it for each iteration
+extern "C" __global__ void __launch_bounds__(64) segments(ARGUMENTS) {
+  int t = blockIdx.x * blockDim.x + threadIdx.x;
+#pragma ccc for
+  for (int k = 0; k < 8; ++k) {
+    unsigned x = a[(t + k * 3) % 97];
+#pragma ccc if
+    if (x & 1) out[8 * t + k] = work(x);
+  }
+}
+
+// CCC041: a call that reads the thread's index
+extern "C" __global__ void __launch_bounds__(64) asks_whose(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+#pragma ccc if independent
+    if (a[i] & 1) out[i] = whose(work(a[i]));
+  }
+}
+
+// right: the index as an argument
+extern "C" __global__ void __launch_bounds__(64) is_told_whose(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+#pragma ccc if independent
+    if (a[i] & 1) out[i] = given(work(a[i]), threadIdx.x);
+  }
+}
+
+// CCC039: what follows the path would come before its fence
+extern "C" __global__ void __launch_bounds__(64) fence_in_the_path(ARGUMENTS) {
+  __shared__ unsigned flag[64];
+  flag[threadIdx.x] = 1;
+#pragma ccc for
+  for (EACH) {
+#pragma ccc if
+    if (a[i] & 1) { unsigned r = work(flag[a[i] & 63]); __threadfence(); if (r == 7) flag[r] = 0; }
+    out[i] = 1;
+  }
+}
+
+// right: nothing follows
+extern "C" __global__ void __launch_bounds__(64) fence_at_the_end(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+#pragma ccc if
+    if (a[i] & 1) { out[2 * i] = work(a[i]); __threadfence(); out[2 * i + 1] = 1; }
+  }
+}
+
+// CCC039: a fence in a call before the path
+extern "C" __global__ void __launch_bounds__(64) fence_in_a_call(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    flushed(&out[2 * i], i);
+#pragma ccc if
+    if (a[i] & 1) out[2 * i + 1] = work(a[i]);
+  }
+}
+
+// CCC039: a lock taken in a call before the path
+extern "C" __global__ void __launch_bounds__(64) lock_in_a_call(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    locked(&count[i]);
+#pragma ccc if
+    if (a[i] & 1) out[i] = work(a[i]);
+  }
+}
