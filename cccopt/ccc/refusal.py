@@ -289,8 +289,8 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC037",),
     ),
     (
-        "no barrier is in the loop; no fence, volatile access or loop that waits on an atomic is outside of the path, nor"
-        " a fence or volatile access in a path that accesses follow",
+        "no barrier is in the loop; no fence, volatile access or loop that waits on an atomic is outside of the path,"
+        " nor a fence or volatile access in a path that accesses follow",
         ("CCC038", "CCC039"),
     ),
     ("nothing in the path depends on which lanes run it together", ("CCC040",)),
