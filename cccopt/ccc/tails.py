@@ -311,6 +311,11 @@ def _tail(
                     tainted |= {(moving, name) for name in effects.writes(view.body[moving])}
             readers |= set(found)
             work = True
+    for index in sorted(readers):
+        updated = sums.updating(index)
+        # A moved update goes on with the task's part, which knows nothing of other values that the path hands on.
+        if updated is not None and _reached(view, index, updated.updates[index][1], tainted):
+            raise _carries(region, path, updated.updates[index][1], sums)
     helpers: set[int] = set()
     # A task has whatever its path writes, also what the lane computes again for itself.
     own = tainted | {
