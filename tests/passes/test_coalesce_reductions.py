@@ -117,3 +117,15 @@ def test_without_the_pass_it_would_be_refused() -> None:
 def test_loops_without_the_clause_stay_as_they_are() -> None:
     source = text(clauses="", after=AFTER["owner"])
     assert coalesced(source) == print_module(parse(source))
+
+
+def test_a_moved_update_goes_on_from_the_loop_s_register() -> None:
+    """A task of the outer path that runs one of the inner path meanwhile keeps its own value in %r21."""
+    branchy = "setp.gt.u32 %p6, %r6, 30; mul.lo.u32 %r11, %r6, 5; @%p6 mul.lo.u32 %r11, %r11, 3;"
+    inner = path(branchy, skip="and.b32 %r9, %r6, 4; setp.ne.u32 %p1, %r9, 0;", region=SECOND, label="_2")
+    outer = path(f"mov.u32 %r11, 1; {AHEAD} {inner} add.u32 %r20, %r21, %r11;")
+    source = text(before=CHOSEN, body=outer, behind="", after=AFTER["any lane"])
+    with pytest.raises(Refusal) as caught:
+        rewritten(parse(source))
+    assert caught.value.diagnostics[0].code == "CCC035"
+    same(text(before="", body=outer, behind="", after=AFTER["any lane"]))
