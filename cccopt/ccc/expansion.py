@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from cccopt.ccc.code import FULL_WARP, flag_op, number, op, predicate
 from cccopt.ccc.graph import UNIFORM, Branch, End, Jump, Node, Nodes, copy
 from cccopt.ccc.names import Names
+from cccopt.ccc.partials import put
 from cccopt.ccc.plan import PathPlan, own
 from cccopt.ccc.trips import CountedLoop
 from cccopt.ptx.ir import Guard, Instruction, Operand, Pair, Register, SpecialRegister, Statement, Vector
@@ -287,10 +288,10 @@ class ExpandedSite:
                 code += [
                     op("setp.ge.s32", within, far, step),
                     *self._shuffled(size, other, part.register, number(step), "up"),
-                    op(operator.opcode, part.register, other, part.register, guard=Guard(within)),
+                    *put(operator, part.register, other, self.names, Guard(within)),
                 ]
             code += self._shuffled(size, other, part.register, last)
-            code.append(op(operator.opcode, total, total, other, guard=Guard(given)))
+            code += put(operator, total, other, self.names, Guard(given))
         return code
 
     def _received(self, firsts: Mapping[str, Register], owner: Register) -> list[Instruction]:

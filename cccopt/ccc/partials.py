@@ -6,6 +6,11 @@ slot in shared memory; the context holds its address, and each task ends with an
 
     setp.ne.b32 %q, %partial, identity;
     @%q red.shared.add.f32 [%owner+offset], %partial;
+
+`min` and `max` in floating point keep their bits: in any order they give the same number, or the canonical NaN, and a
+value into which nothing is put stays as it is. With ``.NaN``, one exception is left, for infinity is the identity
+there: a NaN or (``.ftz``) a subnormal number from ahead of the loop stays as it is, too, where nothing but infinities
+of the identity's sign come in. PTX does not say what NaN `min.f64` makes of two of them.
 """
 
 from __future__ import annotations
@@ -13,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cccopt.ccc.code import at, op
+from cccopt.ccc.code import at, op, predicate
 from cccopt.ccc.graph import Branch, Jump, Node, Nodes
 from cccopt.ccc.names import Names
-from cccopt.ccc.reductions import Reduction
+from cccopt.ccc.reductions import Operator, Reduction
 from cccopt.ptx.ir import Guard, Instruction, Register
 
 
@@ -119,6 +124,20 @@ def _deposit(
     return name
 
 
+def put(
+    operator: Operator, target: Register, part: Register, names: Names, guard: Guard | None = None
+) -> list[Instruction]:
+    """Puts ``part`` into ``target``, under a guard."""
+    if operator.is_float_extreme:
+        some, test = Guard(names.register("pred")), f"b{operator.bits}"
+        if guard is None:
+            code = [op(f"setp.ne.{test}", some.register, part, operator.identity)]
+        else:
+            code = [op(f"setp.ne.and.{test}", some.register, part, operator.identity, predicate(guard))]
+        return [*code, op(operator.opcode, target, target, part, guard=some)]
+    return [op(operator.opcode, target, target, part, guard=guard)]
+
+
 def collect(partials: Iterable[Partial], slots: Slots, names: Names, *, header: bool) -> list[Instruction]:
     """Puts what tasks contributed into the values that lanes have behind the loop, and with ``header`` into those with
     which they go on in it.
@@ -130,5 +149,5 @@ def collect(partials: Iterable[Partial], slots: Slots, names: Names, *, header: 
             part = names.register(f"b{operator.bits}")
             code.append(op(f"ld.shared.b{operator.bits}", part, at(slots.address, offset)))
         goals = sorted(reduction.behind | ({reduction.register} if header else frozenset()))
-        code += [op(operator.opcode, Register(goal), Register(goal), part) for goal in goals]
+        code += [i for goal in goals for i in put(operator, Register(goal), part, names)]
     return code

@@ -64,6 +64,13 @@ class Operator:
         return width(self.type)
 
     @property
+    def is_float_extreme(self) -> bool:
+        """Whether it is `min` or `max` of floating-point numbers. They keep their bits, but not where the identity is
+        put into a value: that makes a NaN the canonical one, and with ``.ftz`` a subnormal number zero.
+        """
+        return self.floating and self.sign in ("min", "max")
+
+    @property
     def reassociates(self) -> bool:
         """Whether another order gives other last digits."""
         return self.floating and self.sign in "+*"
@@ -93,9 +100,9 @@ class Operator:
         ones = (1 << self.bits) - 1
         top = 1 << (self.bits - 1)
         infinity = {"f32": 0x7F800000, "f64": 0x7FF0000000000000}.get(self.type, 0)
-        if self.floating and self.sign in ("min", "max"):
-            # Without .NaN, these give the other operand where one is NaN.
-            bits = (infinity | (top if self.sign == "max" else 0)) if self.nan else top - 1
+        if self.is_float_extreme:
+            # Without .NaN, these give the other operand where one is NaN, and never this NaN.
+            bits = (infinity | (top if self.sign == "max" else 0)) if self.nan else ones
         elif self.floating:
             bits = top if self.sign == "+" else {"f32": 0x3F800000, "f64": 0x3FF0000000000000}[self.type]
         elif self.sign in ("min", "max"):
@@ -107,7 +114,8 @@ class Operator:
 
     def merges(self, other: Operator) -> bool:
         """Whether both may update one accumulator."""
-        return (self.sign, self.type, self.nan) == (other.sign, other.type, other.nan)
+        flushing = self.ftz == other.ftz or not self.is_float_extreme
+        return flushing and (self.sign, self.type, self.nan) == (other.sign, other.type, other.nan)
 
 
 @dataclass(frozen=True, eq=False)

@@ -311,6 +311,7 @@ def _tail(
                     tainted |= {(moving, name) for name in effects.writes(view.body[moving])}
             readers |= set(found)
             work = True
+    _check_updates(view, region, path, readers, tainted, sums)
     helpers: set[int] = set()
     # A task has whatever its path writes, also what the lane computes again for itself.
     own = tainted | {
@@ -342,6 +343,27 @@ def _check_movable(
     name = next(carried, None)
     if name is not None:
         raise _carries(region, path, name, sums)
+
+
+def _check_updates(
+    view: View,
+    region: Region,
+    path: Path,
+    moved: Collection[int],
+    tainted: Collection[tuple[int, str]],
+    sums: Reductions,
+) -> None:
+    """Moved updates go on with the part of a reduction that tasks keep in one register."""
+    end = view.block_of_name[path.end]
+    for index in sorted(moved):
+        r = sums.updating(index)
+        if r is None:
+            continue
+        updated = r.updates[index][1]
+        # Of what the path itself adds to another register, that part knows nothing; and where tasks of a path around
+        # keep the value in another one, they would overwrite what is added to the part.
+        if _reached(view, index, updated, tainted) or r.live(view, end) != {r.register}:
+            raise _carries(region, path, updated, sums)
 
 
 def _check_inside(view: View, path: Path, index: int, own: set[int]) -> None:

@@ -242,6 +242,7 @@ class Tasks:
         enough, busy = (Guard(self.names.register("pred")) for _ in range(2))
         turn, vote = (self.names.label(what) for what in ("turn", "vote"))
         nodes: Nodes = {}
+        behind = self._recompute(path, flag, behind, nodes)
         begin, task = self._trip(path, busy, vote)
         trip = self.phase(nodes, path.phase("trip"), (), Jump(begin))
         nodes.update(task)

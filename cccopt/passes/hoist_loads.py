@@ -156,9 +156,9 @@ def _context_bytes(module: Module, function: Function, options: Options, place: 
     seen = view(module, function)
     try:
         region, path = _paths(seen)[place]
-        moved = tails(seen, region)
+        moved = tails(seen, region, expand=options.expand)
         check(seen, region, moved)
-        plans = make_plan(seen, region, moved, options.form).all_paths()
+        plans = make_plan(seen, region, moved, options.form, expand=options.expand).all_paths()
     except Refusal:
         return None
     return next(plan.stack.layout.context_bytes for plan in plans if plan.path is path)

@@ -80,7 +80,7 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
     return each_marked(module, options, _converted), (), ()
 
 
-def _converted(module: Module, function: Function) -> Function:
+def _converted(module: Module, function: Function, options: Options) -> Function:
     body = function.body or ()
     names = Names(body, isa.register_types(function), prefix="selected")
     while True:

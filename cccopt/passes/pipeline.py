@@ -1,7 +1,7 @@
 """The passes in order, with the verifier between them.
 
     PIPELINE = (unique-names, recursion, grid-loop,
-                if-conversion, prefetch-loads, hoist-loads, collect-contexts, dead-code)
+                if-conversion, coalesce-reductions, prefetch-loads, hoist-loads, collect-contexts, dead-code)
 
 Each pass takes a module and returns a new one with remarks and reports. The first ones prepare functions for the last:
 where that rewrites nothing in one, it comes out as it went in.
@@ -17,6 +17,7 @@ from cccopt.ccc.refusal import Refusal
 from cccopt.ccc.report import RegionReport
 from cccopt.diagnostic import CccError, Diagnostic, Severity
 from cccopt.passes import (
+    coalesce_reductions,
     collect_contexts,
     dead_code,
     grid_loop,
@@ -61,6 +62,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("recursion", recursion.run),
     ("grid-loop", grid_loop.run),
     ("if-conversion", if_conversion.run),
+    ("coalesce-reductions", coalesce_reductions.run),
     ("prefetch-loads", prefetch_loads.run),
     ("hoist-loads", hoist_loads.run),
     ("collect-contexts", collect_contexts.run),

@@ -57,14 +57,16 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
     return each_marked(module, options, _prefetching), (), ()
 
 
-def _prefetching(module: Module, function: Function) -> Function:
+def _prefetching(module: Module, function: Function, options: Options) -> Function:
     seen = view(module, function)
     names = Names(function.body or (), seen.types, prefix="next")
     ahead: dict[int, list[Statement]] = {}
     try:
         for region in find(seen, frozenset(seen.annotations)).regions:
             going = _going(seen, region) if len(region.paths) >= FEWEST else None
-            if going is not None and exclusive_paths(seen, region, tails(seen, region)):
+            if going is not None and exclusive_paths(
+                seen, region, tails(seen, region, expand=options.expand)
+            ):
                 iteration = _Iteration(seen, region, names)
                 if iteration.place_is_in_path():
                     continue

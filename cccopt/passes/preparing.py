@@ -8,14 +8,16 @@ from cccopt.ccc.annotations import is_annotation
 from cccopt.passes.options import Options
 from cccopt.ptx.ir import Function, Module
 
+Change = Callable[[Module, Function, Options], Function]
 
-def each_marked(module: Module, options: Options, change: Callable[[Module, Function], Function]) -> Module:
+
+def each_marked(module: Module, options: Options, change: Change) -> Module:
     """The module with each marked function changed; as it is where nothing is to be rewritten."""
     if options.mode == "off":
         return module
     return Module(
         tuple(
-            change(module, item)
+            change(module, item, options)
             if isinstance(item, Function) and any(map(is_annotation, item.body or ()))
             else item
             for item in module.items

@@ -15,7 +15,7 @@ from cccopt.passes.options import Options
 from cccopt.ptx.ir import Marker, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
-from tests.passes.ptx_loops import IF, LAUNCHES, SECOND, arguments, module, path, uneven_arguments
+from tests.passes.ptx_loops import IF, LAUNCHES, SECOND, arguments, inner_loop, module, path, uneven_arguments
 from tests.passes.running import Launch, compare, marked, rewritten, run
 
 # Figure 4.9: the value of one's own vertex, beside the index that is needed anyway.
@@ -34,9 +34,9 @@ def kernel(code: str = FIGURE, clauses: str = "", **holes: str) -> Module:
     return module(body=path(code, clauses=clauses), **holes)
 
 
-def hoisted(before: Module, region: int = IF) -> str | None:
+def hoisted(before: Module, region: int = IF, *, expand: bool = True) -> str | None:
     """The registers that the pass loads ahead of a path."""
-    after = hoist_loads.run(before, Options())[0]
+    after = hoist_loads.run(before, Options(expand=expand))[0]
     (found,) = (
         s
         for f in after.functions()
@@ -187,3 +187,17 @@ def written(file: Path, clause: str) -> Path:
     """The kernel as a file, with a clause at its path."""
     file.write_text(CUDA.replace("ccc if", f"ccc if {clause}"))
     return file
+
+
+def test_the_option_against_expanded_loops_is_heeded() -> None:
+    """The clause names one variable, and where the inner loop's sum is expanded there are two."""
+    sums = "add.f32 %f2, %f2, %f3;"
+    inner = "mov.f32 %f4, %f3; " + inner_loop("cvt.rn.f32.u32 %f5, %r13; add.f32 %f4, %f4, %f5;")
+    before = module(
+        body=path(FIGURE + sums, clauses="independent") + inner + "st.global.f32 [%rd7], %f4;",
+        ahead="mov.f32 %f2, 0f00000000; mov.f32 %f3, 0f3F800000;",
+        after="red.global.add.f32 [%rd3], %f2;",
+        clauses="reduce=+:sum",
+    )
+    assert hoisted(before, expand=False) == "%r10"
+    assert hoisted(before) is None

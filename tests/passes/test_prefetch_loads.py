@@ -357,3 +357,17 @@ def test_three_paths_one_behind_the_other_are_not_sorted() -> None:
     )
     text = loop(body=body, clauses="independent")
     assert prefetching(text) == parse(text)
+
+
+def test_the_option_against_expanded_loops_is_heeded() -> None:
+    """The clause names no variable by `+` but the one, and where the inner loop's sum is expanded there are two."""
+    inner = inner_loop("cvt.rn.f32.u32 %f5, %r13; add.f32 %f4, %f4, %f5;")
+    own = path("add.f32 %f2, %f2, 0f3F800000;", region=9, label="_9")
+    text = kernel(ahead="mov.f32 %f2, 0f00000000;", clauses="reduce=+:sum", before="mov.f32 %f4, 0f00000000;")
+    text = text.replace("red.global.add.u32 [%rd3], 0;", "red.global.add.f32 [%rd3], %f2;")
+    text = text.replace(STEP, f"{inner} st.global.f32 [%rd7], %f4; {own} {STEP}")
+    counts = [
+        print_module(prefetch_loads.run(parse(text), Options(expand=expand))[0]).count("prefetch.")
+        for expand in (False, True)
+    ]
+    assert counts == [1, 0]

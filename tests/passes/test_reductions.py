@@ -5,12 +5,13 @@ Floating-point values here are small integers or powers of two, so that any orde
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from cccopt.ccc.refusal import Refusal
 from cccopt.emulator import Program
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
@@ -442,3 +443,49 @@ def test_extremes_keep_their_bits_and_say_nothing() -> None:
         holes = {"clauses": "reduce=min:least", "ahead": ahead, "body": path(code), "after": stored(F32)}
         same(**holes)
         assert not rewritten(parse(loop(declarations=DECLARED, **holes))).remarks
+
+
+NUMBERS = ("80000000", "00000000", "00000123", "80000456", "3F800000", "C0A00000")
+NANS = ("7FC12345", "FFFFFFFF")
+LONG_NUMBERS = (f"8{0:015}", f"{0:016}", f"{123:016}", f"8{456:015}", f"3FF{0:013}", f"C01{0:013}")
+
+
+def one_of(values: Sequence[str], target: str, by: str) -> str:
+    """Code that gives a register one of some numbers, as many hexadecimal digits as it has, by the bits of another."""
+    prefix, type = ("0f", "f32") if len(values[0]) == 8 else ("0d", "f64")
+    chain = (
+        f"setp.eq.u32 %p6, %r38, {place}; selp.{type} {target}, {prefix}{value}, {target}, %p6;"
+        for place, value in enumerate(values)
+    )
+    return f"rem.u32 %r38, {by}, {len(values)}; mov.{type} {target}, {prefix}{values[0]};" + "".join(chain)
+
+
+@pytest.mark.parametrize(
+    "opcode", ["min.f32", "max.f32", "min.ftz.f32", "max.ftz.f32", "min.NaN.f32", "max.f64"]
+)
+def test_extremes_keep_nan_zeros_and_subnormal_numbers(opcode: str) -> None:
+    """Of lanes without tasks, or whose tasks have nothing but NaN, too."""
+    wide = opcode.endswith("f64")
+    values, start = ("%d1", "%d2") if wide else ("%f1", "%f2")
+    # PTX leaves open which of two NaNs of 64 bits comes out.
+    code = one_of(LONG_NUMBERS if wide else (*NUMBERS, *NANS), values, "%r10")
+    only_nans = (
+        "" if wide else f"and.b32 %r11, %r3, 3; setp.eq.u32 %p7, %r11, 0; @%p7 mov.f32 %f1, 0f{NANS[0]};"
+    )
+    holes = {
+        "clauses": f"reduce={opcode[:3]}:best",
+        "ahead": one_of((*LONG_NUMBERS, "7FF8000000012345") if wide else (*NUMBERS, *NANS), start, "%r3"),
+        "body": path(f"{VALUE} {code} {only_nans} {opcode} {start}, {start}, {values};"),
+        "after": stored(start),
+    }
+    assert forms_of(**holes) == ["owner"]
+    same(**holes, launches=(Launch(1, 64, 4), Launch(1, 64, 9)))
+
+
+def test_an_extreme_that_flushes_and_one_that_does_not_are_no_reduction() -> None:
+    """In another order the last of them would not be the last."""
+    code = f"{VALUES['f32'][1]} min.f32 %f2, %f2, %f1; min.ftz.f32 %f2, %f2, %f1;"
+    text = loop(clauses="reduce=min:least", ahead=starts("f32"), body=path(code), after=stored(F32))
+    with pytest.raises(Refusal) as caught:
+        rewritten(parse(text))
+    assert caught.value.diagnostics[0].code == "CCC035"

@@ -18,6 +18,7 @@ from cccopt.ptx.parser import parse
 from tests.passes.ptx_loops import loop, path
 from tests.passes.ptx_trips import counted
 from tests.passes.running import Arguments, Launch, compare, rewritten
+from tests.passes.test_reductions import NANS, NUMBERS, one_of
 
 LAUNCHES = (Launch(1, 64, 2), Launch(1, 33, 2))
 LENGTHS = (0, 1, 3, 0, 31, 2, 32, 0, 0, 7, 5, 40, 1, 1)
@@ -155,3 +156,18 @@ def test_what_is_no_sum_keeps_its_order(name: str) -> None:
     assert not expands(text)
     if name != "read in between":
         same(text, stacks=True)
+
+
+@pytest.mark.parametrize("opcode", ["min.f32", "max.ftz.f32", "min.NaN.f32"])
+def test_extremes_keep_nan_zeros_and_subnormal_numbers(opcode: str) -> None:
+    """Of lanes none of whose trips update, or whose trips have nothing but NaN, too."""
+    start = one_of((*NUMBERS, *NANS), "%f2", "%r5")
+    value = one_of((*NUMBERS, *NANS), "%f1", "%r16")
+    only_nans = f"and.b32 %r18, %r5, 3; setp.eq.u32 %p7, %r18, 0; @%p7 mov.f32 %f1, 0f{NANS[0]};"
+    update = f"and.b32 %r18, %r16, 4; setp.eq.u32 %p5, %r18, 0; @%p5 {opcode} %f2, %f2, %f1;"
+    first = f"ld.global.nc.u32 %r13, [%rd7]; mov.u32 %r15, %r6; {start}"
+    text = summed(
+        "", "%f", clauses=f"reduce={opcode[:3]}:best",
+        body=counted(f"{HASH} {value} {only_nans} {update}", begin=first) + STORE["%f"],
+    )  # fmt: skip
+    assert same(text)["expand"]

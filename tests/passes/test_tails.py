@@ -160,6 +160,31 @@ def test_a_cheap_value_of_intermediate_ones_is_computed_again() -> None:
     same_results(**holes)
 
 
+HANDED = "add.u32 %r16, %r5, 3; mad.lo.u32 %r14, %r14, 5, %r16; red.global.xor.b32 [%rd3], %r14;"
+"""What a trip leaves behind for the lane: %r16, which is the same in all of them."""
+TRIPS = {
+    "for variable": inner_loop(HANDED),
+    "chunks": inner_loop(HANDED, clauses="chunk=3"),
+    "while": inner_loop(HANDED).replace("variable", "kind=while"),
+    "in a path": path(inner_loop(HANDED)),
+    "with a path inside": inner_loop(HANDED + path("red.global.xor.b32 [%rd7], %r13;", region=SECOND, label="_2")),
+    "by all lanes": inner_loop(HANDED).replace("setp.eq.u32 %p8, %r15, 0; @%p8 bra INNER_DONE;", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("clauses", ["", "reduce=^:hash"])
+@pytest.mark.parametrize("name", TRIPS)
+def test_a_lane_computes_again_what_its_trips_handed_on(name: str, clauses: str) -> None:
+    """It goes on with its iteration while they wait."""
+    holes = {"before": "mov.u32 %r16, 1;", "body": TRIPS[name], "behind": "red.global.xor.b32 [%rd6], %r16;"}
+    holes |= {"ahead": "mov.u32 %r20, 3;", "after": "red.global.xor.b32 [%rd3+4], %r20;"}
+    if clauses:
+        # Computed again beside what tasks give to their owners.
+        holes["body"] = TRIPS[name].replace("red.global.xor.b32 [%rd3]", "xor.b32 %r20, %r20")
+    ran = compare(parse(loop(clauses=clauses, **holes)), "k", uneven_arguments, LAUNCHES, seeds=(3,))
+    assert all(counts["trip"] and counts["push"] for counts in ran.values())
+
+
 def test_an_expensive_value_is_computed_again_only_for_readers_that_cannot_move() -> None:
     holes = {"before": BEFORE, "body": path(DEAR)}
     assert tails_of(**holes, behind=STORE) == ([STORE], [STORE], [])

@@ -1,0 +1,131 @@
+"""The registers of a reduction become one where they do not interfere; results stay, updates of tasks included."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.regions import find
+from cccopt.ccc.tails import tails
+from cccopt.ccc.view import view
+from cccopt.passes import coalesce_reductions
+from cccopt.passes.options import Options
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
+from tests.passes.ptx_loops import SECOND, inner_loop, loop, path, uneven_arguments
+from tests.passes.running import Launch, compare, rewritten
+from tests.passes.test_reductions import AFTER, VALUE, ZERO
+
+LAUNCHES = (Launch(1, 64, 9), Launch(2, 33, 4))
+AHEAD = "add.u32 %r21, %r20, %r6;"
+UPDATE = f"{VALUE} add.u32 %r21, %r21, %r10;"
+BEHIND = "add.u32 %r20, %r21, -5;"
+
+
+def text(clauses: str = "reduce=+:sum", **holes: Any) -> str:
+    holes = {"ahead": ZERO, "before": AHEAD, "body": path(UPDATE), "behind": BEHIND, **holes}
+    return loop(clauses=clauses, **holes)
+
+
+def coalesced(source: str) -> str:
+    after, remarks, reports = coalesce_reductions.run(parse(source), Options())
+    assert not remarks
+    assert not reports
+    return print_module(after)
+
+
+def same(source: str) -> None:
+    compare(parse(source), "k", uneven_arguments, LAUNCHES, seeds=(3,))
+
+
+ADD = "add.u32 {0}, {1}, %r10;"
+TRIP = "mad.lo.u32 %r10, %r13, %r6, 1; add.u32 %r21, %r21, %r10;"
+SKIP = "and.b32 %r9, %r6, 3; setp.ne.u32 %p1, %r9, 0;"
+OTHER = path("add.u32 %r22, %r22, %r6; add.u32 %r22, %r22, 7;", region=SECOND, label="_2")
+SHAPES = {
+    "before, in and after": {},
+    "in and after": {
+        "before": "",
+        "body": path(VALUE + ADD.format("%r20", "%r20")),
+        "behind": "add.u32 %r21, %r20, 5; mov.u32 %r20, %r21;",
+    },
+    "before and in": {
+        "body": path(VALUE + ADD.format("%r20", "%r21"), skip=f"{SKIP} mov.u32 %r20, %r21;"),
+        "behind": "",
+    },
+    "by a copy": {
+        "before": f"{AHEAD} mov.u32 %r22, %r21;",
+        "body": path(VALUE + ADD.format("%r22", "%r22")),
+        "behind": "add.u32 %r20, %r22, 1;",
+    },
+    "two paths": {
+        "body": f"{path(UPDATE)} sub.u32 %r22, %r21, %r6; {OTHER}",
+        "behind": "add.u32 %r20, %r22, -5;",
+    },
+    "trips": {"body": inner_loop(TRIP)},
+    "trips, by two votes": {"body": inner_loop(TRIP, clauses="chunk=2")},
+    "a path in trips": {"body": inner_loop(f"add.u32 %r22, %r21, %r6; {OTHER} add.u32 %r21, %r22, 3;")},
+}
+
+
+@pytest.mark.parametrize("form", AFTER)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_each_update_counts_once(shape: str, form: str) -> None:
+    source = text(**{"after": AFTER[form], **SHAPES[shape]})
+    assert not re.search(r"%r2[12]\b", coalesced(source))
+    same(source)
+
+
+CHOSEN = "setp.gt.u32 %p6, %r6, 30; add.u32 %r21, %r20, 7; selp.b32 %r20, %r21, %r20, %p6;"
+"""Both registers are live ahead of the choice."""
+
+
+def test_registers_that_interfere_stay_two() -> None:
+    source = text(
+        before=CHOSEN, body=path(f"{VALUE} add.u32 %r20, %r20, %r10;"), behind="", after=AFTER["owner"]
+    )
+    assert coalesced(source) == print_module(parse(source))
+    same(source)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [BEHIND, "setp.gt.u32 %p6, %r6, 9; selp.b32 %r20, %r21, %r20, %p6;"],
+)
+def test_a_path_that_updates_another_register_than_the_loop_s_is_refused(behind: str) -> None:
+    """Where it cannot be the loop's, for both are live somewhere."""
+    source = text(before=f"{CHOSEN} {AHEAD}", behind=behind, after=AFTER["owner"])
+    with pytest.raises(Refusal) as caught:
+        rewritten(parse(source))
+    assert caught.value.diagnostics[0].code == "CCC035"
+
+
+def test_without_the_pass_it_would_be_refused() -> None:
+    """The tail knows by itself that a moved update must not lose what the path has added."""
+    module = parse(text(after=AFTER["owner"]))
+    (function,) = module.functions()
+    seen = view(module, function)
+    (region,) = find(seen).regions
+    with pytest.raises(Refusal) as caught:
+        tails(seen, region)
+    assert caught.value.diagnostics[0].code == "CCC035"
+
+
+def test_loops_without_the_clause_stay_as_they_are() -> None:
+    source = text(clauses="", after=AFTER["owner"])
+    assert coalesced(source) == print_module(parse(source))
+
+
+def test_a_moved_update_goes_on_from_the_loop_s_register() -> None:
+    """A task of the outer path that runs one of the inner path meanwhile keeps its own value in %r21."""
+    branchy = "setp.gt.u32 %p6, %r6, 30; mul.lo.u32 %r11, %r6, 5; @%p6 mul.lo.u32 %r11, %r11, 3;"
+    inner = path(branchy, skip="and.b32 %r9, %r6, 4; setp.ne.u32 %p1, %r9, 0;", region=SECOND, label="_2")
+    outer = path(f"mov.u32 %r11, 1; {AHEAD} {inner} add.u32 %r20, %r21, %r11;")
+    source = text(before=CHOSEN, body=outer, behind="", after=AFTER["any lane"])
+    with pytest.raises(Refusal) as caught:
+        rewritten(parse(source))
+    assert caught.value.diagnostics[0].code == "CCC035"
+    same(text(before="", body=outer, behind="", after=AFTER["any lane"]))
