@@ -310,7 +310,8 @@ class _AddressWalk:
     def own_place(self, index: int, register: str) -> bool:
         """Whether the address differs between lanes and depends on nothing that changes from iteration to iteration."""
         varies = False
-        sources = nx.DiGraph()
+        edges: list[tuple[int, int]] = []
+        seen: set[int] = set()
         work = [(index, register)]
         while work:
             use, name = work.pop()
@@ -320,15 +321,16 @@ class _AddressWalk:
                 if self.view.cfg.block_of(definition) not in self._loop:
                     varies |= not self.view.uniformity.is_uniform_definition(definition, name)
                     continue
-                if definition not in sources:
+                if definition not in seen:
+                    seen.add(definition)
                     statement = self.view.body[definition]
                     assert isinstance(statement, Instruction)
                     if not self._repeats(statement):
                         return False
                     varies |= not effects.special_registers(statement) <= UNIFORM_SPECIAL_REGISTERS
                     work += [(definition, needed) for needed in effects.needs(statement)]
-                sources.add_edge(use, definition)
-        return varies and not any(self._carried(d) for d in _in_cycles(sources))
+                edges.append((use, definition))
+        return varies and not any(self._carried(d) for d in _in_cycles(nx.DiGraph(edges)))
 
     def _repeats(self, instruction: Instruction) -> bool:
         """Whether an instruction gives one lane the same in each iteration if its operands are the same."""
