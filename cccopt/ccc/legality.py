@@ -6,11 +6,9 @@ A path P of a marked loop L runs later than the rest of its iteration, in anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-import networkx as nx
 
 from cccopt.analysis import effects
 from cccopt.analysis.constancy import (
@@ -139,9 +137,8 @@ class _Rules:
             if facts.memory is not Memory.STORE or facts.space in ("local", "param"):
                 continue
             bases = [o.base for o in instruction.operands if isinstance(o, Address)]
-            walk = _AddressWalk(self.view, self.region)
             for base in bases:
-                if isinstance(base, Register) and walk.own_place(index, base.name):
+                if isinstance(base, Register) and self._walk.own_place(index, base.name):
                     raise self._refuse(refusal.SCRATCH, path, index)
 
     def no_scratch_ahead(self, path: Path) -> None:
@@ -151,13 +148,12 @@ class _Rules:
         own = set(self.view.statements(path.nodes)) | set(self.tails[path.begin].moved)
         mine = [i for i, _ in self._code(path) if self._memory.accesses_memory(i)]
         kinds = {(self._memory.access(i), ""): i for i in reversed(mine)}
-        walk = _AddressWalk(self.view, self.region)
         for index, instruction in self.view.instructions(self.region.nodes):
             facts = isa.facts(instruction)
             if index in own or facts.memory is not Memory.STORE or facts.space in ("local", "param"):
                 continue
             bases = [o.base for o in instruction.operands if isinstance(o, Address)]
-            if not any(isinstance(b, Register) and walk.own_place(index, b.name) for b in bases):
+            if not any(isinstance(b, Register) and self._walk.own_place(index, b.name) for b in bases):
                 continue
             clash = self._first_clash(kinds, self._memory.access(index))
             if clash is not None:
@@ -262,6 +258,10 @@ class _Rules:
         return path.annotation.independent or self.region.annotation.independent
 
     @cached_property
+    def _walk(self) -> _AddressWalk:
+        return _AddressWalk(self.view, self.region)
+
+    @cached_property
     def _memory(self) -> MemoryAliasing:
         return MemoryAliasing(self.view.module, self.view.function, self.view.reaching)
 
@@ -306,31 +306,58 @@ class _AddressWalk:
 
     def __post_init__(self) -> None:
         self._loop = self.view.blocks_of(self.region.nodes)
+        self._changing: set[int] = set()
+        """Definitions known to change from iteration to iteration, or to be made from such."""
 
     def own_place(self, index: int, register: str) -> bool:
         """Whether the address differs between lanes and depends on nothing that changes from iteration to iteration."""
         varies = False
-        edges: list[tuple[int, int]] = []
-        seen: set[int] = set()
+        uses: dict[int, list[int]] = {}
         work = [(index, register)]
         while work:
             use, name = work.pop()
             for definition in self.view.reaching.reaching(use, name):
-                if definition == ENTRY:
-                    return False
-                if self.view.cfg.block_of(definition) not in self._loop:
+                if definition != ENTRY and self.view.cfg.block_of(definition) not in self._loop:
                     varies |= not self.view.uniformity.is_uniform_definition(definition, name)
                     continue
-                if definition not in seen:
-                    seen.add(definition)
+                new = definition not in uses
+                uses.setdefault(definition, []).append(use)
+                if definition in self._changing or (new and self._changes(definition)):
+                    self._changing |= _leading(uses, definition)
+                    return False
+                if new:
                     statement = self.view.body[definition]
-                    assert isinstance(statement, Instruction)
-                    if not self._repeats(statement):
-                        return False
                     varies |= not effects.special_registers(statement) <= UNIFORM_SPECIAL_REGISTERS
                     work += [(definition, needed) for needed in effects.needs(statement)]
-                edges.append((use, definition))
-        return varies and not any(self._carried(d) for d in _in_cycles(nx.DiGraph(edges)))
+        return varies
+
+    def _changes(self, definition: int) -> bool:
+        """Whether a definition by itself gives another value in another iteration: as a counter, say."""
+        if definition == ENTRY:
+            return True
+        statement = self.view.body[definition]
+        assert isinstance(statement, Instruction)
+        # A counter of a loop inside the iteration starts anew in each; one of the marked loop does not.
+        return not self._repeats(statement) or (
+            self._carried(definition) and self._is_made_of_itself(definition)
+        )
+
+    def _is_made_of_itself(self, definition: int) -> bool:
+        seen: set[int] = set()
+        work = [definition]
+        while work:
+            use = work.pop()
+            for name in effects.needs(self.view.body[use]):
+                inside = {
+                    d
+                    for d in self.view.reaching.reaching(use, name)
+                    if d != ENTRY and self.view.cfg.block_of(d) in self._loop
+                }
+                work += inside - seen
+                seen |= inside
+            if definition in seen:
+                return True
+        return False
 
     def _repeats(self, instruction: Instruction) -> bool:
         """Whether an instruction gives one lane the same in each iteration if its operands are the same."""
@@ -347,14 +374,16 @@ class _AddressWalk:
         return any(definition in self.view.reaching.reaching_end(b, n) for b in latches for n in alive)
 
 
-def _in_cycles(graph: nx.DiGraph) -> Iterator[int]:
-    """The definitions that depend on themselves, such as counters.
-
-    One of a loop inside the iteration starts anew in each; one of the marked loop does not.
-    """
-    for component in nx.strongly_connected_components(graph):
-        if len(component) > 1 or any(graph.has_edge(node, node) for node in component):
-            yield from component
+def _leading(uses: Mapping[int, Sequence[int]], definition: int) -> set[int]:
+    """The definition, and those that are made from it."""
+    found: set[int] = set()
+    work = [definition]
+    while work:
+        made = work.pop()
+        if made in uses and made not in found:
+            found.add(made)
+            work += uses[made]
+    return found
 
 
 def waits(instruction: Instruction) -> bool:

@@ -77,13 +77,23 @@ class LocalMemory:
             return False
         turns = {self.view.block_of_name[name] for p, blocks in paths for name in (p.begin, p.end)}
         turns -= {self.view.block_of_name[p.begin] for p, blocks in paths if p.is_loop and b in blocks}
-        return a == b or turns.isdisjoint(self._between(a, b))
+        return a == b or (b not in turns and not any(self._is_between(t, a, b) for t in turns - {a}))
 
-    def _between(self, a: int, b: int) -> set[int]:
-        """The blocks on the ways from ``a`` to ``b`` that do not come to ``a`` again, with ``b`` and without ``a``."""
-        cfg = self.view.cfg
-        behind, ahead = _reached(cfg.successors, a, b), _reached(cfg.predecessors, b, a)
-        return (behind & ahead) | {b}
+    def _is_between(self, turn: int, a: int, b: int) -> bool:
+        """Whether the block ``turn`` is on a way from ``a`` to ``b`` that does not come to either in between."""
+        return a in self._around(turn, b, forward=False) and b in self._around(turn, a, forward=True)
+
+    def _around(self, start: int, stop: int, *, forward: bool) -> set[int]:
+        """The blocks that ``start`` leads to, or that lead to it, on ways that end at ``stop``."""
+        key = start, stop, forward
+        if key not in self._ways:
+            edges = self.view.cfg.successors if forward else self.view.cfg.predecessors
+            self._ways[key] = _reached(edges, start, stop)
+        return self._ways[key]
+
+    @cached_property
+    def _ways(self) -> dict[tuple[int, int, bool], set[int]]:
+        return {}
 
     @cached_property
     def _stored(self) -> StoredBytes:
