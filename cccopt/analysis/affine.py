@@ -18,7 +18,10 @@ a multiple of 32), and that no narrow sum wraps around between two lanes, is ass
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal as OneOf
 
 from cccopt.analysis import effects
 from cccopt.analysis.cost import integer
@@ -41,15 +44,22 @@ from cccopt.ptx.ir import (
 from cccopt.ptx.isa import Memory
 
 _STRIDES = {"%tid.x": 1, "%laneid": 1, "%tid.y": 0, "%tid.z": 0}
-_DEEPEST = 32
 
-_Value = tuple[str, frozenset[int]]
-"""A register and the definitions of it that reach a point."""
+_Source = int | None | frozenset[int]
+"""A stride that is known at once, or the definitions that tell it."""
+
+_Stride = int | None | OneOf["unsettled"]
+"""The stride of a definition; unsettled until all that it is made of has been looked at."""
 
 
 @dataclass(frozen=True)
 class LaneStrides:
-    """The strides of one function's registers over the lanes. Statements go by index."""
+    """The strides of one function's registers over the lanes. Statements go by index.
+
+    A definition is looked at when something asks for it, with all that it is made of, and once, however many read it.
+    Counters are assumed to keep the stride that they begin with until a trip shows otherwise: Wegman, Zadeck, "Constant
+    propagation with conditional branches", TOPLAS 13(2), 1991.
+    """
 
     reaching: ReachingDefinitions
     uniformity: Uniformity
@@ -58,7 +68,7 @@ class LaneStrides:
 
     def of_register(self, statement: int, register: str) -> int | None:
         """The stride of a register as ``statement`` reads it; None where it is not known to have one."""
-        return self._of_register(statement, register, {}, _DEEPEST)
+        return self._of_source(self._of_register(statement, register))
 
     def of_access(self, statement: int) -> int | None:
         """The stride of a memory instruction's address, in bytes a lane; None where it is not known to have one."""
@@ -70,7 +80,7 @@ class LaneStrides:
         )
         if len(addresses) != 1:
             return None
-        return self._of_operand(statement, addresses[0].base, {}, _DEEPEST)
+        return self._of_source(self._of_operand(statement, addresses[0].base))
 
     def is_coalesced(self, statement: int) -> bool:
         """Whether lanes beside one another access memory beside one another: the stride is the access' size."""
@@ -78,65 +88,124 @@ class LaneStrides:
         stride = self.of_access(statement)
         return size > 0 and stride is not None and abs(stride) == size
 
-    def _of_register(self, statement: int, name: str, assumed: dict[_Value, int], depth: int) -> int | None:
-        if self.uniformity.is_uniform_use(statement, name):
-            return 0
-        definitions = self.reaching.reaching(statement, name)
-        value = name, definitions
-        if value in assumed:
-            return assumed[value]
-        if depth == 0 or not definitions or ENTRY in definitions:
-            return None
-        if len(definitions) == 1:
-            return self._of_definition(min(definitions), assumed, depth - 1)
-        return self._of_induction(value, assumed, depth - 1)
+    def _of_source(self, source: _Source) -> int | None:
+        if isinstance(source, frozenset):
+            self._settle(source)
+        stride = self._joined(source)
+        return None if stride == "unsettled" else stride
 
-    def _of_induction(self, value: _Value, assumed: dict[_Value, int], depth: int) -> int | None:
-        """The stride of a loop's counter: it begins with it, and each trip leaves it as it is."""
-        _, definitions = value
-        loop = next((found for found in reversed(self.loops) if self._counts(found, definitions)), None)
-        if loop is None:
-            return None
-        (inside,) = (d for d in definitions if self.reaching.cfg.block_of(d) in loop.blocks)
-        (outside,) = definitions - {inside}
-        stride = self._of_definition(outside, assumed, depth)
-        if stride is None:
-            return None
-        again = self._of_definition(inside, {**assumed, value: stride}, depth)
-        return stride if again == stride else None
+    def _settle(self, wanted: Iterable[int]) -> None:
+        """Find the strides of definitions and of all that these are made of."""
+        readers: dict[int, list[int]] = {}
+        new: dict[int, None] = {}
+        work = list(wanted)
+        while work:
+            definition = work.pop()
+            if definition in self._strides or definition == ENTRY:
+                continue
+            new[definition] = None
+            self._strides[definition] = "unsettled"
+            for source in self._sources(definition):
+                for made_of in source if isinstance(source, frozenset) else ():
+                    readers.setdefault(made_of, []).append(definition)
+                    work.append(made_of)
+        while new:  # a stride changes twice at most: to a number, and to none
+            definition, _ = new.popitem()
+            stride = self._of_definition(definition)
+            if stride != self._strides[definition]:
+                self._strides[definition] = stride
+                new.update(dict.fromkeys(readers.get(definition, ())))
 
-    def _counts(self, loop: Loop, definitions: frozenset[int]) -> bool:
-        """Whether one of two definitions is run ahead of the loop, and the other once in each trip."""
-        blocks = {d: self.reaching.cfg.block_of(d) for d in definitions}
-        inside = [block for block in blocks.values() if block in loop.blocks]
-        outside = [block for block in blocks.values() if block not in loop.blocks]
-        return (
-            len(inside) == len(outside) == 1
-            and self.dominators.dominates(outside[0], loop.header)
-            and all(self.dominators.dominates(inside[0], latch) for latch in loop.latches)
-        )
+    @cached_property
+    def _strides(self) -> dict[int, _Stride]:
+        """The strides of what each definition writes, of those that have been looked at."""
+        return {}
 
-    def _of_definition(self, index: int, assumed: dict[_Value, int], depth: int) -> int | None:
+    def _joined(self, source: _Source) -> _Stride:
+        """The stride of a value from those of its definitions: there is one, or it is a loop's counter, which begins
+        with a stride that each trip leaves as it is.
+        """
+        if not isinstance(source, frozenset):
+            return source
+        if not source or ENTRY in source:
+            return None
+        if len(source) == 1:
+            return self._strides[min(source)]
+        counter = self._counter(source)
+        if counter is None:
+            return None
+        begins, again = (self._strides[definition] for definition in counter)
+        return begins if again in (begins, "unsettled") or begins == "unsettled" else None
+
+    def _counter(self, definitions: frozenset[int]) -> tuple[int, int] | None:
+        """The definitions ahead of a loop and in it, if there are these two, and each trip runs the latter once."""
+        if definitions not in self._counters:
+            self._counters[definitions] = self._found_counter(definitions)
+        return self._counters[definitions]
+
+    @cached_property
+    def _counters(self) -> dict[frozenset[int], tuple[int, int] | None]:
+        return {}
+
+    def _found_counter(self, definitions: frozenset[int]) -> tuple[int, int] | None:
+        if len(definitions) != 2:
+            return None
+        block = {d: self.reaching.cfg.block_of(d) for d in definitions}
+        for loop in reversed(self.loops):
+            outside, inside = sorted(definitions, key=lambda d: block[d] in loop.blocks)
+            if (
+                block[inside] in loop.blocks
+                and block[outside] not in loop.blocks
+                and self.dominators.dominates(block[outside], loop.header)
+                and all(self.dominators.dominates(block[inside], latch) for latch in loop.latches)
+            ):
+                return outside, inside
+        return None
+
+    def _of_definition(self, index: int) -> _Stride:
+        strides = [self._joined(source) for source in self._sources(index)]
         instruction = self.reaching.body[index]
-        if not isinstance(instruction, Instruction) or isa.is_conditional_write(instruction):
+        if not strides or not isinstance(instruction, Instruction):
             return None
-        if not isa.facts(instruction).pure or len(effects.writes(instruction)) != 1:
-            return None
-        sources = instruction.operands[1:]
-        strides = [self._of_operand(index, source, assumed, depth) for source in sources]
-        return combined(instruction, sources, strides)
+        known: list[int | None] = []
+        for stride in strides:
+            if stride == "unsettled":
+                return stride
+            known.append(stride)
+        return combined(instruction, instruction.operands[1:], known)
 
-    def _of_operand(
-        self, statement: int, operand: Operand, assumed: dict[_Value, int], depth: int
-    ) -> int | None:
+    def _sources(self, index: int) -> tuple[_Source, ...]:
+        """What a definition computes its value from; nothing where that has no stride."""
+        if index not in self._known_sources:
+            instruction = self.reaching.body[index]
+            plain = (
+                isinstance(instruction, Instruction)
+                and not isa.is_conditional_write(instruction)
+                and isa.facts(instruction).pure
+                and len(effects.writes(instruction)) == 1
+            )
+            operands = instruction.operands[1:] if plain and isinstance(instruction, Instruction) else ()
+            self._known_sources[index] = tuple(self._of_operand(index, operand) for operand in operands)
+        return self._known_sources[index]
+
+    @cached_property
+    def _known_sources(self) -> dict[int, tuple[_Source, ...]]:
+        return {}
+
+    def _of_operand(self, statement: int, operand: Operand) -> _Source:
         match operand:
             case Literal() | Symbol():
                 return 0
             case SpecialRegister(name):
                 return _STRIDES.get(name, None if name.startswith(("%lanemask", "%clock")) else 0)
             case Register(name):
-                return self._of_register(statement, name, assumed, depth)
+                return self._of_register(statement, name)
         return None
+
+    def _of_register(self, statement: int, name: str) -> _Source:
+        if self.uniformity.is_uniform_use(statement, name):
+            return 0
+        return self.reaching.reaching(statement, name)
 
 
 def access_size(instruction: Statement) -> int:

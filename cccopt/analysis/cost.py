@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from cccopt.analysis import cfg as control_flow
@@ -59,6 +59,7 @@ class Costs:
     reaching: ReachingDefinitions
     loops: tuple[Loop, ...]
     callers: frozenset[str] = frozenset()
+    calls: _Calls | None = field(default=None, compare=False, repr=False)
 
     def of_blocks(
         self, blocks: Collection[int], inside: Collection[int], trip_of: int | None = None
@@ -103,21 +104,23 @@ class Costs:
         name = next((o.name for o in call.operands if isinstance(o, Symbol)), None)
         if name is None or name in self.callers:
             return 0.0
-        if name not in self._callees:
-            self._callees[name] = self._of_function(name)
-        return self._callees[name]
+        # Of the callers only those matter that the callee comes back to.
+        key = name, self.callers & self._calls.reached(name)
+        if key not in self._calls.costs:
+            self._calls.costs[key] = self._of_function(name)
+        return self._calls.costs[key]
 
     def _of_function(self, name: str) -> float:
-        function = next((f for f in self.module.functions() if f.name == name and f.body is not None), None)
+        function = self._calls.functions.get(name)
         if function is None:
             return 0.0
-        own = costs(self.module, function, self.callers | {name})
+        own = replace(costs(self.module, function, self.callers | {name}), calls=self._calls)
         blocks = range(len(own.cfg.blocks))
         return own.of_blocks(blocks, blocks)
 
     @cached_property
-    def _callees(self) -> dict[str, float]:
-        return {}
+    def _calls(self) -> _Calls:
+        return _Calls(self.module) if self.calls is None else self.calls
 
     # --- trip counts ---
 
@@ -211,6 +214,43 @@ class Costs:
         if not isinstance(statement, Instruction) or statement.base != "mov" or statement.guard is not None:
             return None
         return integer(statement.operands[1])
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """Who calls whom in a module, and the costs of functions by name and those of their callers that they may call."""
+
+    module: Module
+    costs: dict[tuple[str, frozenset[str]], float] = field(default_factory=dict)
+
+    @cached_property
+    def functions(self) -> dict[str, Function]:
+        """The functions with a body."""
+        return {f.name: f for f in reversed([*self.module.functions()]) if f.body is not None}
+
+    @cached_property
+    def callees(self) -> dict[str, frozenset[str]]:
+        """What the calls in each function name."""
+        return {
+            name: frozenset(
+                operand.name
+                for s in function.body or ()
+                if isinstance(s, Instruction) and isa.facts(s).control is Control.CALL
+                for operand in s.operands
+                if isinstance(operand, Symbol)
+            )
+            for name, function in self.functions.items()
+        }
+
+    def reached(self, name: str) -> frozenset[str]:
+        """What a function calls, directly or not."""
+        found: set[str] = set()
+        work = [name]
+        while work:
+            new = self.callees.get(work.pop(), frozenset()) - found
+            found |= new
+            work += new
+        return frozenset(found)
 
 
 def costs(module: Module, function: Function, callers: frozenset[str] = frozenset()) -> Costs:

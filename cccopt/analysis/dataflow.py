@@ -81,17 +81,29 @@ def over_blocks(cfg: ControlFlowGraph) -> FlowGraph:
     return FlowGraph(successors, frozenset({cfg.entry}), frozenset(cfg.exits) & cfg.reachable)
 
 
-def solve(analysis: Analysis[Fact], graph: FlowGraph) -> Solution[Fact]:
-    """The least fixpoint of ``analysis`` over ``graph``."""
+def solve(
+    analysis: Analysis[Fact],
+    graph: FlowGraph,
+    known: Solution[Fact] | None = None,
+    changed: Collection[int] = (),
+) -> Solution[Fact]:
+    """The least fixpoint of ``analysis`` over ``graph``.
+
+    It goes on from ``known``, the fixpoint of the same analysis before the transfers of the nodes ``changed`` grew.
+    """
     forward = analysis.direction is Direction.FORWARD
     sources = graph.predecessors if forward else graph.successors
     targets = graph.successors if forward else graph.predecessors
     boundary_nodes = graph.entries if forward else graph.exits
     order = _order(graph, forward)
     rank = {node: place for place, node in enumerate(order)}
-    into = dict.fromkeys(order, analysis.initial)
-    out = {node: analysis.transfer(node, analysis.initial) for node in order}
-    pending = set(order)
+    if known is None:
+        into = dict.fromkeys(order, analysis.initial)
+        out = {node: analysis.transfer(node, analysis.initial) for node in order}
+        pending = set(order)
+    else:
+        into, out = (dict(facts) for facts in (known.before, known.after)[:: 1 if forward else -1])
+        pending = set(changed)
     while pending:
         for node in sorted(pending, key=rank.__getitem__):
             pending.discard(node)

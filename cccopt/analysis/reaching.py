@@ -58,14 +58,24 @@ class ReachingDefinitions:
         for place in range(bisect_left(sites, stop) - 1, -1, -1):
             if (sites[place], register) in self._killing:
                 return frozenset(sites[place : bisect_left(sites, stop)])
-        return frozenset(sites[: bisect_left(sites, stop)]) | self._at_block_start(block, register)
+        own = sites[: bisect_left(sites, stop)]
+        before = self._at_block_start(block, register)
+        return before.union(own) if own else before
 
     def _at_block_start(self, block: int, register: str) -> frozenset[int]:
         if register not in self._sites:
             return frozenset({ENTRY})
-        first, sites = self._sites[register]
-        bits = self._block_in[block] >> first & (1 << len(sites)) - 1
-        return frozenset(site for place, site in enumerate(sites) if bits >> place & 1)
+        key = block, register
+        if key not in self._known:
+            first, sites = self._sites[register]
+            bits = self._block_in[block] >> first & (1 << len(sites)) - 1
+            self._known[key] = frozenset(site for place, site in enumerate(sites) if bits >> place & 1)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, str], frozenset[int]]:
+        """The definitions of registers at the beginning of blocks, as far as they have been asked for."""
+        return {}
 
     @cached_property
     def _killing(self) -> frozenset[tuple[int, str]]:

@@ -129,16 +129,22 @@ def uniformity(function: Function, cfg: ControlFlowGraph) -> Uniformity:
     mixing = Mixing(cfg, [_written(steps, block.statements()) for block in cfg.blocks])
     branches: frozenset[int] = frozenset()
     mixed = dict.fromkeys(graph.successors, 0)
+    analysis = _analysis(cfg, steps, mixed, len(numbering))
+    solution = solve(analysis, graph)
+    varying_in = dict(solution.before)
+    grown = set(varying_in)
     while True:
-        before = solve(_analysis(cfg, steps, mixed, len(numbering)), graph).before
-        varying_in = {block: before[block] | mixed[block] for block in before}
-        found = _varying_branches(body, cfg, steps, varying_in)
-        if found == branches:
+        found = _varying_branches(body, cfg, steps, {block: varying_in[block] for block in grown}) - branches
+        if not found:
             return Uniformity(function, cfg, branches, varying_in, steps, numbering)
-        for branch in found - branches:
-            for block, registers in mixing.mixed_by(branch):
-                mixed[block] |= registers
-        branches = found
+        branches |= found
+        places = [place for branch in sorted(found) for place in mixing.mixed_by(branch)]
+        for block, registers in places:
+            mixed[block] |= registers
+        solution = solve(analysis, graph, solution, {block for block, _ in places})
+        now = {block: solution.before[block] | mixed[block] for block in varying_in}
+        grown = {block for block in now if now[block] != varying_in[block]}
+        varying_in = now
 
 
 class _Origin(Enum):

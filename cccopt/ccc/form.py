@@ -16,6 +16,8 @@ from cccopt.ptx.ir import Instruction
 
 _AFFINE = frozenset({"mov", "cvt", "add", "sub", "mad", "mul", "shl", "neg"})
 _STRIDES = ("%ntid", "%nctaid")
+_DEEPEST = 8
+"""Operations in a row behind which the stride of a loop is looked for."""
 
 
 def is_split(view: View, region: Region) -> bool:
@@ -73,7 +75,9 @@ class _Walk:
 
     def affine(self, use: int, register: str) -> bool:
         """Whether sums and uniform multiples of special registers make up the register's value at ``use``."""
-        for definition in self.view.reaching.reaching(use, register):
+        work = list(self.view.reaching.reaching(use, register))
+        while work:
+            definition = work.pop()
             if definition == ENTRY:
                 return False
             if definition in self._seen:
@@ -84,15 +88,24 @@ class _Walk:
             if statement.base not in _AFFINE:
                 return False
             if self.view.cfg.block_of(definition) in self.loop:
-                self.stride |= self._has_stride(definition)
-            if not all(self.affine(definition, name) for name in _varying_reads(self.view, definition)):
-                return False
+                self.stride = self.stride or self._has_stride(definition)
+            for name in _varying_reads(self.view, definition):
+                work += self.view.reaching.reaching(definition, name)
         return True
 
-    def _has_stride(self, index: int, depth: int = 8) -> bool:
+    def _has_stride(self, index: int) -> bool:
         """Whether the size of a block or of the grid is among what a uniform operand is computed from."""
-        if any(name.startswith(_STRIDES) for name in effects.special_registers(self.view.body[index])):
-            return True
+        reached = {index}
+        front = reached
+        for _ in range(_DEEPEST + 1):
+            specials = (effects.special_registers(self.view.body[i]) for i in front)
+            if any(name.startswith(_STRIDES) for names in specials for name in names):
+                return True
+            front = {d for i in front for d in self._uniform_sources(i)} - reached
+            reached = reached | front
+        return False
+
+    def _uniform_sources(self, index: int) -> set[int]:
+        """The definitions of the uniform registers that a statement reads."""
         uniform = effects.needs(self.view.body[index]) - set(_varying_reads(self.view, index))
-        definitions = (d for name in uniform for d in self.view.reaching.reaching(index, name) if d != ENTRY)
-        return depth > 0 and any(self._has_stride(d, depth - 1) for d in definitions)
+        return {d for name in uniform for d in self.view.reaching.reaching(index, name) if d != ENTRY}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from cccopt.analysis import effects
 from cccopt.analysis.cost import integer
-from cccopt.analysis.loops import innermost
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.regions import Path
 from cccopt.ccc.view import View
@@ -34,7 +33,7 @@ class Induction:
 
     def once(self, name: str) -> bool:
         """Whether each trip runs the node, once."""
-        loop = innermost(self.view.loops, self.view.block_of_name[name])
+        loop = self.view.innermost(self.view.block_of_name[name])
         return loop is not None and loop.header == self.header
 
     def definition(self, use: int, register: str) -> int | None:

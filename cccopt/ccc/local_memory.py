@@ -9,11 +9,9 @@ trip: there each trip must store ahead of what it loads.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-import networkx as nx
 
 from cccopt.analysis import effects
 from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS
@@ -64,24 +62,37 @@ class LocalMemory:
 
     def _together(self, store: int, load: int) -> bool:
         """Whether both are parts of the same paths, and no path begins or ends on a way from one to the other."""
-        a, b = self.view.cfg.block_of(store), self.view.cfg.block_of(load)
+        blocks = self.view.cfg.block_of(store), self.view.cfg.block_of(load)
+        if blocks not in self._known_together:
+            self._known_together[blocks] = self._blocks_together(*blocks)
+        return self._known_together[blocks]
+
+    @cached_property
+    def _known_together(self) -> dict[tuple[int, int], bool]:
+        return {}
+
+    def _blocks_together(self, a: int, b: int) -> bool:
         paths = [(p, self.view.blocks_of(p.nodes)) for p in self.region.all_paths()]
         if any((a in blocks) != (b in blocks) for _, blocks in paths):
             return False
         turns = {self.view.block_of_name[name] for p, blocks in paths for name in (p.begin, p.end)}
         turns -= {self.view.block_of_name[p.begin] for p, blocks in paths if p.is_loop and b in blocks}
-        return a == b or not turns & self._between(a, b)
+        return a == b or (b not in turns and not any(self._is_between(t, a, b) for t in turns - {a}))
 
-    def _between(self, a: int, b: int) -> frozenset[int]:
-        """The blocks on the ways from ``a`` to ``b`` that do not come to ``a`` again, with ``b`` and without ``a``."""
-        if (a, b) not in self._ways:
-            graph = nx.DiGraph(dict(enumerate(self.view.cfg.successors)))
-            graph.remove_edges_from([*graph.in_edges(a), *graph.out_edges(b)])
-            self._ways[a, b] = frozenset((nx.descendants(graph, a) & nx.ancestors(graph, b)) | {b})
-        return self._ways[a, b]
+    def _is_between(self, turn: int, a: int, b: int) -> bool:
+        """Whether the block ``turn`` is on a way from ``a`` to ``b`` that does not come to either in between."""
+        return a in self._around(turn, b, forward=False) and b in self._around(turn, a, forward=True)
+
+    def _around(self, start: int, stop: int, *, forward: bool) -> set[int]:
+        """The blocks that ``start`` leads to, or that lead to it, on ways that end at ``stop``."""
+        key = start, stop, forward
+        if key not in self._ways:
+            edges = self.view.cfg.successors if forward else self.view.cfg.predecessors
+            self._ways[key] = _reached(edges, start, stop)
+        return self._ways[key]
 
     @cached_property
-    def _ways(self) -> dict[tuple[int, int], frozenset[int]]:
+    def _ways(self) -> dict[tuple[int, int, bool], set[int]]:
         return {}
 
     @cached_property
@@ -105,15 +116,20 @@ class LocalMemory:
     @cached_property
     def _addresses(self) -> frozenset[str]:
         """Registers that may hold a generic address of local memory."""
+        derived: dict[str, set[str]] = {}
+        work: list[str] = []
+        for statement in self.view.body:
+            if isinstance(statement, Instruction) and isa.facts(statement).pure:
+                for name in effects.reads(statement):
+                    derived.setdefault(name, set()).update(effects.writes(statement))
+                if statement.opcode.startswith("cvta.local"):
+                    work += effects.writes(statement)
         found: set[str] = set()
-        before = -1
-        while len(found) != before:
-            before = len(found)
-            for statement in self.view.body:
-                if not isinstance(statement, Instruction) or not isa.facts(statement).pure:
-                    continue
-                if statement.opcode.startswith("cvta.local") or effects.reads(statement) & found:
-                    found |= effects.writes(statement)
+        while work:
+            name = work.pop()
+            if name not in found:
+                found.add(name)
+                work += derived.get(name, ())
         return frozenset(found)
 
     def _carried(self, path: Path, users: Collection[int]) -> int | None:
@@ -185,3 +201,15 @@ class LocalMemory:
                 work += [(definition, needed) for needed in effects.needs(statement)]
             found |= inside
         return True
+
+
+def _reached(edges: Sequence[Sequence[int]], start: int, stop: int) -> set[int]:
+    """The blocks that ``start`` leads to, ``stop`` where ways end among them, ``start`` itself not."""
+    found: set[int] = set()
+    work = list(edges[start])
+    while work:
+        block = work.pop()
+        if block not in found and block != start:
+            found.add(block)
+            work += edges[block] if block != stop else ()
+    return found

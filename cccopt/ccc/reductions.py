@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from cccopt.analysis import effects
 from cccopt.analysis.liveness import upward_exposed
-from cccopt.analysis.loops import innermost
 from cccopt.ccc.extremes import extremes
 from cccopt.ccc.graph import reachable, targets
 from cccopt.ccc.regions import Path, Region
@@ -134,22 +134,29 @@ class Reduction:
     behind: frozenset[str]
     any_lane: bool = False
 
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """The registers of its values."""
+        return frozenset(name for _, name in self.values)
+
     def live(self, view: View, block: int) -> frozenset[str]:
         """The registers that hold a value at the beginning of ``block`` and are read later."""
         start = view.cfg.blocks[block].start
-        return frozenset(n for n in view.liveness.live_in[block] if self.holds(view, start, n))
+        return frozenset(n for n in self._names & view.liveness.live_in[block] if self.holds(view, start, n))
 
     def live_after(self, view: View, index: int) -> frozenset[str]:
         """The registers that hold a value behind a statement and are read later."""
         return frozenset(
             n
-            for n in view.liveness.live_after(index)
+            for n in self._names & view.liveness.live_after(index)
             if any((d, n) in self.values for d in view.reaching.reaching_after(index, n))
         )
 
     def holds(self, view: View, statement: int, name: str) -> bool:
         """Whether a register may hold a value just before ``statement``."""
-        return any((d, name) in self.values for d in view.reaching.reaching(statement, name))
+        return name in self._names and any(
+            (d, name) in self.values for d in view.reaching.reaching(statement, name)
+        )
 
 
 @dataclass(frozen=True)
@@ -173,9 +180,13 @@ class Reductions:
         stops = [block.start for block in view.cfg.blocks if block.index not in blocks]
         users = [r for r in self.found if inside & r.updates.keys()]
         exposed = upward_exposed(view.cfg, view.body, begin, stops) if users else frozenset()
+        writers: dict[str, list[int]] = {}
+        for index in sorted(inside) if users else ():
+            for name in effects.writes(view.body[index]):
+                writers.setdefault(name, []).append(index)
         chosen: list[Reduction] = []
         for r in users:
-            written = {i for i in inside if r.register in effects.writes(view.body[i])}
+            written = writers.get(r.register, ())
             only = frozenset({r.register})
             given = frozenset(n for n in exposed if r.holds(view, begin, n))
             left = r.live(view, view.block_of_name[path.end])
@@ -249,11 +260,6 @@ class _Search:
         self.region = region
         self.inside = frozenset(view.statements(region.nodes))
         self.extremes = extremes(view, self.inside)
-        self._uses: dict[Value, list[int]] = {}
-        for index, instruction in view.instructions(region.nodes):
-            for name in effects.needs(instruction):
-                for definition in view.reaching.reaching(index, name):
-                    self._uses.setdefault((definition, name), []).append(index)
 
     def follow(self, name: str, *, any_lane: bool = True) -> Reduction | None:
         """The reduction in the register ``name``; None where no operator updates it. Raises _Not."""
@@ -271,7 +277,9 @@ class _Search:
             if value in values:
                 continue
             values.add(value)
-            for index in self._uses.get(value, ()):
+            for index in self.view.readers.get(value, ()):
+                if index not in self.inside:
+                    continue
                 statement = self.instruction(index)
                 if value[1] in self.chosen(self.extremes.compares.get(index)):
                     continue
@@ -428,39 +436,33 @@ class _AnyLane:
         made = {d for d, _ in values if view.cfg.block_of(max(d, 0)) in loop and d >= 0}
         found: list[int] = []
         uses: dict[int, str] = {}
-        grown = True
-        while grown:
-            grown = False
-            for index, statement in enumerate(view.body):
-                if index in uses or not isinstance(statement, Instruction):
-                    continue
-                # What lies ahead of the loop knows only what an earlier run of it, and copies behind that, left.
+        work = sorted(values)
+        while work:
+            definition, name = work.pop()
+            for index in view.readers.get((definition, name), ()):
                 block = view.cfg.block_of(index)
-                known = {v for v in values if v[0] not in made or block not in loop}
-                if block in self.around:
-                    known = {v for v in known if v[0] in made or v[0] in uses}
-                names = (n for n in effects.needs(statement) if self._reached(index, n, known))
-                name = next(names, None)
-                if name is None:
+                if index in uses or (definition in made and block in loop):
                     continue
                 if block in self.around:
-                    return None
+                    # What lies ahead of the loop knows only what an earlier run of it, and copies behind that, left.
+                    if definition in made or definition in uses:
+                        return None
+                    continue
+                statement = view.body[index]
+                assert isinstance(statement, Instruction)
                 uses[index] = name
-                grown = True
                 if statement.base == "mov" and statement.guard is None and len(statement.operands) == 2:
                     values |= {(index, written.name) for written in isa.definitions(statement)}
                 elif self._fits(index, statement, name):
                     found.append(index)
                 else:
                     return None
+                work += sorted((index, n) for n in effects.writes(statement) if (index, n) in values)
         # What else reaches there would be put into the result as well, by some lanes.
         for index, name in uses.items():
             if any((d, name) not in values for d in view.reaching.reaching(index, name)):
                 return None
         return found
-
-    def _reached(self, index: int, name: str, values: set[Value]) -> bool:
-        return any((d, name) in values for d in self.view.reaching.reaching(index, name))
 
     def _fits(self, index: int, atomic: Instruction, name: str) -> bool:
         """Whether a statement is an atomic of the operator whose result nobody reads, on an address all lanes share."""
@@ -487,7 +489,7 @@ class _AnyLane:
         """Whether every lane that leaves the loop comes to a statement exactly once before the loop's next run."""
         view = self.view
         block, select = view.cfg.block_of(atomic), view.block_of_name[self.region.select]
-        if innermost(view.loops, block) != innermost(view.loops, select):
+        if view.innermost(block) != view.innermost(select):
             return False
         others = {n: node for n, node in view.graph.nodes.items() if view.block_of_name.get(n) != block}
         past = reachable(others, self.exits)

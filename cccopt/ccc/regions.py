@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from cccopt.analysis.loops import Loop, innermost, irreducible_edges
+from cccopt.analysis.loops import Loop
 from cccopt.ccc import refusal
 from cccopt.ccc.annotations import Annotation
-from cccopt.ccc.graph import Jump, Leave, Node, balanced, leading, reachable, targets
+from cccopt.ccc.graph import Jump, Leave, Node, balanced, reachable, targets
 from cccopt.ccc.refusal import refuse
 from cccopt.ccc.view import View
 from cccopt.diagnostic import Diagnostic
@@ -125,7 +125,7 @@ def loops_of(view: View, annotation: Annotation) -> list[Loop]:
     taken = {loop.header for other in others for loop in loops_of(view, other)}
     found: dict[int, Loop] = {}
     for index in view.markers(_body(annotation), annotation.region):
-        loop = innermost(view.loops, view.cfg.block_of(index))
+        loop = view.innermost(view.cfg.block_of(index))
         # A trip that was peeled out of the loop has another loop around it, or none.
         if loop is not None and not begins & loop.blocks and loop.header not in taken:
             found[loop.header] = loop
@@ -158,7 +158,7 @@ def _region(
     )
     for inside in inner:
         raise refuse(refusal.NESTED_LOOP, inside.place)
-    if any(a in loop.blocks or b in loop.blocks for a, b in irreducible_edges(view.cfg)):
+    if any(a in loop.blocks or b in loop.blocks for a, b in view.irreducible):
         raise refuse(refusal.IRREDUCIBLE, annotation.place)
     heads = [view.cfg.block_of(i) for i in view.markers("for.begin", annotation.region)]
     heads = [h for h in heads if view.dominators.dominates(h, loop.header)]
@@ -185,10 +185,14 @@ def _region(
 
 def _approach(view: View, select: str, header: str, loop: Collection[str]) -> frozenset[str]:
     """The nodes on the way from ``select`` to the loop, once: a loop around both does not count."""
-    outside = {name: node for name, node in view.graph.nodes.items() if name not in loop}
-    once = {name: node for name, node in outside.items() if name != select}
-    ahead = leading(once, [name for name, node in once.items() if header in targets(node.end)])
-    return frozenset({select, *(ahead & reachable(outside, [select]))})
+    ahead: set[str] = set()
+    work = [header]
+    while work:
+        new = {n for n in view.sources[work.pop()] if n != select and n not in loop} - ahead
+        ahead |= new
+        work += new
+    nodes = {name: view.graph.nodes[name] for name in {select, *ahead}}
+    return frozenset(reachable(nodes, [select]))
 
 
 def _paths(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop]]) -> tuple[Path, ...]:
@@ -212,8 +216,7 @@ def _paths(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop]]
             continue
         for index in view.markers("if.begin", annotation.region):
             block = view.cfg.block_of(index)
-            around = innermost(view.loops, block)
-            place = None if around is None else view.loops.index(around)
+            place = view.loop_of.get(block)
             if block not in loop.blocks or _home(view, place, plain) is not loop:
                 continue
             _require_direct(view, annotation, place, loop, variable)
@@ -322,8 +325,8 @@ def _if_path(view: View, annotation: Annotation, begin: str, header: str) -> Pat
 
 def _reaches_end(view: View, start: str, begin: str, header: str, region: int) -> bool:
     """Whether an end marker of the path can be reached without going through its beginning."""
-    nodes = {n: node for n, node in view.graph.nodes.items() if n not in (begin, header)}
-    return any(_holds(nodes[n], "if.end", region) for n in reachable(nodes, [start]))
+    found = reachable(view.graph.nodes, [start], stop=(begin, header)) - {begin, header}
+    return any(_holds(view.graph.nodes[n], "if.end", region) for n in found)
 
 
 def _holds(node: Node, event: str, region: int) -> bool:
@@ -332,9 +335,8 @@ def _holds(node: Node, event: str, region: int) -> bool:
 
 def forward(view: View, name: str) -> str:
     """The first node from ``name`` on that does something, heads a loop, or begins a marked piece."""
-    headers = {view.name(loop.header) for loop in view.loops}
     seen: set[str] = set()
-    while name not in seen and name not in headers:
+    while name not in seen and name not in view.headers:
         seen.add(name)
         node = view.graph.nodes[name]
         begins = any(isinstance(s, Marker) and s.event.endswith(".begin") for s in node.code)

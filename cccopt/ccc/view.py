@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from cccopt.analysis import cfg as control_flow
+from cccopt.analysis import effects
 from cccopt.analysis.dominance import Dominance, dominators, total_post_dominators
 from cccopt.analysis.liveness import Liveness, liveness
-from cccopt.analysis.loops import Loop, loops
+from cccopt.analysis.loops import Loop, irreducible_edges, loops
 from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
 from cccopt.analysis.uniformity import Uniformity, uniformity
 from cccopt.ccc.annotations import Annotation, annotations_of
-from cccopt.ccc.graph import Graph, Leave, Node, from_body, leading, split_at_markers
+from cccopt.ccc.graph import Graph, Leave, Node, from_body, leading, predecessors, split_at_markers
 from cccopt.ccc.names import Names
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Body, Function, Instruction, Marker, Module, Statement
@@ -50,6 +51,31 @@ class View:
         return loops(self.cfg)
 
     @cached_property
+    def headers(self) -> frozenset[str]:
+        """The nodes that head a loop."""
+        return self.names_of(loop.header for loop in self.loops)
+
+    @cached_property
+    def irreducible(self) -> tuple[tuple[int, int], ...]:
+        """The edges between blocks that close a cycle of several entries."""
+        return irreducible_edges(self.cfg)
+
+    def innermost(self, block: int) -> Loop | None:
+        """The innermost loop around ``block``."""
+        place = self.loop_of.get(block)
+        return None if place is None else self.loops[place]
+
+    @cached_property
+    def loop_of(self) -> Mapping[int, int]:
+        """The place in `loops` of the innermost loop around each block that is in one."""
+        found: dict[int, int] = {}
+        for place, loop in enumerate(self.loops):
+            for block in loop.blocks:
+                if block not in found or self.loops[found[block]].depth < loop.depth:
+                    found[block] = place
+        return found
+
+    @cached_property
     def liveness(self) -> Liveness:
         return liveness(self.cfg, self.body)
 
@@ -62,12 +88,27 @@ class View:
         return uniformity(self.function, self.cfg)
 
     @cached_property
+    def readers(self) -> Mapping[tuple[int, str], Sequence[int]]:
+        """The statements, in file order, that may read what a definition (`ENTRY` among them) leaves in a register."""
+        found: dict[tuple[int, str], list[int]] = {}
+        for index, statement in enumerate(self.body):
+            for name in effects.needs(statement):
+                for definition in self.reaching.reaching(index, name):
+                    found.setdefault((definition, name), []).append(index)
+        return found
+
+    @cached_property
     def types(self) -> Mapping[str, str]:
         return isa.register_types(self.function)
 
     @cached_property
     def annotations(self) -> Mapping[int, Annotation]:
         return annotations_of(self.body)
+
+    @cached_property
+    def sources(self) -> Mapping[str, Sequence[str]]:
+        """The nodes that lead to each node."""
+        return predecessors(self.graph.nodes)
 
     @cached_property
     def block_of_name(self) -> Mapping[str, int]:
@@ -128,11 +169,15 @@ class View:
 
     def markers(self, event: str, region: int) -> list[int]:
         """The statement indices of the markers ``event`` of ``region``, in file order."""
-        return [
-            i
-            for i, s in enumerate(self.body)
-            if isinstance(s, Marker) and s.event == event and s.region == region
-        ]
+        return [*self._markers.get((event, region), ())]
+
+    @cached_property
+    def _markers(self) -> Mapping[tuple[str, int], Sequence[int]]:
+        found: dict[tuple[str, int], list[int]] = {}
+        for index, statement in enumerate(self.body):
+            if isinstance(statement, Marker):
+                found.setdefault((statement.event, statement.region), []).append(index)
+        return found
 
 
 def view(module: Module, function: Function) -> View:

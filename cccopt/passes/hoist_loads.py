@@ -28,12 +28,11 @@ Safety: EXACT. Declines without a remark; a path that collect-contexts could rew
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cccopt.analysis import effects
 from cccopt.analysis.affine import LaneStrides, access_size
-from cccopt.ccc.annotations import Annotation
 from cccopt.ccc.compression import HOISTED
 from cccopt.ccc.legality import check
 from cccopt.ccc.plan import make_plan
@@ -51,6 +50,9 @@ from cccopt.ptx.isa import Control, Memory
 MOST_GROWTH = 4
 """Bytes by which a context may grow for loads that move: one word, as in figure 4.9."""
 
+MOST_TRIED = 16
+"""Address registers of a head whose loads are tried one by one: a trial looks at the whole function again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Head:
@@ -60,6 +62,15 @@ class Head:
     marker: Marker
     window: tuple[Statement, ...]
     loads: tuple[int, ...]
+
+
+Moves = tuple[tuple[Head, tuple[int, ...]], ...]
+"""Heads of one marked loop, and the loads of each that move."""
+
+Contexts = Mapping[int, int]
+"""The bytes of context of paths, by the place of their heads; one that cannot be collected is not in it."""
+
+Trials = Generator[Moves, Contexts | None, Moves]
 
 
 def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
@@ -80,16 +91,40 @@ def _hoisted(module: Module, function: Function, options: Options) -> Function:
         return function  # collect-contexts tells of it
     strides = LaneStrides(seen.reaching, seen.uniformity, seen.dominators, seen.loops)
     places = {id(statement): index for index, statement in enumerate(seen.body)}
-    for head in tuple(_heads(function)):
-        annotation = paths[head.place][1].annotation if head.place in paths else None
-        if annotation is None or annotation.hoist is False:
+    heads: dict[str, list[tuple[Head, bool]]] = {}
+    for head in _heads(function):
+        if head.place not in paths:
+            continue
+        region, path = paths[head.place]
+        asked = path.annotation.hoist
+        if asked is False:
             continue
         first = places[id(head.marker)] + 1
-        wanted = [p for p in head.loads if annotation.hoist or _is_coalesced(strides, first + p)]
+        wanted = [p for p in head.loads if asked or _is_coalesced(strides, first + p)]
         loads = tuple(p for p in wanted if _needed(head.window, [p], wanted) is not None)
         if loads:
-            function = _chosen(module, function, options, replace(head, loads=loads), annotation)
-    return function
+            heads.setdefault(region.header, []).append((replace(head, loads=loads), asked is True))
+    return _tried(module, function, options, [_trials(found) for found in heads.values()])
+
+
+def _tried(module: Module, function: Function, options: Options, trials: Sequence[Trials]) -> Function:
+    """The function with the moves that trials settle on. Marked loops have nothing to do with each other, so that one
+    view of the function serves a trial of each.
+    """
+    going = dict(enumerate(trials))
+    moves: dict[int, Moves] = {}
+    contexts: Contexts | None = None
+    while going:
+        for key, trial in tuple(going.items()):
+            try:
+                moves[key] = trial.send(contexts)
+            except StopIteration as end:
+                moves[key] = end.value
+                del going[key]
+        changed = _all_moved(function, moves.values())
+        if going:
+            contexts = _contexts(module, changed, options, {h.place for key in going for h, _ in moves[key]})
+    return changed if moves else function
 
 
 def _is_coalesced(strides: LaneStrides, statement: int) -> bool:
@@ -98,34 +133,46 @@ def _is_coalesced(strides: LaneStrides, statement: int) -> bool:
     return isa.facts(instruction).space in ("global", "generic") and strides.is_coalesced(statement)
 
 
-def _chosen(
-    module: Module, function: Function, options: Options, head: Head, annotation: Annotation
-) -> Function:
-    """The function with as many of the head's loads moved as its context has room for."""
-    asked = annotation.hoist is True
-    before = None if asked else _context_bytes(module, function, options, head.place)
-    if before is None and not asked:
-        return function
+def _trials(heads: Sequence[tuple[Head, bool]]) -> Trials:
+    """Which loads of a loop's paths move: of each head as many as its context has room for, or all where that is asked.
 
-    def fits(groups: Sequence[tuple[int, ...]], changed: Function) -> bool:
-        after = _context_bytes(module, changed, options, head.place)
-        if after is None or before is None:
-            return False
-        small = all(sum(access_size(head.window[p]) for p in group) <= MOST_GROWTH for group in groups)
-        return after <= before + (MOST_GROWTH if small else 0)
+    Yields moves of which it has to know the contexts, and returns those to make.
+    """
+    kept: Moves = ()
+    contexts: Contexts | None = None
+    for head, asked in heads:
+        everything: Moves = (*kept, (head, head.loads))
+        if asked:
+            kept, contexts = everything, None
+            continue
+        if contexts is None:
+            contexts = yield (*kept, (head, ()))
+        before = (contexts or {}).get(head.place)
+        if before is None:
+            continue
+        after = yield everything
+        groups = _by_address(head)
+        if _fits(head, groups, before, after):
+            kept, contexts = everything, after
+            continue
+        best: list[tuple[int, ...]] = []
+        moved = kept
+        for group in groups[:MOST_TRIED]:
+            some: Moves = (*kept, (head, tuple(place for chosen in (*best, group) for place in chosen)))
+            after = yield some
+            if _fits(head, [*best, group], before, after):
+                best.append(group)
+                moved, contexts = some, after
+        kept = moved
+    return kept
 
-    everything = _moved(function, head, head.loads)
-    groups = _by_address(head)
-    if asked or fits(groups, everything):
-        return everything
-    kept: list[tuple[int, ...]] = []
-    best = function
-    for group in groups:
-        some = _moved(function, head, [place for chosen in (*kept, group) for place in chosen])
-        if fits([*kept, group], some):
-            kept.append(group)
-            best = some
-    return best
+
+def _fits(head: Head, groups: Sequence[tuple[int, ...]], before: int, contexts: Contexts | None) -> bool:
+    after = (contexts or {}).get(head.place)
+    if after is None:
+        return False
+    small = all(sum(access_size(head.window[p]) for p in group) <= MOST_GROWTH for group in groups)
+    return after <= before + (MOST_GROWTH if small else 0)
 
 
 def _by_address(head: Head) -> tuple[tuple[int, ...], ...]:
@@ -151,17 +198,26 @@ def _paths(seen: View) -> dict[int, tuple[Region, Path]]:
     return {place: found[block] for place, block in enumerate(begins) if block in found}
 
 
-def _context_bytes(module: Module, function: Function, options: Options, place: int) -> int | None:
-    """The bytes of context of the path with the function's ``place``-th marker; None where it cannot be collected."""
+def _contexts(module: Module, function: Function, options: Options, places: Collection[int]) -> Contexts:
+    """The contexts of the paths in the loops of those with the function's ``places``-th markers."""
     seen = view(module, function)
     try:
-        region, path = _paths(seen)[place]
-        moved = tails(seen, region, expand=options.expand)
-        check(seen, region, moved)
-        plans = make_plan(seen, region, moved, options.form, expand=options.expand).all_paths()
+        paths = _paths(seen)
     except Refusal:
-        return None
-    return next(plan.stack.layout.context_bytes for plan in plans if plan.path is path)
+        return {}
+    found: dict[int, int] = {}
+    for header in {paths[place][0].header for place in places if place in paths}:
+        mine = {place: path for place, (region, path) in paths.items() if region.header == header}
+        region = next(region for region, _ in paths.values() if region.header == header)
+        try:
+            moved = tails(seen, region, expand=options.expand)
+            check(seen, region, moved)
+            plans = make_plan(seen, region, moved, options.form, expand=options.expand).all_paths()
+        except Refusal:
+            continue
+        sizes = {plan.path.begin: plan.stack.layout.context_bytes for plan in plans}
+        found.update((place, sizes[path.begin]) for place, path in mine.items())
+    return found
 
 
 def _is_begin(statement: Statement) -> bool:
@@ -210,24 +266,28 @@ def _needed(window: Sequence[Statement], loads: Sequence[int], others: Collectio
     that is not among ``others``.
     """
     found = set(loads)
+    read: set[str] = set()
+    written: set[str] = set()
     for place in range(max(loads), -1, -1):
-        if place in found:
-            continue
         statement = window[place]
-        later = [window[p] for p in found if p > place]
-        if any(_depends(late, statement) for late in later):
+        # Two instructions may not change places if one reads or overwrites what the other writes.
+        writes, needs = effects.writes(statement), effects.needs(statement)
+        if place not in found:
+            if writes.isdisjoint(read | written) and needs.isdisjoint(written):
+                continue
             if _is_load(statement) and place not in others:
                 return None
             found.add(place)
+        read |= needs
+        written |= writes
     return sorted(found)
 
 
-def _depends(late: Statement, early: Statement) -> bool:
-    """Whether two instructions may not change places: one reads or overwrites what the other writes."""
-    return bool(
-        effects.writes(early) & (effects.needs(late) | effects.writes(late))
-        or effects.needs(early) & effects.writes(late)
-    )
+def _all_moved(function: Function, moves: Iterable[Moves]) -> Function:
+    """The function with all the loads moved, each head's in the order of the body."""
+    for head, loads in sorted((m for found in moves for m in found), key=lambda move: move[0].place):
+        function = _moved(function, head, loads) if loads else function
+    return function
 
 
 def _moved(function: Function, head: Head, loads: Sequence[int]) -> Function:

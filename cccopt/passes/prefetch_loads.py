@@ -26,7 +26,6 @@ from dataclasses import replace
 
 from cccopt.analysis import effects
 from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS
-from cccopt.analysis.loops import innermost
 from cccopt.ccc.code import op
 from cccopt.ccc.exclusive import FEWEST, exclusive_paths
 from cccopt.ccc.graph import Branch, condition, reachable, targets
@@ -212,7 +211,7 @@ class _Iteration:
         block = self.seen.cfg.block_of
         if len(later) > 1 or not self.seen.dominators.dominates(block(index), block(at)):
             raise _NotKnown
-        if innermost(self.seen.loops, block(index)) != innermost(self.seen.loops, block(self.head[0])):
+        if self.seen.innermost(block(index)) != self.seen.innermost(block(self.head[0])):
             raise _NotKnown
         if len(steps) == MOST_STATEMENTS:
             raise _NotKnown

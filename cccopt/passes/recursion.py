@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from cccopt.analysis.loops import Loop, innermost
+from cccopt.analysis.loops import Loop
 from cccopt.ccc import refusal
 from cccopt.ccc.annotations import Annotation, annotations_of, without_annotations
 from cccopt.ccc.call_sequences import Unfit, calls, is_last, self_calls
@@ -202,5 +202,5 @@ def _is_indirect(statement: Statement) -> bool:
 
 def _loops(seen: View, event: str, annotation: Annotation) -> list[Loop]:
     """The innermost loops around the markers ``event`` of the annotation."""
-    around = (innermost(seen.loops, seen.cfg.block_of(i)) for i in seen.markers(event, annotation.region))
+    around = (seen.innermost(seen.cfg.block_of(i)) for i in seen.markers(event, annotation.region))
     return [loop for loop in around if loop is not None]
