@@ -77,7 +77,8 @@ def _data(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        return {field.name: _data(getattr(value, field.name)) for field in fields(value)}
+        shown = (field.name for field in fields(value) if not field.metadata.get("internal"))
+        return {name: _data(getattr(value, name)) for name in shown}
     if isinstance(value, (tuple, list, set, frozenset)):
         return [_data(element) for element in value]
     return value

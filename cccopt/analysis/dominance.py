@@ -140,9 +140,16 @@ def control_dependence(cfg: ControlFlowGraph) -> Mapping[int, frozenset[int]]:
 
     By `total_post_dominators`, so that no block is without an answer.
     """
-    tree = total_post_dominators(cfg).immediate
-    found: dict[int, set[int]] = {block.index: set() for block in cfg.blocks}
-    for branch, targets in enumerate(cfg.successors):
+    return dependence(dict(enumerate(cfg.successors)), total_post_dominators(cfg))
+
+
+def dependence(
+    successors: Mapping[int, Collection[int]], post_dominators: Dominance
+) -> Mapping[int, frozenset[int]]:
+    """`control_dependence` in any small graph, all of whose nodes are in the tree of its ``post_dominators``."""
+    tree = post_dominators.immediate
+    found: dict[int, set[int]] = {node: set() for node in successors}
+    for branch, targets in successors.items():
         stop = tree[branch]
         for target in targets:
             node: int | None = target

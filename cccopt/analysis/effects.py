@@ -11,42 +11,58 @@ PTX ISA 9.0, 9.3 (predicated execution).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Component, Instruction, Register, SpecialRegister, Statement
 
 _NOTHING: frozenset[str] = frozenset()
 
 
+class _Effects(NamedTuple):
+    reads: frozenset[str]
+    writes: frozenset[str]
+    kills: frozenset[str]
+    needs: frozenset[str]
+
+
 def writes(statement: Statement) -> frozenset[str]:
     """The registers that the statement may write."""
-    if not isinstance(statement, Instruction):
-        return _NOTHING
-    return frozenset([register.name for register in isa.definitions(statement)])
+    return _effects(statement).writes if isinstance(statement, Instruction) else _NOTHING
 
 
 def kills(statement: Statement) -> frozenset[str]:
     """The registers whose old value is surely gone afterwards."""
-    if not isinstance(statement, Instruction) or isa.is_conditional_write(statement):
-        return _NOTHING
-    # A written component leaves the others of its vector as they were.
-    parts = [operand.register.name for operand in statement.operands if isinstance(operand, Component)]
-    return writes(statement).difference(parts)
+    return _effects(statement).kills if isinstance(statement, Instruction) else _NOTHING
 
 
 def reads(statement: Statement) -> frozenset[str]:
     """The registers whose values the statement computes with, its guard among them."""
-    if not isinstance(statement, Instruction):
-        return _NOTHING
-    return frozenset([read.name for read in isa.reads(statement) if isinstance(read, Register)])
+    return _effects(statement).reads if isinstance(statement, Instruction) else _NOTHING
 
 
 def needs(statement: Statement) -> frozenset[str]:
     """The registers whose values before the statement can matter to it or behind it: reads and may-writes."""
-    if not isinstance(statement, Instruction):
-        return _NOTHING
-    # Most instructions kill all that they write.
-    kept = statement.guard is not None or Component in map(type, statement.operands)
-    return reads(statement) | (writes(statement) - kills(statement)) if kept else reads(statement)
+    return _effects(statement).needs if isinstance(statement, Instruction) else _NOTHING
+
+
+def _effects(instruction: Instruction) -> _Effects:
+    """What the instruction reads and writes. Analyses ask many times, so that it keeps the answer."""
+    known: _Effects | None = instruction.__dict__.get("_effects")
+    if known is None:
+        known = instruction.__dict__["_effects"] = _found(instruction)
+    return known
+
+
+def _found(instruction: Instruction) -> _Effects:
+    writes = frozenset([register.name for register in isa.definitions(instruction)])
+    reads = frozenset([read.name for read in isa.reads(instruction) if isinstance(read, Register)])
+    if not writes:
+        return _Effects(reads, writes, writes, reads)
+    # A written component leaves the others of its vector as they were.
+    parts = [operand.register.name for operand in instruction.operands if isinstance(operand, Component)]
+    kills = _NOTHING if instruction.guard is not None else writes.difference(parts)
+    return _Effects(reads, writes, kills, reads if kills == writes else reads | (writes - kills))
 
 
 def special_registers(statement: Statement) -> frozenset[str]:

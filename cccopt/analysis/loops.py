@@ -45,7 +45,7 @@ def loops(cfg: ControlFlowGraph) -> tuple[Loop, ...]:
     latches: dict[int, list[int]] = {}
     for latch, header in back_edges(cfg):
         latches.setdefault(header, []).append(latch)
-    blocks = {header: _body(cfg, header, sources) for header, sources in latches.items()}
+    blocks = {header: natural_loop(cfg, header, sources) for header, sources in latches.items()}
     # Sorted by size, a loop stands behind all that hold it.
     headers = sorted(blocks, key=lambda header: (-len(blocks[header]), header))
     found: list[Loop] = []
@@ -86,7 +86,8 @@ def is_reducible(cfg: ControlFlowGraph) -> bool:
     return not irreducible_edges(cfg)
 
 
-def _body(cfg: ControlFlowGraph, header: int, latches: Iterable[int]) -> frozenset[int]:
+def natural_loop(cfg: ControlFlowGraph, header: int, latches: Iterable[int]) -> frozenset[int]:
+    """The blocks of the natural loop of ``header``, given the sources of the edges back to it."""
     inside = {header}
     work = list(latches)
     while work:

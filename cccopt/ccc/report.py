@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from cccopt.text import Place
+
+if TYPE_CHECKING:
+    from cccopt.ccc.output_check import RewrittenLoop
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,8 @@ class RegionReport:
     block's static shared memory (a path's share of its loop's). ``labels`` maps a phase (``push``, ``take``, ``drain``,
     ``original``, ...) to labels of the rewritten code. ``name`` is what the clause `name(...)` calls it. ``cost`` is
     what `auto` decides by. ``resident`` is how many threads an SM has room for in blocks of ``threads`` that use the
-    kernel's shared memory, stacks included.
+    kernel's shared memory, stacks included. ``code`` is what the check of the output is told of a rewritten loop; it is no
+    part of reports as JSON data.
     """
 
     kernel: str
@@ -60,3 +65,4 @@ class RegionReport:
     name: str = ""
     cost: Cost | None = None
     resident: int = 0
+    code: RewrittenLoop | None = field(default=None, metadata={"internal": True})

@@ -18,6 +18,7 @@ from cccopt.ccc.decision import remarks as remarks_of
 from cccopt.ccc.estimate import estimate, fits_to
 from cccopt.ccc.graph import Graph, reachable, to_body
 from cccopt.ccc.legality import check, check_known
+from cccopt.ccc.output_check import RewrittenLoop, TaskStack
 from cccopt.ccc.plan import PathPlan, Plan, make_plan
 from cccopt.ccc.profile import RunProfile
 from cccopt.ccc.refusal import Refusal, refuse
@@ -251,11 +252,35 @@ def _reports(
         resident=resident_threads(
             plan.stack_bytes + static_shared_bytes(seen.module, seen.function), plan.threads
         ),
+        code=_code(seen, plan, graph),
     )
     costs = {path.begin: cost for path, cost in zip(region.all_paths(), settled.costs, strict=True)}
     return (
         loop,
         *(_path_report(seen, plan, p, graph, form, costs[p.path.begin]) for p in plan.all_paths()),
+    )
+
+
+def _code(seen: View, plan: Plan, graph: Graph) -> RewrittenLoop:
+    """What the check of the output is told of the rewritten loop."""
+    region = plan.region.annotation
+    alone = [
+        (p.stack.layout, p.top.name, 0)
+        for p in plan.all_paths()
+        # Tasks without any instruction may stay on their stack.
+        if plan.has_stack(p) and (p.tail or p.children or any(seen.instructions(p.path.nodes)))
+    ]
+    shared = [(s.stack.layout, s.waiting.name, len(s.paths)) for s in plan.sortings]
+    windows = (_labels(graph, ("trip",), str(p.number)) for p in plan.all_paths() if p.counted)
+    ((_, (entry,)),) = _labels(graph, ("whole",), str(region.region))
+    return RewrittenLoop(
+        region.region,
+        region.place,
+        entry,
+        plan.stack_name,
+        plan.slots.bytes,
+        tuple(TaskStack(w.start, w.start + w.bytes, name, paths) for w, name, paths in (*alone, *shared)),
+        frozenset(label for found in windows for _, labels in found for label in labels),
     )
 
 

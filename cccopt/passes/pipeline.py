@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from cccopt.ccc.annotations import is_annotation, without_annotations
+from cccopt.ccc.output_check import RewrittenLoop, check_output
 from cccopt.ccc.refusal import Refusal
 from cccopt.ccc.report import RegionReport
 from cccopt.diagnostic import CccError, Diagnostic, Severity
@@ -81,8 +82,9 @@ def run(module: Module, options: Options) -> Result:
     """
     remarks: tuple[Diagnostic, ...] = ()
     regions: tuple[RegionReport, ...] = ()
-    original = module
+    original = before = module
     for name, step in PIPELINE:
+        before = module if name == "collect-contexts" else before
         module, said, made = step(module, options)
         try:
             verify(module)
@@ -90,7 +92,20 @@ def run(module: Module, options: Options) -> Result:
             raise CccError(*(_internal(name, d) for d in problem.diagnostics)) from problem
         remarks += said
         regions += made
+    _check_rewrites(before, module, regions)
     return Result(_with_untouched(module, original, regions), remarks, regions)
+
+
+def _check_rewrites(before: Module, after: Module, regions: Iterable[RegionReport]) -> None:
+    """Look again at each function of ``after`` in which something was rewritten. Raises CccError (CCC099)."""
+    loops: dict[str, list[RewrittenLoop]] = {}
+    for report in regions:
+        if report.code is not None:
+            loops.setdefault(report.kernel, []).append(report.code)
+    originals = {function.name: function for function in before.functions() if function.name in loops}
+    for function in after.functions():
+        if function.name in loops and function.body is not None:
+            check_output(originals[function.name], function, loops[function.name])
 
 
 def prepared(module: Module) -> Module:

@@ -1,0 +1,85 @@
+"""Which stack an access to shared memory that a rewrite added belongs to.
+
+The address is followed back to what it is computed from: the variable that holds the stacks, and the register that
+counts the tasks of one of them. Where no counter is in it (lane k takes the task in slot k) the constant offset tells.
+
+        add.s32    %slot, %top, %ahead;             the stack whose counter is %top
+        mad.lo.s32 %at, %slot, 4, %base;
+        st.shared.b32 [%at+1024], %r5;
+"""
+
+from __future__ import annotations
+
+from cccopt.ccc.output_check.regions import LoopCode
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, Symbol
+
+OWNED = -1
+"""Stands for the owners' slots of reductions in place of a stack's number."""
+
+
+class StackAddresses:
+    """Finds the stacks of one loop by address."""
+
+    def __init__(self, loop: LoopCode) -> None:
+        self.loop = loop
+        self.stacks = loop.facts.stacks
+        self.counters = {stack.counter: number for number, stack in enumerate(self.stacks)}
+
+    def are_of(self, access: Instruction) -> bool:
+        """Whether an access to shared memory is one to the stacks, and not the program's own, moved by a pass. Tasks
+        have the addresses of their owners' slots from their contexts.
+        """
+        where = next((o for o in access.operands if isinstance(o, Address)), None)
+        if where is None or access.base in ("red", "atom"):
+            return True
+        return self.loop.facts.symbol in self._roots(where.base)[1]
+
+    def stack_of(self, access: Instruction) -> int | None:
+        """The number of the stack that an `ld` or `st` goes to, `OWNED`, or None if it goes elsewhere."""
+        where = next((o for o in access.operands if isinstance(o, Address)), None)
+        if where is None:
+            return None
+        offset = int(where.offset.spelling, 0) if isinstance(where.offset, Literal) else 0
+        counters, symbols = self._roots(where.base)
+        if self.loop.facts.symbol not in symbols or len(counters) > 1:
+            return None
+        for name in counters:
+            stack = self.stacks[self.counters[name]]
+            # A pop counts slots from 1, so that the array begins a word earlier.
+            return self.counters[name] if stack.start - 8 <= offset < stack.stop else None
+        if 0 <= offset < self.loop.facts.owned_bytes:
+            return OWNED
+        return next((n for n, stack in enumerate(self.stacks) if stack.start <= offset < stack.stop), None)
+
+    def _roots(self, operand: Operand) -> tuple[set[str], set[str]]:
+        """The counters and the symbols that an address is computed from."""
+        code = self.loop.code
+        counters: set[str] = set()
+        symbols: set[str] = set()
+        seen: set[str] = set()
+        work = [operand]
+        while work:
+            item = work.pop()
+            if isinstance(item, Symbol):
+                symbols.add(item.name)
+            if not isinstance(item, Register) or item.name in seen:
+                continue
+            seen.add(item.name)
+            if item.name in self.counters:
+                counters.add(item.name)
+                continue
+            for index in code.definitions.get(item.name, ()):
+                instruction = code.body[index]
+                assert isinstance(instruction, Instruction)
+                work += _sources(instruction)
+        return counters, symbols
+
+
+def _sources(instruction: Instruction) -> tuple[Operand, ...]:
+    """The operands that a number is computed from; of a shuffle, what is shuffled."""
+    if instruction.base == "shfl":
+        return instruction.operands[1:2]
+    if instruction.base in ("vote", "ld", "setp", "match", "redux") or not isa.facts(instruction).pure:
+        return ()
+    return instruction.operands[1:]

@@ -1,0 +1,174 @@
+"""Do all 32 lanes of a warp come to each vote, shuffle and barrier that a rewrite added?
+
+All lanes enter a rewritten loop together: it is chosen where `activemask` is full. From there on they part at
+*varying* branches, whose conditions may differ between lanes, and meet again at the branch's immediate post-dominator.
+So they are together in a block that no varying branch decides, directly or by other branches (control dependence).
+
+A condition is uniform if it is computed from literals, special registers of the block or the grid, votes, and shuffles
+from one lane to all, by instructions of the rewrite that all lanes run. Everything else varies, and so does every
+branch of the program.
+
+        vote.sync.ballot.b32 %b, %p, -1;        %b is uniform, %p need not be
+        popc.b32 %n, %b;                        %n is uniform
+        setp.ge.s32 %q, %top, %n;               %q is uniform if %top is
+        @%q bra TAKE;                           all 32 lanes come to TAKE, or none
+
+Ferrante, Ottenstein, Warren, "The program dependence graph and its use in optimization", TOPLAS 9(3), 1987;
+Coutinho, Sampaio, Pereira, Meira, "Divergence analysis and optimizations", PACT 2011.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from cccopt.analysis import effects
+from cccopt.analysis.constancy import UNIFORM_SPECIAL_REGISTERS
+from cccopt.ccc.output_check.regions import FunctionCode, LoopCode, Violation, is_full
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction, Literal, Register
+from cccopt.ptx.isa import Control, Memory
+
+_COLLECTIVE = frozenset({"vote", "shfl", "bar", "barrier", "redux", "match", "elect", "activemask"})
+
+
+def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
+    """Collectives of the rewrite that lanes may come to one by one, and an entry that a partial warp may pass."""
+    code = loop.code
+    if not _entered_by_full_warps(loop):
+        yield Violation(code.cfg.blocks[loop.entry].start, "a partial warp may enter the rewritten loop")
+    apart, varying = parted(loop)
+    for block in loop.blocks:
+        for index, instruction in loop.added[block]:
+            if instruction.base not in _COLLECTIVE:
+                continue
+            if "sync" not in instruction.parts or not is_full(instruction):
+                yield Violation(index, "this does not name all 32 lanes")
+            elif instruction.guard is not None:
+                yield Violation(index, "some lanes may pass this under a false guard")
+            elif block in apart:
+                yield Violation(
+                    index, f"not all 32 lanes need come here: {_reason(loop, block, apart, varying)}"
+                )
+
+
+def parted(loop: LoopCode) -> tuple[frozenset[int], frozenset[int]]:
+    """The blocks that lanes may come to at different times or not at all, and those that end in a varying branch."""
+    code = loop.code
+    dependants: dict[int, list[int]] = {}
+    for block, branches in loop.dependence.items():
+        for branch in branches:
+            dependants.setdefault(branch, []).append(block)
+    block_of: dict[int, int] = {}
+    readers: dict[str, list[int]] = {}
+    for block in loop.blocks:
+        for index, instruction in loop.added[block]:
+            block_of[index] = block
+            for name in _relevant(instruction):
+                readers.setdefault(name, []).append(index)
+    seen: set[str] = set()
+    apart: set[int] = set()
+    varying: set[int] = set()
+    work: list[str] = []
+
+    def vary(names: Collection[str]) -> None:
+        new = [name for name in names if name not in seen]
+        seen.update(new)
+        work.extend(new)
+
+    def part(branch: int) -> None:
+        varying.add(branch)
+        pending = [*dependants.get(branch, ())]
+        while pending:
+            block = pending.pop()
+            if block not in apart:
+                apart.add(block)
+                pending += dependants.get(block, ())
+                for _, instruction in loop.added[block]:
+                    vary(effects.writes(instruction))
+
+    for block in loop.blocks:
+        last = code.cfg.blocks[block].stop - 1
+        if len(loop.successors[block]) + (block in loop.leaving) > 1 and last not in block_of:
+            part(block)
+    # What the program writes, or some code outside of the loop, varies.
+    vary([n for n in readers if n in code.written or any(d not in block_of for d in code.definitions.get(n, (-1,)))])
+    for block in loop.blocks:
+        for _, instruction in loop.added[block]:
+            if not _may_be_uniform(instruction):
+                vary(effects.writes(instruction))
+    while work:
+        for index in readers.get(work.pop(), ()):
+            instruction = code.body[index]
+            assert isinstance(instruction, Instruction)
+            vary(effects.writes(instruction))
+            if isa.facts(instruction).control is not Control.NEXT:
+                part(block_of[index])
+    return frozenset(apart), frozenset(varying)
+
+
+def _relevant(instruction: Instruction) -> frozenset[str]:
+    """The registers on which it depends whether the instruction has one result for the whole warp."""
+    if _is_vote(instruction):
+        return frozenset()
+    if _is_broadcast(instruction):
+        # Which lane is read counts, not what the others hold.
+        return frozenset(o.name for o in instruction.operands[2:] if isinstance(o, Register))
+    return effects.needs(instruction)
+
+
+def _may_be_uniform(instruction: Instruction) -> bool:
+    facts = isa.facts(instruction)
+    if not facts.known or not effects.special_registers(instruction) <= UNIFORM_SPECIAL_REGISTERS:
+        return False
+    if _is_vote(instruction) or _is_broadcast(instruction):
+        return True
+    return facts.control is not Control.CALL and facts.memory is Memory.NONE and facts.pure
+
+
+def _is_vote(instruction: Instruction) -> bool:
+    voting = instruction.base in ("vote", "redux") and "sync" in instruction.parts
+    return voting and instruction.guard is None and is_full(instruction)
+
+
+def _is_broadcast(instruction: Instruction) -> bool:
+    """`shfl.sync.idx d, a, lane, 31, -1`: in each lane ``a`` of the lane numbered ``lane``."""
+    if instruction.parts[:3] != ("shfl", "sync", "idx") or instruction.guard is not None:
+        return False
+    clamp = instruction.operands[3] if len(instruction.operands) == 5 else None
+    return is_full(instruction) and isinstance(clamp, Literal) and clamp.spelling in ("31", "0x1f")
+
+
+def _entered_by_full_warps(loop: LoopCode) -> bool:
+    """Whether control comes to the loop only where `activemask` has been found to be full."""
+    code = loop.code
+    sources = [b for b in code.cfg.predecessors[loop.entry] if b not in loop.successors]
+    return bool(sources) and all(_tests_for_full_warp(code, source, loop.entry) for source in sources)
+
+
+def _tests_for_full_warp(code: FunctionCode, block: int, entry: int) -> bool:
+    end = code.ending(block)
+    if end is None or end.guard is None or code.where(block, holds=False) != entry:
+        return False
+    if code.where(block, holds=True) == entry:
+        return False
+    written = {r.name: i for _, i in code.instructions(block) for r in isa.definitions(i)}
+    test = written.get(end.guard.register.name)
+    if test is None or test.parts[:2] != ("setp", "ne") or not is_full(test):
+        return False
+    mask = test.operands[1]
+    made = written.get(mask.name) if isinstance(mask, Register) else None
+    return made is not None and made.base == "activemask"
+
+
+def _reason(loop: LoopCode, block: int, apart: frozenset[int], varying: frozenset[int]) -> str:
+    """Which branch parts the lanes that come to ``block``."""
+    seen: set[int] = set()
+    work = [block]
+    while work:
+        for branch in sorted(loop.dependence[work.pop()] - seen):
+            seen.add(branch)
+            if branch in varying:
+                return f"they part in block `{loop.code.cfg.blocks[branch].label or branch}`"
+            work.append(branch)
+    return "they part before"
+

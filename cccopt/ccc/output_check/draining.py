@@ -1,0 +1,93 @@
+"""Where a rewritten loop runs what is left on a stack.
+
+        setp.ne.s32 %some, %top, 0;             left: an empty stack is passed by
+        @!%some bra FOLLOWING;
+        setp.lt.s32 %mine, %lane, %top;         drain: each lane below the counter takes one task
+        @!%mine bra FOLLOWING;                  or the loads have the guard
+        ld.shared.b32 %r5, [%at+1024];
+
+The tasks of sorted paths are counted by a lane for each path, so their counter comes by a shuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cccopt.ccc.output_check.accesses import StackAddresses
+from cccopt.ccc.output_check.regions import FunctionCode, LoopCode
+from cccopt.ptx.ir import Guard, Instruction, Literal, Register, SpecialRegister
+
+Tasks = tuple[int, int]
+"""The number of a stack, and that of a sorted path in it (0 without any)."""
+
+
+def drained(loop: LoopCode, addresses: StackAddresses) -> Mapping[int, frozenset[Tasks]]:
+    """For each block the tasks that surely do not wait any more on any way from it."""
+    found = {block: frozenset(_taken(loop, addresses, block)) for block in loop.blocks}
+    tests = {block: frozenset(_passed(loop, addresses, block, found)) for block in loop.blocks}
+    return {block: found[block] | tests[block] for block in loop.blocks if found[block] or tests[block]}
+
+
+def _taken(loop: LoopCode, addresses: StackAddresses, block: int) -> Iterator[Tasks]:
+    """What lanes below a counter take, here or where the branch of the block leads them."""
+    code = loop.code
+    counts: dict[str, Tasks] = {name: (number, 0) for name, number in addresses.counters.items()}
+    for _, instruction in loop.added[block]:
+        match instruction.opcode, instruction.operands:
+            case "shfl.sync.idx.b32", (Register(made), Register(name), Literal(path), *_) if name in counts:
+                counts[made] = (counts[name][0], int(path))
+            case ("setp.lt.s32" | "setp.lt.u32"), (Register(mine), lane, Register(name)) if name in counts:
+                tasks = counts[name]
+                if _is_lane(code, lane) and _loads(loop, addresses, block, mine, tasks[0]):
+                    yield tasks
+
+
+def _passed(
+    loop: LoopCode, addresses: StackAddresses, block: int, taken: Mapping[int, frozenset[Tasks]]
+) -> Iterator[Tasks]:
+    """The stack of which a block finds that nothing waits, or else leads on to where it is taken."""
+    end = loop.code.ending(block)
+    if end is None or end.guard is None:
+        return
+    for _, instruction in loop.added[block]:
+        match instruction.opcode, instruction.operands:
+            case "setp.ne.s32", (Register(some), Register(name), Literal("0")) if (
+                name in addresses.counters and some == end.guard.register.name
+            ):
+                following = loop.code.where(block, holds=True)
+                tasks = addresses.counters[name], 0
+                if following is not None and tasks in taken.get(following, ()):
+                    yield tasks
+
+
+def _loads(loop: LoopCode, addresses: StackAddresses, block: int, mine: str, stack: int) -> bool:
+    """Whether lanes with the flag ``mine`` load from the stack: in ``block`` or where it sends them."""
+    facts = loop.facts.stacks[stack]
+    if facts.start == facts.stop:
+        return True
+    if any(_pops(loop, addresses, block, Guard(Register(mine)), stack)):
+        return True
+    end = loop.code.ending(block)
+    if end is None or end.guard is None or end.guard.register.name != mine:
+        return False
+    following = loop.code.where(block, holds=True)
+    return following is not None and any(_pops(loop, addresses, following, None, stack))
+
+
+def _pops(
+    loop: LoopCode, addresses: StackAddresses, block: int, guard: Guard | None, stack: int
+) -> Iterator[Instruction]:
+    for _, instruction in loop.added[block]:
+        loads = instruction.parts[:2] == ("ld", "shared") and instruction.guard == guard
+        if loads and addresses.stack_of(instruction) == stack:
+            yield instruction
+
+
+def _is_lane(code: FunctionCode, operand: object) -> bool:
+    """Whether a register holds nothing but the lane's number."""
+    if not isinstance(operand, Register):
+        return False
+    made = [code.body[index] for index in code.definitions.get(operand.name, ())]
+    return bool(made) and operand.name not in code.written and all(
+        isinstance(s, Instruction) and s.operands[1:] == (SpecialRegister("%laneid"),) for s in made
+    )

@@ -1,0 +1,179 @@
+"""Is each access to the stacks, and to what tasks write, ordered after those of other lanes that it follows?
+
+Lanes of a warp run in no order of their own. `bar.warp.sync` alone orders what one lane wrote before what another one
+reads (PTX ISA 9.0, 9.7.13: `vote` and `shfl` order no memory). A forward data-flow over the rewritten loop keeps
+what may be *pending*: done by some lane, with no barrier since on some way. It is an error where
+
+* a stack is loaded from while stores to it are pending, or stored to while loads are;
+* a part is given to an owner's slot while the owner's own accesses are pending, or the owner reads it too early;
+* an expanded window begins while memory accesses of the iteration, or of other trips, are pending: its trips run in
+  other lanes than those that made them;
+* control leaves the loop while anything of that, or a memory access of a task, is pending;
+* control leaves the loop while tasks may still wait on some stack.
+
+A stack counts as empty from where its counter is found to be zero, or each lane below the counter takes a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import or_
+
+from cccopt.analysis.dataflow import Analysis, Direction, FlowGraph, solve
+from cccopt.ccc.output_check.accesses import OWNED, StackAddresses
+from cccopt.ccc.output_check.draining import drained
+from cccopt.ccc.output_check.regions import LoopCode, Violation, is_barrier
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction, Register
+from cccopt.ptx.isa import Control, Memory
+
+OWN, TRIP, TASKS, FOREIGN, GIVEN, OWNER, FIRST = (1 << place for place in range(7))
+"""Pending accesses: of the iteration, of expanded trips, (whether lanes may run tasks of others by now), of tasks; parts
+given to owners' slots, accesses of owners to their slots. From `FIRST` on, bits of each stack.
+"""
+
+_WHY = {
+    OWN: "memory accesses of the iteration",
+    TRIP: "memory accesses of other trips",
+    FOREIGN: "memory accesses of tasks",
+    GIVEN: "updates of owners' slots",
+    OWNER: "accesses of owners to their slots",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """A statement's effect on what is pending: an error if ``forbidden`` is, then ``cleared`` is gone; ``added``
+    comes, and ``then`` as well if any of ``when`` is there.
+    """
+
+    statement: int
+    forbidden: int = 0
+    cleared: int = 0
+    added: int = 0
+    when: int = 0
+    then: int = 0
+
+    def apply(self, state: int) -> int:
+        state = state & ~self.cleared | self.added
+        return state | self.then if state & self.when else state
+
+
+def ordering_violations(loop: LoopCode) -> Iterator[Violation]:
+    """Accesses that no barrier orders, and tasks that may be left behind."""
+    bits = _Bits(loop)
+    reader = _Reader(loop, bits)
+    events = {block: reader.events(block) for block in loop.blocks}
+
+    def transfer(block: int, state: int) -> int:
+        for event in events[block]:
+            state = event.apply(state)
+        return state
+
+    graph = FlowGraph(loop.successors, frozenset({loop.entry}), loop.leaving)
+    # What the iteration finds in memory may have been written just before the loop.
+    before = solve(Analysis(Direction.FORWARD, OWN, 0, or_, transfer), graph).before
+    for block in loop.blocks:
+        state = before[block]
+        for event in events[block]:
+            if state & event.forbidden:
+                yield Violation(event.statement, bits.pending(state & event.forbidden))
+            state = event.apply(state)
+        if block in loop.leaving and state & bits.outside:
+            last = loop.code.cfg.blocks[block].stop - 1
+            yield Violation(last, f"control leaves the loop: {bits.pending(state & bits.outside)}")
+    yield from reader.strays
+
+
+class _Bits:
+    """The bits of each stack: stores and loads that are pending, and tasks that may wait, of each sorted path."""
+
+    def __init__(self, loop: LoopCode) -> None:
+        self.stores: list[int] = []
+        self.loads: list[int] = []
+        self.waiting: list[list[int]] = []
+        self.texts = dict(_WHY)
+        self.barrier = OWN | TRIP | FOREIGN | GIVEN | OWNER
+        self.outside = FOREIGN | GIVEN
+        following = FIRST
+        for stack in loop.facts.stacks:
+            store, load, *waiting = (following << place for place in range(2 + max(stack.sorted_paths, 1)))
+            following <<= 2 + len(waiting)
+            self.stores.append(store)
+            self.loads.append(load)
+            self.waiting.append(waiting)
+            self.texts[store] = f"stores to the stack of `{stack.counter}`"
+            self.texts[load] = f"loads from the stack of `{stack.counter}`"
+            self.texts |= {bit: f"tasks on the stack of `{stack.counter}`" for bit in waiting}
+            self.barrier |= store | load
+            self.outside |= store | load | sum(waiting)
+
+    def pending(self, state: int) -> str:
+        """What is pending, in words."""
+        bit, text = next((bit, text) for bit, text in self.texts.items() if bit & state)
+        waits = any(bit in bits for bits in self.waiting)
+        return f"{text} may be left behind" if waits else f"no `bar.warp.sync` orders this after {text}"
+
+
+class _Reader:
+    """Reads the events of blocks; ``strays`` are accesses to shared memory that belong to no stack."""
+
+    def __init__(self, loop: LoopCode, bits: _Bits) -> None:
+        self.loop = loop
+        self.bits = bits
+        self.addresses = StackAddresses(loop)
+        self.drained = drained(loop, self.addresses)
+        self.strays: list[Violation] = []
+
+    def events(self, block: int) -> list[_Event]:
+        """The events of a block in order."""
+        start = self.loop.code.cfg.blocks[block].start
+        found: list[_Event] = []
+        if block in self.loop.windows:
+            found.append(_Event(start, forbidden=OWN, added=TASKS))
+        if block not in self.loop.expansions:
+            # What is between two loops of trips comes before the trips of the second one.
+            found.append(_Event(start, when=TRIP, then=OWN))
+        for index, instruction in self.loop.code.instructions(block):
+            found += self._of(index, instruction, block)
+        gone = sum(self.bits.waiting[stack][path] for stack, path in self.drained.get(block, ()))
+        if gone:
+            found.append(_Event(start, cleared=gone))
+        return found
+
+    def _of(self, index: int, instruction: Instruction, block: int) -> Iterator[_Event]:
+        bits = self.bits
+        added = self.loop.code.added[index]
+        if is_barrier(instruction):
+            yield _Event(index, cleared=bits.barrier)
+        elif added and instruction.base == "add" and isinstance(instruction.operands[0], Register):
+            stack = self.addresses.counters.get(instruction.operands[0].name)
+            if stack is not None:
+                yield _Event(index, added=sum(bits.waiting[stack]))
+        elif added and isa.facts(instruction).space == "shared" and self.addresses.are_of(instruction):
+            yield from self._shared(index, instruction)
+        elif _touches_memory(instruction):
+            own = TRIP if block in self.loop.trips else OWN
+            yield _Event(index, added=own, when=TASKS, then=FOREIGN)
+
+    def _shared(self, index: int, instruction: Instruction) -> Iterator[_Event]:
+        bits = self.bits
+        stack = self.addresses.stack_of(instruction)
+        if instruction.base in ("red", "atom"):
+            yield _Event(index, forbidden=OWNER, added=GIVEN)
+        elif stack is None:
+            self.strays.append(Violation(index, "this belongs to none of the loop's stacks"))
+        elif stack == OWNED:
+            yield _Event(index, forbidden=GIVEN, added=OWNER)
+        elif instruction.base == "st":
+            yield _Event(index, forbidden=bits.loads[stack], added=bits.stores[stack])
+        else:
+            yield _Event(index, forbidden=bits.stores[stack], added=bits.loads[stack] | TASKS)
+
+
+def _touches_memory(instruction: Instruction) -> bool:
+    facts = isa.facts(instruction)
+    if facts.control is Control.CALL or not facts.known:
+        return True
+    return facts.memory is not Memory.NONE and facts.space not in ("param", "const")

@@ -1,0 +1,219 @@
+"""What the checks see: a rewritten function as blocks, the blocks of one rewritten loop, and what the rewrite says of it.
+
+A rewritten loop is what its entry dominates: the original loop beside it and the code after both are reached in
+other ways, too. Everything else is read from the code. Of what the rewrite hands over (`RewrittenLoop`) nothing says
+where a barrier, a vote or a test is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis import cfg as control_flow
+from cccopt.analysis import effects
+from cccopt.analysis.cfg import ControlFlowGraph, EdgeKind
+from cccopt.analysis.dominance import EXIT, Dominance, dependence, dominators, immediate_dominators
+from cccopt.analysis.loops import natural_loop
+from cccopt.ptx.ir import Body, Function, Instruction, Literal, Marker
+from cccopt.text import Place
+
+FULL_MASKS = frozenset({"-1", "0xffffffff", "4294967295"})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStack:
+    """Bytes ``start`` to ``stop`` (half-open) of a block's stacks, and the register that counts the tasks in them: one
+    number a warp, or with ``sorted_paths`` one a path, that of path b in lane b.
+    """
+
+    start: int
+    stop: int
+    counter: str
+    sorted_paths: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenLoop:
+    """What a rewrite hands over of one marked loop: the label of its entry, the variable in shared memory that holds
+    its stacks, the bytes of it that are the owners' slots of reductions, and the labels of expanded windows.
+    """
+
+    region: int
+    place: Place | None
+    entry: str
+    symbol: str
+    owned_bytes: int
+    stacks: tuple[TaskStack, ...]
+    windows: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What is wrong, and the statement at which that shows."""
+
+    statement: int
+    message: str
+
+
+class FunctionCode:
+    """A function's body with its control flow; ``added`` tells for each statement whether a pass added it."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.body: Body = function.body or ()
+        self.cfg: ControlFlowGraph = control_flow.build(self.body)
+        self.added = tuple(_added(self.body))
+
+    @cached_property
+    def dominance(self) -> Dominance:
+        return dominators(self.cfg)
+
+    @cached_property
+    def block_at(self) -> Mapping[str, int]:
+        """The block that each label heads."""
+        return {block.label: block.index for block in self.cfg.blocks if block.label is not None}
+
+    @cached_property
+    def definitions(self) -> Mapping[str, list[int]]:
+        """The statements that a pass added and that may write each register."""
+        found: dict[str, list[int]] = {}
+        for index, statement in enumerate(self.body):
+            if self.added[index]:
+                for name in effects.writes(statement):
+                    found.setdefault(name, []).append(index)
+        return found
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The registers that the program's own statements may write."""
+        own = (s for s, added in zip(self.body, self.added, strict=True) if not added)
+        return frozenset().union(*map(effects.writes, own))
+
+    def instructions(self, block: int) -> Iterator[tuple[int, Instruction]]:
+        """The instructions of a block with their places in the body."""
+        for index in self.cfg.blocks[block].statements():
+            statement = self.body[index]
+            if isinstance(statement, Instruction):
+                yield index, statement
+
+    def ending(self, block: int) -> Instruction | None:
+        """The branch or exit that ends a block."""
+        return control_flow.ending(self.body, self.cfg.blocks[block])
+
+    def where(self, block: int, *, holds: bool) -> int | None:
+        """Where a lane goes from ``block`` if the condition of its branch (not its guard) holds, or does not."""
+        end = self.ending(block)
+        if end is None or end.guard is None:
+            return None
+        kind = EdgeKind.TAKEN if holds != end.guard.negated else EdgeKind.FALLTHROUGH
+        edges = self.cfg.kinds
+        return next((t for t in self.cfg.successors[block] if kind in edges[block, t]), None)
+
+
+class LoopCode:
+    """The blocks of one rewritten loop, in reverse postorder, with the edges among them.
+
+    Ways into a `trap` are left out: a lane that takes one ends the launch. ``leaving`` are the blocks from which
+    control goes on outside, or out of the function.
+    """
+
+    def __init__(self, code: FunctionCode, facts: RewrittenLoop) -> None:
+        self.code = code
+        self.facts = facts
+        cfg = code.cfg
+        self.entry = code.block_at[facts.entry]
+        inside = [b for b in cfg.reverse_postorder if code.dominance.dominates(self.entry, b)]
+        traps = _traps(code, inside)
+        self.blocks = tuple(b for b in inside if b not in traps)
+        known = frozenset(self.blocks)
+        self.successors = {b: tuple(t for t in cfg.successors[b] if t in known) for b in self.blocks}
+        self.leaving = frozenset(
+            b
+            for b in self.blocks
+            if any(t not in known and t not in traps for t in cfg.successors[b]) or b in cfg.exits
+        )
+
+    @cached_property
+    def added(self) -> Mapping[int, tuple[tuple[int, Instruction], ...]]:
+        """The instructions of each block that a pass added, with their places in the body."""
+        added = self.code.added
+        return {b: tuple(i for i in self.code.instructions(b) if added[i[0]]) for b in self.blocks}
+
+    @cached_property
+    def dependence(self) -> Mapping[int, frozenset[int]]:
+        """For each block those whose branches decide, inside the loop, whether a lane comes to it."""
+        backwards: dict[int, list[int]] = {b: [] for b in self.blocks}
+        for source, targets in self.successors.items():
+            for target in targets:
+                backwards[target].append(source)
+        backwards[EXIT] = [*self.leaving]
+        able = immediate_dominators(backwards, EXIT).immediate
+        # A block that never leaves counts as if it could.
+        backwards[EXIT] += [b for b in self.blocks if b not in able]
+        tree = immediate_dominators(backwards, EXIT)
+        # A way out leads to the exit: it is no successor, and decides all the same.
+        ways = {b: (*t, EXIT) if b in self.leaving else t for b, t in self.successors.items()}
+        return dependence(ways, tree)
+
+    @cached_property
+    def windows(self) -> Mapping[int, frozenset[int]]:
+        """The blocks at which windows of expanded trips begin, each with the blocks of its trips: its natural loop."""
+        at = (self.code.block_at.get(label) for label in self.facts.windows)
+        return {window: self._loop_at(window) for window in at if window in self.successors}
+
+    @cached_property
+    def trips(self) -> frozenset[int]:
+        """The blocks of expanded trips."""
+        return frozenset().union(*self.windows.values())
+
+    @cached_property
+    def expansions(self) -> frozenset[int]:
+        """The blocks of the loops right around windows, which lay out further trips of the same loops."""
+        found: set[int] = set()
+        for window, trips in self.windows.items():
+            found |= trips
+            for header in self.code.dominance.chain(window)[1:]:
+                around = self._loop_at(header)
+                if window in around:
+                    found |= around
+                    break
+        return frozenset(found)
+
+    def _loop_at(self, header: int) -> frozenset[int]:
+        """The natural loop of a header; the block alone if it is none."""
+        sources = self.code.cfg.predecessors[header]
+        latches = [b for b in sources if self.code.dominance.dominates(header, b)]
+        return natural_loop(self.code.cfg, header, latches)
+
+
+def is_full(instruction: Instruction) -> bool:
+    """Whether the last operand is the mask of all 32 lanes."""
+    mask = instruction.operands[-1] if instruction.operands else None
+    return isinstance(mask, Literal) and mask.spelling.lower().rstrip("u") in FULL_MASKS
+
+
+def is_barrier(instruction: Instruction) -> bool:
+    """Whether it orders the memory accesses of all lanes of a warp."""
+    return instruction.opcode == "bar.warp.sync" and instruction.guard is None and is_full(instruction)
+
+
+def _added(body: Body) -> Iterator[bool]:
+    depth = 0
+    for statement in body:
+        if isinstance(statement, Marker) and statement.event.startswith("overhead."):
+            depth += 1 if statement.event == "overhead.begin" else -1
+        yield depth > 0
+
+
+def _traps(code: FunctionCode, inside: list[int]) -> frozenset[int]:
+    """The blocks from which a `trap` is surely reached."""
+    found: set[int] = set()
+    # In postorder, successors come first; a cycle is none.
+    for block in reversed(inside):
+        end, targets = code.ending(block), code.cfg.successors[block]
+        traps = end is not None and end.base == "trap" and end.guard is None
+        if traps or (targets and block not in code.cfg.exits and found.issuperset(targets)):
+            found.add(block)
+    return frozenset(found)
