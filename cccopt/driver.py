@@ -27,6 +27,7 @@ from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import Region, annotate
 from cccopt.source.strip import strip
 from cccopt.source.thesis import thesis_annotations
+from cccopt.text import SourceText
 from cccopt.toolchain.discovery import Nvcc
 from cccopt.toolchain.invoke import Run, run_nvcc
 from cccopt.toolchain.settings import Settings
@@ -137,7 +138,7 @@ def transform(
     options = Options(
         mode=ccc, keep_going=keep_going, file=name, profile=profile_in(profile), resident=resident
     )
-    result = run(parse(ptx, name), options)
+    result = run(parse(ptx, name), options, SourceText(name, ptx))
     text = print_module(result.module) if _rewritten(result.regions) else ptx
     return Transformed(
         text, wrap_reports([report_data(Unit(text, result.regions, result.remarks), name, "")])
@@ -200,7 +201,8 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
         marked = device_compiler(marked_text)
         try:
             split = parts(marked)
-            result = run(parse(split.text if split else marked, f"{options.file} (PTX)"), options)
+            ptx = SourceText(f"{options.file} (PTX)", split.text if split else marked)
+            result = run(parse(ptx.text, ptx.name), options, ptx)
         except CccError as problem:
             if not options.keep_going:
                 raise

@@ -13,7 +13,7 @@ from cccopt import driver
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 from cccopt.driver import rewrite_unit
 from cccopt.passes.pipeline import Options
-from cccopt.text import Place, Position
+from cccopt.text import Place, Position, SourceText
 from cccopt.unit import Unit, diagnostics_of, failure_data, report_data
 
 # Regions 1 (a loop) and 2 in it, 3 (another loop) and 4 in it.
@@ -73,7 +73,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     """Replace the pipeline by one that gives regions the named outcomes, and the PTX layer by nothing."""
 
     def install(*, refuse: bool = False, **by_region: str) -> None:
-        def run(text: str, options: Options) -> Result:
+        def run(text: str, options: Options, source: SourceText) -> Result:
             if refuse:
                 raise CccError(error("CCC038", "a barrier stands in the marked loop"))
             reports = [Report(r, by_region.get(f"r{r}", "rewritten")) for r in sorted(marks(text))]

@@ -401,7 +401,7 @@ def _behind(
     return found, hammocks
 
 
-def _reached(view: View, index: int, name: str, tainted: set[tuple[int, str]]) -> bool:
+def _reached(view: View, index: int, name: str, tainted: Collection[tuple[int, str]]) -> bool:
     return any((d, name) in tainted for d in view.reaching.reaching(index, name))
 
 

@@ -27,10 +27,12 @@ from cccopt.passes import (
     prefetch_loads,
     recursion,
 )
+from cccopt.passes.checking import check_input
 from cccopt.passes.options import Options
 from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.scopes import with_unique_names
 from cccopt.ptx.verifier import verify
+from cccopt.text import SourceText
 
 __all__ = ["PIPELINE", "Options", "Refusal", "RegionReport", "Result", "prepared", "run"]
 
@@ -74,20 +76,22 @@ PREPARING = ("unique-names", "recursion", "grid-loop")
 """The passes that make loops where marks ask for one."""
 
 
-def run(module: Module, options: Options) -> Result:
-    """Run the pipeline over ``module``.
+def run(module: Module, options: Options, source: SourceText | None = None) -> Result:
+    """Run the pipeline over ``module``; ``source`` is the text that it was parsed from, which errors quote.
 
-    Raises Refusal for regions that cannot be rewritten (with ``keep_going`` they are left, with a warning), and
-    CccError (CCC059) if a pass makes a module that does not verify, which is a bug of ours.
+    Raises PtxError if the module does not verify (CCC005 to CCC009), Refusal for regions that cannot be rewritten (with
+    ``keep_going`` they are left, with a warning), and CccError (CCC059) if a pass makes a module that does not verify,
+    which is a bug of ours.
     """
     remarks: tuple[Diagnostic, ...] = ()
     regions: tuple[RegionReport, ...] = ()
     original = before = module
+    undeclared = check_input(module, source or SourceText(options.file, ""))
     for name, step in PIPELINE:
         before = module if name == "collect-contexts" else before
         module, said, made = step(module, options)
         try:
-            verify(module)
+            verify(module, undeclared=undeclared)
         except CccError as problem:
             raise CccError(*(_internal(name, d) for d in problem.diagnostics)) from problem
         remarks += said

@@ -7,6 +7,7 @@ declares are used, and names are resolved while parsing by a stack of scopes (PT
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from cccopt.ptx import ir
@@ -61,6 +62,14 @@ class ModuleBuilder(OperandBuilder):
 
     def section(self, children: Children) -> ir.Section:
         return ir.Section(children[1].value, tuple(children[2:]), position_of(children[0]))
+
+    def dwarf(self, children: Children) -> ir.Directive:
+        return ir.Directive(f"@@DWARF {children[1].value}", tuple(children[2:]), position_of(children[0]))
+
+    def dwarf_section(self, children: Children) -> ir.Directive:
+        name, *words = (c.value for c in children[2:])
+        words[1:] = [f"@{kind}" for kind in words[1:]]
+        return ir.Directive("@@DWARF .section", (name, *words), position_of(children[0]))
 
     def section_line(self, children: Children) -> ir.Directive:
         return ir.Directive(children[0].value, tuple(children[1:]), position_of(children[0]))
@@ -123,14 +132,15 @@ class ModuleBuilder(OperandBuilder):
         return variables if len(variables) > 1 else variables[0]
 
     def parameter(self, children: Children) -> ir.Variable:
-        space = children[0]
+        linkage = children[:1] if children[0].type == "HIDDEN" else []
+        space, *_ = children = children[len(linkage) :]
         at = next(i for i, c in enumerate(children) if i and c.__class__ is list and c[0].type == "NAME")
         declarator = children[at] + children[at + 1 :]
         if space.type == "REG":
             self._parameter_register(children[at])
         else:
             self._declare_symbol(children[at][0].value, -1)
-        return self._variable(space, children[1:at], declarator, (), position_of(space))
+        return self._variable(space, children[1:at], declarator, linkage, position_of(space))
 
     def _parameter_register(self, declarator: Children) -> None:
         self._declare(declarator[0].value, self._count(declarator[1]) if len(declarator) > 1 else None)
@@ -215,6 +225,7 @@ class ModuleBuilder(OperandBuilder):
             "linkage": tuple(_dotless(t) for t in linkage),
             "attributes": tuple(attributes),
             "returns": returns or (),
+            "no_returns": returns == (),
             "parameters": rest[at + 1] if at + 1 < len(rest) else (),
             "parenthesised": at + 1 < len(rest),
             "position": position_of(linkage[0] if linkage else kind),
@@ -222,11 +233,17 @@ class ModuleBuilder(OperandBuilder):
 
     def prototype(self, children: Children) -> ir.Function:
         self._end_function()
-        return ir.Function(**children[0], directives=tuple(children[1:]))
+        return ir.Function(**children[0], directives=self._directives(children[1:]))
+
+    def open_prototype(self, children: Children) -> ir.Function:
+        return replace(self.prototype(children), terminated=False)
 
     def function(self, children: Children) -> ir.Function:
         heading, *directives, body = children
-        return ir.Function(**heading, directives=tuple(directives), body=body)
+        return ir.Function(**heading, directives=self._directives(directives), body=body)
+
+    def _directives(self, children: Children) -> tuple[ir.Directive, ...]:
+        return tuple(c for c in children if c.__class__ is ir.Directive)
 
     def body(self, children: Children) -> tuple[ir.Statement, ...]:
         self._end_function()

@@ -258,7 +258,8 @@ class Variable:
     ``space`` is ``global``, ``const``, ``shared``, ``local`` or ``param`` (``reg``: a parameter in a
     register; ``tex``: a legacy texture). ``dimensions`` holds a size for each bracket, None for ``[]``;
     ``pointer`` is the ``.ptr`` clause as (space or None, alignment or None). ``type`` is spelled with its
-    dots (``.b8``, ``.v4 .f32``), linkage and attributes without (``visible``, ``managed``).
+    dots (``.b8``, ``.v4 .f32``), linkage and attributes without (``visible``, ``managed``; a parameter may be
+    ``hidden``).
     """
 
     space: str
@@ -352,7 +353,8 @@ class Function:
     """A kernel (``kind`` "entry") or a device function ("func"); ``body`` is None for a prototype.
 
     ``directives`` are the performance directives between the parameter list and the body; ``parenthesised``
-    tells whether there is a parameter list, be it empty.
+    tells whether there is a parameter list, be it empty, ``terminated`` whether a prototype ends with its ``;``;
+    ``no_returns`` that an empty list of results stands before the name.
     """
 
     kind: str
@@ -364,6 +366,8 @@ class Function:
     body: Body | None = None
     parenthesised: bool = True
     attributes: tuple[str, ...] = ()
+    terminated: bool = True
+    no_returns: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
@@ -376,12 +380,15 @@ class Section:
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
-Item: TypeAlias = "Directive | Variable | Function | Section | Marker | Pragma"
+Item: TypeAlias = "Directive | Variable | RegisterDeclaration | Function | Section | Marker | Pragma"
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A whole PTX file, items in file order; ``.version``, ``.target``, ``.file`` are `Directive` items."""
+    """A whole PTX file, items in file order; ``.version``, ``.target``, ``.file`` are `Directive` items.
+
+    So is a line of debug data of PTX before 2.0: `Directive` ``@@DWARF .byte``.
+    """
 
     items: tuple[Item, ...]
 

@@ -12,7 +12,7 @@ from lark import Transformer
 
 from cccopt.ptx import ir
 from cccopt.ptx.constants import number, value_of
-from cccopt.ptx.special import SPECIAL_TYPES
+from cccopt.ptx.special import SPECIAL_TYPES, shadows_special
 from cccopt.ptx.tokens import Token
 from cccopt.text import Position, shortened
 
@@ -65,7 +65,7 @@ class OperandBuilder(Transformer[Token, ir.Module]):
     def reset(self) -> None:
         """Forget the scopes and names of the text before."""
         # Whether a name is that of a register; the module's own scope, the parameters', then those in braces.
-        # Registers named `%...` go without saying, unless a variable has such a name.
+        # Registers named `%...` go without saying, unless a variable or special register has such a name, too.
         self._scopes: list[dict[str, bool]] = [{}, {}]
         self._percent = False
         self._names: dict[str, ir.Operand] = {}
@@ -97,6 +97,7 @@ class OperandBuilder(Transformer[Token, ir.Module]):
     # --- names ---
 
     def _declare(self, name: str, count: int | None) -> None:
+        self._percent = self._percent or shadows_special(name, count)
         if self._percent or not name.startswith("%"):
             names = [name] if count is None else [f"{name}{i}" for i in range(count)]
             self._scopes[-1].update(dict.fromkeys(names, True))
@@ -122,14 +123,14 @@ class OperandBuilder(Transformer[Token, ir.Module]):
     def _classify(self, name: str) -> ir.Operand:
         if name == "_":
             return ir.Wildcard()
-        if name in SPECIAL_TYPES:
-            return ir.SpecialRegister(name)
         stem, _, component = name.partition(".")
-        if not self._percent and stem.startswith("%"):
-            register = True
-        else:
-            known = (scope[stem] for scope in reversed(self._scopes) if stem in scope)
-            register = next(known, stem.startswith("%"))
+        register: bool | None = None
+        if self._percent or not stem.startswith("%"):
+            register = next((scope[stem] for scope in reversed(self._scopes) if stem in scope), None)
+        if register is None and name in SPECIAL_TYPES:
+            return ir.SpecialRegister(name)
+        if register is None:
+            register = stem.startswith("%")
         if not register:
             return ir.Symbol(name)
         return ir.Component(ir.Register(stem), component) if component else ir.Register(stem)
@@ -244,7 +245,7 @@ class OperandBuilder(Transformer[Token, ir.Module]):
     def _special_operands(self, base: str, operands: Children, children: Children) -> Children:
         """Parentheses are lists in a call only; what a branch names last is a label, even ``%L``."""
         self._grouped = False
-        if base in ("bra", "brx") and operands and isinstance(operands[-1], ir.Register):
+        if base in ("bra", "brx") and operands and isinstance(operands[-1], ir.Register | ir.SpecialRegister):
             operands[-1] = ir.Symbol(children[-1].value)
         if base == "call":
             return operands

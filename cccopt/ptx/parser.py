@@ -21,7 +21,6 @@ from cccopt.ptx.tokens import PLUGINS
 from cccopt.resources import folder
 from cccopt.text import Position, SourceText, shortened
 
-_STRING = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
 _TOKEN = re.compile(r'[.%$]?\w+|"|[{}()\[\]<>,;:@!|+\-=.]')
 _lock = Lock()  # one builder is bound into the parser, and it keeps the scopes of the text being read
 
@@ -136,7 +135,7 @@ def _diagnose(problem: UnexpectedInput, source: SourceText) -> PtxError:
     if isinstance(problem, UnexpectedToken):
         return _unexpected(str(problem.token), source, position)
     assert isinstance(problem, UnexpectedCharacters)
-    if rest.startswith('"') and not _STRING.match(rest):
+    if rest.startswith('"') and source.text.find('"', at + 1) < 0:
         return ptx_error("CCC003", "string without an end", source, position, help='close it with `"`')
     token = _TOKEN.match(rest)
     if token is None:

@@ -18,6 +18,8 @@ def print_item(item: ir.Item) -> str:
             return print_function(item)
         case ir.Variable():
             return f"{_variable(item)};"
+        case ir.RegisterDeclaration():
+            return _registers(item)
         case ir.Section():
             return "\n".join([f".section {item.name}", "{", *map(_directive, item.lines), "}"])
         case ir.Pragma():
@@ -33,14 +35,14 @@ def print_function(function: ir.Function) -> str:
     words = [f".{word}" for word in (*function.linkage, function.kind)]
     if function.attributes:
         words.append(_attributes(function.attributes))
-    if function.returns:
+    if function.returns or function.no_returns:
         words.append(_parameters(function.returns))
     heading = " ".join([*words, function.name])
     if function.parenthesised:
         heading += _parameters(function.parameters, "\n")
     lines = [heading, *(_directive(d) + (";" if d.name == ".pragma" else "") for d in function.directives)]
     if function.body is None:
-        return "\n".join(lines) + ";"
+        return "\n".join(lines) + (";" if function.terminated else "")
     return "\n".join([*lines, "{", *map(print_statement, function.body), "}"])
 
 
@@ -56,9 +58,8 @@ def print_statement(statement: ir.Statement) -> str:
             return "\t" + _marker(statement)
         case ir.Location():
             return "\t" + _location(statement)
-        case ir.RegisterDeclaration(type, names, alignment):
-            type = type if alignment is None else f".align {alignment} {type}"
-            return f"\t.reg {type} {', '.join(_names(n.name, n.count) for n in names)};"
+        case ir.RegisterDeclaration():
+            return "\t" + _registers(statement)
         case ir.Variable():
             return f"\t{_variable(statement)};"
         case ir.Pragma():
@@ -136,6 +137,12 @@ def _location(location: ir.Location) -> str:
     if location.inlined_at is not None:
         text += ", inlined_at {} {} {}".format(*location.inlined_at)
     return text
+
+
+def _registers(declaration: ir.RegisterDeclaration) -> str:
+    aligned = "" if declaration.alignment is None else f".align {declaration.alignment} "
+    names = ", ".join(_names(n.name, n.count) for n in declaration.names)
+    return f".reg {aligned}{declaration.type} {names};"
 
 
 def _names(name: str, count: int | None) -> str:

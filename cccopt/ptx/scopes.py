@@ -7,6 +7,8 @@ Inline assembly declares registers and labels in braces, and nvcc repeats the bl
     { .reg .pred p;   setp.ne.s32 p, %r1, 0;    ... }
     { .reg .pred p_1; setp.ne.s32 p_1, %r2, 0;  ... }     (was `p` again)
 
+A register named like a special one (`.reg .b32 %clock;`) gets another name, too.
+
 The braces stay: call sequences keep their parameters in them.
 """
 
@@ -32,8 +34,10 @@ from cccopt.ptx.ir import (
     SpecialRegister,
     Statement,
     Symbol,
+    Variable,
 )
 from cccopt.ptx.isa import declared_names, substitute
+from cccopt.ptx.special import SPECIAL_TYPES, shadows_special
 
 
 def with_unique_names(module: Module) -> Module:
@@ -48,12 +52,22 @@ def with_unique_names(module: Module) -> Module:
 
 def _function(function: Function) -> Function:
     body = function.body or ()
-    if not any(isinstance(s, Open) for s in body):
+    if not any(isinstance(s, Open) for s in body) and not _shadows(function):
         return function
     renamer = _Renamer(_scope_labels(body))
-    for parameter in (*function.returns, *function.parameters):
-        renamer.taken.add(parameter.name)
-    return replace(function, body=tuple(renamer.rename(i, s) for i, s in enumerate(body)))
+    return replace(
+        function,
+        returns=tuple(map(renamer.parameter, function.returns)),
+        parameters=tuple(map(renamer.parameter, function.parameters)),
+        body=tuple(renamer.rename(i, s) for i, s in enumerate(body)),
+    )
+
+
+def _shadows(function: Function) -> bool:
+    """Whether a register of ``function`` is named like a special one."""
+    declared = [n for s in function.body or () if isinstance(s, RegisterDeclaration) for n in s.names]
+    parameters = [RegisterNames(v.name, v.count) for v in (*function.returns, *function.parameters)]
+    return any(shadows_special(names.name, names.count) for names in (*declared, *parameters))
 
 
 def _scope_labels(body: tuple[Statement, ...]) -> dict[int, list[str]]:
@@ -78,11 +92,18 @@ class _Renamer:
     """The walk over a body: the new names that hold in each open scope, and all names given out so far."""
 
     labels: dict[int, list[str]]
-    taken: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=lambda: set(SPECIAL_TYPES))
     scopes: list[dict[str, str]] = field(default_factory=lambda: [{}])
 
     def __post_init__(self) -> None:
         self.taken.update(self.labels[-1])
+
+    def parameter(self, variable: Variable) -> Variable:
+        if variable.space == "reg" and shadows_special(variable.name, variable.count):
+            fresh = self._declare(RegisterNames(variable.name, variable.count))
+            return replace(variable, name=fresh.name)
+        self.taken.add(variable.name)
+        return variable
 
     def rename(self, index: int, statement: Statement) -> Statement:
         match statement:

@@ -62,3 +62,10 @@ CHANGING: frozenset[str] = frozenset(["%smid", "%warpid", *_TIMES, *_COUNTERS])
 
 SPECIAL_TYPES: dict[str, str] = _table()
 """Type without dot of each special register, by its name with component (``%tid.x``); ``WARP_SZ`` is one."""
+
+_STEMS = frozenset(name.rstrip("0123456789") for name in SPECIAL_TYPES if name[-1].isdigit())
+
+
+def shadows_special(name: str, count: int | None) -> bool:
+    """Whether a declaration of ``name``, or of ``name<count>``, may hide a special register: ``%tid``, ``%pm<8>``."""
+    return name in SPECIAL_TYPES if count is None else name in _STEMS

@@ -1,8 +1,8 @@
 """Whether a module is well formed: names, labels, operand counts, predicates and widths (PTX ISA 9.0, 4
 to 7, 9).
 
-Runs between passes, so that the first wrong state is found where it arises. What ptxas alone can judge (which
-types an opcode takes, which opcodes a target has) is left to it.
+Runs on the input, and between passes, so that the first wrong state is found where it arises. What ptxas alone can
+judge (which types an opcode takes, which opcodes a target has) is left to it.
 """
 
 from __future__ import annotations
@@ -44,30 +44,38 @@ from cccopt.ptx.isa import WIDTHS, Control, Role, declared_names, facts, introdu
 from cccopt.ptx.language import Language
 from cccopt.ptx.printer import print_operand, print_statement
 from cccopt.ptx.special import SPECIAL_TYPES
-from cccopt.text import QUOTED, Place, Position, shortened
+from cccopt.text import QUOTED, Place, Position, SourceText, shortened
 
 # An operand of these may be wider than the type of the instruction (PTX ISA 9.0, 9.4.1).
 _RELAXED = frozenset(("ld", "ldu", "st", "cvt", "tex", "tld4", "suld", "sust", "sured"))
+_PARTS = frozenset("xyzwrgba")  # of a vector; a video instruction selects `b0` to `b3` and `h0` to `h1`
 _FLOATS = frozenset(("f16", "f32", "f64"))
 
 
-def verify(module: Module, name: str = "<ptx>") -> None:
-    """Raise a `PtxError` that names the first thing in ``module`` that is wrong; ``name`` is that of its
-    text.
+def verify(
+    module: Module, source: SourceText | str = "<ptx>", undeclared: frozenset[str] = frozenset()
+) -> None:
+    """Raise a `PtxError` that names the first thing in ``module`` that is wrong.
+
+    ``source`` is the text that it was parsed from, or only the name of it: then errors quote the module as it would
+    print. Names in ``undeclared`` pass without a declaration: functions that the module's consumer provides.
 
     CCC006: a register, label, function or variable that is not declared; CCC007: one that is declared
     twice; CCC008: a wrong number of operands, a predicate where none can stand or the other way about, a
     register of the wrong width, an instruction that is younger than the module's ``.version`` or ``.target``;
     CCC009: scopes that do not close.
     """
-    names = set(_module_names(module))
+    if isinstance(source, str):
+        source = SourceText(source, "")
+    names = {*_module_names(module, source), *undeclared}
     language = Language.of(module)
+    registers = [item for item in module.items if isinstance(item, RegisterDeclaration)]
     for function in module.functions():
         if function.body is not None:
-            _Verifier(function, names, name, language).run()
+            _Verifier(function, names, registers, source, language).run()
 
 
-def _module_names(module: Module) -> Iterator[str]:
+def _module_names(module: Module, source: SourceText) -> Iterator[str]:
     defined: set[str] = set()
     for item in module.items:
         if isinstance(item, Function | Variable):
@@ -76,7 +84,8 @@ def _module_names(module: Module) -> Iterator[str]:
                 yield from (f"{item.name}{i}" for i in range(item.count))
             extern = item.body is None if isinstance(item, Function) else "extern" in item.linkage
             if not extern and item.name in defined:
-                raise PtxError(error("CCC007", f"`{item.name}` is defined twice"))
+                place = None if item.position is None or not source.text else source.place(item.position)
+                raise PtxError(error("CCC007", f"`{item.name}` is defined twice", place))
             defined |= set() if extern else {item.name}
         elif isinstance(item, Directive) and item.name == ".alias":
             yield item.arguments[0]
@@ -96,20 +105,31 @@ class _Scope:
 
 
 class _Verifier:
-    """The walk over one function's body; ``scopes`` holds the open scopes, the function's own first."""
+    """The walk over one function's body; ``scopes`` holds the open scopes, that of the module's registers first."""
 
-    def __init__(self, function: Function, names: set[str], file: str, language: Language) -> None:
-        self.file = file
+    def __init__(
+        self,
+        function: Function,
+        names: set[str],
+        registers: list[RegisterDeclaration],
+        source: SourceText,
+        language: Language,
+    ) -> None:
+        self.source = source
         self.language = language
         self.function = function
         self.names = names
+        self.registers = registers
         self.statement: Statement | None = None
         self.scopes: list[_Scope] = []
 
     def run(self) -> None:
         body = self.function.body or ()
         labels = self._labels()
-        self.scopes = [_Scope(labels=labels[-1])]
+        self.scopes = [_Scope()]
+        for declaration in self.registers:
+            self._declare_registers(declaration)
+        self.scopes.append(_Scope(labels=labels[-1]))
         for parameter in (*self.function.returns, *self.function.parameters):
             self._declare_variable(parameter)
         for index, statement in enumerate(body):
@@ -129,12 +149,17 @@ class _Verifier:
                     self._symbol(target)
 
     def _fail(self, code: str, message: str, *, why: str = "", help: str = "") -> PtxError:
-        place = None
+        position = self.function.position
+        text = ""
         if self.statement is not None:
+            position = self.statement.position
             text = print_statement(self.statement)
             message += f" in `{shortened(text.strip(), QUOTED)}`"
-            if self.statement.position is not None:
-                place = Place(self.file, Position(self.statement.position.line, 2), text)
+        place = None
+        if position is not None and self.source.text:
+            place = self.source.place(position)
+        elif position is not None:
+            place = Place(self.source.name, Position(position.line, 2), text)
         return PtxError(error(code, f"{message} of `{self.function.name}`", place, why=why, help=help))
 
     def _labels(self) -> dict[int, set[str]]:
@@ -158,6 +183,7 @@ class _Verifier:
         if len(open_scopes) > 1:
             self.statement = None
             raise self._fail("CCC009", "a `{` without its `}` in the body")
+        self.statement = None
         return labels
 
     # --- declarations ---
@@ -253,7 +279,13 @@ class _Verifier:
                 self._check(instruction, operand, role, type_)
             case Not(register):
                 self._check(instruction, register, role, type_)
-            case Negative(Component(register)) | Negative(Register() as register) | Component(register):
+            case Component(register, part) | Negative(Component(register, part)):
+                if part in _PARTS and not self._type(register).startswith("v"):
+                    raise self._fail(
+                        "CCC008", f"register `{register.name}` is no vector and has no part `.{part}`"
+                    )
+                self._type(register)
+            case Negative(Register() as register):
                 self._type(register)
             case SpecialRegister(name):
                 if name not in SPECIAL_TYPES:
