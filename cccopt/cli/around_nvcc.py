@@ -43,15 +43,28 @@ def refuse_options(ours: Sequence[str]) -> NoReturn:
                 help="put them on the command line, or in NVCC_APPEND_FLAGS",
             )
         )
-    known = [f"{options.PREFIX}={'|'.join(options.MODES)}", *options.FLAGS]
-    known += [f"{option}=..." for option in options.VALUED]
-    names = ", ".join(known)
+    names = ", ".join(options.spelled(name, value) for name, value, *_ in options.TABLE)
     raise CccError(
         *(
             error("CCC083", f"`{option}` is no option of ccc-nvcc", help=f"its own options are {names}")
             for option in unknown
         )
     )
+
+
+def print_help() -> None:
+    """Print what ccc-nvcc is, its options and how the rest of what follows is called."""
+    print("Usage  : ccc-nvcc [options] <inputfile>\n")
+    print(
+        "nvcc's command line. What `#pragma ccc` marks is rewritten on the way to ptxas; all else is nvcc's.\n"
+    )
+    print("Options of ccc-nvcc, also taken from NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS")
+    print("=============================================================================")
+    for name, value, does, otherwise in options.TABLE:
+        print(f"{options.spelled(name, value):<28}  {does} (default: {otherwise})")
+    print("\nCCC_NVCC names the nvcc to use, CCCOPT_CACHE a folder for what can be made again.")
+    print("`cccopt explain CCC030` prints the page of a code, `cccopt doctor` says which nvcc is used.")
+    print("\nThe options of nvcc, as `nvcc --help` prints them:", flush=True)
 
 
 def make_folder(folder: str) -> None:

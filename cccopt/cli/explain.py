@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,7 +95,7 @@ def _print_page(code: str, out: Console) -> None:
         )
     text = read_text(page)
     # Markdown is for terminals; a file or a pipe gets the page as it is.
-    out.print(Markdown(text)) if out.is_terminal else sys.stdout.write(text)
+    out.print(Markdown(text)) if out.is_terminal else out.file.write(text)
 
 
 def _print_report(report: dict[str, Any], subject: str, out: Console) -> None:

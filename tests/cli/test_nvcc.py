@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from cccopt.cli.nvcc import main
+from cccopt.toolchain import options
 from cccopt.toolchain.discovery import find_nvcc
+from cccopt.toolchain.settings import Settings
 
 PLAIN = """\
 #include <cstdio>
@@ -55,7 +57,7 @@ def plain(tmp_path: Path) -> Path:
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize(
-    "options",
+    "words",
     [
         ["-ptx", "-arch=sm_90"],
         ["-ptx", "-arch=sm_100", "-lineinfo"],
@@ -71,14 +73,14 @@ def plain(tmp_path: Path) -> Path:
     ids=" ".join,
 )
 def test_what_is_not_annotated_comes_out_as_nvcc_makes_it(
-    plain: Path, options: list[str], capfd: pytest.CaptureFixture[str]
+    plain: Path, words: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     ours, theirs = plain.parent / "ours", plain.parent / "theirs"
-    assert main([*options, str(plain), "-o", str(ours)]) == 0
+    assert main([*words, str(plain), "-o", str(ours)]) == 0
     assert capfd.readouterr() == ("", "")
-    subprocess.run([find_nvcc().path, *options, str(plain), "-o", str(theirs)], check=True)
+    subprocess.run([find_nvcc().path, *words, str(plain), "-o", str(theirs)], check=True)
     made = ours.read_bytes()
-    if "-ptx" in options:
+    if "-ptx" in words:
         made, _, stamp = made.removesuffix(b"\n").rpartition(b"\n")
         made += b"\n"
         assert re.fullmatch(rb"// cccopt [0-9.]+ \(cfg [0-9a-f]{8}\)", stamp)
@@ -114,6 +116,35 @@ def test_the_version_names_both(capfd: pytest.CaptureFixture[str]) -> None:
     # Meson reads the text behind the last V.
     assert ours.startswith("cccopt ")
     assert "V" not in ours
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("word", ["--help", "-h"])
+def test_the_help_has_our_options_and_then_nvccs(word: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([word]) == 0
+    ours, _, theirs = capfd.readouterr().out.partition("The options of nvcc")
+    for name, value, *_ in options.TABLE:
+        (line,) = re.findall(rf"^{re.escape(options.spelled(name, value))} .*$", ours, re.MULTILINE)
+        assert "(default: " in line
+    assert "--options-file" not in ours
+    assert "--options-file" in theirs
+
+
+@pytest.mark.parametrize("variable", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
+def test_of_two_options_the_last_is_used(
+    variable: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As nvcc does with its own: the words of one variable come first, those of the other last."""
+    told = tmp_path / "told"
+    fake = tmp_path / "nvcc"
+    fake.write_text(f'#!/bin/sh\necho "$CCC_OPTIONS" >{told}\n')
+    fake.chmod(0o755)
+    monkeypatch.setattr("cccopt.cli.around_nvcc.find_program", lambda named: str(fake))
+    monkeypatch.setenv("CCCOPT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv(variable, "-O3 --ccc=off")
+    assert main(["--ccc=always", "-c", "x.cu"]) == 0
+    expected = "off" if variable == "NVCC_APPEND_FLAGS" else "always"
+    assert Settings.of_words(told.read_text().splitlines()).mode == expected
 
 
 @pytest.mark.nvcc
