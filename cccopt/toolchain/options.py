@@ -11,31 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 PREFIX = "--ccc"
 MODES = ("auto", "always", "off")
 
-# Each option: its name, what its value is (empty: a flag), what it does, what holds without it.
+# One line an option: its name, what its value is (empty: a flag), what it does, what holds without it.
+# fmt: off
 TABLE = (
-    (
-        PREFIX,
-        "|".join(MODES),
-        "rewrite what is expected to pay, whatever can be rewritten, or nothing",
-        "auto",
-    ),
-    (
-        "--ccc-profile",
-        "FILE.json",
-        "let `auto` decide by how often lanes came to each region in a run",
-        "a model",
-    ),
-    (
-        "--ccc-resident",
-        "N",
-        "how many blocks of a kernel marked `grid` share its work",
-        "all that run at once",
-    ),
+    (PREFIX, "|".join(MODES), "rewrite what is expected to pay, whatever can be, or nothing", "auto"),
+    ("--ccc-profile", "FILE.json", "let `auto` decide by how often lanes came to each region", "a model"),
+    ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
     ("--ccc-keep-going", "", "leave a function with a refused region as it was, with a warning", "an error"),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
     ("--ccc-keep", "DIR", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),
     ("--ccc-verbose", "", "print remarks to standard error", "warnings and errors alone"),
 )
+# fmt: on
 FLAGS = tuple(name for name, value, _, _ in TABLE if not value)
 VALUED = tuple(name for name, value, _, _ in TABLE if value and name != PREFIX)
 FILES = ("--ccc-keep", "--ccc-profile")
