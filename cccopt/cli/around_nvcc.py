@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from cccopt.diagnostic import CccError, Severity, error, render
-from cccopt.files import file_error, read_text, write_text
+from cccopt.files import read_text, write_text
 from cccopt.source.thesis import thesis_annotations
 from cccopt.toolchain import cache, options, shadow
 from cccopt.toolchain.discovery import evidence, find_nvcc
@@ -65,14 +65,6 @@ def print_help() -> None:
     print("\nCCC_NVCC names the nvcc to use, CCCOPT_CACHE a folder for what can be made again.")
     print("`cccopt explain CCC030` prints the page of a code, `cccopt doctor` says which nvcc is used.")
     print("\nThe options of nvcc, as `nvcc --help` prints them:", flush=True)
-
-
-def make_folder(folder: str) -> None:
-    """Make the folder of ``--ccc-keep``. Raises CccError (CCC086)."""
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise file_error("make the folder", folder, problem) from problem
 
 
 def with_rewritten_ptx(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:

@@ -16,7 +16,7 @@ from rich.text import Text
 from cccopt.cli.common import add_mode, add_profile, console
 from cccopt.diagnostic import CccError, error, render
 from cccopt.driver import compile, marked_ptx, transform
-from cccopt.files import read_text, write_text
+from cccopt.files import read_text, require_writable, write_text
 from cccopt.ptx.parser import parse
 from cccopt.report.dot import dot
 from cccopt.resources import folder
@@ -55,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     if re.fullmatch(r"CCC\d+", subject):
         _print_page(subject, out)
         return 0
+    require_writable(arguments.dot)
     report, marked = _explain_ptx(arguments) if subject.endswith(".ptx") else _explain_source(arguments)
     if arguments.dot is not None:
         write_text(arguments.dot, dot(parse(marked(), subject)))

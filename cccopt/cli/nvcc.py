@@ -64,12 +64,14 @@ def _run(words: list[str]) -> int:
         options.REPORTS: folder,
         options.STAMP: f"// {stamp}" if options.makes_ptx(arguments, environment) else "",
     }
-    keep = options.value_of("--ccc-keep", ours)
+    keep, report = (options.value_of(name, ours) for name in ("--ccc-keep", "--ccc-report"))
     try:
-        if keep and not os.path.isdir(keep):
-            from cccopt.cli.around_nvcc import make_folder
+        if keep or report:
+            from cccopt.files import make_folder, require_writable
 
-            make_folder(keep)
+            require_writable(report or None)
+            if keep:
+                make_folder(keep)
         if (
             any(word.endswith(".ptx") for word in options.all_words(arguments, environment))
             and options.value_of("--ccc", ours) != "off"
@@ -80,7 +82,7 @@ def _run(words: list[str]) -> int:
         status = launch(program, arguments, environment)
         if status == 0 and any(word in _VERSION for word in arguments):
             print(stamp, flush=True)
-        if status != 0 or options.value_of("--ccc-report", ours):
+        if status != 0 or report:
             from cccopt.cli.around_nvcc import conclude
 
             status = conclude(status, arguments, environment)
