@@ -89,7 +89,8 @@ def _answer(folder: Path) -> Path:
 
 def _told(problem: CccError) -> str:
     first = problem.diagnostics[0]
-    return f"{first.code}: {first.message}" + (f" ({first.why})" if first.why else "")
+    where = f" at {first.place}" if first.place is not None else ""
+    return f"{first.code}: {first.message}{where}" + (f" ({first.why})" if first.why else "")
 
 
 def _serve(folder: Path) -> None:
