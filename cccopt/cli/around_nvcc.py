@@ -13,7 +13,7 @@ from cccopt.diagnostic import CccError, Severity, error, render
 from cccopt.files import read_text, write_text
 from cccopt.source.thesis import thesis_annotations
 from cccopt.toolchain import cache, options, shadow
-from cccopt.toolchain.discovery import evidence, find_nvcc
+from cccopt.toolchain.discovery import evidence, find_nvcc, warnings_of
 from cccopt.toolchain.invoke import read_reports, was_refused
 from cccopt.toolchain.settings import Settings
 from cccopt.unit import diagnostics_of, wrap_reports
@@ -22,12 +22,15 @@ from cccopt.unit import diagnostics_of, wrap_reports
 _MARKS = tuple(f"// ccc {event}.begin " for event in ("for", "if", "recursive", "grid"))
 
 
-def find_program(named: str | None) -> str:
-    """The nvcc of the shadow toolkit for the compiler ``named``, or the one that is found; the search is noted."""
+def find_program(named: str | None) -> tuple[str, str]:
+    """The nvcc of the shadow toolkit for the compiler ``named``, or the one that is found, and a warning where another
+    was passed over; the search is noted.
+    """
     nvcc = find_nvcc(named)
     program = str(shadow.shadow_toolkit(nvcc) / "bin" / "nvcc")
-    cache.remember(named, program, [*map(str, evidence(nvcc)), shadow.__file__])
-    return program
+    warning = "\n".join(map(render, warnings_of(nvcc)))
+    cache.remember(named, program, warning, [*map(str, evidence(nvcc)), shadow.__file__])
+    return program, warning
 
 
 def refuse_options(ours: Sequence[str]) -> NoReturn:

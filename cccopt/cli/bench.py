@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cccopt.cli.arguments import bad_argument
-from cccopt.cli.common import add_mode, console
+from cccopt.cli.common import add_mode, console, warn_of_nvcc
 from cccopt.diagnostic import CccError
 from cccopt.files import require_writable, write_text
 from cccopt.harness import cte_run, cte_workload, suite, sweep, workload
@@ -110,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
                 "--figures", f"only {takers} draw figures", "leave it out, or name one of these"
             )
         require_drawing(args.figures)
+    warn_of_nvcc()
     if args.workloads[:1] == [_CTE]:
         return _cte(args)
     for option in ("input", "policy", "headers", "no_profile"):

@@ -13,7 +13,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from cccopt.cli.common import add_mode, add_profile, console
+from cccopt.cli.common import add_mode, add_profile, console, warn_of_nvcc
 from cccopt.diagnostic import CccError, error, render
 from cccopt.driver import compile, marked_ptx, transform
 from cccopt.files import read_text, require_writable, write_text
@@ -75,6 +75,7 @@ def _explain_ptx(arguments: argparse.Namespace) -> Explained:
 
 
 def _explain_source(arguments: argparse.Namespace) -> Explained:
+    warn_of_nvcc()
     source, arch, options = arguments.subject, arguments.arch, arguments.nvcc
     program = compile(
         source,

@@ -53,11 +53,14 @@ def _run(words: list[str]) -> int:
         print_help()
     environment = {**os.environ, **variables}
     stamp = f"cccopt {__version__} (cfg {_configuration(ours)})"
-    program = cache.recall(named)
-    if program is None:
+    found = cache.recall(named)
+    if found is None:
         from cccopt.cli.around_nvcc import find_program
 
-        program = find_program(named)
+        found = find_program(named)
+    program, warning = found
+    if warning:
+        print(warning, file=sys.stderr, flush=True)
     folder = _folder()
     environment |= {
         options.OPTIONS: "\n".join(ours),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cccopt.cli import main as command_line
 from cccopt.cli.nvcc import main
 from cccopt.toolchain import options
 from cccopt.toolchain.discovery import find_nvcc
@@ -139,7 +140,7 @@ def test_of_two_options_the_last_is_used(
     fake = tmp_path / "nvcc"
     fake.write_text(f'#!/bin/sh\necho "$CCC_OPTIONS" >{told}\n')
     fake.chmod(0o755)
-    monkeypatch.setattr("cccopt.cli.around_nvcc.find_program", lambda named: str(fake))
+    monkeypatch.setattr("cccopt.cli.around_nvcc.find_program", lambda named: (str(fake), ""))
     monkeypatch.setenv("CCCOPT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv(variable, "-O3 --ccc=off")
     assert main(["--ccc=always", "-c", "x.cu"]) == 0
@@ -174,3 +175,30 @@ def test_a_compiler_launcher_passes_the_compiler_first(
     (tmp_path / "nvcc.cu").write_text(PLAIN)
     assert main([str(tmp_path / "nvcc.cu"), "--dryrun"]) == 0
     assert "nvcc.cu" in capfd.readouterr().err
+
+
+@pytest.mark.nvcc
+def test_a_broken_nvcc_that_comes_first_is_named_every_time(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    real = find_nvcc()
+    broken = tmp_path / "bin/nvcc"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{broken.parent}:{real.path.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("CCCOPT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("cccopt.toolchain.discovery._site_folders", list)
+    for variable in ("CCC_NVCC", "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    warning = f"warning[CCC081]: `{broken}` (PATH) is passed over: it does not say where its tools lie"
+    for _ in range(2):  # searched, and remembered
+        assert main(["-arch=sm_90", "-cubin", str(plain), "-o", str(tmp_path / "out")]) == 0
+        assert capfd.readouterr().err.startswith(warning)
+    assert command_line.main(["explain", str(plain)]) == 0
+    assert capfd.readouterr().err.startswith(warning)
+    assert command_line.main(["doctor"]) == 0
+    assert "nvcc, passed over" in capfd.readouterr().out
+    monkeypatch.setenv("CCC_NVCC", str(broken))
+    assert main(["-arch=sm_90", "-cubin", str(plain), "-o", str(tmp_path / "out")]) == 1
+    assert "error[CCC081]" in capfd.readouterr().err
