@@ -180,10 +180,12 @@ def test_every_command_is_shown_in_the_user_guide() -> None:
     assert {name for name in commands if f"$ cccopt {name}" not in text} == set()
 
 
-def test_all_options_of_ccc_nvcc_are_described() -> None:
-    text = (REPOSITORY / "docs/ccc-nvcc.md").read_text()
-    known = (options.PREFIX, *options.FLAGS, *options.VALUED)
-    assert {option for option in known if f"`{option}" not in text} == set()
+@pytest.mark.parametrize("page", ["docs/ccc-nvcc.md", "docs/codes/CCC083.md"])
+def test_all_options_of_ccc_nvcc_are_described(page: str) -> None:
+    text = (REPOSITORY / page).read_text()
+    written = [options.spelled(name, value) for name, value, *_ in options.TABLE if name != options.PREFIX]
+    written += [options.spelled(options.PREFIX, mode) for mode in options.MODES]
+    assert {option for option in written if f"| `{option}` |" not in text} == set()
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=str)

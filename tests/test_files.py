@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cccopt.diagnostic import CccError
-from cccopt.files import read_text, write_text
+from cccopt.files import read_text, require_writable, write_all, write_text
 
 
 def test_bytes_and_line_ends_come_back_as_they_were(tmp_path: Path) -> None:
@@ -51,3 +51,32 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, name: str) -> None:
             use(tmp_path / name)
         assert caught.value.diagnostics[0].code == "CCC086"
         assert str(tmp_path / name) in caught.value.diagnostics[0].message
+
+
+def test_of_several_files_all_are_written_or_none(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("before")
+    with pytest.raises(CccError, match="no such file or directory"):
+        write_all({first: b"after", tmp_path / "absent/second": b"x"})
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("first", "before")]
+    write_all({first: b"after", second: b"x"})
+    assert (first.read_text(), second.read_text()) == ("after", "x")
+
+
+@pytest.mark.parametrize("name", ["absent/file", "folder", "file/below", "/proc/x"])
+def test_an_output_is_tried_before_the_work(name: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("before")
+    there = sorted(tmp_path.iterdir())
+    require_writable(None, "/dev/null", "/dev/stderr", tmp_path / "new", tmp_path / "file")
+    with pytest.raises(CccError) as caught:
+        require_writable(tmp_path / "new", tmp_path / name)
+    assert caught.value.diagnostics[0].code == "CCC086"
+    assert f"cannot write `{tmp_path / name}`: " in caught.value.diagnostics[0].message
+    assert sorted(tmp_path.iterdir()) == there
+    assert (tmp_path / "file").read_text() == "before"
+
+
+def test_two_outputs_are_two_files(tmp_path: Path) -> None:
+    with pytest.raises(CccError, match="another output of this command goes there"):
+        require_writable(tmp_path / "x", tmp_path / "y" / ".." / "x")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
+import tarfile
 import venv
+import zipfile
 from pathlib import Path
 
 import numpy
@@ -17,12 +20,23 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+# Of https://www.apache.org/licenses/LICENSE-2.0.txt.
+APACHE_2 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
+
+
 @pytest.fixture(scope="module")
-def installed(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source distribution."""
+    folder = tmp_path_factory.mktemp("built")
+    run(sys.executable, "-m", "hatchling", "build", "-d", folder, cwd=repository)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The ``bin`` of an environment that holds the wheel; its dependencies are those of this environment."""
     folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=repository)
-    (wheel,) = folder.glob("*.whl")
+    (wheel,) = built.glob("*.whl")
     venv.create(folder / "venv")
     python = folder / "venv/bin/python"
     pip = (sys.executable, "-m", "pip", "--python", python)
@@ -31,6 +45,22 @@ def installed(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     # A folder named by a .pth file is searched, but the .pth files in it (the checkout's own) are not read.
     (site / "dependencies.pth").write_text(f"{Path(numpy.__file__).parent.parent}\n")
     return python.parent
+
+
+def test_both_distributions_carry_the_licence_and_its_name(built: Path) -> None:
+    (wheel,), (source,) = built.glob("*.whl"), built.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as files:
+        (metadata,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
+        said = files.read(metadata).decode().splitlines()
+        carried = files.read(str(Path(metadata).parent / "licenses" / "LICENSE"))
+    assert "License-Expression: Apache-2.0" in said
+    assert "License-File: LICENSE" in said
+    assert hashlib.sha256(carried).hexdigest() == APACHE_2
+    with tarfile.open(source) as files:
+        (name,) = (name for name in files.getnames() if name.count("/") == 1 and name.endswith("/LICENSE"))
+        stream = files.extractfile(name)
+        assert stream is not None
+        assert stream.read() == carried
 
 
 def test_explain_prints_a_page(installed: Path, tmp_path: Path) -> None:

@@ -96,12 +96,17 @@ def _summed(a: Mapping[int, RegionProfile], b: Mapping[int, RegionProfile]) -> d
 
 def write(path: str | os.PathLike[str], profile: RunProfile) -> None:
     """Write a profile. Raises CccError (CCC086)."""
+    write_text(path, as_text(profile))
+
+
+def as_text(profile: RunProfile) -> str:
+    """What the file of a profile holds."""
     kernels = {
         name: {str(number): asdict(region) for number, region in regions.items()}
         for name, regions in profile.functions.items()
     }
     data = {"schema": SCHEMA, "cccopt": __version__, "kernels": kernels}
-    write_text(path, json.dumps(data, indent=1) + "\n")
+    return json.dumps(data, indent=1) + "\n"
 
 
 def read(path: str | os.PathLike[str]) -> RunProfile:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cccopt.diagnostic import CccError, error
-from cccopt.files import file_error, write_bytes
+from cccopt.files import file_error
 
 Array = NDArray[Any]
 
@@ -66,11 +66,11 @@ def parse_argument(text: str) -> Array | np.generic:
     raise bad_argument(text, "not the form of an argument", "write `i32:5`, `zeros:f32:1000` or `FILE.npy`")
 
 
-def save(path: Path, array: Array) -> None:
-    """Write ``array`` to a ``.npy`` file. Raises CccError (CCC086)."""
+def npy(array: Array) -> bytes:
+    """What a ``.npy`` file of ``array`` holds."""
     content = io.BytesIO()
     np.save(content, array)
-    write_bytes(path, content.getvalue())
+    return content.getvalue()
 
 
 def _load(path: Path) -> Array:

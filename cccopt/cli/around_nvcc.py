@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from cccopt.diagnostic import CccError, Severity, error, render
-from cccopt.files import file_error, read_text, write_text
+from cccopt.files import read_text, write_text
 from cccopt.source.thesis import thesis_annotations
 from cccopt.toolchain import cache, options, shadow
-from cccopt.toolchain.discovery import evidence, find_nvcc
+from cccopt.toolchain.discovery import evidence, find_nvcc, warnings_of
 from cccopt.toolchain.invoke import read_reports, was_refused
 from cccopt.toolchain.settings import Settings
 from cccopt.unit import diagnostics_of, wrap_reports
@@ -22,12 +22,15 @@ from cccopt.unit import diagnostics_of, wrap_reports
 _MARKS = tuple(f"// ccc {event}.begin " for event in ("for", "if", "recursive", "grid"))
 
 
-def find_program(named: str | None) -> str:
-    """The nvcc of the shadow toolkit for the compiler ``named``, or the one that is found; the search is noted."""
+def find_program(named: str | None) -> tuple[str, str]:
+    """The nvcc of the shadow toolkit for the compiler ``named``, or the one that is found, and a warning where another
+    was passed over; the search is noted.
+    """
     nvcc = find_nvcc(named)
     program = str(shadow.shadow_toolkit(nvcc) / "bin" / "nvcc")
-    cache.remember(named, program, [*map(str, evidence(nvcc)), shadow.__file__])
-    return program
+    warning = "\n".join(map(render, warnings_of(nvcc)))
+    cache.remember(named, program, warning, [*map(str, evidence(nvcc)), shadow.__file__])
+    return program, warning
 
 
 def refuse_options(ours: Sequence[str]) -> NoReturn:
@@ -43,9 +46,7 @@ def refuse_options(ours: Sequence[str]) -> NoReturn:
                 help="put them on the command line, or in NVCC_APPEND_FLAGS",
             )
         )
-    known = [f"{options.PREFIX}={'|'.join(options.MODES)}", *options.FLAGS]
-    known += [f"{option}=..." for option in options.VALUED]
-    names = ", ".join(known)
+    names = ", ".join(options.spelled(name, value) for name, value, *_ in options.TABLE)
     raise CccError(
         *(
             error("CCC083", f"`{option}` is no option of ccc-nvcc", help=f"its own options are {names}")
@@ -54,12 +55,19 @@ def refuse_options(ours: Sequence[str]) -> NoReturn:
     )
 
 
-def make_folder(folder: str) -> None:
-    """Make the folder of ``--ccc-keep``. Raises CccError (CCC086)."""
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise file_error("make the folder", folder, problem) from problem
+def print_help() -> None:
+    """Print what ccc-nvcc is, its options and how the rest of what follows is called."""
+    print("Usage  : ccc-nvcc [options] <inputfile>\n")
+    print(
+        "nvcc's command line. What `#pragma ccc` marks is rewritten on the way to ptxas; all else is nvcc's.\n"
+    )
+    print("Options of ccc-nvcc, also taken from NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS")
+    print("=============================================================================")
+    for name, value, does, otherwise in options.TABLE:
+        print(f"{options.spelled(name, value):<28}  {does} (default: {otherwise})")
+    print("\nCCC_NVCC names the nvcc to use, CCCOPT_CACHE a folder for what can be made again.")
+    print("`cccopt explain CCC030` prints the page of a code, `cccopt doctor` says which nvcc is used.")
+    print("\nThe options of nvcc, as `nvcc --help` prints them:", flush=True)
 
 
 def with_rewritten_ptx(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cccopt.cli.arguments import bad_argument
-from cccopt.cli.common import add_mode, console
+from cccopt.cli.common import add_mode, console, warn_of_nvcc
 from cccopt.diagnostic import CccError
-from cccopt.files import write_text
+from cccopt.files import require_writable, write_text
 from cccopt.harness import cte_run, cte_workload, suite, sweep, workload
 from cccopt.harness.bench import EMULATOR, GPU, Options, measure
 from cccopt.harness.cte_plan import EMULATED_INPUTS, CtePlan
@@ -21,7 +21,7 @@ from cccopt.harness.result import Measurement, as_json, json_of
 from cccopt.harness.table import Table
 from cccopt.report.cte import print_cte
 from cccopt.report.cte_figures import draw_cte
-from cccopt.report.figures import draw
+from cccopt.report.figures import draw, require_drawing
 from cccopt.report.suite import print_suite
 from cccopt.report.sweep import print_sweep
 from cccopt.report.tables import print_measurement
@@ -102,6 +102,15 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print, and return the exit status. Raises `CccError`."""
+    require_writable(args.json)
+    if args.figures is not None:
+        if not _draws(args):
+            takers = f"`bench {sweep.SAMPLE}` and `bench {_CTE}`"
+            raise bad_argument(
+                "--figures", f"only {takers} draw figures", "leave it out, or name one of these"
+            )
+        require_drawing(args.figures)
+    warn_of_nvcc()
     if args.workloads[:1] == [_CTE]:
         return _cte(args)
     for option in ("input", "policy", "headers", "no_profile"):
@@ -110,9 +119,15 @@ def run(args: argparse.Namespace) -> int:
             raise bad_argument(name, f"only `bench {_CTE}` takes it", f"write `cccopt bench {_CTE} ...`")
     if args.workloads[:1] == [_CCC]:
         return _ccc(args)
-    if args.workloads == [sweep.SAMPLE] and not args.demo:
-        return _sweep(args)
-    return _measure(args)
+    return _sweep(args) if _sweeps(args) else _measure(args)
+
+
+def _sweeps(args: argparse.Namespace) -> bool:
+    return bool(args.workloads == [sweep.SAMPLE] and not args.demo)
+
+
+def _draws(args: argparse.Namespace) -> bool:
+    return bool(_sweeps(args) or args.workloads[:1] == [_CTE])
 
 
 def _measure(args: argparse.Namespace) -> int:

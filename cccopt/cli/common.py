@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
 
-from cccopt.diagnostic import render
+from cccopt.diagnostic import CccError, render
+from cccopt.toolchain.discovery import find_nvcc, warnings_of
 from cccopt.toolchain.options import is_resident
 from cccopt.toolchain.settings import MODES
 from cccopt.unit import diagnostics_of
@@ -57,6 +60,13 @@ def console(width: int = _WIDTH_OF_A_FILE) -> Console:
     """Standard output: as wide as the terminal, or ``width`` in a file or a pipe, enough for our tables."""
     out = Console()
     return out if out.is_terminal else Console(width=width)
+
+
+def warn_of_nvcc() -> None:
+    """Print what was passed over in the search for nvcc; where there is none, who needs it says so."""
+    with suppress(CccError):
+        for warning in warnings_of(find_nvcc()):
+            print(render(warning), file=sys.stderr)
 
 
 def print_remarks(report: dict[str, Any], stream: TextIO) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.table import Table
 
-from cccopt.ccc.profile import RunProfile, read, write
-from cccopt.cli.arguments import Array, add_launch, bad_argument, parse_argument, parse_shape, save
+from cccopt.ccc.profile import RunProfile, as_text, read
+from cccopt.cli.arguments import Array, add_launch, bad_argument, npy, parse_argument, parse_shape
 from cccopt.cli.common import console
 from cccopt.diagnostic import CccError, error
 from cccopt.emulator import Profile, Program
-from cccopt.files import read_text
+from cccopt.files import encoded, read_text, require_writable, write_all
 from cccopt.profiling import of_run, program_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the kernel, save what was asked for, print the counters."""
     values = [parse_argument(text) for text in arguments.arg]
     outputs = [_output(text, values) for text in arguments.save]
+    require_writable(arguments.profile, *(path for path, _ in outputs))
     before = read(arguments.profile) if arguments.profile is not None and arguments.profile.exists() else None
     text = read_text(arguments.input)
     program = Program(text) if arguments.profile is None else program_of(text)
@@ -58,10 +60,11 @@ def run(arguments: argparse.Namespace) -> int:
         shared_bytes=arguments.shared,
         shuffle=arguments.shuffle,
     )
+    made: dict[str | os.PathLike[str], bytes] = {path: npy(array) for path, array in outputs}
     if arguments.profile is not None:
-        write(arguments.profile, (before or RunProfile()) + _regions(arguments, program, profile))
-    for path, array in outputs:
-        save(path, array)
+        regions = (before or RunProfile()) + _regions(arguments, program, profile)
+        made[arguments.profile] = encoded(as_text(regions))
+    write_all(made)
     console().print(_counters(profile))
     return 0
 

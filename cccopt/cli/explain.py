@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +13,10 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from cccopt.cli.common import add_mode, add_profile, console
+from cccopt.cli.common import add_mode, add_profile, console, warn_of_nvcc
 from cccopt.diagnostic import CccError, error, render
 from cccopt.driver import compile, marked_ptx, transform
-from cccopt.files import read_text, write_text
+from cccopt.files import read_text, require_writable, write_text
 from cccopt.ptx.parser import parse
 from cccopt.report.dot import dot
 from cccopt.resources import folder
@@ -56,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     if re.fullmatch(r"CCC\d+", subject):
         _print_page(subject, out)
         return 0
+    require_writable(arguments.dot)
     report, marked = _explain_ptx(arguments) if subject.endswith(".ptx") else _explain_source(arguments)
     if arguments.dot is not None:
         write_text(arguments.dot, dot(parse(marked(), subject)))
@@ -75,6 +75,7 @@ def _explain_ptx(arguments: argparse.Namespace) -> Explained:
 
 
 def _explain_source(arguments: argparse.Namespace) -> Explained:
+    warn_of_nvcc()
     source, arch, options = arguments.subject, arguments.arch, arguments.nvcc
     program = compile(
         source,
@@ -96,7 +97,7 @@ def _print_page(code: str, out: Console) -> None:
         )
     text = read_text(page)
     # Markdown is for terminals; a file or a pipe gets the page as it is.
-    out.print(Markdown(text)) if out.is_terminal else sys.stdout.write(text)
+    out.print(Markdown(text)) if out.is_terminal else out.file.write(text)
 
 
 def _print_report(report: dict[str, Any], subject: str, out: Console) -> None:

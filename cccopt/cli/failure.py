@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from pathlib import Path
 
 from cccopt.diagnostic import CccError, Diagnostic, error
-from cccopt.files import write_text
+from cccopt.files import file_error, write_text
 from cccopt.version import __version__
 
 TRACEBACK = "cccopt-crash.txt"
@@ -19,12 +20,25 @@ def report(problem: Exception, keep: str = "") -> int:
     return 1
 
 
-def as_errors(problem: Exception, keep: str = "") -> CccError:
-    """``problem``, or a diagnostic for it (CCC099): anything but a `CccError` is a mistake of ours.
+def reader_left() -> int:
+    """Whoever read our output has seen enough (``| head``): end quietly; returns the exit status, 1."""
+    # The interpreter writes what is left at its end, and would complain.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return 1
 
-    The traceback goes into the folder ``keep``, where there is one.
+
+def as_errors(problem: Exception, keep: str = "") -> CccError:
+    """``problem``, or a diagnostic for it: the system's refusal (CCC086), or else a mistake of ours (CCC099).
+
+    The traceback of the latter goes into the folder ``keep``, where there is one.
     """
-    return problem if isinstance(problem, CccError) else CccError(_internal(problem, keep))
+    if isinstance(problem, CccError):
+        return problem
+    if isinstance(problem, OSError):
+        return file_error("use", problem.filename or "standard output or a temporary file", problem)
+    return CccError(_internal(problem, keep))
 
 
 def _internal(problem: Exception, keep: str) -> Diagnostic:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 
 from cccopt.cli import bench, doctor, emulate, explain, transform, verify
+from cccopt.cli.failure import reader_left, report
+from cccopt.cli.start import INTERRUPTED
 from cccopt.diagnostic import CccError
 from cccopt.version import __version__
 
 _COMMANDS = (transform, explain, emulate, verify, bench, doctor)
-
-INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
 
 
 def parser() -> argparse.ArgumentParser:
@@ -42,15 +43,27 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status: 1 for a difference, a refusal or another error of the input."""
-    arguments = _parsed(argv)
     try:
+        arguments = _parsed(argv)
         status: int = arguments.run(arguments)
+        print(end="", flush=True)  # what cannot be written is found here, not by the interpreter at its end
         return status
-    except CccError as problem:
-        print(problem, file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:
+        return reader_left()
+    except CccError as problem:
+        return report(problem)
+    except Exception as problem:
+        return report(problem, _folder())
+
+
+def _folder() -> str:
+    """A folder for the traceback of a mistake of ours; empty where there is no place for one."""
+    try:
+        return tempfile.mkdtemp(prefix="cccopt-")
+    except OSError:
+        return ""
 
 
 if __name__ == "__main__":

@@ -11,11 +11,13 @@ import sys
 from collections.abc import Sequence
 from zlib import crc32
 
+from cccopt.cli.start import INTERRUPTED
 from cccopt.toolchain import cache, options
 from cccopt.toolchain.launch import launch
 from cccopt.version import __version__
 
 _VERSION = ("--version", "-V")
+_HELP = ("--help", "-h")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,7 +25,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt:
-        return 130  # as a shell reports it
+        return INTERRUPTED
+    except BrokenPipeError:
+        from cccopt.cli.failure import reader_left
+
+        return reader_left()
     except Exception as problem:
         from cccopt.cli.failure import report
 
@@ -33,33 +39,42 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     given, arguments = options.split(words)
     named = arguments.pop(0) if arguments and _is_compiler(arguments[0]) else None
-    told, variables = options.split_variables(os.environ)
-    ours = options.absolute([*told, *given])
+    before, after, variables = options.split_variables(os.environ)
+    ours = options.absolute([*before, *given, *after])
     if not all(map(options.is_known, ours)) or any(
         map(_misplaced, options.words_in_files(arguments, os.environ))
     ):
         from cccopt.cli.around_nvcc import refuse_options
 
         refuse_options(ours)
+    if any(word in _HELP for word in arguments):
+        from cccopt.cli.around_nvcc import print_help
+
+        print_help()
     environment = {**os.environ, **variables}
     stamp = f"cccopt {__version__} (cfg {_configuration(ours)})"
-    program = cache.recall(named)
-    if program is None:
+    found = cache.recall(named)
+    if found is None:
         from cccopt.cli.around_nvcc import find_program
 
-        program = find_program(named)
+        found = find_program(named)
+    program, warning = found
+    if warning:
+        print(warning, file=sys.stderr, flush=True)
     folder = _folder()
     environment |= {
         options.OPTIONS: "\n".join(ours),
         options.REPORTS: folder,
         options.STAMP: f"// {stamp}" if options.makes_ptx(arguments, environment) else "",
     }
-    keep = options.value_of("--ccc-keep", ours)
+    keep, report = (options.value_of(name, ours) for name in ("--ccc-keep", "--ccc-report"))
     try:
-        if keep and not os.path.isdir(keep):
-            from cccopt.cli.around_nvcc import make_folder
+        if keep or report:
+            from cccopt.files import make_folder, require_writable
 
-            make_folder(keep)
+            require_writable(report or None)
+            if keep:
+                make_folder(keep)
         if (
             any(word.endswith(".ptx") for word in options.all_words(arguments, environment))
             and options.value_of("--ccc", ours) != "off"
@@ -69,8 +84,8 @@ def _run(words: list[str]) -> int:
             arguments = with_rewritten_ptx(arguments, environment)
         status = launch(program, arguments, environment)
         if status == 0 and any(word in _VERSION for word in arguments):
-            print(stamp)
-        if status != 0 or options.value_of("--ccc-report", ours):
+            print(stamp, flush=True)
+        if status != 0 or report:
             from cccopt.cli.around_nvcc import conclude
 
             status = conclude(status, arguments, environment)

@@ -101,8 +101,6 @@ def main(argv: Sequence[str]) -> int:
     call = Call(argv[0], tuple(argv[1:]))
     try:
         return _compile(call, settings)
-    except KeyboardInterrupt:
-        return 130  # as a shell reports it
     except ToolFailed as failure:
         sys.stderr.write(failure.messages)
         return failure.status

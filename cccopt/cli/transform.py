@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cccopt.cli.common import add_mode, add_profile, add_resident, print_remarks
 from cccopt.driver import transform
-from cccopt.files import read_text, write_text
+from cccopt.files import encoded, read_text, require_writable, write_all
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -33,6 +33,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Rewrite the file; remarks and warnings go to standard error."""
+    require_writable(arguments.output, arguments.report)
     name = str(arguments.input)
     result = transform(
         read_text(arguments.input),
@@ -42,8 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
         profile=arguments.ccc_profile,
         resident=arguments.ccc_resident,
     )
-    write_text(arguments.output, result.ptx)
+    outputs = {arguments.output: encoded(result.ptx)}
     if arguments.report is not None:
-        write_text(arguments.report, json.dumps(result.report, indent=2) + "\n")
+        outputs[arguments.report] = encoded(json.dumps(result.report, indent=2) + "\n")
+    write_all(outputs)
     print_remarks(result.report, sys.stderr)
     return 0

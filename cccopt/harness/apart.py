@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cccopt.diagnostic import CccError
+from cccopt.diagnostic import CccError, Diagnostic
 
 T = TypeVar("T")
 Began = Callable[[str], None]
@@ -23,12 +23,15 @@ Began = Callable[[str], None]
 
 
 class Failed(Exception):
-    """A call came to nothing: ``stage`` had begun last, ``why`` says what happened."""
+    """A call came to nothing: ``stage`` had begun last, ``why`` says what happened, as the ``diagnostics`` of a
+    `CccError` do at length.
+    """
 
-    def __init__(self, stage: str, why: str) -> None:
+    def __init__(self, stage: str, why: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
         super().__init__(why)
         self.stage = stage
         self.why = why
+        self.diagnostics = diagnostics
 
 
 def call(function: Callable[..., T], *arguments: Any, seconds: float) -> T:
@@ -46,7 +49,7 @@ def call(function: Callable[..., T], *arguments: Any, seconds: float) -> T:
             raise Failed(_stage(folder).read_text(encoding="utf-8"), why)
         right, value = pickle.loads(_answer(folder).read_bytes())
         if not right:
-            raise Failed(_stage(folder).read_text(encoding="utf-8"), value)
+            raise Failed(_stage(folder).read_text(encoding="utf-8"), _told(value[0]), value)
         return value  # type: ignore[no-any-return]
 
 
@@ -87,9 +90,9 @@ def _answer(folder: Path) -> Path:
     return folder / "answer.pickle"
 
 
-def _told(problem: CccError) -> str:
-    first = problem.diagnostics[0]
-    return f"{first.code}: {first.message}" + (f" ({first.why})" if first.why else "")
+def _told(first: Diagnostic) -> str:
+    where = f" at {first.place}" if first.place is not None else ""
+    return f"{first.code}: {first.message}{where}" + (f" ({first.why})" if first.why else "")
 
 
 def _serve(folder: Path) -> None:
@@ -100,7 +103,7 @@ def _serve(folder: Path) -> None:
             function(lambda stage: _stage(folder).write_text(stage, encoding="utf-8"), *arguments),
         )
     except CccError as problem:
-        answer = (False, _told(problem))
+        answer = (False, problem.diagnostics)
     # Whole or not at all.
     unfinished = folder / "unfinished"
     unfinished.write_bytes(pickle.dumps(answer))

@@ -55,6 +55,11 @@ class Job:
     input: str
     builds: tuple[str, ...]
 
+    @property
+    def reads_file(self) -> bool:
+        """Whether the input is a user's file."""
+        return self.input not in self.workload.module.INPUTS
+
 
 def size_of(plan: CtePlan) -> str:
     """The size to run. Raises `CccError` (CCC091) for an unknown one."""

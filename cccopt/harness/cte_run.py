@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from cccopt.device.gpu import Gpu, open_gpu
+from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.harness import apart, cte_vendor, ncu, once
 from cccopt.harness.bench import EMULATED_ARCH, GPU
 from cccopt.harness.builds import Build, NoBuild, first_of
@@ -127,11 +128,17 @@ def measure_copy(gpu: Gpu) -> Copy:
 def _prepare(
     plan: CtePlan, todo: Sequence[Job], size: str, arch: str, folder: Path, pool: ThreadPoolExecutor
 ) -> tuple[dict[tuple[str, str], Made], dict[tuple[str, str], str]]:
-    """All builds by workload and name, and why inputs failed by workload and name. Both are made side by side."""
+    """All builds by workload and name, and why inputs failed by workload and name. Both are made side by side, but for
+    inputs from files, which come first. Raises `CccError` for a file that cannot be read.
+    """
     inputs = {
         (job.name, job.input): pool.submit(_make_input, job, size, plan.seed)
         for job in _first_of_inputs(todo)
     }
+    for job in _first_of_inputs(todo):
+        if job.reads_file and (problem := inputs[job.name, job.input].result()) is not None:
+            # A mistake of the user's, and no result: said before anything is compiled.
+            raise CccError(*problem.diagnostics or (_unread(job.input, problem.why),))
     parts: dict[str, Future[Library | NoBuild]] = {}
     futures: dict[tuple[str, str], Future[Library | NoBuild] | Future[Build | NoBuild]] = {}
     made: dict[tuple[str, str], Made] = {}
@@ -151,7 +158,7 @@ def _prepare(
                 futures[key] = parts[part]
     made.update({key: future.result() for key, future in futures.items()})
     problems = {key: future.result() for key, future in inputs.items()}
-    return made, {key: why for key, why in problems.items() if why}
+    return made, {key: problem.why for key, problem in problems.items() if problem is not None}
 
 
 def _first_of_inputs(todo: Iterable[Job]) -> Iterator[Job]:
@@ -163,13 +170,17 @@ def _first_of_inputs(todo: Iterable[Job]) -> Iterator[Job]:
             yield job
 
 
-def _make_input(job: Job, size: str, seed: int) -> str:
-    """Make an input in a process of its own; why it failed."""
+def _unread(input: str, why: str) -> Diagnostic:
+    return error("CCC101", f"cannot read `{input}`", why=why)
+
+
+def _make_input(job: Job, size: str, seed: int) -> apart.Failed | None:
+    """Make an input in a process of its own; how it failed."""
     try:
         apart.call(_make_input_here, job.name, job.input, size, seed, seconds=MAKING_SECONDS)
     except apart.Failed as problem:
-        return problem.why
-    return ""
+        return problem
+    return None
 
 
 def _make_input_here(began: apart.Began, name: str, input: str, size: str, seed: int) -> None:

@@ -12,12 +12,9 @@ launches. DESIGN chapter 8.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -26,6 +23,7 @@ from numpy.typing import DTypeLike, NDArray
 from cccopt import resources
 from cccopt.diagnostic import CccError, error
 from cccopt.harness.result import PLAIN
+from cccopt.harness.user_code import Guarded, load_module
 
 Array: TypeAlias = NDArray[Any]
 Argument: TypeAlias = "Array | np.generic | int | float"
@@ -212,13 +210,14 @@ def load(name: str) -> Sample:
     """The workload ``name``: one that comes with cccopt, or a folder with ``workload.py`` and its source.
 
     The source is the ``.cu`` file that bears the folder's name. Raises `CccError` (CCC090) where there is no
-    such workload or it lacks one of the functions.
+    such workload, where its file raises something, and where it lacks one of the functions; these raise it, too, for
+    what goes wrong in them.
     """
     source, module = find(name)
     return Sample(source.stem, source, cast(Workload, module))
 
 
-def find(name: str, among: str = SAMPLES, parts: Sequence[str] = PARTS) -> tuple[Path, ModuleType]:
+def find(name: str, among: str = SAMPLES, parts: Sequence[str] = PARTS) -> tuple[Path, Guarded]:
     """The source and the ``workload.py`` of ``name``, one of `names` or a folder. Raises `CccError` as `load`, where it
     lacks one of ``parts``, too.
     """
@@ -237,26 +236,6 @@ def find(name: str, among: str = SAMPLES, parts: Sequence[str] = PARTS) -> tuple
                     help=f"name a folder that has it, or one of {', '.join(f'`{n}`' for n in names(among))}",
                 )
             )
-    return source, _module(folder / "workload.py", parts)
-
-
-def _module(path: Path, parts: Sequence[str]) -> ModuleType:
-    # Workloads of two sets may bear one name.
-    name = f"cccopt_workload_{path.parent.parent.name}_{path.parent.name}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up by name
-    spec.loader.exec_module(module)
-    missing = [part for part in parts if not hasattr(module, part)]
-    if missing:
-        raise CccError(
-            error(
-                "CCC090",
-                f"`{path}` is not a workload",
-                why=f"it does not define {', '.join(f'`{part}`' for part in missing)}",
-                help="see the functions of `cccopt.harness.workload.Workload`",
-            )
-        )
-    return module
+    module = load_module(folder / "workload.py")
+    module.require(parts)
+    return source, module

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cccopt.files import make_folder
 from cccopt.harness.libraries import library
 from cccopt.harness.result import PLAIN
 from cccopt.harness.sweep import BUILDS, Point
@@ -36,8 +37,16 @@ def save(figures: Mapping[Path, Callable[[], Any]]) -> None:
     # Without dates and random names, the same data give the same file.
     with module("matplotlib").rc_context({"svg.hashsalt": "cccopt", "svg.fonttype": "none"}):
         for path, figure in figures.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             figure().savefig(path, metadata={"Date": None})
+
+
+def require_drawing(folder: Path) -> None:
+    """See that figures can be drawn into ``folder``, before the work on what they show. Raises `CccError` (CCC092)
+    without matplotlib, and (CCC086) where the folder cannot be made.
+    """
+    module("matplotlib")
+    make_folder(folder)
 
 
 def module(name: str) -> Any:

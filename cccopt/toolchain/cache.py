@@ -55,28 +55,29 @@ def _is_private(folder: str) -> bool:
     return stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid() and not shared
 
 
-def recall(named: str | None) -> str | None:
-    """The nvcc to run that `remember` wrote down for the same question, if nothing has changed since."""
+def recall(named: str | None) -> tuple[str, str] | None:
+    """The nvcc to run and the warning that `remember` wrote down for the same question, if nothing changed since."""
     question = _question(named)
     for folder in cache_folders():
         try:
             with open(_note(folder, question), encoding="utf-8", errors="surrogateescape") as stream:
-                asked, answer, *seen = stream.read().split("\0")
+                asked, answer, warning, *seen = stream.read().split("\0")
         except (OSError, ValueError):
             continue
         unchanged = all(_state(path) == state for path, state in zip(seen[::2], seen[1::2], strict=False))
         if asked == question and unchanged and os.path.exists(answer):
-            return answer
+            return answer, warning
     return None
 
 
-def remember(named: str | None, answer: str, evidence: Iterable[str]) -> None:
-    """Write down that nvcc ``named`` (None: none is) led to ``answer``, given the state of ``evidence``.
+def remember(named: str | None, answer: str, warning: str, evidence: Iterable[str]) -> None:
+    """Write down that nvcc ``named`` (None: none is) led to ``answer``, given the state of ``evidence``, and what there
+    is to say of it.
 
     A cache that cannot be written is no error here: the next compilation searches again.
     """
     question = _question(named)
-    parts = [question, answer]
+    parts = [question, answer, warning]
     for path in dict.fromkeys(evidence):
         parts += (path, _state(path))
     # The answer is CACHE/toolkits/KEY/bin/nvcc.

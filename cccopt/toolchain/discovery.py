@@ -2,8 +2,8 @@
 
 The order is: what the caller or ``CCC_NVCC`` names, the active Python's site-packages (the wheels of the
 extra ``cu13``), conda, ``CUDA_HOME``/``CUDA_PATH``, ``PATH``, the usual system folders. ``CCC_NVCC=wheel``
-admits the wheels alone. A toolkit that lacks a part (the PyPI package ``nvidia-cuda-nvcc`` on its own has no
-cicc) is passed over, and `candidates` says so.
+admits the wheels alone. A toolkit that does not answer or lacks a part (the PyPI package ``nvidia-cuda-nvcc`` on its
+own has no cicc) is passed over, and `candidates` says so.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cccopt.diagnostic import CccError, error
+from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 
 WHEEL = "wheel"
+_WHEELS = "site-packages"
+_OURSELVES = "it is a link to ccc-nvcc"
 _INSTALL = (
     "install one with `pip install 'cccopt[cu13]'`, or put a CUDA 12 or 13 toolkit's nvcc on PATH,"
     " or name it in CCC_NVCC"
@@ -34,13 +36,14 @@ class Nvcc:
 
     ``path`` is spelled as the user's nvcc spells it and may be a wrapper script; ``bin`` is the folder of the
     compiler's own tools (nvcc's ``_HERE_``), ``version`` is ``13.0.88``, ``origin`` says where it was looked
-    for.
+    for, ``passed_over`` what was found earlier in the search and cannot be used.
     """
 
     path: Path
     version: str
     bin: Path
     origin: str
+    passed_over: tuple[Candidate, ...] = ()
 
     @property
     def root(self) -> Path:
@@ -79,12 +82,12 @@ def find_nvcc(path: str | os.PathLike[str] | None = None) -> Nvcc:
     named = os.fspath(path) if path is not None else os.environ.get("CCC_NVCC", "")
     if named and named != WHEEL:
         return _named(named)
-    seen = []
+    seen: list[Candidate] = []
     for candidate in candidates(wheel_only=named == WHEEL):
         if not candidate.problem:
-            return _inspect(candidate)
-        seen.append(f"{candidate.path} ({candidate.origin}): {candidate.problem}")
-    why = "; ".join(seen) if seen else ""
+            return _nvcc(candidate, tuple(seen))
+        seen.append(candidate)
+    why = "; ".join(f"{one.path} ({one.origin}): {one.problem}" for one in seen)
     if named == WHEEL:
         raise CccError(
             error(
@@ -95,6 +98,25 @@ def find_nvcc(path: str | os.PathLike[str] | None = None) -> Nvcc:
             )
         )
     raise CccError(error("CCC080", "no nvcc found", why=why, help=_INSTALL))
+
+
+def warnings_of(nvcc: Nvcc) -> tuple[Diagnostic, ...]:
+    """A warning for each nvcc that the user may think is used, and that was passed over.
+
+    That is one on ``PATH`` or of a variable. That wheels of other programs hold a part of a toolkit is usual, and so is
+    a link to ccc-nvcc.
+    """
+    return tuple(
+        Diagnostic(
+            "CCC081",
+            Severity.WARNING,
+            f"`{one.path}` ({one.origin}) is passed over: {one.problem}",
+            why=f"`{nvcc.path}` ({nvcc.origin}) is used in its place",
+            help="repair or remove it, or name the nvcc to use in CCC_NVCC",
+        )
+        for one in nvcc.passed_over
+        if one.origin != _WHEELS and one.problem != _OURSELVES
+    )
 
 
 def candidates(*, wheel_only: bool = False) -> Iterator[Candidate]:
@@ -109,7 +131,7 @@ def candidates(*, wheel_only: bool = False) -> Iterator[Candidate]:
 def _places(wheel_only: bool) -> Iterator[tuple[Path, str]]:
     for folder in _site_folders():
         for toolkit in sorted(folder.glob("cu[0-9]*"), reverse=True):
-            yield toolkit / "bin" / "nvcc", "site-packages"
+            yield toolkit / "bin" / "nvcc", _WHEELS
     if wheel_only:
         return
     for variable, tail in (("CONDA_PREFIX", "bin"), ("CUDA_HOME", "bin"), ("CUDA_PATH", "bin")):
@@ -152,7 +174,7 @@ def _named(name: str) -> Nvcc:
     problem = _problem(place)
     if problem:
         raise CccError(error("CCC081", f"`{name}` cannot be used: {problem}", help=_INSTALL))
-    return _inspect(Candidate(place, "named"))
+    return _nvcc(Candidate(place, "named"))
 
 
 def _problem(nvcc: Path) -> str:
@@ -160,7 +182,7 @@ def _problem(nvcc: Path) -> str:
     if not os.access(nvcc, os.X_OK):
         return "it is not executable"
     if Path(os.path.realpath(nvcc)).name == "ccc-nvcc":
-        return "it is a link to ccc-nvcc"
+        return _OURSELVES
     folder = _tools(nvcc)
     if folder is None:
         return "it does not say where its tools lie (no nvcc.profile beside it, and no answer to --dryrun)"
@@ -170,7 +192,9 @@ def _problem(nvcc: Path) -> str:
         "cicc": folder.parent / "nvvm" / "bin" / "cicc",
     }
     lacking = [name for name, place in parts.items() if not place.is_file()]
-    return f"its toolkit lacks {', '.join(lacking)}" if lacking else ""
+    if lacking:
+        return f"its toolkit lacks {', '.join(lacking)}"
+    return "" if _version(nvcc) else "it does not answer like nvcc"
 
 
 @cache
@@ -181,35 +205,39 @@ def _tools(nvcc: Path) -> Path | None:
     for place in (nvcc, Path(os.path.realpath(nvcc))):
         if (place.parent / "nvcc.profile").is_file():
             return place.parent
-    try:
-        answer = subprocess.run(
-            [nvcc, "--dryrun", "x.cu"],
-            stdin=subprocess.DEVNULL,  # ours may be closed (ccache does that), and a shell takes the number
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        ).stderr
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+    answer = _answer(nvcc, "--dryrun", "x.cu").stderr
     here = re.search(r"^#\$ _HERE_=(.+)$", answer, re.MULTILINE)
     return Path(here.group(1)) if here is not None else None
 
 
-def _inspect(candidate: Candidate) -> Nvcc:
-    text = subprocess.run(
-        [candidate.path, "--version"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    ).stdout
-    version = re.search(r"\bV(\d+\.\d+\.\d+)", text)
-    folder = _tools(candidate.path)
-    if version is None or folder is None:
-        raise CccError(error("CCC081", f"`{candidate.path}` does not answer like nvcc", help=_INSTALL))
-    return Nvcc(candidate.path, version.group(1), folder, candidate.origin)
+def _nvcc(usable: Candidate, passed_over: tuple[Candidate, ...] = ()) -> Nvcc:
+    folder = _tools(usable.path)
+    assert folder is not None
+    return Nvcc(usable.path, _version(usable.path), folder, usable.origin, passed_over)
+
+
+@cache
+def _version(nvcc: Path) -> str:
+    """What nvcc says of its version (``13.0.88``), empty where it says nothing of the kind."""
+    version = re.search(r"\bV(\d+\.\d+\.\d+)", _answer(nvcc, "--version").stdout)
+    return "" if version is None else version.group(1)
+
+
+def _answer(nvcc: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """What nvcc prints; nothing where it does not run."""
+    command = [str(nvcc), *arguments]
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,  # ours may be closed (ccache does that), and a shell takes the number
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return subprocess.CompletedProcess(command, 1, "", "")
 
 
 if __name__ == "__main__":

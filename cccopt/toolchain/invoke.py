@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cccopt.toolchain.discovery import Nvcc, find_nvcc
+from cccopt.toolchain.options import split_variables
 from cccopt.toolchain.settings import Settings
 from cccopt.toolchain.shadow import shadow_toolkit
 
@@ -45,7 +46,9 @@ def run_nvcc(
     program = shadow_toolkit(real) / "bin" / "nvcc"
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         told = replace(settings, reports=folder)
-        environment = {**os.environ, **told.environment()}
+        # The caller's settings hold: options of ccc-nvcc in nvcc's variables are not for us, and nvcc knows none.
+        _, _, variables = split_variables(os.environ)
+        environment = {**os.environ, **variables, **told.environment()}
         # errors="surrogateescape": nvcc quotes the user's source, whatever its encoding.
         done = subprocess.run(
             [str(program), *arguments],

@@ -10,14 +10,27 @@ from collections.abc import Iterator, Mapping, Sequence
 
 PREFIX = "--ccc"
 MODES = ("auto", "always", "off")
-FLAGS = ("--ccc-keep-going", "--ccc-verbose")
-VALUED = ("--ccc-report", "--ccc-keep", "--ccc-profile", "--ccc-resident")
+
+# One line an option: its name, what its value is (empty: a flag), what it does, what holds without it.
+# fmt: off
+TABLE = (
+    (PREFIX, "|".join(MODES), "rewrite what is expected to pay, whatever can be, or nothing", "auto"),
+    ("--ccc-profile", "FILE.json", "let `auto` decide by how often lanes came to each region", "a model"),
+    ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
+    ("--ccc-keep-going", "", "leave a function with a refused region as it was, with a warning", "an error"),
+    ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
+    ("--ccc-keep", "DIR", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),
+    ("--ccc-verbose", "", "print remarks to standard error", "warnings and errors alone"),
+)
+# fmt: on
+FLAGS = tuple(name for name, value, _, _ in TABLE if not value)
+VALUED = tuple(name for name, value, _, _ in TABLE if value and name != PREFIX)
 FILES = ("--ccc-keep", "--ccc-profile")
 
 # What carries the options, a folder for reports and the last line of PTX through nvcc to the shims.
 OPTIONS, REPORTS, STAMP = "CCC_OPTIONS", "CCC_REPORTS", "CCC_STAMP"
 
-# Words that nvcc puts before and behind the command line.
+# Words that nvcc puts before and after the command line.
 FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _OPTION_FILES = ("--options-file", "-optf")
 _OUTPUT = ("-o", "--output-file")
@@ -30,16 +43,24 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return ours, [argument for argument in arguments if not argument.startswith(PREFIX)]
 
 
-def split_variables(environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Our options in the variables that nvcc takes flags from, and those variables without them."""
-    ours, rest = [], {}
+def split_variables(environment: Mapping[str, str]) -> tuple[list[str], list[str], dict[str, str]]:
+    """Our options in the variables that nvcc takes flags from: those before the command line's, those after them (of
+    two that contradict each other nvcc takes the last), and the variables without them.
+    """
+    ours: list[list[str]] = []
+    rest = {}
     for variable in FLAG_VARIABLES:
-        flags = environment.get(variable, "")
-        found, others = split(flags.split())
+        found, others = split(environment.get(variable, "").split())
+        ours.append(found)
         if found:
-            ours += found
             rest[variable] = " ".join(others)
-    return ours, rest
+    before, after = ours
+    return before, after, rest
+
+
+def spelled(name: str, value: str) -> str:
+    """An option of `TABLE` as it is written."""
+    return f"{name}={value}" if value else name
 
 
 def is_known(option: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import cccopt
 from cccopt.cli.nvcc import main
 from cccopt.toolchain.discovery import find_nvcc
 
@@ -70,6 +71,16 @@ def test_off_is_plain_nvcc() -> None:
     assert main(["-arch=sm_90", "--ccc=off", "-ptx", "kernel.cu", "-o", "ours"]) == 0
     nvcc("-arch=sm_90", "-ptx", "kernel.cu", "-o", "theirs")
     assert without_stamp("ours") == Path("theirs").read_bytes()
+
+
+def test_flags_that_nvcc_appends_win_here_and_mean_nothing_to_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NVCC_APPEND_FLAGS", "--ccc=off")
+    assert main(["-arch=sm_90", "--ccc=always", "-ptx", "kernel.cu", "-o", "out.ptx"]) == 0
+    assert not is_rewritten(Path("out.ptx").read_bytes())
+    # Its caller says what is to be done, and plain nvcc knows no option of ours.
+    assert is_rewritten(cccopt.compile("kernel.cu", ccc="always").ptx.encode())
 
 
 def test_the_machine_code_is_that_of_the_rewritten_ptx() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cccopt.cli.arguments import parse_argument, parse_shape, save
+from cccopt.cli.arguments import parse_argument, parse_shape
 from cccopt.cli.verify import first_difference
 from cccopt.diagnostic import CccError
 
@@ -32,7 +32,7 @@ def test_buffers(tmp_path: Path) -> None:
     zeros = parse_argument("zeros:u16:7")
     assert (zeros.dtype, zeros.shape, zeros.any()) == (np.uint16, (7,), False)
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
-    save(tmp_path / "a.npy", array)
+    np.save(tmp_path / "a.npy", array)
     loaded = parse_argument(str(tmp_path / "a.npy"))
     assert isinstance(loaded, np.ndarray)
     assert np.array_equal(loaded, array)

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from cccopt.cli import main as command_line
 from cccopt.cli.nvcc import main
+from cccopt.toolchain import options
 from cccopt.toolchain.discovery import find_nvcc
+from cccopt.toolchain.settings import Settings
 
 PLAIN = """\
 #include <cstdio>
@@ -55,7 +58,7 @@ def plain(tmp_path: Path) -> Path:
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize(
-    "options",
+    "words",
     [
         ["-ptx", "-arch=sm_90"],
         ["-ptx", "-arch=sm_100", "-lineinfo"],
@@ -71,14 +74,14 @@ def plain(tmp_path: Path) -> Path:
     ids=" ".join,
 )
 def test_what_is_not_annotated_comes_out_as_nvcc_makes_it(
-    plain: Path, options: list[str], capfd: pytest.CaptureFixture[str]
+    plain: Path, words: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     ours, theirs = plain.parent / "ours", plain.parent / "theirs"
-    assert main([*options, str(plain), "-o", str(ours)]) == 0
+    assert main([*words, str(plain), "-o", str(ours)]) == 0
     assert capfd.readouterr() == ("", "")
-    subprocess.run([find_nvcc().path, *options, str(plain), "-o", str(theirs)], check=True)
+    subprocess.run([find_nvcc().path, *words, str(plain), "-o", str(theirs)], check=True)
     made = ours.read_bytes()
-    if "-ptx" in options:
+    if "-ptx" in words:
         made, _, stamp = made.removesuffix(b"\n").rpartition(b"\n")
         made += b"\n"
         assert re.fullmatch(rb"// cccopt [0-9.]+ \(cfg [0-9a-f]{8}\)", stamp)
@@ -117,6 +120,35 @@ def test_the_version_names_both(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.nvcc
+@pytest.mark.parametrize("word", ["--help", "-h"])
+def test_the_help_has_our_options_and_then_nvccs(word: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([word]) == 0
+    ours, _, theirs = capfd.readouterr().out.partition("The options of nvcc")
+    for name, value, *_ in options.TABLE:
+        (line,) = re.findall(rf"^{re.escape(options.spelled(name, value))} .*$", ours, re.MULTILINE)
+        assert "(default: " in line
+    assert "--options-file" not in ours
+    assert "--options-file" in theirs
+
+
+@pytest.mark.parametrize("variable", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
+def test_of_two_options_the_last_is_used(
+    variable: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As nvcc does with its own: the words of one variable come first, those of the other last."""
+    told = tmp_path / "told"
+    fake = tmp_path / "nvcc"
+    fake.write_text(f'#!/bin/sh\necho "$CCC_OPTIONS" >{told}\n')
+    fake.chmod(0o755)
+    monkeypatch.setattr("cccopt.cli.around_nvcc.find_program", lambda named: (str(fake), ""))
+    monkeypatch.setenv("CCCOPT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv(variable, "-O3 --ccc=off")
+    assert main(["--ccc=always", "-c", "x.cu"]) == 0
+    expected = "off" if variable == "NVCC_APPEND_FLAGS" else "always"
+    assert Settings.of_words(told.read_text().splitlines()).mode == expected
+
+
+@pytest.mark.nvcc
 def test_its_configuration_changes_with_what_changes_the_output(capfd: pytest.CaptureFixture[str]) -> None:
     lines = set()
     for given in ([], ["--ccc=always"], ["--ccc=off"], ["--ccc-keep-going"]):
@@ -143,3 +175,30 @@ def test_a_compiler_launcher_passes_the_compiler_first(
     (tmp_path / "nvcc.cu").write_text(PLAIN)
     assert main([str(tmp_path / "nvcc.cu"), "--dryrun"]) == 0
     assert "nvcc.cu" in capfd.readouterr().err
+
+
+@pytest.mark.nvcc
+def test_a_broken_nvcc_that_comes_first_is_named_every_time(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    real = find_nvcc()
+    broken = tmp_path / "bin/nvcc"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{broken.parent}:{real.path.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("CCCOPT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("cccopt.toolchain.discovery._site_folders", list)
+    for variable in ("CCC_NVCC", "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    warning = f"warning[CCC081]: `{broken}` (PATH) is passed over: it does not say where its tools lie"
+    for _ in range(2):  # searched, and remembered
+        assert main(["-arch=sm_90", "-cubin", str(plain), "-o", str(tmp_path / "out")]) == 0
+        assert capfd.readouterr().err.startswith(warning)
+    assert command_line.main(["explain", str(plain)]) == 0
+    assert capfd.readouterr().err.startswith(warning)
+    assert command_line.main(["doctor"]) == 0
+    assert "nvcc, passed over" in capfd.readouterr().out
+    monkeypatch.setenv("CCC_NVCC", str(broken))
+    assert main(["-arch=sm_90", "-cubin", str(plain), "-o", str(tmp_path / "out")]) == 1
+    assert "error[CCC081]" in capfd.readouterr().err

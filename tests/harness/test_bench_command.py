@@ -128,3 +128,17 @@ def test_unknown_workloads_and_sizes_are_errors(capsys: pytest.CaptureFixture[st
     assert "error[CCC090]" in capsys.readouterr().err
     assert main(["bench", "ccc", "bfs", "--size", "huge"]) == 1
     assert "error[CCC091]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"garbage\n1 2\n", b"", bytes(range(256))])
+def test_a_file_that_is_no_matrix_is_told_before_anything_is_compiled(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "g.mtx"
+    file.write_bytes(content)
+    monkeypatch.setattr("cccopt.harness.cte_run.build", None)
+    assert main(["bench", "cte", "spmv", "--input", str(file), "--json", str(tmp_path / "j.json")]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"error[CCC101]: cannot read `{file}` as Matrix Market\n  --> {file}:1:1\n")
+    assert not (tmp_path / "j.json").exists()

@@ -29,20 +29,20 @@ def test_an_answer_holds_until_its_evidence_changes(answer: str, tmp_path: Path)
     there, absent = tmp_path / "there", tmp_path / "absent"
     there.write_text("1")
     assert cache.recall(None) is None
-    cache.remember(None, answer, [str(there), str(absent)])
-    assert cache.recall(None) == answer
+    cache.remember(None, answer, "", [str(there), str(absent)])
+    assert cache.recall(None) == (answer, "")
     assert cache.recall("/other/nvcc") is None
     absent.touch()
     assert cache.recall(None) is None
     absent.unlink()
-    assert cache.recall(None) == answer
+    assert cache.recall(None) == (answer, "")
     there.write_text("22")
     assert cache.recall(None) is None
 
 
 def test_an_answer_is_of_its_environment(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache.remember(None, answer, [])
-    assert cache.recall(None) == answer
+    cache.remember(None, answer, "", [])
+    assert cache.recall(None) == (answer, "")
     for variable in ("CCC_NVCC", "PATH", "CUDA_HOME", "CONDA_PREFIX"):
         with monkeypatch.context() as changed:
             changed.setenv(variable, "/elsewhere")
@@ -56,22 +56,22 @@ def test_a_relative_place_is_of_the_folder_it_was_said_in(
     answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    cache.remember("bin/nvcc", answer, [])
-    assert cache.recall("bin/nvcc") == answer
+    cache.remember("bin/nvcc", answer, "", [])
+    assert cache.recall("bin/nvcc") == (answer, "")
     monkeypatch.chdir("/")
     assert cache.recall("bin/nvcc") is None
 
 
 @pytest.mark.parametrize("damage", ["", "nonsense", "\0", "a\0b\0c"])
 def test_a_damaged_note_is_no_answer(answer: str, folder: Path, damage: str) -> None:
-    cache.remember(None, answer, [])
+    cache.remember(None, answer, "", [])
     (note,) = (folder / "searches").iterdir()
     note.write_text(damage)
     assert cache.recall(None) is None
 
 
 def test_a_removed_shadow_is_searched_for_again(answer: str) -> None:
-    cache.remember(None, answer, [])
+    cache.remember(None, answer, "", [])
     Path(answer).unlink()
     assert cache.recall(None) is None
 

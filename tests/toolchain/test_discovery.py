@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cccopt.diagnostic import CccError
+from cccopt.diagnostic import CccError, Severity
 from cccopt.toolchain import discovery
-from cccopt.toolchain.discovery import candidates, find_nvcc
+from cccopt.toolchain.discovery import candidates, find_nvcc, warnings_of
 from tests.toolchain.conftest import MakeToolkit, script
 
 
@@ -106,3 +106,38 @@ def test_wheels_come_before_path_and_can_be_asked_for_alone(
     assert find_nvcc().root.name == "system"
     monkeypatch.setenv("CCC_NVCC", "wheel")
     assert code_of() == "CCC080"
+
+
+@pytest.mark.parametrize("body", ["exit 1", "echo no nvcc at all", "\0\1\2 is no script"])
+def test_one_that_does_not_answer_is_passed_over_with_a_warning(
+    body: str, toolkit: MakeToolkit, places: list[tuple[Path, str]]
+) -> None:
+    broken, whole = toolkit("broken"), toolkit("whole")
+    script(broken, body)
+    if "script" in body:
+        broken.write_text(body)  # the system cannot run it
+    places += [(broken, "PATH"), (whole, "PATH")]
+    nvcc = find_nvcc()
+    assert nvcc.path == whole
+    (warning,) = warnings_of(nvcc)
+    assert (warning.code, warning.severity) == ("CCC081", Severity.WARNING)
+    assert warning.message == f"`{broken}` (PATH) is passed over: it does not answer like nvcc"
+    assert str(whole) in warning.why
+    # Named, it is an error.
+    assert code_of(broken) == "CCC081"
+
+
+def test_what_is_usual_is_passed_over_without_a_word(
+    toolkit: MakeToolkit, places: list[tuple[Path, str]], tmp_path: Path
+) -> None:
+    ours = script(tmp_path / "ccc-nvcc", "exit 1")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/nvcc").symlink_to(ours)
+    places += [
+        (toolkit("site", without=("cicc",)), "site-packages"),
+        (tmp_path / "bin/nvcc", "PATH"),
+        (toolkit("whole"), "PATH"),
+    ]
+    nvcc = find_nvcc()
+    assert [one.path.parent.parent.name for one in nvcc.passed_over] == ["site", tmp_path.name]
+    assert warnings_of(nvcc) == ()

@@ -18,12 +18,23 @@ def test_ours_are_taken_out_in_order() -> None:
 
 
 def test_ours_are_taken_out_of_nvccs_variables() -> None:
-    told, rest = options.split_variables(
+    before, after, rest = options.split_variables(
         {"NVCC_PREPEND_FLAGS": "-O3 --ccc=always", "NVCC_APPEND_FLAGS": '-DX="a b"', "PATH": "--ccc=off"}
     )
-    assert told == ["--ccc=always"]
+    assert (before, after) == (["--ccc=always"], [])
     # A variable without options of ours is nvcc's as it is.
     assert rest == {"NVCC_PREPEND_FLAGS": "-O3"}
+    before, after, rest = options.split_variables({"NVCC_APPEND_FLAGS": "--ccc-verbose -O3 --ccc=off"})
+    assert (before, after, rest) == ([], ["--ccc-verbose", "--ccc=off"], {"NVCC_APPEND_FLAGS": "-O3"})
+
+
+def test_every_option_of_the_table_is_known() -> None:
+    values = {options.PREFIX: "auto", "--ccc-resident": "1"}
+    for name, value, does, otherwise in options.TABLE:
+        option = options.spelled(name, value and values.get(name, "x"))
+        assert options.is_known(option), option
+        assert does
+        assert otherwise
 
 
 @pytest.mark.parametrize(
