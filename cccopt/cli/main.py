@@ -6,11 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cccopt.cli import bench, doctor, emulate, explain, transform, verify
+from cccopt.cli import bench, check, doctor, emulate, explain, transform, verify
 from cccopt.diagnostic import CccError
 from cccopt.version import __version__
 
-_COMMANDS = (transform, explain, emulate, verify, bench, doctor)
+_COMMANDS = (transform, explain, emulate, verify, check, bench, doctor)
 
 INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
 
