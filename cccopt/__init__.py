@@ -3,6 +3,7 @@
     program = cccopt.compile("bfs.cu", arch="sm_90", ccc="always")      # .ptx .original_ptx .report
     result = cccopt.transform(marked_ptx)                               # .ptx .report
     profile = cccopt.emulate(program.ptx, "bfs", grid=(16, 1, 1), block=(256, 1, 1), args=[...])
+    checked = cccopt.check(marked_ptx, "bfs", grid=(16, 1, 1), block=(256, 1, 1), args=[...])   # .conflicts .meetings
     module = cccopt.parse(text);  text = cccopt.print(module)
 
 Errors are `CccError` and its subclasses, which carry diagnostics.
@@ -14,6 +15,7 @@ from cccopt.version import __version__
 
 TYPE_CHECKING = False  # as typing's: type checkers take it for true; importing typing takes 4 ms
 if TYPE_CHECKING:
+    from cccopt.checking import Checked, check
     from cccopt.diagnostic import CccError, Diagnostic
     from cccopt.driver import Program, Transformed, compile, transform
     from cccopt.emulator import Profile, emulate
@@ -24,12 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CccError",
+    "Checked",
     "Diagnostic",
     "Profile",
     "Program",
     "Transformed",
     "__version__",
     "annotate",
+    "check",
     "compile",
     "cupy_module",
     "emulate",
@@ -44,6 +48,8 @@ _HOMES = {
     "CccError": ("cccopt.diagnostic", "CccError"),
     "Diagnostic": ("cccopt.diagnostic", "Diagnostic"),
     "annotate": ("cccopt.source.annotate", "annotate"),
+    "check": ("cccopt.checking", "check"),
+    "Checked": ("cccopt.checking", "Checked"),
     "compile": ("cccopt.driver", "compile"),
     "cupy_module": ("cccopt.loaders", "cupy_module"),
     "optimize": ("cccopt.loaders", "optimize"),

@@ -23,9 +23,17 @@ _TYPES: dict[str, np.dtype[Any]] = {
 
 
 def add_launch(parser: argparse.ArgumentParser) -> None:
-    """Add ``--grid``, ``--block``, ``--arg``, ``--shared`` and ``--shuffle``."""
-    parser.add_argument("--grid", required=True, metavar="X,Y,Z", help="blocks of the launch")
-    parser.add_argument("--block", required=True, metavar="X,Y,Z", help="threads of a block")
+    """Add what `add_shape` does, required, and ``--shuffle``."""
+    add_shape(parser, required=True)
+    parser.add_argument(
+        "--shuffle", type=int, metavar="SEED", help="run warps and lanes in a seeded order, to find races"
+    )
+
+
+def add_shape(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Add ``--grid``, ``--block``, ``--arg`` and ``--shared``; the first two may be ``required``."""
+    parser.add_argument("--grid", required=required, metavar="X,Y,Z", help="blocks of the launch")
+    parser.add_argument("--block", required=required, metavar="X,Y,Z", help="threads of a block")
     parser.add_argument(
         "--arg",
         action="append",
@@ -35,9 +43,6 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory of a block"
-    )
-    parser.add_argument(
-        "--shuffle", type=int, metavar="SEED", help="run warps and lanes in a seeded order, to find races"
     )
 
 

@@ -22,9 +22,11 @@ import numpy as np
 from cccopt.emulator.access import Access
 from cccopt.emulator.decode import Decoded, Many, Modified, Piece, Slot
 from cccopt.emulator.errors import UNSUPPORTED
+from cccopt.emulator.iterations import Event
 from cccopt.emulator.layout import WINDOWS
 from cccopt.emulator.memory_code import MemoryCode
 from cccopt.emulator.places import Places
+from cccopt.emulator.record import Record
 from cccopt.emulator.semantics import PRED, PURE, TYPES, Operation, Type, UnsupportedError, resolve
 from cccopt.emulator.semantics.operation import unsigned
 from cccopt.emulator.values import PieceCode, Value, type_name
@@ -68,8 +70,9 @@ class Generator(MemoryCode):
         frames: dict[str, int],
         stride: int,
         parameters_size: int,
+        record: Record | None,
     ) -> None:
-        super().__init__(places, slots, deep, frames, stride, parameters_size)
+        super().__init__(places, slots, deep, frames, stride, parameters_size, record)
         self._operations: dict[tuple[Any, ...], tuple[str, Operation]] = {}
 
     def generate(self, pieces: list[Piece], passed: Iterable[object]) -> Code:
@@ -117,6 +120,9 @@ class Generator(MemoryCode):
     def _piece(self, piece: Piece) -> str | None:
         self.begin(piece.function)
         for item in piece.straight:
+            if isinstance(item, Event):
+                self.event(item)
+                continue
             try:
                 self._instruction(item)
             except UnsupportedError as problem:

@@ -7,7 +7,7 @@ Everything that the kernel can reach by calls is one list of pieces.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from cccopt.analysis import cfg as flow
 from cccopt.analysis.dominance import EXIT, post_dominators
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
+from cccopt.emulator.iterations import Event
 from cccopt.emulator.layout import Layout, SymbolAddress, bytes_of
 from cccopt.emulator.leaving import only_leaving
 from cccopt.emulator.literals import integer
@@ -106,14 +107,15 @@ class Piece:
     ``end`` is ``next`` (go to ``following``), ``branch`` (``ending``'s guard chooses ``target`` or
     ``following``), ``indexed`` (``targets``), ``exit``, ``return``, ``call``, ``trap``, or, for a piece of that one
     instruction, ``collective``, ``barrier``, ``activemask``. ``counted`` are the instructions that a pass through
-    it issues; ``join`` is the piece where lanes that part at its end meet again.
+    it issues; ``join`` is the piece where lanes that part at its end meet again. Among ``straight`` are the events that
+    somebody watches, at their places.
     """
 
     index: int
     function: str
     head: int
     label: str | None = None
-    straight: list[Decoded] = field(default_factory=list)
+    straight: list[Decoded | Event] = field(default_factory=list)
     counted: list[Decoded] = field(default_factory=list)
     end: str = "next"
     ending: Decoded | None = None
@@ -141,8 +143,15 @@ def _special(instruction: Instruction) -> str | None:
 class Decoder:
     """Decodes a kernel and all that it calls; `pieces` is the result, the kernel's first piece is number 0."""
 
-    def __init__(self, functions: dict[str, Function], layout: Layout, places: Places) -> None:
+    def __init__(
+        self,
+        functions: dict[str, Function],
+        layout: Layout,
+        places: Places,
+        events: Mapping[tuple[str, int], tuple[Event, ...]],
+    ) -> None:
         self.functions = functions
+        self.events = events
         self.layout = layout
         self.places = places
         self.pieces: list[Piece] = []
@@ -219,8 +228,9 @@ class Decoder:
         piece.label = block.label
         pieces = [piece]
         last = block.stop - 1 if flow.ending(body, block) is not None else block.stop
-        for index in range(block.start, last):
-            if index not in decoded:
+        for index in range(block.start, block.stop):
+            piece.straight += self.events.get((function, index), ())
+            if index not in decoded or index == last:
                 continue
             item = decoded[index]
             kind = _special(item.instruction)

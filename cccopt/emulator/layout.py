@@ -197,6 +197,11 @@ class Layout:
             self.shared_size = self._shared[name] + size_of(variable)
         return self._shared[name]
 
+    @property
+    def shared_variables(self) -> dict[str, int]:
+        """The offsets of the shared variables by name; of those of a function, ``function:variable``."""
+        return dict(self._shared)
+
     def reserve_shared(self, names: set[str]) -> None:
         """Lays out the module's shared variables among ``names``, in the module's order."""
         used = [v for v in self._module.shared.values() if v.name in names]

@@ -43,11 +43,20 @@ class Kernel:
     deep: frozenset[str]
     formals: dict[str, tuple[tuple[object, ...], tuple[object, ...]]]
     shared_size: int
+    shared_variables: dict[str, int]
     parameters: tuple[Any, ...]
     parameters_size: int
     parameter_variables: tuple[ParameterVariable, ...]
     local_size: int
     local_stride: int
+
+    def shared_variable(self, offset: int) -> tuple[str, int]:
+        """The name of the shared variable at ``offset``, and the offset in it; an empty one ahead of all variables."""
+        found = [(start, name) for name, start in self.shared_variables.items() if start <= offset]
+        if not found:
+            return "", offset
+        start, name = max(found)
+        return name.rpartition(":")[2], offset - start
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,11 @@ class GlobalMemory:
         self._buffers.append(Buffer(base, size, name))
         return base
 
+    @property
+    def bases(self) -> tuple[int, ...]:
+        """The addresses of the allocations, ascending."""
+        return tuple(self._bases)
+
     def free(self, base: int) -> None:
         """Takes an allocation back; touching it is an error from now on."""
         place = self._bases.index(base)

@@ -10,9 +10,11 @@ from cccopt.emulator.access import Access
 from cccopt.emulator.atomics import atomic_type
 from cccopt.emulator.decode import Decoded, Many, Memory, Slot
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
+from cccopt.emulator.iterations import Event
 from cccopt.emulator.layout import ParameterVariable, SymbolAddress
 from cccopt.emulator.literals import integer
 from cccopt.emulator.places import Places
+from cccopt.emulator.record import Record
 from cccopt.emulator.semantics import TYPES, Type, UnsupportedError
 from cccopt.emulator.semantics.operation import unsigned
 from cccopt.emulator.values import Value, Values, type_name
@@ -75,9 +77,11 @@ class MemoryCode(Values):
         frames: dict[str, int],
         stride: int,
         parameters_size: int,
+        record: Record | None,
     ) -> None:
         super().__init__(places, slots, deep, frames, stride)
         self.accesses: list[Access] = []
+        self.record = record
         self.parameters_size = parameters_size
         self.kernel_parameters: dict[tuple[int, str], str] = {}
         self.names |= {"pack": _pack, "put": _put}
@@ -188,8 +192,15 @@ class MemoryCode(Values):
         access = Access(item, space, unsigned(dtype), count, kind=kind, strong=strong)
         name = f"A{len(self.accesses)}"
         self.accesses.append(access)
-        self.names[name] = getattr(access, kind)
+        self.names[name] = getattr(access if self.record is None else self.record.watched(access), kind)
         return name
+
+    def event(self, event: Event) -> None:
+        """What somebody watches happens here."""
+        assert self.record is not None
+        name = f"E{len(self.names)}"
+        self.names[name] = self.record.happening(event)
+        self.code.lines.append(f"{name}(g)")
 
     def address(self, item: Decoded, where: Memory) -> Value:
         """The address of each lane, as uint64."""

@@ -17,6 +17,7 @@ from cccopt.emulator.machine import Kernel, Machine, Shape
 from cccopt.emulator.memory import GlobalMemory
 from cccopt.emulator.places import Places
 from cccopt.emulator.profile import Profile
+from cccopt.emulator.record import Record
 from cccopt.emulator.schedule import LockStep
 from cccopt.emulator.shuffle import Shuffled
 from cccopt.emulator.trace import Trace
@@ -32,12 +33,16 @@ MAX_STEPS = 10_000_000
 
 
 class Program:
-    """A module whose kernels can be launched many times; its global variables live on between launches."""
+    """A module whose kernels can be launched many times; its global variables live on between launches.
 
-    def __init__(self, ptx: str | Module, name: str = "<ptx>") -> None:
+    With a ``record`` its launches are recorded: what iterations do to memory.
+    """
+
+    def __init__(self, ptx: str | Module, name: str = "<ptx>", *, record: Record | None = None) -> None:
         self.module = with_constants(parse(ptx, name) if isinstance(ptx, str) else ptx)
         self._places = Places(self.module, SourceText(name, ptx) if isinstance(ptx, str) else None)
         self._memory = GlobalMemory()
+        self._record = record
         self._variables = ModuleMemory(self.module, self._memory)
         self._functions: dict[str, Function] = {}
         for function in self.module.functions():
@@ -45,6 +50,11 @@ class Program:
                 self._functions[function.name] = function
         self._kernels: dict[str, Kernel] = {}
         self._known: dict[tuple[int, int], Resident] = {}
+
+    @property
+    def places(self) -> Places:
+        """Where the statements of the module come from."""
+        return self._places
 
     def kernel_name(self, kernel: str) -> str:
         """The PTX name of a kernel given by that name or by its unmangled one, if only one has it."""
@@ -98,21 +108,28 @@ class Program:
             max_steps=max_steps,
             trace=trace,
         )
+        if self._record is not None:
+            self._record.begin(machine)
         if shuffle is None:
             LockStep(machine).run()
         else:
             Shuffled(machine, shuffle).run()
         buffers.copy_out()
+        if self._record is not None:
+            self._record.end()
         return counters.profile(machine)
 
     def _load(self, name: str) -> Kernel:
         layout = Layout(self._variables)
         self._lay_out_shared(layout, name)
-        decoder = Decoder(self._functions, layout, self._places)
+        events = {} if self._record is None else self._record.events
+        decoder = Decoder(self._functions, layout, self._places, events)
         decoder.decode(name)
         deep = decoder.recursive()
         frames, size, stride = _frames(layout.frames, list(decoder.entries), deep)
-        generator = Generator(self._places, decoder.slots, deep, frames, stride, layout.parameters_size)
+        generator = Generator(
+            self._places, decoder.slots, deep, frames, stride, layout.parameters_size, self._record
+        )
         passed = [operand for lists in decoder.formals.values() for operands in lists for operand in operands]
         code = generator.generate(decoder.pieces, passed)
         return Kernel(
@@ -126,6 +143,7 @@ class Program:
             deep,
             decoder.formals,
             layout.shared_size,
+            layout.shared_variables,
             tuple(layout.parameters),
             layout.parameters_size,
             tuple(layout.parameter_variables),

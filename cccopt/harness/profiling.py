@@ -30,10 +30,12 @@ def sample_profile(
     if not marked:
         return None
     state = base_state(sample.inputs(size, seed))
-    return profile_of(marked, _launches(sample, state, wanted))
+    return profile_of(marked, marked_launches(sample, state, wanted))
 
 
-def _launches(sample: Sample, state: State, wanted: Callable[[Launch], bool]) -> Iterator[Launch]:
-    """What fills the inputs runs too; nothing that it holds is marked."""
+def marked_launches(
+    sample: Sample, state: State, wanted: Callable[[Launch], bool] = lambda launch: True
+) -> Iterator[Launch]:
+    """The launches of a run of the marked build. What fills the inputs runs too; nothing that it holds is marked."""
     yield from sample.setup(state)
     yield from (launch for launch in sample.workload.launches(state) if wanted(launch))

@@ -1,0 +1,125 @@
+"""Which iteration of which watched loop each lane is in, from events that a layer above puts into the code.
+
+An *iteration* is a row of a table: its loop, its thread, its number (from 0 at each entry of the loop), and the
+iteration of the watched loop around it. A *meeting ground* is the set of iterations that may be under way at once: of
+an outermost loop those of all lanes of a warp that entered it together, of a loop inside it those of one lane since it
+entered. Row 0 is "in no watched loop".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cccopt.emulator.groups import Group
+from cccopt.emulator.semantics import Array
+
+ENTER, ITERATE, LEAVE = "enter", "iterate", "leave"
+NOWHERE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happens to a lane that comes to a statement: it comes to loop ``loop`` (`ENTER`), begins the loop's next
+    iteration (`ITERATE`) or is out of it (`LEAVE`). ``loop`` is any number that the watcher tells loops apart by.
+    """
+
+    kind: str
+    loop: int
+
+
+@dataclass
+class _Visit:
+    """One loop, by lane: whether it is in it, the iteration around it, its meeting ground, entries and iterations."""
+
+    active: Array
+    outer: Array
+    ground: Array
+    entries: Array
+    count: Array
+
+
+class Iterations:
+    """The iterations of one launch of ``lanes`` lanes; ``now`` is the row of the table that each lane is in."""
+
+    def __init__(self, lanes: int) -> None:
+        self.now = np.zeros(lanes, np.int32)
+        self._lanes = lanes
+        self._visits: dict[int, _Visit] = {}
+        self._grounds = 0
+        self._rows = 1
+        self._table = {
+            name: np.zeros(1024, np.int32)
+            for name in ("outer", "loop", "ground", "lane", "number", "entry", "depth")
+        }
+        self._table["loop"][NOWHERE] = self._table["depth"][NOWHERE] = -1
+
+    def column(self, name: str) -> Array:
+        """``outer`` (a row), ``loop``, ``ground``, ``lane``, ``number``, ``entry`` (both from 0) or ``depth`` (0 of
+        an outermost loop) of every row of the table.
+        """
+        return self._table[name][: self._rows]
+
+    def happen(self, event: Event, group: Group) -> None:
+        """``event`` happens to the lanes of ``group``."""
+        {ENTER: self._enter, ITERATE: self._iterate, LEAVE: self._leave}[event.kind](event.loop, group.ix)
+
+    def _enter(self, loop: int, lanes: Array) -> None:
+        visit = self._visit(loop)
+        outer = self.now[lanes]
+        # A lane that left by a way without an event comes again.
+        again = self._table["loop"][outer] == loop
+        outer = np.where(again, self._table["outer"][outer], outer)
+        alone = np.where(outer == NOWHERE, lanes >> 5, self._lanes + lanes)
+        _, which = np.unique(alone, return_inverse=True)
+        visit.ground[lanes] = self._grounds + which
+        self._grounds += int(which.max()) + 1
+        visit.outer[lanes] = self.now[lanes] = outer
+        visit.entries[lanes] += 1
+        visit.count[lanes] = 0
+        visit.active[lanes] = True
+
+    def _iterate(self, loop: int, lanes: Array) -> None:
+        visit = self._visit(loop)
+        if not visit.active[lanes].all():
+            self._enter(loop, lanes[~visit.active[lanes]])
+        outer = visit.outer[lanes]
+        rows = self._new(lanes.size)
+        new = slice(self._rows - lanes.size, self._rows)
+        for name, values in (
+            ("outer", outer),
+            ("loop", loop),
+            ("ground", visit.ground[lanes]),
+            ("lane", lanes),
+            ("number", visit.count[lanes]),
+            ("entry", visit.entries[lanes] - 1),
+            ("depth", self._table["depth"][outer] + 1),
+        ):
+            self._table[name][new] = values
+        visit.count[lanes] += 1
+        self.now[lanes] = rows
+
+    def _leave(self, loop: int, lanes: Array) -> None:
+        visit = self._visit(loop)
+        inside = lanes[visit.active[lanes]]
+        self.now[inside] = visit.outer[inside]
+        visit.active[inside] = False
+
+    def _visit(self, loop: int) -> _Visit:
+        if loop not in self._visits:
+            whole = [np.zeros(self._lanes, np.int32) for _ in range(4)]
+            self._visits[loop] = _Visit(np.zeros(self._lanes, bool), *whole)
+        return self._visits[loop]
+
+    def _new(self, count: int) -> Array:
+        """``count`` new rows."""
+        size = self._table["loop"].size
+        while self._rows + count > size:
+            size *= 2
+        if size > self._table["loop"].size:
+            for name, old in self._table.items():
+                self._table[name] = np.zeros(size, np.int32)
+                self._table[name][: old.size] = old
+        self._rows += count
+        return np.arange(self._rows - count, self._rows, dtype=np.int32)
