@@ -3,6 +3,7 @@
 Prints each find as it comes, and a table last: kernels accepted, refused (by code) and declined, and how many accepted
 ones were judged for each pragma and clause in each form. ``--keep`` writes the text of each find, ``--seconds`` ends in
 time.
+``--gpu`` runs the same pairs on a GPU, too, and ``--dump`` writes some of them for compute-sanitizer.
 """
 
 from __future__ import annotations
@@ -14,19 +15,25 @@ import random
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing.pool import AsyncResult
 from pathlib import Path
 
-from cccopt.ptx.ir import Function, Module, Variable
+from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import annotate
+from tests.fuzz.assembling import AssemblyError, cubin, merged
 from tests.fuzz.cuda_kernels import HEAD, Kernel, kernels
-from tests.fuzz.judge import ptx_of, ptxas
+from tests.fuzz.dump import Dump
+from tests.fuzz.gpu import Gpu, NoGpuError, chosen_backend, job_of
+from tests.fuzz.gpu_jobs import Job
+from tests.fuzz.gpu_runner import BACKENDS
+from tests.fuzz.judge import ptx_of
 from tests.fuzz.table import Tally
-from tests.fuzz.trial import Outcome, attempt
+from tests.fuzz.trial import Outcome, Variant, attempt
 
 TARGETS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("sm_90", ()),
@@ -86,29 +93,25 @@ def hunt(
     return found
 
 
-def merged(modules: Sequence[Module]) -> Module:
-    """One module of all their functions and variables, each name once."""
-    items: dict[object, object] = {}
-    for module in modules:
-        for item in module.items:
-            declared = isinstance(item, Function) and item.body is None
-            key = (item.name, declared) if isinstance(item, Function | Variable) else repr(item)
-            items.setdefault(key, item)
-    return Module(tuple(items.values()))  # type: ignore[arg-type]
-
-
 def _assemble(found: File, arch: str, draw: random.Random) -> None:
     """Lets ptxas see one variant of each kernel, of some files all."""
     good = [outcome for outcome in found.outcomes if outcome.variants]
     most = max((len(outcome.variants) for outcome in good), default=0)
     for number in range(most) if draw.random() < 0.2 else [draw.randrange(most)] if most else []:
         some = [(o, o.variants[number % len(o.variants)]) for o in good]
-        if not ptxas(print_module(merged([variant.module for _, variant in some])), arch):
-            continue
-        for outcome, variant in some:
-            said = ptxas(print_module(variant.module), arch)
-            if said:
-                outcome.verdict, outcome.detail = "PTXAS", f"{variant.label}: {said[:300]}"
+        try:
+            cubin(print_module(merged([variant.module for _, variant in some])), arch)
+        except AssemblyError:
+            for outcome, variant in some:
+                _assemble_alone(outcome, variant, arch)
+
+
+def _assemble_alone(outcome: Outcome, variant: Variant, arch: str) -> None:
+    try:
+        cubin(print_module(variant.module), arch)
+    except AssemblyError as problem:
+        outcome.verdict, outcome.detail = "PTXAS", f"{outcome.kernel.name}, {variant.label}: {problem}"[:400]
+        outcome.cells, outcome.variants = set(), []
 
 
 def _cpu() -> float:
@@ -117,34 +120,99 @@ def _cpu() -> float:
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
-def _slim(seed: int, count: int) -> File:
-    """`hunt` without what is only needed in the process that hunts."""
-    found = hunt(seed, count)
+def _work(seed: int, count: int, emulate: bool, arch: str | None) -> tuple[File, Job | None]:
+    """`hunt`, and what a GPU of ``arch`` has to do; in a process of its own, so without what is needed here alone."""
+    found = hunt(seed, count, emulate=emulate, targets=TARGETS if arch is None else targets_of(arch))
+    job = None
+    try:
+        job = job_of(seed, found.outcomes, arch) if arch is not None else None
+    except AssemblyError as problem:
+        found.failure = f"ptxas: {problem}"[:600]
     for outcome in found.outcomes:
         outcome.variants, outcome.plain = [], None
-    return found
+    return found, job
 
 
-def report(found: File, tally: Tally, keep: Path | None) -> None:
-    """Counts a file and prints its finds."""
-    tally.add(found)
-    if found.failure:
-        print(f"{found.seed} INVALID {found.target}: {found.failure}", flush=True)
-    for outcome in found.outcomes:
-        if not outcome.find:
-            continue
-        print(
-            f"{found.seed} {outcome.kernel.mode.value} {found.target} {outcome.verdict}: {outcome.detail}",
-            flush=True,
-        )
-        if keep is not None:
-            keep.mkdir(parents=True, exist_ok=True)
-            comment = f"// seed {found.seed}, {found.target}: {outcome.detail}\n".replace("\\", "")
-            path = keep / f"{outcome.verdict.lower()}_{found.seed}_{outcome.kernel.name}.cu"
-            path.write_text(comment.replace("\n", " ").rstrip() + "\n" + HEAD + outcome.kernel.text)
+def targets_of(arch: str) -> Sequence[tuple[str, tuple[str, ...]]]:
+    """Targets whose PTX a GPU of ``arch`` runs."""
+    return [(target, options) for target, options in TARGETS if int(target[3:]) <= int(arch[3:])]
+
+
+@dataclass
+class Hunt:
+    """A hunt under way: what is counted, kept, dumped and run on a GPU."""
+
+    keep: Path | None = None
+    gpu: Gpu | None = None
+    dump: Dump | None = None
+    tally: Tally = field(default_factory=Tally)
+
+    def take(self, found: File, job: Job | None) -> None:
+        """Counts a file, prints its finds, runs its job."""
+        self.tally.add(found)
+        if found.failure:
+            print(f"{found.seed} INVALID {found.target}: {found.failure}", flush=True)
+        for outcome in found.outcomes:
+            if outcome.find:
+                what = f"{found.seed} {outcome.kernel.mode.value} {found.target} {outcome.detail}"
+                print(what if outcome.verdict in outcome.detail else f"{outcome.verdict}: {what}", flush=True)
+                self._keep(found, outcome.kernel, outcome.verdict, outcome.detail)
+        if job is not None and self.dump is not None and self.dump.left:
+            self.dump.add(job)
+        if job is not None and self.gpu is not None:
+            for line in self.gpu.run(job):
+                print(line, flush=True)
+                kernel = next((o.kernel for o in found.outcomes if f" {o.kernel.name}," in line), None)
+                if kernel is not None:
+                    self._keep(found, kernel, "gpu", line)
+
+    def _keep(self, found: File, kernel: Kernel, verdict: str, detail: str) -> None:
+        if self.keep is None:
+            return
+        self.keep.mkdir(parents=True, exist_ok=True)
+        comment = f"// seed {found.seed}, {found.target}: {' '.join(detail.split())}"
+        text = f"{comment}\n{HEAD}{kernel.text}"
+        (self.keep / f"{verdict.lower()}_{found.seed}_{kernel.name}.cu").write_text(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 1 if there is a find, 2 where a GPU is asked for and there is none."""
+    chosen = _parser().parse_args(arguments)
+    hunting = Hunt(chosen.keep, dump=Dump(chosen.dump, chosen.count) if chosen.dump else None)
+    began, arch = time.monotonic(), chosen.arch if chosen.dump else None
+    if chosen.gpu is not None:
+        try:
+            hunting.gpu = Gpu(chosen_backend(chosen.gpu))
+            hunting.gpu.start()
+        except NoGpuError as problem:
+            print(f"error: {problem}", file=sys.stderr)
+            return 2
+        arch = hunting.gpu.ready.arch
+        print(f"on {hunting.gpu.ready.gpu} ({arch})", flush=True)
+
+    def seeds() -> Iterator[int]:
+        for seed in range(chosen.first, chosen.last):
+            over = chosen.seconds is not None and time.monotonic() - began > chosen.seconds
+            if over or (chosen.dump and not chosen.gpu and not hunting.dump.left):
+                return
+            yield seed
+
+    work = partial(_work, count=chosen.kernels, emulate=not chosen.no_emulator, arch=arch)
+    try:
+        for found, job in (
+            map(work, seeds()) if chosen.jobs == 1 else _in_processes(work, seeds(), chosen.jobs)
+        ):
+            hunting.take(found, job)
+    finally:
+        if hunting.gpu is not None:
+            hunting.gpu.close()
+    hunting.tally.print(time.monotonic() - began, hunting.gpu)
+    if chosen.json is not None:
+        chosen.json.write_text(json.dumps(hunting.tally.data(hunting.gpu), indent=1))
+    return 1 if hunting.tally.finds or (hunting.gpu and hunting.gpu.outcomes) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.hunt", description=__doc__)
     parser.add_argument("first", type=int, help="the first seed")
     parser.add_argument("last", type=int, help="the seed after the last one")
@@ -153,43 +221,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kernels", type=int, default=24, help="kernels in a file")
     parser.add_argument("--keep", type=Path, help="folder for the texts of finds")
     parser.add_argument("--json", type=Path, help="file for the table's numbers")
-    chosen = parser.parse_args(arguments)
-    began, tally = time.monotonic(), Tally()
-    seeds = iter(range(chosen.first, chosen.last))
-
-    def in_time() -> range:
-        for seed in seeds:
-            if chosen.seconds is not None and time.monotonic() - began > chosen.seconds:
-                return
-            yield seed
-
-    work = partial(_slim, count=chosen.kernels)
-    if chosen.jobs == 1:
-        for seed in in_time():
-            report(work(seed), tally, chosen.keep)
-    else:
-        _in_processes(work, in_time(), chosen.jobs, tally, chosen.keep)
-    tally.print(time.monotonic() - began)
-    if chosen.json is not None:
-        chosen.json.write_text(json.dumps(tally.data(), indent=1))
-    return 1 if tally.finds else 0
+    parser.add_argument(
+        "--gpu",
+        nargs="?",
+        const="auto",
+        choices=("auto", *BACKENDS),
+        help="also run on a GPU, through CuPy or PyCUDA (`emulator` is a stand-in for tests)",
+    )
+    parser.add_argument("--no-emulator", action="store_true", help="run on the GPU alone")
+    parser.add_argument(
+        "--dump", type=Path, help="folder for rewritten kernels with a program that launches them"
+    )
+    parser.add_argument("--count", type=int, default=100, help="kernels to dump")
+    parser.add_argument("--arch", default="sm_90", help="the architecture to dump for, without `--gpu`")
+    return parser
 
 
-def _in_processes(work, seeds, jobs: int, tally: Tally, keep: Path | None) -> None:
+Work = Callable[[int], tuple[File, "Job | None"]]
+
+
+def _in_processes(work: Work, seeds: Iterator[int], jobs: int) -> Iterator[tuple[File, Job | None]]:
     """Gives each of ``jobs`` processes a file at a time: a deadline then waits for one file each at most."""
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=20) as pool:
-        running = []
-        for seed in seeds:
-            running.append(pool.apply_async(work, (seed,)))
-            while len(running) >= jobs:
-                done = [r for r in running if r.ready()]
-                running = [r for r in running if not r.ready()]
-                for one in done:
-                    report(one.get(), tally, keep)
-                if not done:
-                    time.sleep(0.02)
-        for one in running:
-            report(one.get(), tally, keep)
+        running: list[AsyncResult[tuple[File, Job | None]]] = []
+        more = True
+        while more or running:
+            while more and len(running) < jobs:
+                seed = next(seeds, None)
+                more = seed is not None
+                if seed is not None:
+                    running.append(pool.apply_async(work, (seed,)))
+            done = [result for result in running if result.ready()]
+            running = [result for result in running if result not in done]
+            for result in done:
+                yield result.get()
+            if not done:
+                time.sleep(0.02)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from tests.fuzz.gpu import Gpu
     from tests.fuzz.hunt import File
 
 _COLUMNS = (
@@ -59,9 +60,16 @@ class Tally:
             n for verdict, n in self.outcomes.items() if verdict.isupper() and not verdict.startswith("CCC")
         )
 
-    def data(self) -> dict[str, Any]:
+    def data(self, gpu: Gpu | None) -> dict[str, Any]:
         """All counts as JSON data."""
         return {
+            "gpu": gpu
+            and {
+                "device": gpu.ready.gpu,
+                "kernels": gpu.kernels,
+                "runs": gpu.runs,
+                "finds": dict(gpu.outcomes),
+            },
             "files": self.files,
             "files not compiled": self.invalid,
             "kernels": self.kernels,
@@ -74,7 +82,7 @@ class Tally:
             },
         }
 
-    def print(self, seconds: float) -> None:
+    def print(self, seconds: float, gpu: Gpu | None) -> None:
         """The table, for people."""
         console = Console(width=160)
         each = self.seconds / max(self.kernels, 1)
@@ -86,6 +94,9 @@ class Tally:
             console.print(f"  {verdict:10} {number:7} {100 * number / max(self.kernels, 1):5.1f} %")
         for (mode, what), number in sorted(self.modes.items()):
             console.print(f"  {mode:10} {what:10} {number:7}")
+        if gpu is not None:
+            finds = ", ".join(f"{n} {what}" for what, n in gpu.outcomes.items()) or "no finds"
+            console.print(f"{gpu.kernels} kernels, {gpu.runs} runs on {gpu.ready.gpu}: {finds}")
         table = Table("accepted, by form", *_COLUMNS)
         rows = [*_ROWS, *sorted({row for row, _ in self.cells} - {*_ROWS})]
         for row in rows:
