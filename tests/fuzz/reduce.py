@@ -1,7 +1,7 @@
 """Makes a find small: `python -m tests.fuzz.reduce SEED KERNEL` drops statements as long as the same goes wrong.
 
-Statements are lines, or pieces from a line to where its braces close. A piece may go, or its braces alone. Only the form
-that went wrong is tried, on the same launches.
+Statements are lines, or pieces from a line to where its braces close. A piece may go, or its braces alone. Only the
+same launches are tried.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def found(seed: int, name: str) -> tuple[Kernel, str, Sequence[str], int, bool]:
     """The kernel ``name`` of file ``seed``, its target and options, and how the hunt tries it."""
     draw = random.Random(seed)
     arch, options = draw.choice(TARGETS)
-    for place in range(int(name[1:]) + 1):
+    place = int(name[1:])
+    for _ in range(place + 1):
         thorough, number = draw.random() < 0.08, draw.randrange(1 << 30)
     return kernel(seed * 1000 + place, name), arch, options, number, thorough
 
