@@ -153,7 +153,7 @@ class Memory:
         if self.mode is Mode.SCRATCH and kind < 0.5:
             return self._use_scratch(values)
         if self.mode is not Mode.APART and kind < 0.8:
-            return self._meet(values)
+            return self._meet(values, turn)
         if kind < 0.3:
             return self.atomic(values)
         if kind < 0.34:
@@ -164,11 +164,23 @@ class Memory:
         """A store to a place that nothing else in the text uses, as long as there is one; else an atomic."""
         if turn is None and self.slots < SLOTS - 4:
             self.slots += 1
-            return f"out[at * {SLOTS}u + {3 + self.slots}u] = {value};"
+            return self._slot(f"out[at * {SLOTS}u + {3 + self.slots}u]", value)
         if turn and self.rows < ROWS:
             self.rows += 1
             return f"inner[(at * {ROWS}u + {self.rows - 1}u) * {TURNS}u + ({turn})] = {value};"
         return f"atomicAdd(&count[at & 15u], {value});"
+
+    def _slot(self, place: str, value: str) -> str:
+        """A store to a word, or to a part of it, or to it and the next one."""
+        kind = self.random.random()
+        if kind < 0.06:
+            return f"((unsigned char*)&{place})[{self.random.randrange(4)}] = (unsigned char)({value});"
+        if kind < 0.12:
+            return f"((unsigned short*)&{place})[{self.random.randrange(2)}] = (unsigned short)({value});"
+        if kind < 0.2 and self.slots % 2 and self.slots < SLOTS - 4:
+            self.slots += 1
+            return f"*(uint2*)&{place} = make_uint2({value}, at);"
+        return f"{place} = {value};"
 
     @contextmanager
     def without_shared(self) -> Iterator[None]:
@@ -214,8 +226,11 @@ class Memory:
             return f"map[at * 4u + {self.random.randrange(4)}u]"
         return f"out[at * {SLOTS}u + {self.random.randrange(4)}u]"
 
-    def _meet(self, values: Values) -> str:
+    def _meet(self, values: Values, turn: str | None) -> str:
         place, value = self._place(values), values.unsigned(1)
+        if turn and self.random.random() < 0.2:
+            row = f"inner[at * {ROWS * TURNS}u"
+            return f"{row} + ({turn})] = {row} + (({turn}) + {self.random.choice((1, 15))}u & 15u)] * 3u + {value};"
         forms = (
             f"{place}++;",
             f"{place} = {value};",

@@ -47,9 +47,9 @@ class PathWriter(Writer):
         """A marked piece of any kind."""
         kinds: list[tuple[Callable[[Scope], None], int]] = [
             (self.marked_if, 34),
-            (self.named_block, 6),
-            (self.chain, 6),
-            (self.marked_switch, 12),
+            (self.named_block, 8),
+            (self.chain, 9),
+            (self.marked_switch, 16),
             (self.variable, 26),
             (self.marked_while, 24),
             (self.recursive, 0 if self.functions or scope.turn is not None else 7),
@@ -130,6 +130,11 @@ class PathWriter(Writer):
             self.say(f"if ({scope.values.condition(5)}) {{")
             self._body(self._path(scope))
             self.say("} else" if arm < arms - 1 else "}")
+        if self.chance(0.5):
+            self.say(f"#pragma ccc else{self.clauses()}")
+            self.say("else {")
+            self._body(self._path(scope))
+            self.say("}")
 
     def marked_switch(self, scope: Scope) -> None:
         """Cases, some of which share statements; with a result they end in code that reads it."""

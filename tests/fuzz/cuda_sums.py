@@ -27,8 +27,8 @@ _TYPES = {
 }
 _ATOMIC = {"+": "Add", "min": "Min", "max": "Max", "&": "And", "|": "Or", "^": "Xor"}
 _START = {"*": "3", "&": "~0", "min": "0x7ffffff0", "max": "1"}
-_ODD = ("0x7fc00123u", "0x00000007u", "0x80000003u", "0x80000000u", "0xff800000u", "0x7f800000u")
-"""Bits of floats: a NaN with a payload, denormals, -0, infinities."""
+_ODD = ("0x7fc00123u", "0x00000007u", "0x80000003u", "0x80000000u")
+"""Bits of floats: a NaN with a payload, denormals, -0."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,13 @@ class Sum:
             return f"({self.type}){narrow}" if self.operator != "*" else f"({self.type})({value} | 1u)"
         if self.operator == "*":
             return f"(1.f + ({self.type})(({value}) & 255u) * 1e-6f)"
-        if self.odd and values.random.random() < 0.3:
-            return f"({self.type})__uint_as_float({values.random.choice(_ODD)})"
+        if self.odd:
+            # Other values must not hide these.
+            if values.random.random() < 0.4:
+                return f"({self.type})__uint_as_float({values.random.choice(_ODD)})"
+            return (
+                f"({self.type})(({value}) & 0xffffu) * ({self.type}){'1' if self.operator == 'min' else '-1'}"
+            )
         if self.operator == "+":
             return f"(({self.type})(({value}) & 1023u) * ({self.type})0.001)"
         return f"(({self.type})(({value}) & 0xffffu) - ({self.type})3e4)"
@@ -119,7 +124,15 @@ def draw_sums(random: Random) -> tuple[Sum, ...]:
     for number in range(random.choice((0, 0, 1, 1, 1, 2, 3))):
         operator = random.choice(("+", "+", "+", *_TYPES))
         type = random.choice(_TYPES[operator])
-        sums.append(Sum(number, operator, type, random.random() < 0.5, random.random() < 0.1))
+        sums.append(
+            Sum(
+                number,
+                operator,
+                type,
+                random.random() < 0.5,
+                operator in ("min", "max") and random.random() < 0.4,
+            )
+        )
     return tuple(sums)
 
 
