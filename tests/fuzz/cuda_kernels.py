@@ -1,24 +1,24 @@
-"""A seeded generator of annotated CUDA kernels with independent iterations, all with one signature (`arguments`).
+"""A seeded generator of annotated CUDA kernels with independent iterations, all with one signature (`cuda_memory`).
 
-Each iteration has a number ``at`` of its own and stores to its own slots alone, one for each store in the text, so that
-every kernel may say `independent`; those that do not must be refused only where paths and the rest of their iteration
-cannot be told apart.
+Each kernel keeps the word that its pragmas give, but for those in `Mode.SCRATCH`: a rewrite must refuse these, or get
+them right.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass
 from random import Random
 
-import numpy as np
+from cccopt.source.strip import strip
+from tests.fuzz.cuda_memory import ACTUALS, REPEATS, Memory, Mode, formals
+from tests.fuzz.cuda_paths import PathWriter
+from tests.fuzz.cuda_pieces import Scope
+from tests.fuzz.cuda_sums import clauses, draw_sums
+from tests.fuzz.cuda_values import Values
+from tests.passes.running import Launch
 
-from tests.fuzz.cuda_values import TYPES, Values
-from tests.passes.running import Arguments, Launch
-
-SLOTS = 24
-"""Words of `out` that an iteration owns."""
-
-_HEAD = """
+HEAD = """
 __device__ __forceinline__ unsigned hash32(unsigned x) {
   x ^= x >> 16; x *= 0x7feb352dU; x ^= x >> 15; x *= 0x846ca68bU; return x ^ x >> 16;
 }
@@ -33,322 +33,221 @@ __device__ __noinline__ unsigned far(unsigned x, unsigned y) {
   for (unsigned q = 0; q < (x & 7u); q++) r = hash32(r) + q;
   return r;
 }
+__device__ __noinline__ unsigned who(unsigned x) { return hash32(x + threadIdx.x); }
+__device__ __noinline__ unsigned touch(unsigned* map, unsigned at, unsigned x) {
+  unsigned old = map[at * 4u + (x & 3u)];
+  map[at * 4u + (x & 3u)] = old * 3u + x;
+  return old;
+}
 """
-
-REPEATS = 2
-"""How often a loop around the marked one may run."""
 
 _LOOPS = (
     ("unsigned i = me; i < (unsigned)n; i += all", "i", "unsigned", "i"),
+    ("int i = (int)me; i < n; i += (int)all", "i", "int", "(unsigned)i"),
     ("int i = n - 1 - (int)me; i >= 0; i -= (int)all", "i", "int", "(unsigned)i"),
     ("long long i = me; i < (long long)n; i += all", "i", "long long", "(unsigned)i"),
+    ("unsigned long long i = me; i < n; i += all", "i", "unsigned long long", "(unsigned)i"),
     ("int k = 0; k < trips; k++", "k", "int", "me + (unsigned)k * all"),
-    ("unsigned k = 0; k < hash32(me) % (unsigned)trips; k++", "k", "unsigned", "me + k * all"),
+    ("int k = 0; k != trips; ++k", "k", "int", "me + (unsigned)k * all"),
+    ("int k = trips; k > 0; k--", "k", "int", "me + (unsigned)(k - 1) * all"),
+    ("short k = 1; k <= trips; k++", "k", "short", "me + (unsigned)(k - 1) * all"),
+    ("unsigned k = 0u; k < 2u * trips; k += 2u", "k", "unsigned", "me + k / 2u * all"),
+    ("int k = 0; k < 3 * trips; k += 3", "k", "int", "me + (unsigned)k / 3u * all"),
+    ("unsigned k = 0; k < hash32(me) % ((unsigned)trips + 1u); k++", "k", "unsigned", "me + k * all"),
+    ("unsigned char k = 0; k < (unsigned char)trips; k++", "k", "unsigned char", "me * (unsigned)trips + k"),
     (
-        "unsigned char k = 0; k < (unsigned char)trips; k++",
+        "unsigned long long k = trips; k-- > 0;",
         "k",
-        "unsigned char",
-        "me * (unsigned)trips + k",
+        "unsigned long long",
+        "me * (unsigned)trips + (unsigned)k",
     ),
 )
 """Heads of marked loops: the head, the counter and its type, the iteration's number."""
 
-_TABLE = """  __shared__ unsigned table[64];
-  for (unsigned q = linear; q < 64u; q += blockDim.x * blockDim.y) table[q] = hash32(q);
-  __syncthreads();"""
+_BLOCKS = (32, 64, 64, 64, 96, 128, 128, 256, 256, 512, 1024)
 
 
-def arguments(launch: Launch) -> Arguments:
-    """``n, trips, items, a, f, out, count``: ``launch.trips`` is n, trips are few."""
-    trips = 7
-    draw = np.random.default_rng(launch.trips)
-    a = draw.integers(0, 1 << 32, 97).astype(np.uint32)
-    f = draw.uniform(0, 100, 97).astype(np.float32)
-    iterations = (max(launch.trips, launch.threads * trips) + 1) * REPEATS
-    return [launch.trips, trips, 97, a, f, np.zeros(iterations * SLOTS, np.uint32), np.zeros(64, np.uint32)]
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel and the functions of its own: ``threads`` is the most that a block may have, in ``dimensions``."""
+
+    name: str
+    text: str
+    mode: Mode
+    threads: int
+    dimensions: int
+
+    def launch(self, draw: Random, size: str) -> Launch:
+        """A launch of some ``size``: ``small``, ``odd`` (few iterations, or blocks of any size) or ``large``."""
+        threads = self.threads
+        if size == "odd":
+            threads = draw.choice((1, 5, 31, 33, 48, 77, 100, draw.randrange(1, threads + 1)))
+        elif size == "small":
+            threads = draw.choice((32, 64, 64, 96))
+        threads = min(threads, self.threads)
+        blocks = (
+            draw.randrange(20, 60) if size == "large" else 1 if threads > 96 else draw.choice((1, 1, 2, 3))
+        )
+        share = draw.choice((0, 1, 2, 3, 5)) if size == "odd" else draw.choice((3, 4, 5))
+        n = max(blocks * threads * share - draw.randrange(7), 0)
+        return Launch(blocks, self._block(draw, threads), n)
+
+    def _block(self, draw: Random, threads: int) -> int | tuple[int, ...]:
+        if self.dimensions == 1:
+            return threads
+        y = draw.choice([d for d in (1, 2, 3, 4, 5) if d <= threads])
+        z = draw.choice([d for d in (1, 2, 3) if d * y <= threads]) if self.dimensions == 3 else 1
+        return (threads // (y * z), y, z)[: self.dimensions]
+
+    @property
+    def plain(self) -> str:
+        """The text without pragmas, under other names (`plain_name`)."""
+        return re.sub(r"\bk(\d+)", r"p\1", strip(self.text))
 
 
-@dataclass
-class _Kernel:
-    """One kernel being written: lines of text, the next free slot, and what it may use."""
+def plain_name(name: str) -> str:
+    """What the kernel ``name`` is called in its version without pragmas."""
+    return f"p{name[1:]}"
 
-    random: Random
-    independent: bool
-    lines: list[str] = field(default_factory=list)
-    slots: int = 0
-    names: int = 0
-    indent: int = 1
-    in_function: bool = False
 
-    def say(self, line: str) -> None:
-        self.lines.append(line if line.startswith("#") else "  " * self.indent + line)
+class _Body:
+    """Writes the body of one kernel."""
 
-    def name(self) -> str:
-        self.names += 1
-        return f"v{self.names}"
+    def __init__(self, random: Random, name: str, *, grid: bool, threads: int, dimensions: int) -> None:
+        self.draw = random
+        self.grid, self.threads, self.dimensions = grid, threads, dimensions
+        mode = random.choices(tuple(Mode), (62, 30, 8))[0]
+        memory = Memory(random, mode, shared=not grid)
+        sums = () if grid else draw_sums(random)
+        independent = mode is Mode.APART and random.random() < 0.75
+        self.writer = PathWriter(random, mode, memory, sums, kernel=name, independent=independent)
+        self.writer.often = random.choice((1.0, 1.0, 1.0, 0.6))
+        self.loop = random.choice(_LOOPS)
+        self.heavy = random.random() < 0.08
 
-    def chance(self, probability: float) -> bool:
-        return self.random.random() < probability
-
-    # --- statements ---
-
-    def block(self, values: Values, count: int, depth: int, *, stores: bool) -> None:
-        """Some statements in a scope of their own; what they declare is known in it."""
-        for _ in range(count):
-            self.statement(values, depth, stores=stores)
-
-    def statement(self, values: Values, depth: int, *, stores: bool) -> None:
-        kind = self.random.random()
-        if depth == 0 or kind < 0.4:
-            self.declare(values)
-        elif kind < 0.6 and stores:
-            self.store(values)
-        elif kind < 0.75:
-            self.inner_loop(values, depth, stores=stores)
-        elif kind < 0.85:
-            self.branch(values, depth, stores=stores)
-        elif kind < 0.93:
-            self.switch(values)
-        else:
-            self.declare_call(values)
-
-    def declare(self, values: Values, type: str = "") -> str:
-        type = type or self.random.choice(TYPES)
-        name = self.name()
-        self.say(f"{type} {name} = {values.of(type)};")
-        values.known[name] = type
-        return name
-
-    def declare_call(self, values: Values) -> None:
-        name = self.name()
-        self.say(f"unsigned {name} = far({values.unsigned(1)}, {values.unsigned(1)});")
-        values.known[name] = "unsigned"
-
-    def store(self, values: Values) -> None:
-        if self.slots >= SLOTS or self.chance(0.15):
-            self.say(f"atomicAdd(&count[({values.unsigned(1)}) & 63u], {values.unsigned(1)});")
+    def write(self, block: str) -> None:
+        """The whole body; ``block`` is a clause for the pragma of a loop."""
+        write, chance = self.writer, self.writer.chance
+        self._identity()
+        for line in write.memory.declarations(self.threads):
+            write.say(line)
+        if chance(0.2) and not write.memory.bins:
+            write.say("if (hash32(me + 5u) % 13u == 1u) return;")
+        if self.grid:
+            write.say("if (me >= (unsigned)n) return;")
+            self._iteration(self._values({}), f"me * {REPEATS}u")
             return
-        slot, self.slots = self.slots, self.slots + 1
-        self.say(f"out[at * {SLOTS}u + {slot}u] = {values.unsigned()};")
-
-    def inner_loop(self, values: Values, depth: int, *, stores: bool) -> None:
-        total, counter = self.name(), self.name()
-        bound = f"(({values.unsigned(1)}) & {self.random.choice((1, 3, 7))}u)"
-        inner = values.fork()
-        self.say(f"unsigned {total} = {values.unsigned(1)};")
-        inner.known.update({total: "unsigned", counter: "unsigned"})
-        form = self.random.randrange(4)
-        if form == 0:
-            self.say(f"unsigned {counter} = {bound}; while ({counter} > 0u) {{ {counter}--;")
-        elif form == 1:
-            self.say(f"unsigned {counter} = 0u; do {{")
-        else:
-            self.say(self.random.choice(("#pragma unroll 1", "#pragma unroll 2", "", "#pragma unroll")))
-            self.say(f"for (unsigned {counter} = 0u; {counter} < {bound}; {counter}++) {{")
-        self.indent += 1
-        if self.chance(0.3):
-            self.say(
-                f"if (({inner.unsigned(1)}) % 9u == 4u) {self.random.choice(('break', 'continue'))};"
-                if form > 1
-                else ""
-            )
-        self.say(f"{total} = {inner.unsigned()};")
-        if depth > 1 and self.chance(0.3):
-            self.statement(inner, depth - 1, stores=False)
-            self.say(f"{total} += {inner.unsigned(1)};")
-        self.indent -= 1
-        self.say(f"}} while (++{counter} < {bound});" if form == 1 else "}")
-        values.known[total] = "unsigned"
-
-    def branch(self, values: Values, depth: int, *, stores: bool) -> None:
-        name = self.declare(values, "unsigned")
-        self.say(f"if ({values.condition(7)}) {{")
-        self.indent += 1
-        self.block(values.fork(), 1, depth - 1, stores=stores)
-        self.say(f"{name} = {values.unsigned()};")
-        self.indent -= 1
-        self.say("}" if self.chance(0.5) else f"}} else {{ {name} ^= {values.unsigned(1)}; }}")
-
-    def switch(self, values: Values) -> None:
-        name = self.declare(values, "unsigned")
-        cases = self.random.choice((3, 8))
-        self.say(f"switch (({values.unsigned(1)}) & {cases}u) {{")
-        for case in range(cases):
-            fall = "" if self.chance(0.2) else " break;"
-            self.say(f"  case {case}: {name} = {values.unsigned(1)};{fall}")
-        self.say("  default: break;")
-        self.say("}")
-
-    # --- paths ---
-
-    def path(self, values: Values, depth: int) -> None:
-        """A marked piece: an if with or without a tail or an else, a variable loop, blocks of a switch."""
-        kind = self.random.random()
-        clause = " independent" if self.independent else ""
-        if kind < 0.2:
-            self.variable(values, clause)
-        elif kind < 0.3 and depth == 2:
-            self.marked_cases(values, clause)
-        else:
-            self.marked_if(values, clause, depth)
-
-    def marked_if(self, values: Values, clause: str, depth: int) -> None:
-        tail = ""
-        if self.chance(0.2) and self.slots < SLOTS:
-            tail = self.declare(values, "unsigned")
-            del values.known[tail]
-        self.say(f"#pragma ccc if{clause}")
-        self.say(f"if ({values.condition(self.random.choice((1, 3, 5, 9, 15)))}) {{")
-        self.indent += 1
-        inner = values.fork()
-        self.block(inner, self.random.randrange(1, 4), 2, stores=True)
-        if depth > 1 and self.chance(0.25):
-            self.path(inner, depth - 1)
-            if self.independent and self.chance(0.5):
-                self.block(inner, 1, 1, stores=True)
-        if tail:
-            self.say(f"{tail} = {inner.unsigned()};")
-        else:
-            self.store(inner)
-        self.indent -= 1
-        if not tail and self.independent and self.chance(0.2):
-            self.say("} else {")
-            self.indent += 1
-            self.block(values.fork(), 1, 2, stores=True)
-            self.indent -= 1
-        self.say("}")
-        if tail:
-            slot, self.slots = self.slots, self.slots + 1
-            self.say(f"out[at * {SLOTS}u + {slot}u] = {tail}{self.random.choice((' + 3u', ' ^ at', ''))};")
-
-    def variable(self, values: Values, clause: str) -> None:
-        counter, limit = self.name(), self.name()
-        self.say(f"unsigned {limit} = ({values.unsigned(1)} + first) & {self.random.choice((3, 7, 15))}u;")
-        carried = self.name() if self.chance(0.5) else ""
-        inner = values.fork()
-        inner.known[counter] = "unsigned"
+        for total in write.sums:
+            write.say(total.declaration())
+        carried = write.name() if chance(0.12) else ""
         if carried:
-            self.say(f"unsigned {carried} = {values.unsigned(1)};")
-            inner.known[carried] = "unsigned"
-        self.say(f"#pragma ccc for variable{clause}")
-        self.say(f"for (unsigned {counter} = 0u; {counter} < {limit}; {counter}++) {{")
-        self.indent += 1
-        if self.chance(0.3):
-            self.say(f"if (({inner.unsigned(1)} + first) % 7u == 2u) continue;")
-        self.block(inner, self.random.randrange(1, 3), 1, stores=False)
-        self.say(f"atomicAdd(&count[({inner.unsigned(1)}) & 63u], {inner.unsigned(1)});")
-        if carried:
-            self.say(f"{carried} = {inner.unsigned(1)};")
-        self.indent -= 1
-        self.say("}")
-
-    def marked_cases(self, values: Values, clause: str) -> None:
-        self.say(f"switch (({values.unsigned(1)} + first) & 7u) {{")
-        for case in range(self.random.randrange(2, 7)):
-            self.say(f"case {case}:")
-            if self.chance(0.6):
-                self.say(f"#pragma ccc if{clause}")
-            self.say("{")
-            self.indent += 1
-            self.block(values.fork(), 1, 1, stores=False)
-            self.store(values)
-            self.indent -= 1
-            self.say("} break;")
-        self.say("default: break; }")
-
-    # --- the kernel ---
-
-    def loop(self, clause: str, *, repeated: bool) -> Values:
-        """The head of the marked loop, with ``at`` in its first line; the variables of an iteration."""
-        unroll = self.random.choice(("", "", "", "#pragma unroll 2", "#pragma unroll 3"))
-        self.say(f"#pragma ccc for{clause}")
-        self.say(unroll)
-        head, counter, type, at = self.random.choice(_LOOPS)
-        values = Values(self.random, {"at": "unsigned", "n": "int"}, heavy=self.chance(0.4))
-        if counter == "k":
-            values.known["k"] = type
-        self.say(f"for ({head}) {{")
-        self.say(f"unsigned at = ({at}) * {REPEATS}u + {'rep' if repeated else '0u'};")
-        return values
-
-    def body(self) -> None:
-        clause = " independent" if self.independent and self.chance(0.3) else ""
-        clause += " block(256)" if self.chance(0.3) else ""
-        if self.chance(0.4):
-            self.say("if (hash32(me + 5u) % 13u == 1u) return;")
-        carried = self.name() if self.chance(0.4) else ""
-        if carried:
-            self.say(f"unsigned {carried} = me * 3u + 1u;")
-        table = self.chance(0.3) and not self.in_function
-        if table:
-            self.lines.insert(1, _TABLE)
-        divergent = self.chance(0.15)
+            write.say(f"unsigned {carried} = me * 3u + 1u;")
+        divergent, repeated = chance(0.08), chance(0.1)
         if divergent:
-            self.say("if (me % 5u != 2u || me < 64u) {")
-        repeated = self.chance(0.2)
+            write.say("if (me % 5u != 2u || me < 64u) {")
         if repeated:
-            times = self.random.choice((f"{REPEATS}u", f"hash32(me) % {REPEATS + 1}u"))
-            self.say(f"for (unsigned rep = 0u; rep < {times}; rep++) {{")
-        values = self.loop(clause, repeated=repeated)
-        self.indent += 1
-        if carried:
-            values.known[carried] = "unsigned"
-        self.say("unsigned first = a[at % items]; float real = f[at % items];")
-        values.known.update({"first": "unsigned", "real": "float"})
-        if self.chance(0.2):
-            self.say("uint4 four = reinterpret_cast<const uint4*>(a)[at % (items / 4u)];")
-            values.known.update({f"four.{part}": "unsigned" for part in "xyzw"})
-        if table:
-            self.say("unsigned looked = table[first & 63u];")
-            values.known["looked"] = "unsigned"
-        self.block(values, self.random.randrange(0, 4), 2, stores=self.independent)
-        for word, chance in (("continue", 0.25), ("break", 0.15), ("return", 0.1)):
-            if self.chance(chance):
-                self.say(
-                    f"if (({values.unsigned(1)} + first) % {self.random.choice((5, 37))}u == 3u) {word};"
-                )
-        paths = self.random.choice((1, 1, 1, 2, 3)) if self.independent else 1
-        for _ in range(paths):
-            self.path(values, 2)
-            if self.independent and self.chance(0.4):
-                self.block(values, 1, 2, stores=True)
-            if self.independent and self.chance(0.15):
-                self.say(
-                    f"if (({values.unsigned(1)}) % 23u == 3u) {self.random.choice(('continue', 'break'))};"
-                )
-        if carried:
-            self.say(f"{carried} = {carried} * 5u + ({values.unsigned(1)} & 255u);")
-        self.indent -= 1
-        self.say("}")
+            times = self.draw.choice((f"{REPEATS}u", f"hash32(me) % {REPEATS + 1}u"))
+            write.say(f"for (unsigned rep = 0u; rep < {times}; rep++) {{")
+        for _ in range(self.draw.choice((1, 1, 1, 1, 1, 1, 1, 2))):
+            self._marked_loop(block, carried, "rep" if repeated else "0u")
         for _ in range(divergent + repeated):
-            self.say("}")
+            write.say("}")
+        for total in write.sums:
+            write.say(total.end())
+        for line in write.memory.flush():
+            write.say(line)
+
+    def _identity(self) -> None:
+        say = self.writer.say
+        if self.dimensions == 1:
+            say("unsigned linear = threadIdx.x, size = blockDim.x;")
+        elif self.dimensions == 2:
+            say("unsigned linear = threadIdx.y * blockDim.x + threadIdx.x, size = blockDim.x * blockDim.y;")
+        else:
+            say("unsigned size = blockDim.x * blockDim.y * blockDim.z;")
+            say("unsigned linear = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;")
+        say("unsigned all = gridDim.x * size, me = blockIdx.x * size + linear;")
+
+    def _values(self, known: dict[str, str]) -> Values:
+        return Values(self.draw, {"at": "unsigned", "n": "int", **known}, heavy=self.heavy)
+
+    def _marked_loop(self, block: str, carried: str, repetition: str) -> None:
+        write = self.writer
+        head, counter, type, at = self.loop
+        place = len(write.lines)
+        write.say(self.draw.choice(("",) * 4 + ("#pragma unroll 2", "#pragma unroll 3")))
+        write.say(f"for ({head}) {{")
+        write.indent += 1
+        values = self._values({counter: type} if counter == "k" else {})
+        if carried:
+            write.say(f"{carried} = {carried} * 1664525u + 1013904223u;")
+            values.learn(carried, "unsigned")
+        named = len(write.real_sums)
+        self._iteration(values, f"({at}) * {REPEATS}u + {repetition}")
+        write.indent -= 1
+        write.say("}")
+        text = "\n".join(write.lines[place:])
+        reduced = [s for s in write.sums if re.search(rf"\b{s.name}\b", text)]
+        words = clauses(tuple(reduced)) if write.chance(0.97) else ""
+        real = write.real_sums[named:]
+        if real and " reduce(+: " in words:
+            words = words.replace(" reduce(+: ", f" reduce(+: {', '.join(real)}, ")
+        elif real:
+            words += f" reduce(+: {', '.join(real)})"
+        words += block + (" independent" if write.independent and write.chance(0.2) else "")
+        write.lines.insert(place, f"#pragma ccc for{words}")
+
+    def _iteration(self, values: Values, at: str) -> None:
+        write, chance = self.writer, self.writer.chance
+        write.say(f"unsigned at = {at};")
+        write.say("unsigned first = a[at % items]; float real = f[at % items];")
+        values.known.update({"first": "unsigned", "real": "float"})
+        if chance(0.1):
+            write.say("uint4 four = reinterpret_cast<const uint4*>(a)[at % (items / 4u)];")
+            values.known.update({f"four.{part}": "unsigned" for part in "xyzw"})
+        scope = Scope(values, 2, 0)
+        write.block(scope, self.draw.choice((0, 1, 1, 2, 3)))
+        self._leave_early(values, (0.15, 0.06, 0.04))
+        for _ in range(self.draw.choice((1, 1, 1, 1, 2, 2, 3))):
+            write.marked(Scope(values, 2, 3))
+            if chance(0.5):
+                write.block(scope, self.draw.choice((1, 1, 2)))
+            self._leave_early(values, (0.06, 0.02, 0.01))
+
+    def _leave_early(self, values: Values, chances: tuple[float, float, float]) -> None:
+        for word, chance in zip(("continue", "break", "return"), chances, strict=True):
+            word = "return" if self.grid else word
+            if self.writer.memory.bins and word == "return":
+                continue
+            if self.writer.chance(chance):
+                often = self.draw.choice((5, 37))
+                self.writer.say(f"if (({values.unsigned(1)} + first) % {often}u == 3u) {word};")
 
 
-def kernel(seed: int, name: str) -> str:
-    """The text of one kernel, or of one and the function that holds its loop."""
+def kernel(seed: int, name: str) -> Kernel:
+    """One kernel, with the functions that only it calls."""
     draw = Random(seed)
-    made = _Kernel(draw, independent=draw.random() < 0.7)
-    restrict = "__restrict__ " if draw.random() < 0.8 else ""
-    formals = (
-        f"int n, int trips, unsigned items, const unsigned* {restrict}a, const float* {restrict}f, "
-        f"unsigned* {restrict}out, unsigned* {restrict}count"
-    )
-    bounds = draw.choice(("", *["__launch_bounds__(256) "] * 7))
-    made.in_function = draw.random() < 0.15
-    made.say(
-        "unsigned linear = threadIdx.y * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x * blockDim.y;"
-    )
-    made.say("unsigned me = blockIdx.x * blockDim.x * blockDim.y + linear;")
-    made.body()
-    text = "\n".join(line for line in made.lines if line.strip())
-    head = f'extern "C" __global__ void {bounds}{name}({formals})'
-    if not made.in_function:
-        return f"{head} {{\n{text}\n}}\n"
-    attribute = draw.choice(("__noinline__", "__forceinline__"))
-    call = f"{name}_body(n, trips, items, a, f, out, count);"
-    return f"static __device__ {attribute} void {name}_body({formals}) {{\n{text}\n}}\n{head} {{ {call} }}\n"
+    grid = draw.random() < 0.12
+    threads, dimensions = draw.choice(_BLOCKS), draw.choice((1, 1, 1, 2, 3))
+    bounds, block = f"__launch_bounds__({threads}) ", ""
+    if draw.random() < 0.2:
+        bounds, block = "", draw.choice((f" block({threads})", f" block({threads // 2}, 2)"))
+    elif draw.random() < 0.06:
+        bounds, threads = "", 1024
+    body = _Body(draw, name, grid=grid, threads=threads, dimensions=dimensions)
+    body.write(block)
+    taken = formals(draw if draw.random() < 0.9 else None)
+    pragma = f"#pragma ccc grid{block}\n" if grid else ""
+    text = "\n".join(body.writer.lines)
+    head = f'{pragma}extern "C" __global__ void {bounds}{name}({taken})'
+    functions = "".join(f"{function}\n" for function in body.writer.functions)
+    if not grid and draw.random() < 0.1:
+        attribute = draw.choice(("__noinline__", "__forceinline__"))
+        called = f"static __device__ {attribute} void {name}_body({taken}) {{\n{text}\n}}\n"
+        text, functions = f"  {name}_body({ACTUALS});", functions + called
+    return Kernel(name, f"{functions}{head} {{\n{text}\n}}\n", body.writer.mode, threads, dimensions)
 
 
-def source(seed: int, kernels: int) -> str:
-    """A CUDA file of ``kernels`` kernels ``k0``, ``k1``, ..."""
-    return _HEAD + "\n".join(kernel(seed * 1000 + place, f"k{place}") for place in range(kernels))
+def kernels(seed: int, count: int) -> list[Kernel]:
+    """The kernels ``k0``, ``k1``, ... of one file, which needs `HEAD` ahead of them."""
+    return [kernel(seed * 1000 + place, f"k{place}") for place in range(count)]

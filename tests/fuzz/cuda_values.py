@@ -13,14 +13,18 @@ TYPES = (
     "int",
     "unsigned",
     "short",
+    "unsigned short",
     "unsigned char",
+    "signed char",
     "bool",
     "bool",
     "float",
     "float",
     "double",
+    "long long",
     "unsigned long long",
 )
+WIDE = frozenset({"long long", "unsigned long long"})
 _UNARY = (
     "~{0}",
     "({0} >> 3)",
@@ -30,6 +34,7 @@ _UNARY = (
     "({0} * 2654435761u)",
     "leaf({0})",
 )
+_CALLS = ("far({0}, 5u)", "who({0})")
 _BINARY = (
     "({0} + {1})",
     "({0} - {1})",
@@ -57,27 +62,38 @@ _FLOAT = (
     "logf({0} * {0} + 1.f)",
     "__expf({0} * 1e-4f)",
 )
-_SPECIAL = ("threadIdx.x", "blockDim.x", "(threadIdx.x & 31)", "gridDim.x", "blockIdx.x")
+_SPECIAL = ("threadIdx.x", "blockDim.x", "(threadIdx.x & 31)", "gridDim.x", "blockIdx.x", "threadIdx.y")
 
 
 @dataclass
 class Values:
-    """Draws expressions; ``known`` are the variables in scope with their types."""
+    """Draws expressions; ``known`` are the variables in scope with their types, ``own`` those of them that a
+    statement here may assign to.
+    """
 
     random: Random
     known: dict[str, str] = field(default_factory=dict)
     heavy: bool = True
+    own: frozenset[str] = frozenset()
 
-    def fork(self) -> Values:
-        """The same in an inner scope."""
-        return Values(self.random, dict(self.known), self.heavy)
+    def fork(self, *, path: bool = False) -> Values:
+        """The same in an inner scope; a path may assign only to what it declares."""
+        return Values(self.random, dict(self.known), self.heavy, frozenset() if path else self.own)
+
+    def learn(self, name: str, type: str, *, assignable: bool = False) -> None:
+        """``name`` is in scope from here on."""
+        self.known[name] = type
+        if assignable:
+            self.own |= {name}
 
     def unsigned(self, depth: int = 2) -> str:
         """An expression of type unsigned."""
         draw = self.random
-        if depth == 0 or draw.random() < 0.2:
+        if depth == 0 or draw.random() < 0.25:
             return self._leaf()
         kind = draw.random()
+        if kind < 0.02:
+            return draw.choice(_CALLS).format(self.unsigned(depth - 1))
         if kind < 0.2:
             return draw.choice(_UNARY).format(self.unsigned(depth - 1))
         if kind < 0.3:
@@ -103,8 +119,8 @@ class Values:
             return f"({type})({self.floating()})"
         if type == "bool":
             return self.condition()
-        if type == "unsigned long long":
-            return f"((unsigned long long)({self.unsigned(1)}) * ({self.unsigned(1)}))"
+        if type in WIDE:
+            return f"(({type})({self.unsigned(1)}) * ({self.unsigned(1)}))"
         return f"({type})({self.unsigned()})"
 
     def condition(self, often: int = 4) -> str:
@@ -123,5 +139,7 @@ class Values:
         draw = self.random
         names = [name for name, type in self.known.items() if type not in ("float", "double")]
         if names and draw.random() < 0.8:
-            return f"(unsigned){draw.choice(names)}"
+            name = draw.choice(names)
+            wide = self.known[name] in WIDE and draw.random() < 0.5
+            return f"(unsigned)({name} >> 29)" if wide else f"(unsigned){name}"
         return f"{draw.choice(_SPECIAL)}" if draw.random() < 0.3 else f"{draw.randrange(1, 100)}u"
