@@ -311,7 +311,7 @@ def _tail(
                     tainted |= {(moving, name) for name in effects.writes(view.body[moving])}
             readers |= set(found)
             work = True
-    _check_updates(view, region, path, readers, tainted, sums)
+    _check_updates(view, region, path, inside, readers, tainted, sums)
     helpers: set[int] = set()
     # A task has whatever its path writes, also what the lane computes again for itself.
     own = tainted | {
@@ -349,20 +349,23 @@ def _check_updates(
     view: View,
     region: Region,
     path: Path,
+    inside: set[int],
     moved: Collection[int],
-    tainted: Collection[tuple[int, str]],
+    tainted: set[tuple[int, str]],
     sums: Reductions,
 ) -> None:
     """Moved updates go on with the part of a reduction that tasks keep in one register."""
     end = view.block_of_name[path.end]
+    own = sums.of(view, path)
     for index in sorted(moved):
         r = sums.updating(index)
         if r is None:
             continue
         updated = r.updates[index][1]
-        # Of what the path itself adds to another register, that part knows nothing; and where tasks of a path around
-        # keep the value in another one, they would overwrite what is added to the part.
-        if _reached(view, index, updated, tainted) or r.live(view, end) != {r.register}:
+        # Of what the path itself adds to another register that part knows nothing, and tasks of a path around that keep
+        # the value in another one would overwrite what is added to it.
+        elsewhere = r not in own and not inside.isdisjoint(r.updates)
+        if elsewhere or _reached(view, index, updated, tainted) or r.live(view, end) != {r.register}:
             raise _carries(region, path, updated, sums)
 
 

@@ -40,6 +40,8 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
 
 def _coalesced(module: Module, function: Function, options: Options) -> Function:
     seen = view(module, function)
+    if not any(annotation.reductions for annotation in seen.annotations.values()):
+        return function
     try:
         regions = find(seen, frozenset(seen.annotations)).regions
     except Refusal:

@@ -1,7 +1,7 @@
 """Kernels with a `reduce` variable that is updated at any places of an iteration, by any operator, in any kind of path.
 
     places      before the path, in it, in its `else`, after it, in an `if` in it, in an unmarked `if` or loop after it
-    kinds       if, if with else, switch, while, for variable, if in a while
+    kinds       if, if with else, switch, while, for variable, an if in a while or in a for variable, those in an if
     results     one atomic for all threads (any lane keeps its share), or a value for each thread (the owner gets it)
 
 All values are such that any order gives the same bits.
@@ -18,7 +18,9 @@ import numpy as np
 from tests.passes.running import Arguments, Launch
 
 PLACES = ("before", "path", "else", "after", "nested", "if after", "loop after")
-KINDS = ("if", "if else", "switch", "while", "for variable", "if in while")
+NESTED = ("if in while", "if in for variable", "while in if", "for variable in if")
+"""Kinds whose inner path updates the sum in place of an unmarked `if`."""
+KINDS = ("if", "if else", "switch", "while", "for variable", *NESTED)
 RESULTS = ("one", "each")
 LAUNCHES = (Launch(1, 32, 180), Launch(1, 64, 20))
 
@@ -77,7 +79,11 @@ class Case:
         floating = type in ("float", "double") and sign != "+"
         has_else = self.kind in ("if else", "switch")
         return (
-            bool({"path", "nested", "else"} & {*self.places})
+            bool(
+                {"nested"} & {*self.places}
+                if self.kind in NESTED
+                else {"path", "nested", "else"} & {*self.places}
+            )
             and ("else" not in self.places or has_else)
             and (self.result == "each" or (sign in _ATOMICS and not floating))
         )
@@ -96,6 +102,9 @@ class Case:
             return f"{{ unsigned x = {x}; {update.format(value)}; }}" if place in self.places else ""
 
         work = "unsigned y = v; for (int q = 0; q < 9; ++q) y = y * 1664525u + (y >> 7);"
+        deep = "unsigned z = y; for (int q = 0; q < 5; ++q) z = z * 1664525u + (z >> 7);"
+        trip = "y = (y ^ y >> 15) * 0x846ca68bu;"
+        place = "unsigned y = (v ^ k) * 0x846ca68bu; y ^= y >> 9;"
         inner = at("path", "y") + (f" if (y & 4) {at('nested', 'y >> 3')}" if "nested" in self.places else "")
         path = {
             "if": f"#pragma ccc if\n if (v & 1) {{ {work} {inner} }}",
@@ -104,12 +113,19 @@ class Case:
             "switch": f"#pragma ccc switch\n switch (v & 3) {{\n case 0: {{ {work} {inner} break; }}\n"
             f" case 1: {{ {work} y ^= y >> 5; {at('else', 'y')} break; }}\n"
             f" case 2: {{ {work} y ^= y << 3; {inner} break; }}\n }}",
-            "while": f"unsigned y = v;\n#pragma ccc while\n while (y & 7) {{ y = (y ^ y >> 15) * 0x846ca68bu;"
-            f" {inner} }}",
+            "while": f"unsigned y = v;\n#pragma ccc while\n while (y & 7) {{ {trip} {inner} }}",
             "for variable": f"int length = v & 7;\n#pragma ccc for variable\n"
-            f" for (int k = 0; k < length; ++k) {{ unsigned y = (v ^ k) * 0x846ca68bu; y ^= y >> 9; {inner} }}",
-            "if in while": f"unsigned y = v;\n#pragma ccc while\n while (y & 7) {{ y = (y ^ y >> 15) * 0x846ca68bu;"
-            f"\n#pragma ccc if\n if (y & 8) {{ {inner} }}\n }}",
+            f" for (int k = 0; k < length; ++k) {{ {place} {inner} }}",
+            "if in while": f"unsigned y = v;\n#pragma ccc while\n while (y & 7) {{ {trip}"
+            f"\n#pragma ccc if\n if (y & 8) {{ {deep} {at('nested', 'z')} }}\n {at('path', 'y >> 4')} }}",
+            "if in for variable": f"int length = v & 7;\n#pragma ccc for variable\n"
+            f" for (int k = 0; k < length; ++k) {{ {place}"
+            f"\n#pragma ccc if\n if (y & 8) {{ {deep} {at('nested', 'z')} }}\n {at('path', 'y >> 4')} }}",
+            "while in if": f"#pragma ccc if\n if (v & 1) {{ {work} {at('path', 'y')}\n#pragma ccc while\n"
+            f" while (y & 7) {{ {trip} {at('nested', 'y >> 3')} }}\n {at('path', 'y >> 4')} }}",
+            "for variable in if": f"#pragma ccc if\n if (v & 1) {{ {at('path', 'v >> 2')} int length = v >> 3 & 7;\n"
+            f"#pragma ccc for variable\n for (int k = 0; k < length; ++k) {{ {place} {at('nested', 'y >> 3')} }}\n"
+            f" {at('path', 'v >> 4')} }}",
         }[self.kind]
         after = at("after", "v >> 3")
         after += f" if (v & 16) {at('if after', 'v >> 5')}" if "if after" in self.places else ""

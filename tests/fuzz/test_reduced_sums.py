@@ -24,7 +24,9 @@ CHOSEN = (
     Case("+ double", "for variable", "each", ("before", "path", "after")),
     Case("& unsigned", "for variable", "one", ("before", "path", "if after")),
     Case("max unsigned", "if in while", "each", ("before", "path", "after", "nested")),
-    Case("+ int", "if in while", "one", ("before", "path", "after", "if after")),
+    Case("+ int", "if in for variable", "one", ("before", "path", "after", "nested")),
+    Case("- float", "while in if", "one", ("before", "path", "after", "nested")),
+    Case("^ unsigned", "for variable in if", "each", ("path", "after", "nested", "if after")),
 )
 
 

@@ -35,7 +35,9 @@ REFUSED = {
     "argument_behind": "CCC034",
     "unrolled_and_read": "CCC036",
 }
-REWRITTEN = ("local_in_trip", "scratch_once", "traps", "sums", "unrolled", "behind_a_path", "result_behind")
+REWRITTEN = (
+    "local_in_trip", "scratch_once", "traps", "sums", "unrolled", "behind_a_path", "result_behind", "handed_on",
+)  # fmt: skip
 LAUNCHES = (Launch(1, 64, 400), Launch(2, 33, 150), Launch(1, 32, 0))
 
 

@@ -129,3 +129,17 @@ def test_a_moved_update_goes_on_from_the_loop_s_register() -> None:
         rewritten(parse(source))
     assert caught.value.diagnostics[0].code == "CCC035"
     same(text(before="", body=outer, behind="", after=AFTER["any lane"]))
+
+
+@pytest.mark.parametrize("before", [f"{CHOSEN} {AHEAD}", AHEAD])
+def test_a_moved_update_behind_one_that_the_lane_makes_again(before: str) -> None:
+    """`+ 5` is cheap, and the lane has its own; what the path's task adds begins without it."""
+    branchy = "setp.gt.u32 %p6, %r6, 30; mul.lo.u32 %r11, %r6, 5; @%p6 mul.lo.u32 %r11, %r11, 3;"
+    body = path(f"{branchy} add.u32 %r20, %r21, 5;", skip=f"{SKIP} mov.u32 %r20, %r21; mov.u32 %r11, 1;")
+    source = text(before=before, body=body, behind="add.u32 %r20, %r20, %r11;", after=AFTER["owner"])
+    if before == AHEAD:
+        same(source)
+        return
+    with pytest.raises(Refusal) as caught:
+        rewritten(parse(source))
+    assert caught.value.diagnostics[0].code == "CCC035"

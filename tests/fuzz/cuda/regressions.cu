@@ -276,3 +276,17 @@ KERNEL argument_behind(ARGUMENTS) {
     out[i] = far(r, 3);
   }
 }
+
+// nvcc computes the counter of 32 bits in the trips, and the lane needs it to go on.
+KERNEL handed_on(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    unsigned x = a[i];
+#pragma ccc while
+    do {
+      x = (x ^ x >> 16) * 0x7feb352dU + i;
+      x = (x ^ x >> 15) * 0x846ca68bU;
+    } while (x >> 20 & 7);
+    out[i] = x;
+  }
+}
