@@ -37,14 +37,13 @@ def exclusive_paths(view: View, region: Region, tails: Mapping[str, Tails]) -> t
     groups: list[tuple[Path, ...]] = []
     for end in dict.fromkeys(path.end for path in plain):
         together = tuple(path for path in plain if path.end == end)
+        if not FEWEST <= len(together) <= MOST:
+            continue
         once = {n: view.graph.nodes[n] for n in region.nodes if n != region.header}
-        behind = reachable(once, [end])
-        apart = not any(path.begin in behind for path in together) and not any(
-            other.begin in reachable(once, [path.begin])
-            for path in together
-            for other in together
-            if other is not path
+        begins = {path.begin for path in together}
+        apart = begins.isdisjoint(reachable(once, [end])) and all(
+            begins.isdisjoint(reachable(once, [path.begin]) - {path.begin}) for path in together
         )
-        if apart and FEWEST <= len(together) <= MOST:
+        if apart:
             groups.append(together)
     return tuple(groups)

@@ -22,14 +22,20 @@ _NARROWED = frozenset({"cvt.u32.u64", "cvt.s32.s64", "cvt.s32.u64", "cvt.u32.s64
 
 
 class Induction:
-    """The registers of one loop of tasks: ``statements`` are its own, ``written`` the registers that these write."""
+    """The registers of one loop of tasks: ``statements`` are its own, ``written`` the registers that these write, and
+    ``writers`` tells which of them do.
+    """
 
     def __init__(self, view: View, path: Path) -> None:
         self.view = view
         self.header = view.block_of_name[path.begin]
         self.blocks = view.blocks_of(path.nodes)
         self.statements = frozenset(view.statements(path.nodes))
-        self.written = {name for i in self.statements for name in effects.writes(view.body[i])}
+        self.writers: dict[str, list[int]] = {}
+        for index in sorted(self.statements):
+            for name in effects.writes(view.body[index]):
+                self.writers.setdefault(name, []).append(index)
+        self.written = set(self.writers)
 
     def once(self, name: str) -> bool:
         """Whether each trip runs the node, once."""
@@ -98,8 +104,7 @@ class Induction:
             return None
         found = self._grown(index)
         # What is read in between must be the header's own, in each of its uses.
-        others = (d for d in self.statements if register in effects.writes(self.view.body[d]) and d != index)
-        return found if not any(True for _ in others) else None
+        return found if self.writers[register] == [index] else None
 
     def _grown(self, index: int) -> int | None:
         """By how much the statement's result is larger than what its register held at the header."""
