@@ -112,13 +112,16 @@ def _reduced(path: Named, everything: Sequence[Named], code: Code) -> list[str]:
     if path.pragma.kind in (*REPETITIVE, *_FUNCTIONS):
         return []
     around = [n.pragma.clauses.reductions for n in everything if n.holds(path)]
+    reduced = dict.fromkeys(name for clauses in around for _, name in clauses)
+    if not reduced:
+        return []
     words = {
         code.text(index)
         for index in range(path.body, path.body_end)
         if code.text(index - 1) not in (".", "::")
         and (code.text(index - 2), code.text(index - 1)) != ("-", ">")
     }
-    return list(dict.fromkeys(name for clauses in around for _, name in clauses if name in words))
+    return [name for name in reduced if name in words]
 
 
 def _with_pins(text: str, name: str) -> str:

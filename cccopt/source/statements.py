@@ -100,26 +100,35 @@ class Code:
 
     def statement_end(self, index: int) -> int:
         """One past the last token of the statement that begins at ``index``; raises `Unbalanced`."""
-        begin = index
+        around: list[
+            str
+        ] = []  # each ``if`` and ``do`` whose end is that of the statement in it, innermost last
         while True:
-            index = self.after_attributes(self.unlabelled(index))
+            begin, index = index, self.after_attributes(self.unlabelled(index))
             word = self.text(index)
-            if word == "{":
-                return self.after_bracket(index)
-            if word == "}" and index > begin:
-                return index  # a label that ends its block (C++23)
-            if word == "do":
-                return self._expression_end(self.statement_end(index + 1))
-            if word == "try":
-                return self._try_end(index)
-            if word not in _WITH_CONDITION:
-                return self._expression_end(index)
-            index = self.after_head(index)
-            if word == "if":
-                index = self.statement_end(index)
-                if self.text(index) != "else":
-                    return index
-                index += 1
+            if word in ("if", "do"):
+                around.append(word)
+            if word in _WITH_CONDITION or word == "do":
+                index = index + 1 if word == "do" else self.after_head(index)
+                continue
+            index = self._simple_end(index, begin)
+            while around:
+                if around.pop() == "do":
+                    index = self._expression_end(index)
+                elif self.text(index) == "else":
+                    index += 1
+                    break
+            else:
+                return index
+
+    def _simple_end(self, index: int, begin: int) -> int:
+        """One past a statement without another one at its end; its labels are from ``begin`` to ``index``."""
+        word = self.text(index)
+        if word == "{":
+            return self.after_bracket(index)
+        if word == "}" and index > begin:
+            return index  # a label that ends its block (C++23)
+        return self._try_end(index) if word == "try" else self._expression_end(index)
 
     def may_begin_statement(self, index: int) -> bool:
         """Whether a statement can begin at ``index`` by what stands before it."""

@@ -104,12 +104,15 @@ def _check_nested(code: Code, begin: int, end: int) -> None:
 
 def _work_end(code: Code, statements: list[tuple[int, int]]) -> int | None:
     """One past the work, which is ahead of the jump that ends it; None where control runs off the end."""
+    head = -1
+    while statements:
+        begin, end = statements[-1]
+        head = code.after_attributes(begin)
+        if code.text(head) != "{":
+            break
+        statements = [(b, e) for b, e, _ in _statements(code, head) if b < e]
     if not statements:
         return None
-    begin, end = statements[-1]
-    head = code.after_attributes(begin)
-    if code.text(head) == "{":
-        return _work_end(code, [(b, e) for b, e, _ in _statements(code, head) if b < e])
     if code.text(head) not in _JUMPS:
         return None
     if code.text(head) == "return" and not all(_is_plain(code, index) for index in range(head + 1, end - 1)):
