@@ -197,7 +197,8 @@ class Checker:
         """
         self._launches += 1
         self._launch = (self._program.kernel_name(kernel), label, args, names)
-        self._program.launch(kernel, grid, block, args, shared_bytes=shared_bytes)
+        # Races of lanes are found here, too, and named by their iterations.
+        self._program.launch(kernel, grid, block, args, shared_bytes=shared_bytes, hazards=False)
 
     def result(self) -> Checked:
         """What was found so far. Raises CccError (CCC103) when no iteration of a marked loop ran."""

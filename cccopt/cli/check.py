@@ -63,9 +63,19 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write what was found to FILE")
     parser.add_argument(
-        "--most", type=int, default=10, metavar="N", help="conflicts to print in full (default: %(default)s)"
+        "--most",
+        type=_number,
+        default=10,
+        metavar="N",
+        help="conflicts to print in full (default: %(default)s)",
     )
     parser.set_defaults(run=run, listed="subjects")
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of conflicts")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

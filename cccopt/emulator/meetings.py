@@ -54,7 +54,7 @@ KINDS = (
     "one iteration loads a flag that another stores",
     "one iteration loads a bound that another moves, or what another exchanges",
     "iterations do different atomic operations, or exchange",
-    "iterations store different values ahead of the last, and no other loads them",
+    "iterations store different values before the last one, and no other iteration loads them",
 )
 
 _SPAN = 1 << 20

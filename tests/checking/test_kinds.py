@@ -7,7 +7,7 @@ import pytest
 
 from cccopt.checking import Checker, check
 from cccopt.diagnostic import CccError
-from cccopt.emulator import Program, meetings
+from cccopt.emulator import Program, meetings, record
 from tests.checking.loops import HEAD, checked, grid, inner, kinds, launched, loop
 
 DIFFERENT, WITH_ATOMIC, LOADED, UPDATED, EXCHANGED, SAME, FLAG, BOUND, ATOMICS, AHEAD = meetings.KINDS
@@ -71,13 +71,21 @@ CASES: dict[str, tuple[str, list[tuple[bool, str]]]] = {
         f"{COLLIDE} st.global.u32 [%rd6], %i; ld.global.u32 %r2, [%rd6]; st.global.u32 [%rd6], 0;",
         [(True, LOADED)],
     ),
-    "a byte of a word": ("ld.global.u32 %r2, [%rd5]; st.global.u8 [%rd5+4], %i;", [(True, LOADED)]),
+    "a byte of a word": ("ld.global.u32 %r2, [%rd5]; st.global.u8 [%rd5+6], %i;", [(True, LOADED)]),
     "bytes of one word": ("add.u64 %rd7, %rd1, 0; cvt.u64.u32 %rd8, %i; add.u64 %rd7, %rd7, %rd8; "
                           "st.global.u8 [%rd7], %i;", []),
     "a vector": ("mov.b64 %rd9, {%i, %i}; and.b64 %rd7, %rd5, -8; st.global.v2.u32 [%rd7], {%i, %i};",
                  [(True, DIFFERENT)]),
     "halves of a double word": ("and.b64 %rd7, %rd5, -8; cvt.u64.u32 %rd8, %i; st.global.u64 [%rd7], %rd8;",
                                 [(True, DIFFERENT)]),
+    "a flag that is lowered": (
+        f"{COLLIDE} st.global.u32 [%rd6], 1; ld.global.u32 %r2, [%rd6]; st.global.u32 [%rd6], 0;",
+        [(True, LOADED)],
+    ),
+    # Of two that store the same, only the later one loads.
+    "a pair": ("shr.u32 %r1, %i, 1; mul.wide.u32 %rd6, %r1, 4; add.u64 %rd6, %rd1, %rd6; and.b32 %r2, %i, 1; "
+               "setp.eq.u32 %p2, %r2, 1; @%p2 ld.global.u32 %r3, [%rd6]; st.global.u32 [%rd6], %r1;",
+               [(True, LOADED)]),
     "guarded off": (f"{COLLIDE} setp.eq.u32 %p2, %i, 9; @%p2 st.global.u32 [%rd6], %i;", []),
     "read only": (f"{COLLIDE} ld.global.u32 %r2, [%rd6];", []),
     "by a promise": ("ld.global.nc.u32 %r2, [%rd5]; st.global.u32 [%rd5+4], %i;", []),
@@ -106,6 +114,17 @@ def test_an_example_names_iterations_and_values() -> None:
     assert conflict.first.place.line_text.lstrip().startswith("and.b32")
     assert conflict.loop.place is not None
     assert str(conflict.loop.place) == "k.cu:3:1"
+
+
+def test_the_first_of_an_example_came_first() -> None:
+    (conflict,) = checked(loop("sub.u32 %r2, %n, %i; st.global.u32 [%rd1], %r2;")).conflicts
+    assert (conflict.first.value, conflict.second.value) == ("128", "1")
+
+
+def test_a_long_record_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "_FULL", 3)
+    (conflict,) = checked(loop(f"{COLLIDE} st.global.u32 [%rd6], %i;")).conflicts
+    assert (conflict.places, conflict.first.value, conflict.second.value) == (8, "0", "120")
 
 
 @pytest.mark.parametrize(
@@ -146,6 +165,13 @@ def test_inner_iterations_of_different_iterations_conflict_as_those() -> None:
     assert kinds(checked(loop(inner(body, "for variable")))) == [(True, "for", DIFFERENT)]
 
 
+@pytest.mark.parametrize("kind", ["for variable", "while"])
+def test_a_conflict_of_iterations_is_counted_once(kind: str) -> None:
+    nest = inner("st.global.u32 [%rd5], 1;", kind, behind=f"{COLLIDE} st.global.u32 [%rd6+1024], %i;")
+    (conflict,) = checked(loop(nest)).conflicts
+    assert conflict.places == 8
+
+
 # --- who meets ---
 
 
@@ -164,6 +190,11 @@ def test_warps_do_not_meet() -> None:
     body = "shr.u32 %r2, %t, 5; and.b32 %r3, %t, 31; setp.eq.u32 %p2, %r3, 0; @%p2 st.global.u32 [%rd1], %r2;"
     assert kinds(checked(loop(body), n=128, threads=128)) == []
     assert kinds(checked(loop(body), n=32, threads=32, blocks=4)) == []
+
+
+def test_each_warp_is_a_ground_of_its_own() -> None:
+    (conflict,) = checked(loop("st.global.u32 [%rd1], %i;"), n=512, threads=128).conflicts
+    assert conflict.places == 4
 
 
 def test_launches_do_not_meet() -> None:
@@ -195,6 +226,36 @@ def test_a_loop_that_is_entered_again_begins_anew() -> None:
     assert conflict.places == 3 * 8
 
 
+def test_a_loop_that_is_entered_again_counts_anew() -> None:
+    body = "setp.eq.u32 %p2, %r18, 2; @%p2 st.global.u32 [%rd1], %i;"
+    found = checked(loop(body, before="mov.u32 %r18, 0; AGAIN:", after=AGAIN), n=64)
+    (conflict,) = found.conflicts
+    accesses = conflict.first, conflict.second
+    assert [(i.number, i.entry) for access in accesses for i in access.iterations] == [(0, 2), (1, 2)]
+    assert "iteration 1 (entry 2 of the loop) of thread (31, 0, 0)" in str(CccError(conflict.diagnostic()))
+
+
+ONCE = "@%p1 bra LOOP;"
+
+
+def test_a_loop_whose_end_is_not_seen_is_entered_again() -> None:
+    # nvcc peeled the only iteration, and the mark of the end is gone.
+    text = loop(f"{COLLIDE} st.global.u32 [%rd6], %i;", before="mov.u32 %r18, 0; AGAIN:", after=AGAIN)
+    text = text.replace(ONCE, "").replace("// ccc for.end 1", "")
+    (conflict,) = checked(text, n=32).conflicts
+    assert conflict.places == 3 * 8
+
+
+def test_the_mark_of_the_end_ends_a_peeled_iteration() -> None:
+    assert kinds(checked(loop("", after="st.global.u32 [%rd1], %t;").replace(ONCE, ""), n=32)) == []
+
+
+def test_an_iteration_that_was_peeled_off_the_end_belongs_to_the_loop() -> None:
+    peeled = "// ccc body.begin 1\n st.global.u32 [%rd1], %n;\n // ccc body.end 1\n // ccc for.end 1"
+    text = loop("st.global.u32 [%rd1], 5;").replace("// ccc for.end 1", peeled)
+    assert kinds(checked(text, n=32)) == [(True, "for", DIFFERENT)]
+
+
 @pytest.mark.parametrize("out", ["DONE", "OUT"])
 def test_code_behind_the_loop_is_in_no_iteration(out: str) -> None:
     # At `OUT` no mark tells that the loop is over.
@@ -221,6 +282,12 @@ def test_shared_memory() -> None:
     assert conflict.places == 128
 
 
+def test_shared_memory_goes_by_its_block() -> None:
+    body = "mov.u32 %r2, %ctaid.x; setp.eq.u32 %p2, %r2, 1; @%p2 st.shared.u32 [bins+4], %i;"
+    (conflict,) = checked(loop(body, before=".shared .align 4 .b8 bins[256];"), blocks=2).conflicts
+    assert conflict.where == "byte 4 of shared `bins` of block (1, 0, 0)"
+
+
 def test_blocks_have_shared_memory_of_their_own() -> None:
     body = "setp.eq.u32 %p2, %t, 0; mov.u32 %r2, %ctaid.x; @%p2 st.shared.u32 [bins], %r2;"
     assert kinds(checked(loop(body, before=".shared .align 4 .b8 bins[256];"), n=32, blocks=4)) == []
@@ -244,6 +311,11 @@ def test_local_memory(body: str, expected: list[tuple[bool, str, str]]) -> None:
     found = checked(loop(body, before=LOCAL))
     assert kinds(found) == expected
     assert all("local memory of thread (" in f.where for f in found.findings)
+
+
+def test_threads_have_local_memory_of_their_own() -> None:
+    body = "setp.eq.u32 %p2, %t, 0; @%p2 st.local.u32 [slots], %n; @!%p2 ld.local.u32 %r2, [slots];"
+    assert kinds(checked(loop(body, before=LOCAL), n=32)) == []
 
 
 def test_variables_of_the_module() -> None:

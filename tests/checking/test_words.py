@@ -49,6 +49,12 @@ def test_conflicts_are_at_their_lines(kernel: str, marked: str) -> None:
 
 
 @pytest.mark.nvcc
+def test_arguments_go_by_their_numbers(marked: str) -> None:
+    (conflict,) = run(marked, "counters").conflicts
+    assert conflict.where.endswith(" of argument 2")
+
+
+@pytest.mark.nvcc
 def test_annotations_of_a_sample_with_atomics_are_true() -> None:
     found = check_sample(load("sssp"), "small")
     assert (found.findings, found.launches) == ((), 14)
