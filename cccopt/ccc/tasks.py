@@ -164,6 +164,10 @@ class Tasks:
         self.enter(nodes, enter, path.children, begin, end, alive)
         given = [live.name for live in path.live_ins]
         nodes = self.settle(nodes, enter, begin, path.children, given)
+        if alive is not None and path.tail:
+            # Lanes without a task pass by the tail, which reads what the path writes.
+            passed = self._cleared(live_outs(self.view, path.path).difference(given))
+            nodes[enter] = replace(nodes[enter], code=(*passed, *nodes[enter].code))
         copies, names_of = copy(nodes.values(), self.names, path.rewrite)
         tail: Nodes = {}
         leave = self._tail(path, behind, tail)

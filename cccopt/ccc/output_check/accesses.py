@@ -27,13 +27,14 @@ class StackAddresses:
         self.counters = {stack.counter: number for number, stack in enumerate(self.stacks)}
 
     def are_of(self, access: Instruction) -> bool:
-        """Whether an access to shared memory is one to the stacks, and not the program's own, moved by a pass. Tasks
-        have the addresses of their owners' slots from their contexts.
+        """Whether an access to shared memory is one to the stacks, and not the program's own. Tasks have the addresses of
+        their owners' slots from their contexts.
         """
         where = next((o for o in access.operands if isinstance(o, Address)), None)
-        if where is None or access.base in ("red", "atom"):
-            return True
-        return self.loop.facts.symbol in self._roots(where.base)[1]
+        if where is None:
+            return False
+        owned = isinstance(where.base, Register) and where.base.name in self.loop.facts.owners
+        return owned or self.loop.facts.symbol in self._roots(where.base)[1]
 
     def stack_of(self, access: Instruction) -> int | None:
         """The number of the stack that an `ld` or `st` goes to, `OWNED`, or None if it goes elsewhere."""

@@ -5,8 +5,7 @@ All lanes enter a rewritten loop together: it is chosen where `activemask` is fu
 So they are together in a block that no varying branch decides, directly or by other branches (control dependence).
 
 A condition is uniform if it is computed from literals, special registers of the block or the grid, votes, and shuffles
-from one lane to all, by instructions of the rewrite that all lanes run. Everything else varies, and so does every
-branch of the program.
+from one lane to all, into a register that the rewrite made, by instructions that all lanes run. All else varies.
 
         vote.sync.ballot.b32 %b, %p, -1;        %b is uniform, %p need not be
         popc.b32 %n, %b;                        %n is uniform
@@ -38,8 +37,8 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
         yield Violation(code.cfg.blocks[loop.entry].start, "a partial warp may enter the rewritten loop")
     apart, varying = parted(loop)
     for block in loop.blocks:
-        for index, instruction in loop.added[block]:
-            if instruction.base not in _COLLECTIVE:
+        for index, instruction in code.instructions(block):
+            if instruction.base not in _COLLECTIVE or not (instruction.base == "bar" or code.makes(instruction)):
                 continue
             if "sync" not in instruction.parts or not is_full(instruction):
                 yield Violation(index, "this does not name all 32 lanes")
@@ -58,13 +57,6 @@ def parted(loop: LoopCode) -> tuple[frozenset[int], frozenset[int]]:
     for block, branches in loop.dependence.items():
         for branch in branches:
             dependants.setdefault(branch, []).append(block)
-    block_of: dict[int, int] = {}
-    readers: dict[str, list[int]] = {}
-    for block in loop.blocks:
-        for index, instruction in loop.added[block]:
-            block_of[index] = block
-            for name in _relevant(instruction):
-                readers.setdefault(name, []).append(index)
     seen: set[str] = set()
     apart: set[int] = set()
     varying: set[int] = set()
@@ -83,26 +75,33 @@ def parted(loop: LoopCode) -> tuple[frozenset[int], frozenset[int]]:
             if block not in apart:
                 apart.add(block)
                 pending += dependants.get(block, ())
-                for _, instruction in loop.added[block]:
+                for _, instruction in code.instructions(block):
                     vary(effects.writes(instruction))
 
+    readers: dict[str, list[tuple[int, Instruction]]] = {}
+    parting: list[int] = []
     for block in loop.blocks:
-        last = code.cfg.blocks[block].stop - 1
-        if len(loop.successors[block]) + (block in loop.leaving) > 1 and last not in block_of:
-            part(block)
-    # What the program writes, or some code outside of the loop, varies.
-    vary([n for n in readers if n in code.written or any(d not in block_of for d in code.definitions.get(n, (-1,)))])
-    for block in loop.blocks:
-        for _, instruction in loop.added[block]:
-            if not _may_be_uniform(instruction):
+        for _, instruction in code.instructions(block):
+            branches = isa.facts(instruction).control in (Control.BRANCH, Control.INDEXED)
+            if not branches and not code.makes(instruction):
+                continue
+            needed = _relevant(instruction)
+            if branches and not needed <= code.definitions.keys():
+                parting.append(block)
+            elif not branches and not (_may_be_uniform(instruction) and needed <= code.definitions.keys()):
                 vary(effects.writes(instruction))
+            else:
+                for name in needed:
+                    readers.setdefault(name, []).append((block, instruction))
+    inside = frozenset(i for block in loop.blocks for i in code.cfg.blocks[block].statements())
+    vary([name for name in readers if not inside.issuperset(code.definitions[name])])
+    for block in parting:
+        part(block)
     while work:
-        for index in readers.get(work.pop(), ()):
-            instruction = code.body[index]
-            assert isinstance(instruction, Instruction)
+        for block, instruction in readers.get(work.pop(), ()):
             vary(effects.writes(instruction))
             if isa.facts(instruction).control is not Control.NEXT:
-                part(block_of[index])
+                part(block)
     return frozenset(apart), frozenset(varying)
 
 
@@ -171,4 +170,3 @@ def _reason(loop: LoopCode, block: int, apart: frozenset[int], varying: frozense
                 return f"they part in block `{loop.code.cfg.blocks[branch].label or branch}`"
             work.append(branch)
     return "they part before"
-

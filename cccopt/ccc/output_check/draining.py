@@ -32,11 +32,11 @@ def _taken(loop: LoopCode, addresses: StackAddresses, block: int) -> Iterator[Ta
     """What lanes below a counter take, here or where the branch of the block leads them."""
     code = loop.code
     counts: dict[str, Tasks] = {name: (number, 0) for name, number in addresses.counters.items()}
-    for _, instruction in loop.added[block]:
+    for _, instruction in code.instructions(block):
         match instruction.opcode, instruction.operands:
             case "shfl.sync.idx.b32", (Register(made), Register(name), Literal(path), *_) if name in counts:
                 counts[made] = (counts[name][0], int(path))
-            case ("setp.lt.s32" | "setp.lt.u32"), (Register(mine), lane, Register(name)) if name in counts:
+            case (("setp.lt.s32" | "setp.lt.u32"), (Register(mine), lane, Register(name))) if name in counts:
                 tasks = counts[name]
                 if _is_lane(code, lane) and _loads(loop, addresses, block, mine, tasks[0]):
                     yield tasks
@@ -49,7 +49,7 @@ def _passed(
     end = loop.code.ending(block)
     if end is None or end.guard is None:
         return
-    for _, instruction in loop.added[block]:
+    for _, instruction in loop.code.instructions(block):
         match instruction.opcode, instruction.operands:
             case "setp.ne.s32", (Register(some), Register(name), Literal("0")) if (
                 name in addresses.counters and some == end.guard.register.name
@@ -77,7 +77,7 @@ def _loads(loop: LoopCode, addresses: StackAddresses, block: int, mine: str, sta
 def _pops(
     loop: LoopCode, addresses: StackAddresses, block: int, guard: Guard | None, stack: int
 ) -> Iterator[Instruction]:
-    for _, instruction in loop.added[block]:
+    for _, instruction in loop.code.instructions(block):
         loads = instruction.parts[:2] == ("ld", "shared") and instruction.guard == guard
         if loads and addresses.stack_of(instruction) == stack:
             yield instruction
@@ -88,6 +88,6 @@ def _is_lane(code: FunctionCode, operand: object) -> bool:
     if not isinstance(operand, Register):
         return False
     made = [code.body[index] for index in code.definitions.get(operand.name, ())]
-    return bool(made) and operand.name not in code.written and all(
+    return bool(made) and all(
         isinstance(s, Instruction) and s.operands[1:] == (SpecialRegister("%laneid"),) for s in made
     )

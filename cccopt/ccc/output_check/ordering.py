@@ -29,8 +29,8 @@ from cccopt.ptx.ir import Instruction, Register
 from cccopt.ptx.isa import Control, Memory
 
 OWN, TRIP, TASKS, FOREIGN, GIVEN, OWNER, FIRST = (1 << place for place in range(7))
-"""Pending accesses: of the iteration, of expanded trips, (whether lanes may run tasks of others by now), of tasks; parts
-given to owners' slots, accesses of owners to their slots. From `FIRST` on, bits of each stack.
+"""What may be pending: accesses of the iteration, of expanded trips; (lanes may run tasks of others by now;) accesses of
+tasks; parts given to owners' slots; accesses of owners to their slots. From `FIRST` on, bits of each stack.
 """
 
 _WHY = {
@@ -105,7 +105,7 @@ class _Bits:
             self.waiting.append(waiting)
             self.texts[store] = f"stores to the stack of `{stack.counter}`"
             self.texts[load] = f"loads from the stack of `{stack.counter}`"
-            self.texts |= {bit: f"tasks on the stack of `{stack.counter}`" for bit in waiting}
+            self.texts |= dict.fromkeys(waiting, f"tasks on the stack of `{stack.counter}`")
             self.barrier |= store | load
             self.outside |= store | load | sum(waiting)
 
@@ -144,14 +144,13 @@ class _Reader:
 
     def _of(self, index: int, instruction: Instruction, block: int) -> Iterator[_Event]:
         bits = self.bits
-        added = self.loop.code.added[index]
         if is_barrier(instruction):
             yield _Event(index, cleared=bits.barrier)
-        elif added and instruction.base == "add" and isinstance(instruction.operands[0], Register):
+        elif instruction.base == "add" and isinstance(instruction.operands[0], Register):
             stack = self.addresses.counters.get(instruction.operands[0].name)
             if stack is not None:
                 yield _Event(index, added=sum(bits.waiting[stack]))
-        elif added and isa.facts(instruction).space == "shared" and self.addresses.are_of(instruction):
+        elif isa.facts(instruction).space == "shared" and self.addresses.are_of(instruction):
             yield from self._shared(index, instruction)
         elif _touches_memory(instruction):
             own = TRIP if block in self.loop.trips else OWN

@@ -1,8 +1,8 @@
-"""What the checks see: a rewritten function as blocks, the blocks of one rewritten loop, and what the rewrite says of it.
+"""What the checks see: a rewritten function, the blocks of one rewritten loop, and what the rewrite says of it.
 
 A rewritten loop is what its entry dominates: the original loop beside it and the code after both are reached in
-other ways, too. Everything else is read from the code. Of what the rewrite hands over (`RewrittenLoop`) nothing says
-where a barrier, a vote or a test is.
+other ways, too. What the rewrite has made shows by its registers: the function did not have them. Of what it hands over
+(`RewrittenLoop`) nothing says where a barrier, a vote or a test is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from cccopt.analysis import effects
 from cccopt.analysis.cfg import ControlFlowGraph, EdgeKind
 from cccopt.analysis.dominance import EXIT, Dominance, dependence, dominators, immediate_dominators
 from cccopt.analysis.loops import natural_loop
-from cccopt.ptx.ir import Body, Function, Instruction, Literal, Marker
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Body, Function, Instruction, Literal
 from cccopt.text import Place
 
 FULL_MASKS = frozenset({"-1", "0xffffffff", "4294967295"})
@@ -37,7 +38,8 @@ class TaskStack:
 @dataclass(frozen=True, slots=True)
 class RewrittenLoop:
     """What a rewrite hands over of one marked loop: the label of its entry, the variable in shared memory that holds
-    its stacks, the bytes of it that are the owners' slots of reductions, and the labels of expanded windows.
+    its stacks, the bytes of it that are the owners' slots of reductions, the registers that hold addresses of such slots,
+    and the labels of expanded windows.
     """
 
     region: int
@@ -45,6 +47,7 @@ class RewrittenLoop:
     entry: str
     symbol: str
     owned_bytes: int
+    owners: frozenset[str]
     stacks: tuple[TaskStack, ...]
     windows: frozenset[str]
 
@@ -58,13 +61,12 @@ class Violation:
 
 
 class FunctionCode:
-    """A function's body with its control flow; ``added`` tells for each statement whether a pass added it."""
+    """A function's body with its control flow; ``known`` are the registers of the function as it was."""
 
-    def __init__(self, function: Function) -> None:
-        self.function = function
+    def __init__(self, before: Function, function: Function) -> None:
         self.body: Body = function.body or ()
         self.cfg: ControlFlowGraph = control_flow.build(self.body)
-        self.added = tuple(_added(self.body))
+        self.known = frozenset(isa.register_types(before))
 
     @cached_property
     def dominance(self) -> Dominance:
@@ -77,19 +79,17 @@ class FunctionCode:
 
     @cached_property
     def definitions(self) -> Mapping[str, list[int]]:
-        """The statements that a pass added and that may write each register."""
+        """The statements that may write each register that the rewrite made."""
         found: dict[str, list[int]] = {}
         for index, statement in enumerate(self.body):
-            if self.added[index]:
-                for name in effects.writes(statement):
+            for name in effects.writes(statement):
+                if name not in self.known:
                     found.setdefault(name, []).append(index)
         return found
 
-    @cached_property
-    def written(self) -> frozenset[str]:
-        """The registers that the program's own statements may write."""
-        own = (s for s, added in zip(self.body, self.added, strict=True) if not added)
-        return frozenset().union(*map(effects.writes, own))
+    def makes(self, instruction: Instruction) -> bool:
+        """Whether the instruction writes a register that the rewrite made."""
+        return not effects.writes(instruction) <= self.known
 
     def instructions(self, block: int) -> Iterator[tuple[int, Instruction]]:
         """The instructions of a block with their places in the body."""
@@ -134,12 +134,6 @@ class LoopCode:
             for b in self.blocks
             if any(t not in known and t not in traps for t in cfg.successors[b]) or b in cfg.exits
         )
-
-    @cached_property
-    def added(self) -> Mapping[int, tuple[tuple[int, Instruction], ...]]:
-        """The instructions of each block that a pass added, with their places in the body."""
-        added = self.code.added
-        return {b: tuple(i for i in self.code.instructions(b) if added[i[0]]) for b in self.blocks}
 
     @cached_property
     def dependence(self) -> Mapping[int, frozenset[int]]:
@@ -197,14 +191,6 @@ def is_full(instruction: Instruction) -> bool:
 def is_barrier(instruction: Instruction) -> bool:
     """Whether it orders the memory accesses of all lanes of a warp."""
     return instruction.opcode == "bar.warp.sync" and instruction.guard is None and is_full(instruction)
-
-
-def _added(body: Body) -> Iterator[bool]:
-    depth = 0
-    for statement in body:
-        if isinstance(statement, Marker) and statement.event.startswith("overhead."):
-            depth += 1 if statement.event == "overhead.begin" else -1
-        yield depth > 0
 
 
 def _traps(code: FunctionCode, inside: list[int]) -> frozenset[int]:
