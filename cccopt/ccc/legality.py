@@ -31,11 +31,6 @@ from cccopt.text import Place, Position
 HARMLESS_CALLS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 """System calls that neither synchronise lanes nor keep state in them (CUDA C++ Programming Guide, 10)."""
 
-_WAITS = (
-    "bar", "barrier", "mbarrier", "cp", "griddepcontrol", "wgmma", "tcgen05", "clusterlaunchcontrol", "setmaxnreg",
-)  # fmt: skip
-_FENCES = ("membar", "fence")
-
 
 def check_known(view: View, region: Region) -> None:
     """Raises Refusal if L holds an instruction that is not in the table: nothing else can be asked of it."""
@@ -240,12 +235,8 @@ class _Rules:
 
 
 def waits(instruction: Instruction) -> bool:
-    """Whether an instruction waits for other warps or for copies in flight."""
-    return (
-        instruction.base in _WAITS
-        and not instruction.opcode.startswith("bar.warp")
-        and isa.facts(instruction).synchronises
-    )
+    """Whether an instruction waits for other warps or for copies in flight, or is what such a wait is for."""
+    return isa.facts(instruction).waits
 
 
 def _ordered(instruction: Instruction) -> bool:
@@ -253,15 +244,11 @@ def _ordered(instruction: Instruction) -> bool:
     facts = isa.facts(instruction)
     if facts.control is Control.CALL:
         return False
-    return (
-        facts.volatile
-        or instruction.base in _FENCES
-        or (facts.synchronises and facts.memory is not Memory.NONE)
-    )
+    return facts.volatile or facts.fence or (facts.synchronises and facts.memory is not Memory.NONE)
 
 
 def _collective(instruction: Instruction) -> bool:
     facts = isa.facts(instruction)
-    if facts.control is Control.CALL or instruction.base in _FENCES or not facts.known:
+    if facts.control is Control.CALL or facts.fence or not facts.known:
         return facts.known is False
     return facts.aligned or facts.convergent or (facts.synchronises and facts.memory is Memory.NONE)

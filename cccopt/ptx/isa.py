@@ -79,8 +79,10 @@ class Facts:
     type each. ``space`` is ``global``, ``shared``, ``local``, ``param``, ``const`` or ``generic``.
     ``synchronises``: barriers, fences, ``.sync`` collectives, acquire/release/volatile accesses.
     ``convergent``: the set of lanes that run it together matters. ``aligned``: an ``.aligned`` form, mma
-    or elect. ``pure``: the result is a function of the operands alone. ``slots``: issue slots a warp
-    needs (1 is full throughput). A call's facts are its own; what the callee does is not in them.
+    or elect. ``pure``: the result is a function of the operands alone. ``waits``: it waits for other warps, other
+    grids or work in flight, or is what such a wait is for (an arrival, a copy that begins); ``fence``: it only
+    orders memory accesses. ``slots``: issue slots a warp needs (1 is full throughput). A call's facts are its
+    own; what the callee does is not in them.
     """
 
     known: bool
@@ -94,6 +96,8 @@ class Facts:
     aligned: bool = False
     pure: bool = False
     volatile: bool = False
+    waits: bool = False
+    fence: bool = False
     slots: float = 1.0
 
 
@@ -142,9 +146,10 @@ def facts(instruction: Instruction) -> Facts:
     """What the table says of ``instruction``; an opcode not in it reads and writes all its operands."""
     kinds = tuple([operand.__class__ for operand in instruction.operands])
     told = _facts(instruction.opcode, kinds)
-    if SpecialRegister not in kinds or not told.pure:
+    if not told.pure or (SpecialRegister not in kinds and Vector not in kinds):
         return told
-    changing = any(isinstance(o, SpecialRegister) and o.name in CHANGING for o in instruction.operands)
+    registers = (register for operand in instruction.operands for register in _registers(operand))
+    changing = any(isinstance(r, SpecialRegister) and r.name in CHANGING for r in registers)
     return replace(told, pure=False, volatile=True) if changing else told
 
 
@@ -156,7 +161,7 @@ def _facts(opcode: str, kinds: tuple[type, ...]) -> Facts:
         roles = tuple(Role.ADDRESS if _is_address(kind) else Role.DEF_USE for kind in kinds)
         return Facts(
             False, roles, (None,) * len(kinds), Memory.ATOMIC, "generic",
-            synchronises=True, convergent=True, aligned="aligned" in parts, volatile=True,
+            synchronises=True, convergent=True, aligned="aligned" in parts, volatile=True, waits=True,
         )  # fmt: skip
     effects = row.effects.split()
     control = next((_CONTROLS[word] for word in effects if word in _CONTROLS), Control.NEXT)
@@ -177,6 +182,8 @@ def _facts(opcode: str, kinds: tuple[type, ...]) -> Facts:
         aligned="aligned" in effects or "aligned" in parts,
         pure="pure" in effects,
         volatile=volatile,
+        waits="waits" in effects,
+        fence="fence" in effects,
         slots=_slots(row, types, parts),
     )
 

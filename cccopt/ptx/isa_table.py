@@ -12,8 +12,10 @@ A type is a number (which of the types in the opcode, ``-1`` the last), ``w0`` (
 type, or nothing. ``?`` marks an operand that may be missing, ``*`` any number of further ones.
 
 Effects are words: ``pure``, ``load``, ``store``, ``atomic``, ``sync`` (synchronises), ``convergent``,
-``aligned``, and the control words ``branch``, ``indexed``, ``call``, ``return``, ``exit``. ``space`` is
-that of a memory access whose opcode does not name it. ``cost`` names a row of ``COSTS``.
+``aligned``, ``fence`` (orders the memory accesses of its thread, and no more), ``waits`` (it waits for other warps,
+other grids or work in flight, or is what such a wait is for: an arrival, a copy that begins), and the control words
+``branch``, ``indexed``, ``call``, ``return``, ``exit``. ``space`` is that of a memory access whose opcode does not name
+it. ``cost`` names a row of ``COSTS``.
 """
 
 from __future__ import annotations
@@ -129,9 +131,11 @@ def _selection_and_moves() -> Iterator[Row]:
     yield from _rows("istypep", "d:pred u:b64", since="4.0 sm_30")
     yield from _rows("getctarank", "d:u32 u:0", since="7.8 sm_90")
     yield from _rows("mapa", "d:0 u:0 u:u32", since="7.8 sm_90")
-    yield from _rows("alloca", "d:0 u:0 u?", "", "move", since="7.3 sm_52")
-    yield from _rows("stacksave", "d:0", "", "move", since="7.3 sm_52")
-    yield from _rows("stackrestore", "u:0", "", "move", since="7.3 sm_52")
+    # The stack is local memory: what these give or take is this thread's, at this time.
+    stack = ("atomic", "move", "local", "7.3 sm_52")
+    yield from _rows("alloca", "d:0 u:0 u?", *stack)
+    yield from _rows("stacksave", "d:0", *stack)
+    yield from _rows("stackrestore", "u:0", *stack)
     query = "clusterlaunchcontrol.query_cancel"
     yield from _rows(f"{query}.is_canceled", "d:pred u:b128", cost="move", since="8.6 sm_100")
     yield from _rows(query, "d:b32 u:b128", cost="move", since="8.6 sm_100")
@@ -141,8 +145,9 @@ def _memory() -> Iterator[Row]:
     yield from _rows("ld.param", "d:0 m", "load", "move")
     yield from _rows("st.param", "m u:0", "store", "move")
     yield from _rows("ld", "d:0 m u:b64?", "load", "memory")
-    yield from _rows("ldu", "d:0 m", "load", "memory", since="2.0 sm_20")
-    yield from _rows("st.async", "m u:0 m?", "store sync", "memory", since="8.1 sm_90")
+    # One address for the warp, and with it one iteration.
+    yield from _rows("ldu", "d:0 m", "load convergent", "memory", since="2.0 sm_20")
+    yield from _rows("st.async", "m u:0 m?", "store sync waits", "memory", since="8.1 sm_90")
     yield from _rows("st.bulk", "m u u", "store sync", "memory", since="8.6 sm_100")
     yield from _rows("st", "m u:0 u:b64?", "store", "memory")
     yield from _rows("prefetch prefetchu", "m", "", "memory", since="2.0 sm_20")
@@ -154,7 +159,7 @@ def _memory() -> Iterator[Row]:
     yield from _rows(f"{policy}.cvt", "d:b64 u:b64", "", "move", since="7.4 sm_80")
     yield from _rows("atom.cas", "d:0 m u:0 u:0 u:b64?", "atomic", "atomic", since="1.1 sm_11")
     yield from _rows("atom", "d:0 m u:0 u:b64?", "atomic", "atomic", since="1.1 sm_11")
-    yield from _rows("red.async", "m u:0 m?", "atomic sync", "atomic", since="8.1 sm_90")
+    yield from _rows("red.async", "m u:0 m?", "atomic sync waits", "atomic", since="8.1 sm_90")
     yield from _rows("red", "m u:0 u:b64?", "atomic", "atomic", since="1.2 sm_11")
     yield from _rows("multimem.ld_reduce", "d:-1 m", "load sync", "memory", since="8.1 sm_90")
     yield from _rows("multimem.st multimem.red", "m u:-1", "atomic sync", "memory", since="8.1 sm_90")
@@ -170,27 +175,30 @@ def _memory() -> Iterator[Row]:
         "tensormap.cp_fenceproxy", "m m u", "sync convergent aligned atomic", "memory", "generic", "8.3 sm_90"
     )
     yield from _rows(
-        "clusterlaunchcontrol.try_cancel", "m m", "sync atomic", "barrier", "generic", "8.6 sm_100"
+        "clusterlaunchcontrol.try_cancel", "m m", "sync atomic waits", "barrier", "generic", "8.6 sm_100"
     )
 
 
 def _asynchronous_copies() -> Iterator[Row]:
     copy = "cp.async"
     bulk = "cp.async.bulk"
-    yield from _rows(f"{bulk}.commit_group", "", "sync", "barrier", since="8.0 sm_90")
-    yield from _rows(f"{copy}.commit_group {copy}.wait_all", "", "sync", "barrier", since="7.0 sm_80")
-    yield from _rows(f"{bulk}.wait_group", "u", "sync", "barrier", since="8.0 sm_90")
-    yield from _rows(f"{copy}.wait_group", "u", "sync", "barrier", since="7.0 sm_80")
-    yield from _rows(f"{copy}.mbarrier", "m", "sync atomic", "barrier", "shared", "7.0 sm_80")
-    transfer = ("m u*", "atomic sync", "memory", "generic", "8.0 sm_90")
+    wait = "sync waits"
+    yield from _rows(f"{bulk}.commit_group", "", wait, "barrier", since="8.0 sm_90")
+    yield from _rows(f"{copy}.commit_group {copy}.wait_all", "", wait, "barrier", since="7.0 sm_80")
+    yield from _rows(f"{bulk}.wait_group", "u", wait, "barrier", since="8.0 sm_90")
+    yield from _rows(f"{copy}.wait_group", "u", wait, "barrier", since="7.0 sm_80")
+    yield from _rows(f"{copy}.mbarrier", "m", f"{wait} atomic", "barrier", "shared", "7.0 sm_80")
+    transfer = ("m u*", f"{wait} atomic", "memory", "generic", "8.0 sm_90")
     yield from _rows("cp.reduce.async.bulk", *transfer)
     yield from _rows(f"{bulk}.prefetch", "m u*", "sync", "memory", since="8.0 sm_90")
     yield from _rows(bulk, *transfer)
-    yield from _rows(copy, "m m u*", "atomic", "memory", "generic", "7.0 sm_80")
+    # A thread waits for the copies that it has begun itself.
+    yield from _rows(copy, "m m u*", "atomic waits", "memory", "generic", "7.0 sm_80")
 
 
 def _collectives() -> Iterator[Row]:
     warp = "sync convergent"
+    block = f"{warp} waits"
     yield from _rows("vote.sync", "d:0 u:pred u:b32", warp, "vote", since="6.0 sm_30")
     yield from _rows("vote", "d:0 u:pred", "convergent", "vote", since="1.2 sm_12")
     yield from _rows("match", "d:b32 u:0 u:b32", warp, "shuffle", since="6.0 sm_70")
@@ -200,14 +208,14 @@ def _collectives() -> Iterator[Row]:
     yield from _rows("activemask", "d:0", "convergent", "vote", since="6.2 sm_30")
     yield from _rows("elect", "d:b32 u:b32", warp + " aligned", "vote", since="8.0 sm_90")
     yield from _rows("bar.warp", "u:b32", warp, "vote", since="6.0 sm_30")
-    yield from _rows("bar.red", "d:-1 u u? u:pred", warp + " aligned", "barrier", since="2.0 sm_20")
-    yield from _rows("barrier.red", "d:-1 u u? u:pred", warp, "barrier", since="6.0 sm_30")
-    yield from _rows("bar", "u u?", warp + " aligned", "barrier")
-    yield from _rows("barrier.cluster", "", warp, "barrier", since="7.8 sm_90")
-    yield from _rows("barrier", "u u?", warp, "barrier", since="6.0 sm_30")
-    yield from _rows("membar", "", "sync", "barrier", since="1.4")
-    yield from _rows("fence", "m? u?", "sync", "barrier", since="6.0 sm_70")
-    barrier = ("sync atomic", "barrier", "shared")
+    yield from _rows("bar.red", "d:-1 u u? u:pred", block + " aligned", "barrier", since="2.0 sm_20")
+    yield from _rows("barrier.red", "d:-1 u u? u:pred", block, "barrier", since="6.0 sm_30")
+    yield from _rows("bar", "u u?", block + " aligned", "barrier")
+    yield from _rows("barrier.cluster", "", block, "barrier", since="7.8 sm_90")
+    yield from _rows("barrier", "u u?", block, "barrier", since="6.0 sm_30")
+    yield from _rows("membar", "", "sync fence", "barrier", since="1.4")
+    yield from _rows("fence", "m? u?", "sync fence", "barrier", since="6.0 sm_70")
+    barrier = ("sync atomic waits", "barrier", "shared")
     arrive = "mbarrier.arrive mbarrier.arrive_drop"
     yield from _rows(arrive, "d:b64 m u:b32?", *barrier, since="7.0 sm_80")
     yield from _rows("mbarrier.init", "m u:b32", *barrier, since="7.0 sm_80")
@@ -218,8 +226,8 @@ def _collectives() -> Iterator[Row]:
     yield from _rows("mbarrier.try_wait", "d:pred m u:b64 u:b32?", *barrier, since="7.8 sm_90")
     yield from _rows("mbarrier.test_wait.parity", "d:pred m u:b32", *barrier, since="7.1 sm_80")
     yield from _rows("mbarrier.test_wait", "d:pred m u:b64", *barrier, since="7.0 sm_80")
-    yield from _rows("griddepcontrol", "", "sync", "barrier", since="7.8 sm_90")
-    yield from _rows("setmaxnreg", "u", warp + " aligned", "barrier", since="8.0 sm_90a")
+    yield from _rows("griddepcontrol", "", "sync waits", "barrier", since="7.8 sm_90")
+    yield from _rows("setmaxnreg", "u", block + " aligned", "barrier", since="8.0 sm_90a")
     yield from _rows("nanosleep", "u:u32", "sync", "barrier", since="6.3 sm_70")
     yield from _rows("pmevent", "u", "", since="1.4")
     yield from _rows("brkpt", "", "")
@@ -238,12 +246,12 @@ def _matrices(warp: str) -> Iterator[Row]:
     yield from _rows("stmatrix", "m u:b32", warp + " store", "memory", since="7.8 sm_90")
     yield from _rows("movmatrix", "d:b32 u:b32", warp, "shuffle", since="7.8 sm_75")
     # Work on registers (wgmma) and on tensor memory (tcgen05) that goes on behind the instruction.
-    group = ("sync convergent aligned atomic", "special", "generic", "8.0 sm_90a")
+    group = ("sync convergent aligned atomic waits", "special", "generic", "8.0 sm_90a")
     yield from _rows("wgmma.fence wgmma.commit_group", "", *group)
     yield from _rows("wgmma.wait_group", "u", *group)
     yield from _rows("wgmma.mma_async.sp", "x u u:b64 u:b32 u u:pred u*", *group[:3], "8.2 sm_90a")
     yield from _rows("wgmma.mma_async", "x u u:b64 u:pred u*", *group)
-    tensor = ("sync convergent atomic", "special", "generic", "8.6 sm_100a")
+    tensor = ("sync convergent atomic waits", "special", "generic", "8.6 sm_100a")
     yield from _rows("tcgen05.alloc", "m u:b32", *tensor)
     yield from _rows("tcgen05.dealloc", "u:b32 u:b32", *tensor)
     yield from _rows("tcgen05.relinquish_alloc_permit", "", *tensor)

@@ -240,6 +240,18 @@ CODE = {
         {"body": path("{ .reg .b32 %t; mov.u32 %t, 1; st.global.u32 [%rd6], %t; }")},
         at=FOR,
     ),
+    "memory of the stack": Rule(
+        "CCC042",
+        {
+            "before": "alloca.u64 %rd8, 16;",
+            "body": path("st.local.u32 [%rd8], %r6; ld.local.u32 %r10, [%rd8];"),
+        },
+        {
+            "body": path("st.local.u32 [%rd8], %r6; ld.local.u32 %r10, [%rd8];"),
+            "ahead": "mov.u64 %rd8, scratch;",
+            "declarations": ".local .align 4 .b8 scratch[16];",
+        },
+    ),
     "a value of 8 bits": Rule(
         "CCC049",
         {
@@ -266,6 +278,7 @@ BARRIERS = {
     "cp.async.wait_all": "cp.async.wait_all;",
     "cp.async.wait_group": "cp.async.wait_group 0;",
     "griddepcontrol": "griddepcontrol.wait;",
+    "cp.async": "cp.async.ca.shared.global [%r10], [%rd7], 16;",
 }
 ORDERED = {
     "membar": "membar.gl;",
@@ -282,6 +295,7 @@ COLLECTIVES = {
     "match": "match.any.sync.b32 %r21, %r6, -1;",
     "redux": "redux.sync.add.u32 %r21, %r6, -1;",
     "activemask": "activemask.b32 %r21;",
+    "ldu": "ldu.global.u32 %r21, [%rd7];",
 }
 
 RULES = {**FLOW, **LIVE_OUTS, **MEMORY, **CODE}

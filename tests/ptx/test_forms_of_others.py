@@ -46,8 +46,8 @@ FORMS = {
     "DWARF of PTX 1": (
         OLD + KERNEL + ' \t@@DWARF .section .debug_info, "",@progbits\n\t@@DWARF .byte\t0x95, 0x02\n'
         "\t@@DWARF .4byte\t.debug_abbrev\n\t@@DWARF .4byte\t0x742f0108, 0x742f706d\n@@DWARF .quad 1\n"
-        "@@DWARF .section .debug_abbrev\n@@DWARF .byte 1\n",
-        False,  # its ptxas may crash
+        "@@DWARF .section .debug_abbrev, \"\", @progbits\n@@DWARF .byte 1\n",
+        True,
     ),
     "a register named like a special one": (
         NEW + ".entry k (.param .u64 p) { .reg .u64 %q; .reg .u32 %tid, %clock, %r;\n"
