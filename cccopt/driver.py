@@ -27,7 +27,7 @@ from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import Region, annotate
 from cccopt.source.strip import strip
 from cccopt.source.thesis import thesis_annotations
-from cccopt.text import SourceText
+from cccopt.text import Place, Position, SourceText
 from cccopt.toolchain.discovery import Nvcc
 from cccopt.toolchain.invoke import Run, run_nvcc
 from cccopt.toolchain.settings import Settings
@@ -138,7 +138,14 @@ def transform(
     options = Options(
         mode=ccc, keep_going=keep_going, file=name, profile=profile_in(profile), resident=resident
     )
-    result = run(parse(ptx, name), options, SourceText(name, ptx))
+    module = parse(ptx, name)
+    if not module.items:
+        empty = Place(name, Position(1))
+        help = "compile with `ccc-nvcc -ptx`, or `--ccc-keep=DIR` for PTX with marks"
+        raise CccError(
+            error("CCC002", "there is nothing but white space and comments here", empty, help=help)
+        )
+    result = run(module, options, SourceText(name, ptx))
     text = print_module(result.module) if _rewritten(result.regions) else ptx
     return Transformed(
         text, wrap_reports([report_data(Unit(text, result.regions, result.remarks), name, "")])

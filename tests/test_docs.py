@@ -11,14 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cccopt
 from cccopt.ccc import refusal
 from cccopt.cli import main as command_line
+from cccopt.harness.workload import load
 from cccopt.source.pragmas import SourceError, parse_pragma
 from cccopt.text import Place, Position
 from cccopt.toolchain import options
+from cccopt.toolchain.discovery import find_nvcc
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = sorted(
@@ -207,6 +210,27 @@ def test_python_runs(
     monkeypatch.chdir(REPOSITORY)
     exec(compile(block.text, str(block), "exec"), {})
     assert capsys.readouterr().out != ""
+
+
+@pytest.mark.nvcc
+def test_the_emulators_figures_are_what_it_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if find_nvcc().version != "13.0.88":
+        pytest.skip("the page has the figures of nvcc 13.0.88")
+    (block,) = (
+        b for b in BLOCKS if b.page.name == "emulator.md" and b.text.startswith("$ cccopt emulate after")
+    )
+    command, *shown = block.text.splitlines()
+    source = REPOSITORY / "samples/bfs/bfs.cu"
+    monkeypatch.chdir(tmp_path)
+    Path("after.ptx").write_text(cccopt.compile(source, ccc="always", nvcc_options=["-O3"]).ptx)
+    inputs = load("bfs").inputs("demo", seed=1)
+    for name in ("levels", "row", "neighbours"):
+        np.save(f"{name}.npy", np.asarray(inputs[name]))
+    assert command_line.main(shlex.split(command)[2:]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in printed] == [line.split() for line in shown]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))

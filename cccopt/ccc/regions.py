@@ -39,7 +39,12 @@ class Path:
 
     def tree(self) -> tuple[Path, ...]:
         """The path and all paths inside it, outer first."""
-        return (self, *(p for child in self.children for p in child.tree()))
+        found, waiting = [], [self]
+        while waiting:
+            path = waiting.pop()
+            found.append(path)
+            waiting += reversed(path.children)
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,6 +389,8 @@ def _check_homes(
         if annotation.region in elsewhere:
             remarks.append(_copy_outside(annotation))
             continue
+        if _leaves_loop(view, annotation, marked):
+            raise refuse(refusal.OTHER_EXIT, annotation.place)
         raise refuse(
             refusal.NO_LOOP, annotation.place, f"`{annotation.event}`" if annotation.event == "if" else "loop"
         )
@@ -392,6 +399,25 @@ def _check_homes(
             p.annotation.region == path.annotation.region for region in regions for p in region.all_paths()
         ):
             remarks.append(_copy_outside(path.annotation))
+
+
+def _leaves_loop(view: View, path: Annotation, marked: Mapping[int, list[Loop]]) -> bool:
+    """Whether the path begins in the body of a marked loop and leads out of it alone (``return``, ``break``)."""
+    dominates = view.dominators.dominates
+    begins = [view.cfg.block_of(i) for i in view.markers(f"{path.event}.begin", path.region)]
+
+    def blocks(event: str, region: int) -> list[int]:
+        return [view.cfg.block_of(i) for i in view.markers(event, region)]
+
+    return bool(begins) and all(
+        any(
+            any(dominates(body, begin) for body in blocks(_body(view.annotations[region]), region))
+            and not any(dominates(end, begin) for end in blocks("for.end", region))
+            for region, loops in marked.items()
+            if loops
+        )
+        for begin in begins
+    )
 
 
 def _copy_outside(annotation: Annotation) -> Diagnostic:

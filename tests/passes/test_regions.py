@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cccopt.ccc.annotations import Annotation
 from cccopt.ccc.refusal import Refusal
 from cccopt.ccc.regions import Path, Region, find
 from cccopt.ccc.view import View, view
@@ -443,3 +444,14 @@ def test_lanes_that_returned_early_leave_the_original() -> None:
     same_results(text, ran=frozenset({"original"}))
     counts = compare(parse(text), "k", uneven_arguments, LAUNCHES[:1], seeds=())
     assert not any(phases.get("whole") for phases in counts.values())
+
+
+def test_paths_nest_deeper_than_pythons_own_stack() -> None:
+    annotation = Annotation(1, "if", "if")
+    path = Path(annotation, "0", frozenset(), "")
+    for number in range(1, 3000):
+        path = Path(annotation, str(number), frozenset(), "", (path,))
+    assert [one.begin for one in path.tree()] == [str(number) for number in reversed(range(3000))]
+    both = Path(annotation, "top", frozenset(), "", (path, Path(annotation, "last", frozenset(), "")))
+    assert [one.begin for one in both.tree()][:2] == ["top", "2999"]
+    assert both.tree()[-1].begin == "last"
