@@ -1,7 +1,7 @@
 """Removes each rule of legality, each barrier and each guard of the rewrite in turn, and asks the tests.
 
-`python -m bench.mutation --list` names the mutants, `python -m bench.mutation` runs them. A *mutant* is the package with
-one change:
+`python -m bench.mutation --list` names the mutants, `python -m bench.mutation` runs them. A *mutant* is the package
+with one change:
 
     rule        a `raise` of a refusal does nothing
     condition   a test of several parts in the code of the rules lacks one of them (only with ``--conditions``)

@@ -140,6 +140,22 @@ def _sums_of_hashes(size: int) -> str:
     return module(k.text())
 
 
+def _loads(size: int) -> str:
+    """Coalesced loads at the head of a path, each by an address of its own."""
+
+    def iteration(k: Kernel, i: str) -> None:
+        word = k.read(i, "data")
+
+        def path() -> None:
+            values = [k.read(k.made("r", f"add.s32 {{}}, {i}, {n};")) for n in range(size)]
+            for value in values:
+                k(f"red.global.add.u32 [%out], {value};")
+
+        k.path(k.some(word), path)
+
+    return in_loop(iteration)
+
+
 def _reductions(size: int) -> str:
     k = Kernel()
     totals = [k.constant() for _ in range(size)]
@@ -148,8 +164,10 @@ def _reductions(size: int) -> str:
         word = k.read(i, "data")
 
         def path() -> None:
-            for n, total in enumerate(totals):
-                k(f"add.s32 {total}, {total}, {k.read(k.made('r', f'add.s32 {{}}, {i}, {n};'))};")
+            place = word
+            for total in totals:
+                place = k.hash(place, 1)
+                k(f"add.s32 {total}, {total}, {k.read(place)};")
 
         k.path(k.some(word), path)
 
@@ -247,6 +265,7 @@ def _index_chain(size: int) -> str:
 MARKS: Mapping[str, Callable[[int], str]] = {
     "live-ins": _live_ins,
     "rebuilt live-ins": _rebuilt_live_ins,
+    "coalesced loads": _loads,
     "paths of a loop": _paths,
     "cases": _cases,
     "nested paths": _nested_paths,
