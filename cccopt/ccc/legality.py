@@ -165,7 +165,7 @@ class _Rules:
 
     def own_local_memory(self) -> None:
         """No local memory lives into or out of a task (`cccopt.ccc.local_memory`)."""
-        local = LocalMemory(self.view, self.region, self.order.memory)
+        local = LocalMemory(self.view, self.region, self.view.memory)
         for path in self.region.all_paths():
             clash = local.clash(path, [i for i, _ in self._code(path)])
             if clash is not None:

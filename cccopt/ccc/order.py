@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from cccopt.analysis.memory import Access, MemoryAliasing
+from cccopt.analysis.memory import Access
 from cccopt.ccc.atomics import commutes_as
 from cccopt.ccc.graph import reachable
 from cccopt.ccc.regions import Path, Region
@@ -96,7 +96,7 @@ class MemoryOrder:
 
     def follows_memory(self, path: Path) -> int | None:
         """A statement after the path that accesses memory which others may write."""
-        found = (i for i in self._accesses(self.following(path)) if not self.memory.access(i).constant)
+        found = (i for i in self._accesses(self.following(path)) if not self.view.memory.access(i).constant)
         return next(found, None)
 
     def meeting(self, path: Path, *, own: bool) -> Clash | None:
@@ -134,11 +134,11 @@ class MemoryOrder:
         """Whether two accesses may touch the same bytes, one of them writing, and leave something else in the other
         order.
         """
-        return not (a[1] and a[1] == b[1]) and self.memory.may_clash(a[0], b[0])
+        return not (a[1] and a[1] == b[1]) and self.view.memory.may_clash(a[0], b[0])
 
     def _kind(self, index: int) -> _Kind:
         if index not in self._kinds:
-            self._kinds[index] = self.memory.access(index), commutes_as(self.view, index)
+            self._kinds[index] = self.view.memory.access(index), commutes_as(self.view, index)
         return self._kinds[index]
 
     @cached_property
@@ -146,7 +146,7 @@ class MemoryOrder:
         return {}
 
     def _accesses(self, statements: Iterable[int]) -> list[int]:
-        return [i for i in statements if self.memory.accesses_memory(i)]
+        return [i for i in statements if self.view.memory.accesses_memory(i)]
 
     def _writes_shared(self, index: int) -> bool:
         """Whether a statement writes memory that other lanes can see, in an order that matters."""
@@ -170,11 +170,6 @@ class MemoryOrder:
     def _stops(self, starts: frozenset[str]) -> frozenset[str]:
         """Where a token ends: the next one starts behind its test, or at the header where there is no mark."""
         return starts if starts & self.region.nodes else frozenset({self.region.header})
-
-    @cached_property
-    def memory(self) -> MemoryAliasing:
-        """What accesses of the function may touch."""
-        return MemoryAliasing(self.view.module, self.view.function, self.view.reaching)
 
     @cached_property
     def _thread(self) -> ThreadMemory:

@@ -10,6 +10,7 @@ What a lane has for itself alone is another matter, because its own trips came o
         bins[8 * v + b] = x;    places of the lane's own: in order
         count[u] += x;          what a load took, changed and put back: in order (atomicAdd: any)
         a[k] = a[k - 1];        what another trip stores: in order
+        a[8 * v + k] = a[8 * v + (k - 1 & 7)];     the lane's own part of an array, not understood: in order
 
 Where addresses hide what they have in common, the pragma's word is taken.
 """
@@ -24,6 +25,7 @@ from cccopt.analysis.constancy import UNIFORM_SPECIAL_REGISTERS, reads_unchangin
 from cccopt.analysis.cost import integer
 from cccopt.analysis.invariance import LoopInvariance
 from cccopt.analysis.reaching import ENTRY
+from cccopt.analysis.roots import UNKNOWN
 from cccopt.ccc.atomics import commutes_as
 from cccopt.ccc.induction import Induction
 from cccopt.ccc.regions import Path
@@ -91,6 +93,7 @@ class InnerIterations(Induction):
             any(self._keeps_order(store) for store in stores)
             or any(self._meet(store, other) for store in stores for other in (*stores, *loads))
             or any(self._updates(store, load) for store in stores for load in loads)
+            or any(self._share_a_segment(store, load) for store in stores for load in loads)
         )
 
     def may_meet(self, a: int, b: int) -> bool:
@@ -137,8 +140,17 @@ class InnerIterations(Induction):
             return False
         return self._is_own(store)
 
-    def _is_own(self, access: _Access) -> bool:
-        """Whether the lane's own values are in the address, not only data, counters and what the warp has in common."""
+    def _share_a_segment(self, store: _Access, load: _Access) -> bool:
+        """Whether both go to the lane's own part of one array, at places of which it is not seen how they meet."""
+        roots = [self.view.memory.roots(access.index) - {UNKNOWN} for access in (store, load)]
+        if roots[0].isdisjoint(roots[1]) or not self.may_meet(store.index, load.index):
+            return False
+        return self._is_own(store, counters=True) and self._is_own(load, counters=True)
+
+    def _is_own(self, access: _Access, *, counters: bool = False) -> bool:
+        """Whether the lane's own values are in the address, not only data, counters (those are as well if ``counters``)
+        and what the warp has in common.
+        """
         work, seen = [(access.index, access.base)] if access.base else [], set[tuple[int, str]]()
         while work:
             use, name = work.pop()
@@ -146,7 +158,8 @@ class InnerIterations(Induction):
                 continue
             seen.add((use, name))
             if self.from_ahead(use, name):
-                if self.step(name) is None and not self.view.uniformity.is_uniform_use(use, name):
+                counts = self.step(name) is not None and not counters
+                if not counts and not self.view.uniformity.is_uniform_use(use, name):
                     return True
                 continue
             for index in self.view.reaching.reaching(use, name):

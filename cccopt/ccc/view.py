@@ -11,6 +11,7 @@ from cccopt.analysis import effects
 from cccopt.analysis.dominance import Dominance, dominators, total_post_dominators
 from cccopt.analysis.liveness import Liveness, liveness
 from cccopt.analysis.loops import Loop, irreducible_edges, loops
+from cccopt.analysis.memory import MemoryAliasing
 from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
 from cccopt.analysis.uniformity import Uniformity, uniformity
 from cccopt.ccc.annotations import Annotation, annotations_of
@@ -82,6 +83,10 @@ class View:
     @cached_property
     def reaching(self) -> ReachingDefinitions:
         return reaching_definitions(self.cfg, self.body)
+
+    @cached_property
+    def memory(self) -> MemoryAliasing:
+        return MemoryAliasing(self.module, self.function, self.reaching)
 
     @cached_property
     def uniformity(self) -> Uniformity:

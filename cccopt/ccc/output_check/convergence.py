@@ -38,7 +38,9 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
     apart, varying = parted(loop)
     for block in loop.blocks:
         for index, instruction in code.instructions(block):
-            if instruction.base not in _COLLECTIVE or not (instruction.base == "bar" or code.makes(instruction)):
+            if instruction.base not in _COLLECTIVE or not (
+                instruction.base == "bar" or code.makes(instruction)
+            ):
                 continue
             if "sync" not in instruction.parts or not is_full(instruction):
                 yield Violation(index, "this does not name all 32 lanes")
