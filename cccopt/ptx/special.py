@@ -39,7 +39,6 @@ _SCALARS_32 = [
     "reserved_smem_offset_cap",
     "reserved_smem_offset_0",
     "reserved_smem_offset_1",
-    "is_warp_leader",
 ]
 _SCALARS_64 = ["gridid", "clock64", "globaltimer", "current_graph_exec"]
 
