@@ -27,6 +27,7 @@ from cccopt.passes import (
     recursion,
 )
 from cccopt.passes.options import Options
+from cccopt.passes.selection import selected
 from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.scopes import with_unique_names
 from cccopt.ptx.verifier import verify
@@ -76,11 +77,15 @@ def run(module: Module, options: Options) -> Result:
     """Run the pipeline over ``module``.
 
     Raises Refusal for regions that cannot be rewritten (with ``keep_going`` they are left, with a warning), and
-    CccError (CCC059) if a pass makes a module that does not verify, which is a bug of ours.
+    CccError if a pass makes a module that does not verify (CCC059) or a rewrite is not sound (CCC099), which is a bug
+    of ours, or if `options.only` names no region (CCC089).
     """
     remarks: tuple[Diagnostic, ...] = ()
     regions: tuple[RegionReport, ...] = ()
-    original = before = module
+    original = module
+    if options.only and options.mode != "off":
+        module = selected(module, prepared(module), options.only)
+    before = module
     for name, step in PIPELINE:
         before = module if name == "collect-contexts" else before
         module, said, made = step(module, options)

@@ -11,8 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 PREFIX = "--ccc"
 MODES = ("auto", "always", "off")
 FLAGS = ("--ccc-keep-going", "--ccc-verbose")
-VALUED = ("--ccc-report", "--ccc-keep", "--ccc-profile", "--ccc-resident")
+VALUED = ("--ccc-report", "--ccc-keep", "--ccc-profile", "--ccc-resident", "--ccc-form", "--ccc-only")
 FILES = ("--ccc-keep", "--ccc-profile")
+
+# What `--ccc-form` may say: the form of rewritten loops, and whether counted loops may be expanded.
+FORMS = {
+    "auto": ("auto", True),
+    "split": ("split", True),
+    "idle-lanes": ("idle lanes", True),
+    "stack": ("auto", False),
+    "split,stack": ("split", False),
+    "idle-lanes,stack": ("idle lanes", False),
+}
 
 # What carries the options, a folder for reports and the last line of PTX through nvcc to the shims.
 OPTIONS, REPORTS, STAMP = "CCC_OPTIONS", "CCC_REPORTS", "CCC_STAMP"
@@ -49,12 +59,21 @@ def is_known(option: str) -> bool:
         return value in MODES
     if name == "--ccc-resident":
         return is_resident(value)
+    if name == "--ccc-form":
+        return value in FORMS
+    if name == "--ccc-only":
+        return is_selection(value)
     return option in FLAGS or (name in VALUED and value != "")
 
 
 def is_resident(value: str) -> bool:
     """Whether this is a number of blocks: at least one, in 31 bits."""
     return value.isascii() and value.isdecimal() and 0 < int(value) < 2**31
+
+
+def is_selection(value: str) -> bool:
+    """Whether this is a list of regions, with commas between."""
+    return all(map(str.strip, value.split(",")))
 
 
 def value_of(option: str, ours: Sequence[str]) -> str:

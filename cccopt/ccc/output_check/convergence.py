@@ -38,7 +38,9 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
     apart, varying = parted(loop)
     for block in loop.blocks:
         for index, instruction in code.instructions(block):
-            if instruction.base not in _COLLECTIVE or not (instruction.base == "bar" or code.makes(instruction)):
+            if instruction.base not in _COLLECTIVE or not (
+                instruction.base == "bar" or code.makes(instruction)
+            ):
                 continue
             if "sync" not in instruction.parts or not is_full(instruction):
                 yield Violation(index, "this does not name all 32 lanes")
@@ -82,13 +84,13 @@ def parted(loop: LoopCode) -> tuple[frozenset[int], frozenset[int]]:
     parting: list[int] = []
     for block in loop.blocks:
         for _, instruction in code.instructions(block):
-            branches = isa.facts(instruction).control in (Control.BRANCH, Control.INDEXED)
-            if not branches and not code.makes(instruction):
+            parts = isa.facts(instruction).control in (Control.BRANCH, Control.INDEXED)
+            if not parts and not code.makes(instruction):
                 continue
             needed = _relevant(instruction)
-            if branches and not needed <= code.definitions.keys():
+            if parts and not needed <= code.definitions.keys():
                 parting.append(block)
-            elif not branches and not (_may_be_uniform(instruction) and needed <= code.definitions.keys()):
+            elif not parts and not (_may_be_uniform(instruction) and needed <= code.definitions.keys()):
                 vary(effects.writes(instruction))
             else:
                 for name in needed:

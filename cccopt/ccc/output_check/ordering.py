@@ -29,8 +29,8 @@ from cccopt.ptx.ir import Instruction, Register
 from cccopt.ptx.isa import Control, Memory
 
 OWN, TRIP, TASKS, FOREIGN, GIVEN, OWNER, FIRST = (1 << place for place in range(7))
-"""What may be pending: accesses of the iteration, of expanded trips; (lanes may run tasks of others by now;) accesses of
-tasks; parts given to owners' slots; accesses of owners to their slots. From `FIRST` on, bits of each stack.
+"""What may be pending: accesses of the iteration, of expanded trips; (lanes may run tasks of others by now;) accesses
+of tasks; parts given to owners' slots; accesses of owners to their slots. From `FIRST` on, bits of each stack.
 """
 
 _WHY = {
