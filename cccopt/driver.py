@@ -30,6 +30,7 @@ from cccopt.source.thesis import thesis_annotations
 from cccopt.text import Place, Position, SourceText
 from cccopt.toolchain.discovery import Nvcc
 from cccopt.toolchain.invoke import Run, run_nvcc
+from cccopt.toolchain.options import FORMS
 from cccopt.toolchain.settings import Settings
 from cccopt.unit import Unit, diagnostics_of, report_data, wrap_reports
 from cccopt.untouched import with_originals
@@ -76,13 +77,17 @@ def compile(
     nvcc: Nvcc | None = None,
     profile: AnyProfile | None = None,
     resident: int | None = None,
+    form: str = "auto",
+    only: str = "",
 ) -> Program:
     """Compile the annotated CUDA file ``source`` to PTX for ``arch`` (``sm_90``), rewritten and plain.
 
     ``ccc`` is ``auto``, ``always`` or ``off``. With ``keep_going`` a refused region is left as it was, with a
     warning in the report. ``profile`` (a file, or what `profile_of` gives) tells ``auto`` how often lanes come to
     each region; ``resident`` is how many blocks of a kernel marked ``grid`` share its work (by default as many as the
-    target runs at once). Raises CccError with the refusals or the annotation's errors, or with nvcc's own messages
+    target runs at once). ``form`` (``split``, ``idle-lanes``, ``stack``, ``split,stack``, ``idle-lanes,stack``) forces
+    the form of rewritten loops; ``only`` names the regions to rewrite, with commas between. Raises CccError with the
+    refusals or the annotation's errors, for a form or region that does not exist (CCC089), or with nvcc's own messages
     (CCC085).
     """
     if "\n" in os.fspath(source):
@@ -92,7 +97,8 @@ def compile(
             )
         )
     with _as_file(profile) as file:
-        settings = Settings(ccc, keep_going, profile=file, resident=resident or 0)
+        settings = Settings(ccc, keep_going, profile=file, resident=resident or 0, form=form, only=only)
+        options_of(settings, "")
         rewritten, done = _ptx_of(source, arch, nvcc_options, settings, nvcc)
     plain = rewritten if ccc == "off" else _ptx_of(source, arch, nvcc_options, Settings("off"), nvcc)[0]
     return Program(rewritten, plain, wrap_reports(done.reports))
@@ -130,14 +136,15 @@ def transform(
     name: str = "<ptx>",
     profile: AnyProfile | None = None,
     resident: int | None = None,
+    form: str = "auto",
+    only: str = "",
 ) -> Transformed:
     """Rewrite PTX that holds cccopt's markers; without an accepted region the text comes back as it was.
 
     Raises CccError for PTX that cannot be read (CCC001-009) and for refused regions (CCC030-069).
     """
-    options = Options(
-        mode=ccc, keep_going=keep_going, file=name, profile=profile_in(profile), resident=resident
-    )
+    settings = Settings(ccc, keep_going, resident=resident or 0, form=form, only=only)
+    options = replace(options_of(settings, name), profile=profile_in(profile))
     module = parse(ptx, name)
     if not module.items:
         empty = Place(name, Position(1))
@@ -149,6 +156,30 @@ def transform(
     text = print_module(result.module) if _rewritten(result.regions) else ptx
     return Transformed(
         text, wrap_reports([report_data(Unit(text, result.regions, result.remarks), name, "")])
+    )
+
+
+def options_of(settings: Settings, file: str) -> Options:
+    """What the passes are told of ``settings`` for the input ``file``.
+
+    Raises CccError for a form that does not exist (CCC089), and for what `profile_in` does.
+    """
+    if settings.form not in FORMS:
+        raise CccError(
+            error(
+                "CCC089", f"`{settings.form}` is no form of loops", help=f"the forms are {' | '.join(FORMS)}"
+            )
+        )
+    form, expand = FORMS[settings.form]
+    return Options(
+        mode=settings.mode,
+        keep_going=settings.keep_going,
+        file=file,
+        form=form,
+        expand=expand,
+        profile=profile_in(settings.profile),
+        resident=settings.resident or None,
+        only=tuple(word.strip() for word in settings.only.split(",") if word.strip()),
     )
 
 
@@ -223,6 +254,8 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
         settled += tuple(report for report in result.regions if report.region not in accepted)
         remarks += result.remarks
         wanted = accepted
+        # What is marked now is what was chosen.
+        options = replace(options, only=())
         marked_text = annotate(text, options.file, only=wanted).text
     return Unit(device_compiler(marked_text), settled, _once(remarks))
 

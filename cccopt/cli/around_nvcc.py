@@ -126,6 +126,8 @@ def _rewritten(word: str, settings: Settings, number: int) -> str:
         name=word,
         profile=settings.profile or None,
         resident=settings.resident or None,
+        form=settings.form,
+        only=settings.only,
     )
     (unit,) = done.report["units"]
     for remark in diagnostics_of(unit["remarks"]):

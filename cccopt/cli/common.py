@@ -12,7 +12,7 @@ from rich.console import Console
 
 from cccopt.diagnostic import CccError, render
 from cccopt.toolchain.discovery import find_nvcc, warnings_of
-from cccopt.toolchain.options import is_resident
+from cccopt.toolchain.options import FORMS, is_resident, is_selection
 from cccopt.toolchain.settings import MODES
 from cccopt.unit import diagnostics_of
 
@@ -48,6 +48,29 @@ def add_resident(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many blocks of a kernel marked `grid` share its work (default: as many as the target runs at once)",
     )
+
+
+def add_bisection(parser: argparse.ArgumentParser) -> None:
+    """Add ``--ccc-form`` and ``--ccc-only``."""
+    parser.add_argument(
+        "--ccc-form",
+        choices=FORMS,
+        default="auto",
+        metavar="FORM",
+        help=f"the form of rewritten loops: {' | '.join(FORMS)} (default: auto)",
+    )
+    parser.add_argument(
+        "--ccc-only",
+        type=_selection,
+        metavar="REGION,...",
+        help="rewrite these regions alone: numbers as `cccopt explain` prints them, names, FILE:LINE or :LINE",
+    )
+
+
+def _selection(text: str) -> str:
+    if not is_selection(text):
+        raise argparse.ArgumentTypeError(f"`{text}` is no list of regions")
+    return text
 
 
 def _resident(text: str) -> int:

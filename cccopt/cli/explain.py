@@ -13,7 +13,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from cccopt.cli.common import add_mode, add_profile, console, warn_of_nvcc
+from cccopt.cli.common import add_bisection, add_mode, add_profile, console, warn_of_nvcc
 from cccopt.diagnostic import CccError, error, render
 from cccopt.driver import compile, marked_ptx, transform
 from cccopt.files import read_text, require_writable, write_text
@@ -43,6 +43,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_mode(parser)
     add_profile(parser)
+    add_bisection(parser)
     parser.set_defaults(run=run)
 
 
@@ -69,7 +70,13 @@ Explained = tuple[dict[str, Any], Callable[[], str]]
 def _explain_ptx(arguments: argparse.Namespace) -> Explained:
     text = read_text(Path(arguments.subject))
     result = transform(
-        text, ccc=arguments.ccc, keep_going=True, name=arguments.subject, profile=arguments.ccc_profile
+        text,
+        ccc=arguments.ccc,
+        keep_going=True,
+        name=arguments.subject,
+        profile=arguments.ccc_profile,
+        form=arguments.ccc_form,
+        only=arguments.ccc_only or "",
     )
     return result.report, lambda: text
 
@@ -84,6 +91,8 @@ def _explain_source(arguments: argparse.Namespace) -> Explained:
         nvcc_options=options,
         keep_going=True,
         profile=arguments.ccc_profile,
+        form=arguments.ccc_form,
+        only=arguments.ccc_only or "",
     )
     return program.report, lambda: marked_ptx(source, arch=arch, nvcc_options=options) or program.ptx
 

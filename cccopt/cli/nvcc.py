@@ -110,7 +110,9 @@ def _configuration(ours: Sequence[str]) -> str:
     """Eight digits that change with what changes our output: build systems key their caches by this line."""
     mode = options.value_of("--ccc", ours) or "auto"
     resident = options.value_of("--ccc-resident", ours)
-    text = f"{__version__} {mode} {'--ccc-keep-going' in ours} {resident}".rstrip()
+    form, only = (options.value_of(name, ours) for name in ("--ccc-form", "--ccc-only"))
+    chosen = f"{'' if form == 'auto' else form} {only}".rstrip()
+    text = f"{__version__} {mode} {'--ccc-keep-going' in ours} {resident} {chosen}".rstrip()
     profile = options.value_of("--ccc-profile", ours)
     return (
         f"{crc32(_content(profile), crc32(text.encode())):08x}" if profile else f"{crc32(text.encode()):08x}"

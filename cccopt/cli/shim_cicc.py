@@ -151,22 +151,14 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         # These imports take 0.15 s, about as long as cicc does for a small file, and what they make lives to the
         # end: looking for garbage in it takes 0.05 s.
         gc.disable()
-        from cccopt.driver import profile_in, rewrite_unit
-        from cccopt.passes.options import Options
+        from cccopt.driver import options_of, rewrite_unit
         from cccopt.ptx.parser import keep_tables, prepare
 
         keep_tables(Path(sys.argv[0]).with_name("ptx.tables"))
         prepare()
         gc.freeze()
         gc.enable()
-        options = Options(
-            mode=settings.mode,
-            keep_going=settings.keep_going,
-            file=call.file,
-            profile=profile_in(settings.profile),
-            resident=settings.resident or None,
-        )
-        return rewrite_unit(text, options, compiler)
+        return rewrite_unit(text, options_of(settings, call.file), compiler)
 
 
 def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -> Unit:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cccopt.cli.common import add_mode, add_profile, add_resident, print_remarks
+from cccopt.cli.common import add_bisection, add_mode, add_profile, add_resident, print_remarks
 from cccopt.driver import transform
 from cccopt.files import encoded, read_text, require_writable, write_all
 
@@ -28,6 +28,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_profile(parser)
     add_resident(parser)
+    add_bisection(parser)
     parser.set_defaults(run=run)
 
 
@@ -42,6 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         name=name,
         profile=arguments.ccc_profile,
         resident=arguments.ccc_resident,
+        form=arguments.ccc_form,
+        only=arguments.ccc_only or "",
     )
     outputs = {arguments.output: encoded(result.ptx)}
     if arguments.report is not None:

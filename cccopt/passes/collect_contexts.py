@@ -279,7 +279,9 @@ def _code(seen: View, plan: Plan, graph: Graph) -> RewrittenLoop:
         entry,
         plan.stack_name,
         plan.slots.bytes,
-        frozenset([plan.slots.address.name, *(p.owner.name for p in plan.all_paths() if p.owner is not None)]),
+        frozenset(
+            [plan.slots.address.name, *(p.owner.name for p in plan.all_paths() if p.owner is not None)]
+        ),
         tuple(TaskStack(w.start, w.start + w.bytes, name, paths) for w, name, paths in (*alone, *shared)),
         frozenset(label for found in windows for _, labels in found for label in labels),
     )

@@ -15,6 +15,7 @@ class Options:
     ``auto`` chooses by the loop's trip counts. Without ``expand`` all loops of tasks have stacks. ``profile`` tells
     `auto` how often lanes came to each region in a run; without one that is assumed. ``resident`` is how many blocks of
     a kernel marked ``grid`` share its work; None for as many as the largest device of the target runs at once.
+    ``only`` names the regions to rewrite (`cccopt.passes.selection`); empty for all.
     """
 
     mode: str = "auto"
@@ -24,3 +25,4 @@ class Options:
     expand: bool = True
     profile: RunProfile | None = None
     resident: int | None = None
+    only: tuple[str, ...] = ()

@@ -29,6 +29,7 @@ from cccopt.passes import (
 )
 from cccopt.passes.checking import check_input
 from cccopt.passes.options import Options
+from cccopt.passes.selection import selected
 from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.scopes import with_unique_names
 from cccopt.ptx.verifier import verify
@@ -80,13 +81,16 @@ def run(module: Module, options: Options, source: SourceText | None = None) -> R
     """Run the pipeline over ``module``; ``source`` is the text that it was parsed from, which errors quote.
 
     Raises PtxError if the module does not verify (CCC005 to CCC009), Refusal for regions that cannot be rewritten (with
-    ``keep_going`` they are left, with a warning), and CccError (CCC059) if a pass makes a module that does not verify,
-    which is a bug of ours.
+    ``keep_going`` they are left, with a warning), and CccError if `options.only` names no region (CCC089), or if a pass
+    makes a module that does not verify (CCC059) or a rewrite is not sound (CCC099), which is a bug of ours.
     """
     remarks: tuple[Diagnostic, ...] = ()
     regions: tuple[RegionReport, ...] = ()
-    original = before = module
+    original = module
     undeclared = check_input(module, source or SourceText(options.file, ""))
+    if options.only and options.mode != "off":
+        module = selected(module, prepared(module), options.only)
+    before = module
     for name, step in PIPELINE:
         before = module if name == "collect-contexts" else before
         module, said, made = step(module, options)

@@ -144,6 +144,14 @@ def width(type: str) -> int:
 
 def facts(instruction: Instruction) -> Facts:
     """What the table says of ``instruction``; an opcode not in it reads and writes all its operands."""
+    known: Facts | None = instruction.__dict__.get("_facts")
+    if known is None:
+        # Passes ask millions of times, so that the instruction keeps the answer.
+        known = instruction.__dict__["_facts"] = _told(instruction)
+    return known
+
+
+def _told(instruction: Instruction) -> Facts:
     kinds = tuple([operand.__class__ for operand in instruction.operands])
     told = _facts(instruction.opcode, kinds)
     if not told.pure or (SpecialRegister not in kinds and Vector not in kinds):

@@ -17,6 +17,8 @@ TABLE = (
     (PREFIX, "|".join(MODES), "rewrite what is expected to pay, whatever can be, or nothing", "auto"),
     ("--ccc-profile", "FILE.json", "let `auto` decide by how often lanes came to each region", "a model"),
     ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
+    ("--ccc-form", "FORM", "force a form: split, idle-lanes, stack, or one of the first two with stack", "auto"),
+    ("--ccc-only", "REGION,...", "rewrite these regions alone: numbers, names, FILE:LINE or :LINE", "all of them"),
     ("--ccc-keep-going", "", "leave a function with a refused region as it was, with a warning", "an error"),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
     ("--ccc-keep", "DIR", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),
@@ -26,6 +28,16 @@ TABLE = (
 FLAGS = tuple(name for name, value, _, _ in TABLE if not value)
 VALUED = tuple(name for name, value, _, _ in TABLE if value and name != PREFIX)
 FILES = ("--ccc-keep", "--ccc-profile")
+
+# What `--ccc-form` may say: the form of rewritten loops, and whether counted loops may be expanded.
+FORMS = {
+    "auto": ("auto", True),
+    "split": ("split", True),
+    "idle-lanes": ("idle lanes", True),
+    "stack": ("auto", False),
+    "split,stack": ("split", False),
+    "idle-lanes,stack": ("idle lanes", False),
+}
 
 # What carries the options, a folder for reports and the last line of PTX through nvcc to the shims.
 OPTIONS, REPORTS, STAMP = "CCC_OPTIONS", "CCC_REPORTS", "CCC_STAMP"
@@ -70,12 +82,21 @@ def is_known(option: str) -> bool:
         return value in MODES
     if name == "--ccc-resident":
         return is_resident(value)
+    if name == "--ccc-form":
+        return value in FORMS
+    if name == "--ccc-only":
+        return is_selection(value)
     return option in FLAGS or (name in VALUED and value != "")
 
 
 def is_resident(value: str) -> bool:
     """Whether this is a number of blocks: at least one, in 31 bits."""
     return value.isascii() and value.isdecimal() and 0 < int(value) < 2**31
+
+
+def is_selection(value: str) -> bool:
+    """Whether this is a list of regions, with commas between."""
+    return all(map(str.strip, value.split(",")))
 
 
 def value_of(option: str, ours: Sequence[str]) -> str:

@@ -22,7 +22,8 @@ class Settings:
     (empty: none), ``reports`` one that takes one JSON report a compilation of one file for one architecture;
     ``stamp`` is a line to end each PTX with (empty: none). ``profile`` is the file that tells `auto` how often lanes
     come to each region (empty: none). ``resident`` is how many blocks of a kernel marked ``grid`` share its work (0: as
-    many as the target runs at once).
+    many as the target runs at once). ``form`` is one of `FORMS`; ``only`` names the regions to rewrite, with commas
+    between (empty: all).
     """
 
     mode: str = "auto"
@@ -33,12 +34,20 @@ class Settings:
     stamp: str = ""
     profile: str = ""
     resident: int = 0
+    form: str = "auto"
+    only: str = ""
 
     def words(self) -> list[str]:
         """The options of ccc-nvcc that say this."""
         flags = {"--ccc-keep-going": self.keep_going, "--ccc-verbose": self.verbose}
         resident = str(self.resident) if self.resident else ""
-        valued = {"--ccc-keep": self.keep, "--ccc-profile": self.profile, "--ccc-resident": resident}
+        valued = {
+            "--ccc-keep": self.keep,
+            "--ccc-profile": self.profile,
+            "--ccc-resident": resident,
+            "--ccc-form": self.form if self.form != "auto" else "",
+            "--ccc-only": self.only,
+        }
         return [
             f"{PREFIX}={self.mode}",
             *(flag for flag, given in flags.items() if given),
@@ -62,6 +71,8 @@ class Settings:
             stamp,
             value_of("--ccc-profile", known),
             int(value_of("--ccc-resident", known) or 0),
+            value_of("--ccc-form", known) or "auto",
+            value_of("--ccc-only", known),
         )
 
     @classmethod

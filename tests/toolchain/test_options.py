@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cccopt.cli.nvcc import _configuration
 from cccopt.toolchain import options
 from cccopt.toolchain.settings import Settings
 
@@ -52,6 +53,13 @@ def test_every_option_of_the_table_is_known() -> None:
         "--ccc-resident=-1",
         "--ccc-resident=many",
         "--ccc-resident=2147483648",
+        "--ccc-form",
+        "--ccc-form=",
+        "--ccc-form=idle lanes",
+        "--ccc-form=stack,split",
+        "--ccc-only",
+        "--ccc-only=",
+        "--ccc-only=1,,2",
         "--cccx",
         "--ccc-verbose=1",
     ],
@@ -92,7 +100,21 @@ def test_an_output_is_no_input() -> None:
 
 def test_settings_travel_through_the_environment() -> None:
     settings = Settings(
-        "off", keep_going=True, verbose=True, keep="/k", reports="/r", stamp="// s", resident=7
+        "off",
+        keep_going=True,
+        verbose=True,
+        keep="/k",
+        reports="/r",
+        stamp="// s",
+        resident=7,
+        form="idle-lanes,stack",
+        only="1,near,a b.cu:7",
     )
     assert Settings.from_environment(settings.environment()) == settings
     assert Settings.from_environment({}) == Settings()
+
+
+def test_the_stamp_tells_forms_and_selections_apart() -> None:
+    told = [[], ["--ccc-form=split"], ["--ccc-form=stack"], ["--ccc-only=1"], ["--ccc-only=2"]]
+    assert len({_configuration(ours) for ours in told}) == len(told)
+    assert _configuration([]) == _configuration(["--ccc-form=auto"])

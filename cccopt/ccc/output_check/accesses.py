@@ -27,8 +27,8 @@ class StackAddresses:
         self.counters = {stack.counter: number for number, stack in enumerate(self.stacks)}
 
     def are_of(self, access: Instruction) -> bool:
-        """Whether an access to shared memory is one to the stacks, and not the program's own. Tasks have the addresses of
-        their owners' slots from their contexts.
+        """Whether an access to shared memory is one to the stacks, and not the program's own. Tasks have the addresses
+        of their owners' slots from their contexts.
         """
         where = next((o for o in access.operands if isinstance(o, Address)), None)
         if where is None:

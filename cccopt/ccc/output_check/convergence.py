@@ -80,25 +80,26 @@ def parted(loop: LoopCode) -> tuple[frozenset[int], frozenset[int]]:
                 for _, instruction in code.instructions(block):
                     vary(effects.writes(instruction))
 
+    ends = {block: end for block in loop.blocks if (end := code.ending(block)) is not None}
+    for block, end in ends.items():
+        if not _relevant(end) <= code.definitions.keys():
+            part(block)
     readers: dict[str, list[tuple[int, Instruction]]] = {}
-    parting: list[int] = []
     for block in loop.blocks:
+        if block in apart:
+            continue
         for _, instruction in code.instructions(block):
-            branches = isa.facts(instruction).control in (Control.BRANCH, Control.INDEXED)
-            if not branches and not code.makes(instruction):
+            ending = instruction is ends.get(block)
+            if not ending and not code.makes(instruction):
                 continue
             needed = _relevant(instruction)
-            if branches and not needed <= code.definitions.keys():
-                parting.append(block)
-            elif not branches and not (_may_be_uniform(instruction) and needed <= code.definitions.keys()):
-                vary(effects.writes(instruction))
-            else:
+            if ending or (needed <= code.definitions.keys() and _may_be_uniform(instruction)):
                 for name in needed:
                     readers.setdefault(name, []).append((block, instruction))
+            else:
+                vary(effects.writes(instruction))
     inside = frozenset(i for block in loop.blocks for i in code.cfg.blocks[block].statements())
-    vary([name for name in readers if not inside.issuperset(code.definitions[name])])
-    for block in parting:
-        part(block)
+    vary([n for n in readers if not inside.issuperset(code.definitions.get(n, (-1,)))])
     while work:
         for block, instruction in readers.get(work.pop(), ()):
             vary(effects.writes(instruction))

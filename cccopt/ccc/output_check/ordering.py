@@ -26,11 +26,11 @@ from cccopt.ccc.output_check.draining import drained
 from cccopt.ccc.output_check.regions import LoopCode, Violation, is_barrier
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Register
-from cccopt.ptx.isa import Control, Memory
+from cccopt.ptx.isa import Control, Facts, Memory
 
 OWN, TRIP, TASKS, FOREIGN, GIVEN, OWNER, FIRST = (1 << place for place in range(7))
-"""What may be pending: accesses of the iteration, of expanded trips; (lanes may run tasks of others by now;) accesses of
-tasks; parts given to owners' slots; accesses of owners to their slots. From `FIRST` on, bits of each stack.
+"""What may be pending: accesses of the iteration, of expanded trips; (lanes may run tasks of others by now;) accesses
+of tasks; parts given to owners' slots; accesses of owners to their slots. From `FIRST` on, bits of each stack.
 """
 
 _WHY = {
@@ -146,13 +146,15 @@ class _Reader:
         bits = self.bits
         if is_barrier(instruction):
             yield _Event(index, cleared=bits.barrier)
-        elif instruction.base == "add" and isinstance(instruction.operands[0], Register):
+            return
+        facts = isa.facts(instruction)
+        if instruction.base == "add" and isinstance(instruction.operands[0], Register):
             stack = self.addresses.counters.get(instruction.operands[0].name)
             if stack is not None:
                 yield _Event(index, added=sum(bits.waiting[stack]))
-        elif isa.facts(instruction).space == "shared" and self.addresses.are_of(instruction):
+        elif facts.space == "shared" and self.addresses.are_of(instruction):
             yield from self._shared(index, instruction)
-        elif _touches_memory(instruction):
+        elif _touches_memory(facts):
             own = TRIP if block in self.loop.trips else OWN
             yield _Event(index, added=own, when=TASKS, then=FOREIGN)
 
@@ -171,8 +173,7 @@ class _Reader:
             yield _Event(index, forbidden=bits.stores[stack], added=bits.loads[stack] | TASKS)
 
 
-def _touches_memory(instruction: Instruction) -> bool:
-    facts = isa.facts(instruction)
+def _touches_memory(facts: Facts) -> bool:
     if facts.control is Control.CALL or not facts.known:
         return True
     return facts.memory is not Memory.NONE and facts.space not in ("param", "const")

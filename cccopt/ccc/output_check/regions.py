@@ -38,8 +38,8 @@ class TaskStack:
 @dataclass(frozen=True, slots=True)
 class RewrittenLoop:
     """What a rewrite hands over of one marked loop: the label of its entry, the variable in shared memory that holds
-    its stacks, the bytes of it that are the owners' slots of reductions, the registers that hold addresses of such slots,
-    and the labels of expanded windows.
+    its stacks, the bytes of it that are the owners' slots of reductions, the registers that hold addresses of such
+    slots, and the labels of expanded windows.
     """
 
     region: int
