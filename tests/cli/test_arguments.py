@@ -134,14 +134,19 @@ def test_more_zeros_than_memory(count: int) -> None:
         ("verify", "--rtol", "-1"),
         ("verify", "--rtol", "nan"),
         ("verify", "--rtol", "inf"),
+        ("bench", "--seed", "-1"),
     ],
 )
 def test_numbers_out_of_range(
     command: str, option: str, value: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = ["a.ptx"] * (2 if command == "verify" else 1)
+    words = {
+        "emulate": "a.ptx k --grid 1 --block 1",
+        "verify": "a.ptx b.ptx k --grid 1 --block 1",
+        "bench": "",
+    }
     with pytest.raises(SystemExit, match="2"):
-        main([command, *files, "k", "--grid", "1", "--block", "1", f"{option}={value}"])
+        main([command, *words[command].split(), f"{option}={value}"])
     assert f"argument {option}: `{value}` is no" in capsys.readouterr().err
 
 
