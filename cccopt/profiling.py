@@ -41,18 +41,18 @@ def profile_of(marked: str, launches: Iterable[Launch]) -> RunProfile:
     return found
 
 
-def program_of(marked: str) -> Program:
+def program_of(marked: str, name: str = "<ptx>") -> Program:
     """Marked PTX, ready to be run for a profile: where marks ask for a loop (``grid``, ``recursive``), with that loop.
 
     Raises PtxError for text that is no PTX.
     """
-    module = parse(marked)
+    module = parse(marked, name)
     asked = any(
         isinstance(s, Marker) and s.event in ("grid.begin", "recursive.begin")
         for function in module.functions()
         for s in function.body or ()
     )
-    return Program(prepared(module) if asked else marked)
+    return Program(prepared(module) if asked else marked, name)
 
 
 def of_run(program: Program, run: Profile) -> RunProfile:

@@ -42,8 +42,14 @@ def add_shape(parser: argparse.ArgumentParser, *, required: bool) -> None:
         help="an argument of the kernel, in order: i32:5, FILE.npy or zeros:f32:1000",
     )
     parser.add_argument(
-        "--shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory of a block"
+        "--shared", type=_bytes, default=0, metavar="BYTES", help="dynamic shared memory of a block"
     )
+
+
+def _bytes(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of bytes")
+    return int(text)
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:
@@ -65,7 +71,7 @@ def parse_argument(text: str) -> Array | np.generic:
     if kind == "zeros":
         kind, _, count = value.partition(":")
         if kind in _TYPES and count.isdecimal():
-            return np.zeros(int(count), _TYPES[kind])
+            return _zeros(text, int(count), _TYPES[kind])
     elif kind in _TYPES:
         return _scalar(text, kind, value)
     raise bad_argument(text, "not the form of an argument", "write `i32:5`, `zeros:f32:1000` or `FILE.npy`")
@@ -78,15 +84,24 @@ def npy(array: Array) -> bytes:
     return content.getvalue()
 
 
-def _load(path: Path) -> Array:
+def _zeros(text: str, count: int, type_: np.dtype[Any]) -> Array:
     try:
-        loaded = np.load(path, allow_pickle=False)
+        return np.zeros(count, type_)
+    except (MemoryError, ValueError, OverflowError) as problem:
+        raise bad_argument(text, "it does not fit into memory", "take fewer elements") from problem
+
+
+def _load(path: Path) -> Array:
+    help = "write it with numpy.save, without Python objects"
+    try:
+        with open(path, "rb") as stream:
+            loaded: Array = np.lib.format.read_array(stream, allow_pickle=False)
     except OSError as problem:
         raise file_error("read", path, problem) from problem
-    except ValueError as problem:
-        raise bad_argument(
-            str(path), str(problem), "write it with numpy.save, without Python objects"
-        ) from problem
+    except (ValueError, EOFError, MemoryError, SyntaxError) as problem:
+        raise bad_argument(str(path), " ".join(str(problem).split()) or "it is cut off", help) from problem
+    if not loaded.dtype.isnative:
+        raise bad_argument(str(path), "its bytes are in the order of another machine", help)
     return np.ascontiguousarray(loaded)
 
 

@@ -60,7 +60,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="one of the workload's sizes (default: demo on the emulator, full on a GPU; "
         "on the emulator `small` for `ccc` and `cte`, `sweep` for `sensitivity`)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the inputs (default: %(default)s)")
+    parser.add_argument("--seed", type=_seed, default=1, help="of the inputs (default: %(default)s)")
     parser.add_argument("--arch", help="such as sm_90 (default: the GPU's; sm_90 on the emulator)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to FILE")
     parser.add_argument(
@@ -98,6 +98,12 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_mode(parser, default="always")
     parser.set_defaults(run=run, listed="workloads")
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"`{text}` is no seed: it is a whole number, 0 or more")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

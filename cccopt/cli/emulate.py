@@ -51,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     require_writable(arguments.profile, *(path for path, _ in outputs))
     before = read(arguments.profile) if arguments.profile is not None and arguments.profile.exists() else None
     text = read_text(arguments.input)
-    program = Program(text) if arguments.profile is None else program_of(text)
+    name = str(arguments.input)
+    program = Program(text, name) if arguments.profile is None else program_of(text, name)
     profile = program.launch(
         arguments.kernel,
         parse_shape(arguments.grid),

@@ -82,6 +82,7 @@ def _explain_ptx(arguments: argparse.Namespace) -> Explained:
 
 
 def _explain_source(arguments: argparse.Namespace) -> Explained:
+    read_text(Path(arguments.subject))  # what is no file is not for nvcc to judge
     warn_of_nvcc()
     source, arch, options = arguments.subject, arguments.arch, arguments.nvcc
     program = compile(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cccopt.cli.arguments import Array, add_launch, parse_argument, parse_shape
-from cccopt.emulator import emulate
+from cccopt.emulator import Program
 from cccopt.files import read_text
 
 if TYPE_CHECKING:
@@ -31,12 +31,19 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     add_launch(parser)
     parser.add_argument(
         "--rtol",
-        type=float,
+        type=_tolerance,
         default=0.0,
         metavar="R",
         help="relative error that floating-point results may have (default: none, every bit counts)",
     )
     parser.set_defaults(run=run)
+
+
+def _tolerance(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < np.inf:
+        raise argparse.ArgumentTypeError(f"`{text}` is no relative error: it is 0 or more")
+    return number
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -74,12 +81,11 @@ def first_difference(
 
 def _results(path: Path, arguments: argparse.Namespace) -> dict[int, Array]:
     values = [parse_argument(text) for text in arguments.arg]
-    emulate(
-        read_text(path),
+    Program(read_text(path), str(path)).launch(
         arguments.kernel,
-        grid=parse_shape(arguments.grid),
-        block=parse_shape(arguments.block),
-        args=values,
+        parse_shape(arguments.grid),
+        parse_shape(arguments.block),
+        values,
         shared_bytes=arguments.shared,
         shuffle=arguments.shuffle,
     )

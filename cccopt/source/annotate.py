@@ -27,17 +27,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from cccopt.diagnostic import error
 from cccopt.source.lexer import ccc_pragma, tokens
 from cccopt.source.lines import LineMap, is_line_marker
 from cccopt.source.markers import inline_pragma, marker, pin, pins
 from cccopt.source.naming import REPETITIVE, Named, Unit, all_named
 from cccopt.source.outside import Outside, hints
-from cccopt.source.pragmas import Clauses
+from cccopt.source.pragmas import Clauses, SourceError
 from cccopt.source.statements import Code, OutOfSight
 from cccopt.source.strip import blank
 from cccopt.text import Place
 
 _REACH = 1 << 12  # characters
+_DEEPEST = 192  # stacks of 63 slots of 4 bytes fit into the 48 KiB of a block of one warp
 _BRANCHES = ("if", "else")
 _FUNCTIONS = ("recursive", "grid")
 
@@ -83,7 +85,7 @@ def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annot
     ``text`` is a whole translation unit as nvcc preprocesses it for cicc, ``name`` its file's name where no
     line marker tells better. A region whose pragma says ``off``, and a path whose loops all do, is left out.
     With ``only``, regions of other ids are neither marked nor reported; ids stay what they are without it.
-    Raises `SourceError` with a diagnostic for each mistake (CCC010 to CCC018).
+    Raises `SourceError` with a diagnostic for each mistake (CCC010 to CCC018; CCC043 for too many in each other).
     """
     if not hints(text):
         return Annotated(text)
@@ -92,6 +94,7 @@ def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annot
     accepted = [
         (r, n) for r, n in zip(_regions(kept, unit), kept, strict=True) if only is None or r.id in only
     ]
+    _check_depth([r for r, _ in accepted])
     blanks = {t for t in unit.tokens if ccc_pragma(t) is not None}
     blanks |= {t for _, n in accepted for t in n.directives}
     edits = [_Edit(t.start, t.end, blank(t.text)) for t in blanks]
@@ -241,6 +244,23 @@ def _attributes(region: Region) -> Iterator[str]:
     if region.case:
         yield f"case={region.case}"
         yield f"group={region.group}"
+
+
+def _check_depth(regions: Iterable[Region]) -> None:
+    """Raise `SourceError` (CCC043) for regions in each other that no shared memory has room for."""
+    depth: dict[int | None, int] = {}
+    for region in regions:
+        depth[region.id] = depth.get(region.parent, 0) + 1
+        if depth[region.id] > _DEEPEST:
+            raise SourceError(
+                error(
+                    "CCC043",
+                    f"annotations stand more than {_DEEPEST} deep in each other",
+                    region.place,
+                    why="each path has a stack in shared memory, and so many do not fit into it",
+                    help="mark fewer of them",
+                )
+            )
 
 
 def _insert(at: int, new: str) -> _Edit:

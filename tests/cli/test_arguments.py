@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from cccopt.cli.arguments import parse_argument, parse_shape
+from cccopt.cli.main import main
 from cccopt.cli.verify import first_difference
 from cccopt.diagnostic import CccError
+from tests.cli.test_commands import MARKED
 
 
 @pytest.mark.parametrize(
@@ -99,3 +101,61 @@ def test_a_tolerance_is_for_floating_point_alone() -> None:
     assert first_difference(before, after, rtol=1e-4) == ((1,), 1000.0, 1000.5)
     assert first_difference(before.astype(int), before.astype(int) + 1, rtol=1.0) is not None
     assert first_difference(np.array([np.nan]), np.array([1.0]), rtol=1.0) is not None
+
+
+def test_files_that_are_no_arrays(tmp_path: Path) -> None:
+    file = tmp_path / "a.npy"
+    np.save(file, np.arange(100))
+    whole = file.read_bytes()
+    np.savez(tmp_path / "z.npz", a=np.arange(3))
+    swapped = tmp_path / "swapped.npy"
+    np.save(swapped, np.arange(3, dtype=np.dtype(np.int32).newbyteorder()))
+    contents = [b"", b"garbage", bytes(range(256)), whole[:60], whole[:-8], (tmp_path / "z.npz").read_bytes()]
+    for content in (*contents, swapped.read_bytes()):
+        file.write_bytes(content)
+        with pytest.raises(CccError) as caught:
+            parse_argument(str(file))
+        (diagnostic,) = caught.value.diagnostics
+        assert diagnostic.code == "CCC089"
+        assert diagnostic.why
+
+
+@pytest.mark.parametrize("count", [10**17, 10**30])
+def test_more_zeros_than_memory(count: int) -> None:
+    with pytest.raises(CccError, match="it does not fit into memory"):
+        parse_argument(f"zeros:f64:{count}")
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "value"),
+    [
+        ("emulate", "--shared", "-5"),
+        ("emulate", "--shared", "many"),
+        ("verify", "--rtol", "-1"),
+        ("verify", "--rtol", "nan"),
+        ("verify", "--rtol", "inf"),
+        ("bench", "--seed", "-1"),
+    ],
+)
+def test_numbers_out_of_range(
+    command: str, option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = {
+        "emulate": "a.ptx k --grid 1 --block 1",
+        "verify": "a.ptx b.ptx k --grid 1 --block 1",
+        "bench": "",
+    }
+    with pytest.raises(SystemExit, match="2"):
+        main([command, *words[command].split(), f"{option}={value}"])
+    assert f"argument {option}: `{value}` is no" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["emulate"], ["verify", "marked.ptx"]])
+def test_what_fails_on_the_emulator_names_the_file(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("marked.ptx").write_text(MARKED)
+    few = ["--arg", "i32:100", "--arg", "zeros:i32:1", "--arg", "zeros:i32:1"]
+    assert main([*command, "marked.ptx", "tripl", "--grid", "1", "--block", "32", *few]) == 1
+    assert "  --> marked.ptx:29:" in capsys.readouterr().err

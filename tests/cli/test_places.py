@@ -87,3 +87,13 @@ def test_an_empty_text_is_an_error(
         "error[CCC002]: there is nothing but white space and comments here\n  --> x.ptx:1:1\n"
     )
     assert not Path("out.ptx").exists()
+
+
+@pytest.mark.parametrize("name", ["missing.cu", "folder.cu", "README", ""])
+def test_what_is_no_file_is_not_for_nvcc_to_judge(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder.cu").mkdir()
+    assert main(["explain", name]) == 1
+    assert capsys.readouterr().err.startswith("error[CCC086]: cannot read `")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cccopt.source.annotate import annotate
+from cccopt.source.pragmas import SourceError
 
 DEEP = 3000
 
@@ -52,3 +53,17 @@ def test_the_work_of_a_case_may_be_deep() -> None:
     text = f"#pragma ccc for\nfor (;;) {{\n#pragma ccc switch\nswitch (k) {{ {cases} }} }}\n"
     made = annotate(text, "k.cu")
     assert [region.case for region in made.regions] == ["", "1", "2"]
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(190, True), (192, False), (1500, False)])
+def test_annotations_nest_as_deep_as_stacks_can_fit(depth: int, fits: bool) -> None:
+    paths = "".join(f"\n#pragma ccc if\nif (a{n}) {{" for n in range(depth)) + "}" * depth
+    text = f"#pragma ccc for\nfor (;;) {{{paths}}}\n"
+    if fits:
+        assert len(annotate(text, "k.cu").regions) == depth + 1
+        return
+    with pytest.raises(SourceError) as caught:
+        annotate(text, "k.cu")
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "CCC043"
+    assert str(diagnostic.place).startswith("k.cu:386:")
