@@ -21,8 +21,8 @@ warp would have loaded at once, and the value takes a place on the stack. So loa
   those (`row[v]` and `row[v + 1]` are one access to memory, and two words on the stack);
 
 all such loads if that holds for them together, else one address register after the other, the first `MOST_TRIED` of
-them. ``hoist`` asks for all
-loads, whatever their addresses and the context; ``nohoist`` forbids it; loops of tasks keep theirs.
+them. ``hoist`` asks for all loads, whatever their addresses and the context; ``nohoist`` forbids it; loops of tasks
+keep theirs.
 
 Safety: EXACT. Declines without a remark; a path that collect-contexts could rewrite only before stays as it is.
 """

@@ -61,6 +61,11 @@ def test_strides(text, register, expected):
     assert stride_after(text, register) == expected
 
 
+def test_a_value_that_is_read_twice_is_looked_at_once():
+    twice = "add.s32 %r9, %r9, %r9; "
+    assert stride_after(THREAD + 50 * twice, "%r9") == 2**50
+
+
 LOOP = """
     {start}
     ld.param.u64 %rd1, [a]; ld.param.u32 %r3, [n]; mov.u32 %r4, %nctaid.x;
@@ -81,6 +86,12 @@ def test_an_induction_variable_keeps_its_stride():
     found, load = loop()
     assert found.of_access(load) == 4
     assert found.is_coalesced(load)
+
+
+def test_a_counter_that_begins_with_another_one():
+    inner = "mov.u32 %r5, %r9; M: add.s32 %r5, %r5, 64; setp.lt.s32 %p2, %r5, %r3; @%p2 bra M;"
+    found, load = loop(body=inner + "mul.wide.s32 %rd3, %r5, 4; ld.global.u32 %r2, [%rd3];")
+    assert found.of_access(load) == 4
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,22 @@ def test_backwards_facts_come_from_the_exits():
     assert solution.before == {2: {"out", "2"}, 1: {"out", "2", "1"}, 0: {"out", "2", "1", "0"}}
 
 
+@pytest.mark.parametrize("direction", Direction)
+def test_a_fixpoint_grows_with_the_transfers(direction):
+    extra = {1: frozenset[str]()}
+    analysis = Analysis(
+        direction,
+        frozenset({"in"}),
+        frozenset[str](),
+        or_,
+        lambda n, fact: fact | {str(n)} | extra.get(n, frozenset()),
+    )
+    known = solve(analysis, CHAIN_WITH_LOOP)
+    extra[1] = frozenset({"more"})
+    assert solve(analysis, CHAIN_WITH_LOOP, known, [1]) == solve(analysis, CHAIN_WITH_LOOP)
+    assert solve(analysis, CHAIN_WITH_LOOP, known) == known
+
+
 def test_a_must_analysis_merges_by_intersection():
     everything = frozenset("abc")
     analysis = Analysis(
