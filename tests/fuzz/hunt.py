@@ -241,12 +241,12 @@ Work = Callable[[int], tuple[File, "Job | None"]]
 
 
 def _in_processes(work: Work, seeds: Iterator[int], jobs: int) -> Iterator[tuple[File, Job | None]]:
-    """Gives each of ``jobs`` processes a file at a time: a deadline then waits for one file each at most."""
+    """Gives each of ``jobs`` processes a file at a time, a few more in the queue: a deadline waits for these."""
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=20) as pool:
         running: list[AsyncResult[tuple[File, Job | None]]] = []
         more = True
         while more or running:
-            while more and len(running) < jobs:
+            while more and len(running) < jobs + jobs // 2 + 1:
                 seed = next(seeds, None)
                 more = seed is not None
                 if seed is not None:
