@@ -79,14 +79,20 @@ class Kernel:
 
     def launch(self, draw: Random, size: str) -> Launch:
         """A launch of some ``size``: ``small``, ``odd`` (few iterations, or blocks of any size) or ``large``."""
-        threads = self.threads
+        # Without bounds ptxas may take more registers than a large block has.
+        threads = self.threads if "__launch_bounds__" in self.text else min(self.threads, 256)
+        most, large = threads, max(4096 // threads, 4)
         if size == "odd":
             threads = draw.choice((1, 5, 31, 33, 48, 77, 100, draw.randrange(1, threads + 1)))
         elif size == "small":
             threads = draw.choice((32, 64, 64, 96))
-        threads = min(threads, self.threads)
+        threads = min(threads, most)
         blocks = (
-            draw.randrange(20, 60) if size == "large" else 1 if threads > 96 else draw.choice((1, 1, 2, 3))
+            draw.randrange(large // 2, large)
+            if size == "large"
+            else 1
+            if threads > 96
+            else draw.choice((1, 1, 2, 3))
         )
         share = draw.choice((0, 1, 2, 3, 5)) if size == "odd" else draw.choice((3, 4, 5))
         n = max(blocks * threads * share - draw.randrange(7), 0)

@@ -132,6 +132,7 @@ class Memory:
             ]
         if self.scratch:
             lines += [f"__shared__ unsigned scratch[{4 * threads}];"]
+            lines += ["for (unsigned q = 0; q < 4u; q++) scratch[q * size + linear] = 0u;"]
         return [*lines, "__syncthreads();"] if self.table or self.bins else lines
 
     def flush(self) -> list[str]:

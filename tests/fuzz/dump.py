@@ -42,6 +42,7 @@ template <class T> static T next(std::ifstream& file) {
 int main(int count, char** words) {
   std::ifstream manifest(count > 1 ? words[1] : "manifest.txt");
   if (!manifest) { std::fprintf(stderr, "no manifest\n"); return 1; }
+  check(cudaDeviceSetLimit(cudaLimitStackSize, 8192), "stack");
   std::map<std::string, cudaLibrary_t> loaded;
   int launches = 0;
   for (std::string line; std::getline(manifest, line); ++launches) {

@@ -21,7 +21,7 @@ from tests.fuzz.trial import Outcome
 
 PATIENCE = 30.0
 """Seconds without an answer after which a run counts as hanging."""
-SIZES = ("large", "small", "odd")
+SIZES = ("large", "large", "odd", "small")
 
 
 class NoGpuError(Exception):

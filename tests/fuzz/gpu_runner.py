@@ -24,6 +24,9 @@ from tests.passes.running import Arguments, Launch
 BACKENDS = ("cupy", "pycuda", "emulator")
 """The last one runs PTX on the CPU: a stand-in, so that all but the GPU can be tested without one."""
 
+STACK = 8192
+"""Bytes of stack a thread: functions that call themselves need more than the driver's default."""
+
 
 class Backend(Protocol):
     """How to run code on some device."""
@@ -47,6 +50,7 @@ class _Cupy:
     def __init__(self) -> None:
         self._cupy = importlib.import_module("cupy")
         self._cupy.cuda.runtime.getDeviceCount()
+        self._cupy.cuda.runtime.deviceSetLimit(0, STACK)  # 0: cudaLimitStackSize
 
     def describe(self) -> tuple[str, str]:
         device = self._cupy.cuda.Device(0)
@@ -74,6 +78,7 @@ class _PyCuda:
         self._driver.init()
         self._device = self._driver.Device(0)
         self._context = self._device.make_context()
+        self._context.set_limit(self._driver.limit.STACK_SIZE, STACK)
 
     def describe(self) -> tuple[str, str]:
         major, minor = self._device.compute_capability()

@@ -80,17 +80,36 @@ def hunt(
     made = kernels(seed, count)
     found = File(seed, " ".join((arch, *options)), text_of(made))
     try:
-        module = compiled(made, arch, options)
-        for kernel in made:
-            thorough = draw.random() < 0.08
-            found.outcomes.append(
-                attempt(module, kernel, draw.randrange(1 << 30), emulate=emulate, thorough=thorough)
-            )
+        for kernel, module in _modules(made, arch, options):
+            thorough, number = draw.random() < 0.08, draw.randrange(1 << 30)
+            if isinstance(module, str):
+                found.outcomes.append(Outcome(kernel, "COMPILE", f"{kernel.name}: {module}"))
+            else:
+                found.outcomes.append(attempt(module, kernel, number, emulate=emulate, thorough=thorough))
         _assemble(found, arch, draw)
     except Exception as problem:  # nvcc does not take the file, or annotations are refused: the hunt goes on
         found.failure = repr(problem)[:600]
     found.seconds = _cpu() - began
     return found
+
+
+def _modules(
+    made: Sequence[Kernel], arch: str, options: Sequence[str]
+) -> Iterator[tuple[Kernel, Module | str]]:
+    """Each kernel with a module that holds it; with what nvcc says where it does not take the kernel."""
+    try:
+        module = compiled(made, arch, options)
+    except AssertionError as problem:
+        if len(made) == 1:
+            lines = [line for line in str(problem).splitlines() if "error" in line]
+            yield made[0], " ".join(lines)[:300]
+            return
+        middle = len(made) // 2
+        yield from _modules(made[:middle], arch, options)
+        yield from _modules(made[middle:], arch, options)
+        return
+    for kernel in made:
+        yield kernel, module
 
 
 def _assemble(found: File, arch: str, draw: random.Random) -> None:
@@ -241,12 +260,12 @@ Work = Callable[[int], tuple[File, "Job | None"]]
 
 
 def _in_processes(work: Work, seeds: Iterator[int], jobs: int) -> Iterator[tuple[File, Job | None]]:
-    """Gives each of ``jobs`` processes a file at a time: a deadline then waits for one file each at most."""
+    """Gives each of ``jobs`` processes a file at a time, a few more in the queue: a deadline waits for these."""
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=20) as pool:
         running: list[AsyncResult[tuple[File, Job | None]]] = []
         more = True
         while more or running:
-            while more and len(running) < jobs:
+            while more and len(running) < jobs + jobs // 2 + 1:
                 seed = next(seeds, None)
                 more = seed is not None
                 if seed is not None:

@@ -11,16 +11,17 @@ from pathlib import Path
 
 import numpy as np
 
-from cccopt.ccc.calls import called
 from cccopt.emulator import Profile, Program
 from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
-from cccopt.ptx.ir import Function, Module
+from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.discovery import find_nvcc
+from tests.fuzz.assembling import AssemblyError, cubin
+from tests.fuzz.trial import only
 from tests.passes.running import FORMS, Arguments, Launch, phases
 
 MAX_STEPS = 5_000_000
@@ -47,13 +48,7 @@ def compile_pair(source: str, arch: str = "sm_90", options: Sequence[str] = ()) 
 
 def alone(pair: Pair, kernel: str) -> Pair:
     """One kernel with the functions that it may call: a refusal of any other says nothing of it."""
-
-    def own(module: Module) -> Module:
-        names = called(module, [kernel])
-        items = (item for item in module.items if not isinstance(item, Function) or item.name in names)
-        return Module(tuple(items))
-
-    return Pair(own(pair.marked), own(pair.plain))
+    return Pair(only(pair.marked, kernel), only(pair.plain, kernel))
 
 
 def ptx_of(source: str, arch: str, options: Sequence[str] = ()) -> str:
@@ -69,13 +64,11 @@ def ptx_of(source: str, arch: str, options: Sequence[str] = ()) -> str:
 
 def ptxas(ptx: str, arch: str) -> str:
     """What ptxas has to say against a PTX text; empty if nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "in.ptx"
-        path.write_text(ptx)
-        tool = find_nvcc().bin / "ptxas"
-        command = [str(tool), f"-arch={arch}", str(path), "-o", f"{folder}/out.cubin"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return "" if done.returncode == 0 else done.stderr or "ptxas failed"
+    try:
+        cubin(ptx, arch)
+    except AssemblyError as problem:
+        return str(problem)
+    return ""
 
 
 def run(

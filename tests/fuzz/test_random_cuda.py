@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tests.fuzz import hunt as hunting
 from tests.fuzz.cuda_kernels import kernels
 from tests.fuzz.cuda_memory import BUFFERS, Mode, arguments
 from tests.fuzz.hunt import hunt
@@ -24,6 +26,20 @@ def test_random_kernels_keep_their_results(seed: int) -> None:
     assert not found.failure
     assert [outcome.detail for outcome in found.outcomes if outcome.find] == []
     assert Counter(outcome.verdict for outcome in found.outcomes)["accepted"] >= 2
+
+
+@pytest.mark.nvcc
+def test_a_kernel_that_nvcc_refuses_is_a_find_and_the_others_are_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    good = kernels(1, 2)
+    bad = replace(good[1], text=good[1].text.replace("{", "{ undeclared = 1;", 1))
+    monkeypatch.setattr(hunting, "kernels", lambda seed, count: [good[0], bad])
+    found = hunt(1, 2, emulate=False)
+    assert [outcome.verdict for outcome in found.outcomes][1] == "COMPILE"
+    assert "undeclared" in found.outcomes[1].detail
+    assert found.outcomes[1].find
+    assert not found.outcomes[0].find
 
 
 def test_the_generator_draws_every_pragma_clause_and_mode() -> None:
