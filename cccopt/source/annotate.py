@@ -28,6 +28,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cccopt.diagnostic import error
+from cccopt.source.declarations import declares
 from cccopt.source.lexer import ccc_pragma, tokens
 from cccopt.source.lines import LineMap, is_line_marker
 from cccopt.source.markers import inline_pragma, marker, pin, pins
@@ -111,7 +112,7 @@ def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annot
 
 
 def _reduced(path: Named, everything: Sequence[Named], code: Code) -> list[str]:
-    """The variables that a loop around ``path`` reduces and that stand in its text."""
+    """The variables that a loop around ``path`` reduces and that its text names, other than as its own."""
     if path.pragma.kind in (*REPETITIVE, *_FUNCTIONS):
         return []
     around = [n.pragma.clauses.reductions for n in everything if n.holds(path)]
@@ -124,7 +125,8 @@ def _reduced(path: Named, everything: Sequence[Named], code: Code) -> list[str]:
         if code.text(index - 1) not in (".", "::")
         and (code.text(index - 2), code.text(index - 1)) != ("-", ">")
     }
-    return [name for name in reduced if name in words]
+    own = [name for name in reduced if declares(code, path.body, path.body_end, name)]
+    return [name for name in reduced if name in words and name not in own]
 
 
 def _with_pins(text: str, name: str) -> str:

@@ -404,3 +404,33 @@ def test_what_stands_before_the_last_header_is_looked_at_when_needed() -> None:
     assert read(annotate(text, "x.cu").text).startswith('if (f(";")) { <if.begin 1> { { S; } } <if.end 1> }')
     body = text.replace("if (f", "void g(f")
     assert _mistakes(body) == [("CCC012", 2, 9)]
+
+
+@pytest.mark.parametrize(
+    ("body", "pinned"),
+    [
+        ("sum += f(i);", True),
+        ("float other = 0; sum += other;", True),
+        ("f(a, sum); if (a) sum = a * sum;", True),
+        ("for (int k = f(sum); k < 3; ++k) sum += k;", True),
+        ("return_value = sum, sum = 1;", True),
+        ("float sum = 0; y[i] = sum;", False),
+        ("const unsigned a = 0, sum = 1; y[i] = sum;", False),
+        ("float *a, sum; sum = 1;", False),
+        ("for (float sum = 0; sum < 3; ++sum) f(sum);", False),
+        ("std::pair<int, float> sum = g(); f(sum);", False),
+        ("{ auto sum{0}; f(sum); }", False),
+    ],
+)
+def test_a_variable_that_the_path_declares_is_not_pinned(body: str, pinned: bool) -> None:
+    """The pin comes after the braces of the path, where its own variables are not known."""
+    text = f"""__global__ void k(int n) {{
+  float sum = 0;
+#pragma ccc for reduce(+: sum)
+  for (int i = 0; i < n; ++i) {{
+#pragma ccc if
+    if (i & 1) {{ {body} }}
+  }}
+}}
+"""
+    assert ("ccc_pin_(sum)" in annotate(text, "x.cu").text) == pinned
