@@ -113,6 +113,8 @@ class Tasks:
         met = {v.name for path in paths for v in path.stack.layout.values()}
         met |= {name for path in paths if path.counted is not None for name in path.counted.count.registers}
         met |= frozenset().union(*(self._alive(path.path.end) for path in paths))
+        # What a lane computes again there has operands of its own.
+        met |= {n for path in paths for i in path.recomputed for n in effects.reads(self.view.body[i])}
         return Site(begins, inside, goal, self._cleared(met - {*alive}))
 
     def _sorted(self, sorting: SortingSite, nodes: Nodes, enter: str, alive: Collection[str]) -> Nodes:
