@@ -80,6 +80,10 @@ def combined(statement: Instruction, sources: Sequence[Number]) -> Number:
         case "shl", [a, b]:
             by = b.value if b.value is None else 1 << (b.value & 63)
             return _product(a, replace(b, value=by))
+        case (("shr" | "div"), [a, b]) if b.value is not None and 0 < b.value < 64:
+            by = 1 << b.value if statement.base == "shr" else b.value
+            if a.growth and a.growth % by == 0:
+                return _quotient(a, by)
         case "selp", [a, b, _]:
             return joined([a, b], 0)
     return _opaque(statement, sources)
@@ -108,6 +112,12 @@ def _product(a: Number, b: Number) -> Number:
     return Number(SYMBOLIC if varying.growth else 0, UNBOUNDED if varying.span else 0, apart)
 
 
+def _quotient(a: Number, by: int) -> Number:
+    """A number divided by a constant that its growth is a multiple of, rounded."""
+    apart = a.apart / by if a.apart % by == 0 else UNBOUNDED
+    return Number(a.growth / by, a.span / by + bool(a.span), apart)
+
+
 def _opaque(statement: Instruction, sources: Sequence[Number]) -> Number:
     """The result of an operation that scrambles its operands. What is made of the number of an iteration is no
     thread's own, whatever thread has that iteration.
@@ -121,7 +131,10 @@ def _opaque(statement: Instruction, sources: Sequence[Number]) -> Number:
         span = literals[-1]
     elif statement.base == "rem" and sources[-1].value:
         span = abs(sources[-1].value)
-    elif statement.base == "shr" and sources[-1].value is not None and statement.parts[-1] in ("u32", "u64"):
+    if span != UNBOUNDED:
+        # The remainders are the same few for all threads.
+        return Number(span=span)
+    if statement.base == "shr" and sources[-1].value is not None and statement.parts[-1] in ("u32", "u64"):
         span = float((1 << max(isa.width(statement.parts[-1]) - sources[-1].value, 0)) - 1)
     elif statement.base == "bfe" and sources[-1].value is not None:
         span = float((1 << (sources[-1].value & 63)) - 1)
