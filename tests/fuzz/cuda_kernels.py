@@ -122,12 +122,12 @@ class _Body:
     def __init__(self, random: Random, name: str, *, grid: bool, threads: int, dimensions: int) -> None:
         self.draw = random
         self.grid, self.threads, self.dimensions = grid, threads, dimensions
-        mode = random.choices(tuple(Mode), (62, 30, 8))[0]
+        mode = random.choices(tuple(Mode), (72, 21, 7))[0]
         memory = Memory(random, mode, shared=not grid)
         sums = () if grid else draw_sums(random)
-        independent = mode is Mode.APART and random.random() < 0.75
+        independent = mode is Mode.APART and random.random() < 0.88
         self.writer = PathWriter(random, mode, memory, sums, kernel=name, independent=independent)
-        self.writer.often = random.choice((1.0, 1.0, 1.0, 0.6))
+        self.writer.often = random.choice((1.0, 1.0, 1.0, 1.0, 0.6))
         self.loop = random.choice(_LOOPS)
         self.heavy = random.random() < 0.08
 

@@ -20,7 +20,7 @@ PRAGMAS = ("for", "for variable", "while", "if", "else", "switch", "recursive", 
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("seed", [1, 5])
+@pytest.mark.parametrize("seed", [11])
 def test_random_kernels_keep_their_results(seed: int) -> None:
     found = hunt(seed, 6)
     assert not found.failure
