@@ -22,7 +22,7 @@ Khorasani 2016, 4.1; what the thesis leaves to lock-step is explicit here (votes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from cccopt.analysis import effects
@@ -215,8 +215,9 @@ class _Rewrite:
         )
         nodes[region.header] = without_pragmas(nodes[region.header])
         self.tasks.enter(nodes, enter, self.plan.paths, region.header, test, alive)
-        nodes = self.tasks.settle(nodes, enter, region.header, self.plan.paths)
-        return nodes
+        # A lane that has left the loop comes through each iteration with what it will need after the loop.
+        kept = frozenset() if alive is None else self._live_at(self._exits())
+        return self.tasks.settle(nodes, enter, region.header, self.plan.paths, kept)
 
     # --- the warp's own registers ---
 
@@ -259,11 +260,15 @@ class _Rewrite:
 
     def _unset(self) -> list[Instruction]:
         """Values for registers that only lanes with trips set on their way to the loop, or in it on their way out."""
-        view, region = self.view, self.plan.region
-        live = view.liveness.live_in
-        ahead = [view.block_of_name[n] for n in (region.header, *self._exits()) if n in view.block_of_name]
-        names = frozenset().union(*(live[b] for b in ahead)) - live[view.block_of_name[region.select]]
+        region = self.plan.region
+        names = self._live_at([region.header, *self._exits()]) - self._live_at([region.select])
         return [i for name in sorted(names) for i in self._early(name)]
+
+    def _live_at(self, names: Iterable[str]) -> frozenset[str]:
+        """The registers that are live where any of the named nodes begins."""
+        view = self.view
+        blocks = (view.block_of_name[name] for name in names if name in view.block_of_name)
+        return frozenset[str]().union(*(view.liveness.live_in[block] for block in blocks))
 
     def _early(self, name: str) -> list[Instruction]:
         """The value that lanes with trips have in the loop, where a few instructions give it; else any value.

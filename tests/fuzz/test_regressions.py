@@ -37,6 +37,7 @@ REFUSED = {
 }
 REWRITTEN = (
     "local_in_trip", "scratch_once", "traps", "sums", "unrolled", "behind_a_path", "result_behind", "handed_on",
+    "waits_after_break",
 )  # fmt: skip
 LAUNCHES = (Launch(1, 64, 400), Launch(2, 33, 150), Launch(1, 32, 0))
 

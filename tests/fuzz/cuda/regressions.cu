@@ -290,3 +290,19 @@ KERNEL handed_on(ARGUMENTS) {
     out[i] = x;
   }
 }
+
+// Lanes that have left the loop wait in it, and what they will need after it must last: nvcc keeps whether they broke out.
+KERNEL waits_after_break(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    unsigned w = hash32(a[i]);
+    if (w % 37 == 3) break;
+    if (w % 37 == 5) return;
+#pragma ccc if
+    if ((w & 15) < 5) out[i] = work(w, i);
+  }
+  for (STRIDE) {
+    unsigned w = hash32(a[i] + 1);
+    if ((w & 31) < 7) atomicSub(&count[w & 15], i);
+  }
+}
