@@ -296,10 +296,10 @@ KERNEL waits_after_break(ARGUMENTS) {
 #pragma ccc for
   for (STRIDE) {
     unsigned w = hash32(a[i]);
-    if (w % 37 == 3) break;
-    if (w % 37 == 5) return;
+    if (w % 101 == 3) break;
+    if (w % 101 == 5) return;
 #pragma ccc if
-    if ((w & 15) < 5) out[i] = work(w, i);
+    if ((w & 15) < 11) out[i] = work(w, i);
   }
   for (STRIDE) {
     unsigned w = hash32(a[i] + 1);
