@@ -24,6 +24,7 @@ from cccopt.ccc.code import FULL_WARP, flag_op, negated, op, predicate
 from cccopt.ccc.copies import keep_rolled, unrolled, without_pragmas
 from cccopt.ccc.decision_trees import flattened
 from cccopt.ccc.expansion import REDUX, ExpandedSite
+from cccopt.ccc.exposure import exposed
 from cccopt.ccc.graph import (
     UNIFORM,
     Branch,
@@ -78,10 +79,16 @@ class Tasks:
     # --- wholes and sites ---
 
     def settle(
-        self, nodes: Nodes, enter: str, begin: str, paths: tuple[PathPlan, ...], given: Collection[str] = ()
+        self,
+        nodes: Nodes,
+        enter: str,
+        begin: str,
+        paths: tuple[PathPlan, ...],
+        given: Collection[str] = (),
+        behind: Collection[str] = (),
     ) -> Nodes:
         """The whole ``nodes``, entered at ``enter`` and then at ``begin``, with a site for each of ``paths``; ``given``
-        are registers that have a value there in all lanes, and keep it.
+        are registers that have a value there in all lanes, and keep it, ``behind`` those that are read after the whole.
         """
         alive = self._alive(begin).union(given)
         for path in paths:
@@ -98,6 +105,8 @@ class Tasks:
                 written = (effects.writes(self.view.body[i]) for i in path.tail if i in self.plan.skipped)
                 skipped = self._cleared(live_outs(self.view, path.path).union(*written) - alive)
                 nodes[enter] = replace(nodes[enter], code=(*skipped, *nodes[enter].code))
+        unset = self._cleared(exposed(nodes, enter, behind, self.view.types.keys() - alive))
+        nodes[enter] = replace(nodes[enter], code=(*unset, *nodes[enter].code))
         return nodes
 
     def _where(self, paths: Sequence[PathPlan], nodes: Nodes, alive: Collection[str]) -> Site:
@@ -165,11 +174,8 @@ class Tasks:
         enter = self.names.label("enter")
         self.enter(nodes, enter, path.children, begin, end, alive)
         given = [live.name for live in path.live_ins]
-        nodes = self.settle(nodes, enter, begin, path.children, given)
-        if alive is not None and path.tail:
-            # Lanes without a task pass by the tail, which reads what the path writes.
-            passed = self._cleared(live_outs(self.view, path.path).difference(given))
-            nodes[enter] = replace(nodes[enter], code=(*passed, *nodes[enter].code))
+        read = live_outs(self.view, path.path) if path.tail else ()
+        nodes = self.settle(nodes, enter, begin, path.children, given, read)
         copies, names_of = copy(nodes.values(), self.names, path.rewrite)
         tail: Nodes = {}
         leave = self._tail(path, behind, tail)

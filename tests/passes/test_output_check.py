@@ -5,7 +5,7 @@ Nothing is run here: a mutant is a rewritten function with one thing changed, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -21,8 +21,9 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Body, Function, Guard, Instruction, Label, Literal, Module, Register, Symbol
 from cccopt.ptx.parser import parse
 from tests.passes.generate import from_seed
-from tests.passes.ptx_loops import FOR, IF, SECOND, loop, mark, path
-from tests.passes.running import marked
+from tests.passes.ptx_loops import FOR, IF, LAUNCHES, SECOND, VARIABLE, arguments, loop, mark, path
+from tests.passes.running import compare, marked
+from tests.passes.test_sorting import switch
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "samples").glob("*/*.cu"))
 FORMS = [("split", True), ("idle lanes", False)]
@@ -141,6 +142,22 @@ def test_barriers_order_slots_of_owners() -> None:
     made = one(
         ahead="mov.u32 %r30, 0;", body=body, clauses="reduce=+:%r30", after="st.global.u32 [%rd2], %r30;"
     )
+    assert any(made.of_added("red.shared"))
+    assert missed_barriers(made) == []
+
+
+@pytest.mark.parametrize("form", ["split", "idle lanes"])
+def test_barriers_order_slots_of_owners_of_sorted_tasks(form: str) -> None:
+    """Lanes that always agree push no task, so no barrier comes from there."""
+    reduced = "add.u32 %r30, %r30, %r6; xor.b32 %r10, %r6, %r5; red.global.add.u32 [%rd6], %r10;"
+    text = loop(
+        ahead="mov.u32 %r30, 0;",
+        body=switch(4, code=reduced),
+        clauses="reduce=+:%r30",
+        after="mul.wide.u32 %rd20, %r3, 4; add.u64 %rd20, %rd3, %rd20; st.global.u32 [%rd20], %r30;",
+    )
+    (made,) = rewrites(parse(text, "loop.ptx"), [(form, True)])
+    assert any(made.of_added("shfl.sync"))
     assert any(made.of_added("red.shared"))
     assert missed_barriers(made) == []
 
@@ -264,6 +281,56 @@ def test_what_a_warp_sets_before_the_loop_is_needed() -> None:
         for index in first:
             said = made.found(made.without(index))
             assert any("may be read before it is written" in text for text in said), made.body[index]
+
+
+LEFT_EARLY = f"""
+    setp.gt.u32 %p6, %r6, 50; @%p6 bra NEXT;
+    mov.u32 %r30, 28;
+    and.b32 %r9, %r6, 3; setp.eq.u32 %p7, %r9, 0; @%p7 bra JOIN;
+    add.u32 %r31, %r6, %r5;
+    {mark("if.begin", IF)}
+    mad.lo.u32 %r10, %r31, 7, 1; st.global.u32 [%rd6], %r10;
+    {mark("if.end", IF)}
+    xor.b32 %r30, %r6, 5;
+JOIN:
+    st.global.u32 [%rd7], %r30;
+NEXT:
+"""
+"""Lanes that go on at NEXT come to the path's join, too, and have no %r30, which others read at JOIN."""
+
+
+def _in_loop_of_tasks(code: str) -> str:
+    """Some code as the trip of a marked `while`, whose drain takes all lanes along, those without a task idle."""
+    return f"""
+    mov.u32 %r13, 0;
+    {mark("for.begin", VARIABLE, "while independent")}
+INNER:
+    {mark("body.begin", VARIABLE)}
+    {code}
+    {mark("body.end", VARIABLE)}
+    add.u32 %r13, %r13, 1; and.b32 %r15, %r6, 7; setp.lt.u32 %p9, %r13, %r15; @%p9 bra INNER;
+    {mark("for.end", VARIABLE)}
+"""
+
+
+@pytest.mark.parametrize("form", ["split", "idle lanes"])
+@pytest.mark.parametrize("around", [str, _in_loop_of_tasks])
+def test_lanes_that_go_elsewhere_from_a_join_have_what_is_read_there(
+    form: str, around: Callable[[str], str]
+) -> None:
+    text = loop(body=around(LEFT_EARLY.replace("st.global", "red.global.add")))
+    (made,) = rewrites(parse(text, "loop.ptx"), [(form, True)])
+    cleared = [
+        index
+        for index, statement in enumerate(made.body)
+        if isinstance(statement, Instruction)
+        and statement.opcode == "mov.b32"
+        and statement.operands[1:] == (Literal("0"),)
+    ]
+    assert any(
+        "may be read before" in found for index in cleared for found in made.found(made.without(index))
+    )
+    compare(parse(text, "loop.ptx"), "k", arguments, LAUNCHES, forms=(form,))
 
 
 def test_a_load_of_a_task_gives_all_of_its_context() -> None:
