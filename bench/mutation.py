@@ -50,7 +50,19 @@ CODE = (
     "ccc/tasks.py", "ccc/rewrite.py", "ccc/sorting.py", "ccc/expansion.py", "ccc/partials.py", "ccc/stack.py",
     "ccc/in_place.py", "ccc/own_nodes.py", "ccc/sites.py",
 )  # fmt: skip
-TESTS = ("tests/passes", "tests/fuzz")
+TESTS = (
+    *(
+        f"tests/passes/test_{name}.py"
+        for name in (
+            "legality", "order", "barriers", "output_check", "tails", "regions", "context", "sorting", "expansion",
+            "trips", "sums", "reductions", "no_reductions", "grid_loop", "recursion", "awkward", "random_kinds",
+        )
+    ),
+    "tests/fuzz/test_reduced_sums.py",
+    "tests/fuzz/test_regressions.py",
+)  # fmt: skip
+"""Those of the rules and of the code that the rewrite makes; tests of cost and growth would count the switches."""
+
 PROBE = "from cccopt import mutation_probe as _probe"
 
 

@@ -123,7 +123,7 @@ def record(items: list[pytest.Item]) -> dict[str, Ran]:
     """What each test does without a mutant, kept as long as neither the package nor the tests change. A file of tests
     that ends before its time has no tests here.
     """
-    recorded = CACHE / f"record.{state(item.nodeid for item in items)}"
+    recorded = CACHE / f"record.{state([item.nodeid for item in items])}"
     if recorded.exists():
         return {one["test"]: Ran(**one) for one in json.loads(recorded.read_text())}
     files: dict[str, list[pytest.Item]] = {}
@@ -146,11 +146,13 @@ def record(items: list[pytest.Item]) -> dict[str, Ran]:
     return found
 
 
-def state(names: Iterable[str]) -> str:
-    """A digest of the package with its mutants, the tests and the names of those that run."""
+def state(names: list[str]) -> str:
+    """A digest of the package with its mutants, the tests that run, by name, and what tests share."""
+    running_files = {name.split("::")[0] for name in names}
     digest = hashlib.sha256("\n".join(names).encode())
     for file in sorted(f for folder in ("cccopt", "tests") for f in Path(folder).rglob("*") if f.is_file()):
-        digest.update(str(file).encode() + file.read_bytes())
+        if str(file) in running_files or not file.name.startswith("test_"):
+            digest.update(str(file).encode() + file.read_bytes())
     return digest.hexdigest()
 
 
