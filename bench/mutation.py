@@ -9,10 +9,15 @@ with one change:
     guard       an instruction of the rewrite loses its guard
     clear       a register is not given a value ahead of a join
 
-A mutant is *killed* by the first test that fails, and *survives* if all pass. What survives is either equivalent (the
-change cannot be seen from outside) or shows a test that is missing. Needs nvcc; a mutant takes up to some minutes.
+One copy of the package holds all mutants, each behind a switch (`bench.mutation_probe`). The tests run once with all
+switches off; then each mutant meets the tests that came to its place and saw another value there, in a process of
+its own, until one fails (`bench.mutation_tests`). Tests that fail without any mutant are left out and named.
+
+A mutant is *killed* by the first test that fails. What no test kills is *equivalent*, for a reason that `EQUIVALENT`
+gives, or it *survives*: a test is missing. Exit status 1 if any survives. Needs nvcc; the first run takes minutes.
 
 DeMillo, Lipton, Sayward, "Hints on test data selection: help for the practicing programmer", IEEE Computer 11(4), 1978.
+Untch, Offutt, Harrold, "Mutation analysis using mutant schemata", ISSTA 1993 (one program with all mutants).
 """
 
 from __future__ import annotations
@@ -25,16 +30,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from bench.mutation_equivalent import EQUIVALENT
 
 ROOT = Path(__file__).resolve().parent.parent
 
+ORDER = (
+    "ccc/legality.py", "ccc/order.py", "ccc/thread_memory.py", "ccc/growth.py", "ccc/spinning.py", "ccc/trip_order.py",
+)  # fmt: skip
 RULES = (
-    "ccc/legality.py", "ccc/order.py", "ccc/thread_memory.py", "ccc/growth.py", "ccc/spinning.py", "ccc/tails.py",
-    "ccc/context.py", "ccc/regions.py", "ccc/local_memory.py", "ccc/reductions.py", "ccc/trip_order.py",
+    *ORDER, "ccc/tails.py", "ccc/context.py", "ccc/regions.py", "ccc/local_memory.py", "ccc/reductions.py",
     "ccc/block_size.py", "passes/grid_loop.py", "passes/recursion.py",
 )  # fmt: skip
 CODE = (
@@ -42,63 +51,118 @@ CODE = (
     "ccc/in_place.py", "ccc/own_nodes.py", "ccc/sites.py",
 )  # fmt: skip
 TESTS = (
-    "tests/passes/test_legality.py", "tests/passes/test_barriers.py", "tests/passes/test_regions.py",
-    "tests/passes/test_tails.py", "tests/passes/test_context.py", "tests/passes/test_sorting.py",
-    "tests/passes/test_expansion.py", "tests/passes/test_trips.py", "tests/passes/test_sums.py",
-    "tests/passes/test_reductions.py", "tests/passes/test_grid_loop.py", "tests/passes/test_recursion.py",
-    "tests/passes/test_order.py", "tests/passes/test_awkward.py", "tests/fuzz", "tests/passes",
+    *(
+        f"tests/passes/test_{name}.py"
+        for name in (
+            "legality", "order", "barriers", "output_check", "tails", "regions", "context", "sorting", "expansion",
+            "trips", "sums", "reductions", "no_reductions", "grid_loop", "recursion", "awkward", "random_kinds",
+        )
+    ),
+    "tests/fuzz/test_reduced_sums.py",
+    "tests/fuzz/test_regressions.py",
 )  # fmt: skip
-"""In the order in which they run: quick ones first."""
+"""Those of the rules and of the code that the rewrite makes; tests of cost and growth would count the switches."""
+
+PROBE = "from cccopt import mutation_probe as _probe"
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: the kind, the file below the package, the line, the source text of what changes, and the new text."""
+    """One change: its kind, the file below the package, the line, the function, and the text of what changes."""
 
     kind: str
     file: str
     line: int
-    before: str
-    text: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind:9} {self.file}:{self.line}: {self.before}"
+    name: str
+    """Says what changes without the line, so that it holds when code around it moves."""
 
 
-def mutants() -> Iterator[Mutant]:
-    """All of them, in the order of the files."""
+class Switches(ast.NodeTransformer):
+    """Puts each mutant of a file behind a switch; the numbers go on from ``first``."""
+
+    def __init__(self, file: str, source: str, *, first: int = 0) -> None:
+        self.file, self.source, self.first = file, source, first
+        self.rules = file in RULES
+        self.found: list[Mutant] = []
+        self._functions: list[str] = []
+        self._seen: Counter[str] = Counter()
+
+    def visit(self, node: ast.AST) -> Any:
+        """The node with its own mutants; those inside come first."""
+        named = isinstance(node, ast.FunctionDef | ast.ClassDef)
+        if named:
+            self._functions.append(node.name)
+        self.generic_visit(node)
+        if named:
+            self._functions.pop()
+        return self._rule(node) if self.rules else self._code(node)
+
+    def _rule(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.Raise) and _is_refusal(node):
+            switch = ast.UnaryOp(ast.Not(), self._switch("rule", node))
+            return ast.If(switch, [node], [])
+        if isinstance(node, ast.BoolOp):
+            constant = isinstance(node.op, ast.And)
+            node.values = [self._value(value, constant) for value in node.values]
+        return node
+
+    def _value(self, value: ast.expr, constant: bool) -> ast.expr:
+        number = ast.Constant(self._add("condition", value))
+        return ast.Call(_attribute("value"), [number, value, ast.Constant(constant)], [])
+
+    def _code(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.List | ast.Tuple):
+            node.elts = [self._element(element) for element in node.elts]
+        elif isinstance(node, ast.GeneratorExp | ast.ListComp) and _called(node.elt) == "clear":
+            first = node.generators[0]
+            first.iter = ast.IfExp(self._switch("clear", node), ast.Tuple([], ast.Load()), first.iter)
+        elif isinstance(node, ast.Call) and _called(node) == "op":
+            plain = [k for k in node.keywords if k.arg != "guard"]
+            if len(plain) < len(node.keywords):
+                bare = ast.Call(node.func, node.args, plain)
+                return ast.IfExp(self._switch("guard", node), bare, node)
+        return node
+
+    def _element(self, element: ast.expr) -> ast.expr:
+        kind = "barrier" if _is_barrier(element) else "clear" if _called(element) == "clear" else ""
+        if not kind:
+            return element
+        none, one = ast.Tuple([], ast.Load()), ast.Tuple([element], ast.Load())
+        return ast.Starred(ast.IfExp(self._switch(kind, element), none, one), ast.Load())
+
+    def _switch(self, kind: str, node: ast.expr | ast.stmt) -> ast.expr:
+        return ast.Call(_attribute("on"), [ast.Constant(self._add(kind, node))], [])
+
+    def _add(self, kind: str, node: ast.expr | ast.stmt) -> int:
+        text = " ".join((ast.get_source_segment(self.source, node) or "").split())
+        name = f"{kind} {self.file} {'.'.join(self._functions)}: {text[:90]}"
+        self._seen[name] += 1
+        again = f" ({self._seen[name]})" if self._seen[name] > 1 else ""
+        self.found.append(Mutant(kind, self.file, node.lineno, name + again))
+        return self.first + len(self.found) - 1
+
+
+def mutants() -> tuple[list[Mutant], dict[str, str]]:
+    """All of them, in the order of the files, and the text of each file with its switches."""
+    found: list[Mutant] = []
+    texts = {}
     for file in (*RULES, *CODE):
         source = (ROOT / "cccopt" / file).read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(source)):
-            for kind, target, replacement in _changes(node, rules=file in RULES):
-                before = ast.get_source_segment(source, target) or ""
-                text = _replaced(source, target, replacement)
-                shown = " ".join(before.split())[:100]
-                yield Mutant(kind, file, target.lineno, shown, text)
+        switches = Switches(file, source, first=len(found))
+        tree = switches.visit(ast.parse(source))
+        found += switches.found
+        texts[file] = ast.unparse(ast.fix_missing_locations(_with_probe(tree)))
+    return found, texts
 
 
-def _changes(node: ast.AST, *, rules: bool) -> Iterator[tuple[str, ast.expr | ast.stmt, str]]:
-    """What may be changed at a node: the kind, the node to replace, its new text."""
-    if rules and isinstance(node, ast.Raise) and _is_refusal(node):
-        yield "rule", node, "pass"
-    elif rules and isinstance(node, ast.BoolOp):
-        for value in node.values:
-            yield "condition", value, "True" if isinstance(node.op, ast.And) else "False"
-    elif rules:
-        return
-    elif isinstance(node, ast.List | ast.Tuple):
-        for element in node.elts:
-            kind = "barrier" if _is_barrier(element) else "clear" if _called(element) == "clear" else ""
-            if kind:
-                yield kind, element, "*()"
-    elif isinstance(node, ast.GeneratorExp | ast.ListComp) and _called(node.elt) == "clear":
-        yield "clear", node.generators[0].iter, "()"
-    elif (
-        isinstance(node, ast.Call) and _called(node) == "op" and any(k.arg == "guard" for k in node.keywords)
-    ):
-        plain = ast.Call(node.func, node.args, [k for k in node.keywords if k.arg != "guard"])
-        yield "guard", node, ast.unparse(plain)
+def _with_probe(tree: ast.Module) -> ast.Module:
+    after = next(i for i, s in enumerate(tree.body) if isinstance(s, ast.ImportFrom)) + 1
+    tree.body[after:after] = ast.parse(PROBE).body
+    return tree
+
+
+def _attribute(name: str) -> ast.expr:
+    return ast.Attribute(ast.Name("_probe", ast.Load()), name, ast.Load())
 
 
 def _called(node: ast.expr) -> str:
@@ -118,54 +182,47 @@ def _is_barrier(node: ast.expr) -> bool:
     return isinstance(node.args[0], ast.Constant) and node.args[0].value == "bar.warp.sync"
 
 
-def _replaced(source: str, node: ast.expr | ast.stmt, text: str) -> str:
-    lines = source.splitlines(keepends=True)
-    assert node.end_lineno is not None
-    assert node.end_col_offset is not None
-    first, last = lines[node.lineno - 1], lines[node.end_lineno - 1]
-    # Columns count bytes.
-    head = first.encode()[: node.col_offset].decode()
-    tail = last.encode()[node.end_col_offset :].decode()
-    return "".join((*lines[: node.lineno - 1], head, text, tail, *lines[node.end_lineno :]))
+def tree_with(texts: dict[str, str], tree: Path) -> None:
+    """Writes a checkout whose package has all mutants. Links would lead back to the package without them."""
+    for name in ("cccopt", "tests", "samples", "bench", "ptx_grammar", "cte_templates", "docs"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tree)
+    shutil.copy(ROOT / "bench" / "mutation_probe.py", tree / "cccopt")
+    for file, text in texts.items():
+        (tree / "cccopt" / file).write_text(text, encoding="utf-8")
 
 
-def judged(mutant: Mutant, tests: list[str], seconds: float) -> str:
-    """The first test that fails with the mutant; empty if all pass, ``timeout`` where they do not end."""
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder)
-        for name in ("tests", "samples", "bench", "ptx_grammar", "cte_templates", "docs"):
-            (tree / name).symlink_to(ROOT / name)
-        shutil.copytree(ROOT / "cccopt", tree / "cccopt", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "pyproject.toml", tree)
-        (tree / "cccopt" / mutant.file).write_text(mutant.text, encoding="utf-8")
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "--no-header",
-            "-p",
-            "no:cacheprovider",
-            *tests,
-        ]
-        environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        try:
-            done = subprocess.run(
-                command,
-                cwd=tree,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=seconds,
-                check=False,
+def run(wanted: dict[int, Mutant], texts: dict[str, str], options: argparse.Namespace) -> dict[int, str]:
+    """What pytest says of each mutant by number: the killer, or an empty text."""
+    with tempfile.TemporaryDirectory(prefix="cccopt-mutants-") as folder:
+        tree, job, answer = Path(folder) / "tree", Path(folder) / "job.json", Path(folder) / "answer.json"
+        tree_with(texts, tree)
+        cache = options.cache or Path(folder) / "cache"
+        cache.mkdir(parents=True, exist_ok=True)
+        job.write_text(
+            json.dumps(
+                {
+                    "mutants": {number: mutant.file for number, mutant in wanted.items()},
+                    "names": {number: mutant.name for number, mutant in wanted.items()},
+                    "jobs": options.jobs,
+                    "seconds": options.seconds,
+                    "cache": str(cache.resolve()),
+                    "answer": str(answer),
+                }
             )
-        except subprocess.TimeoutExpired:
-            return "timeout"
-    if done.returncode == 0:
-        return ""
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0][:160] if failed else f"exit status {done.returncode}"
+        )
+        command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(tree),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "CCCOPT_MUTATION": str(job),
+        }
+        plugin = ["-p", "bench.mutation_tests"]
+        subprocess.run([*command, *plugin, *options.tests], cwd=tree, env=environment, check=False)
+        if not answer.exists():
+            sys.exit("error: pytest ended without an answer")
+        return {int(number): killer for number, killer in json.loads(answer.read_text()).items()}
 
 
 def main() -> None:
@@ -175,26 +232,52 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="name the mutants, run nothing")
     parser.add_argument("--only", default="", help="mutants whose name holds this text")
     parser.add_argument("--conditions", action="store_true", help="also each part of each test of the rules")
+    parser.add_argument("--order", action="store_true", help="only the rules about order and memory")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--seconds", type=float, default=900, help="for one mutant")
+    parser.add_argument("--seconds", type=float, default=300, help="of tests for one mutant")
+    parser.add_argument(
+        "--cache", type=Path, help="folder that keeps nvcc's output and the run without mutants"
+    )
     parser.add_argument("--json", type=Path, help="file for the outcomes")
     parser.add_argument("tests", nargs="*", default=list(TESTS), help="what pytest runs")
     options = parser.parse_args()
-    kinds = [mutant for mutant in mutants() if options.conditions or mutant.kind != "condition"]
-    chosen = [mutant for mutant in kinds if options.only in mutant.name]
+    found, texts = mutants()
+    chosen = {
+        number: mutant
+        for number, mutant in enumerate(found)
+        if options.only in mutant.name
+        and (options.conditions or mutant.kind != "condition")
+        and (not options.order or mutant.file in ORDER)
+    }
+    stale = EQUIVALENT.keys() - {mutant.name for mutant in found}
+    if stale:
+        sys.exit("error: no such mutant is left: " + "; ".join(sorted(stale)))
     if options.list:
-        print("\n".join(mutant.name for mutant in chosen))
+        print("\n".join(f"{m.file}:{m.line}: {m.name}" for m in chosen.values()))
         return
-    outcomes: dict[str, str] = {}
-    with ThreadPoolExecutor(options.jobs) as pool:
-        found = pool.map(lambda mutant: judged(mutant, options.tests, options.seconds), chosen)
-        for mutant, killer in zip(chosen, found, strict=True):
-            outcomes[mutant.name] = killer
-            print(f"{'killed  ' if killer else 'SURVIVES'} {mutant.name}", flush=True)
-            if options.json is not None:
-                options.json.write_text(json.dumps(outcomes, indent=1))
-    survivors = sum(not killer for killer in outcomes.values())
-    print(f"{len(outcomes)} mutants, {len(outcomes) - survivors} killed, {survivors} survive")
+    killers = run(chosen, texts, options)
+    outcomes = {m.name: killers[number] or EQUIVALENT.get(m.name, "") for number, m in chosen.items()}
+    if options.json is not None:
+        options.json.write_text(json.dumps(outcomes, indent=1))
+    print()
+    print_table(chosen, killers)
+    if any(not outcome for outcome in outcomes.values()):
+        sys.exit(1)
+
+
+def print_table(chosen: dict[int, Mutant], killers: dict[int, str]) -> None:
+    """Each mutant with what became of it, and the sums."""
+    sums: Counter[str] = Counter()
+    for number, mutant in chosen.items():
+        killer = killers[number]
+        what = "killed" if killer else "equivalent" if mutant.name in EQUIVALENT else "SURVIVES"
+        sums[what] += 1
+        why = killer or EQUIVALENT.get(mutant.name, "")
+        print(f"{what:10} {mutant.file}:{mutant.line}: {mutant.name}\n{'':13}{why}")
+    print(
+        f"{len(chosen)} mutants, {sums['killed']} killed, {sums['equivalent']} equivalent,"
+        f" {sums['SURVIVES']} survive"
+    )
 
 
 if __name__ == "__main__":
