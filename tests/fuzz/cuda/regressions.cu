@@ -293,15 +293,18 @@ KERNEL handed_on(ARGUMENTS) {
 
 // Lanes that have left the loop wait in it, and what they will need after it must last: nvcc keeps whether they broke out.
 KERNEL waits_after_break(ARGUMENTS) {
+  int trips = n / ALL;
 #pragma ccc for
-  for (STRIDE) {
+  for (int k = 0; k < trips; k++) {
+    int i = ME + k * ALL;
     unsigned w = hash32(a[i]);
     if (w % 101 == 3) break;
     if (w % 101 == 5) return;
 #pragma ccc if
     if ((w & 15) < 11) out[i] = work(w, i);
   }
-  for (STRIDE) {
+  for (int k = 0; k < trips; k++) {
+    int i = ME + k * ALL;
     unsigned w = hash32(a[i] + 1);
     if ((w & 31) < 7) atomicSub(&count[w & 15], i);
   }
