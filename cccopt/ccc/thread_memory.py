@@ -163,7 +163,10 @@ class ThreadMemory:
         step = steps.pop() if len(steps) == 1 else None
         if not step:
             return DATA
-        return Number(growth=step, apart=self._apart(self._first, name))
+        apart = self._apart(self._first, name)
+        # Where lanes begin to count somewhere, the number is no place of their own yet; a pointer is.
+        counts = apart == UNBOUNDED and isa.width(self.view.types[name]) <= 32
+        return Number(growth=step, apart=0 if counts else apart)
 
     def _step(
         self, name: str, definitions: frozenset[int], header: str, done: dict[int, float | None]
