@@ -22,12 +22,11 @@ from cccopt.ptx.ir import Register
 
 
 def exposed(
-    nodes: Mapping[str, Node], entry: str, behind: Collection[str], chosen: Collection[str]
+    nodes: Mapping[str, Node], entry: str, behind: Collection[str], given: Collection[str]
 ) -> frozenset[str]:
-    """Those of the ``chosen`` registers that are live at ``entry``, where ``behind`` are live outside of ``nodes``."""
+    """The registers without those ``given`` that are live at ``entry``; ``behind`` are live outside of ``nodes``."""
     names = program_order(nodes, reachable(nodes, [entry]))
     place = {name: number for number, name in enumerate(names)}
-    chosen = frozenset(chosen)
     kills: list[frozenset[str]] = []
     needs: list[frozenset[str]] = []
     for name in names:
@@ -38,14 +37,14 @@ def exposed(
             killed |= gone
             needed = (needed - gone) | effects.needs(statement)
         kills.append(killed)
-        needs.append(needed & chosen)
+        needs.append(needed.difference(given))
     ways = {place[name]: [*targets(nodes[name].end)] for name in names}
     graph = FlowGraph(
         {number: [place[t] for t in found if t in place] for number, found in ways.items()},
         frozenset({place[entry]}),
         frozenset(number for number, found in ways.items() if any(t not in place for t in found)),
     )
-    outside, nothing = chosen.intersection(behind), frozenset[str]()
+    outside, nothing = frozenset(behind).difference(given), frozenset[str]()
     live = Analysis(
         Direction.BACKWARD, outside, nothing, or_, lambda number, after: after - kills[number] | needs[number]
     )

@@ -105,7 +105,7 @@ class Tasks:
                 written = (effects.writes(self.view.body[i]) for i in path.tail if i in self.plan.skipped)
                 skipped = self._cleared(live_outs(self.view, path.path).union(*written) - alive)
                 nodes[enter] = replace(nodes[enter], code=(*skipped, *nodes[enter].code))
-        unset = self._cleared(exposed(nodes, enter, behind, self.view.types.keys() - alive))
+        unset = self._cleared(exposed(nodes, enter, behind, alive))
         nodes[enter] = replace(nodes[enter], code=(*unset, *nodes[enter].code))
         return nodes
 
