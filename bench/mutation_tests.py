@@ -12,6 +12,7 @@ import os
 import pickle
 import signal
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +92,8 @@ def forked(work: Callable[[], object], answer: Path) -> int:
         os.dup2(nowhere, stream)
     try:
         answer.write_text(json.dumps(work()))
+    except BaseException:
+        answer.with_suffix(".error").write_text(traceback.format_exc())
     finally:
         os._exit(0)
 
@@ -179,6 +182,8 @@ def concerned(number: int, file: str, items: list[pytest.Item], base: dict[str, 
 
 def killer(number: int, items: list[pytest.Item], base: dict[str, Ran], at: Path) -> str:
     """The first test that fails with a mutant; empty if none does."""
+    if not items:
+        return ""
     probe.active = number
     end = time.perf_counter() + JOB["seconds"]
 
@@ -213,7 +218,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 
     def done(name: str, answer: str | None) -> None:
         at = CACHE / f"at.{name}"
-        answers[name] = f"{at.read_text()} (does not end)" if answer is None else answer
+        answers[name] = f"{at.read_text()} (ends the process)" if answer is None else answer
         at.unlink(missing_ok=True)
         print(f"{answers[name] or 'SURVIVES'} <- {JOB['names'][name]}", flush=True)
 
