@@ -215,8 +215,14 @@ class _Rewrite:
         )
         nodes[region.header] = without_pragmas(nodes[region.header])
         self.tasks.enter(nodes, enter, self.plan.paths, region.header, test, alive)
-        nodes = self.tasks.settle(nodes, enter, region.header, self.plan.paths)
-        return nodes
+        # Lanes that have left come along idle, and keep what they read behind the loop.
+        kept = frozenset() if alive is None else self._alive_behind()
+        return self.tasks.settle(nodes, enter, region.header, self.plan.paths, kept)
+
+    def _alive_behind(self) -> frozenset[str]:
+        """The registers that lanes read where they leave the region."""
+        live, blocks = self.view.liveness.live_in, self.view.block_of_name
+        return frozenset().union(*(live[blocks[n]] for n in self._exits() if n in blocks))
 
     # --- the warp's own registers ---
 

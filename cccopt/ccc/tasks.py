@@ -81,7 +81,7 @@ class Tasks:
         self, nodes: Nodes, enter: str, begin: str, paths: tuple[PathPlan, ...], given: Collection[str] = ()
     ) -> Nodes:
         """The whole ``nodes``, entered at ``enter`` and then at ``begin``, with a site for each of ``paths``; ``given``
-        are registers that a task has from its context.
+        are registers that have a value there anyway: those of a task's context, those that a lane takes along.
         """
         alive = self._alive(begin).union(given)
         for path in paths:
