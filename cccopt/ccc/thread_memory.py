@@ -129,6 +129,11 @@ class ThreadMemory:
         step = integer(statement.operands[2])
         if step is None or statement.operands[1] != Register(name):
             return UNBOUNDED
+        # Once in each trip: neither in a loop of its own nor after another addition.
+        before = (d for d in view.reaching.reaching(again[0], name) if d in self._statements)
+        others = any(d != again[0] and view.cfg.block_of(d) in loop.blocks for d in before)
+        if others or innermost(view.loops, view.cfg.block_of(again[0])) != loop:
+            return UNBOUNDED
         return abs(step) * inner_trips
 
     # --- what an iteration hands to the next one ---
