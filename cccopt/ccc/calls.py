@@ -35,7 +35,9 @@ def called(module: Module, names: Iterable[str]) -> set[str]:
 def shared_variables(module: Module, function: Function) -> tuple[Variable, ...]:
     """The shared variables that ``function`` or what it calls declares or names."""
     names = called(module, [function.name])
-    bodies = [f for f in module.functions() if f.name in names and f.body is not None]
+    # Of the function itself, the module may still hold what a pass has changed.
+    others = [f for f in module.functions() if f.name in names - {function.name} and f.body is not None]
+    bodies = [function, *others] if function.body is not None else others
     statements = [s for f in bodies for s in f.body or ()]
     named = {
         name for s in statements if isinstance(s, Instruction) for o in s.operands for name in _symbols(o)
