@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.mutation_equivalent import EQUIVALENT
+from bench.mutation_equivalent import EQUIVALENT, OUT_OF_TIME
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -202,8 +202,7 @@ def run(wanted: dict[int, Mutant], texts: dict[str, str], options: argparse.Name
         job.write_text(
             json.dumps(
                 {
-                    "mutants": {number: mutant.file for number, mutant in wanted.items()},
-                    "names": {number: mutant.name for number, mutant in wanted.items()},
+                    "mutants": {number: mutant.name for number, mutant in wanted.items()},
                     "jobs": options.jobs,
                     "seconds": options.seconds,
                     "cache": str(cache.resolve()),
@@ -256,28 +255,28 @@ def main() -> None:
         print("\n".join(f"{m.file}:{m.line}: {m.name}" for m in chosen.values()))
         return
     killers = run(chosen, texts, options)
-    outcomes = {m.name: killers[number] or EQUIVALENT.get(m.name, "") for number, m in chosen.items()}
     if options.json is not None:
+        outcomes = {m.name: killers[number] for number, m in chosen.items()}
         options.json.write_text(json.dumps(outcomes, indent=1))
     print()
-    print_table(chosen, killers)
-    if any(not outcome for outcome in outcomes.values()):
-        sys.exit(1)
+    sys.exit(1 if print_table(chosen, killers) else 0)
 
 
-def print_table(chosen: dict[int, Mutant], killers: dict[int, str]) -> None:
-    """Each mutant with what became of it, and the sums."""
+def print_table(chosen: dict[int, Mutant], killers: dict[int, str]) -> int:
+    """Each mutant with what became of it, and the sums; how many survive."""
     sums: Counter[str] = Counter()
     for number, mutant in chosen.items():
         killer = killers[number]
-        what = "killed" if killer else "equivalent" if mutant.name in EQUIVALENT else "SURVIVES"
+        killed = killer not in ("", OUT_OF_TIME)
+        what = "killed" if killed else "equivalent" if mutant.name in EQUIVALENT else "SURVIVES"
         sums[what] += 1
-        why = killer or EQUIVALENT.get(mutant.name, "")
+        why = killer if killed else EQUIVALENT.get(mutant.name, killer)
         print(f"{what:10} {mutant.file}:{mutant.line}: {mutant.name}\n{'':13}{why}")
     print(
         f"{len(chosen)} mutants, {sums['killed']} killed, {sums['equivalent']} equivalent,"
         f" {sums['SURVIVES']} survive"
     )
+    return sums["SURVIVES"]
 
 
 if __name__ == "__main__":

@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
+OUT_OF_TIME = "no test in the time given (--seconds)"
+
 EQUIVALENT: dict[str, str] = {}

@@ -12,6 +12,8 @@ import os
 import pickle
 import signal
 import time
+import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
+from bench.mutation_equivalent import OUT_OF_TIME
 from cccopt import mutation_probe as probe
 from tests.fuzz import judge
 from tests.passes import running
@@ -29,6 +32,9 @@ JOB = json.loads(Path(os.environ["CCCOPT_MUTATION"]).read_text())
 CACHE = Path(JOB["cache"])
 LONGEST = 20
 """Seconds more than ten times what it takes without a mutant after which a test is taken to hang."""
+
+QUICK = 0.3
+"""Seconds of a test that is asked before all slower ones."""
 
 
 # --- nvcc's output, kept ---
@@ -91,6 +97,8 @@ def forked(work: Callable[[], object], answer: Path) -> int:
         os.dup2(nowhere, stream)
     try:
         answer.write_text(json.dumps(work()))
+    except BaseException:
+        answer.with_suffix(".error").write_text(traceback.format_exc())
     finally:
         os._exit(0)
 
@@ -159,26 +167,25 @@ def state(names: list[str]) -> str:
 # --- each mutant ---
 
 
-def concerned(number: int, file: str, items: list[pytest.Item], base: dict[str, Ran]) -> list[pytest.Item]:
-    """The tests that come to a mutant, in the order in which they are asked: short files first, among them the one
-    that is named like the mutant's file.
+def concerned(number: int, items: list[pytest.Item], base: dict[str, Ran]) -> list[pytest.Item]:
+    """The tests that come to a mutant, in the order in which they are asked: quick ones of all files first, those of
+    one file together.
     """
     found = [item for item in items if number in base[item.nodeid].reached]
-    cost: dict[str, float] = {}
+    cost: Counter[tuple[bool, str]] = Counter()
+
+    def part(item: pytest.Item) -> tuple[bool, str]:
+        return base[item.nodeid].seconds > QUICK, item.nodeid.split("::")[0]
+
     for item in found:
-        name = item.nodeid.split("::")[0]
-        cost[name] = cost.get(name, 0) + base[item.nodeid].seconds
-    own = f"test_{Path(file).stem}.py"
-
-    def place(item: pytest.Item) -> tuple[bool, float, str, float]:
-        name = item.nodeid.split("::")[0]
-        return not name.endswith(own), cost[name], name, base[item.nodeid].seconds
-
-    return sorted(found, key=place)
+        cost[part(item)] += base[item.nodeid].seconds
+    return sorted(found, key=lambda i: (part(i)[0], cost[part(i)], part(i), base[i.nodeid].seconds))
 
 
 def killer(number: int, items: list[pytest.Item], base: dict[str, Ran], at: Path) -> str:
-    """The first test that fails with a mutant; empty if none does."""
+    """The first test that fails with a mutant; empty if none does, `OUT_OF_TIME` if not all were asked."""
+    if not items:
+        return ""
     probe.active = number
     end = time.perf_counter() + JOB["seconds"]
 
@@ -189,8 +196,8 @@ def killer(number: int, items: list[pytest.Item], base: dict[str, Ran], at: Path
     for one in ran(items, limit):
         if not one.passed:
             return one.test
-        if time.perf_counter() > end:
-            break
+        if time.perf_counter() > end and one.test != items[-1].nodeid:
+            return OUT_OF_TIME
     return ""
 
 
@@ -207,16 +214,16 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     items = [item for item in session.items if item.nodeid in base and base[item.nodeid].passed]
     answers: dict[str, str] = {}
 
-    def work(number: int, file: str) -> tuple[str, Callable[[], str]]:
-        of = concerned(number, file, items, base)
+    def work(number: int) -> tuple[str, Callable[[], str]]:
+        of = concerned(number, items, base)
         return str(number), lambda: killer(number, of, base, CACHE / f"at.{number}")
 
     def done(name: str, answer: str | None) -> None:
         at = CACHE / f"at.{name}"
-        answers[name] = f"{at.read_text()} (does not end)" if answer is None else answer
+        answers[name] = f"{at.read_text()} (ends the process)" if answer is None else answer
         at.unlink(missing_ok=True)
-        print(f"{answers[name] or 'SURVIVES'} <- {JOB['names'][name]}", flush=True)
+        print(f"{answers[name] or 'SURVIVES'} <- {JOB['mutants'][name]}", flush=True)
 
-    in_parallel((work(int(n), file) for n, file in JOB["mutants"].items()), JOB["jobs"], done)
+    in_parallel((work(int(number)) for number in JOB["mutants"]), JOB["jobs"], done)
     Path(JOB["answer"]).write_text(json.dumps(answers))
     return True

@@ -129,6 +129,11 @@ class ThreadMemory:
         step = integer(statement.operands[2])
         if step is None or statement.operands[1] != Register(name):
             return UNBOUNDED
+        # Once in each trip: neither in a loop of its own nor after another addition.
+        before = (d for d in view.reaching.reaching(again[0], name) if d in self._statements)
+        others = any(d != again[0] and view.cfg.block_of(d) in loop.blocks for d in before)
+        if others or innermost(view.loops, view.cfg.block_of(again[0])) != loop:
+            return UNBOUNDED
         return abs(step) * inner_trips
 
     # --- what an iteration hands to the next one ---
@@ -163,7 +168,10 @@ class ThreadMemory:
         step = steps.pop() if len(steps) == 1 else None
         if not step:
             return DATA
-        return Number(growth=step, apart=self._apart(self._first, name))
+        apart = self._apart(self._first, name)
+        # Where lanes begin to count somewhere, the number is no place of their own yet; a pointer is.
+        counts = apart == UNBOUNDED and isa.width(self.view.types[name]) <= 32
+        return Number(growth=step, apart=0 if counts else apart)
 
     def _step(
         self, name: str, definitions: frozenset[int], header: str, done: dict[int, float | None]

@@ -34,6 +34,8 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, TextureAddress
 from cccopt.ptx.isa import Control, Memory
 
+_LINEAR = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "neg"})
+
 _ELSEWHERE = ("local", "param", "const")
 """State spaces in which no two trips meet."""
 
@@ -151,14 +153,15 @@ class InnerIterations(Induction):
         """Whether the lane's own values are in the address, not only data, counters (those are as well if ``counters``)
         and what the warp has in common.
         """
-        work, seen = [(access.index, access.base)] if access.base else [], set[tuple[int, str]]()
+        work = [(access.index, access.base, counters)] if access.base else []
+        seen: set[tuple[int, str, bool]] = set()
         while work:
-            use, name = work.pop()
-            if (use, name) in seen:
+            use, name, counting = state = work.pop()
+            if state in seen:
                 continue
-            seen.add((use, name))
+            seen.add(state)
             if self.from_ahead(use, name):
-                counts = self.step(name) is not None and not counters
+                counts = self.step(name) is not None and not counting
                 if not counts and not self.view.uniformity.is_uniform_use(use, name):
                     return True
                 continue
@@ -171,7 +174,9 @@ class InnerIterations(Induction):
                 fixed = all(self.invariance.holds(index, needed) for needed in effects.needs(statement))
                 # What is found in data that changes from trip to trip is nobody's own.
                 if facts.memory is Memory.NONE or (facts.memory is Memory.LOAD and fixed):
-                    work += [(index, needed) for needed in effects.needs(statement)]
+                    # A remainder of a counter is no part of an array.
+                    linear = counting and statement.base in _LINEAR
+                    work += [(index, needed, linear) for needed in effects.needs(statement)]
         return False
 
     def _growth(self, use: int, name: str, depth: int = 8) -> int | None:

@@ -81,7 +81,7 @@ def _read_market(path: str) -> Csr:
     indices = [] if form == "array" else [("row", np.int64), ("column", np.int64)]
     _table(path, [*indices, *value], comments=None, skip=lines)
     # Dense ones, too, become sparse.
-    matrix = scipy_module("sparse").coo_array(scipy_module("io").mmread(path)).tocsr()
+    matrix = scipy_module("sparse").coo_array(scipy_module("io").mmread(path, spmatrix=False)).tocsr()
     require_32_bits("non-zeros", matrix.nnz)
     return Csr(
         rows=matrix.shape[0],

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cccopt.analysis import effects
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction
 from cccopt.ptx.printer import print_module
@@ -181,7 +183,16 @@ def test_an_operand_that_no_role_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fallen() == {"renamed"}
 
 
+@pytest.fixture
+def forgetful() -> Iterator[None]:
+    """What is known of instructions is asked anew, in the test and after it."""
+    effects._effects.cache_clear()
+    yield
+    effects._effects.cache_clear()
+
+
 @pytest.mark.nvcc
+@pytest.mark.usefixtures("forgetful")
 def test_a_read_that_no_role_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     real = isa.reads
 
@@ -193,6 +204,7 @@ def test_a_read_that_no_role_tells(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.nvcc
+@pytest.mark.usefixtures("forgetful")
 def test_a_write_that_no_role_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     real = isa.definitions
 
@@ -204,6 +216,7 @@ def test_a_write_that_no_role_tells(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.nvcc
+@pytest.mark.usefixtures("forgetful")
 def test_a_guarded_write_taken_for_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isa, "is_conditional_write", lambda instruction: False)
     assert fallen() == {"clobbered"}

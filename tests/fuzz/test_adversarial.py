@@ -19,7 +19,7 @@ REFUSED = {
     "scope_branch": "CCC048",
     "tail_two_paths": "CCC034",
     "tail_then_carry": "CCC035",
-    "if_then_break": "CCC030",
+    "if_then_break": "CCC032",
     "wrap8": "CCC037",
 }
 REWRITTEN = (

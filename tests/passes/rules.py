@@ -11,6 +11,7 @@ from tests.passes.ptx_loops import (
     LAUNCHES,
     PATH,
     SECOND,
+    SKIP,
     VARIABLE,
     inner_loop,
     mark,
@@ -26,6 +27,8 @@ COUNTED = "red.global.add.u32 [%rd6], %r13;"
 ROUND = "add.u32 %r33, %r33, 1; setp.lt.u32 %p12, %r33, 2; @%p12 bra ROUND;"
 OWN_WORD = "mul.wide.u32 %rd20, %r3, 4; add.u64 %rd20, %rd3, %rd20;"
 """%rd20 is the thread's own word of `other`."""
+PARTED = "setp.gt.u32 %p10, %r6, 9; @%p10 bra HALF; add.u32 %r12, %r6, 5; HALF: st.global.u32 [%rd6], %r12;"
+"""%r12 where it is stored is 3 or what the branch computes."""
 SHARED = ".shared .align 4 .b8 first[512]; .shared .align 4 .b8 second[512];"
 SHARED_WORDS = """shl.b32 %r30, %r2, 2; mov.u32 %r31, first; add.u32 %r31, %r31, %r30;
     mov.u32 %r32, second; add.u32 %r32, %r32, %r30;"""
@@ -119,6 +122,18 @@ LIVE_OUTS = {
     ),
     "a value that ends the loop": Rule(
         "CCC034", {**scan("%r20"), "behind": "setp.gt.u32 %p7, %r11, 99; @%p7 bra DONE;"}, {**scan("%r20")}
+    ),
+    "a branch behind the path that parts what a statement under it reads": Rule(
+        "CCC034",
+        {
+            **scan("%r20"),
+            "before": "mov.u32 %r11, 1; mov.u32 %r12, 3;",
+            "behind": f"setp.gt.u32 %p7, %r11, 99; @%p7 bra OVER; {PARTED} OVER:",
+        },
+        {
+            **scan("%r20"),
+            "behind": f"setp.gt.u32 %p7, %r11, 99; @%p7 bra OVER; mov.u32 %r12, 3; {PARTED} OVER:",
+        },
     ),
     "an argument of a call behind the path": Rule(
         "CCC034",
@@ -282,6 +297,31 @@ MEMORY = {
     ),
 }
 
+OVERLAPPING = f"""
+    {SKIP} @%p1 bra JOIN;
+    {mark("if.begin", IF)}
+    add.u32 %r10, %r6, 1;
+    {mark("if.begin", SECOND)}
+    add.u32 %r10, %r10, 1;
+    {mark("if.end", IF)}
+    st.global.u32 [%rd6], %r10;
+    {mark("if.end", SECOND)}
+JOIN:
+"""
+LEAVING = f"""
+    {mark("if.begin", SECOND)}
+    st.global.u32 [%rd6], %r6;
+    {mark("if.end", SECOND)}
+"""
+GONE = f"""
+    {mark("for.begin", VARIABLE, "variable")}
+    {mark("body.begin", VARIABLE)}
+    add.u32 %r13, %r6, 1;
+    {mark("body.end", VARIABLE)}
+    {mark("for.end", VARIABLE)}
+"""
+"""A loop of one trip."""
+
 FLOW = {
     "no marked loop": Rule("CCC030", {"marked": False}, {"marked": True}),
     "a path behind the loop": Rule("CCC030", {"body": "", "after": path()}, {"after": "mov.u32 %r10, 1;"}),
@@ -289,6 +329,24 @@ FLOW = {
         "CCC031",
         {"before": jump("MIDDLE"), "body": path(f"mov.u32 %r10, 1; MIDDLE: {PATH}")},
         {"before": jump("BEGIN"), "body": path(begin="BEGIN:")},
+    ),
+    "a jump past the loop's own beginning": Rule(
+        "CCC031",
+        {"ahead": "setp.eq.u32 %p7, %r1, 0; @%p7 bra LOOP;"},
+        {"ahead": "setp.eq.u32 %p7, %r1, 0; @%p7 bra DONE;"},
+        at=FOR,
+    ),
+    "paths that overlap": Rule(
+        "CCC031",
+        {"body": OVERLAPPING},
+        {"body": nested("mov.u32 %r11, 3;", PATH)},
+        at=SECOND,
+    ),
+    "a path that leaves the loop": Rule(
+        "CCC032",
+        {"before": jump("OUT"), "after": f"ret; OUT: {LEAVING}"},
+        {"before": jump("OUT"), "after": "ret; OUT: st.global.u32 [%rd6], %r6;"},
+        at=SECOND,
     ),
     "a break in the path": Rule("CCC032", {"body": path(f"{jump('DONE')} {PATH}")}, {"before": jump("DONE")}),
     "a return in the path": Rule(
@@ -333,6 +391,7 @@ FLOW = {
         {"before": PLAIN_INSIDE, "clauses": "independent"},
         at=6,
     ),
+    "a variable loop that is gone": Rule("CCC053", {"before": GONE}, at=VARIABLE),
     "a marked loop that is gone": Rule(
         "CCC053", {"ahead": mark("for.begin", 7) + "\n" + mark("for.end", 7)}, at=7
     ),

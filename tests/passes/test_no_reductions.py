@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.tails import tails
 from cccopt.diagnostic import Diagnostic
 from cccopt.ptx.parser import parse
 from tests.passes.ptx_loops import FOR, loop, path
 from tests.passes.running import rewritten
 from tests.passes.test_reductions import BEFORE, BRANCHY, DECLARED, SUM, VALUE, ZERO, same, stored
+from tests.passes.test_regions import regions_of
 
 
 def refusal(clauses: str = "reduce=+:sum", **holes: Any) -> Diagnostic:
@@ -45,6 +47,11 @@ NO_REDUCTION = {
         {"before": "and.b32 %r9, %r6, 7; setp.eq.u32 %p6, %r9, 0; @%p6 mov.u32 %r20, %r6;"},
         SUM,
         "may start from another value",
+    ),
+    "set anew behind a branch": (
+        {"behind": "setp.gt.u32 %p6, %r6, 9; @%p6 bra KEEP; mov.u32 %r20, %r6; KEEP:"},
+        SUM,
+        "sets it anew",
     ),
     "two operators": ({}, f"{SUM} max.u32 %r20, %r20, %r6;", "by another operator"),
     "two operators, one outside": ({"behind": "and.b32 %r20, %r20, %r6;"}, SUM, "by another operator"),
@@ -95,6 +102,31 @@ def test_older_values_are_refused() -> None:
         after=stored("%r20", "%r22"),
     )
     assert said.code == "CCC035"
+
+
+def test_an_older_value_that_some_iterations_keep_is_refused() -> None:
+    keep = "setp.gt.u32 %p6, %r6, 9; @%p6 bra KEEP; st.global.u32 [%rd7], %r6; mov.u32 %r21, %r20; KEEP:"
+    said = refusal(
+        ahead=f"{ZERO} mov.u32 %r21, 0;", before=keep, body=path(f"{VALUE} {SUM}"), after=stored("%r21")
+    )
+    assert said.code == "CCC035"
+    assert "an older value of it is kept" in said.why
+
+
+def test_an_update_that_goes_on_from_another_register_is_refused() -> None:
+    """Tasks keep their part in one register. Where `coalesce-reductions` has run, most updates do, too."""
+    text = loop(
+        clauses="reduce=+:sum",
+        ahead=ZERO,
+        before=f"{BEFORE} add.u32 %r21, %r20, 1;",
+        body=path(BRANCHY),
+        behind="add.u32 %r20, %r21, %r11;",
+        after=stored("%r20"),
+    )
+    seen, (region,) = regions_of(text)
+    with pytest.raises(Refusal) as caught:
+        tails(seen, region)
+    assert caught.value.diagnostics[0].code == "CCC035"
 
 
 def test_narrow_values_are_refused() -> None:

@@ -109,6 +109,47 @@ def test_what_cannot_be_a_task_is_refused_with_its_reason(
     assert reason in said.message
 
 
+OWN_CALL = """.version 9.0
+.target sm_90
+.address_size 64
+.func f(.param .u64 at, .param .u32 n)
+{
+    .reg .b32 %r<4>; .reg .b64 %rd<3>; .reg .pred %p<3>;
+    ld.param.u64 %rd1, [at]; ld.param.u32 %r1, [n];
+    // ccc recursive.begin 2 line=3:1 file=k.cu
+    st.global.u32 [%rd1], %r1; setp.gt.u32 %p1, %r1, 9; @%p1 bra DONE;
+    add.u32 %r1, %r1, 1;
+    { .param .b64 x; .param .b32 y; st.param.b64 [x], %rd1; st.param.b32 [y], %r1; GUARD call.uni f, (x, y); }
+DONE:
+    ret;
+}
+.entry k(.param .u64 out) .maxntid 64
+{
+    .reg .b32 %r<4>; .reg .b64 %rd<3>; .reg .pred %p<3>;
+    ld.param.u64 %rd1, [out]; mov.u32 %r1, 0;
+    // ccc for.begin 1 line=10:1 file=k.cu
+LOOP:
+    // ccc body.begin 1
+    { .param .b64 x; .param .b32 y; st.param.b64 [x], %rd1; st.param.b32 [y], %r1; call.uni f, (x, y); }
+    // ccc body.end 1
+    add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra LOOP;
+    // ccc for.end 1
+    ret;
+}"""
+
+
+@pytest.mark.parametrize("guard", ["@%p1", "@!%p1"])
+def test_a_call_of_itself_in_a_form_that_no_compiler_writes_is_refused(guard: str) -> None:
+    assert {r.outcome for r in rewritten(parse(OWN_CALL.replace("GUARD", ""), "k.ptx")).regions} == {
+        "rewritten"
+    }
+    with pytest.raises(Refusal) as refused:
+        rewritten(parse(OWN_CALL.replace("GUARD", guard), "k.ptx"))
+    (said,) = refused.value.diagnostics
+    assert (said.code, said.place and said.place.position.line) == ("CCC066", 3)
+    assert "parameters declared at the call" in said.message
+
+
 def test_with_keep_going_the_others_are_rewritten(compiled: Compiled) -> None:
     good, bad = compiled("recursion", "sm_90"), compiled("recursion_refused", "sm_90")
     items = [i for i in bad.items if isinstance(i, Function)]

@@ -163,6 +163,18 @@ def test_the_ways_out_of_a_loop_belong_to_its_task() -> None:
     same_results(text)
 
 
+@pytest.mark.parametrize(
+    "after", ["st.global.u32 [%rd6], %r6;", "xor.b32 %r12, %r6, %r5; st.global.u32 [%rd6], %r12;"]
+)
+@pytest.mark.parametrize(
+    "code", [PATH, f"{PATH} {path('red.global.add.u32 [%rd7], %r6;', skip=EIGHT, region=SECOND, label='_2')}"]
+)
+def test_a_lane_that_has_left_keeps_what_it_reads_behind_the_loop(code: str, after: str) -> None:
+    """It comes along idle, also where the registers are those of the path's context."""
+    leave = "setp.gt.u32 %p7, %r6, 58; @%p7 bra OUT;"
+    same_results(loop(before=leave, body=path(code), after=f"ret; OUT: {after}"), frozenset({"push"}))
+
+
 def test_ways_out_of_a_loop_that_do_not_meet_are_refused() -> None:
     body = "setp.gt.u32 %p10, %r6, 60; @%p10 bra LAST; red.global.add.u32 [%rd6], %r13;"
     with pytest.raises(Refusal) as caught:

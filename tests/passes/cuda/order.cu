@@ -301,3 +301,27 @@ extern "C" __global__ void __launch_bounds__(64) lock_in_a_call(ARGUMENTS) {
     if (a[i] & 1) out[i] = work(a[i]);
   }
 }
+
+// right: a lane that has found something keeps it while the others go on
+extern "C" __global__ void __launch_bounds__(64) finds(ARGUMENTS) {
+  unsigned found = 0;
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+    if ((x & 63) == 60) { found = x; break; }
+#pragma ccc if
+    if ((x & 3) == 0) out[i] = work(x);
+  }
+  count[blockIdx.x * blockDim.x + threadIdx.x] = found;
+}
+
+// right: a lane that returns from the loop stores what it has read there
+extern "C" __global__ void __launch_bounds__(64) returns(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+    if ((x & 31) == 28) { count[i] = x * 3; return; }
+#pragma ccc if
+    if ((x & 3) == 0) out[i] = work(x);
+  }
+}
