@@ -235,8 +235,9 @@ class Tasks:
             # All lanes have a task of their own: none need wait.
             values = path.stack.layout.values()
             code = [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
-            # Without a vote of its own, the path orders the accesses to the stacks of those inside it nevertheless.
-            order = self._order(path) if any(map(self.plan.has_stack, path.children)) else []
+            # Without a vote of its own, the path orders accesses to the stacks of those inside it and to owners' slots.
+            ordered = path.owner is not None or any(map(self.plan.has_stack, path.children))
+            order = self._order(path) if ordered else []
             code = [*order, *self._hold(path, flag), *code, *path.unpacking]
             nodes.update(task)
             return nodes, self.phase(nodes, path.phase("take"), code, Jump(begin))

@@ -162,6 +162,24 @@ def test_barriers_order_slots_of_owners_of_sorted_tasks(form: str) -> None:
     assert missed_barriers(made) == []
 
 
+CERTAIN = f"""
+    {mark("if.begin", IF, "independent")}
+    mad.lo.u32 %r10, %r6, 7, 1; st.global.u32 [%rd6], %r10; add.u32 %r30, %r30, %r6;
+    {mark("if.end", IF)}
+    st.global.u32 [%rd7], %r6;
+"""
+"""A path that every lane takes in each iteration, without a vote."""
+
+
+def test_barriers_order_slots_of_owners_that_all_have_a_task() -> None:
+    made = one(
+        ahead="mov.u32 %r30, 0;", body=CERTAIN, clauses="reduce=+:%r30", after="st.global.u32 [%rd2], %r30;"
+    )
+    assert any(made.of_added("red.shared"))
+    # Nothing is ever pushed, so the drain needs none.
+    assert missed_barriers(made) == ["$ccc_drain_1"]
+
+
 def test_other_warp_wide_instructions_order_no_memory() -> None:
     made = one()
     vote = Instruction("vote.sync.any.pred", (Register("%p19"), Register("%p19"), Literal("-1")))
