@@ -38,6 +38,9 @@ COMBINED = {
     "mul.lo.u32 of the warp's": ([Number(), Number()], Number()),
     "mul.lo.u32 by a fixed one": ([COUNTER, Number()], Number(SYMBOLIC)),
     "mul.lo.u32 of a fixed one": ([Number(), SPREAD], Number(0, UNBOUNDED)),
+    "mul.lo.u32 of a fixed one and a counter": ([Number(), COUNTER], Number(SYMBOLIC)),
+    "mul.lo.u32 of data and a counter": ([Number(0, 3, 4), COUNTER], DATA),
+    "shr.u32 of data by a register": ([ANY, Number()], ANY),
     "mul.lo.u32 of two counters": ([COUNTER, Number(1, 0, 4)], DATA),
     "mul.lo.u32 of a counter and data": ([COUNTER, Number(0, 3, 4)], DATA),
     "mul.lo.u32 of data": ([SPREAD, Number(0, 3, 4)], Number(0, UNBOUNDED, UNBOUNDED)),
@@ -144,6 +147,10 @@ PLACES = {
     "four places, on by four": (False, NARROW, "", ADVANCE.format(16)),
     "four places, on by three": (True, NARROW, "", ADVANCE.format(12)),
     "past the places of the next lanes": (False, NARROW, "", ADVANCE.format(8192)),
+    "past the next lanes, which are near": (
+        False, NARROW.replace("%r6, 3", "%r6, 255").replace("%rd22", "%rd25"),
+        "mul.wide.u32 %rd25, %r2, 4; add.u64 %rd25, %rd3, %rd25;", "add.u64 %rd25, %rd25, 64;"
+    ),
     "places found in data": (False, "mul.wide.u32 %rd21, %r6, 4; add.u64 %rd20, %rd3, %rd21; STORE", "", ""),
     "on by a register": (False, NARROW, "cvt.u64.u32 %rd24, %r1;", "add.u64 %rd22, %rd22, %rd24;"),
     "another register, and something": (
