@@ -62,11 +62,12 @@ def combined(statement: Instruction, sources: Sequence[Number]) -> Number:
     """The result of a pure instruction from its operands."""
     high = "hi" in statement.parts
     types = [part for part in statement.parts if part in isa.WIDTHS]
-    if not all(type[0] in "bsu" and isa.WIDTHS[type] >= 32 for type in types):
+    # A counter of 16 bits does not wrap around in a loop that ends.
+    if not all(type[0] in "bsu" and isa.WIDTHS[type] >= 16 for type in types):
         return _opaque(statement, sources)
     match statement.base, sources:
         case (("mov" | "cvta" | "cvt"), [a]):
-            return a
+            return a if a.growth or a.fixed else replace(a, span=min(a.span, *map(values_of, types)))
         case (("add" | "or"), [a, b]):
             return _sum(a, b)
         case "sub", [a, b]:
@@ -147,8 +148,7 @@ def joined(numbers: Sequence[Number], spread: float) -> Number:
     """One of some numbers, and up to ``spread`` more."""
     if not numbers:
         return DATA
-    strides = {number.apart for number in numbers}
-    apart = strides.pop() if len(strides) == 1 else UNBOUNDED
+    apart = max(abs(number.apart) for number in numbers)
     values = [number.value for number in numbers if number.value is not None]
     if len(values) == len(numbers):
         return Number(span=max(values) - min(values) + spread, apart=apart)

@@ -41,7 +41,7 @@ __device__ __noinline__ unsigned touch(unsigned* map, unsigned at, unsigned x) {
 }
 """
 
-_LOOPS = (
+_COMMON = (
     ("unsigned i = me; i < (unsigned)n; i += all", "i", "unsigned", "i"),
     ("int i = (int)me; i < n; i += (int)all", "i", "int", "(unsigned)i"),
     ("int i = n - 1 - (int)me; i >= 0; i -= (int)all", "i", "int", "(unsigned)i"),
@@ -51,6 +51,8 @@ _LOOPS = (
     ("int k = 0; k != trips; ++k", "k", "int", "me + (unsigned)k * all"),
     ("int k = trips; k > 0; k--", "k", "int", "me + (unsigned)(k - 1) * all"),
     ("short k = 1; k <= trips; k++", "k", "short", "me + (unsigned)(k - 1) * all"),
+)
+_RARE = (
     ("unsigned k = 0u; k < 2u * trips; k += 2u", "k", "unsigned", "me + k / 2u * all"),
     ("int k = 0; k < 3 * trips; k += 3", "k", "int", "me + (unsigned)k / 3u * all"),
     ("unsigned k = 0; k < hash32(me) % ((unsigned)trips + 1u); k++", "k", "unsigned", "me + k * all"),
@@ -62,6 +64,7 @@ _LOOPS = (
         "me * (unsigned)trips + (unsigned)k",
     ),
 )
+_LOOPS = (*_COMMON, *_COMMON, *_RARE)
 """Heads of marked loops: the head, the counter and its type, the iteration's number."""
 
 _BLOCKS = (32, 64, 64, 64, 96, 128, 128, 256, 256, 512, 1024)
@@ -122,7 +125,7 @@ class _Body:
     def __init__(self, random: Random, name: str, *, grid: bool, threads: int, dimensions: int) -> None:
         self.draw = random
         self.grid, self.threads, self.dimensions = grid, threads, dimensions
-        mode = random.choices(tuple(Mode), (72, 21, 7))[0]
+        mode = random.choices(tuple(Mode), (84, 11, 5))[0]
         memory = Memory(random, mode, shared=not grid)
         sums = () if grid else draw_sums(random)
         independent = mode is Mode.APART and random.random() < 0.88
