@@ -54,7 +54,8 @@ TESTS = (
     *(
         f"tests/passes/test_{name}.py"
         for name in (
-            "legality", "order", "thread_memory", "trip_order", "barriers", "output_check", "tails", "regions", "context", "sorting", "expansion",
+            "legality", "order", "thread_memory", "trip_order",
+            "barriers", "output_check", "tails", "regions", "context", "sorting", "expansion",
             "trips", "sums", "reductions", "no_reductions", "grid_loop", "recursion", "awkward", "random_kinds",
         )
     ),
