@@ -54,7 +54,8 @@ TESTS = (
     *(
         f"tests/passes/test_{name}.py"
         for name in (
-            "legality", "order", "barriers", "output_check", "tails", "regions", "context", "sorting", "expansion",
+            "legality", "order", "thread_memory", "trip_order",
+            "barriers", "output_check", "tails", "regions", "context", "sorting", "expansion",
             "trips", "sums", "reductions", "no_reductions", "grid_loop", "recursion", "awkward", "random_kinds",
         )
     ),
@@ -238,6 +239,9 @@ def main() -> None:
         "--cache", type=Path, help="folder that keeps nvcc's output and the run without mutants"
     )
     parser.add_argument("--json", type=Path, help="file for the outcomes")
+    parser.add_argument(
+        "--again", action="store_true", help="keep what the file says was killed, run the rest"
+    )
     parser.add_argument("tests", nargs="*", default=list(TESTS), help="what pytest runs")
     options = parser.parse_args()
     found, texts = mutants()
@@ -254,12 +258,21 @@ def main() -> None:
     if options.list:
         print("\n".join(f"{m.file}:{m.line}: {m.name}" for m in chosen.values()))
         return
-    killers = run(chosen, texts, options)
+    before = json.loads(options.json.read_text()) if options.again and options.json is not None else {}
+    killed = {name: killer for name, killer in before.items() if is_killer(killer)}
+    left = {number: mutant for number, mutant in chosen.items() if mutant.name not in killed}
+    found_now = run(left, texts, options) if left else {}
+    killers = {n: killed.get(m.name, "") or found_now[n] for n, m in chosen.items()}
     if options.json is not None:
         outcomes = {m.name: killers[number] for number, m in chosen.items()}
-        options.json.write_text(json.dumps(outcomes, indent=1))
+        options.json.write_text(json.dumps({**before, **outcomes}, indent=1))
     print()
     sys.exit(1 if print_table(chosen, killers) else 0)
+
+
+def is_killer(answer: str) -> bool:
+    """Whether what a run says of a mutant names a test."""
+    return answer not in ("", OUT_OF_TIME)
 
 
 def print_table(chosen: dict[int, Mutant], killers: dict[int, str]) -> int:
@@ -267,7 +280,7 @@ def print_table(chosen: dict[int, Mutant], killers: dict[int, str]) -> int:
     sums: Counter[str] = Counter()
     for number, mutant in chosen.items():
         killer = killers[number]
-        killed = killer not in ("", OUT_OF_TIME)
+        killed = is_killer(killer)
         what = "killed" if killed else "equivalent" if mutant.name in EQUIVALENT else "SURVIVES"
         sums[what] += 1
         why = killer if killed else EQUIVALENT.get(mutant.name, killer)

@@ -17,6 +17,6 @@ def on(number: int) -> bool:
 
 def value(number: int, plain: object, changed: bool) -> object:
     """A part of a condition, or what a mutant makes of it."""
-    if bool(plain) is not changed:
+    if plain is not changed:
         reached.add(number)
     return changed if number == active else plain

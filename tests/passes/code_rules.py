@@ -44,6 +44,7 @@ def collective(instruction: str) -> tuple[Holes, Holes]:
 STORE_BY = """mov.u32 %r30, {}; mul.wide.u32 %rd21, %r30, 4; add.u64 %rd21, %rd3, %rd21;
     st.global.u32 [%rd21], 1;"""
 
+DECLARED = ".func (.param .b32 result) twice(.param .b32 x)"
 COUNT = "add.u32 %r16, %r16, 1; red.global.add.u32 [%rd6], %r16;"
 PLACE = "mov.u64 %l1, depot; and.b32 %r17, %r13, 7; mul.wide.u32 %l2, %r17, 4; add.u64 %l3, %l1, %l2;"
 UPDATE = "ld.global.u32 %r10, [%rd6]; add.u32 %r10, %r10, %r6; st.global.u32 [%rd6], %r10;"
@@ -211,6 +212,17 @@ CODE = {
             "body": path(CALL.replace("call.uni (y0), twice, (x0);", "call (y0), %rd15, (x0), proto;")),
         },
         {"module": CALLEE.format(""), "body": path(CALL)},
+    ),
+    "a function that is declared alone": Rule(
+        "CCC041",
+        {"module": f".extern {DECLARED};", "body": path(CALL)},
+        {"module": f"{DECLARED}; {CALLEE.format('')}", "body": path(CALL)},
+    ),
+    "an external function that is not the system's": Rule(
+        "CCC041",
+        {"module": ".extern .func vprinter();", "body": path(f"call vprinter, (); {PATH}")},
+        {"module": ".extern .func vprintf();", "body": path(f"call vprintf, (); {PATH}")},
+        runs=False,
     ),
     "an external function behind a call": Rule(
         "CCC041",

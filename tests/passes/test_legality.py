@@ -80,6 +80,12 @@ def test_a_loop_in_a_function_that_can_call_itself_is_refused() -> None:
     assert caught.value.diagnostics[0].code == "CCC047"
 
 
+def test_a_path_of_a_function_may_name_a_variable_of_the_module() -> None:
+    text = FUNCTION.format(called="").replace(".func", ".global .u32 g;\n.func", 1)
+    stores = text.replace("// ccc if.end 2", "red.global.add.u32 [g], %r9;\n    // ccc if.end 2")
+    assert {r.outcome for r in rewritten(parse(stores)).regions} == {"rewritten"}
+
+
 def test_every_rule_has_an_illegal_loop() -> None:
     """Those of contexts, stacks and functions included; loops over blocks and recursion have tests of their own."""
     elsewhere = {f"CCC{number:03}" for number in (47, 57, 60, 61, 62, 63, 65, 66, 67)}
