@@ -167,11 +167,32 @@ class ThreadMemory:
         steps = {self._step(name, reaching.reaching_end(b, name), name, {}) for b in self._latches}
         step = steps.pop() if len(steps) == 1 else None
         if not step:
-            return DATA
+            moves = isa.width(self.view.types[name]) == 64 and self._moves(name)
+            return replace(DATA, apart=self._apart(self._first, name)) if moves else DATA
         apart = self._apart(self._first, name)
         # Where lanes begin to count somewhere, the number is no place of their own yet; a pointer is.
         counts = apart == UNBOUNDED and isa.width(self.view.types[name]) <= 32
         return Number(growth=step, apart=0 if counts else apart)
+
+    def _moves(self, name: str) -> bool:
+        """Whether a register comes to the end of each iteration by additions to what it held, on some ways none."""
+        reaching = self.view.reaching
+        begins = reaching.reaching(self._first, name)
+        work = [(name, reaching.reaching_end(b, name)) for b in self._latches]
+        seen: set[int] = set()
+        while work:
+            register, definitions = work.pop()
+            if register == name and definitions <= begins:
+                continue
+            for definition in definitions - seen:
+                seen.add(definition)
+                statement = self.view.body[definition] if definition in self._statements else None
+                bases = [] if not isinstance(statement, Instruction) else additions(statement)
+                found = [base.name for base, _ in bases[:1] if isinstance(base, Register)]
+                if not found:
+                    return False
+                work += [(n, reaching.reaching(definition, n)) for n in found]
+        return True
 
     def _step(
         self, name: str, definitions: frozenset[int], header: str, done: dict[int, float | None]

@@ -38,9 +38,8 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
     apart, varying = parted(loop)
     for block in loop.blocks:
         for index, instruction in code.instructions(block):
-            if instruction.base not in _COLLECTIVE or not (
-                instruction.base == "bar" or code.makes(instruction)
-            ):
+            made_barrier = instruction.base == "bar" and not code.has_own_barriers
+            if instruction.base not in _COLLECTIVE or not (made_barrier or code.makes(instruction)):
                 continue
             if "sync" not in instruction.parts or not is_full(instruction):
                 yield Violation(index, "this does not name all 32 lanes")

@@ -7,7 +7,7 @@ other ways, too. What the rewrite has made shows by its registers: the function 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -67,6 +67,10 @@ class FunctionCode:
         self.body: Body = function.body or ()
         self.cfg: ControlFlowGraph = control_flow.build(self.body)
         self.known = frozenset(isa.register_types(before))
+        # A barrier writes no register that would tell whose it is: the program vouches for its own.
+        self.has_own_barriers = any(
+            isinstance(s, Instruction) and s.opcode.startswith("bar.warp") for s in before.body or ()
+        )
 
     @cached_property
     def dominance(self) -> Dominance:
@@ -125,14 +129,16 @@ class LoopCode:
         cfg = code.cfg
         self.entry = code.block_at[facts.entry]
         inside = [b for b in cfg.reverse_postorder if code.dominance.dominates(self.entry, b)]
-        traps = _traps(code, inside)
+        # The original loop may share them.
+        traps = _traps(code, cfg.reverse_postorder)
         self.blocks = tuple(b for b in inside if b not in traps)
         known = frozenset(self.blocks)
         self.successors = {b: tuple(t for t in cfg.successors[b] if t in known) for b in self.blocks}
         self.leaving = frozenset(
             b
             for b in self.blocks
-            if any(t not in known and t not in traps for t in cfg.successors[b]) or b in cfg.exits
+            if any(t not in known and t not in traps for t in cfg.successors[b])
+            or (b in cfg.exits and not _may_trap(code.ending(b)))
         )
 
     @cached_property
@@ -193,13 +199,17 @@ def is_barrier(instruction: Instruction) -> bool:
     return instruction.opcode == "bar.warp.sync" and instruction.guard is None and is_full(instruction)
 
 
-def _traps(code: FunctionCode, inside: list[int]) -> frozenset[int]:
+def _may_trap(end: Instruction | None) -> bool:
+    return end is not None and end.base == "trap"
+
+
+def _traps(code: FunctionCode, order: Sequence[int]) -> frozenset[int]:
     """The blocks from which a `trap` is surely reached."""
     found: set[int] = set()
     # In postorder, successors come first; a cycle is none.
-    for block in reversed(inside):
+    for block in reversed(order):
         end, targets = code.ending(block), code.cfg.successors[block]
-        traps = end is not None and end.base == "trap" and end.guard is None
+        traps = _may_trap(end) and end is not None and end.guard is None
         if traps or (targets and block not in code.cfg.exits and found.issuperset(targets)):
             found.add(block)
     return frozenset(found)
