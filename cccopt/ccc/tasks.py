@@ -155,7 +155,8 @@ class Tasks:
     def _cleared(self, names: Iterable[str]) -> tuple[Instruction, ...]:
         """Code that gives registers of the program (special ones aside) a value."""
         types = self.view.types
-        return tuple(clear(Value(name, types[name])) for name in sorted(names) if name in types)
+        known = types.keys() - self.view.scoped
+        return tuple(clear(Value(name, types[name])) for name in sorted(names) if name in known)
 
     def enter(
         self, nodes: Nodes, name: str, paths: Iterable[PathPlan], begin: str, end: str, alive: Guard | None

@@ -18,7 +18,17 @@ from cccopt.ccc.annotations import Annotation, annotations_of
 from cccopt.ccc.graph import Graph, Leave, Node, from_body, leading, predecessors, split_at_markers
 from cccopt.ccc.names import Names
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Body, Function, Instruction, Marker, Module, Statement
+from cccopt.ptx.ir import (
+    Body,
+    Close,
+    Function,
+    Instruction,
+    Marker,
+    Module,
+    Open,
+    RegisterDeclaration,
+    Statement,
+)
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,17 @@ class View:
     @cached_property
     def types(self) -> Mapping[str, str]:
         return isa.register_types(self.function)
+
+    @cached_property
+    def scoped(self) -> frozenset[str]:
+        """The registers that scopes inside the function declare: they are not known outside of these."""
+        depth, outer = 0, list[Statement]()
+        for statement in self.body:
+            depth += isinstance(statement, Open) - isinstance(statement, Close)
+            if not depth and isinstance(statement, RegisterDeclaration):
+                outer.append(statement)
+        known = isa.register_types(replace(self.function, body=tuple(outer)))
+        return frozenset(self.types.keys() - known.keys())
 
     @cached_property
     def annotations(self) -> Mapping[int, Annotation]:
