@@ -27,8 +27,6 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Literal, Register
 from cccopt.ptx.isa import Control, Memory
 
-_COLLECTIVE = frozenset({"vote", "shfl", "bar", "barrier", "redux", "match", "elect", "activemask"})
-
 
 def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
     """Collectives of the rewrite that lanes may come to one by one, and an entry that a partial warp may pass."""
@@ -38,8 +36,8 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
     apart, varying = parted(loop)
     for block in loop.blocks:
         for index, instruction in code.instructions(block):
-            made_barrier = instruction.base == "bar" and not code.has_own_barriers
-            if instruction.base not in _COLLECTIVE or not (made_barrier or code.makes(instruction)):
+            made_barrier = instruction.opcode.startswith("bar.warp") and not code.has_own_barriers
+            if not _is_collective(instruction) or not (made_barrier or code.makes(instruction)):
                 continue
             if "sync" not in instruction.parts or not is_full(instruction):
                 yield Violation(index, "this does not name all 32 lanes")
@@ -49,6 +47,11 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
                 yield Violation(
                     index, f"not all 32 lanes need come here: {_reason(loop, block, apart, varying)}"
                 )
+
+
+def _is_collective(instruction: Instruction) -> bool:
+    facts = isa.facts(instruction)
+    return facts.convergent and facts.control is Control.NEXT and facts.memory is Memory.NONE
 
 
 def parted(loop: LoopCode) -> tuple[frozenset[int], frozenset[int]]:
