@@ -319,6 +319,13 @@ def _stamp(name: str, data: bytes, ours: bool) -> bytes:
     return unstamped if found else data + b"(no stamp)"
 
 
+def _own_help(name: str, data: bytes, ours: bool) -> bytes:
+    _, found, rest = data.partition(b"as `nvcc --help` prints them:\n")
+    if not ours or not found:
+        return data
+    return rest.lstrip(b"\n") if rest.startswith(b"\n\n") else rest
+
+
 def _version_line(name: str, data: bytes, ours: bool) -> bytes:
     if not ours or name != "stdout 1":
         return data
@@ -353,6 +360,7 @@ DIFFERENCES: dict[str, tuple[str, Callable[[str, bytes, bool], bytes]]] = {
     "process": ("the process number in names of nvcc's temporary files", _process_number),
     "stamp": ("the last line of the PTX, `// cccopt ...`", _stamp),
     "version": ("the last line, `cccopt ...`", _version_line),
+    "help": ("the options of ccc-nvcc, ahead of nvcc's", _own_help),
     "tools": ("the folder of cicc and cudafe++, and the settings that name it", _tool_paths),
     "times": ("numbers", _times),
     "resources": ("what ptxas says of its time, and of kernels that were rewritten", _resources),
