@@ -210,6 +210,11 @@ def _trips(values: Callable[[Kernel, str], object], clauses: str) -> str:
     return in_loop(iteration)
 
 
+def _scattering_branches(size: int) -> Callable[[Kernel, str], None]:
+    """Branches that store to places found in data: a multiple of the thread's place would be its own."""
+    return lambda k, i: k.store(i, k.branches(k.made("r", f"xor.b32 {{}}, {i}, 7;"), size))
+
+
 def _inductions(size: int) -> str:
     """A counted loop with many counters."""
 
@@ -279,6 +284,6 @@ MARKS: Mapping[str, Callable[[int], str]] = {
     "counters": _inductions,
     "trips with chains": lambda n: _trips(lambda k, i: k.store(i, k.hash(i, n)), "kind=while"),
     "expanded trips with chains": lambda n: _trips(lambda k, i: k.store(i, k.hash(i, n)), ""),
-    "blocks in trips": lambda n: _trips(lambda k, i: k.store(i, k.branches(i, n)), "kind=while"),
+    "blocks in trips": lambda n: _trips(_scattering_branches(n), "kind=while"),
     "chain to the index": _index_chain,
 }
