@@ -26,7 +26,6 @@ from cccopt.analysis.affine import LaneStrides, access_size
 from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS, UNIFORM_SPECIAL_REGISTERS
 from cccopt.analysis.cost import Costs, integer
 from cccopt.analysis.invariance import LoopInvariance
-from cccopt.analysis.loops import innermost
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.growth import DATA, SYMBOLIC, UNBOUNDED, Number, additions, combined, joined, values_of
 from cccopt.ccc.regions import Region
@@ -114,7 +113,7 @@ class ThreadMemory:
     def _counted(self, use: int, name: str, inside: frozenset[int]) -> float:
         """The span of a counter of a loop inside the iteration, where constants tell how often that trips."""
         view = self.view
-        loop = innermost(view.loops, view.cfg.block_of(use))
+        loop = view.innermost(view.cfg.block_of(use))
         if loop is None or not loop.blocks < self._blocks:
             return UNBOUNDED
         again = [d for d in inside if view.cfg.block_of(d) in loop.blocks]
@@ -132,7 +131,7 @@ class ThreadMemory:
         # Once in each trip: neither in a loop of its own nor after another addition.
         before = (d for d in view.reaching.reaching(again[0], name) if d in self._statements)
         others = any(d != again[0] and view.cfg.block_of(d) in loop.blocks for d in before)
-        if others or innermost(view.loops, view.cfg.block_of(again[0])) != loop:
+        if others or view.innermost(view.cfg.block_of(again[0])) != loop:
             return UNBOUNDED
         return abs(step) * inner_trips
 

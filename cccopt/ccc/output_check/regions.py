@@ -209,7 +209,7 @@ def _traps(code: FunctionCode, order: Sequence[int]) -> frozenset[int]:
     # In postorder, successors come first; a cycle is none.
     for block in reversed(order):
         end, targets = code.ending(block), code.cfg.successors[block]
-        traps = _may_trap(end) and end is not None and end.guard is None
+        traps = end is not None and end.base == "trap" and end.guard is None
         if traps or (targets and block not in code.cfg.exits and found.issuperset(targets)):
             found.add(block)
     return frozenset(found)
