@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Component, Instruction, Register, SpecialRegister, Statement
+from cccopt.ptx.isa import Control, Memory
 
 _KEPT = 1 << 16
 """Instructions whose effects are kept: analyses ask for them again and again, view after view."""
@@ -56,6 +57,14 @@ def needs(statement: Statement) -> frozenset[str]:
 def special_registers(statement: Statement) -> frozenset[str]:
     """The special registers that the statement reads: ``%tid.x``."""
     return _effects(statement).special if isinstance(statement, Instruction) else _NONE.special
+
+
+def is_pure(statement: Statement) -> bool:
+    """Whether the statement does nothing but write registers; false for what the instruction table does not know."""
+    if not isinstance(statement, Instruction):
+        return False
+    facts = isa.facts(statement)
+    return facts.known and facts.pure and facts.memory is Memory.NONE and facts.control is Control.NEXT
 
 
 @lru_cache(maxsize=_KEPT)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from cccopt.ccc import profit, refusal
 from cccopt.ccc.estimate import Estimate
 from cccopt.ccc.profit import Limit, LoopFlow
-from cccopt.ccc.regions import Path, Region
+from cccopt.ccc.regions import Path, Region, without_paths
 from cccopt.ccc.report import Cost
 from cccopt.diagnostic import Diagnostic
 
@@ -111,16 +111,8 @@ def resident_threads(shared: int, threads: int) -> int:
 def pruned(region: Region, chosen: Iterable[int]) -> Region:
     """The region with the ``chosen`` paths alone; those inside one that is left out move up into its place."""
     wanted = frozenset(chosen)
-    keys = {path.begin: key for key, path in enumerate(region.all_paths())}
-
-    def kept(paths: Iterable[Path]) -> tuple[Path, ...]:
-        found: list[Path] = []
-        for path in paths:
-            children = kept(path.children)
-            found += [replace(path, children=children)] if keys[path.begin] in wanted else children
-        return tuple(found)
-
-    return replace(region, paths=kept(region.paths))
+    left = {path.begin for key, path in enumerate(region.all_paths()) if key not in wanted}
+    return replace(region, paths=without_paths(region.paths, left))
 
 
 def remarks(region: Region, decision: Decision, mode: str) -> tuple[Diagnostic, ...]:

@@ -20,9 +20,7 @@ from cccopt.analysis.liveness import liveness
 from cccopt.ccc.report import RegionReport
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
-from cccopt.ptx import isa
-from cccopt.ptx.ir import Body, Function, Instruction, Item, Marker, Module, Statement
-from cccopt.ptx.isa import Control, Memory
+from cccopt.ptx.ir import Body, Function, Item, Marker, Module, Statement
 
 
 def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
@@ -59,16 +57,9 @@ def _dead(body: Body) -> set[int]:
         for index in reversed(block.statements()):
             statement = body[index]
             written = effects.writes(statement)
-            if written and live.isdisjoint(written) and _is_pure(statement):
+            if written and live.isdisjoint(written) and effects.is_pure(statement):
                 found.add(index)
                 continue
             live -= effects.kills(statement)
             live |= effects.needs(statement)
     return found
-
-
-def _is_pure(statement: Statement) -> bool:
-    if not isinstance(statement, Instruction):
-        return False
-    facts = isa.facts(statement)
-    return facts.known and facts.pure and facts.memory is Memory.NONE and facts.control is Control.NEXT
