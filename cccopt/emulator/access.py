@@ -132,18 +132,19 @@ class Access:
         self, operation: str, want_old: bool, address: Array, group: Group, b: Array, c: Array | None
     ) -> Any:
         result = np.zeros(address.size, b.dtype)
-        for buffer, lanes in self._places(address, group):
-            self._use(buffer)
-            old = self.atomic(
-                operation,
-                want_old,
-                address[lanes],
-                group.part(lanes),
-                b[lanes],
-                None if c is None else c[lanes],
-            )
+
+        def apply(access: Access, inner: Array, lanes: Array) -> None:
+            third = None if c is None else c[lanes]
+            old = access.atomic(operation, want_old, inner, group.part(lanes), b[lanes], third)
             if old is not None:
                 result[lanes] = old
+
+        windows, others = self._by_space(address)
+        for part, inner, lanes in windows:
+            apply(part, inner, lanes)
+        for buffer, where in self._places(address[others], group.part(others)) if others.size else ():
+            self._use(buffer)
+            apply(self, address[others[where]], others[where])
         return result if want_old else None
 
     # --- global and generic -----------------------------------------------------------------------------------
@@ -162,22 +163,12 @@ class Access:
         """An access whose lanes lie in other allocations than the last ones, or in several."""
         shape = (address.size,) if self.count == 1 else (address.size, self.count)
         result = np.empty(shape, self.dtype)
-        spaces = address >> _WINDOW_SHIFT
-        rest = np.ones(address.size, bool)
-        if self.space == "generic":
-            for window in np.unique(spaces):
-                space = _SPACE_OF_WINDOW.get(int(window))
-                if space is None:
-                    continue
-                lanes = np.flatnonzero(spaces == window)
-                rest[lanes] = False
-                inner = address[lanes] - np.uint64(WINDOWS[space])
-                part = self._part(space)
-                if values is None:
-                    result[lanes] = part.load(inner, group.part(lanes))
-                else:
-                    part.store(inner, values[lanes], group.part(lanes))
-        selected = np.flatnonzero(rest)
+        windows, selected = self._by_space(address)
+        for part, inner, lanes in windows:
+            if values is None:
+                result[lanes] = part.load(inner, group.part(lanes))
+            else:
+                part.store(inner, values[lanes], group.part(lanes))
         for buffer, where in self._places(address[selected], group.part(selected)) if selected.size else ():
             lanes = selected[where]
             self._use(buffer)
@@ -188,6 +179,23 @@ class Access:
                 self._words[index] = values[lanes]
             self._count(address[lanes], group.part(lanes))
         return result
+
+    def _by_space(self, address: Array) -> tuple[list[tuple[Access, Array, Array]], Array]:
+        """The lanes whose generic addresses lie in the window of another space, with that space's access and their
+        addresses in it; and the lanes in global memory.
+        """
+        if self.space != "generic":
+            return [], np.arange(address.size)
+        windows = address >> _WINDOW_SHIFT
+        found: list[tuple[Access, Array, Array]] = []
+        others = np.ones(address.size, bool)
+        for window in np.unique(windows):
+            space = _SPACE_OF_WINDOW.get(int(window))
+            if space is not None:
+                lanes = np.flatnonzero(windows == window)
+                others[lanes] = False
+                found.append((self._part(space), address[lanes] - np.uint64(WINDOWS[space]), lanes))
+        return found, np.flatnonzero(others)
 
     def _part(self, space: str) -> Access:
         """This access in another space."""

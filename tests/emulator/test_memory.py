@@ -153,6 +153,28 @@ def test_generic_addresses_know_their_space() -> None:
 
 
 @SHUFFLES
+@pytest.mark.parametrize(
+    ("access", "result"),
+    [
+        ("atom.add.u32 %r5, [%rd6], 3; ld.u32 %r4, [%rd6]; add.u32 %r4, %r4, %r5;", lambda i: 2 * i + 3),
+        ("atom.cas.b32 %r4, [%rd6], 5, 90;", lambda i: i),
+        ("ld.u32 %r4, [%rd6]; add.u32 %r4, %r4, 1; st.u32 [%rd6], %r4;", lambda i: i + 1),
+    ],
+    ids=["atom.add", "atom.cas", "load and store"],
+)
+def test_lanes_may_mix_spaces_in_a_generic_access(access: str, result: Any, shuffle: int | None) -> None:
+    """Odd lanes have a word of shared memory, even ones their own of the output."""
+    body = f"""
+    .shared .align 4 .b8 s[128];
+    mov.u64 %rd3, s; cvta.shared.u64 %rd4, %rd3; mul.wide.u32 %rd5, %r0, 4; add.u64 %rd4, %rd4, %rd5;
+    and.b32 %r6, %r0, 1; setp.ne.u32 %p1, %r6, 0; selp.b64 %rd6, %rd4, %rd2, %p1;
+    st.u32 [%rd6], %r0; {access} st.global.u32 [%rd2], %r4;
+    """
+    out, _ = run(body, shuffle=shuffle)
+    assert out.tolist() == [result(i) for i in range(32)]
+
+
+@SHUFFLES
 def test_dynamic_shared_memory_lies_behind_the_static_one(shuffle: int | None) -> None:
     body = """
     .shared .align 4 .b8 own[12];
