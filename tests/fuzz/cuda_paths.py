@@ -46,13 +46,13 @@ class PathWriter(Writer):
     def marked(self, scope: Scope) -> None:
         """A marked piece of any kind."""
         kinds: list[tuple[Callable[[Scope], None], int]] = [
-            (self.marked_if, 34),
+            (self.marked_if, 30),
             (self.named_block, 8),
-            (self.chain, 9),
+            (self.chain, 20),
             (self.marked_switch, 16),
             (self.variable, 26),
             (self.marked_while, 24),
-            (self.recursive, 0 if self.functions or scope.turn is not None else 7),
+            (self.recursive, 0 if self.functions or scope.turn is not None else 14),
         ]
         writers, weights = zip(*kinds, strict=True)
         self.random.choices(writers, weights)[0](scope)
@@ -66,7 +66,7 @@ class PathWriter(Writer):
             words += self.random.choice((" hoist", " nohoist"))
         if loop and self.chance(0.25):
             words += f" chunk({self.random.choice((1, 2, 3, 4, 9))})"
-        if switch and self.chance(0.2):
+        if switch and self.chance(0.35):
             words += f" collect({self.random.randrange(1, 4)})"
         return words + self.random.choice(("",) * 18 + (" always", f" name(here{self.names})"))
 
