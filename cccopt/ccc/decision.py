@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from cccopt.ccc import profit, refusal
 from cccopt.ccc.estimate import Estimate
 from cccopt.ccc.profit import Limit, LoopFlow
-from cccopt.ccc.regions import Path, Region, without_paths
+from cccopt.ccc.regions import Path, Region
 from cccopt.ccc.report import Cost
 from cccopt.diagnostic import Diagnostic
 
@@ -32,23 +32,35 @@ _HOW = (
     "`cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json` makes a profile for `--ccc-profile=FILE.json`"
 )
 
+_NOTHING = "this marked path does nothing in the compiled code: it stays as it is"
+_NO_TASKS = "the compiler removed its code or moved it elsewhere, so that collecting could only cost time"
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The paths to collect, by their places in `Region.all_paths`, and the numbers of all of them: ``loop`` of the
-    marked loop, ``costs`` by place. ``limited`` tells why a path that would pay is left alone, where one is.
+    marked loop, ``costs`` by place. ``limited`` tells why a path that would pay is left alone, where one is; ``empty``
+    are those that do nothing.
     """
 
     chosen: frozenset[int]
     loop: Cost
     costs: tuple[Cost, ...]
     limited: str = ""
+    empty: frozenset[int] = frozenset()
 
 
-def decide(region: Region, estimate: Estimate, mode: str, shared: Mapping[int, int], room: int) -> Decision:
-    """Choose among the paths of ``region``. ``mode`` is the option's; ``shared`` are the bytes of each path's stack in
-    a block, ``room`` those that all stacks may take. Paths that share a site come and go together: what their stacks
-    take is limited by the plan.
+def decide(
+    region: Region,
+    estimate: Estimate,
+    mode: str,
+    shared: Mapping[int, int],
+    room: int,
+    empty: frozenset[int] = frozenset(),
+) -> Decision:
+    """Choose among the paths of ``region``, but for those with ``empty`` tasks. ``mode`` is the option's; ``shared``
+    are the bytes of each path's stack in a block, ``room`` those that all may take. Paths that share a site come and
+    go together: what their stacks take is limited by the plan.
     """
     flow = estimate.flow
     paths = region.all_paths()
@@ -64,7 +76,8 @@ def decide(region: Region, estimate: Estimate, mode: str, shared: Mapping[int, i
     while chosen & others and _stacks(flow, chosen, shared) > room:
         limited = f"the stacks of all paths leave an SM room for fewer than {LEAST_RESIDENT} threads"
         chosen = profit.choose(flow, kept, [*limits, Limit(others, len(chosen & others) - 1)])
-    return Decision(chosen, *_costs(estimate, chosen), limited)
+    chosen -= empty
+    return Decision(chosen, *_costs(estimate, chosen), limited, empty)
 
 
 def _stacks(flow: LoopFlow, chosen: frozenset[int], shared: Mapping[int, int]) -> float:
@@ -111,20 +124,33 @@ def resident_threads(shared: int, threads: int) -> int:
 def pruned(region: Region, chosen: Iterable[int]) -> Region:
     """The region with the ``chosen`` paths alone; those inside one that is left out move up into its place."""
     wanted = frozenset(chosen)
-    left = {path.begin for key, path in enumerate(region.all_paths()) if key not in wanted}
-    return replace(region, paths=without_paths(region.paths, left))
+    keys = {path.begin: key for key, path in enumerate(region.all_paths())}
+
+    def kept(paths: Iterable[Path]) -> tuple[Path, ...]:
+        found: list[Path] = []
+        for path in paths:
+            children = kept(path.children)
+            found += [replace(path, children=children)] if keys[path.begin] in wanted else children
+        return tuple(found)
+
+    return replace(region, paths=kept(region.paths))
 
 
 def remarks(region: Region, decision: Decision, mode: str) -> tuple[Diagnostic, ...]:
     """What `auto` says: of the loop if something is collected, of each path that stays, or of the loop if all do."""
     paths = region.all_paths()
-    if all(mode_of(region, path, mode) == "always" for path in paths) and not decision.limited:
-        return ()
+    places = dict.fromkeys(paths[key].annotation.place for key in sorted(decision.empty))
+    empty = tuple(refusal.remark("CCC054", _NOTHING, place, _NO_TASKS) for place in places)
+    others = frozenset(range(len(paths))) - decision.empty
+    modes = {mode_of(region, paths[key], mode) for key in others}
+    if not others or (modes == {"always"} and not decision.limited):
+        return empty
     place = region.annotation.place
     help = _HOW if decision.loop.assumed else ""
     if not decision.chosen:
-        best = max(range(len(paths)), key=lambda key: decision.costs[key].gain)
+        best = max(others, key=lambda key: decision.costs[key].gain)
         return (
+            *empty,
             refusal.remark(
                 "CCC050",
                 f"the marked loop stays as it is: collecting would make it {_times(decision.costs[best].gain)} as fast",
@@ -142,7 +168,7 @@ def remarks(region: Region, decision: Decision, mode: str) -> tuple[Diagnostic, 
             help or "say `always` in the pragma to have it collected all the same",
         )
         for key, (path, cost) in enumerate(zip(paths, decision.costs, strict=True))
-        if key not in decision.chosen
+        if key in others - decision.chosen
     ]
     count = f"{len(decision.chosen)} of {len(paths)} marked paths" if len(paths) > 1 else "the marked path is"
     return (
@@ -155,6 +181,7 @@ def remarks(region: Region, decision: Decision, mode: str) -> tuple[Diagnostic, 
             help,
         ),
         *said,
+        *empty,
     )
 
 

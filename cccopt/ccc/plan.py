@@ -23,7 +23,7 @@ from cccopt.ccc.trips import CountedLoop, counted_loop, may_expand
 from cccopt.ccc.view import View
 from cccopt.diagnostic import Diagnostic
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Instruction, Operand, Register, SpecialRegister
+from cccopt.ptx.ir import Body, Instruction, Operand, Register, SpecialRegister
 from cccopt.ptx.special import SPECIAL_TYPES
 
 SORTED_BYTES = 49152
@@ -88,9 +88,18 @@ class PathPlan:
         """The instruction on the registers of the running task."""
         return isa.rename(instruction, self.uses, self.definitions)
 
-    def rewrite_own(self, instruction: Instruction) -> Instruction:
-        """The instruction on the lane's own registers, but for intermediate results, which nothing behind reads."""
-        return isa.rename(instruction, self.temporaries, self.temporaries)
+    def own(self, body: Body) -> list[Instruction]:
+        """What the lane computes again, on its own registers but for intermediate results, which nothing behind reads.
+        A register with both a value from before the path and an intermediate one changes its name where it is written.
+        """
+        code: list[Instruction] = []
+        names: dict[str, Register] = {}
+        for index in self.recomputed:
+            instruction = body[index]
+            assert isinstance(instruction, Instruction)
+            code.append(isa.rename(instruction, names, self.temporaries))
+            names.update({n: r for n, r in self.temporaries.items() if n in effects.writes(instruction)})
+        return code
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ preheader) and the marked *paths* in it. nvcc may have duplicated a marked piece
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from cccopt.analysis.effects import is_pure, writes
 from cccopt.analysis.loops import Loop
 from cccopt.ccc import refusal
 from cccopt.ccc.annotations import Annotation
@@ -105,15 +104,14 @@ def find(view: View, settled: frozenset[int] = frozenset(), elsewhere: frozenset
     """
     marked = {a.region: loops_of(view, a) for a in view.annotations.values() if a.event == "for"}
     remarks: list[Diagnostic] = []
-    idle: set[int] = set()
     regions: list[Region] = []
     for annotation in view.annotations.values():
         if annotation.event == "for" and not annotation.variable:
             for loop in marked[annotation.region]:
-                region = _region(view, annotation, loop, marked, remarks, idle)
+                region = _region(view, annotation, loop, marked, remarks)
                 if region is not None:
                     regions.append(region)
-    _check_homes(view, marked, regions, settled | idle, elsewhere, remarks)
+    _check_homes(view, marked, regions, settled, elsewhere, remarks)
     return Found(tuple(sorted(regions, key=lambda r: len(r.nodes))), tuple(remarks))
 
 
@@ -145,21 +143,10 @@ def _region(
     loop: Loop,
     marked: Mapping[int, list[Loop]],
     remarks: list[Diagnostic],
-    idle: set[int],
 ) -> Region | None:
-    """The region of a marked loop; None, with remarks, where nothing in it can be collected. ``idle`` gets the paths
-    without an effect.
-    """
     nodes = view.names_of(loop.blocks)
     header = view.name(loop.header)
     paths = _paths(view, loop, header, marked)
-    without_effect = [p for path in paths for p in path.tree() if _does_nothing(view, p)]
-    if without_effect:
-        idle |= {path.annotation.region for path in without_effect}
-        remarks += _nothing_left(without_effect)
-        paths = without_paths(paths, {path.begin for path in without_effect})
-        if not paths:
-            return None
     if not paths:
         remarks.append(
             refusal.remark(
@@ -199,41 +186,6 @@ def _region(
         if not balanced(view.graph.nodes[name]):
             raise refuse(refusal.SCOPES, annotation.place)
     return Region(annotation, view.name(select), approach, header, nodes, paths)
-
-
-def without_paths(paths: Iterable[Path], begins: Collection[str]) -> tuple[Path, ...]:
-    """``paths`` without those that begin at ``begins``; what is inside one of these moves up into its place."""
-    found: list[Path] = []
-    for path in paths:
-        children = without_paths(path.children, begins)
-        found += children if path.begin in begins else [replace(path, children=children)]
-    return tuple(found)
-
-
-def _does_nothing(view: View, path: Path) -> bool:
-    """Whether an `if` has no effect in the compiled code: nothing reads what it computes, and it does nothing else."""
-    end = view.block_of_name.get(path.end)
-    if path.is_loop or end is None or path.nodes & view.headers:
-        return False
-    leads_to = {t for name in path.nodes for t in targets(view.graph.nodes[name].end)}
-    read = view.liveness.live_in[end]
-    return leads_to.isdisjoint(view.traps) and all(
-        instruction.base == "bra" or (is_pure(instruction) and read.isdisjoint(writes(instruction)))
-        for _, instruction in view.instructions(path.nodes)
-    )
-
-
-def _nothing_left(paths: Iterable[Path]) -> list[Diagnostic]:
-    places = dict.fromkeys(path.annotation.place for path in paths)
-    return [
-        refusal.remark(
-            "CCC054",
-            "this marked path does nothing in the compiled code: it stays as it is",
-            place,
-            "the compiler removed its code or moved it elsewhere, so that collecting could only cost time",
-        )
-        for place in places
-    ]
 
 
 def _approach(view: View, select: str, header: str, loop: Collection[str]) -> frozenset[str]:
@@ -442,7 +394,7 @@ def _check_homes(
         raise refuse(
             refusal.NO_LOOP, annotation.place, f"`{annotation.event}`" if annotation.event == "if" else "loop"
         )
-    for path in (p for region in regions for p in region.all_paths() if p.annotation.region not in settled):
+    for path in (p for region in regions for p in region.all_paths()):
         if len(view.markers(f"{path.annotation.event}.begin", path.annotation.region)) > sum(
             p.annotation.region == path.annotation.region for region in regions for p in region.all_paths()
         ):

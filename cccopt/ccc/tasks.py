@@ -384,8 +384,7 @@ class Tasks:
         """Lanes that wanted the path compute again what they read behind it; the name of the node to go to."""
         if not path.recomputed:
             return behind
-        code = [path.rewrite_own(self._instruction(i)) for i in path.recomputed]
-        again = self.node(nodes, self.names.label("recompute"), code, Jump(behind))
+        again = self.node(nodes, self.names.label("recompute"), path.own(self.view.body), Jump(behind))
         return self.node(nodes, self.names.label("mine"), (), Branch(flag, again, behind))
 
     def _hold(self, path: PathPlan, flag: Guard) -> list[Instruction]:

@@ -15,6 +15,7 @@ from cccopt.ccc.block_size import SHARED_BYTES, block_threads
 from cccopt.ccc.calls import called, static_shared_bytes
 from cccopt.ccc.decision import Decision, decide, mode_of, pruned, resident_threads, room_for_stacks
 from cccopt.ccc.decision import remarks as remarks_of
+from cccopt.ccc.empty_tasks import empty_tasks
 from cccopt.ccc.estimate import estimate, fits_to
 from cccopt.ccc.graph import Graph, reachable, to_body
 from cccopt.ccc.legality import check, check_known
@@ -113,7 +114,8 @@ def _region(module: Module, function: Function, seen: View, region: Region, opti
     moved = tails(seen, region, expand=options.expand)
     check(seen, region, moved)
     plan = _plan(seen, region, moved, options)
-    settled = _decided(module, function, seen, region, plan, options)
+    empty = empty_tasks(seen, region, moved)
+    settled = _decided(module, function, seen, region, plan, options, empty)
     said = remarks_of(region, settled, options.mode)
     everything = frozenset(range(len(region.all_paths())))
     if plan is None or settled.chosen != everything:
@@ -152,24 +154,32 @@ def _plan(seen: View, region: Region, moved: Mapping[str, Tails], options: Optio
 
 
 def _decided(
-    module: Module, function: Function, seen: View, region: Region, plan: Plan | None, options: Options
+    module: Module,
+    function: Function,
+    seen: View,
+    region: Region,
+    plan: Plan | None,
+    options: Options,
+    empty: frozenset[int],
 ) -> Decision:
     measured = None if options.profile is None else options.profile.functions.get(seen.function.name)
     numbers = estimate(seen, region, plan, measured)
     threads, _ = block_threads(seen.function, region)
     if plan is None:
         paths = range(len(region.all_paths()))
-        stacks = {key: _bytes_alone(module, function, pruned(region, [key]), options) for key in paths}
+        spare = view(module, function)
+        stacks = {key: _bytes_alone(spare, pruned(region, [key]), options) for key in paths}
     else:
         stacks = {key: path.stack.layout.bytes for key, path in enumerate(plan.all_paths())}
     own = static_shared_bytes(seen.module, seen.function)
     room = min(room_for_stacks(threads), SHARED_BYTES) - own
-    return decide(region, numbers, options.mode, stacks, room)
+    return decide(region, numbers, options.mode, stacks, room, empty)
 
 
-def _bytes_alone(module: Module, function: Function, region: Region, options: Options) -> int:
-    """The bytes of the stack of a region with one path; more than a block has, if it alone does not fit."""
-    seen = view(module, function)
+def _bytes_alone(seen: View, region: Region, options: Options) -> int:
+    """The bytes of the stack of a region with one path; more than a block has, if it alone does not fit. The plan takes
+    names from ``seen``, which must not be the view that is rewritten.
+    """
     try:
         moved = tails(seen, region, expand=options.expand)
         return make_plan(seen, region, moved, options.form, expand=options.expand).stack_bytes
@@ -264,12 +274,7 @@ def _reports(
 def _code(seen: View, plan: Plan, graph: Graph) -> RewrittenLoop:
     """What the check of the output is told of the rewritten loop."""
     region = plan.region.annotation
-    alone = [
-        (p.stack.layout, p.top.name, 0)
-        for p in plan.all_paths()
-        # Tasks without any instruction may stay on their stack.
-        if plan.has_stack(p) and (p.tail or p.children or any(seen.instructions(p.path.nodes)))
-    ]
+    alone = [(p.stack.layout, p.top.name, 0) for p in plan.all_paths() if plan.has_stack(p)]
     shared = [(s.stack.layout, s.waiting.name, len(s.paths)) for s in plan.sortings]
     windows = (_labels(graph, ("trip",), str(p.number)) for p in plan.all_paths() if p.counted)
     ((_, (entry,)),) = _labels(graph, ("whole",), str(region.region))

@@ -45,7 +45,6 @@ REWRITTEN = (
     "either_pointer",
     "wide",
     "tail_of_atomics",
-    "empty_path",
     "called_twice",
     "called_in_path",
     "divergent_branch",
@@ -64,6 +63,12 @@ def test_rewritten_rightly(kernel: str) -> None:
     verdict = judge(own, kernel, items, LAUNCHES, forms=("split", "idle lanes"))
     assert not verdict.wrong
     assert all(counts["whole"] for counts in verdict.ran.values())
+
+
+def test_an_empty_path_is_left_alone() -> None:
+    made = rewrite_module(alone(compiled("adversarial"), "empty_path").marked, Options(mode="always"))
+    assert [remark.code for remark in made.remarks] == ["CCC054"]
+    assert {region.outcome for region in made.regions} == {"declined"}
 
 
 @pytest.mark.parametrize(("kernel", "code"), REFUSED.items())

@@ -121,7 +121,9 @@ LIVE_OUTS = {
         },
     ),
     "a value that ends the loop": Rule(
-        "CCC034", {**scan("%r20"), "behind": "setp.gt.u32 %p7, %r11, 99; @%p7 bra DONE;"}, {**scan("%r20")}
+        "CCC034",
+        {**scan("%r20"), "behind": "setp.gt.u32 %p7, %r11, 99; @%p7 bra DONE;"},
+        {**scan("%r20"), "behind": "st.global.u32 [%rd6], %r11;"},
     ),
     "a branch behind the path that parts what a statement under it reads": Rule(
         "CCC034",
