@@ -39,17 +39,26 @@ from bench.mutation_equivalent import EQUIVALENT, OUT_OF_TIME
 
 ROOT = Path(__file__).resolve().parent.parent
 
-ORDER = (
-    "ccc/legality.py", "ccc/order.py", "ccc/thread_memory.py", "ccc/growth.py", "ccc/spinning.py", "ccc/trip_order.py",
-)  # fmt: skip
+ORDER = tuple(
+    f"ccc/legality/{name}.py"
+    for name in ("rules", "order", "thread_memory", "growth", "spinning", "inner_iterations")
+)
 RULES = (
-    *ORDER, "ccc/tails.py", "ccc/context.py", "ccc/regions.py", "ccc/local_memory.py", "ccc/reductions.py",
-    "ccc/block_size.py", "passes/grid_loop.py", "passes/recursion.py",
-)  # fmt: skip
+    *ORDER,
+    *(f"ccc/legality/{name}.py" for name in ("sunk_code", "local_memory", "reductions")),
+    *(f"ccc/plan/{name}.py" for name in ("context", "block_size")),
+    "ccc/regions/marked_loops.py",
+    "passes/grid_loop.py",
+    "passes/recursion.py",
+)
 CODE = (
-    "ccc/tasks.py", "ccc/rewrite.py", "ccc/sorting.py", "ccc/expansion.py", "ccc/partials.py", "ccc/stack.py",
-    "ccc/in_place.py", "ccc/own_nodes.py", "ccc/sites.py",
-)  # fmt: skip
+    *(
+        f"ccc/codegen/{name}.py"
+        for name in ("tasks", "rewrite", "sorting", "expansion", "in_place", "own_nodes", "sites")
+    ),
+    "ccc/plan/partials.py",
+    "ccc/plan/stack.py",
+)
 TESTS = (
     *(
         f"tests/passes/test_{name}.py"

@@ -5,16 +5,16 @@ from __future__ import annotations
 OUT_OF_TIME = "no test in the time given (--seconds)"
 
 _TYPES = "for the type checker: the condition before it says the same"
-_THREAD = "condition ccc/thread_memory.py ThreadMemory."
+_THREAD = "condition ccc/legality/thread_memory.py ThreadMemory."
 
 EQUIVALENT: dict[str, str] = {
-    'guard ccc/partials.py _deposit: op(f"red.shared.{operator.atomic}", place, mine, guard=some)': (
+    'guard ccc/plan/partials.py _deposit: op(f"red.shared.{operator.atomic}", place, mine, guard=some)': (
         "without the guard lanes put in the operator's identity, which changes nothing; it saves accesses"
     ),
-    "clear ccc/rewrite.py _Rewrite._early: clear(Value(name, view.types[name])) (2)": (
+    "clear ccc/codegen/rewrite.py _Rewrite._early: clear(Value(name, view.types[name])) (2)": (
         "only lanes without trips hold that value, and no result is made of it; it is there for ptxas"
     ),
-    "condition ccc/growth.py values_of: type is not None (2)": _TYPES,
+    "condition ccc/legality/growth.py values_of: type is not None (2)": _TYPES,
     f"{_THREAD}_literal: isinstance(statement, Instruction) (2)": _TYPES,
     f"{_THREAD}_of_register: name in carried": (
         "what reaches a use just as it reaches the header is alive at the header, so it is among the carried ones"
@@ -31,10 +31,10 @@ EQUIVALENT: dict[str, str] = {
     f"{_THREAD}_run: effects.writes(statement)": "nobody asks for the number of what writes nothing",
     f"{_THREAD}_of_statement: not facts.known": "a loop with an unknown instruction is refused before (CCC044)",
     f"{_THREAD}_of_statement: found": "each load has an address",
-    "condition ccc/legality.py _Rules.no_opaque_call: callee is None": (
+    "condition ccc/legality/rules.py _Rules.no_opaque_call: callee is None": (
         "no function and no system call is named None: the other conditions say the same"
     ),
-    "condition ccc/legality.py _collective: not facts.known": (
+    "condition ccc/legality/rules.py _collective: not facts.known": (
         "a loop with an unknown instruction is refused before (CCC044)"
     ),
 }

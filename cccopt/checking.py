@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from cccopt.ccc.iterations import boundaries, vouched
+from cccopt.ccc.regions.iterations import boundaries, vouched
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.emulator import Program
 from cccopt.emulator.iterations import Event

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from cccopt.ccc import profile as profiles
-from cccopt.ccc.profile import RunProfile
+from cccopt.ccc.profitability import profile as profiles
+from cccopt.ccc.profitability.profile import RunProfile
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 from cccopt.files import read_text, write_text
 from cccopt.parts import parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from cccopt.ccc.profile import RunProfile, measure
+from cccopt.ccc.profitability.profile import RunProfile, measure
 from cccopt.emulator import Profile, Program
 from cccopt.passes.pipeline import prepared
 from cccopt.ptx.ir import Marker

@@ -12,7 +12,7 @@ from cccopt.text import Place, Position
 from cccopt.version import __version__
 
 if TYPE_CHECKING:
-    from cccopt.ccc.report import RegionReport
+    from cccopt.ccc.outcome.report import RegionReport
 
 SCHEMA = 1
 """The version of the reports' layout."""

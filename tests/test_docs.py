@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import cccopt
-from cccopt.ccc import refusal
+from cccopt.ccc.outcome import refusal
 from cccopt.cli import main as command_line
 from cccopt.harness.workload import load
 from cccopt.source.pragmas import SourceError, parse_pragma

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.table import Table
 
-from cccopt.ccc.profile import RunProfile, as_text, read
+from cccopt.ccc.profitability.profile import RunProfile, as_text, read
 from cccopt.cli.arguments import Array, add_launch, bad_argument, npy, parse_argument, parse_shape
 from cccopt.cli.common import console
 from cccopt.diagnostic import CccError, error

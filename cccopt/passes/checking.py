@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import replace
 
-from cccopt.ccc.annotations import is_annotation
-from cccopt.ccc.calls import callees
+from cccopt.ccc.function.annotations import is_annotation
+from cccopt.ccc.function.calls import callees
 from cccopt.ptx.errors import ptx_error
 from cccopt.ptx.ir import Function, Module, RegisterDeclaration
 from cccopt.ptx.verifier import verify

@@ -6,11 +6,11 @@
     J:  add.s32 %r40, %r39, -5;             J:  add.s32 %r40, %r40, -5;
 
 nvcc writes each update of a variable to a register of its own where no phi joins them. A task's part of a reduction
-(`cccopt.ccc.partials`) lives in one register, so all values must be in that one wherever a path begins or ends.
+(`cccopt.ccc.plan.partials`) lives in one register, so all values must be in that one wherever a path begins or ends.
 
 Two registers interfere if one is written, not by a copy of the other, while the other is live. Those of one reduction
 and one type that do not interfere are merged, the registers that are live where paths begin and end first. What
-interferes keeps its name; `cccopt.ccc.tails` refuses it where that matters.
+interferes keeps its name; `cccopt.ccc.legality.sunk_code` refuses it where that matters.
 
 Safety: EXACT. G. Chaitin, "Register allocation & spilling via graph coloring", SIGPLAN 1982.
 """
@@ -21,11 +21,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from cccopt.analysis import effects
-from cccopt.ccc.reductions import Reduction, reductions
-from cccopt.ccc.refusal import Refusal
-from cccopt.ccc.regions import Region, find
-from cccopt.ccc.report import RegionReport
-from cccopt.ccc.view import View, view
+from cccopt.ccc.function.view import View, view
+from cccopt.ccc.legality.reductions import Reduction, reductions
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.outcome.report import RegionReport
+from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
 from cccopt.passes.preparing import each_marked

@@ -1,7 +1,7 @@
-"""The pass that rewrites each marked region of each function, inner loops first (`cccopt.ccc.rewrite` does one region).
+"""The pass that rewrites each marked loop of each function, inner ones first (`cccopt.ccc.codegen.rewrite` does one).
 
 Safety: ASSUMES independent iterations (the pragma's word). Under `auto` it declines what is not expected to pay
-(`cccopt.ccc.decision`): a path then stays in its loop, and a loop without paths stays as it is.
+(`cccopt.ccc.profitability.decision`): a path then stays in its loop, and a loop without paths stays as it is.
 """
 
 from __future__ import annotations
@@ -9,25 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cccopt.ccc import refusal
-from cccopt.ccc.annotations import is_annotation
-from cccopt.ccc.block_size import SHARED_BYTES, block_threads
-from cccopt.ccc.calls import called, static_shared_bytes
-from cccopt.ccc.decision import Decision, decide, mode_of, pruned, resident_threads, room_for_stacks
-from cccopt.ccc.decision import remarks as remarks_of
-from cccopt.ccc.empty_tasks import empty_tasks
-from cccopt.ccc.estimate import estimate, fits_to
-from cccopt.ccc.graph import Graph, reachable, to_body
-from cccopt.ccc.legality import check, check_known
-from cccopt.ccc.output_check import RewrittenLoop, TaskStack
-from cccopt.ccc.plan import PathPlan, Plan, make_plan
-from cccopt.ccc.profile import RunProfile
-from cccopt.ccc.refusal import Refusal, refuse
-from cccopt.ccc.regions import Region, find, housed
-from cccopt.ccc.report import ContextEntry, Cost, RegionReport
-from cccopt.ccc.rewrite import rewrite
-from cccopt.ccc.tails import Tails, tails
-from cccopt.ccc.view import View, view
+from cccopt.ccc.codegen.rewrite import rewrite
+from cccopt.ccc.function.annotations import is_annotation
+from cccopt.ccc.function.calls import called, static_shared_bytes
+from cccopt.ccc.function.graph import Graph, reachable, to_body
+from cccopt.ccc.function.view import View, view
+from cccopt.ccc.legality.rules import check, check_known
+from cccopt.ccc.legality.sunk_code import Tails, tails
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.refusal import Refusal, refuse
+from cccopt.ccc.outcome.report import ContextEntry, Cost, RegionReport
+from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop, TaskStack
+from cccopt.ccc.plan.block_size import SHARED_BYTES, block_threads
+from cccopt.ccc.plan.empty_tasks import empty_tasks
+from cccopt.ccc.plan.planning import PathPlan, Plan, make_plan
+from cccopt.ccc.profitability.decision import (
+    Decision,
+    decide,
+    mode_of,
+    pruned,
+    resident_threads,
+    room_for_stacks,
+)
+from cccopt.ccc.profitability.decision import remarks as remarks_of
+from cccopt.ccc.profitability.estimate import estimate, fits_to
+from cccopt.ccc.profitability.profile import RunProfile
+from cccopt.ccc.regions.marked_loops import Region, find, housed
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.passes.options import Options
 from cccopt.ptx.ir import Directive, Function, Item, Module

@@ -2,9 +2,9 @@
 
         sqrt.rn.f32 %f3, %f2;       -> (nothing)        each task computes the root from %f2, and no lane ahead of it
 
-Collecting leaves such code behind: what tasks compute from less than its result (`cccopt.ccc.sinking`) was computed
-ahead of the branch for them alone. ptxas drops it too; without it, counts of PTX instructions are those of the program
-that runs.
+Collecting leaves such code behind: what tasks compute from less than its result (`cccopt.ccc.plan.sinking`) was
+computed ahead of the branch for them alone. ptxas drops it too; without it, counts of PTX instructions are those of
+the program that runs.
 
 Dropped is what the instruction table calls pure and what writes registers that are dead behind it. Safety: EXACT.
 Functions without added code are left as they are.
@@ -17,7 +17,7 @@ from dataclasses import replace
 from cccopt.analysis import cfg as control_flow
 from cccopt.analysis import effects
 from cccopt.analysis.liveness import liveness
-from cccopt.ccc.report import RegionReport
+from cccopt.ccc.outcome.report import RegionReport
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
 from cccopt.ptx.ir import Body, Function, Item, Marker, Module, Statement

@@ -31,16 +31,16 @@ import math
 from dataclasses import dataclass, replace
 
 from cccopt.analysis import effects
-from cccopt.ccc import refusal
-from cccopt.ccc.annotations import Annotation, without_annotations
-from cccopt.ccc.calls import called, callee_of, shared_variables
-from cccopt.ccc.code import op
-from cccopt.ccc.legality import HARMLESS_CALLS, waits
-from cccopt.ccc.names import Names
-from cccopt.ccc.refusal import Refusal, Rule, refuse
-from cccopt.ccc.regions import housed
-from cccopt.ccc.report import RegionReport
-from cccopt.ccc.view import View, view
+from cccopt.ccc.function.annotations import Annotation, without_annotations
+from cccopt.ccc.function.calls import called, callee_of, shared_variables
+from cccopt.ccc.function.code import op
+from cccopt.ccc.function.names import Names
+from cccopt.ccc.function.view import View, view
+from cccopt.ccc.legality.rules import HARMLESS_CALLS, waits
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.refusal import Refusal, Rule, refuse
+from cccopt.ccc.outcome.report import RegionReport
+from cccopt.ccc.regions.marked_loops import housed
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.passes.options import Options
 from cccopt.ptx import isa

@@ -34,14 +34,14 @@ from dataclasses import dataclass, replace
 
 from cccopt.analysis import effects
 from cccopt.analysis.affine import LaneStrides, access_size
-from cccopt.ccc.compression import HOISTED
-from cccopt.ccc.legality import check
-from cccopt.ccc.plan import make_plan
-from cccopt.ccc.refusal import Refusal
-from cccopt.ccc.regions import Path, Region, find
-from cccopt.ccc.report import RegionReport
-from cccopt.ccc.tails import tails
-from cccopt.ccc.view import View, view
+from cccopt.ccc.function.view import View, view
+from cccopt.ccc.legality.rules import check
+from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.outcome.report import RegionReport
+from cccopt.ccc.plan.compression import HOISTED
+from cccopt.ccc.plan.planning import make_plan
+from cccopt.ccc.regions.marked_loops import Path, Region, find
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
 from cccopt.ptx import isa

@@ -6,8 +6,8 @@
     T:  add.f32   %f2, %f1, %f1;            selp.b32  %f2, %f4, %f3, %p1;
     J:
 
-A value with one definition is one that tasks can compute again, or for themselves alone (`cccopt.ccc.compression`,
-`cccopt.ccc.sinking`); behind a branch it has two. The special cases of `atan2f` and its like are such branches.
+A value with one definition is one that tasks can compute again, or for themselves alone (`cccopt.ccc.plan.compression`,
+`cccopt.ccc.plan.sinking`); behind a branch it has two. The special cases of `atan2f` and its like are such branches.
 
 Converted are branches of a marked loop's iteration, outside of its paths and with one of them behind. Arms are straight
 code of one block each, pure instructions on registers, `MOST_SLOTS` together with the selects; inner branches go first.
@@ -24,14 +24,14 @@ from dataclasses import dataclass, field, replace
 
 from cccopt.analysis import effects
 from cccopt.analysis.cfg import ending
-from cccopt.ccc.code import op, predicate
-from cccopt.ccc.graph import Branch, Jump, leading, predecessors
-from cccopt.ccc.names import Names
-from cccopt.ccc.refusal import Refusal
-from cccopt.ccc.regions import Region, find
-from cccopt.ccc.report import RegionReport
-from cccopt.ccc.sinking import is_computation
-from cccopt.ccc.view import View, view
+from cccopt.ccc.function.code import op, predicate
+from cccopt.ccc.function.graph import Branch, Jump, leading, predecessors
+from cccopt.ccc.function.names import Names
+from cccopt.ccc.function.view import View, view
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.outcome.report import RegionReport
+from cccopt.ccc.plan.sinking import is_computation
+from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
 from cccopt.passes.preparing import each_marked

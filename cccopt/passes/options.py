@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cccopt.ccc.profile import RunProfile
+from cccopt.ccc.profitability.profile import RunProfile
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from cccopt.ccc.annotations import is_annotation, without_annotations
-from cccopt.ccc.output_check import RewrittenLoop, check_output
-from cccopt.ccc.refusal import Refusal
-from cccopt.ccc.report import RegionReport
+from cccopt.ccc.function.annotations import is_annotation, without_annotations
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.outcome.report import RegionReport
+from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
+from cccopt.ccc.output_check import check_output
 from cccopt.diagnostic import CccError, Diagnostic, Severity
 from cccopt.passes import (
     coalesce_reductions,

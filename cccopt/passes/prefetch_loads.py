@@ -9,8 +9,8 @@
        @%p1 bra H;                                add.u32 %r1, %r1, %r2;  setp.lt.u32 %p1, %r1, %r4;  @%p1 bra H;
 
 The votes and barriers of the collected loop keep a load of the next iteration from starting before this one's end. A
-prefetch needs no register that waits for it: where lanes are sorted (`cccopt.ccc.sorting`) there are none to spare.
-Other loops are left as they are: what it would do there has not been measured.
+prefetch needs no register that waits for it: where lanes are sorted (`cccopt.ccc.codegen.sorting`) there are none to
+spare. Other loops are left as they are: what it would do there has not been measured.
 
 Prefetched is for an iteration that the lane surely makes, so that no other address is touched than before: the loop has
 one way out, at its latch, and what decides there is computed from registers at hand.
@@ -26,16 +26,16 @@ from dataclasses import replace
 
 from cccopt.analysis import effects
 from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS
-from cccopt.ccc.code import op
-from cccopt.ccc.exclusive import FEWEST, exclusive_paths
-from cccopt.ccc.graph import Branch, condition, reachable, targets
-from cccopt.ccc.names import Names
-from cccopt.ccc.refusal import Refusal
-from cccopt.ccc.regions import Region, find
-from cccopt.ccc.report import RegionReport
-from cccopt.ccc.sinking import is_computation
-from cccopt.ccc.tails import tails
-from cccopt.ccc.view import View, view
+from cccopt.ccc.function.code import op
+from cccopt.ccc.function.graph import Branch, condition, reachable, targets
+from cccopt.ccc.function.names import Names
+from cccopt.ccc.function.view import View, view
+from cccopt.ccc.legality.exclusive import FEWEST, exclusive_paths
+from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.outcome.report import RegionReport
+from cccopt.ccc.plan.sinking import is_computation
+from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
 from cccopt.passes.preparing import each_marked

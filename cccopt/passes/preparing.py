@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cccopt.ccc.annotations import is_annotation
+from cccopt.ccc.function.annotations import is_annotation
 from cccopt.passes.options import Options
 from cccopt.ptx.ir import Function, Module
 

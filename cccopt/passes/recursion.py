@@ -15,8 +15,8 @@ loop. Where nvcc has left the call of itself, as for results that are structures
         ret;                                ...
 
 What must hold: each call of itself is the last thing the function does, its results handed on as they are; its
-parameters are numbers and pointers, or structures of them, accessed by name (`cccopt.ccc.inlining`). A function that is
-called from no marked loop stays as it is.
+parameters are numbers and pointers, or structures of them, accessed by name (`cccopt.ccc.function.inlining`). A
+function that is called from no marked loop stays as it is.
 
 Safety: EXACT.
 """
@@ -27,14 +27,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from cccopt.analysis.loops import Loop
-from cccopt.ccc import refusal
-from cccopt.ccc.annotations import Annotation, annotations_of, without_annotations
-from cccopt.ccc.call_sequences import Unfit, calls, is_last, self_calls
-from cccopt.ccc.calls import called, callee_of, callees
-from cccopt.ccc.inlining import inline
-from cccopt.ccc.refusal import Refusal, refuse
-from cccopt.ccc.report import RegionReport
-from cccopt.ccc.view import View, view
+from cccopt.ccc.function.annotations import Annotation, annotations_of, without_annotations
+from cccopt.ccc.function.call_sequences import Unfit, calls, is_last, self_calls
+from cccopt.ccc.function.calls import called, callee_of, callees
+from cccopt.ccc.function.inlining import inline
+from cccopt.ccc.function.view import View, view
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.refusal import Refusal, refuse
+from cccopt.ccc.outcome.report import RegionReport
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.passes.options import Options
 from cccopt.ptx.ir import Function, Instruction, Item, Marker, Module, Statement

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from cccopt.ccc.annotations import Annotation, annotations_of, is_annotation
-from cccopt.ccc.refusal import Refusal
-from cccopt.ccc.regions import Path, find
-from cccopt.ccc.view import view
+from cccopt.ccc.function.annotations import Annotation, annotations_of, is_annotation
+from cccopt.ccc.function.view import view
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.regions.marked_loops import Path, find
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.ptx.ir import Function, Item, Module
 

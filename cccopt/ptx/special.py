@@ -68,3 +68,7 @@ _STEMS = frozenset(name.rstrip("0123456789") for name in SPECIAL_TYPES if name[-
 def shadows_special(name: str, count: int | None) -> bool:
     """Whether a declaration of ``name``, or of ``name<count>``, may hide a special register: ``%tid``, ``%pm<8>``."""
     return name in SPECIAL_TYPES if count is None else name in _STEMS
+
+
+THREAD_IDENTITY = ("%tid", "%laneid", "%lanemask_")
+"""Beginnings of the names of registers that tell one thread of a block from another."""

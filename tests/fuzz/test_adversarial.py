@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
 from tests.fuzz.judge import alone, judge

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cccopt.ccc.graph import Graph, Jump, Leave, Node, to_body
-from cccopt.ccc.names import Names
-from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.function.graph import Graph, Jump, Leave, Node, to_body
+from cccopt.ccc.function.names import Names
+from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Instruction, Location, Register

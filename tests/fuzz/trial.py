@@ -16,9 +16,9 @@ from types import FrameType
 
 import numpy as np
 
-from cccopt.ccc.calls import called
-from cccopt.ccc.refusal import Refusal
-from cccopt.ccc.report import RegionReport
+from cccopt.ccc.function.calls import called
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.outcome.report import RegionReport
 from cccopt.diagnostic import CccError
 from cccopt.emulator import Program
 from cccopt.passes.pipeline import Options, Result

@@ -1,4 +1,4 @@
-"""What CCC gained on an H200 at full size, 2026-11-20: what the model of `cccopt.ccc.profit` is held against."""
+"""What CCC gained on an H200 at full size, 2026-11-20: what `cccopt.ccc.profitability.model` is held against."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cccopt.ccc.annotations import Annotation, annotations_of
+from cccopt.ccc.function.annotations import Annotation, annotations_of
 from cccopt.ptx.ir import Function
 from cccopt.ptx.parser import parse
 from cccopt.source.annotate import annotate

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ptx.ir import Module
 from tests.passes.running import CUDA, FORMS, Arguments, Launch, compare, marked, only, rewritten
 

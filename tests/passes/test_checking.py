@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cccopt.ccc.annotations import is_annotation
+from cccopt.ccc.function.annotations import is_annotation
 from cccopt.cli.main import main
 from cccopt.diagnostic import render
 from cccopt.driver import transform

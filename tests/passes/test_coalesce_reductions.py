@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cccopt.ccc.refusal import Refusal
-from cccopt.ccc.regions import find
-from cccopt.ccc.tails import tails
-from cccopt.ccc.view import view
+from cccopt.ccc.function.view import view
+from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.regions.marked_loops import find
 from cccopt.passes import coalesce_reductions
 from cccopt.passes.options import Options
 from cccopt.ptx.parser import parse

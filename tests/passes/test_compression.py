@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cccopt.ccc.report import RegionReport
+from cccopt.ccc.outcome.report import RegionReport
 from cccopt.emulator import Program
 from cccopt.passes.pipeline import Options, Result, run
 from cccopt.ptx.ir import Module

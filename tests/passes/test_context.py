@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.passes.pipeline import Result
 from cccopt.ptx.parser import parse
 from tests.passes.ptx_loops import IF, LAUNCHES, arguments, inner_loop, loop, path

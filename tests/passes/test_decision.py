@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import cccopt
-from cccopt.ccc import profile as profiles
-from cccopt.ccc.decision import LEAST_RESIDENT, Decision, decide, room_for_stacks
-from cccopt.ccc.estimate import Estimate
-from cccopt.ccc.profile import RegionProfile, RunProfile
-from cccopt.ccc.regions import Region, find
-from cccopt.ccc.view import view
+from cccopt.ccc.function.view import view
+from cccopt.ccc.profitability import profile as profiles
+from cccopt.ccc.profitability.decision import LEAST_RESIDENT, Decision, decide, room_for_stacks
+from cccopt.ccc.profitability.estimate import Estimate
+from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
+from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.diagnostic import CccError
 from cccopt.driver import marked_ptx
 from cccopt.emulator import Program

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from cccopt.ccc.decision_trees import LARGEST, Flattened, flattened
-from cccopt.ccc.graph import Graph, Jump, from_body, led, split_at_markers
-from cccopt.ccc.names import Names
+from cccopt.ccc.codegen.decision_trees import LARGEST, Flattened, flattened
+from cccopt.ccc.function.graph import Graph, Jump, from_body, led, split_at_markers
+from cccopt.ccc.function.names import Names
 from cccopt.ptx.ir import Instruction
 from cccopt.ptx.parser import parse
 from tests.passes.ptx_loops import LAUNCHES, loop, uneven_arguments

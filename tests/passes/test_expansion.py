@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cccopt.ccc import expansion
+from cccopt.ccc.codegen import expansion
 from cccopt.emulator import Program
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cccopt.ccc.report import RegionReport
+from cccopt.ccc.outcome.report import RegionReport
 from cccopt.emulator import Program
 from cccopt.passes import hoist_loads
 from cccopt.passes.options import Options

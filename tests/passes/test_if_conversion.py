@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.emulator import Program
 from cccopt.passes import if_conversion
 from cccopt.passes.options import Options

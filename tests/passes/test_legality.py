@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from cccopt.ccc import refusal
-from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ptx.parser import parse
 from tests.passes.code_rules import COLLECTIVES, RULES
 from tests.passes.ptx_loops import LAUNCHES, arguments, module, uneven_arguments

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cccopt.ccc.refusal import Refusal
-from cccopt.ccc.tails import tails
+from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.diagnostic import Diagnostic
 from cccopt.ptx.parser import parse
 from tests.passes.ptx_loops import FOR, loop, path

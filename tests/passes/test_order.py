@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.outcome.refusal import Refusal
 from tests.fuzz.judge import Pair, alone, compile_pair, judge
 from tests.passes.running import Arguments, Launch
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from cccopt.ccc.output_check import FunctionCode, RewrittenLoop, check_output, violations
+from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
+from cccopt.ccc.output_check import FunctionCode, check_output, violations
 from cccopt.ccc.output_check.regions import LoopCode
 from cccopt.diagnostic import CccError, render
 from cccopt.passes import pipeline

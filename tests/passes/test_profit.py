@@ -9,8 +9,18 @@ from dataclasses import replace
 
 import pytest
 
-from cccopt.ccc import profit
-from cccopt.ccc.profit import Group, Limit, LoopFlow, PathFlow, any_of, break_even, choose, gain, slots
+from cccopt.ccc.profitability import model
+from cccopt.ccc.profitability.model import (
+    Group,
+    Limit,
+    LoopFlow,
+    PathFlow,
+    any_of,
+    break_even,
+    choose,
+    gain,
+    slots,
+)
 from tests.passes.measured import SENSITIVITY, reaches_the_bar
 
 ALL = frozenset(range(4))
@@ -143,7 +153,7 @@ def test_a_path_in_a_loop_of_tasks_goes_with_it() -> None:
 def test_a_region_that_never_runs_is_left_alone() -> None:
     assert choose(loop(if_path(0, 400.0, 0.0))) == set()
     assert gain(loop(own=0.0), set()) == 1.0
-    assert profit.time(loop(own=0.0), set()) == 0.0
+    assert model.time(loop(own=0.0), set()) == 0.0
 
 
 def cases(*costs: float, own: float = 100.0, fewest: int = 3) -> LoopFlow:
@@ -161,10 +171,10 @@ def test_a_site_is_paid_once_for_all_its_paths(count: int) -> None:
     flow = cases(*[80.0] * count)
     few = count <= 4
     # A comparison asks for each of a few paths; among more, each task is found, and each lane's path by a jump table.
-    service = profit.TAKEN + (0.0 if few else profit.FOUND) + 8 / 2
-    agree = profit.AGREE + (0.0 if few else profit.JUMP)
-    asked = count * profit.ASKED if few else 0.0
-    sort = profit.SORT + count.bit_length() * profit.SORT_BIT + 16 / 2 + asked
+    service = model.TAKEN + (0.0 if few else model.FOUND) + 8 / 2
+    agree = model.AGREE + (0.0 if few else model.JUMP)
+    asked = count * model.ASKED if few else 0.0
+    sort = model.SORT + count.bit_length() * model.SORT_BIT + 16 / 2 + asked
     share = parted(flow, range(count))
     assert slots(flow, range(count)) == pytest.approx(100 + 80 + agree + share * (sort + service))
     assert slots(flow, range(count)) < slots(replace(flow, groups=()), range(count))
@@ -180,11 +190,11 @@ def test_a_site_is_for_three_paths_or_more() -> None:
 def test_a_path_that_stays_beside_a_site() -> None:
     """It is run by nearly each warp, whose lanes go there and come back."""
     flow = cases(*[80.0] * 10)
-    service = profit.TAKEN + profit.FOUND + 8 / 2
-    sort = profit.SORT + 4 * profit.SORT_BIT + 16 / 2
+    service = model.TAKEN + model.FOUND + 8 / 2
+    sort = model.SORT + 4 * model.SORT_BIT + 16 / 2
     before, after = (parted(flow, range(count)) * (sort + count / 10 * service) for count in (10, 9))
     more = slots(flow, range(9)) - slots(flow, range(10))
-    assert more == pytest.approx(any_of(0.1) * (80 + profit.APART) - 0.1 * 80 + after - before)
+    assert more == pytest.approx(any_of(0.1) * (80 + model.APART) - 0.1 * 80 + after - before)
 
 
 def flows(visits: Sequence[Mapping[int, int]]) -> list[PathFlow]:
@@ -192,7 +202,7 @@ def flows(visits: Sequence[Mapping[int, int]]) -> list[PathFlow]:
     found = []
     for key in sorted({key for visit in visits for key in visit}):
         warps = sum(key in visit for visit in visits) / len(visits)
-        full = sum(visit.get(key, 0) for visit in visits) / len(visits) / profit.LANES
+        full = sum(visit.get(key, 0) for visit in visits) / len(visits) / model.LANES
         found.append(PathFlow(key, None, warps, full, warps, full, 80.0, 80.0))
     return found
 
@@ -220,7 +230,7 @@ def test_how_often_warps_part_is_within_its_bounds(seed: int) -> None:
     rng = random.Random(seed)
     visits = []
     for _ in range(rng.randrange(1, 12)):
-        lanes = Counter(rng.choices(range(5), weights=[20, *rng.choices([0, 0, 1, 9], k=4)], k=profit.LANES))
+        lanes = Counter(rng.choices(range(5), weights=[20, *rng.choices([0, 0, 1, 9], k=4)], k=model.LANES))
         visits.append(lanes)
     share = SITE.parted(flows(visits))
     often = sorted((path.warps for path in flows(visits)), reverse=True)
@@ -257,14 +267,14 @@ def test_a_warp_that_agrees_does_not_sort() -> None:
         if_path(2, 80.0, 0.0, context=8.0),
     )
     flow = replace(cases(80.0, 80.0, 80.0), paths=paths)
-    sort = profit.SORT + 2 * profit.SORT_BIT + 16 / 2 + 3 * profit.ASKED + profit.TAKEN + 8 / 2
-    assert slots(flow, range(3)) == pytest.approx(100 + 80 + profit.AGREE + 0.01 * sort)
+    sort = model.SORT + 2 * model.SORT_BIT + 16 / 2 + 3 * model.ASKED + model.TAKEN + 8 / 2
+    assert slots(flow, range(3)) == pytest.approx(100 + 80 + model.AGREE + 0.01 * sort)
     # Lanes that come to none part the warp too.
     fewer = replace(flow, paths=(replace(paths[0], full=0.5), *paths[1:]))
     share = parted(fewer, range(3))
     assert share > 0.99
-    less = 0.495 * (profit.TAKEN + 8 / 2)
-    assert slots(fewer, range(3)) == pytest.approx(100 + 0.505 * 80 + profit.AGREE + share * (sort - less))
+    less = 0.495 * (model.TAKEN + 8 / 2)
+    assert slots(fewer, range(3)) == pytest.approx(100 + 0.505 * 80 + model.AGREE + share * (sort - less))
 
 
 def test_cheap_cases_come_along_with_costly_ones() -> None:

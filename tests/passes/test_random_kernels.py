@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import given, note, settings
 
-from cccopt.ccc.exclusive import CHAIN, exclusive_paths
-from cccopt.ccc.regions import find
-from cccopt.ccc.tails import tails
-from cccopt.ccc.view import view
+from cccopt.ccc.function.view import view
+from cccopt.ccc.legality.exclusive import CHAIN, exclusive_paths
+from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.regions.marked_loops import find
 from cccopt.emulator import Profile, Program
 from cccopt.emulator.profile import Branch
 from cccopt.passes.pipeline import Options, run

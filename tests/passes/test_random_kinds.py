@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from cccopt.ccc.call_sequences import self_calls
+from cccopt.ccc.function.call_sequences import self_calls
 from cccopt.emulator import Program
 from cccopt.ptx.parser import parse
 from tests.passes.generate import from_seed, kernels

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cccopt.ccc.call_sequences import Piece, Unfit, calls
-from cccopt.ccc.calls import called
-from cccopt.ccc.inlining import inline
+from cccopt.ccc.function.call_sequences import Piece, Unfit, calls
+from cccopt.ccc.function.calls import called
+from cccopt.ccc.function.inlining import inline
 from cccopt.diagnostic import Severity
 from cccopt.emulator import Program
 from cccopt.passes.pipeline import Options, Refusal

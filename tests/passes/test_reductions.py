@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.emulator import Program
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cccopt.ccc.annotations import Annotation
-from cccopt.ccc.refusal import Refusal
-from cccopt.ccc.regions import Path, Region, find
-from cccopt.ccc.view import View, view
+from cccopt.ccc.function.annotations import Annotation
+from cccopt.ccc.function.view import View, view
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.regions.marked_loops import Path, Region, find
 from cccopt.passes.pipeline import Result
 from cccopt.ptx.ir import Function, Instruction
 from cccopt.ptx.parser import parse

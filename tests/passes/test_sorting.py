@@ -11,11 +11,11 @@ import pytest
 
 from cccopt.analysis.cfg import build
 from cccopt.analysis.loops import irreducible_edges
-from cccopt.ccc.exclusive import exclusive_paths
-from cccopt.ccc.regions import find
-from cccopt.ccc.sorting import CHAIN
-from cccopt.ccc.tails import tails
-from cccopt.ccc.view import view
+from cccopt.ccc.codegen.sorting import CHAIN
+from cccopt.ccc.function.view import view
+from cccopt.ccc.legality.exclusive import exclusive_paths
+from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.regions.marked_loops import find
 from cccopt.emulator import Program
 from cccopt.ptx.ir import Instruction
 from cccopt.ptx.isa import definitions

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cccopt.ccc import expansion
-from cccopt.ccc.refusal import Refusal
+from cccopt.ccc.codegen import expansion
+from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ptx.parser import parse
 from tests.passes.ptx_loops import loop, path
 from tests.passes.ptx_trips import counted

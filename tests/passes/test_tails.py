@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cccopt.ccc.refusal import Refusal
-from cccopt.ccc.regions import find
-from cccopt.ccc.tails import Tails, tails
-from cccopt.ccc.view import view
+from cccopt.ccc.function.view import view
+from cccopt.ccc.legality.sunk_code import Tails, tails
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.regions.marked_loops import find
 from cccopt.ptx.ir import Function, Instruction
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_statement

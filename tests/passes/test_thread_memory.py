@@ -1,12 +1,21 @@
-"""Which places in memory a thread comes back to, and the numbers over iterations that tell (`cccopt.ccc.growth`)."""
+"""Which places in memory a thread comes back to, and the numbers that tell (`cccopt.ccc.legality.growth`)."""
 
 from __future__ import annotations
 
 import pytest
 
-from cccopt.ccc.code import op
-from cccopt.ccc.growth import DATA, SYMBOLIC, UNBOUNDED, Number, additions, combined, joined, values_of
-from cccopt.ccc.thread_memory import ThreadMemory
+from cccopt.ccc.function.code import op
+from cccopt.ccc.legality.growth import (
+    DATA,
+    SYMBOLIC,
+    UNBOUNDED,
+    Number,
+    additions,
+    combined,
+    joined,
+    values_of,
+)
+from cccopt.ccc.legality.thread_memory import ThreadMemory
 from cccopt.ptx.ir import Instruction, Register
 from tests.passes.ptx_loops import loop, path
 from tests.passes.test_regions import regions_of

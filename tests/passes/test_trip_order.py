@@ -1,10 +1,10 @@
-"""Whether trips of a loop of tasks have to run in their order (`cccopt.ccc.trip_order`): each reason, and a twin."""
+"""Whether inner iterations have to run in order (`cccopt.ccc.legality.inner_iterations`): each reason, and a twin."""
 
 from __future__ import annotations
 
 import pytest
 
-from cccopt.ccc.trip_order import InnerIterations
+from cccopt.ccc.legality.inner_iterations import InnerIterations
 from tests.passes.ptx_loops import inner_loop, loop
 from tests.passes.rules import LOCAL
 from tests.passes.test_regions import regions_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cccopt.ccc.regions import find
-from cccopt.ccc.trips import CountedLoop, Pointer, TripCount, counted_loop
-from cccopt.ccc.view import view
+from cccopt.ccc.function.view import view
+from cccopt.ccc.legality.counted_loops import CountedLoop, Pointer, TripCount, counted_loop
+from cccopt.ccc.regions.marked_loops import find
 from cccopt.ptx.ir import Literal, Module, Register
 from cccopt.ptx.parser import parse
 from tests.passes.ptx_loops import loop

@@ -17,16 +17,17 @@ from collections.abc import Iterator, Sequence
 
 from cccopt.analysis.cfg import build
 from cccopt.analysis.loops import irreducible_edges
+from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
 from cccopt.ccc.output_check.assignment import assignment_violations
 from cccopt.ccc.output_check.convergence import convergence_violations
 from cccopt.ccc.output_check.ordering import ordering_violations
-from cccopt.ccc.output_check.regions import FunctionCode, LoopCode, RewrittenLoop, TaskStack, Violation
+from cccopt.ccc.output_check.regions import FunctionCode, LoopCode, Violation
 from cccopt.diagnostic import CccError, error
 from cccopt.ptx.ir import Function, Instruction
 from cccopt.ptx.printer import print_statement
 from cccopt.text import Place
 
-__all__ = ["RewrittenLoop", "TaskStack", "Violation", "check_output", "violations"]
+__all__ = ["Violation", "check_output", "violations"]
 
 
 def check_output(before: Function, after: Function, loops: Sequence[RewrittenLoop]) -> None:

@@ -16,40 +16,11 @@ from cccopt.analysis import effects
 from cccopt.analysis.cfg import ControlFlowGraph, EdgeKind
 from cccopt.analysis.dominance import EXIT, Dominance, dependence, dominators, immediate_dominators
 from cccopt.analysis.loops import natural_loop
+from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Body, Function, Instruction, Literal
-from cccopt.text import Place
 
 FULL_MASKS = frozenset({"-1", "0xffffffff", "4294967295"})
-
-
-@dataclass(frozen=True, slots=True)
-class TaskStack:
-    """Bytes ``start`` to ``stop`` (half-open) of a block's stacks, and the register that counts the tasks in them: one
-    number a warp, or with ``sorted_paths`` one a path, that of path b in lane b.
-    """
-
-    start: int
-    stop: int
-    counter: str
-    sorted_paths: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RewrittenLoop:
-    """What a rewrite hands over of one marked loop: the label of its entry, the variable in shared memory that holds
-    its stacks, the bytes of it that are the owners' slots of reductions, the registers that hold addresses of such
-    slots, and the labels of expanded windows.
-    """
-
-    region: int
-    place: Place | None
-    entry: str
-    symbol: str
-    owned_bytes: int
-    owners: frozenset[str]
-    stacks: tuple[TaskStack, ...]
-    windows: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

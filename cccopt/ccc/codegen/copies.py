@@ -1,0 +1,37 @@
+"""What copies of a loop's code are told differently: how often trips stand in a row, pragmas, and the word ``.uni``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cccopt.ccc.function.graph import Jump, Node, Nodes
+from cccopt.ptx.ir import Instruction, Pragma, Statement
+
+UNROLLED = 240
+"""Instructions up to which trips of a chunk are written out in a row."""
+
+
+def unrolled(chunk: int, instructions: int) -> int:
+    """How many trips of that many instructions stand in a row where ``chunk`` are run between two votes: counting them
+    one by one would cost a short one dear.
+    """
+    return next(n for n in (16, 8, 4, 2, 1) if chunk % n == 0 and (n == 1 or n * instructions <= UNROLLED))
+
+
+def keep_rolled(nodes: Nodes, name: str) -> None:
+    """Asks ptxas not to unroll the loop at node ``name``: in its first block that is not empty."""
+    while (node := nodes[name]) and not node.code and isinstance(node.end, Jump) and node.end.target in nodes:
+        name = node.end.target
+    nodes[name] = replace(node, code=(Pragma(("nounroll",)), *without_pragmas(node).code))
+
+
+def without_pragmas(node: Node) -> Node:
+    """A loop's header that no longer heads a loop."""
+    return replace(node, code=tuple(s for s in node.code if not isinstance(s, Pragma)))
+
+
+def parting(statement: Statement) -> Statement:
+    """A guarded call without the word that all lanes agree on the guard: tasks of one warp need not."""
+    if isinstance(statement, Instruction) and statement.guard is not None and statement.opcode == "call.uni":
+        return replace(statement, opcode="call")
+    return statement

@@ -1,0 +1,63 @@
+"""Registers that a whole may read before it writes them, on ways that no lane goes.
+
+A join brings all lanes together, those that go on elsewhere (a `continue`, the end of an arm) too, and a number sends
+each on its way. Along the edges, a lane may then come from any way ahead of the join to any way behind it:
+
+        A: mov.u32 %r1, 28;   ->  destination 1     join, dispatch     1: add.s32 %r2, %r1, 3;
+        B: ...                ->  destination 0                        0: ...
+
+No lane of B reads %r1, but ptxas (13.0) knows no more than the edges: it may take any value for %r1, in lanes of A too.
+Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.2.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from operator import or_
+
+from cccopt.analysis import effects
+from cccopt.analysis.dataflow import Analysis, Direction, FlowGraph, solve
+from cccopt.ccc.function.graph import Branch, End, Indexed, Leave, Node, program_order, reachable, targets
+from cccopt.ptx.ir import Register
+
+
+def exposed(
+    nodes: Mapping[str, Node], entry: str, behind: Collection[str], given: Collection[str]
+) -> frozenset[str]:
+    """The registers without those ``given`` that are live at ``entry``; ``behind`` are live outside of ``nodes``."""
+    names = program_order(nodes, reachable(nodes, [entry]))
+    place = {name: number for number, name in enumerate(names)}
+    kills: list[frozenset[str]] = []
+    needs: list[frozenset[str]] = []
+    for name in names:
+        node = nodes[name]
+        killed, needed = frozenset[str](), _needs(node.end)
+        for statement in reversed(node.code):
+            gone = effects.kills(statement)
+            killed |= gone
+            needed = (needed - gone) | effects.needs(statement)
+        kills.append(killed)
+        needs.append(needed.difference(given))
+    ways = {place[name]: [*targets(nodes[name].end)] for name in names}
+    graph = FlowGraph(
+        {number: [place[t] for t in found if t in place] for number, found in ways.items()},
+        frozenset({place[entry]}),
+        frozenset(number for number, found in ways.items() if any(t not in place for t in found)),
+    )
+    outside, nothing = frozenset(behind).difference(given), frozenset[str]()
+    live = Analysis(
+        Direction.BACKWARD, outside, nothing, or_, lambda number, after: after - kills[number] | needs[number]
+    )
+    return solve(live, graph).before[place[entry]]
+
+
+def _needs(end: End) -> frozenset[str]:
+    """The registers that decide where control goes."""
+    match end:
+        case Branch(guard):
+            return frozenset({guard.register.name})
+        case Indexed(_, Register(name)):
+            return frozenset({name})
+        case Leave(instruction) if instruction is not None:
+            return effects.needs(instruction)
+    return frozenset()

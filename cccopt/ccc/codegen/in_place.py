@@ -1,0 +1,62 @@
+"""A path on the registers of the lanes that came to it: the warp runs it where it stands, and nothing is stored.
+
+What tasks compute for themselves ahead of a path (`cccopt.ccc.plan.compression`) these lanes compute there too, so
+that code ahead of the branch whose values only paths read stays dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cccopt.ccc.function.graph import Jump, Node, Nodes, copy, led, program_order
+from cccopt.ccc.function.names import Names
+from cccopt.ccc.plan.planning import PathPlan, own
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction, Operand, Register
+
+
+def in_place(
+    path: PathPlan,
+    tail: Sequence[Instruction],
+    behind: str,
+    base: Mapping[str, Node],
+    names: Names,
+    region: int,
+) -> tuple[str, Nodes]:
+    """The name of the first node, and a copy of the path's nodes in ``base`` and of the ``tail`` that nobody runs
+    behind it, which goes on to ``behind``.
+    """
+    kept = {live.name: path.uses[live.name] for live in path.live_ins if live.decision == "rebuilt"}
+    own_nodes = [base[name] for name in program_order(base, path.path.nodes)]
+    last = _renamed(tail, kept, path)
+    nodes, names_of = copy(own_nodes, names, lambda instruction: isa.rename(instruction, kept, {}))
+    enter = names.label("place")
+    nodes[enter] = Node(enter, unpacking(path), Jump(names_of[path.path.begin]), region)
+    if last:
+        end = names.label("tail")
+        nodes = led(nodes, {path.path.end: end})
+        nodes[end] = Node(end, last, Jump(behind))
+        return enter, nodes
+    return enter, led(nodes, {path.path.end: behind})
+
+
+def _renamed(
+    tail: Sequence[Instruction], kept: Mapping[str, Operand], path: PathPlan
+) -> tuple[Instruction, ...]:
+    """The tail with its results in the registers of a task: what stands ahead of it may still read the lane's own."""
+    uses = dict(kept)
+    code: list[Instruction] = []
+    for instruction in tail:
+        results = {register.name: path.task(register.name) for register in isa.definitions(instruction)}
+        code.append(isa.rename(instruction, uses, results))
+        uses.update(results)
+    return tuple(code)
+
+
+def unpacking(path: PathPlan) -> tuple[Instruction, ...]:
+    """The code that rebuilds what a task's context leaves out, on the lane's own registers."""
+    given = [live.name for live in path.live_ins if live.decision in ("collected", "recomputed")]
+    back: dict[str, Operand] = {path.task(name).name: own(name) for name in given}
+    written = {name: operand for name, operand in back.items() if isinstance(operand, Register)}
+    resets = [partial.reset for partial in path.partials]
+    return tuple(isa.rename(i, back, written) for i in path.unpacking if i not in resets)

@@ -1,0 +1,158 @@
+"""Where the warp meets: lanes that would go different ways pass one node together, with a flag and a destination.
+
+A *whole* is code that all 32 lanes of a warp enter together: one iteration of the marked loop, or a path that the
+warp runs. Lanes that arrive at a marked path in it set a flag and go to the join instead; all others come there too:
+
+        before                          after
+        A: @%p bra E;                   A:            (flag is !%p)
+        P: ...                          join: vote, collect or run P, all 32 lanes
+        E: C                            E: C
+
+The join stands where the path's end leads. Each way that leaves the part of the whole ahead of it, also one that goes
+elsewhere (a `continue`, the loop's exits), is led through the join with the number of its destination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from cccopt.ccc.function.code import flag_op, op
+from cccopt.ccc.function.graph import Branch, Jump, Node, Nodes, condition, reachable, retarget, targets
+from cccopt.ccc.function.names import Names
+from cccopt.ptx.ir import Guard, Instruction, Register
+
+Build = Callable[[str], tuple[Nodes, str]]
+"""From the node behind the site to the site's nodes and its first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Paths to be replaced, of which a lane comes to one at most: their first nodes, all their nodes, the node that
+    their ends lead to, and what the warp runs at the whole's beginning.
+
+    That gives the registers of the contexts a value in every lane: lanes that come to the join past the paths read them
+    too, under a false guard, and ptxas (13.0) may take any value for one that was never written, also where it was.
+    """
+
+    begins: tuple[str, ...]
+    paths: frozenset[str]
+    end: str
+    start: tuple[Instruction, ...] = ()
+
+
+def place_flagged(
+    nodes: Mapping[str, Node],
+    entry: str,
+    site: Site,
+    build: Callable[[Guard, str, bool], tuple[Nodes, str]],
+    names: Names,
+    region: int,
+) -> Nodes:
+    """`place_site` for one path: ``build`` is given the flag of the lanes that want it, too, and whether all do.
+
+    Where one branch alone decides, its condition is the flag.
+    """
+    (begin,) = site.begins
+    rest = {name: node for name, node in nodes.items() if name not in site.paths}
+    sources, _ = _sources(nodes, entry, site)
+    last = rest[sources[0]] if len(sources) == 1 else None
+    if last is not None and isinstance(last.end, Branch) and set(targets(last.end)) == {begin, site.end}:
+        own, first = build(condition(last.end, begin), site.end, False)
+        return {**rest, last.name: replace(last, end=Jump(first)), **own}
+    flag = Guard(names.register("pred"))
+    if last is not None and last.end == Jump(begin):
+        own, first = build(flag, site.end, True)
+        out = {**rest, last.name: replace(last, end=Jump(first)), **own}
+        start = (*site.start, op("mov.pred", flag.register, 1))
+        out[entry] = replace(out[entry], code=(*start, *out[entry].code))
+        return out
+    flagged = replace(site, start=(*site.start, op("mov.pred", flag.register, 0)))
+    arrive = {begin: op("mov.pred", flag.register, 1)}
+
+    def shortened(node: Node) -> Instruction | None:
+        if isinstance(node.end, Branch) and set(targets(node.end)) == {begin, site.end}:
+            return flag_op(flag.register, condition(node.end, begin))
+        return None
+
+    return place_site(
+        nodes, entry, flagged, arrive, lambda behind: build(flag, behind, False), names, region, shortened
+    )
+
+
+def place_site(
+    nodes: Mapping[str, Node],
+    entry: str,
+    site: Site,
+    arrive: Mapping[str, Instruction],
+    build: Build,
+    names: Names,
+    region: int,
+    shortened: Callable[[Node], Instruction | None] = lambda node: None,
+) -> Nodes:
+    """The whole ``nodes``, entered at the node ``entry``, with a site of ``build`` in place of paths.
+
+    ``entry`` must not be in a path; code is added at its head. A lane that comes to a path's first node runs what
+    ``arrive`` says. ``shortened`` gives the code that may take the place of a node's branch.
+    """
+    end = site.end
+    rest = {name: node for name, node in nodes.items() if name not in site.paths}
+    sources, crosses = _sources(nodes, entry, site)
+    destination = names.register("b32")
+    crossed = dict.fromkeys(t for n in sources for t in targets(rest[n].end) if crosses(t))
+    elsewhere = [t for t in crossed if t not in (*site.begins, end)]
+    dispatch, behind_site = _dispatch(elsewhere, end, destination, names, region)
+    own, first = build(behind_site)
+    out: Nodes = {**rest, **dispatch, **own}
+
+    # One way for each target: where several ends of another path led together, they must lead together still.
+    ways = {end: first}
+    for target in crossed:
+        if target == end:
+            continue
+        code = arrive[target] if target in arrive else op("mov.u32", destination, elsewhere.index(target) + 1)
+        node = Node(names.label("way"), (code,), Jump(first), region)
+        out[node.name] = node
+        ways[target] = node.name
+
+    for node in (rest[name] for name in sources):
+        short = shortened(node)
+        if short is not None:
+            setter = Node(names.label("flag"), (short,), Jump(first), region)
+            out[setter.name] = setter
+            out[node.name] = replace(node, end=Jump(setter.name))
+        else:
+            out[node.name] = replace(node, end=retarget(node.end, lambda t: ways.get(t, t)))
+    start = list(site.start)
+    if elsewhere:
+        start.append(op("mov.u32", destination, 0))
+    out[entry] = replace(out[entry], code=(*start, *out[entry].code))
+    return out
+
+
+def _sources(nodes: Mapping[str, Node], entry: str, site: Site) -> tuple[list[str], Callable[[str], bool]]:
+    """The nodes ahead of the site from which lanes come to it, and whether an edge to a node leads out of that part."""
+    rest = {name: node for name, node in nodes.items() if name not in site.paths}
+    behind = reachable(rest, [site.end])
+    ahead = reachable({name: node for name, node in rest.items() if name not in behind}, [entry])
+
+    def crosses(target: str) -> bool:
+        return target in site.begins or target in behind or target not in nodes
+
+    return [n for n in rest if n in ahead and any(crosses(t) for t in targets(rest[n].end))], crosses
+
+
+def _dispatch(
+    elsewhere: list[str], end: str, destination: Register, names: Names, region: int
+) -> tuple[Nodes, str]:
+    """Nodes that send lanes to the numbered destination, 1 being the first of ``elsewhere`` and 0 ``end``."""
+    nodes: Nodes = {}
+    following = end
+    for place in reversed(range(len(elsewhere))):
+        chosen = names.register("pred")
+        test = op("setp.eq.u32", chosen, destination, place + 1)
+        branch = Branch(Guard(chosen), elsewhere[place], following)
+        node = Node(names.label("dispatch"), (test,), branch, region)
+        nodes[node.name] = node
+        following = node.name
+    return nodes, following

@@ -1,0 +1,293 @@
+"""One site for many exclusive paths: the warp sorts its lanes by path, and runs a path when 32 tasks wait for it.
+
+    join:   which = the number of the lane's path, or one more
+            all lanes have one: they run that path where they are, and go on
+            push: ballots over its bits;  same = lanes with my number
+            slot = waiting[which] + rank in same;  store the context
+            waiting[own lane's path] += lanes that came;  32 or more: less 32, and the path is ready
+    serve:  none is ready: go on;  b = one that is;  all 32 lanes load its tasks from waiting[b] on and run them;  serve
+    drain:  for each path b: lanes below waiting[b] load a task each and run it
+
+A few paths are asked one after the other, of many one is found by its bit and a jump table. Lane b counts the tasks
+that wait for path b. Two paths fill one array from both of its ends: the even one from slot 0 upwards, the odd one from
+the last slot downwards. All paths have one layout: what any of them collects. One vote for each bit of the number takes
+the place of one for each path. Khorasani 2016, 4.1.4 collects one path after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from cccopt.ccc.function.code import FULL_WARP, number, op
+from cccopt.ccc.function.graph import UNIFORM, Branch, Indexed, Jump, Node, Nodes
+from cccopt.ccc.function.names import Names
+from cccopt.ccc.legality.exclusive import CHAIN
+from cccopt.ccc.plan.planning import PAIRED, PathPlan, Sorting, own
+from cccopt.ccc.plan.stack import SLOTS
+from cccopt.ptx.ir import Guard, Instruction, Operand, Register, Statement
+
+NOT_DIFFERENT = 0x90
+"""The truth table of a & ~(b ^ c): the lanes in a whose bit, given by the ballot b, is c."""
+
+NEITHER = 0x09
+"""The truth table of ~(b ^ c)."""
+
+
+Task: TypeAlias = "Callable[[PathPlan, str], tuple[str, Nodes]]"
+"""Makes a path's nodes that end at a given one; the name of the first."""
+
+
+class SortingSite:
+    """The code of one group of exclusive paths, in the loop and behind it."""
+
+    def __init__(
+        self, sorting: Sorting, lane: Register, lanes_before: Register, names: Names, region: int
+    ) -> None:
+        self.sorting = sorting
+        self.lane = lane
+        self.lanes_before = lanes_before
+        self.names = names
+        self.region = region
+        self.which = names.register("b32")
+        self.serve = names.label("serve")
+        self.ready = names.register("b32")
+        self.first = sorting.paths[0]
+
+    def arrivals(self) -> tuple[dict[str, Instruction], Instruction]:
+        """What a lane runs that comes to each path's first node, and what it runs ahead of that."""
+        numbered = enumerate(self.sorting.paths)
+        found = {path.path.begin: op("mov.u32", self.which, number) for number, path in numbered}
+        return found, op("mov.u32", self.which, len(self.sorting.paths))
+
+    def flags(self) -> list[Instruction]:
+        """Keeps the flags for the code behind the site that lanes skip, because their tasks run it."""
+        code: list[Instruction] = []
+        for took in dict.fromkeys(flag for path in self.sorting.paths for flag in path.took):
+            takers = sum(1 << number for number, path in enumerate(self.sorting.paths) if took in path.took)
+            bit, kept = self.names.register("b32"), self.names.register("pred")
+            code += [
+                op("shr.u32", bit, takers, self.which),
+                op("and.b32", bit, bit, 1),
+                op("setp.ne.u32", kept, bit, 0),
+                op("or.pred", took, took, kept),
+            ]
+        return code
+
+    def setup(self) -> list[Instruction]:
+        """What each lane computes ahead of the loop: no tasks wait."""
+        return [op("mov.u32", self.sorting.waiting, 0)]
+
+    def site(self, task: Task, in_place: Task, behind: str) -> tuple[Nodes, str]:
+        """The nodes from the join on, and the join. ``task`` makes a path's task, ``in_place`` the path as the program
+        has it, both ending at a node that they are given.
+        """
+        nodes: Nodes = {}
+        if len(self.sorting.paths) > CHAIN:
+            self._serve_any(task, behind, nodes)
+        else:
+            self._serve_each(task, behind, nodes)
+        ways: list[str] = []
+        for path in self.sorting.paths:
+            # Where lanes agree nothing has become ready.
+            begin, added = in_place(path, behind)
+            ways.append(begin)
+            nodes.update(added)
+        direct = self._dispatch((*ways, behind), nodes)
+        push = self._push(nodes)
+        first, like_first = self.names.register("b32"), self.names.register("pred")
+        agree = Guard(self.names.register("pred"))
+        test = [
+            op("shfl.sync.idx.b32", first, self.which, 0, SLOTS - 1, FULL_WARP),
+            op("setp.eq.u32", like_first, self.which, first),
+            op("vote.sync.all.pred", agree.register, like_first, FULL_WARP),
+        ]
+        return nodes, self._node(nodes, self.names.label("join"), test, Branch(agree, direct, push, UNIFORM))
+
+    def drain(self, task: Task, following: str, nodes: Nodes) -> str:
+        """The remainder, path by path, by tasks of its own; the name of the node to go to."""
+        for place, path in reversed([*enumerate(self.sorting.paths)]):
+            begin, added = task(path, following)
+            nodes.update(added)
+            waiting, mine = self.names.register("b32"), Guard(self.names.register("pred"))
+            code = [
+                *self._waiting(number(place), waiting),
+                op("setp.lt.u32", mine.register, self.lane, waiting),
+            ]
+            load = self._load(place, self.lane, begin, nodes)
+            phase = path.phase("drain")
+            end = Branch(mine, load, following)
+            following = self._node(nodes, self.names.label(phase), code, end, phase)
+        # Pushes end with a barrier: none need be here.
+        return following
+
+    # --- the parts of the site ---
+
+    def _sort(self) -> tuple[list[Register], list[Register], Register, list[Instruction]]:
+        """The bits of the number, each all over a word; the ballots over them; the register with the lanes of one's own
+        number; and the code.
+        """
+        same = self.names.register("b32")
+        spreads: list[Register] = []
+        ballots: list[Register] = []
+        code: list[Instruction] = []
+        for bit in range(self.sorting.bits):
+            spread, ballot = (self.names.register("b32") for _ in range(2))
+            has = self.names.register("pred")
+            code += [
+                op("bfe.s32", spread, self.which, bit, 1),
+                op("setp.ne.u32", has, spread, 0),
+                op("vote.sync.ballot.b32", ballot, has, FULL_WARP),
+                self._equal(same, ballot, spread, same if ballots else None),
+            ]
+            spreads.append(spread)
+            ballots.append(ballot)
+        return spreads, ballots, same, code
+
+    def _arrived(self, ballots: Sequence[Register]) -> tuple[Register, list[Instruction]]:
+        """The register in which lane b has the lanes that came to path b, and the code."""
+        came = self.names.register("b32")
+        code: list[Instruction] = []
+        for bit, ballot in enumerate(ballots):
+            spread = self.names.register("b32")
+            code.append(op("bfe.s32", spread, self.lane, bit, 1))
+            code.append(self._equal(came, ballot, spread, came if bit else None))
+        return came, code
+
+    def _without_others(self) -> list[Instruction]:
+        """What lanes beyond the paths count is nothing, and no path's question."""
+        paths = len(self.sorting.paths)
+        return [op("and.b32", self.ready, self.ready, (1 << paths) - 1)] if paths > CHAIN else []
+
+    def _equal(
+        self, target: Register, ballot: Register, spread: Register, among: Register | None
+    ) -> Instruction:
+        if among is None:
+            return op("lop3.b32", target, 0, ballot, spread, NEITHER)
+        return op("lop3.b32", target, among, ballot, spread, NOT_DIFFERENT)
+
+    def _push(self, nodes: Nodes) -> str:
+        s, r = self.sorting, self.names.register
+        at, ahead, end, slot = (r("b32") for _ in range(4))
+        mine, filled = (Guard(r("pred")) for _ in range(2))
+        (odd, *_), ballots, same, votes = self._sort()
+        came, arrivals = self._arrived(ballots)
+        code: list[Instruction] = [
+            *self.flags(),
+            *votes,
+            op("shfl.sync.idx.b32", at, s.waiting, self.which, SLOTS - 1, FULL_WARP),
+            op("and.b32", ahead, same, self.lanes_before),
+            op("popc.b32", ahead, ahead),
+            op("add.s32", slot, at, ahead),
+            # From the lower end of a pair's slots upwards, or from the upper one downwards.
+            op("xor.b32", slot, slot, odd),
+            op("sub.s32", end, self.which, odd),
+            op("mad.lo.s32", slot, end, PAIRED // 2, slot),
+            op("setp.lt.u32", mine.register, self.which, len(s.paths)),
+            # What was popped last may be overwritten here.
+            op("bar.warp.sync", FULL_WARP),
+            *s.stack.push(own, slot, mine),
+            *arrivals,
+            op("popc.b32", came, came),
+            op("add.s32", s.waiting, s.waiting, came),
+            op("setp.ge.u32", filled.register, s.waiting, SLOTS),
+            op("sub.s32", s.waiting, s.waiting, SLOTS, guard=filled),
+            op("vote.sync.ballot.b32", self.ready, filled.register, FULL_WARP),
+            *self._without_others(),
+            op("bar.warp.sync", FULL_WARP),
+        ]
+        return self._node(nodes, self.names.label("push"), code, Jump(self.serve), self.first.phase("push"))
+
+    def _serve_each(self, task: Task, behind: str, nodes: Nodes) -> None:
+        """The question for each path in turn."""
+        following = behind
+        for place, path in reversed([*enumerate(self.sorting.paths)]):
+            begin, added = task(path, following)
+            nodes.update(added)
+            slot, bit = (self.names.register("b32") for _ in range(2))
+            ready = Guard(self.names.register("pred"))
+            load = self._load(place, slot, begin, nodes)
+            phase = path.phase("take")
+            code = self._top(number(place), slot)
+            take = self._node(nodes, self.names.label(phase), code, Jump(load), phase)
+            test = [
+                op("and.b32", bit, self.ready, 1 << place),
+                op("setp.ne.u32", ready.register, bit, 0),
+            ]
+            asked = self.names.label("serve") if place else self.serve
+            following = self._node(nodes, asked, test, Branch(ready, take, following, UNIFORM))
+
+    def _serve_any(self, task: Task, behind: str, nodes: Nodes) -> None:
+        """The question for any path that is ready, asked until none is."""
+        chosen, one, slot = (self.names.register("b32") for _ in range(3))
+        none = Guard(self.names.register("pred"))
+        takes: list[str] = []
+        for place, path in enumerate(self.sorting.paths):
+            begin, added = task(path, self.serve)
+            nodes.update(added)
+            load = self._load(place, slot, begin, nodes)
+            phase = path.phase("take")
+            takes.append(self._node(nodes, self.names.label(phase), (), Jump(load), phase))
+        code = [
+            op("bfind.u32", chosen, self.ready),
+            op("shl.b32", one, 1, chosen),
+            op("xor.b32", self.ready, self.ready, one),
+            *self._top(chosen, slot),
+        ]
+        dispatch = self._jump(chosen, takes, nodes, code)
+        test = [op("setp.eq.u32", none.register, self.ready, 0)]
+        self._node(nodes, self.serve, test, Branch(none, behind, dispatch, UNIFORM))
+
+    def _waiting(self, path: Operand, target: Register) -> list[Instruction]:
+        return [op("shfl.sync.idx.b32", target, self.sorting.waiting, path, SLOTS - 1, FULL_WARP)]
+
+    def _top(self, path: Operand, slot: Register) -> list[Instruction]:
+        """The slot from which each lane takes its task: a full warp's lie on top of those that go on waiting."""
+        return [*self._waiting(path, slot), op("add.s32", slot, slot, self.lane)]
+
+    def _load(self, place: int, slot: Register, begin: str, nodes: Nodes) -> str:
+        """The node at which a lane loads the task of path ``place`` in ``slot``, on its way to ``begin``."""
+        s, path = self.sorting, self.sorting.paths[place]
+        # The place that `_push` computes, most of it in the address.
+        odd = place % 2
+        turn: list[Instruction] = []
+        if odd:
+            turned = self.names.register("b32")
+            turn, slot = [op("not.b32", turned, slot)], turned
+        below = -(place + odd) * (PAIRED // 2)
+        pop = s.stack.pop(own, self._target(path), slot, None, below)
+        return self._node(nodes, self.names.label("load"), [*turn, *pop, *path.unpacking], Jump(begin))
+
+    def _target(self, path: PathPlan) -> Callable[[str], Register]:
+        """Where a path's task has a value of the common layout; anywhere, if it has no use for it."""
+        known = {value.name for value in path.stack.layout.values()}
+        types = {value.name: value.type for value in self.sorting.stack.layout.values()}
+        return lambda name: path.task(name) if name in known else self.names.register(types[name])
+
+    def _dispatch(self, ways: Sequence[str], nodes: Nodes) -> str:
+        """A node from which a warp whose lanes agree goes their path's way."""
+        *ways, last = ways
+        if len(self.sorting.paths) > CHAIN:
+            return self._jump(self.which, (*ways, last), nodes)
+        for place, way in reversed([*enumerate(ways)]):
+            chosen = Guard(self.names.register("pred"))
+            test = [op("setp.eq.u32", chosen.register, self.which, place)]
+            last = self._node(nodes, self.names.label("dispatch"), test, Branch(chosen, way, last, UNIFORM))
+        return last
+
+    def _jump(
+        self, number: Register, ways: Sequence[str], nodes: Nodes, code: Sequence[Statement] = ()
+    ) -> str:
+        end = Indexed("brx.idx.uni", number, tuple(ways))
+        return self._node(nodes, self.names.label("dispatch"), code, end)
+
+    def _node(
+        self,
+        nodes: Nodes,
+        name: str,
+        code: Sequence[Statement],
+        end: Branch | Jump | Indexed,
+        phase: str = "",
+    ) -> str:
+        nodes[name] = Node(name, tuple(code), end, self.region, phase)
+        return name

@@ -1,0 +1,482 @@
+"""A function body as labelled blocks with explicit ends: the form in which code is copied and edges are moved.
+
+    @%p1 bra  J;            Node("n", code, Branch(@%p1, taken="J", otherwise="m"))
+    add.s32 ...;            Node("m", ...)
+    J:
+
+`from_body` and `to_body` lead there and back; the statement list stays the program. Declarations at the top level
+stand apart, so that a copied block declares nothing twice. ``.loc`` is sticky: a block begins with the one in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from cccopt.analysis import cfg as control_flow
+from cccopt.ccc.function.names import Names
+from cccopt.ptx.ir import (
+    Body,
+    BranchTargets,
+    Close,
+    Guard,
+    Instruction,
+    Label,
+    Location,
+    Marker,
+    Open,
+    Operand,
+    Pragma,
+    RegisterDeclaration,
+    Statement,
+    Symbol,
+    Variable,
+)
+from cccopt.ptx.isa import Control, facts
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Control goes to ``target``."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Lanes for which ``guard`` holds go to ``taken``, the others to ``otherwise``.
+
+    ``opcode`` is ``bra`` or `UNIFORM`.
+    """
+
+    guard: Guard
+    taken: str
+    otherwise: str
+    opcode: str = "bra"
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """``brx.idx``: each lane goes to the target that its index selects."""
+
+    opcode: str
+    index: Operand
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Control leaves the function by ``instruction`` (``ret``, ``exit``, ``trap``), or past the end of the body."""
+
+    instruction: Instruction | None
+
+
+UNIFORM = "bra.uni"
+"""The opcode of a branch on which all lanes of the warp agree."""
+
+End: TypeAlias = "Jump | Branch | Indexed | Leave"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A block: straight code and one end. ``overhead`` is the region for which a pass added it, None for the
+    program's own. ``phase`` says what a kept block does (``push_1``): its label is printed even if nothing jumps
+    to it, so that profiles can name it.
+    """
+
+    name: str
+    code: tuple[Statement, ...]
+    end: End
+    overhead: int | None = None
+    phase: str = ""
+
+
+Nodes: TypeAlias = "dict[str, Node]"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes by name in layout order, the entry's name, and the declarations of the body's top level."""
+
+    entry: str
+    nodes: Mapping[str, Node]
+    declarations: tuple[Statement, ...] = field(default=())
+
+
+def targets(end: End) -> tuple[str, ...]:
+    """Where ``end`` may lead, without repeats."""
+    match end:
+        case Jump(target):
+            return (target,)
+        case Branch(_, taken, otherwise):
+            return (taken,) if taken == otherwise else (taken, otherwise)
+        case Indexed(_, _, names):
+            return tuple(dict.fromkeys(names))
+        case Leave():
+            return ()
+
+
+def retarget(end: End, where: Callable[[str], str]) -> End:
+    """``end`` with each target replaced by ``where(target)``."""
+    match end:
+        case Jump(target):
+            return Jump(where(target))
+        case Branch():
+            return replace(end, taken=where(end.taken), otherwise=where(end.otherwise))
+        case Indexed():
+            return replace(end, targets=tuple(where(name) for name in end.targets))
+        case Leave():
+            return end
+
+
+def condition(branch: Branch, target: str) -> Guard:
+    """The condition under which ``branch`` goes to ``target``, one of its two."""
+    return Guard(branch.guard.register, branch.guard.negated != (branch.taken != target))
+
+
+def reachable(nodes: Mapping[str, Node], starts: Iterable[str], stop: Collection[str] = ()) -> set[str]:
+    """The names in ``nodes`` that ``starts`` reach (themselves included) without going on from those in ``stop``."""
+    seen: set[str] = set()
+    work = [name for name in starts if name in nodes]
+    while work:
+        name = work.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name not in stop:
+            work += [target for target in targets(nodes[name].end) if target in nodes]
+    return seen
+
+
+def leading(nodes: Mapping[str, Node], ends: Iterable[str]) -> set[str]:
+    """The names in ``nodes`` that reach one of ``ends`` (themselves included)."""
+    sources = predecessors(nodes)
+    seen: set[str] = set()
+    work = [name for name in ends if name in nodes]
+    while work:
+        name = work.pop()
+        if name not in seen:
+            seen.add(name)
+            work += sources.get(name, ())
+    return seen
+
+
+def predecessors(nodes: Mapping[str, Node]) -> dict[str, list[str]]:
+    """For each target of an end the names of the nodes that lead to it, in layout order."""
+    found: dict[str, list[str]] = {name: [] for name in nodes}
+    for node in nodes.values():
+        for target in targets(node.end):
+            found.setdefault(target, []).append(node.name)
+    return found
+
+
+def split_at_markers(body: Body, names: Names) -> Body:
+    """``body`` with a label ahead of each begin marker and behind each end marker, and at each block's head."""
+    out: list[Statement] = []
+    pending = False
+    for statement in _whole_scopes(body):
+        marker = statement.event if isinstance(statement, Marker) else ""
+        begins = marker.endswith(".begin") and not marker.startswith("overhead")
+        if (pending or begins) and not isinstance(statement, Label):
+            out.append(Label(names.label("block")))
+        pending = marker.endswith(".end") and not marker.startswith("overhead")
+        out.append(statement)
+    blocks = control_flow.build(tuple(out)).blocks
+    unlabelled = {block.start for block in blocks if block.label is None}
+    labelled: list[Statement] = []
+    for index, statement in enumerate(out):
+        if index in unlabelled:
+            labelled.append(Label(names.label("block")))
+        labelled.append(statement)
+    return tuple(labelled)
+
+
+def _whole_scopes(body: Body) -> Iterator[Statement]:
+    """The body with labels that nothing jumps to, as debug information has them, moved behind the scope they are in."""
+    goals = {goal for s in body if isinstance(s, BranchTargets) for goal in s.targets}
+    goals |= {o.name for s in body if isinstance(s, Instruction) for o in s.operands if isinstance(o, Symbol)}
+    depth = 0
+    waiting: list[Statement] = []
+    for statement in body:
+        depth += isinstance(statement, Open) - isinstance(statement, Close)
+        if depth and isinstance(statement, Label) and statement.name not in goals:
+            waiting.append(statement)
+            continue
+        yield statement
+        if not depth:
+            yield from waiting
+            waiting = []
+
+
+def from_body(body: Body, names: Names) -> Graph:
+    """The graph of a body in which each block begins with a label (`split_at_markers`)."""
+    flow = control_flow.build(body)
+    lists = {s.label: s.targets for s in body if isinstance(s, BranchTargets)}
+    canonical = {
+        statement.name: block.label
+        for block in flow.blocks
+        for statement in body[block.start : block.stop]
+        if isinstance(statement, Label) and block.label is not None
+    }
+    depth = 0
+    location: Location | None = None
+    declarations: list[Statement] = []
+    nodes: Nodes = {}
+    for block in flow.blocks:
+        if block.label is None:
+            raise ValueError("a block without a label")
+        last = control_flow.ending(body, block)
+        code: list[Statement] = [] if location is None else [location]
+        for index in range(block.start, block.stop - (last is not None)):
+            statement = body[index]
+            depth += isinstance(statement, Open) - isinstance(statement, Close)
+            location = statement if isinstance(statement, Location) else location
+            if depth == 0 and isinstance(statement, RegisterDeclaration | Variable):
+                declarations.append(statement)
+            elif not isinstance(statement, BranchTargets) and index != block.start:
+                code.append(statement)
+        following = flow.blocks[block.index + 1].label if block.index + 1 < len(flow.blocks) else None
+        end, extra = _end(last, following, lists, canonical, names)
+        nodes[block.label] = Node(block.label, tuple(code), end)
+        nodes.update((node.name, node) for node in extra)
+    entry = flow.blocks[0].label
+    assert entry is not None
+    return Graph(entry, nodes, tuple(declarations))
+
+
+def _end(
+    last: Instruction | None,
+    following: str | None,
+    lists: Mapping[str, tuple[str, ...]],
+    canonical: Mapping[str, str],
+    names: Names,
+) -> tuple[End, tuple[Node, ...]]:
+    """The end of a block, and the nodes that it needs: leaving under a guard takes one of its own."""
+    extra: tuple[Node, ...] = ()
+    if following is None:
+        off = Node(names.label("end"), (), Leave(None))
+        following, extra = off.name, (off,)
+    if last is None:
+        return Jump(following), extra
+    control = facts(last).control
+    unguarded: End
+    if control is Control.BRANCH:
+        (target,) = (o.name for o in last.operands if isinstance(o, Symbol))
+        goal = canonical[target]
+        if last.guard is not None:
+            return Branch(last.guard, goal, following), extra
+        return Jump(goal), ()
+    if control is Control.INDEXED:
+        index, label = last.operands
+        assert isinstance(label, Symbol)
+        # Tasks of one warp need not agree where its lanes did.
+        unguarded = Indexed(
+            last.opcode.removesuffix(".uni"), index, tuple(canonical[name] for name in lists[label.name])
+        )
+    else:
+        unguarded = Leave(replace(last, guard=None))
+    if last.guard is None:
+        return unguarded, ()
+    own = Node(names.label("leave"), (), unguarded)
+    return Branch(last.guard, own.name, following), (*extra, own)
+
+
+def balanced(node: Node) -> bool:
+    """Whether each scope that opens in the node closes in it."""
+    depth = 0
+    for statement in node.code:
+        depth += isinstance(statement, Open) - isinstance(statement, Close)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def to_body(graph: Graph, names: Names) -> Body:
+    """The statements of the nodes that the entry reaches, fall-throughs where they can be, overhead bracketed."""
+    nodes = _thread_jumps(graph)
+    order = _layout(graph.entry, nodes)
+    writer = _Writer(nodes[name] for name in order)
+    referenced: set[str] = set()
+    for place, name in enumerate(order):
+        following = order[place + 1] if place + 1 < len(order) else None
+        referenced |= set(_printed_targets(nodes[name].end, following))
+    for place, name in enumerate(order):
+        following = order[place + 1] if place + 1 < len(order) else None
+        node = nodes[name]
+        # Debug information may name any label of the program's own.
+        if node.phase or name in referenced or not names.made(name):
+            writer.label(name)
+        writer.own(node.overhead, node.code)
+        _write_end(writer, node, following, names)
+    writer.finish()
+    return (*graph.declarations, *writer.out)
+
+
+class _Writer:
+    """Appends statements, opening and closing overhead brackets where they change."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        places = (s for node in nodes for s in node.code if isinstance(s, Location))
+        self._calls = {(s.file, s.line, s.column): s for s in places}
+        self.out: list[Statement] = []
+        self._placed: set[tuple[int, int, int]] = set()
+        self._overhead: int | None = None
+        self._location: Location | None = None
+
+    def label(self, name: str) -> None:
+        self.out.append(Label(name))
+
+    def own(self, overhead: int | None, statements: Iterable[Statement]) -> None:
+        for statement in statements:
+            if isinstance(statement, Location):
+                if statement != self._location:
+                    self._place(statement)
+                continue
+            if overhead != self._overhead:
+                self._bracket(overhead)
+            self.out.append(statement)
+
+    def _place(self, location: Location) -> None:
+        """Appends a `.loc`; ptxas wants that of the call that it was inlined at somewhere ahead of it."""
+        call = location.inlined_at
+        if call is not None and call not in self._placed:
+            self._placed.add(call)
+            self._place(self._calls.get(call, Location(*call)))
+        self._placed.add((location.file, location.line, location.column))
+        self._location = location
+        self.out.append(location)
+
+    def _bracket(self, overhead: int | None) -> None:
+        if self._overhead is not None:
+            self.out.append(Marker("overhead.end", self._overhead))
+        if overhead is not None:
+            self.out.append(Marker("overhead.begin", overhead))
+        self._overhead = overhead
+
+    def finish(self) -> None:
+        self._bracket(None)
+
+
+def _write_end(writer: _Writer, node: Node, following: str | None, names: Names) -> None:
+    match node.end:
+        case Jump(target):
+            if target != following:
+                # The source had no jump here where blocks fell through: one that layout needs is ours.
+                writer.own(node.overhead if node.overhead is not None else 0, [_bra(target, UNIFORM)])
+        case Branch(guard, taken, otherwise, opcode):
+            if taken == following:
+                guard, taken, otherwise = replace(guard, negated=not guard.negated), otherwise, taken
+            writer.own(node.overhead, [replace(_bra(taken, opcode), guard=guard)])
+            if otherwise != following:
+                writer.own(node.overhead if node.overhead is not None else 0, [_bra(otherwise, UNIFORM)])
+        case Indexed(opcode, index, goals):
+            label = names.label("targets")
+            writer.own(
+                node.overhead,
+                [BranchTargets(label, ".branchtargets", goals), Instruction(opcode, (index, Symbol(label)))],
+            )
+        case Leave(instruction):
+            writer.own(node.overhead, [instruction if instruction is not None else Instruction("ret")])
+
+
+def _bra(target: str, opcode: str) -> Instruction:
+    return Instruction(opcode, (Symbol(target),))
+
+
+def _printed_targets(end: End, following: str | None) -> Iterator[str]:
+    if isinstance(end, Indexed):
+        yield from end.targets
+    else:
+        yield from (name for name in targets(end) if name != following)
+
+
+def _does_nothing(node: Node) -> bool:
+    return not node.phase and all(isinstance(s, Location | Pragma) for s in node.code)
+
+
+def _thread_jumps(graph: Graph) -> Mapping[str, Node]:
+    """The nodes with jumps to empty nodes led on to where those lead; branches that cannot branch made jumps."""
+
+    def final(name: str) -> str:
+        seen = {name}
+        node = graph.nodes[name]
+        while _does_nothing(node) and isinstance(node.end, Jump) and node.end.target not in seen:
+            seen.add(node.end.target)
+            node = graph.nodes[node.end.target]
+        return node.name
+
+    threaded: Nodes = {}
+    for node in graph.nodes.values():
+        end = retarget(node.end, final)
+        if isinstance(end, Branch) and end.taken == end.otherwise:
+            end = Jump(end.taken)
+        threaded[node.name] = replace(node, end=end)
+    return threaded
+
+
+def _layout(entry: str, nodes: Mapping[str, Node]) -> list[str]:
+    """The reachable nodes, each behind one that falls through to it where possible, else in the given order."""
+    alive = reachable(nodes, [entry])
+    waiting = [entry, *nodes]
+    placed: dict[str, None] = {}
+    for start in waiting:
+        name: str | None = start
+        while name is not None and name in alive and name not in placed:
+            placed[name] = None
+            name = _preferred(nodes[name].end, placed)
+    return list(placed)
+
+
+def _preferred(end: End, placed: Collection[str]) -> str | None:
+    match end:
+        case Jump(target):
+            return target
+        case Branch(_, taken, otherwise):
+            return otherwise if otherwise not in placed else taken
+        case _:
+            return None
+
+
+def copy(
+    nodes: Iterable[Node], names: Names, rewrite: Callable[[Instruction], Instruction]
+) -> tuple[Nodes, Mapping[str, str]]:
+    """Copies of ``nodes`` under fresh names, edges among them kept among the copies, instructions passed through
+    ``rewrite``; and the copy's name of each node.
+    """
+    originals = list(nodes)
+    name_of = {node.name: names.label(node.phase or "copy") for node in originals}
+
+    def end_of(node: Node) -> End:
+        end = retarget(node.end, lambda name: name_of.get(name, name))
+        if isinstance(end, Branch):
+            guarded = rewrite(Instruction(end.opcode, (Symbol(end.taken),), end.guard))
+            assert guarded.guard is not None
+            return replace(end, guard=guarded.guard)
+        if isinstance(end, Indexed):
+            indexed = rewrite(Instruction(end.opcode, (end.index, Symbol("_"))))
+            return replace(end, index=indexed.operands[0])
+        return end
+
+    copies = {
+        name_of[node.name]: replace(
+            node,
+            name=name_of[node.name],
+            code=tuple(
+                rewrite(s) if isinstance(s, Instruction) else s for s in node.code if not isinstance(s, Label)
+            ),
+            end=end_of(node),
+        )
+        for node in originals
+    }
+    return copies, name_of
+
+
+def led(nodes: Mapping[str, Node], where: Mapping[str, str]) -> Nodes:
+    """``nodes`` with the ends that go to a key of ``where`` going to its value."""
+    return {n: replace(node, end=retarget(node.end, lambda t: where.get(t, t))) for n, node in nodes.items()}
+
+
+def program_order(nodes: Mapping[str, Node], chosen: Collection[str]) -> list[str]:
+    """The ``chosen`` names in the order of ``nodes``."""
+    return [name for name in nodes if name in chosen]

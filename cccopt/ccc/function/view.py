@@ -1,0 +1,221 @@
+"""One function with all that is known of it: analyses computed on demand over one unchanging body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from cccopt.analysis import cfg as control_flow
+from cccopt.analysis import effects
+from cccopt.analysis.dominance import Dominance, dominators, total_post_dominators
+from cccopt.analysis.liveness import Liveness, liveness
+from cccopt.analysis.loops import Loop, irreducible_edges, loops
+from cccopt.analysis.memory import MemoryAliasing
+from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
+from cccopt.analysis.uniformity import Uniformity, uniformity
+from cccopt.ccc.function.annotations import Annotation, annotations_of
+from cccopt.ccc.function.graph import Graph, Leave, Node, from_body, leading, predecessors, split_at_markers
+from cccopt.ccc.function.names import Names
+from cccopt.ptx import isa
+from cccopt.ptx.ir import (
+    Body,
+    Close,
+    Function,
+    Instruction,
+    Marker,
+    Module,
+    Open,
+    RegisterDeclaration,
+    Statement,
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """A function whose blocks begin at labels and end at markers; blocks go by their label's name."""
+
+    module: Module
+    function: Function
+    body: Body
+    names: Names
+
+    @cached_property
+    def cfg(self) -> control_flow.ControlFlowGraph:
+        return control_flow.build(self.body)
+
+    @cached_property
+    def graph(self) -> Graph:
+        return from_body(self.body, self.names)
+
+    @cached_property
+    def dominators(self) -> Dominance:
+        return dominators(self.cfg)
+
+    @cached_property
+    def post_dominators(self) -> Dominance:
+        """Of all blocks: one that cannot leave the function counts as a way out of it."""
+        return total_post_dominators(self.cfg)
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        return loops(self.cfg)
+
+    @cached_property
+    def headers(self) -> frozenset[str]:
+        """The nodes that head a loop."""
+        return self.names_of(loop.header for loop in self.loops)
+
+    @cached_property
+    def irreducible(self) -> tuple[tuple[int, int], ...]:
+        """The edges between blocks that close a cycle of several entries."""
+        return irreducible_edges(self.cfg)
+
+    def innermost(self, block: int) -> Loop | None:
+        """The innermost loop around ``block``."""
+        place = self.loop_of.get(block)
+        return None if place is None else self.loops[place]
+
+    @cached_property
+    def loop_of(self) -> Mapping[int, int]:
+        """The place in `loops` of the innermost loop around each block that is in one."""
+        found: dict[int, int] = {}
+        for place, loop in enumerate(self.loops):
+            for block in loop.blocks:
+                if block not in found or self.loops[found[block]].depth < loop.depth:
+                    found[block] = place
+        return found
+
+    @cached_property
+    def liveness(self) -> Liveness:
+        return liveness(self.cfg, self.body)
+
+    @cached_property
+    def reaching(self) -> ReachingDefinitions:
+        return reaching_definitions(self.cfg, self.body)
+
+    @cached_property
+    def memory(self) -> MemoryAliasing:
+        return MemoryAliasing(self.module, self.function, self.reaching)
+
+    @cached_property
+    def uniformity(self) -> Uniformity:
+        return uniformity(self.function, self.cfg)
+
+    @cached_property
+    def readers(self) -> Mapping[tuple[int, str], Sequence[int]]:
+        """The statements, in file order, that may read what a definition (`ENTRY` among them) leaves in a register."""
+        found: dict[tuple[int, str], list[int]] = {}
+        for index, statement in enumerate(self.body):
+            for name in effects.needs(statement):
+                for definition in self.reaching.reaching(index, name):
+                    found.setdefault((definition, name), []).append(index)
+        return found
+
+    @cached_property
+    def types(self) -> Mapping[str, str]:
+        return isa.register_types(self.function)
+
+    @cached_property
+    def scoped(self) -> frozenset[str]:
+        """The registers that scopes inside the function declare: they are not known outside of these."""
+        depth, outer = 0, list[Statement]()
+        for statement in self.body:
+            depth += isinstance(statement, Open) - isinstance(statement, Close)
+            if not depth and isinstance(statement, RegisterDeclaration):
+                outer.append(statement)
+        known = isa.register_types(replace(self.function, body=tuple(outer)))
+        return frozenset(self.types.keys() - known.keys())
+
+    @cached_property
+    def annotations(self) -> Mapping[int, Annotation]:
+        return annotations_of(self.body)
+
+    @cached_property
+    def sources(self) -> Mapping[str, Sequence[str]]:
+        """The nodes that lead to each node."""
+        return predecessors(self.graph.nodes)
+
+    @cached_property
+    def block_of_name(self) -> Mapping[str, int]:
+        return {self.name(block.index): block.index for block in self.cfg.blocks}
+
+    @cached_property
+    def traps(self) -> frozenset[str]:
+        """The nodes from which a `trap` is surely reached: a lane that comes there ends the whole launch."""
+        nodes = self.graph.nodes
+        cyclic = self.names_of({block for loop in self.loops for block in loop.blocks})
+        others = [name for name in nodes if name in cyclic or _leaves(nodes[name])]
+        return frozenset(nodes.keys() - leading(nodes, others))
+
+    def name(self, block: int) -> str:
+        """The label of block ``block``."""
+        label = self.cfg.blocks[block].label
+        if label is None:
+            raise ValueError(f"block {block} has no label")
+        return label
+
+    def names_of(self, blocks: Iterable[int]) -> frozenset[str]:
+        """The labels of ``blocks``."""
+        return frozenset(self.name(block) for block in blocks)
+
+    def blocks_of(self, names: Iterable[str]) -> frozenset[int]:
+        """The blocks that ``names`` label; names of nodes that are no blocks (a guarded return) are left out."""
+        if isinstance(names, frozenset) and names in self._blocks_of:
+            return self._blocks_of[names]
+        blocks = frozenset(self.block_of_name[name] for name in names if name in self.block_of_name)
+        if isinstance(names, frozenset):
+            self._blocks_of[names] = blocks
+        return blocks
+
+    @cached_property
+    def _blocks_of(self) -> dict[frozenset[str], frozenset[int]]:
+        """Answers of `blocks_of`: the nodes of a path are asked for again and again."""
+        return {}
+
+    def ends(self, names: frozenset[str]) -> tuple[int, ...]:
+        """Those of the named blocks from which control may go on outside of them."""
+        if names not in self._ends:
+            blocks, successors = self.blocks_of(names), self.cfg.successors
+            self._ends[names] = tuple(b for b in sorted(blocks) if not blocks.issuperset(successors[b]))
+        return self._ends[names]
+
+    @cached_property
+    def _ends(self) -> dict[frozenset[str], tuple[int, ...]]:
+        return {}
+
+    def statements(self, names: Iterable[str]) -> list[int]:
+        """The statement indices of the named blocks, in file order."""
+        return sorted(i for b in self.blocks_of(names) for i in self.cfg.blocks[b].statements())
+
+    def instructions(self, names: Iterable[str]) -> list[tuple[int, Instruction]]:
+        """The instructions of the named blocks with their statement indices, in file order."""
+        found: list[tuple[int, Statement]] = [(i, self.body[i]) for i in self.statements(names)]
+        return [(i, s) for i, s in found if isinstance(s, Instruction)]
+
+    def markers(self, event: str, region: int) -> list[int]:
+        """The statement indices of the markers ``event`` of ``region``, in file order."""
+        return [*self._markers.get((event, region), ())]
+
+    @cached_property
+    def _markers(self) -> Mapping[tuple[str, int], Sequence[int]]:
+        found: dict[tuple[str, int], list[int]] = {}
+        for index, statement in enumerate(self.body):
+            if isinstance(statement, Marker):
+                found.setdefault((statement.event, statement.region), []).append(index)
+        return found
+
+
+def view(module: Module, function: Function) -> View:
+    """The view of a function with a body."""
+    if function.body is None:
+        raise ValueError(f"`{function.name}` has no body")
+    names = Names(function.body, isa.register_types(function))
+    body = split_at_markers(function.body, names)
+    return View(module, replace(function, body=body), body, names)
+
+
+def _leaves(node: Node) -> bool:
+    """Whether a lane leaves the function here, not by a trap."""
+    end = node.end
+    return isinstance(end, Leave) and (end.instruction is None or end.instruction.base != "trap")

@@ -1,0 +1,164 @@
+"""Numbers over the iterations of a loop: how much they grow from one to the next, and what else varies in them.
+
+An abstract interpretation of integer arithmetic; `cccopt.ccc.legality.thread_memory` runs it over the code of an
+iteration. Cousot, Cousot, "Abstract interpretation", POPL 1977.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction, Operand
+
+SYMBOLIC = math.inf
+"""The growth of what advances by a register that is the same in all iterations: not zero, and more than any span."""
+
+UNBOUNDED = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """What is known of a register over the iterations of one thread (`cccopt.ccc.legality.thread_memory`).
+
+    ``growth`` is from one iteration to the next, ``span`` what else varies from the smallest to the largest, ``apart``
+    how far neighbouring lanes are apart in what is fixed over the iterations (`UNBOUNDED` where that is not known), and
+    ``value`` the number itself where it is written out.
+    """
+
+    growth: float = 0
+    span: float = 0
+    apart: float = 0
+    value: int | None = None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it is the same in all iterations."""
+        return self.growth == 0 and self.span == 0
+
+
+DATA = Number(span=UNBOUNDED)
+"""What is found in memory, or by arithmetic that is not followed."""
+
+
+def additions(statement: Instruction) -> Sequence[tuple[Operand, tuple[Operand, ...]]]:
+    """The ways to see a result as an operand and an amount, the product of others, that is added to it."""
+    sources = statement.operands[1:]
+    match statement.base, sources:
+        case "add", (a, b):
+            return ((a, (b,)), (b, (a,)))
+        case (("mad" | "mad24"), (a, b, c)) if "hi" not in statement.parts:
+            return ((c, (a, b)),)
+        case ("sub", (a, b)):
+            return ((a, (b,)),)
+        case (("mov" | "cvt" | "cvta"), (a,)):
+            return ((a, ()),)
+    return ()
+
+
+def combined(statement: Instruction, sources: Sequence[Number]) -> Number:
+    """The result of a pure instruction from its operands."""
+    high = "hi" in statement.parts
+    types = [part for part in statement.parts if part in isa.WIDTHS]
+    # A counter of 16 bits does not wrap around in a loop that ends.
+    if not all(type[0] in "bsu" and isa.WIDTHS[type] >= 16 for type in types):
+        return _opaque(statement, sources)
+    match statement.base, sources:
+        case (("mov" | "cvta" | "cvt"), [a]):
+            return a if a.growth or a.fixed else replace(a, span=min(a.span, *map(values_of, types)))
+        case (("add" | "or"), [a, b]):
+            return _sum(a, b)
+        case "sub", [a, b]:
+            return _sum(a, _product(b, Number(value=-1)))
+        case "neg", [a]:
+            return _product(a, Number(value=-1))
+        case (("mul" | "mul24"), [a, b]) if not high:
+            return _product(a, b)
+        case (("mad" | "mad24"), [a, b, c]) if not high:
+            return _sum(_product(a, b), c)
+        case "shl", [a, b]:
+            by = b.value if b.value is None else 1 << (b.value & 63)
+            return _product(a, replace(b, value=by))
+        case (("shr" | "div"), [a, b]) if b.value is not None and 0 < b.value < 64:
+            by = 1 << b.value if statement.base == "shr" else b.value
+            if a.growth and a.growth % by == 0:
+                return _quotient(a, by)
+        case "selp", [a, b, _]:
+            return joined([a, b], 0)
+    return _opaque(statement, sources)
+
+
+def _sum(a: Number, b: Number) -> Number:
+    value = None if a.value is None or b.value is None else a.value + b.value
+    return Number(a.growth + b.growth, a.span + b.span, a.apart + b.apart, value)
+
+
+def _product(a: Number, b: Number) -> Number:
+    if a.value is not None:
+        a, b = b, a
+    if b.value is not None:
+        # Infinity times zero is no number.
+        if b.value == 0:
+            return Number(value=0)
+        value = None if a.value is None else a.value * b.value
+        return Number(a.growth * b.value, a.span * abs(b.value), a.apart * b.value, value)
+    apart = UNBOUNDED if a.apart or b.apart else 0
+    if a.fixed and b.fixed:
+        return Number(apart=apart)
+    if not (a.fixed or b.fixed):
+        return replace(DATA, apart=0 if a.growth or b.growth else apart)
+    varying = b if a.fixed else a
+    return Number(SYMBOLIC if varying.growth else 0, UNBOUNDED if varying.span else 0, apart)
+
+
+def _quotient(a: Number, by: int) -> Number:
+    """A number divided by a constant that its growth is a multiple of, rounded."""
+    apart = a.apart / by if a.apart % by == 0 else UNBOUNDED
+    return Number(a.growth / by, a.span / by + bool(a.span), apart)
+
+
+def _opaque(statement: Instruction, sources: Sequence[Number]) -> Number:
+    """The result of an operation that scrambles its operands. What is made of the number of an iteration is no
+    thread's own, whatever thread has that iteration.
+    """
+    apart = UNBOUNDED if any(number.apart and not number.growth for number in sources) else 0
+    if all(number.fixed for number in sources):
+        return Number(apart=apart)
+    literals = [number.value for number in sources if number.value is not None]
+    span = UNBOUNDED
+    if statement.base == "and" and literals and literals[-1] >= 0:
+        span = literals[-1]
+    elif statement.base == "rem" and sources[-1].value:
+        span = abs(sources[-1].value)
+    if span != UNBOUNDED:
+        # The remainders are the same few for all threads.
+        return Number(span=span)
+    if statement.base == "shr" and sources[-1].value is not None and statement.parts[-1] in ("u32", "u64"):
+        span = float((1 << max(isa.width(statement.parts[-1]) - sources[-1].value, 0)) - 1)
+    elif statement.base == "bfe" and sources[-1].value is not None:
+        span = float((1 << (sources[-1].value & 63)) - 1)
+    elif statement.base == "cvt":
+        span = min(values_of(part) for part in statement.parts[1:])
+    return Number(span=span, apart=apart)
+
+
+def joined(numbers: Sequence[Number], spread: float) -> Number:
+    """One of some numbers, and up to ``spread`` more."""
+    if not numbers:
+        return DATA
+    apart = max(abs(number.apart) for number in numbers)
+    values = [number.value for number in numbers if number.value is not None]
+    if len(values) == len(numbers):
+        return Number(span=max(values) - min(values) + spread, apart=apart)
+    if len({number.growth for number in numbers}) > 1:
+        return replace(DATA, apart=apart)
+    span = max(number.span for number in numbers) + (spread if len(numbers) == 1 else UNBOUNDED)
+    return Number(numbers[0].growth, span, apart)
+
+
+def values_of(type: str | None) -> float:
+    """The span of all values of a type; those of 32 bits and more know no bound."""
+    narrow = type is not None and type[0] in "bsu" and isa.WIDTHS.get(type, 64) < 32
+    return float((1 << isa.WIDTHS[type]) - 1) if narrow and type is not None else UNBOUNDED

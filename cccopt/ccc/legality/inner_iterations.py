@@ -1,0 +1,256 @@
+"""Whether the trips of a loop have to run in their order, for what they do to memory.
+
+`#pragma ccc for variable` says that they are tasks: what they share with other lanes' trips they may do in any order.
+What a lane has for itself alone is another matter, because its own trips came one after the other until now:
+
+        out[k] = x;             each trip has a place of its own: any order
+        levels[u] = next;       the place is found in data, and all lanes may find it: any order
+        *changed = 1;           one place, always the same value: any order
+        total[v] = x;           one place of the lane's own: the last trip wins, in order
+        bins[8 * v + b] = x;    places of the lane's own: in order
+        count[u] += x;          what a load took, changed and put back: in order (atomicAdd: any)
+        a[k] = a[k - 1];        what another trip stores: in order
+        a[8 * v + k] = a[8 * v + (k - 1 & 7)];     the lane's own part of an array, not understood: in order
+
+Where addresses hide what they have in common, the pragma's word is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cccopt.analysis import effects
+from cccopt.analysis.affine import access_size, combined
+from cccopt.analysis.constancy import UNIFORM_SPECIAL_REGISTERS, reads_unchanging_memory
+from cccopt.analysis.cost import integer
+from cccopt.analysis.invariance import LoopInvariance
+from cccopt.analysis.reaching import ENTRY
+from cccopt.analysis.roots import UNKNOWN
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.atomics import commutes_as
+from cccopt.ccc.regions.induction import Induction
+from cccopt.ccc.regions.marked_loops import Path
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, TextureAddress
+from cccopt.ptx.isa import Control, Memory
+
+_LINEAR = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "neg"})
+
+_ELSEWHERE = ("local", "param", "const")
+"""State spaces in which no two trips meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """An access to memory: ``base`` is the register of its address, empty for a variable's own; ``fixed`` tells whether
+    all trips of a lane access one place; ``register`` and ``offset`` give the place from what the loop's header knows.
+    ``size`` is in bytes, ``value`` what a store stores.
+    """
+
+    index: int
+    base: str
+    displacement: int | None
+    fixed: bool
+    size: int
+    register: str = ""
+    offset: int = 0
+    value: tuple[Operand, ...] = ()
+
+
+def in_order(view: View, path: Path) -> bool:
+    """Whether a trip of the loop may depend on one before it, as far as can be seen."""
+    return InnerIterations(view, path).in_order()
+
+
+class InnerIterations(Induction):
+    """The inner iterations of one loop of tasks, and what they do to memory."""
+
+    def __init__(self, view: View, path: Path) -> None:
+        super().__init__(view, path)
+        self.path = path
+        self.invariance = LoopInvariance(view.function, view.reaching, self.blocks)
+
+    def in_order(self) -> bool:
+        stores: list[_Access] = []
+        loads: list[_Access] = []
+        for index, instruction in self.view.instructions(self.path.nodes):
+            facts = isa.facts(instruction)
+            if facts.control is Control.CALL:
+                return True
+            if facts.memory is Memory.NONE or facts.space in _ELSEWHERE:
+                continue
+            if any(isinstance(o, TextureAddress) for o in instruction.operands):
+                # Nothing else in a loop reaches what a texture reads; of a surface's places nothing is known.
+                if facts.memory is not Memory.LOAD:
+                    return True
+                continue
+            access = self._access(index, instruction)
+            if facts.memory is Memory.STORE:
+                stores.append(access)
+            elif facts.memory is Memory.LOAD and not reads_unchanging_memory(instruction, self.view.function):
+                loads.append(access)
+            elif facts.memory is Memory.ATOMIC and not commutes_as(self.view, index) and self._is_own(access):
+                return True
+        return (
+            any(self._keeps_order(store) for store in stores)
+            or any(self._meet(store, other) for store in stores for other in (*stores, *loads))
+            or any(self._updates(store, load) for store in stores for load in loads)
+            or any(self._share_a_segment(store, load) for store in stores for load in loads)
+        )
+
+    def may_meet(self, a: int, b: int) -> bool:
+        """Whether the access ``a`` of one inner iteration may touch what ``b`` touches in another one: not where both
+        addresses advance by one constant, and keep apart.
+        """
+        found = [
+            self._access(i, s)
+            for i in (a, b)
+            if isinstance(s := self.view.body[i], Instruction) and _plain(s)
+        ]
+        if len(found) < 2 or not all(access.size for access in found):
+            return True
+        x, y = found
+        if x.register and x.register == y.register:
+            return _overlap(x.offset - y.offset, self.step(x.register), max(x.size, y.size))
+        if not x.base or x.base != y.base or x.displacement is None or y.displacement is None:
+            return True
+        reaching = self.view.reaching.reaching
+        if reaching(a, x.base) != reaching(b, x.base):
+            return True
+        return _overlap(x.displacement - y.displacement, self._growth(a, x.base), max(x.size, y.size))
+
+    def _access(self, index: int, instruction: Instruction) -> _Access:
+        place = next(o for o in instruction.operands if isinstance(o, Address))
+        base = place.base.name if isinstance(place.base, Register) else ""
+        by = 0 if place.offset is None else integer(place.offset)
+        fixed = not base or self.invariance.holds(index, base)
+        value = tuple(self._plain(index, o) for o in instruction.operands if o is not place)
+        found = self.from_header(index, place.base)
+        size = access_size(instruction)
+        if found is None or by is None:
+            return _Access(index, base, by, fixed, size, value=value)
+        register, offset = found
+        return _Access(index, base, by, fixed, size, register, offset + by, value)
+
+    def _keeps_order(self, store: _Access) -> bool:
+        """Whether what a store leaves behind depends on which trip comes last, in a place of the lane's own."""
+        if store.fixed:
+            own = effects.reads(self.view.body[store.index]) - {store.base}
+            return not all(self.invariance.holds(store.index, name) for name in own)
+        growth = self._growth(store.index, store.base)
+        if growth is not None and abs(growth) >= store.size:
+            return False
+        return self._is_own(store)
+
+    def _share_a_segment(self, store: _Access, load: _Access) -> bool:
+        """Whether both go to the lane's own part of one array, at places of which it is not seen how they meet."""
+        roots = [self.view.memory.roots(access.index) - {UNKNOWN} for access in (store, load)]
+        if roots[0].isdisjoint(roots[1]) or not self.may_meet(store.index, load.index):
+            return False
+        return self._is_own(store, counters=True) and self._is_own(load, counters=True)
+
+    def _is_own(self, access: _Access, *, counters: bool = False) -> bool:
+        """Whether the lane's own values are in the address, not only data, counters (those are as well if ``counters``)
+        and what the warp has in common.
+        """
+        work = [(access.index, access.base, counters)] if access.base else []
+        seen: set[tuple[int, str, bool]] = set()
+        while work:
+            use, name, counting = state = work.pop()
+            if state in seen:
+                continue
+            seen.add(state)
+            if self.from_ahead(use, name):
+                counts = self.step(name) is not None and not counting
+                if not counts and not self.view.uniformity.is_uniform_use(use, name):
+                    return True
+                continue
+            for index in self.view.reaching.reaching(use, name):
+                statement = self.view.body[index]
+                assert isinstance(statement, Instruction)
+                facts = isa.facts(statement)
+                if not effects.special_registers(statement) <= UNIFORM_SPECIAL_REGISTERS:
+                    return True
+                fixed = all(self.invariance.holds(index, needed) for needed in effects.needs(statement))
+                # What is found in data that changes from trip to trip is nobody's own.
+                if facts.memory is Memory.NONE or (facts.memory is Memory.LOAD and fixed):
+                    # A remainder of a counter is no part of an array.
+                    linear = counting and statement.base in _LINEAR
+                    work += [(index, needed, linear) for needed in effects.needs(statement)]
+        return False
+
+    def _growth(self, use: int, name: str, depth: int = 8) -> int | None:
+        """By how much a register grows from trip to trip as ``use`` reads it; None where that is not known."""
+        if self.invariance.holds(use, name):
+            return 0
+        if self.from_ahead(use, name):
+            return self.step(name)
+        index = self.definition(use, name)
+        if index is None or not depth:
+            return None
+        statement = self.view.body[index]
+        assert isinstance(statement, Instruction)
+        sources = statement.operands[1:]
+        return combined(
+            statement,
+            sources,
+            [self._growth(index, o.name, depth - 1) if isinstance(o, Register) else 0 for o in sources],
+        )
+
+    def _meet(self, store: _Access, other: _Access) -> bool:
+        """Whether the store of one trip is seen to reach what the other access does in another one."""
+        if store.fixed and other.fixed:
+            return store.value != other.value
+        step = self.step(store.register) if store.register and store.register == other.register else None
+        return step is not None and _overlap(store.offset - other.offset, step, max(store.size, other.size))
+
+    def _updates(self, store: _Access, load: _Access) -> bool:
+        """Whether a store puts back what the load took from the same place, changed, where trips may share places."""
+        reaching = self.view.reaching.reaching
+        if not store.base or (store.base, store.displacement) != (load.base, load.displacement):
+            return False
+        if reaching(store.index, store.base) != reaching(load.index, load.base):
+            return False
+        growth = self._growth(store.index, store.base)
+        if growth is not None and abs(growth) >= store.size:
+            return False
+        values = [o.name for o in store.value if isinstance(o, Register)]
+        return any(self._reads(store.index, name, load.index) for name in values)
+
+    def _reads(self, use: int, register: str, source: int) -> bool:
+        """Whether a value that ``use`` reads is computed from what the statement ``source`` of the same trip loads."""
+        work, seen = [(use, register)], set[int]()
+        while work:
+            at, name = work.pop()
+            for index in self.view.reaching.reaching(at, name) & self.statements:
+                if index == source:
+                    return True
+                if index not in seen and index != ENTRY:
+                    seen.add(index)
+                    work += [(index, needed) for needed in effects.needs(self.view.body[index])]
+        return False
+
+    def _plain(self, index: int, operand: Operand) -> Operand:
+        """The literal that a register holds at a statement, or the operand as it is."""
+        found = self.definition(index, operand.name) if isinstance(operand, Register) else None
+        statement = None if found is None else self.view.body[found]
+        if isinstance(statement, Instruction) and statement.base == "mov":
+            (_, source) = statement.operands
+            return source if isinstance(source, Literal) else operand
+        return operand
+
+
+def _plain(instruction: Instruction) -> bool:
+    """Whether it is a memory instruction with one address."""
+    addresses = [o for o in instruction.operands if isinstance(o, Address)]
+    return len(addresses) == 1 and isa.facts(instruction).control is not Control.CALL
+
+
+def _overlap(apart: int, step: int | None, size: int) -> bool:
+    """Whether accesses of ``size`` bytes, so many bytes apart in one iteration, touch in different ones: both addresses
+    grow by ``step`` from one to the next; None is unknown.
+    """
+    if not step:
+        return True
+    nearest = apart // step
+    return any(abs(apart - iterations * step) < size for iterations in (nearest, nearest + 1) if iterations)

@@ -1,0 +1,215 @@
+"""Local memory that tasks use: it belongs to a lane, while a task may run in another one (DESIGN 4.1).
+
+What a task stores and loads again while it runs may stay where it is: `sinf` keeps scratch there. Nothing may live into
+a task or out of it. That is so where no other code uses local memory at all, or where every load, in the task and
+elsewhere, surely finds what the same piece of code has stored (`cccopt.analysis.stored`), with no task between: nvcc
+gives the scratch of all calls of `sinf` one place. The task of a ``for variable`` loop may change lanes from trip to
+trip: there each trip must store ahead of what it loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis import effects
+from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS
+from cccopt.analysis.memory import MemoryAliasing
+from cccopt.analysis.reaching import ENTRY
+from cccopt.analysis.stored import StoredBytes
+from cccopt.ccc.function.view import View
+from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Instruction, Register
+
+
+@dataclass(frozen=True)
+class LocalMemory:
+    """The uses of local memory in one function."""
+
+    view: View
+    region: Region
+    memory: MemoryAliasing
+
+    def clash(self, path: Path, code: Collection[int]) -> tuple[int, int] | None:
+        """A statement of ``code``, which tasks of ``path`` run, and one that may not use local memory beside it."""
+        users = [index for index in code if index in self._users]
+        if not users:
+            return None
+        inside = set(self.view.statements(path.nodes))
+        stray = next((index for index in sorted(self._users) if index not in inside), None)
+        if stray is None and path.is_loop:
+            stray = self._carried(path, users)
+        if stray is None or self._all_assigned:
+            return None
+        return users[0], stray
+
+    @cached_property
+    def _all_assigned(self) -> bool:
+        """Whether every load from local memory finds what code of its own path, or of none, has stored ahead of it,
+        with no path between.
+        """
+        plain = all(self._opcode(i).startswith(("ld.local", "st.local")) for i in self._users)
+        loads = [i for i in self._users if self._opcode(i).startswith("ld.")]
+        return plain and all(self._assigned(load) for load in loads)
+
+    def _assigned(self, load: int) -> bool:
+        roots = self.memory.roots(load)
+        stores = [i for i in self._users if self._opcode(i).startswith("st.") and self._together(i, load)]
+        known = all(root.kind == "variable" for root in roots)
+        return known and all(self._stored.covers(load, root.name, stores) for root in roots)
+
+    def _together(self, store: int, load: int) -> bool:
+        """Whether both are parts of the same paths, and no path begins or ends on a way from one to the other."""
+        blocks = self.view.cfg.block_of(store), self.view.cfg.block_of(load)
+        if blocks not in self._known_together:
+            self._known_together[blocks] = self._blocks_together(*blocks)
+        return self._known_together[blocks]
+
+    @cached_property
+    def _known_together(self) -> dict[tuple[int, int], bool]:
+        return {}
+
+    def _blocks_together(self, a: int, b: int) -> bool:
+        paths = [(p, self.view.blocks_of(p.nodes)) for p in self.region.all_paths()]
+        if any((a in blocks) != (b in blocks) for _, blocks in paths):
+            return False
+        turns = {self.view.block_of_name[name] for p, blocks in paths for name in (p.begin, p.end)}
+        turns -= {self.view.block_of_name[p.begin] for p, blocks in paths if p.is_loop and b in blocks}
+        return a == b or (b not in turns and not any(self._is_between(t, a, b) for t in turns - {a}))
+
+    def _is_between(self, turn: int, a: int, b: int) -> bool:
+        """Whether the block ``turn`` is on a way from ``a`` to ``b`` that does not come to either in between."""
+        return a in self._around(turn, b, forward=False) and b in self._around(turn, a, forward=True)
+
+    def _around(self, start: int, stop: int, *, forward: bool) -> set[int]:
+        """The blocks that ``start`` leads to, or that lead to it, on ways that end at ``stop``."""
+        key = start, stop, forward
+        if key not in self._ways:
+            edges = self.view.cfg.successors if forward else self.view.cfg.predecessors
+            self._ways[key] = _reached(edges, start, stop)
+        return self._ways[key]
+
+    @cached_property
+    def _ways(self) -> dict[tuple[int, int, bool], set[int]]:
+        return {}
+
+    @cached_property
+    def _stored(self) -> StoredBytes:
+        return StoredBytes(self.view.reaching, self.view.dominators, self.view.loops)
+
+    @cached_property
+    def _users(self) -> frozenset[int]:
+        """The statements that access local memory, or hand on its address other than to pure code."""
+        return frozenset(
+            index
+            for index, statement in enumerate(self.view.body)
+            if isinstance(statement, Instruction)
+            and not isa.facts(statement).pure
+            and (
+                effects.reads(statement) & self._addresses
+                or (self.memory.accesses_memory(index) and "local" in self.memory.spaces(index))
+            )
+        )
+
+    @cached_property
+    def _addresses(self) -> frozenset[str]:
+        """Registers that may hold a generic address of local memory."""
+        derived: dict[str, set[str]] = {}
+        work: list[str] = []
+        for statement in self.view.body:
+            if isinstance(statement, Instruction) and isa.facts(statement).pure:
+                for name in effects.reads(statement):
+                    derived.setdefault(name, set()).update(effects.writes(statement))
+                if statement.opcode.startswith("cvta.local"):
+                    work += effects.writes(statement)
+        found: set[str] = set()
+        while work:
+            name = work.pop()
+            if name not in found:
+                found.add(name)
+                work += derived.get(name, ())
+        return frozenset(found)
+
+    def _carried(self, path: Path, users: Collection[int]) -> int | None:
+        """A use of local memory in a loop that may see what an earlier trip left there."""
+        stores = [i for i in users if self._opcode(i).startswith("st.")]
+        loads = [i for i in users if self._opcode(i).startswith("ld.")]
+        odd = [i for i in users if i not in stores and i not in loads]
+        moving = [i for i in stores if not self._same_each_trip(path, i)]
+        early = [i for i in loads if not all(self._ahead(path, store, i) for store in stores)]
+        return next(iter(sorted([*odd, *moving, *early])), None)
+
+    def _opcode(self, index: int) -> str:
+        statement = self.view.body[index]
+        assert isinstance(statement, Instruction)
+        return statement.opcode
+
+    def _ahead(self, path: Path, store: int, load: int) -> bool:
+        """Whether each trip that comes to ``load`` has stored all that the loop of ``store`` in it stores."""
+        block, own = self.view.cfg.block_of(load), self.view.cfg.block_of(store)
+        trip = self.view.blocks_of(path.nodes)
+        # The outermost loop around the store inside the trip: its blocks come round again.
+        around = max(
+            (loop.blocks for loop in self.view.loops if own in loop.blocks and loop.blocks < trip),
+            key=len,
+            default=frozenset({own}),
+        )
+        if block in around:
+            return block == own and store < load and len(around) == 1
+        return self.view.dominators.dominates(own, block)
+
+    def _same_each_trip(self, path: Path, store: int) -> bool:
+        """Whether a store's address, and whether it runs at all, is the same in each trip."""
+        statement = self.view.body[store]
+        assert isinstance(statement, Instruction)
+        bases = [o.base for o in statement.operands if isinstance(o, Address)]
+        if statement.guard is not None or not bases:
+            return False
+        block, trip = self.view.cfg.block_of(store), self.view.blocks_of(path.nodes)
+        deciding = [
+            self.view.cfg.blocks[a].stop - 1
+            for loop in self.view.loops
+            if block in loop.blocks and loop.blocks < trip
+            for a, _ in loop.exits
+        ]
+        return all(
+            self._fixed(path, store, base.name) for base in bases if isinstance(base, Register)
+        ) and all(self._fixed(path, i, name) for i in deciding for name in self._guards(i))
+
+    def _guards(self, index: int) -> Collection[str]:
+        return effects.reads(self.view.body[index])
+
+    def _fixed(self, path: Path, use: int, register: str) -> bool:
+        """Whether the register's value is made from constants and what the loop does not write."""
+        trip = self.view.blocks_of(path.nodes)
+        found: set[int] = set()
+        work = [(use, register)]
+        while work:
+            definitions = self.view.reaching.reaching(*work.pop())
+            inside = {d for d in definitions if d != ENTRY and self.view.cfg.block_of(d) in trip}
+            # One that comes in from ahead of the loop and from inside it goes on from trip to trip.
+            if inside and inside != definitions:
+                return False
+            for definition in inside - found:
+                statement = self.view.body[definition]
+                assert isinstance(statement, Instruction)
+                specials = effects.special_registers(statement)
+                if not specials <= CONSTANT_SPECIAL_REGISTERS or not (isa.facts(statement).pure or specials):
+                    return False
+                work += [(definition, needed) for needed in effects.needs(statement)]
+            found |= inside
+        return True
+
+
+def _reached(edges: Sequence[Sequence[int]], start: int, stop: int) -> set[int]:
+    """The blocks that ``start`` leads to, ``stop`` where ways end among them, ``start`` itself not."""
+    found: set[int] = set()
+    work = list(edges[start])
+    while work:
+        block = work.pop()
+        if block not in found and block != start:
+            found.add(block)
+            work += edges[block] if block != stop else ()
+    return found

@@ -1,0 +1,176 @@
+"""May two accesses to memory change order? The one place that answers for everything that the rewrite defers.
+
+A *token* is one iteration of the marked loop. The pragma's word is that tokens are independent; it says nothing of the
+order inside one. A path P runs as a task, later than what follows it in its token: it *overtakes* nothing and is
+overtaken by all of that, so each access of P, and of the continuation that moves along with it, must commute with each
+
+* access that follows P in the same inner iteration, or after the loops of tasks around P (`clash`);
+* access of a later inner iteration of a loop of tasks around P, other runs of P included
+  (`clash_in_inner_iterations`). A `for variable` is the user's word that its inner iterations are independent, except
+  where their order is seen to matter (`cccopt.ccc.legality.inner_iterations`); those of a `while` keep their order.
+
+Two accesses commute if neither writes, if they cannot touch the same bytes (`cccopt.analysis.memory`: state spaces,
+roots of addresses, memory that nobody writes), or if both are integer atomics of one operation whose results nobody
+reads. In another inner iteration an address that advances by a constant is another place.
+
+Two tokens of one thread meet at the places that a thread uses again (`cccopt.ccc.legality.thread_memory`): `meeting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis.memory import Access
+from cccopt.ccc.function.graph import reachable
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.atomics import commutes_as
+from cccopt.ccc.legality.inner_iterations import InnerIterations
+from cccopt.ccc.legality.sunk_code import Tails
+from cccopt.ccc.legality.thread_memory import ThreadMemory
+from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction
+from cccopt.ptx.isa import Memory
+
+_Kind = tuple[Access, str]
+"""What an access may touch, and the operation that it commutes by; equal for most accesses of a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Two statements that may not change order: one that tasks of a path run, and one that then comes first."""
+
+    deferred: int
+    other: int
+
+
+@dataclass(frozen=True)
+class MemoryOrder:
+    """The order of accesses in the tokens of one region, whose `tails` are ``tails``. Statements go by index."""
+
+    view: View
+    region: Region
+    tails: Mapping[str, Tails]
+
+    def deferred(self, path: Path) -> list[int]:
+        """The instructions that run as tasks of the path: its own, and the continuation that moves along."""
+        own = (index for index, _ in self.view.instructions(path.nodes))
+        moved = (i for i in self.tails[path.begin].moved if isinstance(self.view.body[i], Instruction))
+        return [*own, *moved]
+
+    def following(self, path: Path) -> list[int]:
+        """The statements of a token that follow the path and run in the lane that made the task: those of the same
+        inner iteration of all loops of tasks around it, those after these loops, and what decides whether there is
+        another token.
+        """
+        around = self._loops_of_tasks(path)
+        starts = self._starts(self.region.annotation.region)
+        inner = frozenset().union(*(self._starts(p.annotation.region) for p in around))
+        heads = {p.begin for p in around}
+        nodes = {n: self.view.graph.nodes[n] for n in self.region.nodes - self._stops(starts)}
+        same = reachable({n: node for n, node in nodes.items() if n not in inner | heads}, [path.end])
+        inside = frozenset().union(*(p.nodes for p in around))
+        after = reachable(nodes, [path.end]) - inside
+        skipped = set(self.tails[path.begin].skipped)
+        return [i for i in self.view.statements(same | after) if i not in skipped]
+
+    def clash(self, path: Path) -> Clash | None:
+        """An access of the path's tasks and one that follows the path which may not change order."""
+        return self._first_clash(self.deferred(path), self.following(path))
+
+    def clash_in_inner_iterations(self, path: Path) -> Clash | None:
+        """An access of the path's tasks and one of another inner iteration which may not change order."""
+        for loop in self._loops_of_tasks(path):
+            iterations = InnerIterations(self.view, loop)
+            if loop.annotation.kind == "for variable" and not iterations.in_order():
+                continue
+            others = self._accesses(self.view.statements(loop.nodes))
+            others += self._accesses(self.tails[loop.begin].moved)
+            for mine in self._accesses(self.deferred(path)):
+                for other in others:
+                    if self._may_clash(mine, other) and iterations.may_meet(mine, other):
+                        return Clash(mine, other)
+        return None
+
+    def follows_memory(self, path: Path) -> int | None:
+        """A statement after the path that accesses memory which others may write."""
+        found = (i for i in self._accesses(self.following(path)) if not self.view.memory.access(i).constant)
+        return next(found, None)
+
+    def meeting(self, path: Path, *, own: bool) -> Clash | None:
+        """An access of the path's tasks and one of another token of the same thread that meet at a place which belongs
+        to the thread: both ``own`` to the path, or the other one, a write, elsewhere in the loop.
+        """
+        mine = self._accesses(self.deferred(path))
+        if own:
+            writes = (i for i in mine if self._writes_shared(i) and self._thread.is_reused(i))
+            return next((Clash(i, i) for i in writes), None)
+        for index in self._accesses(self.view.statements(self.region.nodes)):
+            if index in mine or not self._writes_shared(index) or not self._thread.is_reused(index):
+                continue
+            clash = self._first_clash(mine, [index])
+            if clash is not None:
+                return clash
+        return None
+
+    # --- what the answers are made of ---
+
+    def _first_clash(self, mine: Iterable[int], others: Iterable[int]) -> Clash | None:
+        kinds: dict[_Kind, int] = {}
+        for index in self._accesses(mine):
+            kinds.setdefault(self._kind(index), index)
+        for other in self._accesses(others):
+            found = [first for kind, first in kinds.items() if self._clashes(kind, self._kind(other))]
+            if found:
+                return Clash(min(found), other)
+        return None
+
+    def _may_clash(self, a: int, b: int) -> bool:
+        return self._clashes(self._kind(a), self._kind(b))
+
+    def _clashes(self, a: _Kind, b: _Kind) -> bool:
+        """Whether two accesses may touch the same bytes, one of them writing, and leave something else in the other
+        order.
+        """
+        return not (a[1] and a[1] == b[1]) and self.view.memory.may_clash(a[0], b[0])
+
+    def _kind(self, index: int) -> _Kind:
+        if index not in self._kinds:
+            self._kinds[index] = self.view.memory.access(index), commutes_as(self.view, index)
+        return self._kinds[index]
+
+    @cached_property
+    def _kinds(self) -> dict[int, _Kind]:
+        return {}
+
+    def _accesses(self, statements: Iterable[int]) -> list[int]:
+        return [i for i in statements if self.view.memory.accesses_memory(i)]
+
+    def _writes_shared(self, index: int) -> bool:
+        """Whether a statement writes memory that other lanes can see, in an order that matters."""
+        statement = self.view.body[index]
+        assert isinstance(statement, Instruction)
+        facts = isa.facts(statement)
+        writes = facts.memory is Memory.STORE or (
+            facts.memory is Memory.ATOMIC and not commutes_as(self.view, index)
+        )
+        return writes and facts.space not in ("local", "param")
+
+    def _loops_of_tasks(self, path: Path) -> list[Path]:
+        """The loops of tasks around a path."""
+        return [p for p in self.region.all_paths() if p.is_loop and path.nodes < p.nodes]
+
+    def _starts(self, region: int) -> frozenset[str]:
+        """The nodes at which an iteration of a marked loop starts; one that the compiler has unrolled has several."""
+        markers = self.view.markers("body.begin", region)
+        return self.view.names_of(self.view.cfg.block_of(i) for i in markers)
+
+    def _stops(self, starts: frozenset[str]) -> frozenset[str]:
+        """Where a token ends: the next one starts behind its test, or at the header where there is no mark."""
+        return starts if starts & self.region.nodes else frozenset({self.region.header})
+
+    @cached_property
+    def _thread(self) -> ThreadMemory:
+        return ThreadMemory(self.view, self.region)

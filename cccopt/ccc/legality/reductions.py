@@ -1,0 +1,497 @@
+"""Reductions: registers that iterations only update by one associative operator, as `reduce(+: sum)` says (DESIGN 4.3).
+
+Names do not survive into PTX, so they are found by shape. The *values* of an accumulator are what its register holds at
+the marked loop's header and all that the loop makes of it
+
+        add.f32 %f1, %f1, %f9;      an update by `+`: %f1 is an operand, %f9 none of its values
+        mov.f32 %f2, %f1;           a copy
+        selp.f32 %f1, %f2, %f1, %p; a choice among values
+
+and nothing else in the loop reads one. A task then starts with the operator's identity in place of the value, ends
+with what it contributes, and the contributions of all tasks may be put together in any order. In the *any-lane* form
+each lane adds up what it runs, for itself or for others; that is right if all lanes' values end in one atomic of the
+operator on one address behind the loop. Else the *owner* of a task gets its contribution.
+
+Safety: REASSOCIATES for floating-point `+` and `*`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from cccopt.analysis import effects
+from cccopt.analysis.liveness import upward_exposed
+from cccopt.ccc.function.graph import reachable, targets
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.extremes import extremes
+from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Instruction, Literal, Register
+from cccopt.ptx.isa import width
+from cccopt.ptx.printer import print_statement
+
+Value = tuple[int, str]
+"""A definition (a statement's index, or ENTRY) and the register that it writes."""
+
+_BASES = {
+    "add": "+", "sub": "+", "fma": "+", "mad": "+", "mul": "*",
+    "min": "min", "max": "max", "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
+_NAMES = {"&": "and", "|": "or", "^": "xor", "min": "min", "max": "max"}
+_INTEGERS = {f"{sign}{bits}": f"b{bits}" for sign in "usb" for bits in (32, 64)}
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An associative and commutative operator (as a pragma spells it) on a type: ``f32``, ``f64``, ``b32``, ``b64``, of
+    `min` and `max` on integers ``u32`` and the like. ``ftz`` flushes subnormal numbers, ``nan`` keeps NaN.
+    """
+
+    sign: str
+    type: str
+    ftz: bool = False
+    nan: bool = False
+
+    @property
+    def floating(self) -> bool:
+        return self.type.startswith("f")
+
+    @property
+    def bits(self) -> int:
+        """The width of a value."""
+        return width(self.type)
+
+    @property
+    def is_float_extreme(self) -> bool:
+        """Whether it is `min` or `max` of floating-point numbers. They keep their bits, but not where the identity is
+        put into a value: that makes a NaN the canonical one, and with ``.ftz`` a subnormal number zero.
+        """
+        return self.floating and self.sign in ("min", "max")
+
+    @property
+    def reassociates(self) -> bool:
+        """Whether another order gives other last digits."""
+        return self.floating and self.sign in "+*"
+
+    @property
+    def opcode(self) -> str:
+        """The instruction ``opcode d, a, b`` that puts two contributions together."""
+        flags = (".ftz" if self.ftz else "") + (".NaN" if self.nan else "")
+        if self.sign in _NAMES:
+            return f"{_NAMES[self.sign]}{flags}.{self.type}"
+        # Without a rounding modifier ptxas may fuse a product and a sum.
+        how = f".rn{flags}.{self.type}" if self.floating else f".s{self.bits}"
+        return f"add{how}" if self.sign == "+" else f"mul{'' if self.floating else '.lo'}{how}"
+
+    @property
+    def atomic(self) -> str | None:
+        """The end of the opcode of the operator's shared atomic (``add.u32``), if there is one."""
+        if self.sign == "*" or (self.floating and self.sign != "+"):
+            return None
+        return (
+            f"{_NAMES.get(self.sign, 'add')}.{self.type.replace('b', 'u') if self.sign == '+' else self.type}"
+        )
+
+    @property
+    def identity(self) -> Literal:
+        """The bits of the value that changes no other."""
+        ones = (1 << self.bits) - 1
+        top = 1 << (self.bits - 1)
+        infinity = {"f32": 0x7F800000, "f64": 0x7FF0000000000000}.get(self.type, 0)
+        if self.is_float_extreme:
+            # Without .NaN, these give the other operand where one is NaN, and never this NaN.
+            bits = (infinity | (top if self.sign == "max" else 0)) if self.nan else ones
+        elif self.floating:
+            bits = top if self.sign == "+" else {"f32": 0x3F800000, "f64": 0x3FF0000000000000}[self.type]
+        elif self.sign in ("min", "max"):
+            lowest, highest = (top, top - 1) if self.type.startswith("s") else (0, ones)
+            bits = lowest if self.sign == "max" else highest
+        else:
+            bits = {"+": 0, "*": 1, "&": ones, "|": 0, "^": 0}[self.sign]
+        return Literal(f"0x{bits:0{self.bits // 4}X}")
+
+    def merges(self, other: Operator) -> bool:
+        """Whether both may update one accumulator."""
+        flushing = self.ftz == other.ftz or not self.is_float_extreme
+        return flushing and (self.sign, self.type, self.nan) == (other.sign, other.type, other.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """An accumulator of a region: the register that holds it at the loop's header, its values in and ahead of the loop,
+    and for each statement that updates it the register it writes and the operand that it updates.
+
+    ``behind`` are the registers that hold it where lanes leave the loop; ``any_lane`` whether all lanes' values end in
+    one result there.
+    """
+
+    register: str
+    operator: Operator
+    values: frozenset[Value]
+    updates: Mapping[int, tuple[str, str]]
+    behind: frozenset[str]
+    any_lane: bool = False
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """The registers of its values."""
+        return frozenset(name for _, name in self.values)
+
+    def live(self, view: View, block: int) -> frozenset[str]:
+        """The registers that hold a value at the beginning of ``block`` and are read later."""
+        start = view.cfg.blocks[block].start
+        return frozenset(n for n in self._names & view.liveness.live_in[block] if self.holds(view, start, n))
+
+    def live_after(self, view: View, index: int) -> frozenset[str]:
+        """The registers that hold a value behind a statement and are read later."""
+        return frozenset(
+            n
+            for n in self._names & view.liveness.live_after(index)
+            if any((d, n) in self.values for d in view.reaching.reaching_after(index, n))
+        )
+
+    def holds(self, view: View, statement: int, name: str) -> bool:
+        """Whether a register may hold a value just before ``statement``."""
+        return name in self._names and any(
+            (d, name) in self.values for d in view.reaching.reaching(statement, name)
+        )
+
+
+@dataclass(frozen=True)
+class Reductions:
+    """The accumulators of a region, and for registers that are none the reason, as a clause."""
+
+    found: tuple[Reduction, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    def updating(self, index: int) -> Reduction | None:
+        """The reduction that a statement updates."""
+        return next((r for r in self.found if index in r.updates), None)
+
+    def of(self, view: View, path: Path) -> tuple[Reduction, ...]:
+        """Those that the code of ``path`` updates, and that a task can: in one register, the one of the loop's header,
+        of which nothing else keeps an older value.
+        """
+        inside = set(view.statements(path.nodes))
+        begin = view.cfg.blocks[view.block_of_name[path.begin]].start
+        blocks = view.blocks_of(path.nodes)
+        stops = [block.start for block in view.cfg.blocks if block.index not in blocks]
+        users = [r for r in self.found if inside & r.updates.keys()]
+        exposed = upward_exposed(view.cfg, view.body, begin, stops) if users else frozenset()
+        writers: dict[str, list[int]] = {}
+        for index in sorted(inside) if users else ():
+            for name in effects.writes(view.body[index]):
+                writers.setdefault(name, []).append(index)
+        chosen: list[Reduction] = []
+        for r in users:
+            written = writers.get(r.register, ())
+            only = frozenset({r.register})
+            given = frozenset(n for n in exposed if r.holds(view, begin, n))
+            left = r.live(view, view.block_of_name[path.end])
+            if given <= only and left == only and all((i, r.register) in r.values for i in written):
+                chosen.append(r)
+        return tuple(chosen)
+
+    def movable(self, view: View, index: int) -> bool:
+        """Whether an update may run elsewhere: nothing keeps the value that it updates, or decides by it."""
+        r = self.updating(index)
+        statement = view.body[index]
+        if isinstance(statement, Instruction) and statement.base == "selp":
+            return False
+        return r is not None and r.live_after(view, index) == frozenset({r.updates[index][0]})
+
+
+def reductions(view: View, region: Region) -> Reductions:
+    """The accumulators of ``region`` by operators that its pragma names; none without the clause."""
+    signs = {sign for sign, _ in region.annotation.reductions}
+    if not signs:
+        return Reductions()
+    search = _Search(view, region)
+    header = view.block_of_name[region.header]
+    written = {n for i in search.inside for n in effects.writes(view.body[i])}
+    found: list[Reduction] = []
+    reasons: dict[str, str] = {}
+    for name in sorted(view.liveness.live_in[header] & written):
+        try:
+            made = search.follow(name)
+        except _Not as reason:
+            reasons[name] = str(reason)
+            continue
+        if made is not None and made.operator.sign in signs:
+            found.append(made)
+        elif made is not None:
+            reasons[name] = f"the clause `reduce` names no variable updated by `{made.operator.sign}`"
+    return Reductions(tuple(found), reasons)
+
+
+def loop_sums(view: View, region: Region, path: Path, names: Collection[str]) -> tuple[Reduction, ...] | None:
+    """The registers ``names``, which a loop of tasks leaves behind, as accumulators that its trips only update: none is
+    missing, and floating-point ones are named by the region's clause. None where one is something else.
+    """
+    signs = {sign for sign, _ in region.annotation.reductions}
+    search = _Search(view, replace(region, header=path.begin, nodes=path.nodes, approach=frozenset()))
+    found: list[Reduction] = []
+    for name in sorted(names):
+        try:
+            made = search.follow(name, any_lane=False)
+        except _Not:
+            return None
+        if (
+            made is None
+            or made.behind != {name}
+            or (made.operator.floating and made.operator.sign not in signs)
+        ):
+            return None
+        found.append(made)
+    return tuple(found)
+
+
+class _Not(Exception):
+    """The register is no accumulator, because of what the message says."""
+
+
+class _Search:
+    """Follows registers through the statements of a marked loop."""
+
+    def __init__(self, view: View, region: Region) -> None:
+        self.view = view
+        self.region = region
+        self.inside = frozenset(view.statements(region.nodes))
+        self.extremes = extremes(view, self.inside)
+
+    def follow(self, name: str, *, any_lane: bool = True) -> Reduction | None:
+        """The reduction in the register ``name``; None where no operator updates it. Raises _Not."""
+        view = self.view
+        header = view.block_of_name[self.region.header]
+        start = view.cfg.blocks[header].start
+        seeds = {(d, name) for d in view.reaching.reaching(start, name)}
+        values: set[Value] = set()
+        steps: set[int] = set()
+        updates: dict[int, tuple[str, str]] = {}
+        operator: Operator | None = None
+        work = sorted(seeds)
+        while work:
+            value = work.pop()
+            if value in values:
+                continue
+            values.add(value)
+            for index in self.view.readers.get(value, ()):
+                if index not in self.inside:
+                    continue
+                statement = self.instruction(index)
+                if value[1] in self.chosen(self.extremes.compares.get(index)):
+                    continue
+                update = _update(statement, value[1])
+                if value[1] in self.chosen(index):
+                    update = Operator(*self.extremes.choices[index][:2])
+                if update is not None:
+                    if operator is not None and not operator.merges(update):
+                        raise _Not(f"`{self.text(index)}` updates it by another operator")
+                    ftz = update.ftz or (operator is not None and operator.ftz)
+                    operator = Operator(update.sign, update.type, ftz, update.nan)
+                    updates[index] = (isa.definitions(statement)[0].name, value[1])
+                elif not _hands_on(statement, value[1]):
+                    raise _Not(f"`{self.text(index)}` reads it in the loop")
+                steps.add(index)
+                work += [(index, written.name) for written in isa.definitions(statement)]
+        if operator is None:
+            return None
+        stray = next((d for d, _ in sorted(seeds) if d in self.inside and d not in steps), None)
+        if stray is not None:
+            raise _Not(f"`{self.text(stray)}` sets it anew in the loop")
+        for index in sorted(steps):
+            for read in self.operands(index, updates):
+                if any((d, read) not in values for d in view.reaching.reaching(index, read)):
+                    raise _Not(f"`{self.text(index)}` may start from another value")
+        made = Reduction(name, operator, frozenset(values), updates, frozenset())
+        if made.live(view, header) != {name}:
+            raise _Not("an older value of it is kept")
+        exits = self.exits()
+        held = [made.live(view, view.block_of_name[e]) for e in exits if e in view.block_of_name]
+        if any(len(names) > 1 for names in held):
+            raise _Not("an older value of it is read behind the loop")
+        behind = frozenset().union(*held)
+        any_lane = any_lane and _AnyLane(view, self.region, made, exits).holds()
+        return Reduction(name, operator, made.values, updates, behind, any_lane)
+
+    def chosen(self, index: int | None) -> frozenset[str]:
+        """The registers that a statement may update by choosing the smaller or larger one."""
+        choice = None if index is None else self.extremes.choices.get(index)
+        return frozenset() if choice is None else choice[2]
+
+    def operands(self, index: int, updates: Mapping[int, tuple[str, str]]) -> Iterator[str]:
+        """The registers in which a statement of the web expects values."""
+        statement = self.instruction(index)
+        if index in updates:
+            yield updates[index][1]
+        else:
+            # Of a choice, both: the condition comes last.
+            sources = statement.operands[1:3] if statement.base == "selp" else statement.operands[1:]
+            for operand in sources:
+                if not isinstance(operand, Register):
+                    raise _Not(f"`{self.text(index)}` may set it anew in the loop")
+                yield operand.name
+        if statement.guard is not None:
+            yield from (written.name for written in isa.definitions(statement))
+
+    def exits(self) -> frozenset[str]:
+        """Where lanes go from the loop, or past it."""
+        nodes, region = self.view.graph.nodes, self.region
+        ways = frozenset(t for n in region.nodes for t in targets(nodes[n].end)) - region.nodes
+        past = frozenset(t for n in region.approach for t in targets(nodes[n].end))
+        return (ways | (past - region.nodes - region.approach)) - self.view.traps
+
+    def instruction(self, index: int) -> Instruction:
+        statement = self.view.body[index]
+        assert isinstance(statement, Instruction)
+        return statement
+
+    def text(self, index: int) -> str:
+        return print_statement(self.view.body[index]).strip().rstrip(";")
+
+
+def _update(instruction: Instruction, name: str) -> Operator | None:
+    """The operator by which ``instruction`` updates the register ``name``, which must be one operand and no other."""
+    sign = _BASES.get(instruction.base)
+    modifiers, kind = instruction.parts[1:-1], instruction.parts[-1]
+    operands = instruction.operands
+    long = instruction.base in ("fma", "mad")
+    if sign is None or len(operands) != (4 if long else 3) or not isinstance(operands[0], Register):
+        return None
+    if long:
+        places: tuple[int, ...] = (3,)
+    else:
+        places = (1,) if instruction.base == "sub" else (1, 2)
+    mentions = [k for k, operand in enumerate(operands) if k and operand == Register(name)]
+    guarded = instruction.guard is not None and instruction.guard.register.name == name
+    if len(mentions) != 1 or mentions[0] not in places or guarded:
+        return None
+    if kind in ("f32", "f64"):
+        allowed = {"ftz", "NaN"} if sign in ("min", "max") else {"rn", "ftz"}
+        fits = instruction.base != "mad" and sign not in "&|^" and allowed.issuperset(modifiers)
+        return Operator(sign, kind, "ftz" in modifiers, "NaN" in modifiers) if fits else None
+    if kind not in _INTEGERS:
+        return None
+    wide = instruction.base == "mad" and modifiers == ("wide",)
+    plain = modifiers == (("lo",) if instruction.base in ("mad", "mul") else ())
+    if not (plain or wide):
+        return None
+    if wide:
+        return Operator(sign, "b64") if width(kind) == 32 else None
+    return Operator(sign, kind if sign in ("min", "max") else _INTEGERS[kind])
+
+
+def _hands_on(instruction: Instruction, name: str) -> bool:
+    """Whether ``instruction`` only copies the register ``name``, or chooses it, or (guarded) leaves it as it is."""
+    operands, guard = instruction.operands, instruction.guard
+    if guard is not None and guard.register.name == name:
+        return False
+    if not operands or not isinstance(operands[0], Register):
+        return False
+    if instruction.base == "mov" and len(operands) == 2:
+        return True
+    if instruction.base == "selp":
+        return operands[3] != Register(name)
+    # The old value of what a guarded update may write: `Search.operands` asks what it is.
+    sources = effects.reads(instruction)
+    return guard is not None and instruction.base in _BASES and name not in sources
+
+
+class _AnyLane:
+    """Whether all that lanes do with a reduction behind the loop is to put it, once, into one result for all."""
+
+    def __init__(self, view: View, region: Region, reduction: Reduction, exits: Collection[str]) -> None:
+        self.view = view
+        self.region = region
+        self.reduction = reduction
+        self.exits = exits
+        self.around = view.blocks_of(region.nodes | region.approach)
+
+    def holds(self) -> bool:
+        view, r = self.view, self.reduction
+        blocks = [view.block_of_name.get(e) for e in sorted(self.exits)]
+        values: set[Value] = set()
+        for block in blocks:
+            names = r.live(view, block) if block is not None else frozenset()
+            if block is None or len(names) != 1:
+                return False
+            (name,) = names
+            start = view.cfg.blocks[block].start
+            values |= {(d, name) for d in view.reaching.reaching(start, name)}
+        select = view.cfg.blocks[view.block_of_name[self.region.select]].start
+        loop = view.blocks_of(self.region.nodes)
+        # A loop around the region may bring an old value back.
+        again = view.reaching.reaching(select, r.register)
+        if any(d >= 0 and view.cfg.block_of(d) in loop for d in again):
+            return False
+        atomics = self._atomics(values)
+        return atomics is not None and bool(atomics) and all(map(self._by_all, atomics))
+
+    def _atomics(self, values: set[Value]) -> list[int] | None:
+        """The atomics behind the loop that alone read the values, copies of these among them; None where others do."""
+        view = self.view
+        loop = view.blocks_of(self.region.nodes)
+        made = {d for d, _ in values if view.cfg.block_of(max(d, 0)) in loop and d >= 0}
+        found: list[int] = []
+        uses: dict[int, str] = {}
+        work = sorted(values)
+        while work:
+            definition, name = work.pop()
+            for index in view.readers.get((definition, name), ()):
+                block = view.cfg.block_of(index)
+                if index in uses or (definition in made and block in loop):
+                    continue
+                if block in self.around:
+                    # What lies ahead of the loop knows only what an earlier run of it, and copies behind that, left.
+                    if definition in made or definition in uses:
+                        return None
+                    continue
+                statement = view.body[index]
+                assert isinstance(statement, Instruction)
+                uses[index] = name
+                if statement.base == "mov" and statement.guard is None and len(statement.operands) == 2:
+                    values |= {(index, written.name) for written in isa.definitions(statement)}
+                elif self._fits(index, statement, name):
+                    found.append(index)
+                else:
+                    return None
+                work += sorted((index, n) for n in effects.writes(statement) if (index, n) in values)
+        # What else reaches there would be put into the result as well, by some lanes.
+        for index, name in uses.items():
+            if any((d, name) not in values for d in view.reaching.reaching(index, name)):
+                return None
+        return found
+
+    def _fits(self, index: int, atomic: Instruction, name: str) -> bool:
+        """Whether a statement is an atomic of the operator whose result nobody reads, on an address all lanes share."""
+        operator = self.reduction.operator
+        if atomic.base not in ("atom", "red") or atomic.guard is not None or operator.atomic is None:
+            return False
+        address, *others = atomic.operands[1:] if atomic.base == "atom" else atomic.operands
+        operation, kind = operator.atomic.split(".")
+        kinds = (
+            {kind}
+            if operator.floating or operation in ("min", "max")
+            else {f"{sign}{operator.bits}" for sign in "usb"}
+        )
+        alike = operation in atomic.parts and atomic.parts[-1] in kinds
+        if not alike or others != [Register(name)] or not isinstance(address, Address):
+            return False
+        base = address.base
+        uniform = not isinstance(base, Register) or (
+            base.name != name and self.view.uniformity.is_uniform_use(index, base.name)
+        )
+        return uniform and not effects.writes(atomic) & self.view.liveness.live_after(index)
+
+    def _by_all(self, atomic: int) -> bool:
+        """Whether every lane that leaves the loop comes to a statement exactly once before the loop's next run."""
+        view = self.view
+        block, select = view.cfg.block_of(atomic), view.block_of_name[self.region.select]
+        if view.innermost(block) != view.innermost(select):
+            return False
+        others = {n: node for n, node in view.graph.nodes.items() if view.block_of_name.get(n) != block}
+        past = reachable(others, self.exits)
+        leaving = any(not targets(others[n].end) and n not in view.traps for n in past)
+        return not leaving and self.region.select not in past

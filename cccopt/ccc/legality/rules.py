@@ -1,0 +1,259 @@
+"""What may not be rewritten (DESIGN 6): each rule states what must hold, and the code transcribes it.
+
+A path P of a marked loop L runs later than the rest of its iteration, in another lane, together with other runs of P.
+`rest` is the code of an iteration that comes behind P; the pragma's word covers other iterations, not this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis import effects
+from cccopt.ccc.function.calls import called, callee_of, callees
+from cccopt.ccc.function.view import View, view
+from cccopt.ccc.legality.local_memory import LocalMemory
+from cccopt.ccc.legality.order import Clash, MemoryOrder
+from cccopt.ccc.legality.spinning import spinning_atomics
+from cccopt.ccc.legality.sunk_code import Tails
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.refusal import Rule, refuse
+from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Instruction, Symbol
+from cccopt.ptx.isa import Control, Memory
+from cccopt.ptx.lines import source_lines
+from cccopt.ptx.printer import print_statement
+from cccopt.ptx.special import THREAD_IDENTITY
+from cccopt.text import Place, Position
+
+HARMLESS_CALLS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
+"""System calls that neither synchronise lanes nor keep state in them (CUDA C++ Programming Guide, 10)."""
+
+
+def check_known(view: View, region: Region) -> None:
+    """Raises Refusal if L holds an instruction that is not in the table: nothing else can be asked of it."""
+    _Rules(view, region, {}).known_instructions()
+
+
+def check(view: View, region: Region, tails: Mapping[str, Tails]) -> None:
+    """Raises Refusal for the first rule that the region breaks."""
+    rules = _Rules(view, region, tails)
+    rules.no_recursion()
+    rules.no_barrier()
+    rules.own_local_memory()
+    for path in region.all_paths():
+        rules.no_parameter(path)
+        rules.no_collective(path)
+        rules.no_opaque_call(path)
+        rules.no_identity_in_calls(path)
+        rules.no_fence(path)
+        rules.no_thread_memory(path)
+        rules.order_within_iteration(path)
+
+
+@dataclass(frozen=True)
+class _Rules:
+    view: View
+    region: Region
+    tails: Mapping[str, Tails]
+
+    def known_instructions(self) -> None:
+        """Every instruction of L is in the table."""
+        for index, instruction in self.view.instructions(self.region.nodes | self.region.approach):
+            if not isa.facts(instruction).known:
+                line = "?" if instruction.position is None else instruction.position.line
+                raise self._refuse(refusal.UNKNOWN, self.region, index, instruction.opcode, line)
+
+    def no_recursion(self) -> None:
+        """The function of L is not on a cycle of calls: a stack holds one run's tasks."""
+        name = self.view.function.name
+        if name in called(self.view.module, callees(self.view.function)):
+            raise refuse(refusal.RECURSION, self.region.annotation.place)
+
+    def no_barrier(self) -> None:
+        """No instruction of L, nor of what it calls, waits for other warps or for copies in flight."""
+        for index, instruction in self.view.instructions(self.region.nodes):
+            if any(waits(i) for i in self._with_callees(instruction)):
+                raise self._refuse(refusal.BARRIER, self.region, index)
+
+    def no_parameter(self, path: Path) -> None:
+        """No instruction of P accesses a parameter of its function, unless that is a kernel."""
+        function = self.view.function
+        own = {variable.name for variable in (*function.parameters, *function.returns)}
+        for index, instruction in self._code(path):
+            bases = [o.base for o in instruction.operands if isinstance(o, Address)]
+            mine = next((b.name for b in bases if isinstance(b, Symbol) and b.name in own), None)
+            if mine is not None and function.kind != "entry":
+                raise self._refuse(refusal.PARAMETER, path, index, mine)
+
+    def no_collective(self, path: Path) -> None:
+        """No instruction of P, nor of what it calls, depends on which lanes run it together."""
+        for index, instruction in self._code(path):
+            culprit = next((i for i in self._with_callees(instruction) if _collective(i)), None)
+            if culprit is not None:
+                raise self._refuse(refusal.COLLECTIVE, path, index, culprit.opcode)
+
+    def no_opaque_call(self, path: Path) -> None:
+        """Every call in P leads to a function whose body is known, or to a harmless system call."""
+        for index, instruction in self._code(path):
+            calls = [i for i in self._with_callees(instruction) if isa.facts(i).control is Control.CALL]
+            for call in calls:
+                callee = callee_of(call)
+                if callee is None or (self._body(callee) is None and callee not in HARMLESS_CALLS):
+                    raise self._refuse(refusal.CALL, path, index)
+
+    def no_identity_in_calls(self, path: Path) -> None:
+        """No function that P calls asks which thread runs it: the task runs in another lane."""
+        for index, instruction in self._code(path):
+            _, *inner = self._with_callees(instruction)
+            read = {
+                name
+                for i in inner
+                for name in effects.special_registers(i)
+                if name.startswith(THREAD_IDENTITY)
+            }
+            if read:
+                raise self._refuse(refusal.CALL_IDENTITY, path, index, callee_of(instruction), min(read))
+
+    def no_fence(self, path: Path) -> None:
+        """No fence, acquire, release, warp barrier, volatile access or spin on an atomic in L outside of P; none in P
+        either where accesses follow P in its iteration.
+        """
+        if self._independent(path):
+            return
+        inside = set(self.view.statements(path.nodes))
+        for index, instruction in self.view.instructions(self.region.nodes):
+            ordered = any(_ordered(i) for i in self._with_callees(instruction))
+            if index in inside:
+                # What follows in the iteration now comes before it.
+                overtaking = self.order.follows_memory(path) if ordered else None
+                if overtaking is not None:
+                    raise self._refuse(refusal.FENCE, path, index)
+                continue
+            # A lane that waits for a lock never comes to the vote at which its holder waits.
+            if ordered or index in self._spinning or instruction.opcode.startswith("bar.warp"):
+                raise self._refuse(refusal.FENCE, path, index)
+
+    def no_thread_memory(self, path: Path) -> None:
+        """No task of P writes to a place that another iteration of its thread may use, nor uses one that is written to
+        elsewhere in L.
+        """
+        met = self.order.meeting(path, own=True)
+        if met is not None:
+            raise self._refuse(refusal.SCRATCH, path, met.deferred)
+        if self._independent(path):
+            return
+        met = self.order.meeting(path, own=False)
+        if met is not None:
+            notes = (*self._note("in the path", met.deferred), *self._note("the store", met.other))
+            raise refuse(refusal.SCRATCH_AHEAD, path.annotation.place, notes=notes)
+
+    def order_within_iteration(self, path: Path) -> None:
+        """No access of P and no access that follows it in its iteration may touch the same bytes, one of them writing,
+        other inner iterations of the loops of tasks around P included.
+        """
+        if self._independent(path):
+            return
+        clash = self.order.clash(path)
+        if clash is not None:
+            raise self._reordered(refusal.MEMORY, path, clash, "after it")
+        clash = self.order.clash_in_inner_iterations(path)
+        if clash is not None:
+            raise self._reordered(refusal.MEMORY_INNER, path, clash, "in another inner iteration")
+
+    def _reordered(self, rule: Rule, path: Path, clash: Clash, where: str) -> refusal.Refusal:
+        why = f"`{self._text(clash.deferred)}` in the path, `{self._text(clash.other)}` {where}"
+        notes = (*self._note("in the path", clash.deferred), *self._note(where, clash.other))
+        return refuse(rule, path.annotation.place, why=why, notes=notes)
+
+    def own_local_memory(self) -> None:
+        """No local memory lives into or out of a task (`cccopt.ccc.legality.local_memory`)."""
+        local = LocalMemory(self.view, self.region, self.view.memory)
+        for path in self.region.all_paths():
+            clash = local.clash(path, [i for i, _ in self._code(path)])
+            if clash is not None:
+                notes = (*self._note("in the path", clash[0]), *self._note("elsewhere", clash[1]))
+                raise refuse(refusal.LOCAL, path.annotation.place, notes=notes)
+
+    # --- what the rules ask ---
+
+    def _code(self, path: Path) -> list[tuple[int, Instruction]]:
+        """The instructions that run as tasks of the path."""
+        found = ((index, self.view.body[index]) for index in self.order.deferred(path))
+        return [(index, s) for index, s in found if isinstance(s, Instruction)]
+
+    @cached_property
+    def _spinning(self) -> frozenset[int]:
+        """The statements of L that may wait for another thread by a loop around an atomic."""
+        outer = self.view.blocks_of(self.region.nodes)
+        own = spinning_atomics(self.view, (loop for loop in self.view.loops if loop.blocks < outer))
+        calls = (i for i, s in self.view.instructions(self.region.nodes) if self._calls_spinning(s))
+        return own.union(calls)
+
+    def _calls_spinning(self, instruction: Instruction) -> bool:
+        callee = callee_of(instruction) if isa.facts(instruction).control is Control.CALL else None
+        names = () if callee is None else called(self.view.module, [callee])
+        functions = (f for f in self.view.module.functions() if f.name in names and f.body is not None)
+        return any(
+            spinning_atomics(inner, inner.loops) for f in functions for inner in [view(self.view.module, f)]
+        )
+
+    def _independent(self, path: Path) -> bool:
+        return path.annotation.independent or self.region.annotation.independent
+
+    @cached_property
+    def order(self) -> MemoryOrder:
+        return MemoryOrder(self.view, self.region, self.tails)
+
+    def _with_callees(self, instruction: Instruction) -> list[Instruction]:
+        """The instruction and all that it may run by calling."""
+        if isa.facts(instruction).control is not Control.CALL:
+            return [instruction]
+        callee = callee_of(instruction)
+        names = called(self.view.module, [callee]) if callee is not None else set()
+        bodies = (self._body(name) or () for name in sorted(names))
+        return [instruction, *(s for body in bodies for s in body if isinstance(s, Instruction))]
+
+    def _body(self, name: str) -> Sequence[object] | None:
+        return next(
+            (f.body for f in self.view.module.functions() if f.name == name and f.body is not None), None
+        )
+
+    def _refuse(self, rule: Rule, where: Path | Region, index: int, *details: object) -> refusal.Refusal:
+        return refuse(rule, where.annotation.place, *details, notes=self._note("here", index))
+
+    def _note(self, label: str, index: int) -> tuple[tuple[str, Place], ...]:
+        """The CUDA line of a statement, where `.loc` tells it."""
+        at = self._lines[index]
+        if at is None:
+            return ()
+        return ((f"{label}: {self._text(index)}", Place(at[0], Position(at[1], max(at[2], 1)))),)
+
+    @cached_property
+    def _lines(self) -> Sequence[tuple[str, int, int] | None]:
+        return source_lines(self.view.module, self.view.function)
+
+    def _text(self, index: int) -> str:
+        return print_statement(self.view.body[index]).strip()
+
+
+def waits(instruction: Instruction) -> bool:
+    """Whether an instruction waits for other warps or for copies in flight, or is what such a wait is for."""
+    return isa.facts(instruction).waits
+
+
+def _ordered(instruction: Instruction) -> bool:
+    """Whether an instruction orders accesses to memory, its own or others."""
+    facts = isa.facts(instruction)
+    if facts.control is Control.CALL:
+        return False
+    return facts.volatile or facts.fence or (facts.synchronises and facts.memory is not Memory.NONE)
+
+
+def _collective(instruction: Instruction) -> bool:
+    facts = isa.facts(instruction)
+    if facts.control is Control.CALL or facts.fence or not facts.known:
+        return facts.known is False
+    return facts.aligned or facts.convergent or (facts.synchronises and facts.memory is Memory.NONE)

@@ -1,0 +1,334 @@
+"""Memory that belongs to a thread: places to which it comes back in one iteration of the marked loop after another.
+
+Two iterations of a thread may be under way at once, in two lanes, so they must not share scratch. Each register of the
+loop is described by its *growth* from one iteration to the next, the *span* of what else varies in it, and how far
+neighbouring lanes are *apart* in what is fixed (`%tid`, `%laneid`, what differs between lanes before the loop):
+
+        out[i], out[i * 4 + (x & 3)]    the growth is at least the span and the size: another place in each iteration
+        out[i * 8 + n++], i += 64       the growth is more than lanes are apart: in between are other threads
+        scratch[%tid]                   growth 0, lanes apart: one place of the thread's own in all iterations
+        bins[(x & 3) * 64 + %tid]       growth 0, lanes apart: the places of one iteration meet those of the next
+        map[%tid * 4 + (k & 3)]         the same, for a remainder of a counter grows no more
+        levels[u], u loaded             lanes not apart in what is fixed: whether iterations meet is the pragma's word
+        out[i / w * pitch + i % w]      made of the number of the iteration alone: the same
+
+Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2 (induction variables). What cannot be followed counts as data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from cccopt.analysis import effects
+from cccopt.analysis.affine import LaneStrides, access_size
+from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS, UNIFORM_SPECIAL_REGISTERS
+from cccopt.analysis.cost import Costs, integer
+from cccopt.analysis.invariance import LoopInvariance
+from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.growth import (
+    DATA,
+    SYMBOLIC,
+    UNBOUNDED,
+    Number,
+    additions,
+    combined,
+    joined,
+    values_of,
+)
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, SpecialRegister, Symbol
+from cccopt.ptx.isa import Memory
+
+_MOST = 256
+"""Statements among which the step of a counter is looked for."""
+
+_LANES = {"%tid.x": 1, "%laneid": 1}
+"""How far neighbouring lanes are apart in special registers."""
+
+_Known = Mapping[int, Number]
+"""What statements of the loop compute, by index."""
+
+_Carried = Mapping[str, Number]
+"""What registers hold at the loop's header."""
+
+
+@dataclass(frozen=True)
+class ThreadMemory:
+    """The accesses of one marked loop. Statements go by index."""
+
+    view: View
+    region: Region
+
+    def is_reused(self, statement: int) -> bool:
+        """Whether the memory statement may come, in another iteration of the same thread, to bytes that it comes to in
+        this one, at an address that has the thread's own values in it.
+        """
+        instruction = self.view.body[statement]
+        assert isinstance(instruction, Instruction)
+        size = access_size(instruction)
+        places = [o.base for o in instruction.operands if isinstance(o, Address)]
+        found = [self._of_operand(statement, place, self._carried, self._known) for place in places]
+        return any(_comes_back(number, size) for number in found)
+
+    # --- operands ---
+
+    def _of_operand(self, use: int, operand: Operand, carried: _Carried, known: _Known) -> Number:
+        match operand:
+            case Literal():
+                return Number(value=integer(operand))
+            case Symbol():
+                return Number()
+            case SpecialRegister(name):
+                if name in UNIFORM_SPECIAL_REGISTERS:
+                    return Number()
+                apart = _LANES.get(name, UNBOUNDED)
+                return Number(apart=apart) if name in CONSTANT_SPECIAL_REGISTERS else DATA
+            case Register(name):
+                return self._of_register(use, name, carried, known)
+        return DATA
+
+    def _of_register(self, use: int, name: str, carried: _Carried, known: _Known) -> Number:
+        definitions = self.view.reaching.reaching(use, name)
+        inside = definitions & self._statements
+        outside = definitions - inside
+        if not inside:
+            return self._from_outside(use, name)
+        if name in carried and definitions == self.view.reaching.reaching(self._first, name):
+            return carried[name]
+        found = [known[d] for d in sorted(inside) if d in known]
+        found += [self._from_outside(use, name)] if outside else []
+        if len(found) == len(definitions) == 1:
+            return found[0]
+        # What a loop inside the iteration hands on is not known yet; it begins with what is.
+        spread = self._counted(use, name, inside) if len(found) < len(definitions) else 0
+        return joined(found, spread)
+
+    def _from_outside(self, use: int, name: str) -> Number:
+        """The number in a register that the loop does not write."""
+        value = self._literal(use, Register(name))
+        return Number(apart=0 if value is not None else self._apart(use, name), value=value)
+
+    def _apart(self, use: int, name: str) -> float:
+        """How far neighbouring lanes are apart in a register."""
+        if self.view.uniformity.is_uniform_use(use, name):
+            return 0
+        stride = self._strides.of_register(use, name)
+        return UNBOUNDED if stride is None else stride
+
+    def _counted(self, use: int, name: str, inside: frozenset[int]) -> float:
+        """The span of a counter of a loop inside the iteration, where constants tell how often that trips."""
+        view = self.view
+        loop = view.innermost(view.cfg.block_of(use))
+        if loop is None or not loop.blocks < self._blocks:
+            return UNBOUNDED
+        again = [d for d in inside if view.cfg.block_of(d) in loop.blocks]
+        inner_trips = self._costs.trips(loop)
+        statement = view.body[again[0]] if len(again) == 1 else None
+        if (
+            inner_trips is None
+            or not isinstance(statement, Instruction)
+            or statement.base not in ("add", "sub")
+        ):
+            return UNBOUNDED
+        step = integer(statement.operands[2])
+        if step is None or statement.operands[1] != Register(name):
+            return UNBOUNDED
+        # Once in each trip: neither in a loop of its own nor after another addition.
+        before = (d for d in view.reaching.reaching(again[0], name) if d in self._statements)
+        others = any(d != again[0] and view.cfg.block_of(d) in loop.blocks for d in before)
+        if others or view.innermost(view.cfg.block_of(again[0])) != loop:
+            return UNBOUNDED
+        return abs(step) * inner_trips
+
+    # --- what an iteration hands to the next one ---
+
+    @cached_property
+    def _counters(self) -> _Carried:
+        """The registers that an iteration hands to the next one, those that do not count as data."""
+        header = self.view.block_of_name[self.region.header]
+        written = {name for i in self._statements for name in effects.writes(self.view.body[i])}
+        return {n: self._of_carried(n) for n in sorted(self.view.liveness.live_in[header] & written)}
+
+    @cached_property
+    def _carried(self) -> _Carried:
+        """The same, with what the end of an iteration makes of counters: nvcc keeps `4 * i` beside `i`."""
+        known = self._run(self._counters)
+        return {
+            name: self._at_latches(name, known) if number == DATA else number
+            for name, number in self._counters.items()
+        }
+
+    def _at_latches(self, name: str, known: _Known) -> Number:
+        """The number in a register at the ends of an iteration."""
+        definitions = {d for b in self._latches for d in self.view.reaching.reaching_end(b, name)}
+        return joined([known[d] for d in sorted(definitions)], 0) if definitions <= known.keys() else DATA
+
+    def _of_carried(self, name: str) -> Number:
+        if self.region.annotation.kind == "grid":
+            # A loop over blocks carries nothing but the index of the block.
+            return Number(growth=SYMBOLIC)
+        reaching = self.view.reaching
+        steps = {self._step(name, reaching.reaching_end(b, name), name, {}) for b in self._latches}
+        step = steps.pop() if len(steps) == 1 else None
+        if not step:
+            moves = isa.width(self.view.types[name]) == 64 and self._moves(name)
+            return replace(DATA, apart=self._apart(self._first, name)) if moves else DATA
+        apart = self._apart(self._first, name)
+        # Where lanes begin to count somewhere, the number is no place of their own yet; a pointer is.
+        counts = apart == UNBOUNDED and isa.width(self.view.types[name]) <= 32
+        return Number(growth=step, apart=0 if counts else apart)
+
+    def _moves(self, name: str) -> bool:
+        """Whether a register comes to the end of each iteration by additions to what it held, on some ways none."""
+        reaching = self.view.reaching
+        begins = reaching.reaching(self._first, name)
+        work = [(name, reaching.reaching_end(b, name)) for b in self._latches]
+        seen: set[int] = set()
+        while work:
+            register, definitions = work.pop()
+            if register == name and definitions <= begins:
+                continue
+            for definition in definitions - seen:
+                seen.add(definition)
+                statement = self.view.body[definition] if definition in self._statements else None
+                bases = [] if not isinstance(statement, Instruction) else additions(statement)
+                found = [base.name for base, _ in bases[:1] if isinstance(base, Register)]
+                if not found:
+                    return False
+                work += [(n, reaching.reaching(definition, n)) for n in found]
+        return True
+
+    def _step(
+        self, name: str, definitions: frozenset[int], header: str, done: dict[int, float | None]
+    ) -> float | None:
+        """By how much ``definitions`` of the register ``name`` are larger than what the register ``header`` held at the
+        loop's header; None where that is not the same for all, and in each iteration.
+        """
+        if name == header and definitions == self.view.reaching.reaching(self._first, name):
+            return 0
+        for definition in definitions - done.keys():
+            done[definition] = None
+            done[definition] = self._advance(definition, header, done) if len(done) < _MOST else None
+        found = {done[d] for d in definitions}
+        return found.pop() if len(found) == 1 else None
+
+    def _advance(self, definition: int, header: str, done: dict[int, float | None]) -> float | None:
+        statement = self.view.body[definition] if definition in self._statements else None
+        if not isinstance(statement, Instruction) or isa.is_conditional_write(statement):
+            return None
+        for base, by in additions(statement):
+            if isinstance(base, Register) and all(self._is_fixed(definition, o) for o in by):
+                before = self._step(
+                    base.name, self.view.reaching.reaching(definition, base.name), header, done
+                )
+                if before is not None:
+                    return before + self._amount(definition, statement, by)
+        return None
+
+    def _amount(self, use: int, statement: Instruction, by: Sequence[Operand]) -> float:
+        product = 1
+        for operand in by:
+            value = self._literal(use, operand)
+            if value is None:
+                return SYMBOLIC
+            product *= value
+        return (-product if statement.base == "sub" else product) if by else 0
+
+    def _literal(self, use: int, operand: Operand) -> int | None:
+        """The number that an operand surely is."""
+        if not isinstance(operand, Register):
+            return integer(operand)
+        definitions = self.view.reaching.reaching(use, operand.name)
+        statement = (
+            self.view.body[min(definitions)] if len(definitions) == 1 and ENTRY not in definitions else None
+        )
+        moved = isinstance(statement, Instruction) and statement.base == "mov" and statement.guard is None
+        return integer(statement.operands[1]) if moved and isinstance(statement, Instruction) else None
+
+    def _is_fixed(self, use: int, operand: Operand) -> bool:
+        match operand:
+            case Literal() | Symbol():
+                return True
+            case SpecialRegister(name):
+                return name in CONSTANT_SPECIAL_REGISTERS
+            case Register(name):
+                return self._invariance.holds(use, name)
+        return False
+
+    # --- the statements of an iteration ---
+
+    @cached_property
+    def _known(self) -> _Known:
+        return self._run(self._carried)
+
+    def _run(self, carried: _Carried) -> _Known:
+        """What the statements of an iteration compute from what it is handed."""
+        known: dict[int, Number] = {}
+        for block in self.view.cfg.reverse_postorder:
+            for index in self.view.cfg.blocks[block].statements() if block in self._blocks else ():
+                statement = self.view.body[index]
+                if isinstance(statement, Instruction) and effects.writes(statement):
+                    number = self._of_statement(index, statement, carried, known)
+                    # Where the guard does not hold, the old value stays.
+                    kept = isa.is_conditional_write(statement)
+                    known[index] = replace(number, span=UNBOUNDED, value=None) if kept else number
+        return known
+
+    def _of_statement(self, index: int, statement: Instruction, carried: _Carried, known: _Known) -> Number:
+        facts = isa.facts(statement)
+        if not facts.known or len(effects.writes(statement)) != 1:
+            return DATA
+        if facts.memory is Memory.LOAD:
+            places = [o.base for o in statement.operands if isinstance(o, Address)]
+            found = [self._of_operand(index, place, carried, known) for place in places]
+            if found and all(number.fixed for number in found):
+                return Number(apart=UNBOUNDED if any(number.apart for number in found) else 0)
+            return replace(DATA, span=values_of(facts.types[0]))
+        if not facts.pure:
+            return DATA
+        return combined(
+            statement, [self._of_operand(index, o, carried, known) for o in statement.operands[1:]]
+        )
+
+    @cached_property
+    def _statements(self) -> frozenset[int]:
+        return frozenset(self.view.statements(self.region.nodes))
+
+    @cached_property
+    def _blocks(self) -> frozenset[int]:
+        return self.view.blocks_of(self.region.nodes)
+
+    @cached_property
+    def _latches(self) -> list[int]:
+        header = self.view.block_of_name[self.region.header]
+        return [b for b in self.view.cfg.predecessors[header] if b in self._blocks]
+
+    @cached_property
+    def _first(self) -> int:
+        return self.view.cfg.blocks[self.view.block_of_name[self.region.header]].start
+
+    @cached_property
+    def _invariance(self) -> LoopInvariance:
+        return LoopInvariance(self.view.function, self.view.reaching, self._blocks)
+
+    @cached_property
+    def _strides(self) -> LaneStrides:
+        view = self.view
+        return LaneStrides(view.reaching, view.uniformity, view.dominators, view.loops)
+
+    @cached_property
+    def _costs(self) -> Costs:
+        view = self.view
+        return Costs(view.module, view.body, view.cfg, view.reaching, view.loops)
+
+
+def _comes_back(number: Number, size: int) -> bool:
+    """Whether an access of ``size`` bytes at such an address may meet that of another iteration of its thread, where no
+    other thread comes. Where an iteration moves on by more than lanes are apart, the places in between are theirs.
+    """
+    growth, apart = abs(number.growth), abs(number.apart)
+    return apart != 0 and growth < number.span + size and not apart < growth

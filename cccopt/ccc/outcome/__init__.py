@@ -1,0 +1,1 @@
+"""What a rewrite answers: refusals, remarks, and what became of each annotation."""

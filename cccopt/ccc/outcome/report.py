@@ -1,0 +1,68 @@
+"""What became of each marked region: plain data for reports, tables and `cccopt explain`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cccopt.text import Place
+
+if TYPE_CHECKING:
+    from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
+
+
+@dataclass(frozen=True, slots=True)
+class ContextEntry:
+    """One live-in of a path: ``decision`` is ``collected``, ``left out`` or ``rebuilt``."""
+
+    register: str
+    type: str
+    decision: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a region was expected to cost and gain, in issue slots (`cccopt.ccc.profitability.model`).
+
+    ``slots`` is one run of the region's own code, ``taken`` the share of lanes that come to it (trips a lane, for the
+    tasks of a loop). ``gain`` is how many times faster the marked loop was predicted to be with the region collected
+    than without it, ``break_even`` the slots of a run from which on that would be more than 1 (None: never). With
+    ``assumed`` no profile told how often lanes come.
+    """
+
+    slots: float
+    taken: float
+    gain: float
+    break_even: float | None
+    assumed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RegionReport:
+    """One marked loop or one copy of a marked path in ``kernel``.
+
+    ``outcome`` is ``rewritten`` or ``declined``; ``form`` is that of the loop, ``expanded`` for a path whose trips are
+    laid side by side. ``context_bytes`` is the size of one task's context, ``shared_bytes`` what the region adds to a
+    block's static shared memory (a path's share of its loop's). ``labels`` maps a phase (``push``, ``take``, ``drain``,
+    ``original``, ...) to labels of the rewritten code. ``name`` is what the clause `name(...)` calls it. ``cost`` is
+    what `auto` decides by. ``resident`` is how many threads an SM has room for in blocks of ``threads`` that use the
+    kernel's shared memory, stacks included. ``code`` is what the check of the output is told of a rewritten loop;
+    reports as JSON data leave it out.
+    """
+
+    kernel: str
+    region: int
+    kind: str
+    place: Place | None
+    outcome: str
+    form: str = ""
+    context: tuple[ContextEntry, ...] = ()
+    context_bytes: int = 0
+    shared_bytes: int = 0
+    threads: int = 0
+    labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    name: str = ""
+    cost: Cost | None = None
+    resident: int = 0
+    code: RewrittenLoop | None = field(default=None, metadata={"internal": True})

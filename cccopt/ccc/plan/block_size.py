@@ -1,0 +1,53 @@
+"""The block that the stacks of a region must serve, and the shared memory that it has for them."""
+
+from __future__ import annotations
+
+from math import prod
+
+from cccopt.ccc.function.calls import static_shared_bytes
+from cccopt.ccc.function.view import View
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.refusal import refuse
+from cccopt.ccc.plan.stack import SLOTS
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.diagnostic import Diagnostic
+from cccopt.ptx.ir import Function
+
+SHARED_BYTES = 49152
+"""Static shared memory of a block, in bytes (CUDA C++ Programming Guide, compute capabilities)."""
+
+LARGEST_BLOCK = 1024
+
+
+def block_threads(function: Function, region: Region) -> tuple[int, tuple[Diagnostic, ...]]:
+    """The largest block that the stacks must serve, and a remark when nothing tells it."""
+    for directive in function.directives:
+        if directive.name in (".reqntid", ".maxntid"):
+            return prod(int(a) for a in directive.arguments), ()
+    # What a function is called from decides its block, and may launch any.
+    if region.annotation.block is not None and function.kind == "entry":
+        return prod(region.annotation.block), ()
+    help = "add `__launch_bounds__(N)` to the kernel, or `block(N)` to the pragma"
+    if function.kind != "entry":
+        help = "let the function be inlined into a kernel that tells its block size"
+    return LARGEST_BLOCK, (
+        refusal.remark(
+            "CCC052",
+            f"`{function.name}` does not tell its block size: its stacks are made for {LARGEST_BLOCK} threads",
+            region.annotation.place,
+            "shared memory that no block uses lowers occupancy",
+            help,
+        ),
+    )
+
+
+def whole_warps(threads: int) -> int:
+    """The threads of as many whole warps as ``threads`` need."""
+    return (threads + SLOTS - 1) // SLOTS * SLOTS
+
+
+def check_size(view: View, region: Region, needed: int) -> None:
+    """Raises Refusal where the stacks need more bytes than a block has left."""
+    left = SHARED_BYTES - static_shared_bytes(view.module, view.function)
+    if needed > left:
+        raise refuse(refusal.STACK, region.annotation.place, f"{needed:,}", f"{left:,}")

@@ -1,0 +1,169 @@
+"""Which registers a task takes along (DESIGN 4.1): the context of a path, chosen from its live-ins.
+
+A live-in is left out only if it has one value in all lanes and all later iterations and its definition runs in all 32
+lanes: it is uniform, defined once ahead of the marked loop, or rebuilt there by the whole warp from such values. All
+others are collected, warp-uniform loop counters too: those change between push and pop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cccopt.analysis import effects
+from cccopt.analysis.constancy import UNIFORM_SPECIAL_REGISTERS
+from cccopt.analysis.invariance import rematerialization_slice
+from cccopt.analysis.liveness import upward_exposed
+from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.reductions import Reduction
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.refusal import refuse
+from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.values import definitions_at_end
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction
+from cccopt.ptx.isa import width
+from cccopt.ptx.special import THREAD_IDENTITY
+
+"""Special registers (by the beginning of their names) that tell the lanes of a warp apart: the task keeps its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveIn:
+    """One register that a path reads before it writes it, and what becomes of it.
+
+    ``decision`` is ``collected``, ``left out`` (used as it is), ``rebuilt`` (by the statements ``slice``, run by the
+    whole warp ahead of the loop) or ``recomputed`` (by each task, from what is collected); ``reason`` says why.
+    """
+
+    name: str
+    type: str
+    decision: str
+    reason: str
+    slice: tuple[int, ...] = ()
+
+
+def live_ins(
+    view: View,
+    region: Region,
+    path: Path,
+    tail: Sequence[int] = (),
+    around: frozenset[str] = frozenset(),
+    sums: Sequence[Reduction] = (),
+) -> tuple[LiveIn, ...]:
+    """The live-ins of ``path`` and of the statements ``tail`` that run behind it with the task, sorted by name.
+
+    ``around`` are registers that paths around it write: their tasks' own copies do not last. Of ``sums`` tasks have
+    parts of their own.
+
+    Raises Refusal for a value that cannot wait on a stack.
+    """
+    begin = view.cfg.blocks[view.block_of_name[path.begin]].start
+    inside = view.blocks_of(path.nodes)
+    stops = [block.start for block in view.cfg.blocks if block.index not in inside]
+    names = {
+        name
+        for name in upward_exposed(view.cfg, view.body, begin, stops)
+        if not any(r.holds(view, begin, name) for r in sums)
+    }
+    updated = {index: r.updates[index][1] for r in sums for index in tail if index in r.updates}
+    own = set(view.statements(path.nodes))
+    written = {name for i in own for name in effects.writes(view.body[i])}
+    surely = {name for name in written if definitions_at_end(view, path, name) <= own}
+    for index in tail:
+        names |= effects.needs(view.body[index]) - surely - {updated.get(index, "")}
+        surely |= effects.kills(view.body[index])
+        written |= effects.writes(view.body[index])
+    code = [*view.statements(path.nodes), *tail]
+    found = [decide(view, region, path, begin, name, name in written | around) for name in sorted(names)]
+    return (*found, *(_identity(name) for name in sorted(_identities(view, code))))
+
+
+def _identities(view: View, code: Iterable[int]) -> set[str]:
+    found: set[str] = set()
+    for index in code:
+        statement = view.body[index]
+        if isinstance(statement, Instruction):
+            found |= {n for n in effects.special_registers(statement) if n.startswith(THREAD_IDENTITY)}
+    return found
+
+
+def _identity(name: str) -> LiveIn:
+    return LiveIn(
+        name, "b32", "collected", "tells the lanes apart: the task keeps the one of the lane that made it"
+    )
+
+
+def decide(view: View, region: Region, path: Path, begin: int, name: str, written: bool) -> LiveIn:
+    """What becomes of the value that ``name`` holds where ``path`` begins, at statement ``begin``; ``written``: the
+    path overwrites it.
+    """
+    type = view.types[name]
+    definitions = view.reaching.reaching(begin, name)
+
+    def available(definition: int, register: str) -> bool:
+        return _same_in_whole_warp(view, region, definition, register)
+
+    # A register that the path overwrites has to be a copy, whatever it held.
+    if not written and len(definitions) == 1 and all(available(d, name) for d in definitions):
+        return LiveIn(
+            name, type, "left out", "the same in all lanes and iterations, computed ahead of the loop"
+        )
+    slice = None if written else rematerialization_slice(view.function, view.reaching, begin, name, available)
+    # Without statements of its own it is a register that a guarded instruction may have written once more.
+    if slice and all(_uniform_source(view, index) for index in slice):
+        return LiveIn(
+            name,
+            type,
+            "rebuilt",
+            "the same in all lanes and iterations: the whole warp computes it ahead",
+            slice,
+        )
+    if type != "pred" and width(type) not in (16, 32, 64):
+        raise refuse(refusal.CONTEXT_TYPE, path.annotation.place, name, type)
+    reason = "the path overwrites it" if written else _why_collected(view, region, begin, name)
+    return LiveIn(name, type, "collected", reason)
+
+
+def _same_in_whole_warp(view: View, region: Region, definition: int, register: str) -> bool:
+    """Whether a definition gives all 32 lanes that enter the region one value that lasts through it."""
+    if definition == ENTRY:
+        return False
+    block = view.cfg.block_of(definition)
+    select = view.block_of_name[region.select]
+    if block in view.blocks_of(region.nodes | region.approach) or not view.dominators.dominates(
+        block, select
+    ):
+        return False
+    # Lanes that meet at the region may be in different trips of a loop around it.
+    if any(block in loop.blocks and select in loop.blocks for loop in view.loops):
+        return False
+    # Behind a loop that lanes leave at different trips, a value that was uniform in it no longer is.
+    meets = view.cfg.blocks[select].start
+    uniformity = view.uniformity
+    return uniformity.is_uniform_definition(definition, register) and uniformity.is_uniform_use(
+        meets, register
+    )
+
+
+def _uniform_source(view: View, index: int) -> bool:
+    """Whether a statement that computes the same in each lane from the same registers does so without any."""
+    statement = view.body[index]
+    assert isinstance(statement, Instruction)
+    # Each lane that calls a function passes it arguments of its own.
+    argument = isa.facts(statement).space == "param" and view.function.kind != "entry"
+    return not argument and effects.special_registers(statement) <= UNIFORM_SPECIAL_REGISTERS
+
+
+def _why_collected(view: View, region: Region, begin: int, name: str) -> str:
+    inside = view.blocks_of(region.nodes)
+    definitions = view.reaching.reaching(begin, name)
+    in_loop = [d for d in definitions if d != ENTRY and view.cfg.block_of(d) in inside]
+    if not view.uniformity.is_uniform_use(begin, name):
+        return "differs between lanes" + (" and iterations" if in_loop else "")
+    return (
+        "the same in all lanes, but changes between push and pop"
+        if in_loop
+        else "not proved the same in all lanes"
+    )

@@ -1,0 +1,53 @@
+"""What a plan has to say to the user, beside what becomes of each path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cccopt.ccc.function.calls import shared_variables
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.reductions import Reduction
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.diagnostic import Diagnostic
+
+
+def reordered(region: Region, sums: Iterable[Reduction]) -> tuple[Diagnostic, ...]:
+    """REASSOCIATES: the user should know why last digits change."""
+    signs = dict.fromkeys(r.operator.sign for r in sums if r.operator.reassociates)
+    return tuple(
+        refusal.remark(
+            "CCC029",
+            f"floating-point values are put together by `{sign}` in another order",
+            region.annotation.place,
+            "the clause `reduce` allows it; results may differ in their last digits",
+        )
+        for sign in signs
+    )
+
+
+def stack_remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, ...]:
+    """What the user should know of the place that the stacks take, and of how often the new loop will run."""
+    found: list[Diagnostic] = []
+    if needed and any("extern" in v.linkage for v in shared_variables(view.module, view.function)):
+        found.append(
+            refusal.remark(
+                "CCC056",
+                f"launches of `{view.function.name}` can ask for {needed:,} bytes less of dynamic shared memory",
+                region.annotation.place,
+                "the context stacks are static shared memory, and both come out of one block's share",
+            )
+        )
+    select = view.block_of_name[region.select]
+    around = [loop for loop in view.loops if select in loop.blocks and loop.header != select]
+    if any(a in view.uniformity.varying_branches for loop in around for a, _ in loop.exits):
+        found.append(
+            refusal.remark(
+                "CCC055",
+                "the marked loop stands in a loop that lanes leave at different trips",
+                region.annotation.place,
+                "a warp that has lost lanes runs the original loop; `cccopt bench` reports how often",
+                "mark the outer loop instead, or make its trip count uniform",
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,195 @@
+"""The context stack: its layout in shared memory and the code that pushes and pops (DESIGN 4.2).
+
+Each warp has 32 slots, structure of arrays by word: values of 64 bits in words of 8 bytes, all else in words of 4.
+Predicates share one word, a bit each; values of 16 bits share a word by two.
+
+    address of word w, slot s = base + w * threads * size + (warp * 32 + s) * size
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from cccopt.ccc.function.code import at, op
+from cccopt.ccc.function.names import Names
+from cccopt.ptx.ir import Guard, Instruction, Operand, Register, Vector
+from cccopt.ptx.isa import width
+
+SLOTS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A register (or special register) of the context, by name, with its type."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """``size`` bytes of a slot that hold ``values``: one of 32 or 64 bits, up to two of 16, or up to 32 predicates."""
+
+    size: int
+    values: tuple[Value, ...]
+
+    @property
+    def packed(self) -> bool:
+        """Whether the word is not simply a value's own bits."""
+        return self.values[0].type == "pred" or width(self.values[0].type) == 16
+
+    @property
+    def type(self) -> str:
+        """The type of a register that holds the word."""
+        return f"b{self.size * 8}" if self.packed else self.values[0].type
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The words of one path's stack, those of 8 bytes first; ``start`` is its place in the block's stacks."""
+
+    words: tuple[Word, ...]
+    threads: int
+    start: int
+
+    @property
+    def context_bytes(self) -> int:
+        """Bytes of one context."""
+        return sum(word.size for word in self.words)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the stacks of all warps of a block."""
+        return self.context_bytes * self.threads
+
+    def values(self) -> tuple[Value, ...]:
+        """All values of a context."""
+        return tuple(value for word in self.words for value in word.values)
+
+    def offset(self, place: int) -> int:
+        """Where the array of word ``place`` begins, in bytes."""
+        return self.start + sum(word.size for word in self.words[:place]) * self.threads
+
+
+def layout(values: Iterable[Value], threads: int, start: int) -> Layout:
+    """The stack for contexts of ``values`` in blocks of up to ``threads`` threads, from byte ``start`` (of 8) on."""
+    values = list(values)
+    by_width = {
+        bits: [v for v in values if v.type != "pred" and width(v.type) == bits] for bits in (64, 32, 16)
+    }
+    predicates = [v for v in values if v.type == "pred"]
+    halves = by_width[16]
+    words = [
+        *(Word(8, (v,)) for v in by_width[64]),
+        *(Word(4, (v,)) for v in by_width[32]),
+        *(Word(4, tuple(halves[i : i + 2])) for i in range(0, len(halves), 2)),
+        *(Word(4, tuple(predicates[i : i + 32])) for i in range(0, len(predicates), 32)),
+    ]
+    rounded = (threads + SLOTS - 1) // SLOTS * SLOTS
+    return Layout(tuple(words), rounded, start)
+
+
+Lookup = Callable[[str], Operand]
+
+
+@dataclass(frozen=True)
+class StackCode:
+    """Spells the accesses to one stack. ``bases`` maps a word size to the register with the warp's own base address."""
+
+    layout: Layout
+    bases: dict[int, Register]
+    names: Names
+
+    def addresses(self, slot: Register) -> tuple[list[Instruction], dict[int, Register]]:
+        """The code that computes the address of ``slot`` for each word size, and the registers that hold it."""
+        code: list[Instruction] = []
+        found: dict[int, Register] = {}
+        for size, base in self.bases.items():
+            found[size] = self.names.register("b32")
+            code.append(op("mad.lo.s32", found[size], slot, size, base))
+        return code, found
+
+    def push(self, source: Lookup, slot: Register, flag: Guard) -> list[Instruction]:
+        """Lanes with ``flag`` store the context that ``source`` names into ``slot``."""
+        code, address = self.addresses(slot)
+        for place, word in enumerate(self.layout.words):
+            packing, value = self.pack(word, source)
+            where = at(address[word.size], self.layout.offset(place))
+            code += [*packing, op(f"st.shared.b{word.size * 8}", where, value, guard=flag)]
+        return code
+
+    def pop(
+        self,
+        source: Lookup,
+        target: Callable[[str], Register],
+        slot: Register,
+        flag: Guard | None,
+        below: int = 0,
+    ) -> list[Instruction]:
+        """Lanes with ``flag`` (all, if None) load the context of slot ``slot - below`` into ``target``, the others
+        move theirs there from ``source``.
+        """
+        code, address = self.addresses(slot)
+        for place, word in enumerate(self.layout.words):
+            where = at(address[word.size], self.layout.offset(place) - below * word.size)
+            load = f"ld.shared.b{word.size * 8}"
+            if word.packed:
+                # Where all lanes load, there is nothing of their own to keep.
+                packing, packed = (
+                    ([], self.names.register("b32")) if flag is None else self.pack(word, source)
+                )
+                code += [*packing, op(load, packed, where, guard=flag), *self.unpack(word, packed, target)]
+                continue
+            value = word.values[0]
+            code += () if flag is None else copy_value(value, source(value.name), target(value.name))
+            code.append(op(load, target(value.name), where, guard=flag))
+        return code
+
+    def pack(self, word: Word, source: Lookup) -> tuple[list[Instruction], Register]:
+        """The code that puts the values of a word together, and the register that then holds it."""
+        if not word.packed:
+            operand = source(word.values[0].name)
+            if isinstance(operand, Register):
+                return [], operand
+            held = self.names.register(word.type)
+            return [op(f"mov.b{word.size * 8}", held, operand)], held
+        packed = self.names.register("b32")
+        if word.values[0].type != "pred":
+            halves = [source(v.name) for v in (*word.values, word.values[-1])][:2]
+            return [op("mov.b32", packed, Vector(tuple(halves)))], packed
+        code: list[Instruction] = []
+        for bit, value in enumerate(word.values):
+            one = packed if bit == 0 else self.names.register("b32")
+            code.append(op("selp.b32", one, 1 << bit, 0, source(value.name)))
+            if bit:
+                code.append(op("or.b32", packed, packed, one))
+        return code, packed
+
+    def unpack(self, word: Word, packed: Register, target: Callable[[str], Register]) -> list[Instruction]:
+        """The code that takes the values of a packed word apart."""
+        if word.values[0].type != "pred":
+            halves: list[Operand] = [target(v.name) for v in word.values]
+            if len(halves) == 1:
+                halves.append(self.names.register("b16"))
+            return [op("mov.b32", Vector(tuple(halves)), packed)]
+        code: list[Instruction] = []
+        for bit, value in enumerate(word.values):
+            one = self.names.register("b32")
+            code.append(op("and.b32", one, packed, 1 << bit))
+            code.append(op("setp.ne.u32", target(value.name), one, 0))
+        return code
+
+
+def clear(value: Value) -> Instruction:
+    """Gives a register of the program any value at all."""
+    kind = "pred" if value.type == "pred" else f"b{width(value.type)}"
+    return op(f"mov.{kind}", Register(value.name), 0)
+
+
+def copy_value(value: Value, source: Operand, target: Register) -> Sequence[Instruction]:
+    """The move of one value, none where source and target are one register."""
+    if source == target:
+        return ()
+    kind = "pred" if value.type == "pred" else f"b{width(value.type)}"
+    return (op(f"mov.{kind}", target, source),)

@@ -1,0 +1,1 @@
+"""What collecting gains, and which paths are collected for it."""

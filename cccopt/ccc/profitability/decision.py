@@ -1,0 +1,226 @@
+"""Which paths of a region are collected (DESIGN 5.7): all that must be, and under `auto` those expected to pay.
+
+A path's mode is what its pragma says, else its loop's, else the option. ``collect(k)`` keeps the k costliest, and
+stacks that would leave too few blocks to an SM make cheap paths stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.report import Cost
+from cccopt.ccc.profitability import model
+from cccopt.ccc.profitability.estimate import Estimate
+from cccopt.ccc.profitability.model import Limit, LoopFlow
+from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.diagnostic import Diagnostic
+
+SHARED_A_MULTIPROCESSOR = 228 * 1024
+"""Bytes of shared memory of an SM (compute capability 9.0)."""
+
+SHARED_A_BLOCK = 1024
+"""Bytes that the driver takes of it for each block."""
+
+MOST_RESIDENT = 2048
+"""Threads of an SM (compute capability 9.0)."""
+
+LEAST_RESIDENT = 1024
+"""Threads that stacks must leave room for on an SM: half of those of compute capability 9.0."""
+
+_HOW = (
+    "`cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json` makes a profile for `--ccc-profile=FILE.json`"
+)
+
+_NOTHING = "this marked path does nothing in the compiled code: it stays as it is"
+_NO_TASKS = "the compiler removed its code or moved it elsewhere, so that collecting could only cost time"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The paths to collect, by their places in `Region.all_paths`, and the numbers of all of them: ``loop`` of the
+    marked loop, ``costs`` by place. ``limited`` tells why a path that would pay is left alone, where one is; ``empty``
+    are those that do nothing.
+    """
+
+    chosen: frozenset[int]
+    loop: Cost
+    costs: tuple[Cost, ...]
+    limited: str = ""
+    empty: frozenset[int] = frozenset()
+
+
+def decide(
+    region: Region,
+    estimate: Estimate,
+    mode: str,
+    shared: Mapping[int, int],
+    room: int,
+    empty: frozenset[int] = frozenset(),
+) -> Decision:
+    """Choose among the paths of ``region``, but for those with ``empty`` tasks. ``mode`` is the option's; ``shared``
+    are the bytes of each path's stack in a block, ``room`` those that all may take. Paths that share a site come and
+    go together: what their stacks take is limited by the plan.
+    """
+    flow = estimate.flow
+    paths = region.all_paths()
+    kept = {key for key, path in enumerate(paths) if mode_of(region, path, mode) == "always"}
+    limits = _limits(region)
+    chosen = model.choose(flow, kept, limits)
+    limited = ""
+    for limit in limits:
+        if len(limit.keys) > limit.most:
+            limited = f"`collect({limit.most})` keeps the costliest paths"
+    together = frozenset[int]().union(*(group.keys for group in flow.groups))
+    others = frozenset(range(len(paths))) - kept - together
+    while chosen & others and _stacks(flow, chosen, shared) > room:
+        limited = f"the stacks of all paths leave an SM room for fewer than {LEAST_RESIDENT} threads"
+        chosen = model.choose(flow, kept, [*limits, Limit(others, len(chosen & others) - 1)])
+    chosen -= empty
+    return Decision(chosen, *_costs(estimate, chosen), limited, empty)
+
+
+def _stacks(flow: LoopFlow, chosen: frozenset[int], shared: Mapping[int, int]) -> float:
+    """The bytes of shared memory of a block that the stacks of the paths ``chosen`` take."""
+    sites = [(group.collected(chosen), group) for group in flow.groups]
+    alone = chosen.difference(*(ours for ours, _ in sites))
+    in_sites = sum(group.bytes * len(ours) / len(group.keys) for ours, group in sites)
+    return in_sites + sum(shared[key] for key in alone)
+
+
+def _limits(region: Region) -> tuple[Limit, ...]:
+    """What ``collect(k)`` says, of all paths of the loop or of a switch's cases."""
+    groups: dict[int, set[int]] = {}
+    most: dict[int, int] = {}
+    for key, path in enumerate(region.all_paths()):
+        own = path.annotation
+        if own.group:
+            groups.setdefault(own.group, set()).add(key)
+            if own.collect is not None:
+                most[own.group] = own.collect
+    found = [Limit(frozenset(groups[group]), count) for group, count in most.items()]
+    if region.annotation.collect is not None:
+        found.append(Limit(frozenset(range(len(region.all_paths()))), region.annotation.collect))
+    return tuple(found)
+
+
+def mode_of(region: Region, path: Path, option: str) -> str:
+    """``auto`` or ``always`` for one path: a clause beats the option, the path's own that of its loop."""
+    return path.annotation.mode or region.annotation.mode or option
+
+
+def room_for_stacks(threads: int) -> int:
+    """Bytes of shared memory that a block of ``threads`` may take and still leave an SM `LEAST_RESIDENT` threads."""
+    blocks = max(LEAST_RESIDENT // max(threads, 1), 1)
+    return SHARED_A_MULTIPROCESSOR // blocks - SHARED_A_BLOCK
+
+
+def resident_threads(shared: int, threads: int) -> int:
+    """How many threads an SM holds in blocks of ``threads`` with ``shared`` bytes each, if nothing else limits them."""
+    blocks = SHARED_A_MULTIPROCESSOR // (shared + SHARED_A_BLOCK)
+    return min(blocks, MOST_RESIDENT // max(threads, 1)) * threads
+
+
+def pruned(region: Region, chosen: Iterable[int]) -> Region:
+    """The region with the ``chosen`` paths alone; those inside one that is left out move up into its place."""
+    wanted = frozenset(chosen)
+    keys = {path.begin: key for key, path in enumerate(region.all_paths())}
+
+    def kept(paths: Iterable[Path]) -> tuple[Path, ...]:
+        found: list[Path] = []
+        for path in paths:
+            children = kept(path.children)
+            found += [replace(path, children=children)] if keys[path.begin] in wanted else children
+        return tuple(found)
+
+    return replace(region, paths=kept(region.paths))
+
+
+def remarks(region: Region, decision: Decision, mode: str) -> tuple[Diagnostic, ...]:
+    """What `auto` says: of the loop if something is collected, of each path that stays, or of the loop if all do."""
+    paths = region.all_paths()
+    places = dict.fromkeys(paths[key].annotation.place for key in sorted(decision.empty))
+    empty = tuple(refusal.remark("CCC054", _NOTHING, place, _NO_TASKS) for place in places)
+    others = frozenset(range(len(paths))) - decision.empty
+    modes = {mode_of(region, paths[key], mode) for key in others}
+    if not others or (modes == {"always"} and not decision.limited):
+        return empty
+    place = region.annotation.place
+    help = _HOW if decision.loop.assumed else ""
+    if not decision.chosen:
+        best = max(others, key=lambda key: decision.costs[key].gain)
+        return (
+            *empty,
+            refusal.remark(
+                "CCC050",
+                f"the marked loop stays as it is: collecting would make it {_times(decision.costs[best].gain)} as fast",
+                place,
+                _why(paths[best], decision.costs[best], decision.limited),
+                help or "say `always` in the pragma to have it collected all the same",
+            ),
+        )
+    said = [
+        refusal.remark(
+            "CCC050",
+            f"the marked path stays in its loop: collecting it would make that {_times(cost.gain)} as fast",
+            path.annotation.place,
+            _why(path, cost, decision.limited if cost.gain > 1 else ""),
+            help or "say `always` in the pragma to have it collected all the same",
+        )
+        for key, (path, cost) in enumerate(zip(paths, decision.costs, strict=True))
+        if key in others - decision.chosen
+    ]
+    count = f"{len(decision.chosen)} of {len(paths)} marked paths" if len(paths) > 1 else "the marked path is"
+    return (
+        refusal.remark(
+            "CCC058",
+            f"{count} collected: predicted gain {_times(decision.loop.gain)}",
+            place,
+            "; ".join(_numbers(paths[key], decision.costs[key]) for key in sorted(decision.chosen))
+            + (f" ({_ASSUMED})" if decision.loop.assumed else ""),
+            help,
+        ),
+        *said,
+        *empty,
+    )
+
+
+_ASSUMED = "no profile: how often lanes come is assumed"
+
+
+def _costs(estimate: Estimate, chosen: frozenset[int]) -> tuple[Cost, tuple[Cost, ...]]:
+    flow, assumed = estimate.flow, estimate.assumed
+    everything = frozenset(path.key for path in flow.paths)
+    loop = Cost(flow.own, 1.0, model.gain(flow, chosen or everything), None, assumed)
+    return loop, tuple(_cost(flow, key, chosen, assumed) for key in range(len(flow.paths)))
+
+
+def _cost(flow: LoopFlow, key: int, chosen: frozenset[int], assumed: bool) -> Cost:
+    path = flow.paths[key]
+    without = chosen - {key}
+    return Cost(
+        path.slots,
+        path.full,
+        model.gain(flow, without | {key}, without),
+        model.break_even(flow, path, without),
+        assumed,
+    )
+
+
+def _why(path: Path, cost: Cost, limited: str) -> str:
+    if limited:
+        return f"{limited}; {_numbers(path, cost)}"
+    return _numbers(path, cost) + (f" ({_ASSUMED})" if cost.assumed else "")
+
+
+def _numbers(path: Path, cost: Cost) -> str:
+    pays = "it never pays" if cost.break_even is None else f"it pays from {cost.break_even:,.0f} on"
+    run = f"of {cost.slots:,.0f} issue slots, {pays}"
+    if path.is_loop:
+        return f"a lane makes {cost.taken:,.2f} trips an iteration {run}"
+    return f"{cost.taken:.1%} of the lanes take a path {run}"
+
+
+def _times(gain: float) -> str:
+    return f"{gain:.2f}x"

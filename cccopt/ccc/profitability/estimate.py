@@ -1,0 +1,261 @@
+"""The numbers behind a decision for one region: its code's static cost, and how often lanes come to each path.
+
+Where a profile tells, both are what was counted. Elsewhere lanes are assumed to take a path independently of each
+other, each with probability `DEFAULT_TAKEN` (a case of a switch: one of n). Loops make `DEFAULT_TRIPS` on average, or
+`CHUNKS` times what ``chunk(u)`` says if that is more: a `for` spread evenly between none and twice as many, a `while`
+geometrically, as one that ends with the same probability in each trip. The rest of what is assumed is said in
+`cccopt.ccc.profitability.model`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from cccopt.analysis.affine import LaneStrides, access_size
+from cccopt.analysis.cost import DEFAULT_TRIPS, Costs
+from cccopt.ccc.function.annotations import Annotation
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.exclusive import FEWEST
+from cccopt.ccc.plan.planning import PathPlan, Plan
+from cccopt.ccc.profitability.model import (
+    DEFAULT_TAKEN,
+    LANES,
+    SECTOR,
+    SUM,
+    WORD,
+    Group,
+    LoopFlow,
+    PathFlow,
+    any_of,
+)
+from cccopt.ccc.profitability.profile import RegionProfile, costs_of
+from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Instruction, Register, Vector
+
+DEFAULT_CONTEXT = 8
+"""Bytes of a context that has not been planned."""
+
+
+CHUNKS = 4
+"""Who votes every u trips expects several times as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A region's numbers; paths go by their place in `Region.all_paths`. ``assumed``: no profile was there."""
+
+    flow: LoopFlow
+    assumed: bool
+
+
+def estimate(
+    view: View, region: Region, plan: Plan | None, measured: Mapping[int, RegionProfile] | None
+) -> Estimate:
+    """The numbers of a region; ``plan`` gives contexts and the loop's form, ``measured`` is its function's profile."""
+    maker = _Maker(view, region, plan, costs_of(view))
+    form = "split" if plan is None or plan.split else "idle lanes"
+    annotations = [region.annotation, *(path.annotation for path in region.all_paths())]
+    fits = measured is not None and all(fits_to(measured, a) for a in annotations)
+    if measured is not None and fits and measured[region.annotation.region].warps:
+        return Estimate(maker.counted(measured, form), False)
+    return Estimate(maker.assumed(form), True)
+
+
+def fits_to(measured: Mapping[int, RegionProfile], annotation: Annotation) -> bool:
+    """Whether a function's profile tells of the region of ``annotation``, and of one of its kind."""
+    number = annotation.region
+    return number in measured and measured[number].kind == annotation.kind
+
+
+@dataclass(frozen=True)
+class _Maker:
+    view: View
+    region: Region
+    plan: Plan | None
+    costs: Costs
+
+    def counted(self, measured: Mapping[int, RegionProfile], form: str) -> LoopFlow:
+        """By a profile, whose loop has run."""
+        loop = measured[self.region.annotation.region]
+        copies = Counter(path.annotation.region for path in self.region.all_paths())
+        found: list[PathFlow] = []
+        for key, path in enumerate(self.region.all_paths()):
+            of = measured[path.annotation.region]
+            visits = loop.warps * copies[path.annotation.region]
+            full = of.lanes / LANES
+            static = self._slots(path)
+            found.append(
+                self._flow(
+                    key,
+                    path,
+                    of.entries / visits,
+                    of.entered / LANES / visits,
+                    of.warps / visits,
+                    full / visits,
+                    of.issued / of.warps if of.warps else static,
+                    of.packed / full if full else static,
+                    self._coalesced(path) * full / visits * SECTOR,
+                )
+            )
+        memory = loop.sectors * SECTOR / loop.warps
+        return LoopFlow(loop.issued / loop.warps, memory, form, tuple(found), self._groups())
+
+    def assumed(self, form: str) -> LoopFlow:
+        """By what is assumed without a profile."""
+        own = self.region.nodes - frozenset().union(*(p.nodes for p in self.region.paths))
+        blocks = self.view.blocks_of(self.region.nodes)
+        header = self.view.block_of_name[self.region.header]
+        sectors = self._sectors(own)
+        found: list[PathFlow] = []
+        for key, path in enumerate(self.region.all_paths()):
+            parent = self._parent(path)
+            around = found[parent] if parent is not None else None
+            warps, full = (around.warps, around.full) if around is not None else (1.0, 1.0)
+            lanes = LANES * full / warps if warps else 0.0
+            if path.is_loop:
+                entries, entered = warps, full
+                mean = max(DEFAULT_TRIPS, CHUNKS * path.annotation.chunk)
+                warps, full = warps * max(_longest(path, mean, lanes), mean), full * mean
+            else:
+                share = self._share(path)
+                warps, full = warps * any_of(share, lanes), full * share
+                entries, entered = warps, full
+            slots = self._slots(path)
+            own_code = path.nodes - frozenset().union(*(child.nodes for child in path.children))
+            # Where a profile would see each lane read an array of its own.
+            apart = self._coalesced(path)
+            sectors += full * (self._sectors(own_code) + max(apart, 0.0))
+            flow = self._flow(key, path, entries, entered, warps, full, slots, slots, full * apart * SECTOR)
+            found.append(flow)
+        slots = self.costs.of_blocks(self.view.blocks_of(own), blocks, header)
+        return LoopFlow(slots, sectors * SECTOR, form, tuple(found), self._groups())
+
+    def _flow(
+        self,
+        key: int,
+        path: Path,
+        entries: float,
+        entered: float,
+        warps: float,
+        full: float,
+        slots: float,
+        packed: float,
+        saved: float = 0.0,
+    ) -> PathFlow:
+        planned = self._planned(path)
+        context = DEFAULT_CONTEXT / 4 * WORD
+        extra = 0.0
+        expanded = planned is not None and planned.counted is not None
+        if planned is not None:
+            again = sum(self.costs.of_statement(i) for i in planned.recomputed)
+            context = planned.stack.layout.context_bytes / 4 * WORD + again
+            extra = sum(isa.facts(i).slots for i in planned.unpacking) + SUM * len(planned.sums)
+        return PathFlow(
+            key,
+            self._parent(path),
+            entries,
+            entered,
+            warps,
+            full,
+            slots,
+            packed,
+            context,
+            extra,
+            path.is_loop,
+            path.annotation.chunk,
+            expanded,
+            saved,
+        )
+
+    def _coalesced(self, path: Path) -> float:
+        """The sectors that a trip of a full warp touches less once trips are expanded: now each lane mostly reads an
+        array of its own, and then all of them read one behind the other. Negative where they read side by side now.
+        """
+        planned = self._planned(path)
+        if planned is None or planned.counted is None:
+            return 0.0
+        view, after = self.view, planned.counted.strides
+        lanes = LaneStrides(view.reaching, view.uniformity, view.dominators, view.loops)
+        saved = 0
+        for index, instruction in view.instructions(path.nodes):
+            for base in (o.base for o in instruction.operands if isinstance(o, Address)):
+                if isa.facts(instruction).space in ("global", "generic") and isinstance(base, Register):
+                    now = lanes.of_access(index)
+                    apart = LANES if now is None else max(abs(now), access_size(instruction))
+                    saved += min(apart, LANES) - min(abs(after.get(base.name, apart)), LANES)
+        return saved
+
+    def _groups(self) -> tuple[Group, ...]:
+        """The paths that the plan sorts."""
+        if self.plan is None:
+            return ()
+        keys = {path.begin: key for key, path in enumerate(self.region.all_paths())}
+        return tuple(
+            Group(
+                frozenset(keys[path.path.begin] for path in sorting.paths),
+                FEWEST,
+                sorting.stack.layout.context_bytes / 4 * WORD,
+                sorting.stack.layout.bytes,
+            )
+            for sorting in self.plan.sortings
+        )
+
+    def _planned(self, path: Path) -> PathPlan | None:
+        if self.plan is None:
+            return None
+        return next((p for p in self.plan.all_paths() if p.path.begin == path.begin), None)
+
+    def _parent(self, path: Path) -> int | None:
+        """The place of the path right around ``path``."""
+        paths = self.region.all_paths()
+        around = (key for key, other in enumerate(paths) if any(c is path for c in other.children))
+        return next(around, None)
+
+    def _share(self, path: Path) -> float:
+        group = path.annotation.group
+        cases = {
+            p.annotation.region for p in self.region.all_paths() if group and p.annotation.group == group
+        }
+        return 1 / len(cases) if len(cases) > 1 else DEFAULT_TAKEN
+
+    def _slots(self, path: Path) -> float:
+        """The static cost of a run of the path's own code: a trip of a loop."""
+        own = path.nodes - frozenset().union(*(child.nodes for child in path.children))
+        trip_of = self.view.block_of_name[path.begin] if path.is_loop else None
+        return self.costs.of_blocks(self.view.blocks_of(own), self.view.blocks_of(path.nodes), trip_of)
+
+    def _sectors(self, nodes: Collection[str]) -> float:
+        """The least sectors of global memory that one run of ``nodes`` by a full warp touches: neighbouring lanes
+        touch neighbouring elements, or all of them one.
+        """
+        total = 0.0
+        for index, instruction in self.view.instructions(nodes):
+            facts = isa.facts(instruction)
+            if facts.memory is not isa.Memory.NONE and facts.space in ("global", "generic"):
+                total += 1 if self._is_uniform(index, instruction) else _bytes(instruction)
+        return total
+
+    def _is_uniform(self, index: int, instruction: Instruction) -> bool:
+        bases = [o.base for o in instruction.operands if isinstance(o, Address)]
+        return all(
+            self.view.uniformity.is_uniform_use(index, base.name)
+            for base in bases
+            if isinstance(base, Register)
+        )
+
+
+def _longest(path: Path, mean: float, lanes: float) -> float:
+    """The expected trips of the slowest of ``lanes`` lanes that make ``mean`` on average."""
+    if path.annotation.kind == "for variable":
+        return 2 * mean * lanes / (lanes + 1)
+    return mean * sum(1 / rank for rank in range(1, max(round(lanes), 1) + 1))
+
+
+def _bytes(instruction: Instruction) -> float:
+    """Bytes that a lane loads or stores; of a warp's lanes side by side they are as many sectors."""
+    bits = isa.WIDTHS.get(instruction.parts[-1], 32)
+    elements = max((len(o.elements) for o in instruction.operands if isinstance(o, Vector)), default=1)
+    return bits / 8 * elements

@@ -1,0 +1,279 @@
+"""How often warps and lanes came to each marked region in runs on the emulator, and the file that holds it.
+
+    {"schema": 1, "cccopt": "0.1.0",
+     "kernels": {"bfs": {"1": {"kind": "for", "entries": ..., "lanes": ...}, "2": {"kind": "if", ...}}}}
+
+Regions go by the number that their marks have in the file that was annotated, so a profile fits the marked PTX of the
+same source for any target. Profiles of several launches add up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from typing import Protocol
+
+from cccopt.analysis.cost import Costs
+from cccopt.ccc.function.annotations import is_annotation
+from cccopt.ccc.function.view import View, view
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.profitability.model import LANES, any_of
+from cccopt.ccc.regions.marked_loops import Path, Region, find
+from cccopt.diagnostic import CccError, error
+from cccopt.files import read_text, write_text
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Function, Instruction, Module
+from cccopt.ptx.scopes import with_unique_names
+from cccopt.version import __version__
+
+SCHEMA = 1
+
+
+class Count(Protocol):
+    """Issues of one instruction: by warps, and the lanes active in them."""
+
+    @property
+    def warps(self) -> int: ...
+    @property
+    def lanes(self) -> int: ...
+
+
+Issues = Mapping[tuple[str, int], Count]
+"""Counts by function and statement index, as `cccopt.emulator.Profile.issues`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionProfile:
+    """One marked region, all its copies and launches together.
+
+    ``warps`` and ``lanes`` ran it: trips of a loop, runs of a path. ``entries`` and ``entered`` are the warps and lanes
+    that came to a loop, the same as those for a path. ``issued`` are the issue slots of its own code (inner marked
+    regions aside), ``packed`` those that it would take if only full warps began it. ``sectors`` is the 32-byte pieces
+    of global memory that a marked loop touched, with all inside it.
+    """
+
+    kind: str
+    entries: int = 0
+    entered: int = 0
+    warps: int = 0
+    lanes: int = 0
+    issued: float = 0.0
+    packed: float = 0.0
+    sectors: float = 0.0
+
+    def __add__(self, other: RegionProfile) -> RegionProfile:
+        mine, theirs = asdict(self), asdict(other)
+        return RegionProfile(self.kind, **{k: mine[k] + theirs[k] for k in mine if k != "kind"})
+
+
+@dataclass(frozen=True, slots=True)
+class RunProfile:
+    """The regions of each function by their numbers."""
+
+    functions: Mapping[str, Mapping[int, RegionProfile]] = field(default_factory=dict)
+
+    def __add__(self, other: RunProfile) -> RunProfile:
+        return RunProfile(
+            {
+                name: _summed(self.functions.get(name, {}), other.functions.get(name, {}))
+                for name in {**self.functions, **other.functions}
+            }
+        )
+
+
+def _summed(a: Mapping[int, RegionProfile], b: Mapping[int, RegionProfile]) -> dict[int, RegionProfile]:
+    found = dict(a)
+    for number, region in b.items():
+        found[number] = found[number] + region if number in found else region
+    return found
+
+
+# --- the file ---
+
+
+def write(path: str | os.PathLike[str], profile: RunProfile) -> None:
+    """Write a profile. Raises CccError (CCC086)."""
+    write_text(path, as_text(profile))
+
+
+def as_text(profile: RunProfile) -> str:
+    """What the file of a profile holds."""
+    kernels = {
+        name: {str(number): asdict(region) for number, region in regions.items()}
+        for name, regions in profile.functions.items()
+    }
+    data = {"schema": SCHEMA, "cccopt": __version__, "kernels": kernels}
+    return json.dumps(data, indent=1) + "\n"
+
+
+def read(path: str | os.PathLike[str]) -> RunProfile:
+    """Read a profile. Raises CccError for a file that cannot be read (CCC086) or is no profile (CCC069)."""
+    text = read_text(path)
+    try:
+        data = json.loads(text)
+        if data["schema"] != SCHEMA:
+            raise ValueError(f"its layout has the version {data['schema']}, this is cccopt {__version__}")
+        return RunProfile(
+            {
+                str(name): {int(number): _region(entry) for number, entry in regions.items()}
+                for name, regions in data["kernels"].items()
+            }
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        why = f"it has no `{problem.args[0]}`" if isinstance(problem, KeyError) else str(problem)
+        raise CccError(
+            error(
+                "CCC069",
+                f"`{os.fspath(path)}` is no profile",
+                why=why,
+                help="make one with `cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json`",
+            )
+        ) from problem
+
+
+def _region(entry: Mapping[str, object]) -> RegionProfile:
+    numbers: dict[str, float] = {}
+    for name in (f.name for f in fields(RegionProfile) if f.name != "kind"):
+        value = entry[name]
+        if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise ValueError(f"`{name}` is {value!r}, not a count")
+        numbers[name] = value
+    return RegionProfile(str(entry["kind"]), **numbers)  # type: ignore[arg-type]
+
+
+# --- from counts ---
+
+
+def measure(module: Module, issues: Issues, sectors: int = 0) -> RunProfile:
+    """The profile of a launch of marked PTX: ``issues`` go by the statements of ``module``, ``sectors`` are those of
+    all its accesses to global memory. Functions that are refused have none.
+    """
+    named = with_unique_names(module)
+    renamed = {f.name: f for f in named.functions() if f.body is not None}
+    total = sum(_slots_of(module, issues))
+    found: dict[str, Mapping[int, RegionProfile]] = {}
+    for function in module.functions():
+        if not any(is_annotation(s) for s in function.body or ()):
+            continue
+        seen = view(named, renamed[function.name])
+        counted = _Counted(seen, _by_index(seen, function, issues))
+        try:
+            regions = find(seen).regions
+        except Refusal:
+            continue
+        own: dict[int, RegionProfile] = {}
+        for region in regions:
+            own = _summed(own, counted.region(region, sectors / total if total else 0.0))
+        if any(profile.warps for profile in own.values()):
+            found[function.name] = own
+    return RunProfile(found)
+
+
+def _slots_of(module: Module, issues: Issues) -> Iterator[float]:
+    """The issue slots of each instruction that ran."""
+    bodies = {f.name: f.body for f in module.functions() if f.body is not None}
+    for (name, index), count in issues.items():
+        statement = bodies[name][index]
+        if isinstance(statement, Instruction):
+            yield count.warps * isa.facts(statement).slots
+
+
+def _by_index(seen: View, function: Function, issues: Issues) -> dict[int, Count]:
+    """The counts by the statements of the view, which has more labels than the function."""
+    before = [i for i, s in enumerate(function.body or ()) if isinstance(s, Instruction)]
+    now = [i for i, s in enumerate(seen.body) if isinstance(s, Instruction)]
+    pairs = zip(now, before, strict=True)
+    return {i: issues[function.name, old] for i, old in pairs if (function.name, old) in issues}
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A function with the counts of a launch by statement."""
+
+    view: View
+    counts: Mapping[int, Count]
+
+    def region(self, region: Region, sectors_a_slot: float) -> dict[int, RegionProfile]:
+        """The profiles of a marked loop and its paths."""
+        tree = region.all_paths()
+        own = region.nodes - frozenset().union(*(p.nodes for p in region.paths))
+        warps, lanes = self._at_node(region.header)
+        issued = self._issued(region.nodes)
+        number = region.annotation.region
+        found = {
+            number: RegionProfile(
+                region.annotation.kind,
+                warps,
+                lanes,
+                warps,
+                lanes,
+                self._issued(own),
+                0.0,
+                issued * sectors_a_slot,
+            )
+        }
+        for path in tree:
+            found = _summed(found, {path.annotation.region: self._path(path)})
+        return found
+
+    def _path(self, path: Path) -> RegionProfile:
+        own = path.nodes - frozenset().union(*(child.nodes for child in path.children))
+        warps, lanes = self._at_node(path.begin)
+        entries, entered = (warps, lanes)
+        if path.is_loop:
+            begins = [self._behind(i) for i in self.view.markers("for.begin", path.annotation.region)]
+            if path.annotation.kind == "recursive":
+                # It has no such marker: what leads to its loop counts, or past it.
+                header = self.view.block_of_name[path.begin]
+                ahead = self.view.names_of(self.view.cfg.predecessors[header]) - path.nodes
+                begins = [self._at_node(name) for name in sorted(ahead)]
+            entries = min(sum(w for w, _ in begins), warps)
+            entered = min(sum(n for _, n in begins), lanes)
+        packed = self._packed(own, warps, lanes)
+        return RegionProfile(path.annotation.kind, entries, entered, warps, lanes, self._issued(own), packed)
+
+    def _issued(self, nodes: Collection[str]) -> float:
+        return sum(
+            self._costs.of_statement(i) * count.warps
+            for i, _ in self.view.instructions(nodes)
+            if (count := self.counts.get(i)) is not None
+        )
+
+    def _packed(self, nodes: Collection[str], warps: int, lanes: int) -> float:
+        """The issue slots of ``nodes`` if their ``lanes`` began in full warps instead of ``warps``.
+
+        Code that only some of them run is run if any of a warp's lanes does; in a loop the trips of a warp stay as many
+        as they were, or as a lane makes on average.
+        """
+        total = 0.0
+        for index, _ in self.view.instructions(nodes) if lanes else ():
+            count = self.counts.get(index)
+            if count is not None:
+                share = count.lanes / lanes
+                times = any_of(share) if share < 1 else max(share, count.warps / warps)
+                total += self._costs.of_statement(index) * times
+        return total * lanes / LANES
+
+    def _at_node(self, name: str) -> tuple[int, int]:
+        """Warps and lanes that came to a node."""
+        return self._behind(self.view.cfg.blocks[self.view.block_of_name[name]].start)
+
+    def _behind(self, index: int) -> tuple[int, int]:
+        """Warps and lanes of the first instruction from statement ``index`` on."""
+        for place in range(index, len(self.view.body)):
+            if isinstance(self.view.body[place], Instruction):
+                count = self.counts.get(place)
+                return (0, 0) if count is None else (count.warps, count.lanes)
+        return 0, 0
+
+    @cached_property
+    def _costs(self) -> Costs:
+        return costs_of(self.view)
+
+
+def costs_of(view: View) -> Costs:
+    """The static costs of a view's statements."""
+    return Costs(view.module, view.body, view.cfg, view.reaching, view.loops)

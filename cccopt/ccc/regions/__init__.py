@@ -1,0 +1,1 @@
+"""Marked loops, the paths in them, and the shapes of control flow around both."""

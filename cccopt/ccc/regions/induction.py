@@ -1,0 +1,134 @@
+"""Basic induction variables of a loop: registers that grow by the same number from trip to trip.
+
+        LOOP: ...
+              add.s32 %r2, %r1, 1;      %r1 grows by 1: its only definition in the loop, run once in each trip,
+              mov.u32 %r1, %r2;         is what it held at the header and 1
+
+Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2. All arithmetic is that of the machine, modulo 2^32 or 2^64.
+"""
+
+from __future__ import annotations
+
+from cccopt.analysis import effects
+from cccopt.analysis.cost import integer
+from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc.function.view import View
+from cccopt.ccc.regions.marked_loops import Path
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction, Operand, Register
+
+_WIDENED = frozenset({"cvt.s64.s32", "cvt.u64.u32"})
+_NARROWED = frozenset({"cvt.u32.u64", "cvt.s32.s64", "cvt.s32.u64", "cvt.u32.s64"})
+
+
+class Induction:
+    """The registers of one loop of tasks: ``statements`` are its own, ``written`` the registers that these write, and
+    ``writers`` tells which of them do.
+    """
+
+    def __init__(self, view: View, path: Path) -> None:
+        self.view = view
+        self.header = view.block_of_name[path.begin]
+        self.blocks = view.blocks_of(path.nodes)
+        self.statements = frozenset(view.statements(path.nodes))
+        self.writers: dict[str, list[int]] = {}
+        for index in sorted(self.statements):
+            for name in effects.writes(view.body[index]):
+                self.writers.setdefault(name, []).append(index)
+        self.written = set(self.writers)
+
+    def once(self, name: str) -> bool:
+        """Whether each trip runs the node, once."""
+        loop = self.view.innermost(self.view.block_of_name[name])
+        return loop is not None and loop.header == self.header
+
+    def definition(self, use: int, register: str) -> int | None:
+        """The one statement of a trip whose result ``use`` reads, whatever way the trip took."""
+        definitions = self.view.reaching.reaching(use, register)
+        if len(definitions) != 1 or not definitions <= self.statements:
+            return None
+        (index,) = definitions
+        statement = self.view.body[index]
+        assert isinstance(statement, Instruction)
+        return None if isa.is_conditional_write(statement) else index
+
+    def from_header(self, use: int, operand: Operand, depth: int = 8) -> tuple[str, int] | None:
+        """The register of the header, and what is added to it, whose sum ``use`` reads."""
+        if not isinstance(operand, Register) or operand.name not in self.written or not depth:
+            return None
+        if self.from_ahead(use, operand.name):
+            return operand.name, 0
+        index = self.definition(use, operand.name)
+        if index is None:
+            return None
+        statement = self.view.body[index]
+        assert isinstance(statement, Instruction)
+        kind = statement.parts[1:]
+        if statement.opcode in _NARROWED:
+            return self._widened(index, statement.operands[1], depth)
+        if len(kind) != 1 or kind[0][1:] not in ("32", "64") or kind[0][0] not in "bsu":
+            return None
+        found = self.from_header(index, statement.operands[1], depth - 1)
+        if found is None or statement.base == "mov":
+            return found
+        by = integer(statement.operands[2]) if statement.base in ("add", "sub") else None
+        if by is None:
+            return None
+        register, offset = found
+        return register, offset + (by if statement.base == "add" else -by)
+
+    def _widened(self, use: int, operand: Operand, depth: int) -> tuple[str, int] | None:
+        """The same for the lower half of a value that was half as wide before; nvcc keeps counters so."""
+        index = self.definition(use, operand.name) if isinstance(operand, Register) else None
+        statement = None if index is None else self.view.body[index]
+        if index is None or not isinstance(statement, Instruction) or statement.opcode not in _WIDENED:
+            return None
+        return self.from_header(index, statement.operands[1], depth - 1)
+
+    def from_ahead(self, use: int, register: str) -> bool:
+        """Whether ``use`` reads what the register held at the header, for all that is known of it."""
+        definitions = self.view.reaching.reaching(use, register)
+        return not definitions <= self.statements or definitions == self.view.reaching.reaching(
+            self.view.cfg.blocks[self.header].start, register
+        )
+
+    def step(self, register: str) -> int | None:
+        """By how much a register of the header grows from trip to trip."""
+        first = self.view.cfg.blocks[self.header].start
+        inside = self.view.reaching.reaching(first, register) & self.statements
+        if len(inside) != 1 or ENTRY in inside:
+            return None
+        (index,) = inside
+        block = self.view.cfg.block_of(index)
+        if not self.once(self.view.name(block)) or not self._dominates_latches(block):
+            return None
+        found = self._grown(index)
+        # What is read in between must be the header's own, in each of its uses.
+        return found if self.writers[register] == [index] else None
+
+    def _grown(self, index: int) -> int | None:
+        """By how much the statement's result is larger than what its register held at the header."""
+        statement = self.view.body[index]
+        if not isinstance(statement, Instruction) or isa.is_conditional_write(statement):
+            return None
+        names = effects.writes(statement)
+        if len(names) != 1:
+            return None
+        (register,) = names
+        kind = statement.parts[1:]
+        if len(kind) != 1 or kind[0][1:] not in ("32", "64") or kind[0][0] not in "bsu":
+            return None
+        found = self.from_header(index, statement.operands[1])
+        by = 0 if statement.base == "mov" else None
+        if statement.base in ("add", "sub"):
+            by = integer(statement.operands[2])
+        if found is None or by is None or found[0] != register:
+            return None
+        half = 1 << isa.width(kind[0]) - 1
+        step = (found[1] + (-by if statement.base == "sub" else by) + half) % (2 * half) - half
+        # Trips are told apart by multiplications of 32 bits.
+        return step if step and abs(step) < 1 << 31 else None
+
+    def _dominates_latches(self, block: int) -> bool:
+        latches = (b for b in self.blocks if self.header in self.view.cfg.successors[b])
+        return all(self.view.dominators.dominates(block, latch) for latch in latches)

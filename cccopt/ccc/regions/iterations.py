@@ -1,0 +1,88 @@
+"""Where the iterations that a user vouches for begin and end: statements of marked code, before any rewrite.
+
+    for.begin        the thread comes to the loop
+    body.begin       its next iteration begins; it ends at the next one, condition and increment included
+    for.end          it is out of the loop
+    grid.begin       the thread is one iteration, to its end
+
+Marks of ``while`` and ``recursive`` say nothing here: their inner iterations keep their order. A way out of the loop
+that passes no ``for.end`` (a ``return`` in an inlined function) ends at the head of the block that it leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cccopt.analysis import cfg as control_flow
+from cccopt.analysis.loops import innermost, loops
+from cccopt.ccc.function.annotations import Annotation, annotations_of
+from cccopt.ptx.ir import Body, Marker
+
+ENTER, ITERATE, LEAVE = "enter", "iterate", "leave"
+VOUCHED = frozenset({"for", "for variable", "grid"})
+"""The pragmas that say that iterations are independent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Ahead of ``statement``, threads come to the marked loop ``region`` (`ENTER`), begin its next iteration
+    (`ITERATE`) or are out of it (`LEAVE`).
+    """
+
+    statement: int
+    event: str
+    region: int
+
+
+def vouched(body: Body) -> dict[int, Annotation]:
+    """The marked loops of a body whose iterations are independent by the user's word, by region; not those that are
+    switched off.
+    """
+    return {n: a for n, a in annotations_of(body).items() if a.kind in VOUCHED and a.mode != "off"}
+
+
+def boundaries(body: Body) -> tuple[Boundary, ...]:
+    """The boundaries of all iterations of marked loops in a function's body, in the order in which they happen."""
+    found: list[Boundary] = []
+    for region, annotation in vouched(body).items():
+        of_region = [(i, s.event) for i, s in enumerate(body) if isinstance(s, Marker) and s.region == region]
+        if annotation.kind == "grid":
+            begins = [i for i, event in of_region if event == "grid.begin"]
+            found += (Boundary(i, event, region) for i in begins for event in (ENTER, ITERATE))
+            continue
+        kinds = {"for.begin": ENTER, "body.begin": ITERATE, "for.end": LEAVE}
+        found += (Boundary(i, kinds[event], region) for i, event in of_region if event in kinds)
+        marks = {event: [i for i, e in of_region if e == event] for event in kinds}
+        found += (
+            Boundary(i, LEAVE, region) for i in _ways_out(body, marks["for.begin"], marks["body.begin"])
+        )
+    return tuple(sorted(found, key=lambda b: (b.statement, b.event == ITERATE)))
+
+
+def _ways_out(body: Body, heads: list[int], bodies: list[int]) -> Iterator[int]:
+    """The first statements of the blocks that edges out of the loop lead to, and that do not lead back into a copy of
+    its body: one that was peeled off.
+    """
+    graph = control_flow.build(body)
+    nest = loops(graph)
+    begins = {graph.block_of(i) for i in heads}
+    inside = {graph.block_of(i) for i in bodies}
+    targets: set[int] = set()
+    for block in inside:
+        loop = innermost(nest, block)
+        if loop is not None and not begins & loop.blocks:
+            targets |= {outside for _, outside in loop.exits}
+    for target in sorted(targets):
+        if not inside & _reached(graph, target, begins):
+            yield graph.blocks[target].start
+
+
+def _reached(graph: control_flow.ControlFlowGraph, start: int, stops: set[int]) -> set[int]:
+    """The blocks that control comes to from ``start``, not through ``stops``."""
+    found, todo = {start}, [start]
+    while todo:
+        block = todo.pop()
+        todo += (b for b in graph.successors[block] if b not in found | stops)
+        found |= set(graph.successors[block]) - stops
+    return found
