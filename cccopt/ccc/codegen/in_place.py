@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from cccopt.ccc.function.graph import Jump, Node, Nodes, copy, led, program_order
 from cccopt.ccc.function.names import Names
-from cccopt.ccc.plan.planning import PathPlan, own
+from cccopt.ccc.plan.plan import PathPlan, own
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Operand, Register
 

@@ -46,7 +46,7 @@ from cccopt.ccc.function.graph import (
     targets,
 )
 from cccopt.ccc.function.view import View
-from cccopt.ccc.plan.planning import Plan
+from cccopt.ccc.plan.plan import Plan
 from cccopt.ccc.plan.stack import SLOTS, Value, clear
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Guard, Instruction, Pragma, Register, SpecialRegister, Statement, Symbol, Variable

@@ -23,7 +23,7 @@ from cccopt.ccc.function.code import FULL_WARP, number, op
 from cccopt.ccc.function.graph import UNIFORM, Branch, Indexed, Jump, Node, Nodes
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.legality.exclusive import CHAIN
-from cccopt.ccc.plan.planning import PAIRED, PathPlan, Sorting, own
+from cccopt.ccc.plan.plan import PAIRED, PathPlan, Sorting, own
 from cccopt.ccc.plan.stack import SLOTS
 from cccopt.ptx.ir import Guard, Instruction, Operand, Register, Statement
 

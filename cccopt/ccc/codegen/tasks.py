@@ -45,7 +45,7 @@ from cccopt.ccc.function.graph import (
 )
 from cccopt.ccc.function.view import View
 from cccopt.ccc.plan.partials import collect, deposit
-from cccopt.ccc.plan.planning import PathPlan, Plan, own
+from cccopt.ccc.plan.plan import PathPlan, Plan, own
 from cccopt.ccc.plan.stack import SLOTS, Lookup, Value, clear, copy_value
 from cccopt.ccc.regions.values import live_outs
 from cccopt.ptx.ir import Guard, Instruction, Register, Statement

@@ -18,7 +18,7 @@ from cccopt.analysis.cost import DEFAULT_TRIPS, Costs
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.exclusive import FEWEST
-from cccopt.ccc.plan.planning import PathPlan, Plan
+from cccopt.ccc.plan.plan import PathPlan, Plan
 from cccopt.ccc.profitability.model import (
     DEFAULT_TAKEN,
     LANES,
