@@ -35,7 +35,7 @@ from cccopt.ccc.profitability.decision import (
 from cccopt.ccc.profitability.decision import remarks as remarks_of
 from cccopt.ccc.profitability.estimate import estimate, fits_to
 from cccopt.ccc.profitability.profile import RunProfile
-from cccopt.ccc.regions.marked_loops import Region, find, housed
+from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.passes.options import Options
 from cccopt.ptx.ir import Directive, Function, Item, Module
@@ -49,12 +49,12 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
     views = [view(module, f) for f in module.functions() if any(is_annotation(s) for s in f.body or ())]
-    at_home = frozenset(region for seen in views for region in housed(seen))
+    in_loops = frozenset(region for seen in views for region in annotations_in_loops(seen))
     for item in module.items:
         marked = isinstance(item, Function) and any(is_annotation(s) for s in item.body or ())
         if isinstance(item, Function) and marked and options.mode != "off":
             try:
-                item, said, made = _function(module, item, options, at_home)
+                item, said, made = _function(module, item, options, in_loops)
             except Refusal as problem:
                 if not options.keep_going:
                     raise
@@ -90,13 +90,13 @@ def _check_kernels(module: Module, reports: Sequence[RegionReport]) -> None:
             raise refuse(refusal.STACK, place, f"{needed:,}", f"{SHARED_BYTES:,}")
 
 
-def _function(module: Module, function: Function, options: Options, at_home: frozenset[int]) -> Outcome:
+def _function(module: Module, function: Function, options: Options, in_loops: frozenset[int]) -> Outcome:
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
     original = function
     while True:
         seen = view(module, function)
-        found = find(seen, frozenset(report.region for report in reports), at_home)
+        found = find(seen, frozenset(report.region for report in reports), in_loops)
         if function is original:
             remarks += found.remarks
         if not found.regions:

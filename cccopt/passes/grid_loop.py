@@ -40,7 +40,7 @@ from cccopt.ccc.legality.rules import HARMLESS_CALLS, waits
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Refusal, Rule, refuse
 from cccopt.ccc.outcome.report import RegionReport
-from cccopt.ccc.regions.marked_loops import housed
+from cccopt.ccc.regions.marked_loops import annotations_in_loops
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.passes.options import Options
 from cccopt.ptx import isa
@@ -129,7 +129,7 @@ def _looped(module: Module, kernel: Function, options: Options) -> tuple[Functio
     seen = view(module, kernel)
     (annotation,) = (a for a in seen.annotations.values() if a.kind == "grid")
     paths = {a.region for a in seen.annotations.values() if a.event == "if" or a.variable}
-    if not paths - housed(seen):
+    if not paths - annotations_in_loops(seen):
         why = "no marked path is in this kernel, other than in marked loops of its own: it gets no loop over blocks"
         body = tuple(s for s in kernel.body or () if not _is_mark_of(s, annotation))
         return replace(kernel, body=body), (refusal.remark("CCC054", why, annotation.place),)

@@ -104,7 +104,7 @@ class ExpandedSite:
             *(p.reset for p in self.path.sums),
             *self._received(firsts, owner),
         ]
-        code += [*self.path.unpacking, op("setp.lt.s32", busy.register, self.lane, rest)]
+        code += [*self.path.restore, op("setp.lt.s32", busy.register, self.lane, rest)]
         begin = names_of[self.path.path.begin]
         self._node(nodes, window, code, Branch(busy, begin, self.next), phase("trip"))
         step = [

@@ -160,7 +160,7 @@ def loop_sums(view: View, region: Region, path: Path, names: Collection[str]) ->
     missing, and floating-point ones are named by the region's clause. None where one is something else.
     """
     signs = {sign for sign, _ in region.annotation.reductions}
-    search = _Search(view, replace(region, header=path.begin, nodes=path.nodes, approach=frozenset()))
+    search = _Search(view, replace(region, header=path.begin, nodes=path.nodes, preheader=frozenset()))
     found: list[Reduction] = []
     for name in sorted(names):
         try:
@@ -269,8 +269,8 @@ class _Search:
         """Where lanes go from the loop, or past it."""
         nodes, region = self.view.graph.nodes, self.region
         ways = frozenset(t for n in region.nodes for t in targets(nodes[n].end)) - region.nodes
-        past = frozenset(t for n in region.approach for t in targets(nodes[n].end))
-        return (ways | (past - region.nodes - region.approach)) - self.view.traps
+        past = frozenset(t for n in region.preheader for t in targets(nodes[n].end))
+        return (ways | (past - region.nodes - region.preheader)) - self.view.traps
 
     def instruction(self, index: int) -> Instruction:
         statement = self.view.body[index]
@@ -289,7 +289,7 @@ class _AnyLane:
         self.region = region
         self.reduction = reduction
         self.exits = exits
-        self.around = view.blocks_of(region.nodes | region.approach)
+        self.around = view.blocks_of(region.nodes | region.preheader)
 
     def holds(self) -> bool:
         view, r = self.view, self.reduction

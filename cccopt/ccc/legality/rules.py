@@ -68,7 +68,7 @@ class _Rules:
 
     def known_instructions(self) -> None:
         """Every instruction of L is in the table."""
-        for index, instruction in self.view.instructions(self.region.nodes | self.region.approach):
+        for index, instruction in self.view.instructions(self.region.nodes | self.region.preheader):
             if not isa.facts(instruction).known:
                 line = "?" if instruction.position is None else instruction.position.line
                 raise self._refuse(refusal.UNKNOWN, self.region, index, instruction.opcode, line)

@@ -22,7 +22,7 @@ _DEEPEST = 8
 
 def is_split(view: View, region: Region) -> bool:
     """Whether the loop is entered and left by one test each whose outcome is at most one trip apart over the lanes."""
-    loop, ahead = view.blocks_of(region.nodes), view.blocks_of(region.approach)
+    loop, ahead = view.blocks_of(region.nodes), view.blocks_of(region.preheader)
     last = _leaving(view, loop, loop)
     guards = _leaving(view, ahead, loop | ahead)
     if len(last) != 1:

@@ -26,8 +26,8 @@ class PathPlan:
     """One path: its context and stack, the names of its tasks' registers, and what runs behind it.
 
     ``tail`` are the statements that run with the task instead of behind the join, those of ``hammocks`` among them;
-    ``took`` the flags that keep the lane itself from running them. ``recomputed`` are those that a lane runs again
-    for itself at the join. ``unpacking`` rebuilds, at the beginning of a task, what its compressed context leaves out.
+    ``skip_flags`` keep the lane itself from running them. ``recomputed`` are those that a lane runs again
+    for itself at the join. ``restore`` rebuilds, at the beginning of a task, what its compressed context leaves out.
 
     ``partials`` are the task's parts of reductions, ``updates`` the statements of the tail that update them,
     ``owner`` the address of the slots of the lane that made the task; a loop's tasks begin with ``resets``.
@@ -45,10 +45,10 @@ class PathPlan:
     definitions: Mapping[str, Register]
     tail: tuple[int, ...]
     hammocks: tuple[Hammock, ...]
-    took: tuple[Register, ...]
+    skip_flags: tuple[Register, ...]
     recomputed: tuple[int, ...]
     temporaries: Mapping[str, Register]
-    unpacking: tuple[Instruction, ...]
+    restore: tuple[Instruction, ...]
     children: tuple[PathPlan, ...] = ()
     partials: tuple[Partial, ...] = ()
     counted: CountedLoop | None = None

@@ -177,10 +177,10 @@ class _Planner:
             definitions=definitions,
             tail=sunk.moved,
             hammocks=sunk.hammocks,
-            took=tuple(flag for group, flag in self._flags.items() if path.begin in group),
+            skip_flags=tuple(flag for group, flag in self._flags.items() if path.begin in group),
             recomputed=sunk.recomputed,
             temporaries={name: definitions[name] for name in again_written - sunk.kept},
-            unpacking=(
+            restore=(
                 *(() if counted is None else self._pointers(path, counted, uses)),
                 *self._steps(compressed, uses),
                 *(() if path.is_loop else resets),
