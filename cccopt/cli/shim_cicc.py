@@ -18,12 +18,12 @@ from types import FrameType
 from typing import Any
 
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error, render
+from cccopt.driver.unit_report import Unit, failure_data, report_data
 from cccopt.files import read_text, write_text
 from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call, Outcome, Running
 from cccopt.toolchain.settings import Settings
-from cccopt.unit import Unit, failure_data, report_data
 
 
 class ToolFailed(Exception):

@@ -14,6 +14,7 @@ from typing import Any
 
 from cccopt import driver, resources
 from cccopt.diagnostic import CccError, render
+from cccopt.driver.unit_report import diagnostics_of
 from cccopt.harness.profiling import SWEPT_SIZE, sample_profile
 from cccopt.harness.result import (
     ALWAYS,
@@ -29,7 +30,6 @@ from cccopt.harness.workload import Launch, Sample
 from cccopt.profiling import RunProfile
 from cccopt.toolchain.ptxas import Resources, assemble
 from cccopt.toolchain.ptxas import resources as ptxas_resources
-from cccopt.unit import diagnostics_of
 
 ALL = (PLAIN, MARKED, ALWAYS, AUTO, HANDWRITTEN)
 
