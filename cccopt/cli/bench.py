@@ -14,9 +14,11 @@ from cccopt.cli.arguments import bad_argument
 from cccopt.cli.common import add_mode, console, warn_of_nvcc
 from cccopt.diagnostic import CccError
 from cccopt.files import require_writable, write_text
-from cccopt.harness import cte_run, cte_workload, suite, sweep, workload
+from cccopt.harness import suite, sweep, workload
 from cccopt.harness.bench import EMULATOR, GPU, Options, measure
-from cccopt.harness.cte_plan import EMULATED_INPUTS, CtePlan
+from cccopt.harness.cte import run as cte_run
+from cccopt.harness.cte import workload as cte_workload
+from cccopt.harness.cte.plan import EMULATED_INPUTS, CtePlan
 from cccopt.harness.result import Measurement, as_json, json_of
 from cccopt.harness.table import Table
 from cccopt.report.cte import print_cte

@@ -15,7 +15,6 @@ from typing import Any
 from cccopt import driver, resources
 from cccopt.diagnostic import CccError, render
 from cccopt.driver.unit_report import diagnostics_of
-from cccopt.harness.profiling import SWEPT_SIZE, sample_profile
 from cccopt.harness.result import (
     ALWAYS,
     AUTO,
@@ -26,6 +25,7 @@ from cccopt.harness.result import (
     KernelResources,
     Region,
 )
+from cccopt.harness.sample_profile import SWEPT_SIZE, sample_profile
 from cccopt.harness.workload import Launch, Sample
 from cccopt.profiling import RunProfile
 from cccopt.toolchain.ptxas import Resources, assemble
@@ -130,6 +130,11 @@ def assembled(
     made = assemble(ptx, arch)
     kernels = {kernel: _needs(kernel, found) for kernel, found in made.resources.items()}
     return Build(name, ptx, made.cubin, kernels, regions, remarks)
+
+
+def cubin_file(folder: Path, sample: str, build: str) -> Path:
+    """Where tools that run builds find the machine code of one."""
+    return folder / f"{sample}.{build}.cubin"
 
 
 def _profile(sample: Sample, ending: str, arch: str) -> RunProfile | None:

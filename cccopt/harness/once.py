@@ -18,8 +18,9 @@ from typing import TypeAlias
 
 from cccopt.device.gpu import Gpu, open_gpu
 from cccopt.diagnostic import CccError, render
-from cccopt.harness import builds, cte_workload
-from cccopt.harness.builds import ALL, Build, NoBuild
+from cccopt.harness import builds
+from cccopt.harness.builds import ALL, Build, NoBuild, cubin_file
+from cccopt.harness.cte import workload as cte_workload
 from cccopt.harness.on_gpu import Bench, Loaded
 from cccopt.harness.workload import Sample, load
 
@@ -98,7 +99,7 @@ def _run(gpu: Gpu, sample: Sample, wanted: Sequence[str], make: Make, args: argp
 
 def cubin(sample: Sample, name: str, arch: str, folder: Path, make: Make) -> bytes | NoBuild:
     """The machine code of a build from ``folder``; made and left there where it is missing."""
-    path = file_of(folder, sample.name, name)
+    path = cubin_file(folder, sample.name, name)
     if not path.is_file():
         made = make(name, arch)
         if isinstance(made, NoBuild):
@@ -109,11 +110,6 @@ def cubin(sample: Sample, name: str, arch: str, folder: Path, make: Make) -> byt
         unfinished.write_bytes(made.cubin)
         unfinished.replace(path)
     return path.read_bytes()
-
-
-def file_of(folder: Path, sample: str, build: str) -> Path:
-    """Where the machine code of a build lies."""
-    return folder / f"{sample}.{build}.cubin"
 
 
 if __name__ == "__main__":

@@ -6,28 +6,22 @@ its own row and nothing else.
 
 from __future__ import annotations
 
-import os
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from cccopt.device.gpu import open_gpu
-from cccopt.harness import apart, ncu, once
+from cccopt.harness import apart, ncu
+from cccopt.harness.batch import clock, kernel_rows, without_those_that_fail, workers
 from cccopt.harness.bench import EMULATED_ARCH, EMULATOR, GPU
-from cccopt.harness.builds import ALL, Build, NoBuild, build, first_of, split_name
+from cccopt.harness.builds import ALL, Build, NoBuild, build, cubin_file, first_of, split_name
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
-from cccopt.harness.result import PLAIN, BuildResult, LaunchResult
-from cccopt.harness.table import EMULATED, Context, KernelRow, Row, SampleRows, Table
+from cccopt.harness.result import PLAIN, BuildResult
+from cccopt.harness.table import EMULATED, Context, Row, SampleRows, Table
 from cccopt.harness.workload import FULL, Sample, load, names
-from cccopt.toolchain.occupancy import occupancy
-
-T = TypeVar("T")
 
 CCC_SAMPLES = ("bfs", "sssp", "walk", "ff", "hash", "iefa", "rt", "escape", "dqg", "emies")
 """The samples of `cccopt bench ccc`, in the order of the table."""
@@ -115,19 +109,6 @@ def _work(plan: Plan, folder: str) -> _Work:
     return _Work(folder, sample, *_sizes(plan, sample))
 
 
-def workers() -> int:
-    """How many processes to run side by side."""
-    return os.cpu_count() or 1
-
-
-@contextmanager
-def clock(seconds: dict[str, float], phase: str) -> Iterator[None]:
-    """Put the time that the ``with`` takes into ``seconds``."""
-    start = time.perf_counter()
-    yield
-    seconds[phase] = time.perf_counter() - start
-
-
 def _sizes(plan: Plan, sample: Sample) -> tuple[str, str]:
     """The size to run and the size to count; a sample without a full size runs the largest it has."""
     known = sample.workload.SIZES
@@ -202,7 +183,7 @@ def _profile(one: _Work, folder: Path, seed: int) -> None:
         one.profiled = ncu.Profiled(why="the plain build failed")
         return
     for name, found in made.items():
-        once.file_of(folder, one.sample.name, name).write_bytes(found.cubin)
+        cubin_file(folder, one.sample.name, name).write_bytes(found.cubin)
 
     def profiled(size: str) -> ncu.Profiled:
         return ncu.profile(one.folder, tuple(made), folder, size=size, seed=seed, seconds=PROFILE_SECONDS)
@@ -226,26 +207,6 @@ def _time(one: _Work, plan: Plan) -> dict[str, BuildResult]:
     return without_those_that_fail(
         timed, {name: found.cubin for name, found in one.to_run().items()}, one.sample.plain
     )
-
-
-def without_those_that_fail(
-    run: Callable[[Mapping[str, T]], Iterable[BuildResult]], codes: Mapping[str, T], plain: str
-) -> dict[str, BuildResult]:
-    """Results by build of ``run``, which takes codes by build and raises `apart.Failed` with the build at fault: it is
-    run again without that one. Nothing is run without the build ``plain``.
-    """
-    left, void = dict(codes), dict[str, BuildResult]()
-    while plain in left:
-        try:
-            results = run(left)
-        except apart.Failed as problem:
-            guilty = problem.stage or plain
-            void[guilty] = BuildResult(guilty, (), (), problem.why)
-            del left[guilty]
-        else:
-            return {**void, **{result.name: result for result in results}}
-    why = f"the {plain} build failed: {void[plain].wrong}" if plain in void else f"there is no {plain} build"
-    return {**{name: BuildResult(name, (), (), why) for name in left}, **void}
 
 
 def _time_here(
@@ -295,29 +256,3 @@ def _row(one: _Work, name: str, on: str, arch: str) -> Row:
         same_as_plain=same,
         remarks=made.remarks,
     )
-
-
-def kernel_rows(launches: Sequence[LaunchResult], made: Build, arch: str) -> Iterator[KernelRow]:
-    """A row for each kernel that was launched, with the largest block that it was launched with."""
-    total = sum(map(_cost, launches)) or 1.0
-    for kernel in dict.fromkeys(launch.kernel for launch in launches):
-        ours = [launch for launch in launches if launch.kernel == kernel]
-        threads = max(x * y * z for x, y, z in (launch.block for launch in ours))
-        needs = made.resources[kernel]
-        fits = occupancy(needs.registers, needs.shared_bytes, threads, arch)
-        yield KernelRow(
-            kernel,
-            sum(map(_cost, ours)) / total,
-            threads,
-            needs.registers,
-            needs.shared_bytes,
-            needs.spill_bytes,
-            fits.share if fits is not None else None,
-            fits.limited_by if fits is not None else (),
-        )
-
-
-def _cost(launch: LaunchResult) -> float:
-    if launch.times is not None:
-        return launch.times.median
-    return float(launch.counts.warp_instructions) if launch.counts is not None else 0.0

@@ -14,8 +14,8 @@ import numpy as np
 
 from cccopt.harness.bench import EMULATOR, GPU
 from cccopt.harness.builds import auto_for, split_name
-from cccopt.harness.profiling import SWEPT_SIZE
 from cccopt.harness.result import ALWAYS, AUTO, HANDWRITTEN, PLAIN, Counts
+from cccopt.harness.sample_profile import SWEPT_SIZE
 from cccopt.harness.suite import Plan
 from cccopt.harness.table import SampleRows, Table
 from cccopt.harness.workload import load

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from cccopt.harness.cte_table import Cell, CteRow, CteTable, speedup
-from cccopt.harness.cte_workload import AUTOMATIC, FORM, ONE_PER_LANE, OTHER, VENDOR, with_ours
+from cccopt.harness.cte.table import Cell, CteRow, CteTable, speedup
+from cccopt.harness.cte.workload import AUTOMATIC, FORM, ONE_PER_LANE, OTHER, VENDOR, with_ours
 from cccopt.harness.table import EMULATED, FEWEST_REPEATS
 
 NEAR_SUB_WARP, NEAR_POLICY = 0.97, 0.95

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cccopt.harness import csr, csr_workload, cte_workload
-from cccopt.harness.csr_matrix import Csr, from_edges
-from cccopt.harness.cte_workload import SMALL, TASKS, name_of_form
+from cccopt.harness.csr import inputs as csr_inputs
+from cccopt.harness.csr import workload as csr_workload
+from cccopt.harness.csr.matrix import Csr, from_edges
+from cccopt.harness.cte import workload as cte_workload
+from cccopt.harness.cte.workload import SMALL, TASKS, name_of_form
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.workload import Array, State, base_state
 from tests.cte.building import ptx_of
@@ -94,7 +96,7 @@ DRAWN = graph(7, "1-1 1-2 1-2 1-3 2-4 3-4 4-0 5-0", [1, 9, 3, 5, 4, 1, 2, 1])
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csr, "load", lambda name, size, seed: DRAWN.completed(seed))
+    monkeypatch.setattr(csr_inputs, "load", lambda name, size, seed: DRAWN.completed(seed))
 
 
 @pytest.mark.usefixtures("loaded")

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cccopt.harness import cte_workload
-from cccopt.harness.cte_workload import SMALL, TASKS, name_of_form
+from cccopt.harness.cte import workload as cte_workload
+from cccopt.harness.cte.workload import SMALL, TASKS, name_of_form
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.workload import base_state
 from tests.cte.building import ptx_of

@@ -12,7 +12,7 @@ import pytest
 
 from cccopt import resources
 from cccopt.cli.main import main
-from cccopt.harness import builds, ncu, once, suite
+from cccopt.harness import builds, ncu, suite
 from cccopt.harness.on_gpu import REPEATS
 from cccopt.harness.result import Issues
 from cccopt.harness.workload import Sample
@@ -240,7 +240,7 @@ def test_ncu_is_asked_at_both_sizes_and_each_answer_has_its_place(
 
     def profile(sample: str, names: Sequence[str], cubins: Path, *, size: str, **_: Any) -> ncu.Profiled:
         assert names == ("plain",)
-        assert once.file_of(cubins, "well", "plain").is_file()
+        assert builds.cubin_file(cubins, "well", "plain").is_file()
         met.append(size)
         return ncu.Profiled({"plain": told[size]}) if size in counts_at else ncu.Profiled(why=f"not {size}")
 

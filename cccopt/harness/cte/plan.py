@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cccopt.diagnostic import CccError, error
 from cccopt.harness.bench import EMULATOR
-from cccopt.harness.csr_generators import GENERATORS
-from cccopt.harness.cte_workload import (
+from cccopt.harness.csr.generators import GENERATORS
+from cccopt.harness.cte.workload import (
     ONE_PER_LANE,
     SMALL,
     SUB_WARPS,

@@ -2,7 +2,7 @@
 
 A workload's ``workload.py`` has the parts of `CteModule`. Its source is compiled once a *build*: once a policy of
 `POLICIES`, which a macro names, and once a kernel-level form of its ``FORMS``. Where it has a function ``spmv``,
-NVIDIA's libraries are builds of it, too (`cccopt.harness.cte_vendor`).
+NVIDIA's libraries are builds of it, too (`cccopt.harness.cte.vendor`).
 """
 
 from __future__ import annotations

@@ -15,17 +15,18 @@ from typing import TypeAlias
 
 from cccopt.device.gpu import Gpu, open_gpu
 from cccopt.diagnostic import CccError, Diagnostic, error
-from cccopt.harness import apart, cte_vendor, ncu, once
+from cccopt.harness import apart, ncu
+from cccopt.harness.batch import clock, kernel_rows, without_those_that_fail, workers
 from cccopt.harness.bench import EMULATED_ARCH, GPU
-from cccopt.harness.builds import Build, NoBuild, first_of
-from cccopt.harness.cte_plan import CtePlan, Job, jobs, size_of
-from cccopt.harness.cte_table import Cell, Copy, Counted, CteRow, CteTable
-from cccopt.harness.cte_vendor import Library
-from cccopt.harness.cte_workload import ONE_PER_LANE, REFUSED, SMALL, VENDOR, build, load
+from cccopt.harness.builds import Build, NoBuild, cubin_file, first_of
+from cccopt.harness.cte import vendor
+from cccopt.harness.cte.plan import CtePlan, Job, jobs, size_of
+from cccopt.harness.cte.table import Cell, Copy, Counted, CteRow, CteTable
+from cccopt.harness.cte.vendor import Library
+from cccopt.harness.cte.workload import ONE_PER_LANE, REFUSED, SMALL, VENDOR, build, load
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import REPEATS, WARM_UPS, run_on_gpu
 from cccopt.harness.result import BuildResult, Issues, Times
-from cccopt.harness.suite import clock, kernel_rows, without_those_that_fail, workers
 from cccopt.harness.table import EMULATED, PROFILED
 from cccopt.harness.workload import base_state
 
@@ -152,9 +153,9 @@ def _prepare(
             elif plan.on != GPU:
                 made[key] = NoBuild(name, "a library for GPUs")
             else:
-                part = cte_vendor.part(name)
+                part = vendor.part(name)
                 if part not in parts:
-                    parts[part] = pool.submit(cte_vendor.build, part, arch, folder)
+                    parts[part] = pool.submit(vendor.build, part, arch, folder)
                 futures[key] = parts[part]
     made.update({key: future.result() for key, future in futures.items()})
     problems = {key: future.result() for key, future in inputs.items()}
@@ -288,7 +289,7 @@ def _profile(one: _Found, folder: Path, seed: int) -> None:
         one.uncounted = f"{ONE_PER_LANE} failed"
         return
     for name, made in one.compiled().items():
-        once.file_of(folder, one.job.workload.name, name).write_bytes(made.cubin)
+        cubin_file(folder, one.job.workload.name, name).write_bytes(made.cubin)
     many = max(len(one.ran[name].launches) for name in right) > PROFILED_LAUNCHES
     size = SMALL if many else one.size
     profiled = ncu.profile(

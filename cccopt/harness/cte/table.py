@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cccopt.harness.cte_workload import AUTOMATIC, FORM, ONE_PER_LANE, POLICY, SUB_WARPS, VENDOR
+from cccopt.harness.cte.workload import AUTOMATIC, FORM, ONE_PER_LANE, POLICY, SUB_WARPS, VENDOR
 from cccopt.harness.result import Issues, Times
 from cccopt.harness.table import KernelRow
 

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from cccopt.harness.builds import Build, auto_for, build
-from cccopt.harness.profiling import sample_profile
 from cccopt.harness.result import AUTO
+from cccopt.harness.sample_profile import sample_profile
 from cccopt.harness.workload import load
 
 pytestmark = pytest.mark.nvcc
