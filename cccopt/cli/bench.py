@@ -15,7 +15,7 @@ from cccopt.cli.common import add_mode, console, warn_of_nvcc
 from cccopt.diagnostic import CccError
 from cccopt.files import require_writable, write_text
 from cccopt.harness import suite, sweep, workload
-from cccopt.harness.bench import EMULATOR, GPU, Options, measure
+from cccopt.harness.bench import EMULATOR, GPU, MeasureOptions, measure
 from cccopt.harness.cte import run as cte_run
 from cccopt.harness.cte import workload as cte_workload
 from cccopt.harness.cte.plan import EMULATED_INPUTS, CtePlan
@@ -141,7 +141,7 @@ def _draws(args: argparse.Namespace) -> bool:
 def _measure(args: argparse.Namespace) -> int:
     on = EMULATOR if args.demo else args.on
     size = "demo" if args.demo else args.size or _DEFAULT_SIZE[on]
-    options = Options(on, size, args.seed, args.arch, args.ccc, marked=not args.demo)
+    options = MeasureOptions(on, size, args.seed, args.arch, args.ccc, marked=not args.demo)
     out = console()
     measurements: list[Measurement] = []
     failed = False
@@ -162,7 +162,7 @@ def _measure(args: argparse.Namespace) -> int:
 
 
 def _ccc(args: argparse.Namespace) -> int:
-    plan = suite.Plan(
+    plan = suite.SuitePlan(
         "CCC",
         tuple(args.workloads[1:]) or suite.samples_of_ccc(),
         args.on,

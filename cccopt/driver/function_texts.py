@@ -20,7 +20,7 @@ _END = re.compile(rf"{_SKIPPED}|\.pragma\s*(?:{_STRING}[\s,]*)*;|(?P<end>[{{;])"
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class FunctionText:
     """A function in a text, from its linkage at ``start`` to its ``end``; ``body`` is where its brace stands, None
     for a prototype.
     """
@@ -31,7 +31,7 @@ class Definition:
     body: int | None
 
 
-def definitions(text: str) -> list[Definition] | None:
+def definitions(text: str) -> list[FunctionText] | None:
     """All functions and prototypes in order; None where the text is not understood."""
     found = []
     at = 0
@@ -45,7 +45,7 @@ def definitions(text: str) -> list[Definition] | None:
         at = end.end() if body is None else _closing(text, body)
         if at == 0:
             return None
-        found.append(Definition(heading["name"], heading.start(), at, body))
+        found.append(FunctionText(heading["name"], heading.start(), at, body))
     return found
 
 

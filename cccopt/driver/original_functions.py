@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from cccopt.driver.function_texts import MARK, WORD, Definition, definitions
+from cccopt.driver.function_texts import MARK, WORD, FunctionText, definitions
 
 
 def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Callable[[], str]) -> str:
@@ -41,7 +41,7 @@ def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Ca
     return "".join((*pieces, made[at:]))
 
 
-def _outside(text: str, found: Sequence[Definition]) -> list[str]:
+def _outside(text: str, found: Sequence[FunctionText]) -> list[str]:
     """The words of a module that stand in no function's body."""
     at = 0
     words: list[str] = []

@@ -13,7 +13,7 @@ from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 from cccopt.driver.original_functions import with_originals
 from cccopt.driver.pass_options import AnyProfile, options_of, profile_in
 from cccopt.driver.unconcerned_functions import split_module
-from cccopt.driver.unit_report import Unit, report_data, wrap_reports
+from cccopt.driver.unit_report import CompiledUnit, report_data, wrap_reports
 from cccopt.passes.pipeline import Options, RegionReport, run
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
@@ -58,11 +58,11 @@ def transform(
     result = run(module, options, SourceText(name, ptx))
     text = print_module(result.module) if _rewritten(result.regions) else ptx
     return Transformed(
-        text, wrap_reports([report_data(Unit(text, result.regions, result.remarks), name, "")])
+        text, wrap_reports([report_data(CompiledUnit(text, result.regions, result.remarks), name, "")])
     )
 
 
-def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], str]) -> Unit:
+def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], str]) -> CompiledUnit:
     """Compile the preprocessed ``text``, whose pragmas are still in it, and rewrite what they name.
 
     ``device_compiler`` makes PTX of preprocessed text. Declined means untouched: marks alone change code, so
@@ -71,7 +71,7 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
     refused regions.
     """
     if options.mode == "off":
-        return Unit(device_compiler(strip(text)))
+        return CompiledUnit(device_compiler(strip(text)))
     asked = annotate(text, options.file)
     wanted = frozenset(region.id for region in asked.regions)
     settled: tuple[RegionReport, ...] = ()
@@ -86,20 +86,20 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
         except CccError as problem:
             if not options.keep_going:
                 raise
-            return Unit(device_compiler(strip(text)), settled, _once(remarks + _as_warnings(problem)))
+            return CompiledUnit(device_compiler(strip(text)), settled, _once(remarks + _as_warnings(problem)))
         accepted = _with_parents(_rewritten(result.regions), asked.regions)
         if accepted == wanted:
             made = split.restored(result.module) if split else print_module(result.module)
             done = {report.kernel for report in result.regions if report.outcome == "rewritten"}
             made = with_originals(made, marked, done, lambda: device_compiler(strip(text)))
-            return Unit(made, settled + result.regions, _once(remarks + result.remarks))
+            return CompiledUnit(made, settled + result.regions, _once(remarks + result.remarks))
         settled += tuple(report for report in result.regions if report.region not in accepted)
         remarks += result.remarks
         wanted = accepted
         # What is marked now is what was chosen.
         options = replace(options, only=())
         marked_text = annotate(text, options.file, only=wanted).text
-    return Unit(device_compiler(marked_text), settled, _once(remarks))
+    return CompiledUnit(device_compiler(marked_text), settled, _once(remarks))
 
 
 def _once(remarks: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

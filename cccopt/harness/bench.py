@@ -17,7 +17,7 @@ EMULATED_ARCH = "sm_90"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class MeasureOptions:
     """Where and what to measure.
 
     ``on`` is `EMULATOR` or `GPU`; ``arch`` is None for the GPU's own or `EMULATED_ARCH`; ``ccc`` is the
@@ -32,7 +32,7 @@ class Options:
     marked: bool = True
 
 
-def measure(sample: Sample, options: Options) -> Measurement:
+def measure(sample: Sample, options: MeasureOptions) -> Measurement:
     """Measure ``sample``; a wrong result is part of the measurement, any other failure is a `CccError`."""
     with ExitStack() as stack:
         gpu = stack.enter_context(open_gpu()) if options.on == GPU else None

@@ -23,7 +23,7 @@ from cccopt.harness.result import (
     MARKED,
     PLAIN,
     KernelResources,
-    Region,
+    RewrittenRegion,
 )
 from cccopt.harness.sample_profile import SWEPT_SIZE, sample_profile
 from cccopt.harness.workload import Launch, Sample
@@ -39,7 +39,7 @@ class Builds:
     """PTX by build name (in the order in which tables show them), what was collected, and the remarks."""
 
     ptx: Mapping[str, str]
-    regions: tuple[Region, ...]
+    regions: tuple[RewrittenRegion, ...]
     remarks: tuple[str, ...]
 
 
@@ -51,7 +51,7 @@ class Build:
     ptx: str
     cubin: bytes
     resources: Mapping[str, KernelResources]
-    regions: tuple[Region, ...] = ()
+    regions: tuple[RewrittenRegion, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
@@ -101,7 +101,7 @@ def first_of(problem: CccError) -> str:
 
 
 def _build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
-    regions: tuple[Region, ...] = ()
+    regions: tuple[RewrittenRegion, ...] = ()
     remarks: tuple[str, ...] = ()
     if name == HANDWRITTEN:
         source = resources.folder("bench") / "handwritten" / f"{sample.name}.cu"
@@ -124,7 +124,7 @@ def _build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
 
 
 def assembled(
-    name: str, ptx: str, arch: str, regions: tuple[Region, ...] = (), remarks: tuple[str, ...] = ()
+    name: str, ptx: str, arch: str, regions: tuple[RewrittenRegion, ...] = (), remarks: tuple[str, ...] = ()
 ) -> Build:
     """The build that ptxas makes of ``ptx``. Raises `CccError` where it refuses."""
     made = assemble(ptx, arch)
@@ -147,7 +147,7 @@ def _profile(sample: Sample, ending: str, arch: str) -> RunProfile | None:
     return sample_profile(sample, arch, size=SWEPT_SIZE, wanted=wanted)
 
 
-def _told(report: Mapping[str, Any]) -> tuple[tuple[Region, ...], tuple[str, ...]]:
+def _told(report: Mapping[str, Any]) -> tuple[tuple[RewrittenRegion, ...], tuple[str, ...]]:
     """What was rewritten, and the remarks."""
     units = report["units"]
     regions = (region for unit in units for region in unit["regions"] if region["outcome"] == "rewritten")
@@ -166,11 +166,11 @@ def _needs(kernel: str, found: Resources) -> KernelResources:
     return KernelResources(kernel, found.registers, found.shared, spills)
 
 
-def _region(data: Mapping[str, Any]) -> Region:
+def _region(data: Mapping[str, Any]) -> RewrittenRegion:
     place = data["place"]
     # Loops are reported too; only paths have live-ins and a stack.
     is_path = bool(data["context"])
-    return Region(
+    return RewrittenRegion(
         data["kernel"],
         data["region"],
         data["kind"],

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from cccopt.diagnostic import CccError
 from cccopt.emulator import Profile, Program
-from cccopt.harness.result import CCC, BuildResult, Counts, LaunchResult, Phase, Region
+from cccopt.harness.result import CCC, BuildResult, Counts, LaunchResult, Phase, RewrittenRegion
 from cccopt.harness.workload import Array, Inputs, Launch, Sample, State, arrays, base_state, run_state
 
 OnFailure = Callable[[str, CccError], BuildResult]
@@ -18,7 +18,7 @@ def run_on_emulator(
     inputs: Inputs,
     size: str,
     builds: Mapping[str, str],
-    regions: tuple[Region, ...] = (),
+    regions: tuple[RewrittenRegion, ...] = (),
     *,
     wanted: Collection[str] | None = None,
     on_failure: OnFailure | None = None,
@@ -86,7 +86,7 @@ def _launch(program: Program, launch: Launch) -> Profile:
 
 
 def _result(
-    name: str, launches: list[tuple[Launch, Profile]], regions: tuple[Region, ...], wrong: str
+    name: str, launches: list[tuple[Launch, Profile]], regions: tuple[RewrittenRegion, ...], wrong: str
 ) -> BuildResult:
     if wrong:
         return BuildResult(name, (), (), wrong)
@@ -101,7 +101,7 @@ def _result(
     )
 
 
-def _phases(regions: Iterable[Region], profiles: list[Profile]) -> Iterator[Phase]:
+def _phases(regions: Iterable[RewrittenRegion], profiles: list[Profile]) -> Iterator[Phase]:
     """The phases of the kernels that ran, 0 where no warp came by."""
     for region in regions:
         here = [profile.by_label for profile in profiles if profile.kernel == region.kernel]

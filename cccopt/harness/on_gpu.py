@@ -42,24 +42,24 @@ class BuildFailure(CccError):
         self.build = build
 
 
-class Code(Protocol):
+class LoadedCode(Protocol):
     """What a build's kernels are found in."""
 
     def kernel(self, name: str) -> Kernel:
         """The kernel with this name."""
 
 
-def loaded(gpu: Gpu, code: str | bytes | Code) -> Code:
+def loaded(gpu: Gpu, code: str | bytes | LoadedCode) -> LoadedCode:
     """``code`` (PTX or a cubin, unless it is loaded already) on ``gpu``. Raises `CccError` as `Gpu.load` does."""
     return gpu.load(code) if isinstance(code, (str, bytes)) else code
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadedBuild:
     """A build with what its runs brought: ``milliseconds`` by repeat, then by launch."""
 
     name: str
-    module: Code
+    module: LoadedCode
     kernels: dict[str, Kernel] = field(default_factory=dict)
     launches: tuple[Launch, ...] = ()
     milliseconds: list[tuple[float, ...]] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Bench:
 
     def __init__(self, gpu: Gpu, sample: Sample, inputs: Inputs, size: str, plain: str | bytes) -> None:
         self._gpu, self._sample, self._inputs = gpu, sample, inputs
-        self._plain = Loaded(sample.plain, gpu.load(plain))
+        self._plain = LoadedBuild(sample.plain, gpu.load(plain))
         self._base = base_state(inputs)
         self._size = size
         self._written = sample.written(self._base)
@@ -104,7 +104,7 @@ class Bench:
             if value.flags.writeable and hasattr(self._sample.workload, "setup"):
                 yield name
 
-    def run(self, build: Loaded, *, check: bool, profile: bool = False) -> tuple[Launch, ...]:
+    def run(self, build: LoadedBuild, *, check: bool, profile: bool = False) -> tuple[Launch, ...]:
         """Run the launches of ``build`` once, from the snapshot on; ``check`` downloads and checks the results.
 
         With ``profile``, a profiler is asked to look at the launches that are timed.
@@ -132,7 +132,7 @@ class Bench:
         return state
 
     def _launch_all(
-        self, build: Loaded, launches: Generator[Launch, None, None], state: State, profile: bool = False
+        self, build: LoadedBuild, launches: Generator[Launch, None, None], state: State, profile: bool = False
     ) -> list[tuple[Launch, float]]:
         """Run ``launches``, those that are not timed by the plain build; those that are, with milliseconds."""
         here = arrays(state)
@@ -158,14 +158,14 @@ class Bench:
         for name in names:
             self._gpu.read(self._buffers[name], arrays(state)[name])
 
-    def _right(self, build: Loaded, state: State) -> Mapping[str, Array] | None:
+    def _right(self, build: LoadedBuild, state: State) -> Mapping[str, Array] | None:
         """What is right: by the reference where there is one, else what the plain build has just left."""
         if self._sample.has_reference(self._size):
             return self._sample.workload.reference(run_state(self._base, ()))
         is_plain = build.name == self._sample.plain
         return {name: arrays(state)[name] for name in self._looked_at} if is_plain else None
 
-    def _check(self, build: Loaded, state: State) -> None:
+    def _check(self, build: LoadedBuild, state: State) -> None:
         self._download(state, self._looked_at)
         if self._expected is None:
             self._expected = self._right(build, state)
@@ -177,7 +177,7 @@ def run_on_gpu(
     sample: Sample,
     inputs: Inputs,
     size: str,
-    builds: Mapping[str, str | bytes | Code],
+    builds: Mapping[str, str | bytes | LoadedCode],
     began: Callable[[str], None] = lambda build: None,
 ) -> tuple[BuildResult, ...]:
     """Time the launches of each of ``builds`` (name to PTX, cubin or loaded code); the sample's plain build fills the
@@ -194,7 +194,7 @@ def run_on_gpu(
     ready = []
     for name, code in builds.items():
         with _blamed(name, began):
-            ready.append(Loaded(name, loaded(gpu, code)))
+            ready.append(LoadedBuild(name, loaded(gpu, code)))
     for number in range(WARM_UPS):
         for build in _right(ready):
             start = time.perf_counter()
@@ -222,7 +222,7 @@ def repeats_for(seconds: float) -> int:
     return max(least, min(REPEATS, fitting))
 
 
-def _right(builds: Iterable[Loaded]) -> Iterator[Loaded]:
+def _right(builds: Iterable[LoadedBuild]) -> Iterator[LoadedBuild]:
     return (build for build in builds if not build.wrong)
 
 
@@ -236,7 +236,7 @@ def _blamed(name: str, began: Callable[[str], None]) -> Iterator[None]:
         raise BuildFailure(name, problem) from problem
 
 
-def _result(build: Loaded) -> BuildResult:
+def _result(build: LoadedBuild) -> BuildResult:
     launches = build.launches
     if not build.wrong and any(len(repeat) != len(launches) for repeat in build.milliseconds):
         build.wrong = "the number of launches differs between repeats"

@@ -21,7 +21,7 @@ from cccopt.diagnostic import CccError, render
 from cccopt.harness import builds
 from cccopt.harness.builds import ALL, Build, NoBuild, cubin_file
 from cccopt.harness.cte import workload as cte_workload
-from cccopt.harness.on_gpu import Bench, Loaded
+from cccopt.harness.on_gpu import Bench, LoadedBuild
 from cccopt.harness.workload import Sample, load
 
 WRONG, ABSENT = 1, 2
@@ -86,7 +86,7 @@ def _run(gpu: Gpu, sample: Sample, wanted: Sequence[str], make: Make, args: argp
     bench = Bench(gpu, sample, sample.inputs(args.size, args.seed), args.size, codes[sample.plain])
     status = 0
     for name in filter(codes.__contains__, wanted):
-        loaded = Loaded(name, gpu.load(codes[name]))
+        loaded = LoadedBuild(name, gpu.load(codes[name]))
         launches = bench.run(loaded, check=not args.unchecked, profile=args.order is not None)
         verdict = loaded.wrong or ("unchecked" if args.unchecked else "right")
         print(f"{sample.name} {name}: {verdict}, {len(launches)} launches", flush=True)

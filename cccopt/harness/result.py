@@ -144,7 +144,7 @@ class BuildResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class RewrittenRegion:
     """A rewritten loop or path: the pragma's ``kind``, where it stands, and the labels of its phases in the PTX.
 
     A path has a stack, on which a task's context takes ``context_bytes``; for a loop that is None. Without
@@ -170,7 +170,7 @@ class Measurement:
     arch: str
     on: str
     builds: tuple[BuildResult, ...]
-    regions: tuple[Region, ...] = ()
+    regions: tuple[RewrittenRegion, ...] = ()
     remarks: tuple[str, ...] = ()
     schema: int = SCHEMA
 

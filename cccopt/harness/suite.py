@@ -20,7 +20,7 @@ from cccopt.harness.builds import ALL, Build, NoBuild, build, cubin_file, first_
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
 from cccopt.harness.result import PLAIN, BuildResult
-from cccopt.harness.table import EMULATED, Context, Row, SampleRows, Table
+from cccopt.harness.table import EMULATED, BuildRow, Context, SampleRows, Table
 from cccopt.harness.workload import FULL, Sample, load, names
 
 CCC_SAMPLES = ("bfs", "sssp", "walk", "ff", "hash", "iefa", "rt", "escape", "dqg", "emies")
@@ -31,7 +31,7 @@ EMULATION_SECONDS, PROFILE_SECONDS, TIMING_SECONDS = 240.0, 120.0, 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SuitePlan:
     """What to measure: ``samples`` (names or folders) with ``builds``, on `EMULATOR` or `GPU`.
 
     ``size`` is what is run there, None for the largest on a GPU and for ``counted_size`` on the emulator;
@@ -55,7 +55,7 @@ def samples_of_ccc() -> tuple[str, ...]:
     return tuple(name for name in CCC_SAMPLES if name in here)
 
 
-def run(plan: Plan) -> Table:
+def run(plan: SuitePlan) -> Table:
     """Measure. Raises `CccError` for what concerns all rows: an unknown sample or size, no GPU, no nvcc."""
     work = [_work(plan, folder) for folder in plan.samples]
     on, arch = EMULATED, plan.arch or EMULATED_ARCH
@@ -104,12 +104,12 @@ class _Work:
         return {name: b for name, b in self.made().items() if self.run_as()[name] == name}
 
 
-def _work(plan: Plan, folder: str) -> _Work:
+def _work(plan: SuitePlan, folder: str) -> _Work:
     sample = load(folder)
     return _Work(folder, sample, *_sizes(plan, sample))
 
 
-def _sizes(plan: Plan, sample: Sample) -> tuple[str, str]:
+def _sizes(plan: SuitePlan, sample: Sample) -> tuple[str, str]:
     """The size to run and the size to count; a sample without a full size runs the largest it has."""
     known = sample.workload.SIZES
     counted = plan.size if plan.on == EMULATOR and plan.size else plan.counted_size
@@ -133,7 +133,7 @@ def _compile(work: Sequence[_Work], builds: Sequence[str], arch: str, pool: Thre
 # --- count --------------------------------------------------------------------------------------------------------
 
 
-def _count(plan: Plan, work: Sequence[_Work], folder: Path, pool: ThreadPoolExecutor) -> None:
+def _count(plan: SuitePlan, work: Sequence[_Work], folder: Path, pool: ThreadPoolExecutor) -> None:
     """Emulate all builds side by side; on a GPU Nsight Compute counts meanwhile, a sample after the other."""
     futures = [
         (one, name, pool.submit(_emulate_apart, one, name, plan.seed))
@@ -198,7 +198,7 @@ def _profile(one: _Work, folder: Path, seed: int) -> None:
 # --- time ---------------------------------------------------------------------------------------------------------
 
 
-def _time(one: _Work, plan: Plan) -> dict[str, BuildResult]:
+def _time(one: _Work, plan: SuitePlan) -> dict[str, BuildResult]:
     """Time the builds in a process of their own, and again without each that fails."""
 
     def timed(codes: Mapping[str, bytes]) -> tuple[BuildResult, ...]:
@@ -220,15 +220,15 @@ def _time_here(
 # --- rows ---------------------------------------------------------------------------------------------------------
 
 
-def _sample_rows(one: _Work, plan: Plan, arch: str) -> SampleRows:
+def _sample_rows(one: _Work, plan: SuitePlan, arch: str) -> SampleRows:
     rows = tuple(_row(one, name, plan.on, arch) for name in one.builds)
     return SampleRows(one.sample.name, one.size, rows, one.profiled.why, one.profiled_as_timed.why)
 
 
-def _row(one: _Work, name: str, on: str, arch: str) -> Row:
+def _row(one: _Work, name: str, on: str, arch: str) -> BuildRow:
     made = one.builds[name]
     if isinstance(made, NoBuild):
-        return Row(name, void=made.why, failed=name == PLAIN)
+        return BuildRow(name, void=made.why, failed=name == PLAIN)
     run_as = one.run_as()[name]
     counted = one.emulated.get(run_as)
     ran = one.timed.get(run_as) if on == GPU else counted
@@ -243,8 +243,8 @@ def _row(one: _Work, name: str, on: str, arch: str) -> Row:
     same = isinstance(plain, Build) and plain.ptx == made.ptx
     void = "there is no plain build" if ran is None else ran.wrong
     if ran is None or void:
-        return Row(name, void=void, failed=True, contexts=contexts, remarks=made.remarks)
-    return Row(
+        return BuildRow(name, void=void, failed=True, contexts=contexts, remarks=made.remarks)
+    return BuildRow(
         name,
         launches=ran.launches,
         emulated_launches=tuple((x.label, x.counts) for x in counted.launches if x.counts) if counted else (),

@@ -16,7 +16,7 @@ from cccopt.harness.bench import EMULATOR, GPU
 from cccopt.harness.builds import auto_for, split_name
 from cccopt.harness.result import ALWAYS, AUTO, HANDWRITTEN, PLAIN, Counts
 from cccopt.harness.sample_profile import SWEPT_SIZE
-from cccopt.harness.suite import Plan
+from cccopt.harness.suite import SuitePlan
 from cccopt.harness.table import SampleRows, Table
 from cccopt.harness.workload import load
 
@@ -38,12 +38,12 @@ class Point:
     """The time of plain nvcc's through this build's; on the emulator that of warp instructions."""
 
 
-def plan(on: str = EMULATOR, *, size: str | None = None, seed: int = 1, arch: str | None = None) -> Plan:
+def plan(on: str = EMULATOR, *, size: str | None = None, seed: int = 1, arch: str | None = None) -> SuitePlan:
     """What `cccopt.harness.suite.run` measures for a sweep. Raises CccError for an unknown size."""
     pairs = np.asarray(load(SAMPLE).inputs(size or SIZE, seed)["pairs"])
     autos = tuple(auto_for(f"k={k}") for k in sorted({int(k) for k in pairs[:, 1]}))
     builds = [autos if name == AUTO else (name,) for name in BUILDS]
-    return Plan(
+    return SuitePlan(
         "sensitivity",
         (SAMPLE,),
         on,

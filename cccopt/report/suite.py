@@ -10,7 +10,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from cccopt.harness.result import ALWAYS, AUTO, HANDWRITTEN, MARKED, PLAIN
-from cccopt.harness.table import EMULATED, FEWEST_REPEATS, PROFILED, THESIS, Row, SampleRows, Table
+from cccopt.harness.table import EMULATED, FEWEST_REPEATS, PROFILED, THESIS, BuildRow, SampleRows, Table
 
 NEAR = 0.97
 """How much of the best build `auto` must reach, and `always` of the peer, before a sample is told to fall short."""
@@ -83,21 +83,21 @@ _COLUMNS = (
 )
 
 
-def _void(row: Row, timed: bool) -> Iterator[Text]:
+def _void(row: BuildRow, timed: bool) -> Iterator[Text]:
     """Empty cells up to the last, which says what kind of nothing there is."""
     for _ in range(len(_COLUMNS) + (2 if timed else 0) - 2):
         yield Text("")
     yield Text(kind_of_void(row), style="red")
 
 
-def kind_of_void(row: Row) -> str:
+def kind_of_void(row: BuildRow) -> str:
     """The code that it was refused with, or a word."""
     if row.void.startswith("CCC"):
         return row.void.partition(":")[0]
     return "WRONG" if row.failed else "none"
 
 
-def _cells(sample: SampleRows, row: Row, timed: bool) -> Iterator[Text]:
+def _cells(sample: SampleRows, row: BuildRow, timed: bool) -> Iterator[Text]:
     if timed:
         times = row.times
         few = times is not None and len(times.milliseconds) < FEWEST_REPEATS
@@ -121,7 +121,7 @@ def _cells(sample: SampleRows, row: Row, timed: bool) -> Iterator[Text]:
     yield Text("= plain" if row.same_as_plain and row.build != PLAIN else "right")
 
 
-def _mark(row: Row) -> str:
+def _mark(row: BuildRow) -> str:
     """What stands behind counts that are not those of Nsight Compute at the timed size: all are of the counted size."""
     if row.profiled_as_timed is not None:
         return ""
@@ -134,7 +134,7 @@ def _speedup(speedup: float) -> Text:
     return Text(f"{speedup:.2f}x", style="green" if speedup > 1.005 else "")
 
 
-def _needs(row: Row) -> Iterator[Text]:
+def _needs(row: BuildRow) -> Iterator[Text]:
     kernel = row.main_kernel
     if kernel is None:
         yield from (Text(""), Text(""), Text(""))
@@ -147,7 +147,7 @@ def _needs(row: Row) -> Iterator[Text]:
     yield Text("?" if kernel.occupancy is None else f"{100 * kernel.occupancy:.0f} {limits}".rstrip())
 
 
-def contexts(row: Row) -> str:
+def contexts(row: BuildRow) -> str:
     """Bytes a task, by path, ``before→after`` compression; equal ones once with their number."""
     told: dict[str, int] = {}
     for c in row.contexts:
@@ -192,14 +192,14 @@ def agreement_table(table: Table) -> RichTable:
     return result
 
 
-def difference(row: Row | None) -> float | None:
+def difference(row: BuildRow | None) -> float | None:
     """Points of warp efficiency by which Nsight Compute's count is above the emulator's."""
     if row is None or row.profiled is None or row.emulated is None:
         return None
     return 100 * (row.profiled.warp_efficiency_pred_on - row.emulated.warp_efficiency_pred_on)
 
 
-def _difference(row: Row | None) -> Text:
+def _difference(row: BuildRow | None) -> Text:
     points = difference(row)
     if points is None:
         return Text("")

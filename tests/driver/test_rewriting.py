@@ -12,7 +12,7 @@ import pytest
 from cccopt import driver
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 from cccopt.driver import rewrite_unit, rewriting
-from cccopt.driver.unit_report import Unit, diagnostics_of, failure_data, report_data
+from cccopt.driver.unit_report import CompiledUnit, diagnostics_of, failure_data, report_data
 from cccopt.passes.pipeline import Options
 from cccopt.text import Place, Position, SourceText
 
@@ -150,7 +150,7 @@ def test_diagnostics_travel_through_json() -> None:
     diagnostic = Diagnostic("CCC034", Severity.ERROR, "m", place, "why", "help", (("read here", place),))
     failure = json.loads(json.dumps(failure_data(CccError(diagnostic), "k.cu", "compute_90")))
     assert diagnostics_of(failure["errors"]) == (diagnostic,)
-    report = json.loads(json.dumps(report_data(Unit("", (), (diagnostic,)), "k.cu", "compute_90")))
+    report = json.loads(json.dumps(report_data(CompiledUnit("", (), (diagnostic,)), "k.cu", "compute_90")))
     assert diagnostics_of(report["remarks"]) == (diagnostic,)
     assert (report["file"], report["arch"]) == ("k.cu", "compute_90")
 

@@ -245,7 +245,7 @@ def test_ncu_is_asked_at_both_sizes_and_each_answer_has_its_place(
         return ncu.Profiled({"plain": told[size]}) if size in counts_at else ncu.Profiled(why=f"not {size}")
 
     monkeypatch.setattr(suite.ncu, "profile", profile)
-    plan = suite.Plan("CCC", (samples[0],), "gpu", timed, builds=("plain",))
+    plan = suite.SuitePlan("CCC", (samples[0],), "gpu", timed, builds=("plain",))
     (found,) = suite.run(plan).samples
     (row,) = found.rows
     assert met == asked

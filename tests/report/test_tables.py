@@ -14,7 +14,7 @@ from cccopt.harness.result import (
     KernelResources,
     LaunchResult,
     Measurement,
-    Region,
+    RewrittenRegion,
     Times,
 )
 from cccopt.report.tables import print_measurement
@@ -44,9 +44,9 @@ def build(name: str, *launches: tuple[str, str, Counts | Times], registers: int 
 
 def printed(*builds: BuildResult, remarks: tuple[str, ...] = ()) -> str:
     regions = (
-        Region("k", 1, "for", "k.cu:6"),
-        Region("k", 2, "if", "k.cu:7", 4),
-        Region("k", 3, "for variable", "k.cu:9", 12),
+        RewrittenRegion("k", 1, "for", "k.cu:6"),
+        RewrittenRegion("k", 2, "if", "k.cu:7", 4),
+        RewrittenRegion("k", 3, "for variable", "k.cu:9", 12),
     )
     measurement = Measurement("w", "small", 1, "sm_90", "emulator (PTX)", builds, regions, remarks)
     stream = io.StringIO()

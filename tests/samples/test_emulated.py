@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cccopt.harness.bench import Options, measure
+from cccopt.harness.bench import MeasureOptions, measure
 from cccopt.harness.result import CCC, MARKED, PLAIN
 from cccopt.harness.workload import Sample, load
 from tests.samples.peers import plain_and_peer
@@ -33,7 +33,7 @@ def without(pragma: str, folder: Path) -> Sample:
 )
 def test_bfs_is_right_and_fuller(removed: str | None, paths: int, tmp_path: Path) -> None:
     sample = load("bfs") if removed is None else without(removed, tmp_path)
-    measurement = measure(sample, Options(size="small", marked=removed is None))
+    measurement = measure(sample, MeasureOptions(size="small", marked=removed is None))
     assert measurement.right
     contexts = [r.context_bytes for r in measurement.regions if r.context_bytes is not None]
     assert len(contexts) == paths
@@ -55,7 +55,7 @@ def test_bfs_is_right_and_fuller(removed: str | None, paths: int, tmp_path: Path
 
 
 def test_sensitivity_gains_on_a_long_rare_path_and_loses_on_a_short_common_one() -> None:
-    measurement = measure(load("sensitivity"), Options(size="small"))
+    measurement = measure(load("sensitivity"), MeasureOptions(size="small"))
     assert measurement.right
     before, after = (
         {launch.label: launch.counts for launch in measurement.build(name).launches} for name in (PLAIN, CCC)
