@@ -37,13 +37,13 @@ def measure(sample: Sample, options: MeasureOptions) -> Measurement:
     with ExitStack() as stack:
         gpu = stack.enter_context(open_gpu()) if options.on == GPU else None
         arch = options.arch or (EMULATED_ARCH if gpu is None else gpu.arch)
-        inputs = sample.inputs(options.size, options.seed)
+        instance = sample.instance(options.size, options.seed)
         builds = compile_builds(sample, arch, marked=options.marked, ccc=options.ccc)
         if gpu is None:
             on = "emulator (PTX)"
-            results = run_on_emulator(sample, inputs, options.size, builds.ptx, builds.regions)
+            results = run_on_emulator(instance, builds.ptx, builds.regions)
         else:
-            on, results = gpu.name, run_on_gpu(gpu, sample, inputs, options.size, builds.ptx)
+            on, results = gpu.name, run_on_gpu(gpu, instance, builds.ptx)
     return Measurement(
         sample.name,
         options.size,

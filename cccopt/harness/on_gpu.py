@@ -12,14 +12,12 @@ import numpy as np
 
 from cccopt.device.gpu import Gpu, Kernel
 from cccopt.diagnostic import CccError
-from cccopt.harness.on_emulator import wrong_of
 from cccopt.harness.result import BuildResult, LaunchResult, Times
 from cccopt.harness.table import FEWEST_REPEATS
 from cccopt.harness.workload import (
     Array,
-    Inputs,
+    Instance,
     Launch,
-    Sample,
     State,
     Zeros,
     arrays,
@@ -74,20 +72,21 @@ class LoadedBuild:
 
 
 class Bench:
-    """A workload on a GPU, its inputs filled, ready to run builds; ``plain``, the code of the build that the sample
-    names so, runs what is not timed.
+    """An instance of a workload on a GPU, its inputs filled, ready to run builds; ``plain``, the code of the build that
+    the sample names so, runs what is not timed.
 
     Read-only arrays are on the GPU once. Of those that the launches write there is a snapshot, which comes
     back ahead of every run.
     """
 
-    def __init__(self, gpu: Gpu, sample: Sample, inputs: Inputs, size: str, plain: str | bytes) -> None:
-        self._gpu, self._sample, self._inputs = gpu, sample, inputs
+    def __init__(self, gpu: Gpu, instance: Instance, plain: str | bytes) -> None:
+        self._gpu, self._instance = gpu, instance
+        self._sample = sample = instance.sample
+        self._inputs = inputs = instance.inputs
         self._plain = LoadedBuild(sample.plain, gpu.load(plain))
         self._base = base_state(inputs)
-        self._size = size
         self._written = sample.written(self._base)
-        self._looked_at = sample.results(self._base, size)
+        self._looked_at = instance.results(self._base)
         self._buffers = {
             name: gpu.zeros(value.nbytes) if isinstance(inputs.get(name), Zeros) else gpu.upload(value)
             for name, value in arrays(self._base).items()
@@ -95,7 +94,7 @@ class Bench:
         self._expected: Mapping[str, Array] | None = None
         self._launch_all(self._plain, sample.setup(self._base), self._base)
         self._snapshots = {name: gpu.snapshot(self._buffers[name]) for name in self._written}
-        if sample.has_reference(size):
+        if instance.has_reference:
             self._download(self._base, self._filled())
 
     def _filled(self) -> Iterator[str]:
@@ -160,7 +159,7 @@ class Bench:
 
     def _right(self, build: LoadedBuild, state: State) -> Mapping[str, Array] | None:
         """What is right: by the reference where there is one, else what the plain build has just left."""
-        if self._sample.has_reference(self._size):
+        if self._instance.has_reference:
             return self._sample.workload.reference(run_state(self._base, ()))
         is_plain = build.name == self._sample.plain
         return {name: arrays(state)[name] for name in self._looked_at} if is_plain else None
@@ -169,14 +168,12 @@ class Bench:
         self._download(state, self._looked_at)
         if self._expected is None:
             self._expected = self._right(build, state)
-        build.wrong = build.wrong or wrong_of(self._sample, state, self._inputs, self._expected, self._size)
+        build.wrong = build.wrong or self._instance.wrong(state, self._expected)
 
 
 def run_on_gpu(
     gpu: Gpu,
-    sample: Sample,
-    inputs: Inputs,
-    size: str,
+    instance: Instance,
     builds: Mapping[str, str | bytes | LoadedCode],
     began: Callable[[str], None] = lambda build: None,
 ) -> tuple[BuildResult, ...]:
@@ -187,10 +184,11 @@ def run_on_gpu(
     run no more. ``began`` is told of each build ahead of each of its runs. Raises `BuildFailure` where a build
     is not loaded or ends in a fault, and `CccError` for what is no build's fault.
     """
-    with _blamed(sample.plain, began):
-        plain = builds[sample.plain]
+    name_of_plain = instance.sample.plain
+    with _blamed(name_of_plain, began):
+        plain = builds[name_of_plain]
         assert isinstance(plain, (str, bytes))
-        bench = Bench(gpu, sample, inputs, size, plain)
+        bench = Bench(gpu, instance, plain)
     ready = []
     for name, code in builds.items():
         with _blamed(name, began):

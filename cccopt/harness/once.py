@@ -83,7 +83,7 @@ def _run(gpu: Gpu, sample: Sample, wanted: Sequence[str], make: Make, args: argp
         else:
             print(f"{sample.name} {name}: no such build: {code.why}")
             return ABSENT
-    bench = Bench(gpu, sample, sample.inputs(args.size, args.seed), args.size, codes[sample.plain])
+    bench = Bench(gpu, sample.instance(args.size, args.seed), codes[sample.plain])
     status = 0
     for name in filter(codes.__contains__, wanted):
         loaded = LoadedBuild(name, gpu.load(codes[name]))

@@ -165,11 +165,8 @@ def _emulate_apart(one: _Work, name: str, seed: int) -> BuildResult:
 def _emulate(
     began: apart.Began, folder: str, codes: Mapping[str, str], wanted: Sequence[str], size: str, seed: int
 ) -> tuple[BuildResult, ...]:
-    sample = load(folder)
     return run_on_emulator(
-        sample,
-        sample.inputs(size, seed),
-        size,
+        load(folder).instance(size, seed),
         codes,
         wanted=wanted,
         on_failure=lambda name, problem: BuildResult(name, (), (), first_of(problem)),
@@ -186,7 +183,7 @@ def _profile(one: _Work, folder: Path, seed: int) -> None:
         cubin_file(folder, one.sample.name, name).write_bytes(found.cubin)
 
     def profiled(size: str) -> ncu.Profiled:
-        return ncu.profile(one.folder, tuple(made), folder, size=size, seed=seed, seconds=PROFILE_SECONDS)
+        return ncu.profile(ncu.ProfiledRun(one.folder, tuple(made), folder, size, seed), PROFILE_SECONDS)
 
     one.profiled = profiled(one.counted_size)
     if one.size == one.counted_size:
@@ -214,7 +211,7 @@ def _time_here(
 ) -> tuple[BuildResult, ...]:
     sample = load(folder)
     with open_gpu() as gpu:
-        return run_on_gpu(gpu, sample, sample.inputs(size, seed), size, codes, began)
+        return run_on_gpu(gpu, sample.instance(size, seed), codes, began)
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------

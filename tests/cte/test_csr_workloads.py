@@ -37,12 +37,11 @@ def test_builds_agree_with_the_reference(tmp_path: Path, name: str) -> None:
     workload = cte_workload.load(name)
     forms = tuple(name_of_form(form) for form in workload.module.FORMS if form != TASKS)
     builds = {build: ptx_of(workload, build, tmp_path) for build in (*BUILDS, *forms)}
-    sample = workload.sample(INPUT.get(name, "power_law"))
-    inputs = sample.inputs(SMALL, 1)
+    instance = workload.sample(INPUT.get(name, "power_law")).instance(SMALL, 1)
     # The first strip of 256 of a task is not left to the second kernel.
-    left_over = np.diff(cast(Array, inputs["offsets"])).max() - 256
+    left_over = np.diff(cast(Array, instance.inputs["offsets"])).max() - 256
     assert "defer_long" not in forms or left_over > csr_workload.MOST
-    results = run_on_emulator(sample, inputs, SMALL, builds)
+    results = run_on_emulator(instance, builds)
     assert {result.name: result.wrong for result in results} == dict.fromkeys(builds, "")
     # Every build runs another policy's code.
     assert len({result.counts.warp_instructions for result in results}) == len(builds)

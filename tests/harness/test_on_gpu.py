@@ -157,7 +157,7 @@ def run(size: str, *names: str, gpu: StandIn | None = None) -> tuple[Count, tupl
     sample = Sample("count", Path("count.cu"), cast(Workload, workload))
     builds = {"plain": "plain", **{name: name for name in names}}
     stand_in = cast(Gpu, gpu if gpu is not None else StandIn())
-    return workload, on_gpu.run_on_gpu(stand_in, sample, sample.inputs(size, 1), size, builds)
+    return workload, on_gpu.run_on_gpu(stand_in, sample.instance(size, 1), builds)
 
 
 def times(result: Any) -> list[tuple[float, ...]]:

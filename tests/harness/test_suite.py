@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -238,11 +237,13 @@ def test_ncu_is_asked_at_both_sizes_and_each_answer_has_its_place(
     told = {"small": Issues(10, 320, 160), "full": Issues(1000, 32000, 24000)}
     met = []
 
-    def profile(sample: str, names: Sequence[str], cubins: Path, *, size: str, **_: Any) -> ncu.Profiled:
-        assert names == ("plain",)
-        assert builds.cubin_file(cubins, "well", "plain").is_file()
-        met.append(size)
-        return ncu.Profiled({"plain": told[size]}) if size in counts_at else ncu.Profiled(why=f"not {size}")
+    def profile(run: ncu.ProfiledRun, seconds: float) -> ncu.Profiled:
+        assert run.builds == ("plain",)
+        assert builds.cubin_file(run.cubins, "well", "plain").is_file()
+        met.append(run.size)
+        if run.size not in counts_at:
+            return ncu.Profiled(why=f"not {run.size}")
+        return ncu.Profiled({"plain": told[run.size]})
 
     monkeypatch.setattr(suite.ncu, "profile", profile)
     plan = suite.SuitePlan("CCC", (samples[0],), "gpu", timed, builds=("plain",))

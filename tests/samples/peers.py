@@ -28,5 +28,5 @@ def plain_and_peer(
     """Both builds' results on the emulator, with what is wrong with them."""
     peer = repository / "bench" / "handwritten" / sample.source.name
     builds = {PLAIN: ptx_of(sample.source, folder), HANDWRITTEN: ptx_of(peer, folder)}
-    plain, handwritten = run_on_emulator(sample, sample.inputs(size, 1), size, builds)
+    plain, handwritten = run_on_emulator(sample.instance(size, 1), builds)
     return plain, handwritten

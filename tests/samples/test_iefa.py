@@ -77,7 +77,7 @@ def test_device_and_numpy_make_the_same_numbers(builds: Mapping[str, str]) -> No
 @pytest.mark.nvcc
 def test_program_and_peer_are_right_and_the_peer_is_fuller(builds: Mapping[str, str]) -> None:
     sample = workload.load("iefa")
-    plain, peer = run_on_emulator(sample, sample.inputs("small", 1), "small", builds)
+    plain, peer = run_on_emulator(sample.instance("small", 1), builds)
     assert (plain.wrong, peer.wrong) == ("", "")
     before, after = (build.launches[1].counts for build in (plain, peer))
     assert plain.launches[1].label == "equal"
@@ -88,7 +88,7 @@ def test_program_and_peer_are_right_and_the_peer_is_fuller(builds: Mapping[str, 
 @pytest.mark.nvcc
 def test_program_and_peer_agree_in_every_bit(builds: Mapping[str, str]) -> None:
     sample = workload.load("iefa")
-    plain, peer = run_on_emulator(sample, sample.inputs("small", 5), workload.FULL, builds)
+    plain, peer = run_on_emulator(workload.Instance(sample, sample.inputs("small", 5), workload.FULL), builds)
     assert (plain.wrong, peer.wrong) == ("", "")
 
 

@@ -222,17 +222,14 @@ def _emulate_here(
     began: apart.Began, name: str, input: str, codes: Mapping[str, str], size: str, seed: int
 ) -> Ran:
     workload = load(name)
-    sample = workload.sample(input)
-    inputs = sample.inputs(size, seed)
+    instance = workload.sample(input).instance(size, seed)
     results = run_on_emulator(
-        sample,
-        inputs,
-        size,
+        instance,
         codes,
         on_failure=lambda build, problem: BuildResult(build, (), (), first_of(problem)),
         began=began,
     )
-    return Ran(results, workload.module.least_bytes(base_state(inputs)))
+    return Ran(results, workload.module.least_bytes(base_state(instance.inputs)))
 
 
 # --- GPU ----------------------------------------------------------------------------------------------------------
@@ -275,11 +272,10 @@ def _time_here(
     began: apart.Began, name: str, input: str, codes: Mapping[str, bytes | Library], size: str, seed: int
 ) -> Ran:
     workload = load(name)
-    sample = workload.sample(input)
-    inputs = sample.inputs(size, seed)
+    instance = workload.sample(input).instance(size, seed)
     with open_gpu() as gpu:
-        results = run_on_gpu(gpu, sample, inputs, size, codes, began)
-    return Ran(results, workload.module.least_bytes(base_state(inputs)))
+        results = run_on_gpu(gpu, instance, codes, began)
+    return Ran(results, workload.module.least_bytes(base_state(instance.inputs)))
 
 
 def _profile(one: _Found, folder: Path, seed: int) -> None:
@@ -292,16 +288,10 @@ def _profile(one: _Found, folder: Path, seed: int) -> None:
         cubin_file(folder, one.job.workload.name, name).write_bytes(made.cubin)
     many = max(len(one.ran[name].launches) for name in right) > PROFILED_LAUNCHES
     size = SMALL if many else one.size
-    profiled = ncu.profile(
-        one.job.name,
-        right,
-        folder,
-        size=size,
-        seed=seed,
-        seconds=PROFILE_SECONDS,
-        # They were right when they were timed.
-        options=("--input", one.job.input, "--unchecked"),
-    )
+    # They were right when they were timed.
+    options = ("--input", one.job.input, "--unchecked")
+    run = ncu.ProfiledRun(one.job.name, right, folder, size, seed, options)
+    profiled = ncu.profile(run, PROFILE_SECONDS)
     one.uncounted = profiled.why
     one.counted = {name: Counted(issues, PROFILED, size) for name, issues in profiled.counts.items()}
 
