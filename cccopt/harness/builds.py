@@ -15,23 +15,15 @@ from typing import Any
 from cccopt import driver, resources
 from cccopt.diagnostic import CccError, render
 from cccopt.driver.unit_report import diagnostics_of
-from cccopt.harness.result import (
-    ALWAYS,
-    AUTO,
-    CCC,
-    HANDWRITTEN,
-    MARKED,
-    PLAIN,
-    KernelResources,
-    RewrittenRegion,
-)
+from cccopt.harness.choices import BuildName
+from cccopt.harness.result import KernelResources, RewrittenRegion
 from cccopt.harness.sample_profile import SWEPT_SIZE, sample_profile
 from cccopt.harness.workload import Launch, Sample
 from cccopt.profiling import RunProfile
 from cccopt.toolchain.ptxas import Resources, assemble
 from cccopt.toolchain.ptxas import resources as ptxas_resources
 
-ALL = (PLAIN, MARKED, ALWAYS, AUTO, HANDWRITTEN)
+ALL_BUILDS = (BuildName.PLAIN, BuildName.MARKED, BuildName.ALWAYS, BuildName.AUTO, BuildName.HANDWRITTEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +56,29 @@ class NoBuild:
 
 
 def compile_builds(sample: Sample, arch: str, *, marked: bool = True, ccc: str = "always") -> Builds:
-    """Compile ``sample`` for ``arch`` (``sm_90``); the `MARKED` build only if asked. Raises `CccError`."""
+    """Compile ``sample`` for ``arch`` (``sm_90``); the build ``marked`` only if asked. Raises `CccError`."""
     program = driver.compile(sample.source, arch=arch, ccc=ccc)
-    ptx = {PLAIN: program.original_ptx}
+    ptx: dict[str, str] = {BuildName.PLAIN: program.original_ptx}
     if marked:
-        ptx[MARKED] = driver.marked_ptx(sample.source, arch=arch) or program.original_ptx
-    ptx[CCC] = program.ptx
+        ptx[BuildName.MARKED] = driver.marked_ptx(sample.source, arch=arch) or program.original_ptx
+    ptx[BuildName.CCC] = program.ptx
     return Builds(ptx, *_told(program.report))
 
 
 def auto_for(ending: str) -> str:
-    """The name of the build by `AUTO` that is decided by the launches at `SWEPT_SIZE` whose labels end so."""
-    return f"{AUTO} {ending}"
+    """The name of the build by `BuildName.AUTO` that is decided by the launches at `SWEPT_SIZE` whose labels end so."""
+    return f"{BuildName.AUTO} {ending}"
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Which of `ALL` a build is, and the end of the labels of launches that it is made for: empty for all."""
+    """Which of `ALL_BUILDS` a build is, and the end of the labels of launches that it is made for: empty for all."""
     kind, _, ending = name.partition(" ")
     return kind, ending
 
 
 def build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
-    """Make the build ``name`` (one of `ALL`, or what `auto_for` gives) of ``sample`` for ``arch``; what is refused is
-    no build.
+    """Make the build ``name`` (one of `ALL_BUILDS`, or what `auto_for` gives) of ``sample`` for ``arch``; what is
+    refused is no build.
     """
     try:
         return _build(sample, name, arch)
@@ -103,20 +95,20 @@ def first_of(problem: CccError) -> str:
 def _build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
     regions: tuple[RewrittenRegion, ...] = ()
     remarks: tuple[str, ...] = ()
-    if name == HANDWRITTEN:
+    if name == BuildName.HANDWRITTEN:
         source = resources.folder("bench") / "handwritten" / f"{sample.name}.cu"
         if not source.is_file():
             return NoBuild(name, f"there is no bench/handwritten/{sample.name}.cu")
         include = ("-I", str(sample.source.parent))
         ptx = driver.compile(source, arch=arch, ccc="off", nvcc_options=include).ptx
-    elif name == MARKED:
+    elif name == BuildName.MARKED:
         ptx = driver.marked_ptx(sample.source, arch=arch)
         if not ptx:
             return NoBuild(name, "there is no annotation")
     else:
         kind, ending = split_name(name)
-        profile = _profile(sample, ending, arch) if kind == AUTO else None
-        mode = "off" if name == PLAIN else kind
+        profile = _profile(sample, ending, arch) if kind == BuildName.AUTO else None
+        mode = "off" if name == BuildName.PLAIN else kind
         program = driver.compile(sample.source, arch=arch, ccc=mode, profile=profile)
         ptx = program.ptx
         regions, remarks = _told(program.report)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from cccopt.diagnostic import CccError
 from cccopt.emulator import Profile, Program
-from cccopt.harness.result import CCC, BuildResult, Counts, LaunchResult, Phase, RewrittenRegion
+from cccopt.harness.choices import BuildName
+from cccopt.harness.result import BuildResult, Counts, LaunchResult, Phase, RewrittenRegion
 from cccopt.harness.workload import Instance, Launch, Sample, State, arrays, base_state, run_state
 
 OnFailure = Callable[[str, CccError], BuildResult]
@@ -24,8 +25,8 @@ def run_on_emulator(
 ) -> tuple[BuildResult, ...]:
     """Run each of ``builds`` (name to PTX), or those that are ``wanted``.
 
-    The sample's plain build fills the inputs and runs what is not timed. ``regions`` are those of the build `CCC`. A
-    fault in a kernel is the emulator's `CccError`, or goes to ``on_failure``. ``began`` is told of each build ahead of
+    The sample's plain build fills the inputs and runs what is not timed. ``regions`` are those of `BuildName.CCC`. A
+    fault in a kernel is the emulator's `CccError`, or goes to ``on_failure``. ``began`` is told of each build before
     its run.
     """
     sample = instance.sample
@@ -51,7 +52,7 @@ def run_on_emulator(
             continue
         if expected is None and name == sample.plain:
             expected = {key: arrays(state)[key] for key in instance.results(base)}
-        ours = regions if name == CCC else ()
+        ours = regions if name == BuildName.CCC else ()
         found.append(_result(name, launches, ours, instance.wrong(state, expected)))
     return tuple(found)
 

@@ -19,7 +19,7 @@ from typing import TypeAlias
 from cccopt.device.gpu import Gpu, open_gpu
 from cccopt.diagnostic import CccError, render
 from cccopt.harness import builds
-from cccopt.harness.builds import ALL, Build, NoBuild, cubin_file
+from cccopt.harness.builds import ALL_BUILDS, Build, NoBuild, cubin_file
 from cccopt.harness.cte import workload as cte_workload
 from cccopt.harness.on_gpu import Bench, LoadedBuild
 from cccopt.harness.workload import Sample, load
@@ -63,9 +63,9 @@ def _subject(name: str, input: str | None) -> tuple[Sample, tuple[str, ...], Mak
     """The workload, its builds, and what makes them."""
     if input is None:
         sample = load(name)
-        return sample, ALL, partial(builds.build, sample)
+        return sample, ALL_BUILDS, partial(builds.build, sample)
     workload = cte_workload.load(name)
-    ours = tuple(build for build in workload.builds if workload.kind(build) != cte_workload.VENDOR)
+    ours = tuple(build for build in workload.builds if workload.kind(build) != cte_workload.BuildKind.VENDOR)
     return workload.sample(input), ours, partial(cte_workload.build, workload)
 
 

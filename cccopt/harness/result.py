@@ -14,12 +14,6 @@ from typing import Any
 SCHEMA = 1
 LANES = 32
 
-PLAIN, MARKED, CCC = "plain", "marked", "ccc"
-"""The builds: nvcc on the source without pragmas, annotated with the pass off, annotated with the pass on."""
-
-ALWAYS, AUTO, HANDWRITTEN = "always", "auto", "handwritten"
-"""More builds: the pass in either mode, and a peer in which the collection is written by hand."""
-
 
 @dataclass(frozen=True, slots=True)
 class Issues:

@@ -15,11 +15,12 @@ from pathlib import Path
 from cccopt.device.gpu import open_gpu
 from cccopt.harness import apart, ncu
 from cccopt.harness.batch import clock, kernel_rows, without_those_that_fail, workers
-from cccopt.harness.bench import EMULATED_ARCH, EMULATOR, GPU
-from cccopt.harness.builds import ALL, Build, NoBuild, build, cubin_file, first_of, split_name
+from cccopt.harness.bench import EMULATED_ARCH
+from cccopt.harness.builds import ALL_BUILDS, Build, NoBuild, build, cubin_file, first_of, split_name
+from cccopt.harness.choices import BuildName, Machine
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
-from cccopt.harness.result import PLAIN, BuildResult
+from cccopt.harness.result import BuildResult
 from cccopt.harness.table import EMULATED, BuildRow, Context, SampleRows, Table
 from cccopt.harness.workload import FULL, Sample, load, names
 
@@ -32,7 +33,7 @@ EMULATION_SECONDS, PROFILE_SECONDS, TIMING_SECONDS = 240.0, 120.0, 90.0
 
 @dataclass(frozen=True, slots=True)
 class SuitePlan:
-    """What to measure: ``samples`` (names or folders) with ``builds``, on `EMULATOR` or `GPU`.
+    """What to measure: ``samples`` (names or folders) with ``builds``.
 
     ``size`` is what is run there, None for the largest on a GPU and for ``counted_size`` on the emulator;
     ``counted_size`` is what the emulator counts beside times. ``profile``: ask Nsight Compute too, at both.
@@ -40,12 +41,12 @@ class SuitePlan:
 
     suite: str
     samples: tuple[str, ...]
-    on: str = EMULATOR
+    on: Machine = Machine.EMULATOR
     size: str | None = None
     counted_size: str = "small"
     seed: int = 1
     arch: str | None = None
-    builds: tuple[str, ...] = ALL
+    builds: tuple[str, ...] = ALL_BUILDS
     profile: bool = True
 
 
@@ -59,7 +60,7 @@ def run(plan: SuitePlan) -> Table:
     """Measure. Raises `CccError` for what concerns all rows: an unknown sample or size, no GPU, no nvcc."""
     work = [_work(plan, folder) for folder in plan.samples]
     on, arch = EMULATED, plan.arch or EMULATED_ARCH
-    if plan.on == GPU:
+    if plan.on == Machine.GPU:
         with open_gpu() as gpu:
             on, arch = gpu.name, plan.arch or gpu.arch
     seconds: dict[str, float] = {}
@@ -68,7 +69,7 @@ def run(plan: SuitePlan) -> Table:
             _compile(work, plan.builds, arch, pool)
         with clock(seconds, "count"):
             _count(plan, work, Path(folder), pool)
-        if plan.on == GPU:
+        if plan.on == Machine.GPU:
             with clock(seconds, "time"):
                 for one in work:
                     one.timed = _time(one, plan)
@@ -112,9 +113,9 @@ def _work(plan: SuitePlan, folder: str) -> _Work:
 def _sizes(plan: SuitePlan, sample: Sample) -> tuple[str, str]:
     """The size to run and the size to count; a sample without a full size runs the largest it has."""
     known = sample.workload.SIZES
-    counted = plan.size if plan.on == EMULATOR and plan.size else plan.counted_size
+    counted = plan.size if plan.on == Machine.EMULATOR and plan.size else plan.counted_size
     largest = FULL if FULL in known else known[-1]
-    size = plan.size or (largest if plan.on == GPU else counted)
+    size = plan.size or (largest if plan.on == Machine.GPU else counted)
     for one in (size, counted):
         if one not in known:
             sample.inputs(one, plan.seed)  # raises what says which sizes there are
@@ -138,10 +139,10 @@ def _count(plan: SuitePlan, work: Sequence[_Work], folder: Path, pool: ThreadPoo
     futures = [
         (one, name, pool.submit(_emulate_apart, one, name, plan.seed))
         for one in work
-        if PLAIN in one.made()
+        if BuildName.PLAIN in one.made()
         for name in one.to_run()
     ]
-    if plan.on == GPU and plan.profile:
+    if plan.on == Machine.GPU and plan.profile:
         for one in work:
             _profile(one, folder, plan.seed)
     for one, name, future in futures:
@@ -151,8 +152,8 @@ def _count(plan: SuitePlan, work: Sequence[_Work], folder: Path, pool: ThreadPoo
 def _emulate_apart(one: _Work, name: str, seed: int) -> BuildResult:
     made = one.made()
     # At full size the plain build says what is right, so that it has to run first.
-    wanted = dict.fromkeys((PLAIN, name) if one.counted_size == FULL else (name,))
-    codes = {key: made[key].ptx for key in dict.fromkeys((PLAIN, name))}
+    wanted = dict.fromkeys((BuildName.PLAIN, name) if one.counted_size == FULL else (name,))
+    codes = {key: made[key].ptx for key in dict.fromkeys((BuildName.PLAIN, name))}
     try:
         results = apart.call(
             _emulate, one.folder, codes, tuple(wanted), one.counted_size, seed, seconds=EMULATION_SECONDS
@@ -176,7 +177,7 @@ def _emulate(
 def _profile(one: _Work, folder: Path, seed: int) -> None:
     """Count at the size of the emulator's counts, for the comparison with them, and at the size that is timed."""
     made = one.made()
-    if PLAIN not in made:
+    if BuildName.PLAIN not in made:
         one.profiled = ncu.Profiled(why="the plain build failed")
         return
     for name, found in made.items():
@@ -225,10 +226,10 @@ def _sample_rows(one: _Work, plan: SuitePlan, arch: str) -> SampleRows:
 def _row(one: _Work, name: str, on: str, arch: str) -> BuildRow:
     made = one.builds[name]
     if isinstance(made, NoBuild):
-        return BuildRow(name, void=made.why, failed=name == PLAIN)
+        return BuildRow(name, void=made.why, failed=name == BuildName.PLAIN)
     run_as = one.run_as()[name]
     counted = one.emulated.get(run_as)
-    ran = one.timed.get(run_as) if on == GPU else counted
+    ran = one.timed.get(run_as) if on == Machine.GPU else counted
     contexts = tuple(
         Context(
             region.kernel, region.place, region.kind, region.uncompressed_bytes or 0, region.context_bytes
@@ -236,7 +237,7 @@ def _row(one: _Work, name: str, on: str, arch: str) -> BuildRow:
         for region in made.regions
         if region.context_bytes is not None
     )
-    plain = one.builds.get(PLAIN)
+    plain = one.builds.get(BuildName.PLAIN)
     same = isinstance(plain, Build) and plain.ptx == made.ptx
     void = "there is no plain build" if ran is None else ran.wrong
     if ran is None or void:

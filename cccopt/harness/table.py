@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cccopt.harness.choices import BuildName
 from cccopt.harness.result import Counts, Issues, LaunchResult, Times
 
 SCHEMA = 3
@@ -118,7 +119,7 @@ class SampleRows:
         """The row of ``build`` if there is one that is not void."""
         return next((row for row in self.rows if row.build == build and not row.void), None)
 
-    def speedup(self, build: str, over: str = "plain") -> float | None:
+    def speedup(self, build: str, over: str = BuildName.PLAIN) -> float | None:
         """The time of ``over`` through that of ``build`` (medians); on the emulator, of warp instructions."""
         ours, theirs = _cost(self.row(build)), _cost(self.row(over))
         return theirs / ours if ours and theirs else None

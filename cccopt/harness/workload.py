@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from cccopt import resources
 from cccopt.diagnostic import CccError, error
-from cccopt.harness.result import PLAIN
+from cccopt.harness.choices import BuildName
 from cccopt.harness.user_code import Guarded, load_module
 
 Array: TypeAlias = NDArray[Any]
@@ -101,7 +101,7 @@ class Sample:
     name: str
     source: Path
     workload: Workload
-    plain: str = PLAIN
+    plain: str = BuildName.PLAIN
 
     def instance(self, size: str, seed: int) -> Instance:
         """The workload on its inputs for ``size`` and ``seed``. Raises `CccError` as `inputs`."""

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from cccopt.harness.result import ALWAYS, AUTO, HANDWRITTEN, MARKED, PLAIN
+from cccopt.harness.choices import BuildName
 from cccopt.harness.table import EMULATED, FEWEST_REPEATS, PROFILED, THESIS, BuildRow, SampleRows, Table
+from cccopt.harness.workload import FULL
 
 NEAR = 0.97
 """How much of the best build `auto` must reach, and `always` of the peer, before a sample is told to fall short."""
@@ -61,9 +62,7 @@ def rows_table(table: Table) -> RichTable:
         result.add_column(name, justify="right", no_wrap=True)
     for sample in table.samples:
         result.add_section()
-        label = (
-            sample.name if sample.size in ("full", table.counted_size) else f"{sample.name} ({sample.size})"
-        )
+        label = sample.name if sample.size in (FULL, table.counted_size) else f"{sample.name} ({sample.size})"
         for number, row in enumerate(sample.rows):
             cells = _cells(sample, row, timed) if not row.void else [Text("-"), *(_void(row, timed))]
             result.add_row(label if number == 0 else "", row.build, *cells)
@@ -113,12 +112,12 @@ def _cells(sample: SampleRows, row: BuildRow, timed: bool) -> Iterator[Text]:
         mark = _mark(row) if timed else ""
         yield Text(f"{100 * active:.1f}/{100 * on:.1f}{mark}")
         # Nothing in code written by hand says which of it collects.
-        useful = "" if row.build == HANDWRITTEN else "?"
+        useful = "" if row.build == BuildName.HANDWRITTEN else "?"
         yield Text(useful if emulated is None or not useful else f"{100 * emulated.useful_efficiency:.1f}")
         yield Text(f"{counted.warp_instructions:,}{mark}")
     yield from _needs(row)
     yield Text(contexts(row))
-    yield Text("= plain" if row.same_as_plain and row.build != PLAIN else "right")
+    yield Text("= plain" if row.same_as_plain and row.build != BuildName.PLAIN else "right")
 
 
 def _mark(row: BuildRow) -> str:
@@ -182,7 +181,7 @@ def _legend(table: Table) -> Iterator[str]:
 
 def agreement_table(table: Table) -> RichTable:
     """Warp efficiency (predicated-on lanes) by Nsight Compute less the emulator's, in points."""
-    builds = [b for b in (PLAIN, MARKED, ALWAYS, AUTO, HANDWRITTEN) if any(s.row(b) for s in table.samples)]
+    builds = [build for build in BuildName if any(sample.row(build) for sample in table.samples)]
     result = RichTable(box=None, header_style="bold")
     result.add_column("sample")
     for build in builds:
@@ -212,14 +211,14 @@ def summary(table: Table) -> Iterator[str]:
     ours = [sample for sample in table.samples if sample.name in THESIS]
     timed = any(row.times is not None for sample in table.samples for row in sample.rows)
     what = "time" if timed else "warp instructions"
-    for build in (ALWAYS, AUTO, HANDWRITTEN):
+    for build in (BuildName.ALWAYS, BuildName.AUTO, BuildName.HANDWRITTEN):
         found = [speedup for sample in ours if (speedup := sample.speedup(build)) is not None]
         if found:
             yield (
                 f"{build} over plain ({what}), {len(found)} of the thesis' {len(THESIS)}: geometric mean "
                 f"{geometric_mean(found):.2f}x, arithmetic {mean(found):.2f}x, {min(found):.2f}x to {max(found):.2f}x"
             )
-    for build in (PLAIN, ALWAYS, HANDWRITTEN):
+    for build in (BuildName.PLAIN, BuildName.ALWAYS, BuildName.HANDWRITTEN):
         rows = [row for sample in ours if (row := sample.row(build)) is not None and row.counted]
         both = [mean((c.warp_efficiency, c.warp_efficiency_pred_on)) for row in rows if (c := row.counted)]
         if both:
@@ -232,7 +231,10 @@ def summary(table: Table) -> Iterator[str]:
 
 def shortcomings(sample: SampleRows) -> Iterator[str]:
     """Where a mode is slower than it should be beside the other builds of the same run."""
-    for build, others in ((AUTO, (PLAIN, ALWAYS)), (ALWAYS, (HANDWRITTEN,))):
+    for build, others in (
+        (BuildName.AUTO, (BuildName.PLAIN, BuildName.ALWAYS)),
+        (BuildName.ALWAYS, (BuildName.HANDWRITTEN,)),
+    ):
         ratios = {other: sample.speedup(build, over=other) for other in others}
         known = {other: ratio for other, ratio in ratios.items() if ratio is not None}
         if known:

@@ -12,6 +12,7 @@ import pytest
 from cccopt import resources
 from cccopt.cli.main import main
 from cccopt.harness import builds, ncu, suite
+from cccopt.harness.choices import BuildName, Machine
 from cccopt.harness.on_gpu import REPEATS
 from cccopt.harness.result import Issues
 from cccopt.harness.workload import Sample
@@ -105,7 +106,7 @@ _MADE: dict[tuple[str, str], builds.Build | builds.NoBuild] = {}
 
 def made_once(ours: Sample, name: str, arch: str) -> builds.Build | builds.NoBuild:
     """What `builds.build` makes of a source, once for all tests; the stand-in's machine code is PTX."""
-    source = peer_of(ours) if name == builds.HANDWRITTEN else ours.source
+    source = peer_of(ours) if name == BuildName.HANDWRITTEN else ours.source
     key = (source.read_text(), name)
     if key not in _MADE:
         _MADE[key] = builds.build(ours, name, arch)
@@ -246,7 +247,7 @@ def test_ncu_is_asked_at_both_sizes_and_each_answer_has_its_place(
         return ncu.Profiled({"plain": told[run.size]})
 
     monkeypatch.setattr(suite.ncu, "profile", profile)
-    plan = suite.SuitePlan("CCC", (samples[0],), "gpu", timed, builds=("plain",))
+    plan = suite.SuitePlan("CCC", (samples[0],), Machine.GPU, timed, builds=("plain",))
     (found,) = suite.run(plan).samples
     (row,) = found.rows
     assert met == asked

@@ -17,13 +17,14 @@ from cccopt.device.gpu import Gpu, open_gpu
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.harness import apart, ncu
 from cccopt.harness.batch import clock, kernel_rows, without_those_that_fail, workers
-from cccopt.harness.bench import EMULATED_ARCH, GPU
+from cccopt.harness.bench import EMULATED_ARCH
 from cccopt.harness.builds import Build, NoBuild, cubin_file, first_of
+from cccopt.harness.choices import Machine
 from cccopt.harness.cte import vendor
 from cccopt.harness.cte.plan import CtePlan, Job, jobs, size_of
 from cccopt.harness.cte.table import Cell, Copy, Counted, CteRow, CteTable
 from cccopt.harness.cte.vendor import Library
-from cccopt.harness.cte.workload import ONE_PER_LANE, REFUSED, SMALL, VENDOR, build, load
+from cccopt.harness.cte.workload import ONE_PER_LANE, REFUSED, SMALL, BuildKind, build, load
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import REPEATS, WARM_UPS, run_on_gpu
 from cccopt.harness.result import BuildResult, Issues, Times
@@ -86,7 +87,7 @@ def run(plan: CtePlan, told: Callable[[CteTable], None] = lambda table: None) ->
     todo, size = jobs(plan), size_of(plan)
     on, arch, copy = EMULATED, plan.arch or EMULATED_ARCH, None
     seconds: dict[str, float] = {}
-    if plan.on == GPU:
+    if plan.on == Machine.GPU:
         with open_gpu() as gpu:
             on, arch = gpu.name, plan.arch or gpu.arch
             copy = measure_copy(gpu)
@@ -108,7 +109,7 @@ def run(plan: CtePlan, told: Callable[[CteTable], None] = lambda table: None) ->
         def done() -> None:
             told(table())
 
-        if plan.on == GPU:
+        if plan.on == Machine.GPU:
             _on_gpu(plan, well, folder, pool, seconds, done)
         else:
             with clock(seconds, "count"):
@@ -148,9 +149,9 @@ def _prepare(
             key = (job.name, name)
             if key in futures or key in made:
                 continue
-            if job.workload.kind(name) != VENDOR:
+            if job.workload.kind(name) != BuildKind.VENDOR:
                 futures[key] = pool.submit(build, job.workload, name, arch)
-            elif plan.on != GPU:
+            elif plan.on != Machine.GPU:
                 made[key] = NoBuild(name, "a library for GPUs")
             else:
                 part = vendor.part(name)
@@ -309,7 +310,9 @@ def _row(one: _Found, name: str, arch: str) -> CteRow:
     if isinstance(made, NoBuild):
         # What the headers refuse and a library that is not installed are answers; all other builds must be there.
         refused = made.why.startswith(REFUSED)
-        return CteRow(name, kind, made.why.removeprefix(REFUSED), failed=not refused and kind != VENDOR)
+        return CteRow(
+            name, kind, made.why.removeprefix(REFUSED), failed=not refused and kind != BuildKind.VENDOR
+        )
     ran = one.ran[name]
     if ran.wrong:
         return CteRow(name, kind, ran.wrong, failed=True)
