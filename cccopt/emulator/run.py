@@ -8,15 +8,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cccopt.emulator import counters
 from cccopt.emulator.arguments import Buffers, Resident, parameter_bytes, refuse
 from cccopt.emulator.codegen import Generator, compile_code
+from cccopt.emulator.collect_counters import collected
 from cccopt.emulator.decode import Decoder
+from cccopt.emulator.launch_counters import Profile
 from cccopt.emulator.layout import Layout, ModuleMemory
 from cccopt.emulator.machine import Kernel, Machine, Shape
 from cccopt.emulator.memory import GlobalMemory
 from cccopt.emulator.places import Places
-from cccopt.emulator.profile import Profile
 from cccopt.emulator.record import Record
 from cccopt.emulator.schedule import LockStep
 from cccopt.emulator.shuffle import Shuffled
@@ -117,7 +117,7 @@ class Program:
         buffers.copy_out()
         if self._record is not None:
             self._record.end()
-        return counters.profile(machine)
+        return collected(machine)
 
     def _load(self, name: str) -> Kernel:
         layout = Layout(self._variables)

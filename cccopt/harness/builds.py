@@ -26,7 +26,7 @@ from cccopt.harness.result import (
     Region,
 )
 from cccopt.harness.workload import Launch, Sample
-from cccopt.profiling import RunProfile
+from cccopt.region_profiles import RunProfile
 from cccopt.toolchain.ptxas import Resources, assemble
 from cccopt.toolchain.ptxas import resources as ptxas_resources
 from cccopt.unit import diagnostics_of

@@ -18,7 +18,7 @@ from cccopt.ccc.legality.exclusive import CHAIN, exclusive_paths
 from cccopt.ccc.legality.sunk_code import tails
 from cccopt.ccc.regions.marked_loops import find
 from cccopt.emulator import Profile, Program
-from cccopt.emulator.profile import Branch
+from cccopt.emulator.launch_counters import Branch
 from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.ir import Instruction, Module
 from cccopt.ptx.parser import parse

@@ -6,11 +6,11 @@ from collections import defaultdict
 
 import numpy as np
 
+from cccopt.emulator.launch_counters import Branch, Count, Profile
 from cccopt.emulator.machine import Machine
-from cccopt.emulator.profile import Branch, Count, Profile
 
 
-def profile(machine: Machine) -> Profile:
+def collected(machine: Machine) -> Profile:
     """The counters of a finished launch."""
     issues: dict[tuple[str, int], Count] = defaultdict(Count)
     by_line: dict[tuple[str, int], Count] = defaultdict(Count)
