@@ -1,4 +1,4 @@
-"""Memory instructions: one `Access` each, with its bounds and alignment checks and its counters.
+"""Memory instructions: one `MemoryAccess` each, with its bounds and alignment checks and its counters.
 
 Addresses come as uint64, one an active lane. A check costs nothing when it passes: the address relative to the
 allocation is rotated right by the logarithm of the size, so that both a misaligned address and one that lies
@@ -14,22 +14,22 @@ import numpy as np
 from cccopt.emulator import atomics
 from cccopt.emulator.decode import Decoded
 from cccopt.emulator.errors import MISALIGNED, OUT_OF_BOUNDS, UNWRITTEN
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.layout import WINDOWS
-from cccopt.emulator.memory import Buffer
+from cccopt.emulator.memory import Allocation
 from cccopt.emulator.semantics import Array, Type
 
 if TYPE_CHECKING:
     from cccopt.emulator.machine import Machine
 
-_NOWHERE = Buffer(0, 0, "")
+_NOWHERE = Allocation(0, 0, "")
 _WINDOW_SHIFT = np.uint64(40)
 _SECTOR_SHIFT = np.asarray(5, np.uint64)
 _POSITIVE = np.asarray(0x7FFFFFFFFFFFFFFF, np.uint64)
 _SPACE_OF_WINDOW = {base >> 40: space for space, base in WINDOWS.items() if base}
 
 
-class Access:
+class MemoryAccess:
     """A load, store or atomic of ``count`` elements of ``dtype`` in one state space.
 
     ``accesses`` counts warps, ``sectors`` the 32-byte sectors that they touched in global memory, ``conflicts``
@@ -55,7 +55,7 @@ class Access:
         self._buffer = _NOWHERE
         self._base = np.asarray(0, np.uint64)
         self._words: Array = np.zeros(0, np.uint8)
-        self._parts: dict[str, Access] = {}
+        self._parts: dict[str, MemoryAccess] = {}
         self._machine: Machine
 
     def attach(self, machine: Machine) -> None:
@@ -65,14 +65,14 @@ class Access:
         self._parts = {}
         self._use(_NOWHERE)
 
-    def _use(self, buffer: Buffer) -> None:
+    def _use(self, buffer: Allocation) -> None:
         self._buffer = buffer
         self._base = np.asarray(buffer.base, np.uint64)
         self._words = buffer.words(int(self.dtype.itemsize), self.count)
 
     # --- the three kinds, whatever the space ------------------------------------------------------------------
 
-    def load(self, address: Array, group: Group) -> Array:
+    def load(self, address: Array, group: LaneGroup) -> Array:
         """The values at ``address``: shape (lanes,), or (lanes, count) for a vector."""
         if self.space == "global":
             index = self._index(address)
@@ -90,7 +90,7 @@ class Access:
         words, index = self._local(address, group, None)
         return np.asarray(words[index])
 
-    def store(self, address: Array, values: Array, group: Group) -> None:
+    def store(self, address: Array, values: Array, group: LaneGroup) -> None:
         """Puts ``values`` (shaped as `load` gives them) to ``address``; of two lanes at one place the later wins."""
         if self.space == "global":
             index = self._index(address)
@@ -111,7 +111,13 @@ class Access:
             words[index] = values
 
     def atomic(
-        self, operation: str, want_old: bool, address: Array, group: Group, b: Array, c: Array | None = None
+        self,
+        operation: str,
+        want_old: bool,
+        address: Array,
+        group: LaneGroup,
+        b: Array,
+        c: Array | None = None,
     ) -> Any:
         """Does an atomic operation lane by lane; gives the old values, typed, when they are wanted."""
         space = _one_space(address) if self.space == "generic" else None
@@ -129,11 +135,11 @@ class Access:
         return atomics.apply(operation, words.view(b.dtype), index, b, c, want_old)
 
     def _scattered_atomic(
-        self, operation: str, want_old: bool, address: Array, group: Group, b: Array, c: Array | None
+        self, operation: str, want_old: bool, address: Array, group: LaneGroup, b: Array, c: Array | None
     ) -> Any:
         result = np.zeros(address.size, b.dtype)
 
-        def apply(access: Access, inner: Array, lanes: Array) -> None:
+        def apply(access: MemoryAccess, inner: Array, lanes: Array) -> None:
             third = None if c is None else c[lanes]
             old = access.atomic(operation, want_old, inner, group.part(lanes), b[lanes], third)
             if old is not None:
@@ -159,7 +165,7 @@ class Access:
         index |= offset
         return index.view(np.int64)
 
-    def _scattered(self, address: Array, group: Group, values: Array | None) -> Array:
+    def _scattered(self, address: Array, group: LaneGroup, values: Array | None) -> Array:
         """An access whose lanes lie in other allocations than the last ones, or in several."""
         shape = (address.size,) if self.count == 1 else (address.size, self.count)
         result = np.empty(shape, self.dtype)
@@ -180,14 +186,14 @@ class Access:
             self._count(address[lanes], group.part(lanes))
         return result
 
-    def _by_space(self, address: Array) -> tuple[list[tuple[Access, Array, Array]], Array]:
+    def _by_space(self, address: Array) -> tuple[list[tuple[MemoryAccess, Array, Array]], Array]:
         """The lanes whose generic addresses lie in the window of another space, with that space's access and their
         addresses in it; and the lanes in global memory.
         """
         if self.space != "generic":
             return [], np.arange(address.size)
         windows = address >> _WINDOW_SHIFT
-        found: list[tuple[Access, Array, Array]] = []
+        found: list[tuple[MemoryAccess, Array, Array]] = []
         others = np.ones(address.size, bool)
         for window in np.unique(windows):
             space = _SPACE_OF_WINDOW.get(int(window))
@@ -197,22 +203,22 @@ class Access:
                 found.append((self._part(space), address[lanes] - np.uint64(WINDOWS[space]), lanes))
         return found, np.flatnonzero(others)
 
-    def _part(self, space: str) -> Access:
+    def _part(self, space: str) -> MemoryAccess:
         """This access in another space."""
         if space not in self._parts:
-            part = Access(self.item, space, self.dtype, self.count, kind=self.kind, strong=self.strong)
+            part = MemoryAccess(self.item, space, self.dtype, self.count, kind=self.kind, strong=self.strong)
             part.attach(self._machine)
             self._parts[space] = part
         return self._parts[space]
 
-    def parts(self) -> tuple[Access, ...]:
+    def parts(self) -> tuple[MemoryAccess, ...]:
         """The access and what generic addresses made it into: whose counters count together."""
         return (self, *self._parts.values())
 
-    def _places(self, address: Array, group: Group) -> list[tuple[Buffer, Array]]:
+    def _places(self, address: Array, group: LaneGroup) -> list[tuple[Allocation, Array]]:
         """The allocations that the lanes touch, each with its lanes. Raises for lanes outside of all."""
         memory = self._machine.memory
-        found: list[tuple[Buffer, Array]] = []
+        found: list[tuple[Allocation, Array]] = []
         left = np.arange(address.size)
         while left.size:
             first = int(address[left[0]])
@@ -234,7 +240,7 @@ class Access:
             left = left[~here]
         return found
 
-    def _count(self, address: Array, group: Group) -> None:
+    def _count(self, address: Array, group: LaneGroup) -> None:
         """Counts warps and 32-byte sectors."""
         self.accesses += group.nf
         if group.n == group.nf:
@@ -248,7 +254,7 @@ class Access:
 
     # --- spaces of a block, a thread or the kernel -------------------------------------------------------------
 
-    def _local(self, address: Array, group: Group, values: Array | None) -> tuple[Array, Array]:
+    def _local(self, address: Array, group: LaneGroup, values: Array | None) -> tuple[Array, Array]:
         """Words and index of an access to shared, local, constant or parameter memory."""
         machine = self._machine
         limit, data, stride = machine.space(self.space)
@@ -271,7 +277,7 @@ class Access:
         index = flat >> (self.size.bit_length() - 1)
         return (words if self.count == 1 else words.reshape(-1, self.count)), index
 
-    def _check_shared(self, flat: Array, group: Group, values: Array | None) -> None:
+    def _check_shared(self, flat: Array, group: LaneGroup, values: Array | None) -> None:
         machine = self._machine
         self.accesses += group.nf
         if group.n > group.nf:
@@ -320,7 +326,7 @@ def _one_space(address: Array) -> str | None:
     return _SPACE_OF_WINDOW.get(int(windows[0]), "global")
 
 
-def bank_conflicts(flat: Array, size: int, group: Group) -> int:
+def bank_conflicts(flat: Array, size: int, group: LaneGroup) -> int:
     """The extra passes that the banks of shared memory (32, of 4 bytes) need, over all warps."""
     words = np.unique(np.stack([group.dense_labels(), flat >> 2]), axis=1)
     loads = np.bincount(words[0] * 32 + (words[1] & 31), minlength=32 * group.nf).reshape(-1, 32)

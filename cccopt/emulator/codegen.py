@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from cccopt.emulator.access import Access
+from cccopt.emulator.access import MemoryAccess
 from cccopt.emulator.decode import Decoded, Many, Modified, Piece, Slot
 from cccopt.emulator.errors import UNSUPPORTED
 from cccopt.emulator.iterations import Event
@@ -29,7 +29,7 @@ from cccopt.emulator.places import Places
 from cccopt.emulator.record import Record
 from cccopt.emulator.semantics import PRED, PURE, TYPES, Operation, Type, UnsupportedError, resolve
 from cccopt.emulator.semantics.operation import unsigned
-from cccopt.emulator.values import PieceCode, Value, type_name
+from cccopt.emulator.values import NamedValue, PieceCode, type_name
 
 _U4: Type = np.dtype("u4")
 _U8: Type = np.dtype("u8")
@@ -49,12 +49,12 @@ _IGNORED = frozenset(
 
 
 @dataclass
-class Code:
+class KernelCode:
     """What the generator makes of a kernel: the source, what it names, the memory accesses."""
 
     source: str
     names: dict[str, Any]
-    accesses: list[Access]
+    accesses: list[MemoryAccess]
     specials: list[str]
     exposed: frozenset[int]
 
@@ -75,7 +75,7 @@ class Generator(MemoryCode):
         super().__init__(places, slots, deep, frames, stride, parameters_size, record)
         self._operations: dict[tuple[Any, ...], tuple[str, Operation]] = {}
 
-    def generate(self, pieces: list[Piece], passed: Iterable[object]) -> Code:
+    def generate(self, pieces: list[Piece], passed: Iterable[object]) -> KernelCode:
         """The code of all pieces, with the operands ``passed`` that calls copy; raises EmulatorError for an
         instruction that is not supported.
         """
@@ -108,7 +108,7 @@ class Generator(MemoryCode):
             for (address, of_type), name in self.kernel_parameters.items()
         ]
         source += "".join([*arrays, *special, *parameters, *body]) + f"    return [{', '.join(given)}]\n"
-        return Code(source, self.names, self.accesses, self.specials, frozenset(exposed))
+        return KernelCode(source, self.names, self.accesses, self.specials, frozenset(exposed))
 
     def _stored(self, code: PieceCode, index: int) -> str:
         value = code.values[index]
@@ -168,7 +168,7 @@ class Generator(MemoryCode):
             self._operations[key] = (name, operation)
         name, operation = self._operations[key]
         narrows = item.instruction.base == "cvt"
-        values: list[Value] = []
+        values: list[NamedValue] = []
         types = operation.inputs[:-1] if operation.carry_in else operation.inputs
         if len(sources) != len(types):
             raise UnsupportedError(f"`{item.instruction.opcode}` with {len(sources) + 1} operands")
@@ -267,7 +267,7 @@ def _read_outside(piece: Piece) -> list[Slot]:
     return found
 
 
-def compile_code(code: Code) -> Callable[..., Any]:
+def compile_code(code: KernelCode) -> Callable[..., Any]:
     """The function that binds register arrays and gives the pieces' functions."""
     names = dict(code.names)
     exec(compile(code.source, "<pieces>", "exec"), names)

@@ -16,7 +16,7 @@ from cccopt.analysis import cfg as flow
 from cccopt.analysis.dominance import EXIT, post_dominators
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
 from cccopt.emulator.iterations import Event
-from cccopt.emulator.layout import Layout, SymbolAddress, bytes_of
+from cccopt.emulator.layout import KernelLayout, SymbolAddress, bytes_of
 from cccopt.emulator.leaving import only_leaving
 from cccopt.emulator.literals import integer
 from cccopt.emulator.places import Places
@@ -60,7 +60,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryOperand:
     """A resolved memory operand: a base and a byte offset."""
 
     base: object
@@ -146,7 +146,7 @@ class Decoder:
     def __init__(
         self,
         functions: dict[str, Function],
-        layout: Layout,
+        layout: KernelLayout,
         places: Places,
         events: Mapping[tuple[str, int], tuple[Event, ...]],
     ) -> None:
@@ -441,9 +441,9 @@ class Decoder:
                 return operand
             if isinstance(operand, Address):
                 offset = 0 if operand.offset is None else integer(operand.offset.spelling)
-                return Memory(resolve(operand.base), offset)
+                return MemoryOperand(resolve(operand.base), offset)
             if isinstance(operand, Indexed):
-                return Memory(resolve(operand.base), integer(operand.offset.spelling))
+                return MemoryOperand(resolve(operand.base), integer(operand.offset.spelling))
             if isinstance(operand, Vector | Group):
                 return Many(tuple(resolve(element) for element in operand.elements))
             if isinstance(operand, Pair):

@@ -14,7 +14,7 @@ from cccopt.emulator.semantics import Array
 _ABOVE_SECTORS = np.asarray(43, np.uint64)
 
 
-class Group:
+class LaneGroup:
     """Lanes ``ix`` of ``nf`` fragments; ``n`` is the number of lanes."""
 
     __slots__ = ("_edges", "_high", "_labels", "ix", "lab", "n", "nf")
@@ -67,19 +67,19 @@ class Group:
         """For each lane the number of its fragment in the group, from 0."""
         return np.repeat(np.arange(self.nf), self.counts())
 
-    def part(self, lanes: Array) -> Group:
+    def part(self, lanes: Array) -> LaneGroup:
         """The group of the lanes at places ``lanes`` (ascending); fragments keep their labels."""
         ix = self.ix[lanes]
         if self.nf == 1:
-            return Group(ix, 1, self.lab)
+            return LaneGroup(ix, 1, self.lab)
         labels = self.labels()[lanes]
-        found = Group(ix, int(np.count_nonzero(labels[1:] != labels[:-1])) + 1, self.lab)
+        found = LaneGroup(ix, int(np.count_nonzero(labels[1:] != labels[:-1])) + 1, self.lab)
         found._labels = labels
         return found
 
 
-def merged(groups: list[Group]) -> Group:
+def merged(groups: list[LaneGroup]) -> LaneGroup:
     """All lanes of ``groups`` as one group."""
     if len(groups) == 1:
         return groups[0]
-    return Group(np.concatenate([g.ix for g in groups]), sum(g.nf for g in groups), groups[0].lab)
+    return LaneGroup(np.concatenate([g.ix for g in groups]), sum(g.nf for g in groups), groups[0].lab)

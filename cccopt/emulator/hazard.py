@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cccopt.emulator.errors import HAZARD
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.semantics import Array
 
 if TYPE_CHECKING:
-    from cccopt.emulator.access import Access
+    from cccopt.emulator.access import MemoryAccess
     from cccopt.emulator.machine import Machine
 
 _NOBODY, _MANY = -1, -2
@@ -54,7 +54,7 @@ class Hazards:
         self._warp_time = np.zeros(machine.lanes // 32, np.int32)
         self._block_time = np.zeros(machine.shape.blocks, np.int32)
         self._pair_time: dict[int, Array] = {}
-        self._accesses: list[Access] = []
+        self._accesses: list[MemoryAccess] = []
         self._numbers: dict[int, int] = {}
 
     # --- barriers ----------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ class Hazards:
 
     # --- accesses ----------------------------------------------------------------------------------------------
 
-    def check(self, access: Access, flat: Array, group: Group, values: Array | None) -> None:
+    def check(self, access: MemoryAccess, flat: Array, group: LaneGroup, values: Array | None) -> None:
         """Checks and notes an access of ``group`` at byte offsets ``flat`` (over all blocks' shared memory)."""
         if access.size < self._unit:
             self._writes, self._reads = self._writes.repeated(self._unit), self._reads.repeated(self._unit)
@@ -101,7 +101,13 @@ class Hazards:
         self._note(self._writes, units, lanes, number)
 
     def _against(
-        self, access: Access, shadow: _Shadow, units: Array, lanes: Array, flat: Array, values: Array | None
+        self,
+        access: MemoryAccess,
+        shadow: _Shadow,
+        units: Array,
+        lanes: Array,
+        flat: Array,
+        values: Array | None,
     ) -> None:
         other = shadow.lane[units]
         if (other == _NOBODY).all():
@@ -139,7 +145,7 @@ class Hazards:
         last = int(row.max()) if other == _MANY else int(row[other & 31])
         return last > int(shadow.time[unit])
 
-    def _changes(self, access: Access, flat: Array, values: Array) -> Array:
+    def _changes(self, access: MemoryAccess, flat: Array, values: Array) -> Array:
         words = self._machine.shared.view(access.dtype)
         index = flat // access.dtype.itemsize
         if access.count == 1:
@@ -147,7 +153,7 @@ class Hazards:
         return (words[index[:, None] + np.arange(access.count)] != values).any(axis=1)
 
     def _one_instruction(
-        self, access: Access, units: Array, lanes: Array, values: Array | None, per_lane: int
+        self, access: MemoryAccess, units: Array, lanes: Array, values: Array | None, per_lane: int
     ) -> None:
         """Two lanes that write different values to one place in the same instruction."""
         if lanes.size <= per_lane:
@@ -184,12 +190,14 @@ class Hazards:
         reads.warp[across] = _NOBODY
         reads.warp[units[live & (old_warp != lanes >> 5)]] = _NOBODY
 
-    def _error(self, access: Access, shadow: _Shadow, unit: int, lane: int) -> Exception:
+    def _error(self, access: MemoryAccess, shadow: _Shadow, unit: int, lane: int) -> Exception:
         return self._report(
             access, unit, lane, int(shadow.lane[unit]), self._accesses[int(shadow.access[unit])]
         )
 
-    def _report(self, access: Access, unit: int, lane: int, other: int, earlier: Access) -> Exception:
+    def _report(
+        self, access: MemoryAccess, unit: int, lane: int, other: int, earlier: MemoryAccess
+    ) -> Exception:
         machine = self._machine
         address = unit * self._unit % machine.shared_stride
         who = "other lanes" if other == _MANY else machine.thread_name(other)

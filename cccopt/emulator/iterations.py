@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.semantics import Array
 
 ENTER, ITERATE, LEAVE = "enter", "iterate", "leave"
@@ -61,7 +61,7 @@ class Iterations:
         """
         return self._table[name][: self._rows]
 
-    def happen(self, event: Event, group: Group) -> None:
+    def happen(self, event: Event, group: LaneGroup) -> None:
         """``event`` happens to the lanes of ``group``."""
         {ENTER: self._enter, ITERATE: self._iterate, LEAVE: self._leave}[event.kind](event.loop, group.ix)
 

@@ -153,7 +153,7 @@ class ModuleMemory:
         return offset if where is None else WINDOWS[where.space] + where.address + offset
 
 
-class Layout:
+class KernelLayout:
     """The addresses that one kernel's code needs: its parameters, shared and local variables."""
 
     def __init__(self, module: ModuleMemory) -> None:

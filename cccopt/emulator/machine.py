@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cccopt.emulator.access import Access
-from cccopt.emulator.codegen import Code
+from cccopt.emulator.access import MemoryAccess
+from cccopt.emulator.codegen import KernelCode
 from cccopt.emulator.decode import Decoded, Piece, Slot
 from cccopt.emulator.errors import MALFORMED, STEP_LIMIT, TRAPPED
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.hazard import Hazards
 from cccopt.emulator.layout import ParameterVariable
 from cccopt.emulator.memory import GlobalMemory
@@ -30,13 +30,13 @@ MAX_DEPTH = 1024
 
 
 @dataclass(frozen=True)
-class Kernel:
+class LoadedKernel:
     """A kernel ready to run: its pieces, their code, and how its variables lie."""
 
     name: str
     pieces: tuple[Piece, ...]
     slots: tuple[Slot, ...]
-    code: Code
+    code: KernelCode
     make: Callable[..., Any]
     entry: int
     entries: dict[str, int]
@@ -85,7 +85,7 @@ class Shape:
 class Scheduler(Protocol):
     """Who is told where lanes go."""
 
-    def push(self, piece: int, group: Group) -> None:
+    def push(self, piece: int, group: LaneGroup) -> None:
         """``group`` stands at ``piece`` and can run."""
 
 
@@ -107,7 +107,7 @@ class Machine:
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: LoadedKernel,
         shape: Shape,
         places: Places,
         memory: GlobalMemory,
@@ -220,7 +220,7 @@ class Machine:
 
     # --- running pieces ----------------------------------------------------------------------------------------
 
-    def count(self, piece: int, group: Group) -> None:
+    def count(self, piece: int, group: LaneGroup) -> None:
         """Counts one pass of ``group`` through ``piece``."""
         self.steps += 1
         if self.steps > self.max_steps:
@@ -248,7 +248,7 @@ class Machine:
             help="a spin loop that waits for a lane that cannot run, or a longer run: raise max_steps",
         )
 
-    def exit(self, group: Group) -> None:
+    def exit(self, group: LaneGroup) -> None:
         """The lanes of ``group`` end."""
         self.alive[group.ix] = False
         self.live -= group.n
@@ -259,7 +259,7 @@ class Machine:
             else:
                 self.scheduler.push(piece, fragments)
 
-    def trap(self, piece: Piece, group: Group) -> Exception:
+    def trap(self, piece: Piece, group: LaneGroup) -> Exception:
         """The error that `trap` is."""
         return self.places.error(
             TRAPPED, f"the kernel trapped in {self.thread_name(int(group.ix[0]))}", piece.ending,
@@ -268,7 +268,7 @@ class Machine:
 
     # --- calls -------------------------------------------------------------------------------------------------
 
-    def call(self, piece: Piece, group: Group) -> None:
+    def call(self, piece: Piece, group: LaneGroup) -> None:
         """Arguments go over, and the lanes stand at the callee's entry."""
         assert piece.ending is not None
         _, arguments = call_operands(piece.ending)
@@ -325,12 +325,12 @@ class Machine:
                 MALFORMED, "a call passes a register for a .param, or the other way", item
             )
 
-    def returned(self, group: Group) -> None:
+    def returned(self, group: LaneGroup) -> None:
         """Lanes return from a device function."""
         for piece, fragments in self.threads.leave_call(group):
             self._after_call(piece, fragments)
 
-    def _after_call(self, number: int, group: Group) -> None:
+    def _after_call(self, number: int, group: LaneGroup) -> None:
         piece = self.pieces[number]
         assert piece.ending is not None
         results, _ = call_operands(piece.ending)
@@ -343,7 +343,7 @@ class Machine:
             self._copy(piece.ending, formal, callee, result, caller)
         self.scheduler.push(piece.following, group)
 
-    def accesses(self) -> list[Access]:
+    def accesses(self) -> list[MemoryAccess]:
         """All memory accesses of the kernel, those that generic addresses made included."""
         return [part for access in self.kernel.code.accesses for part in access.parts()]
 

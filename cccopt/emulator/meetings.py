@@ -35,9 +35,9 @@ from cccopt.emulator.record import (
     LOCAL_BITS,
     SPACES,
     STORE,
+    AccessSite,
     Record,
     Rows,
-    Site,
 )
 from cccopt.emulator.semantics import Array
 
@@ -65,7 +65,7 @@ _BOUNDS = frozenset({"min", "max", "and", "or"})
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class IterationStep:
     """An iteration by its place in the nest: its loop, its number and its entry of the loop, both from 0."""
 
     loop: int
@@ -84,7 +84,7 @@ class Touch:
     action: str
     opcode: str
     lane: int
-    steps: tuple[Step, ...]
+    steps: tuple[IterationStep, ...]
     value: int
 
 
@@ -160,7 +160,7 @@ def _touched(addresses: Array, written: Array, size: int) -> Array:
     return touched
 
 
-def _cut(sites: list[Site], rows: Rows, size: int) -> Rows:
+def _cut(sites: list[AccessSite], rows: Rows, size: int) -> Rows:
     """The same accesses in pieces of ``size`` bytes."""
     pieces = np.array([max(site.size // size, 1) for site in sites])[rows.site]
     if (pieces == 1).all():
@@ -173,7 +173,7 @@ def _cut(sites: list[Site], rows: Rows, size: int) -> Rows:
     return Rows(cut.address + part * size, cut.iteration, cut.site, value)
 
 
-def _flags(sites: list[Site], rows: Rows) -> Array:
+def _flags(sites: list[AccessSite], rows: Rows) -> Array:
     """For each site whether it is a store of one and the same value."""
     found = np.zeros(len(sites), bool)
     for number in np.flatnonzero(np.bincount(rows.site)):
@@ -374,9 +374,11 @@ class _Crowds:
         iterations = self.record.iterations
         row = int(self.rows.iteration[place])
         lane = int(iterations.column("lane")[row])
-        steps: list[Step] = []
+        steps: list[IterationStep] = []
         while row != NOWHERE:
-            steps.append(Step(*(int(iterations.column(name)[row]) for name in ("loop", "number", "entry"))))
+            steps.append(
+                IterationStep(*(int(iterations.column(name)[row]) for name in ("loop", "number", "entry")))
+            )
             row = int(iterations.column("outer")[row])
         return Touch(
             item.function,

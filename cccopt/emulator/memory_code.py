@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from cccopt.emulator.access import Access
+from cccopt.emulator.access import MemoryAccess
 from cccopt.emulator.atomics import atomic_type
-from cccopt.emulator.decode import Decoded, Many, Memory, Slot
+from cccopt.emulator.decode import Decoded, Many, MemoryOperand, Slot
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
 from cccopt.emulator.iterations import Event
 from cccopt.emulator.layout import ParameterVariable, SymbolAddress
@@ -17,7 +17,7 @@ from cccopt.emulator.places import Places
 from cccopt.emulator.record import Record
 from cccopt.emulator.semantics import TYPES, Type, UnsupportedError
 from cccopt.emulator.semantics.operation import unsigned
-from cccopt.emulator.values import Value, Values, type_name
+from cccopt.emulator.values import NamedValue, Values, type_name
 from cccopt.ptx.ir import Literal, Wildcard
 
 _U4: Type = np.dtype("u4")
@@ -80,7 +80,7 @@ class MemoryCode(Values):
         record: Record | None,
     ) -> None:
         super().__init__(places, slots, deep, frames, stride)
-        self.accesses: list[Access] = []
+        self.accesses: list[MemoryAccess] = []
         self.record = record
         self.parameters_size = parameters_size
         self.kernel_parameters: dict[tuple[int, str], str] = {}
@@ -93,7 +93,7 @@ class MemoryCode(Values):
         destination, where = item.operands[:2]
         dtype, count, space = self._access_shape(item)
         targets = destination.elements if isinstance(destination, Many) else (destination,)
-        assert isinstance(where, Memory)
+        assert isinstance(where, MemoryOperand)
         if isinstance(where.base, ParameterVariable):
             for i, target in enumerate(targets):
                 place = self._parameter_place(item, where.base, where.offset + i * dtype.itemsize, dtype)
@@ -105,7 +105,7 @@ class MemoryCode(Values):
             if address >= 0 and address + count * dtype.itemsize <= self.parameters_size:
                 for i, target in enumerate(targets):
                     name = self._kernel_parameter(address + i * dtype.itemsize, unsigned(dtype))
-                    value = self.view(Value(name, unsigned(dtype), True), dtype)
+                    value = self.view(NamedValue(name, unsigned(dtype), True), dtype)
                     self.write(item, target, value, widens=True)
                 return
         access = self._access(item, space, dtype, count, "load")
@@ -143,7 +143,7 @@ class MemoryCode(Values):
         storage = unsigned(dtype)
         sources = source.elements if isinstance(source, Many) else (source,)
         values = [self.view(self.operand(item, s, dtype, narrows=True), storage) for s in sources]
-        assert isinstance(where, Memory)
+        assert isinstance(where, MemoryOperand)
         if isinstance(where.base, ParameterVariable):
             for i, value in enumerate(values):
                 place = self._parameter_place(item, where.base, where.offset + i * storage.itemsize, storage)
@@ -189,7 +189,7 @@ class MemoryCode(Values):
 
     def _access(self, item: Decoded, space: str, dtype: Type, count: int, kind: str) -> str:
         strong = kind == "atomic" or bool(_STRONG & set(item.parts))
-        access = Access(item, space, unsigned(dtype), count, kind=kind, strong=strong)
+        access = MemoryAccess(item, space, unsigned(dtype), count, kind=kind, strong=strong)
         name = f"A{len(self.accesses)}"
         self.accesses.append(access)
         self.names[name] = getattr(access if self.record is None else self.record.watched(access), kind)
@@ -202,7 +202,7 @@ class MemoryCode(Values):
         self.names[name] = self.record.happening(event)
         self.code.lines.append(f"{name}(g)")
 
-    def address(self, item: Decoded, where: Memory) -> Value:
+    def address(self, item: Decoded, where: MemoryOperand) -> NamedValue:
         """The address of each lane, as uint64."""
         if isinstance(where.base, Slot):
             base = self.array(self.view(self.read(where.base), unsigned(where.base.dtype)))
@@ -228,7 +228,7 @@ class MemoryCode(Values):
         operands = item.operands if returns else (Wildcard(), *item.operands)
         destination, where, *sources = operands
         operation, space, dtype = _atomic_shape(item)
-        if not isinstance(where, Memory) or len(sources) != (2 if operation == "cas" else 1):
+        if not isinstance(where, MemoryOperand) or len(sources) != (2 if operation == "cas" else 1):
             raise UnsupportedError(f"`{item.instruction.opcode}` with these operands")
         access = self._access(item, space, dtype, 1, "atomic")
         address = self.address(item, where)

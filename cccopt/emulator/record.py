@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cccopt.emulator.access import Access
-from cccopt.emulator.groups import Group
+from cccopt.emulator.access import MemoryAccess
+from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.iterations import NOWHERE, Event, Iterations
 from cccopt.emulator.layout import WINDOWS
 from cccopt.emulator.semantics import Array
@@ -39,14 +39,14 @@ _ATOMIC = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class AccessSite:
     """An instruction that accesses memory.
 
     ``action`` is `LOAD`, `STORE`, `ATOMIC_LOAD`, `ATOMIC_STORE` or an atomic operation (``add``); ``size`` is that of
     an element in bytes.
     """
 
-    access: Access
+    access: MemoryAccess
     action: str
     size: int
 
@@ -84,7 +84,7 @@ class Record:
 
     events: Mapping[tuple[str, int], tuple[Event, ...]]
     ended: Callable[[Record], None]
-    sites: list[Site] = field(default_factory=list)
+    sites: list[AccessSite] = field(default_factory=list)
     machine: Machine = field(init=False)
     iterations: Iterations = field(init=False)
     _new: list[tuple[int, str, Array, Array, Array]] = field(default_factory=list)
@@ -102,11 +102,11 @@ class Record:
         self._settle()
         self.ended(self)
 
-    def happening(self, event: Event) -> Callable[[Group], None]:
+    def happening(self, event: Event) -> Callable[[LaneGroup], None]:
         """What code calls where ``event`` happens."""
         return lambda group: self.iterations.happen(event, group)
 
-    def watched(self, access: Access) -> Watched | Access:
+    def watched(self, access: MemoryAccess) -> Watched | MemoryAccess:
         """``access``, wrapped if what it does is recorded."""
         promised = access.space not in (*SPACES, "generic") or "nc" in access.item.parts
         return access if promised else Watched(access, self)
@@ -115,8 +115,8 @@ class Record:
         """The accesses to a space."""
         return _together(self._rows[space])
 
-    def note(self, access: Access, site: int, address: Array, group: Group, values: Array) -> None:
-        """``group`` has accessed ``address`` (uint64, one a lane), with values shaped as `Access.load` gives them."""
+    def note(self, access: MemoryAccess, site: int, address: Array, group: LaneGroup, values: Array) -> None:
+        """``group`` has accessed ``address`` (uint64, one a lane); values have the shape of `MemoryAccess.load`."""
         iteration = self.iterations.now[group.ix]
         inside = iteration != NOWHERE
         if not inside.any():
@@ -175,9 +175,9 @@ def _bits(values: Array) -> Array:
 
 
 class Watched:
-    """An access whose doings are recorded. Its methods are those of `Access` that code calls."""
+    """An access whose doings are recorded. Its methods are those of `MemoryAccess` that code calls."""
 
-    def __init__(self, access: Access, record: Record) -> None:
+    def __init__(self, access: MemoryAccess, record: Record) -> None:
         self._access = access
         self._record = record
         self._atomic = bool(_ATOMIC & set(access.item.parts))
@@ -186,26 +186,32 @@ class Watched:
     def _site(self, action: str) -> int:
         if action not in self._sites:
             self._sites[action] = len(self._record.sites)
-            self._record.sites.append(Site(self._access, action, int(self._access.dtype.itemsize)))
+            self._record.sites.append(AccessSite(self._access, action, int(self._access.dtype.itemsize)))
         return self._sites[action]
 
-    def load(self, address: Array, group: Group) -> Array:
-        """`Access.load`."""
+    def load(self, address: Array, group: LaneGroup) -> Array:
+        """`MemoryAccess.load`."""
         values = self._access.load(address, group)
         site = self._site(ATOMIC_LOAD if self._atomic else LOAD)
         self._record.note(self._access, site, address, group, values)
         return values
 
-    def store(self, address: Array, values: Array, group: Group) -> None:
-        """`Access.store`."""
+    def store(self, address: Array, values: Array, group: LaneGroup) -> None:
+        """`MemoryAccess.store`."""
         self._access.store(address, values, group)
         site = self._site(ATOMIC_STORE if self._atomic else STORE)
         self._record.note(self._access, site, address, group, values)
 
     def atomic(
-        self, operation: str, want_old: bool, address: Array, group: Group, b: Array, c: Array | None = None
+        self,
+        operation: str,
+        want_old: bool,
+        address: Array,
+        group: LaneGroup,
+        b: Array,
+        c: Array | None = None,
     ) -> Any:
-        """`Access.atomic`."""
+        """`MemoryAccess.atomic`."""
         old = self._access.atomic(operation, want_old, address, group, b, c)
         self._record.note(self._access, self._site(operation), address, group, b)
         return old

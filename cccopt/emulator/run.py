@@ -13,8 +13,8 @@ from cccopt.emulator.codegen import Generator, compile_code
 from cccopt.emulator.collect_counters import collected
 from cccopt.emulator.decode import Decoder
 from cccopt.emulator.launch_counters import Profile
-from cccopt.emulator.layout import Layout, ModuleMemory
-from cccopt.emulator.machine import Kernel, Machine, Shape
+from cccopt.emulator.layout import KernelLayout, ModuleMemory
+from cccopt.emulator.machine import LoadedKernel, Machine, Shape
 from cccopt.emulator.memory import GlobalMemory
 from cccopt.emulator.places import Places
 from cccopt.emulator.record import Record
@@ -48,7 +48,7 @@ class Program:
         for function in self.module.functions():
             if function.body is not None or function.name not in self._functions:
                 self._functions[function.name] = function
-        self._kernels: dict[str, Kernel] = {}
+        self._kernels: dict[str, LoadedKernel] = {}
         self._known: dict[tuple[int, int], Resident] = {}
 
     @property
@@ -119,8 +119,8 @@ class Program:
             self._record.end()
         return collected(machine)
 
-    def _load(self, name: str) -> Kernel:
-        layout = Layout(self._variables)
+    def _load(self, name: str) -> LoadedKernel:
+        layout = KernelLayout(self._variables)
         self._lay_out_shared(layout, name)
         events = {} if self._record is None else self._record.events
         decoder = Decoder(self._functions, layout, self._places, events)
@@ -132,7 +132,7 @@ class Program:
         )
         passed = [operand for lists in decoder.formals.values() for operands in lists for operand in operands]
         code = generator.generate(decoder.pieces, passed)
-        return Kernel(
+        return LoadedKernel(
             name,
             tuple(decoder.pieces),
             tuple(decoder.slots),
@@ -151,7 +151,7 @@ class Program:
             stride,
         )
 
-    def _lay_out_shared(self, layout: Layout, kernel: str) -> None:
+    def _lay_out_shared(self, layout: KernelLayout, kernel: str) -> None:
         """Gives the shared variables that the kernel and what it calls name their addresses."""
         names: set[str] = set()
         todo, seen = [kernel], {kernel}
@@ -167,7 +167,7 @@ class Program:
                 todo += sorted(called)
         layout.reserve_shared(names)
 
-    def _check_shape(self, shape: Shape, function: Function, shared_bytes: int, kernel: Kernel) -> None:
+    def _check_shape(self, shape: Shape, function: Function, shared_bytes: int, kernel: LoadedKernel) -> None:
         if shape.threads > 1024 or shape.block[2] > 64:
             raise refuse(
                 f"a block of {shape.threads} threads", why="a block has at most 1024 threads, 64 deep"

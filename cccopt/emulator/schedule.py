@@ -15,7 +15,7 @@ import numpy as np
 
 from cccopt.emulator.decode import NO_PIECE, Piece
 from cccopt.emulator.errors import OUT_OF_BOUNDS
-from cccopt.emulator.groups import Group, merged
+from cccopt.emulator.groups import LaneGroup, merged
 from cccopt.emulator.machine import Machine
 from cccopt.emulator.semantics import Array
 from cccopt.emulator.waiting import Waiting
@@ -31,7 +31,7 @@ class LockStep:
         self.machine = machine
         machine.scheduler = self
         self.waiting = Waiting(machine)
-        self._standing: list[list[Group]] = [[] for _ in machine.pieces]
+        self._standing: list[list[LaneGroup]] = [[] for _ in machine.pieces]
         self._now: list[int] = []
         self._next: list[int] = []
         self._at = -1
@@ -40,7 +40,7 @@ class LockStep:
         self._sweeps = 0
         self._seen: list[bytes] = []
 
-    def push(self, piece: int, group: Group) -> None:
+    def push(self, piece: int, group: LaneGroup) -> None:
         """``group`` stands at ``piece``: in this sweep when it still comes there, else in the next."""
         standing = self._standing[piece]
         standing.append(group)
@@ -54,7 +54,9 @@ class LockStep:
         """Runs until all lanes have ended; raises EmulatorError for a deadlock or a faulty kernel."""
         machine = self.machine
         lanes = np.flatnonzero(machine.alive)
-        self.push(machine.kernel.entry, Group(lanes, machine.shape.blocks * machine.shape.warps, machine.lab))
+        self.push(
+            machine.kernel.entry, LaneGroup(lanes, machine.shape.blocks * machine.shape.warps, machine.lab)
+        )
         with np.errstate(all="ignore"):
             while True:
                 while self._now:
@@ -74,7 +76,7 @@ class LockStep:
                 else:
                     raise self.waiting.deadlock()
 
-    def _run(self, number: int, group: Group) -> None:
+    def _run(self, number: int, group: LaneGroup) -> None:
         """Runs ``group`` from a piece on, for as long as nothing else could join it."""
         machine = self.machine
         pieces, functions, tallies = machine.pieces, machine.functions, machine.tallies
@@ -122,7 +124,7 @@ class LockStep:
                 return
             number = following
 
-    def _sides(self, piece: Piece, group: Group, taken: Array) -> int:
+    def _sides(self, piece: Piece, group: LaneGroup, taken: Array) -> int:
         """Runs the short sides of a branch one after the other; gives how many fragments parted.
 
         The lanes meet again at once, so that no token is needed.
@@ -171,7 +173,7 @@ class LockStep:
                 self.push(piece, fragments)
         self._seen = seen
 
-    def _leave(self, piece: Piece, group: Group, result: Array | None) -> None:
+    def _leave(self, piece: Piece, group: LaneGroup, result: Array | None) -> None:
         """Ends of a piece that are neither a plain branch nor a wait."""
         machine = self.machine
         if piece.end == "indexed":
@@ -189,7 +191,7 @@ class LockStep:
         else:
             raise machine.trap(piece, group)
 
-    def _indexed(self, piece: Piece, group: Group, index: Array) -> None:
+    def _indexed(self, piece: Piece, group: LaneGroup, index: Array) -> None:
         machine = self.machine
         targets = checked_targets(machine, piece, group, index)
         for value in np.unique(index).tolist():
@@ -212,7 +214,7 @@ def _is_short(piece: Piece, pieces: tuple[Piece, ...]) -> bool:
     return all(side.end == "next" and side.following == piece.join for side in sides)
 
 
-def checked_targets(machine: Machine, piece: Piece, group: Group, index: Array) -> tuple[int, ...]:
+def checked_targets(machine: Machine, piece: Piece, group: LaneGroup, index: Array) -> tuple[int, ...]:
     """The targets of an indexed branch; raises EmulatorError when an index lies beyond them."""
     beyond = index >= len(piece.targets)
     if beyond.any():

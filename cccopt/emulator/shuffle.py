@@ -17,7 +17,7 @@ import random
 import numpy as np
 
 from cccopt.emulator.decode import Piece
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.machine import Machine
 from cccopt.emulator.schedule import checked_targets
 from cccopt.emulator.semantics import Array
@@ -42,7 +42,7 @@ class Shuffled:
         self._runnable: set[int] = set()
         machine.lab[:] = np.arange(machine.lanes)
 
-    def push(self, piece: int, group: Group) -> None:
+    def push(self, piece: int, group: LaneGroup) -> None:
         """Each lane of ``group`` stands at ``piece`` by itself."""
         self.machine.lab[group.ix] = group.ix
         self._at[group.ix] = piece
@@ -55,7 +55,7 @@ class Shuffled:
         """Runs until all lanes have ended; raises EmulatorError for a deadlock or a faulty kernel."""
         machine = self.machine
         lanes = np.flatnonzero(machine.alive)
-        self.push(machine.kernel.entry, Group(lanes, lanes.size, machine.lab))
+        self.push(machine.kernel.entry, LaneGroup(lanes, lanes.size, machine.lab))
         with np.errstate(all="ignore"):
             while machine.live:
                 if not self._runnable and not self._release_held():
@@ -73,7 +73,7 @@ class Shuffled:
         pieces = self._at[lanes]
         for number in np.unique(pieces).tolist():
             chosen = lanes[pieces == number]
-            self._step(self.machine.pieces[number], Group(chosen, chosen.size, self.machine.lab))
+            self._step(self.machine.pieces[number], LaneGroup(chosen, chosen.size, self.machine.lab))
 
     def _whose_turn(self, warp: int) -> int:
         lane = self._turn[warp]
@@ -87,7 +87,7 @@ class Shuffled:
         self._turn[warp] = ready.pop()
         return self._turn[warp]
 
-    def _step(self, piece: Piece, group: Group) -> None:
+    def _step(self, piece: Piece, group: LaneGroup) -> None:
         machine = self.machine
         if piece.end in ("collective", "barrier", "activemask"):
             self._stop(group.ix)
@@ -110,7 +110,7 @@ class Shuffled:
         else:
             self._leave(piece, group)
 
-    def _leave(self, piece: Piece, group: Group) -> None:
+    def _leave(self, piece: Piece, group: LaneGroup) -> None:
         machine = self.machine
         self._stop(group.ix)
         if piece.end == "call":
@@ -144,7 +144,7 @@ class Shuffled:
             together = lanes[self._held[lanes] == number]
             self._held[together] = -1
             machine.lab[together] = together[0]
-            group = Group(together, 1, machine.lab)
+            group = LaneGroup(together, 1, machine.lab)
             piece = machine.pieces[number]
             machine.count(number, group)
             self.waiting.active_mask(piece, group)

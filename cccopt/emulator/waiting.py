@@ -13,7 +13,7 @@ import numpy as np
 from cccopt.emulator import collectives
 from cccopt.emulator.decode import Decoded, Many, Modified, Piece, Slot
 from cccopt.emulator.errors import DEADLOCK, UNSUPPORTED
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.literals import literal
 from cccopt.emulator.machine import Machine
 from cccopt.emulator.semantics import PRED, Array, Type, UnsupportedError
@@ -45,7 +45,7 @@ class Waiting:
 
     # --- arriving ----------------------------------------------------------------------------------------------
 
-    def arrive(self, piece: Piece, group: Group) -> bool:
+    def arrive(self, piece: Piece, group: LaneGroup) -> bool:
         """``group`` comes to a collective or barrier; True when it has done it and goes on at once."""
         if piece.end == "barrier":
             return self._at_barrier(piece, group)
@@ -60,14 +60,14 @@ class Waiting:
         self._review_warps(np.unique(group.ix >> 5))
         return False
 
-    def _together(self, piece: Piece, group: Group) -> None:
+    def _together(self, piece: Piece, group: LaneGroup) -> None:
         """A collective of whole warps."""
         self.machine.count(piece.index, group)
         rows = group.ix.reshape(-1, 32)
         everybody = np.full(rows.shape, _FULL)
         self._execute([(piece, np.ones(rows.shape, bool))], rows, everybody)
 
-    def _park(self, piece: Piece, group: Group) -> None:
+    def _park(self, piece: Piece, group: LaneGroup) -> None:
         self._piece[group.ix] = piece.index
         self._count += group.n
 
@@ -113,16 +113,18 @@ class Waiting:
                 self.machine.count(piece.index, group)
                 self.machine.scheduler.push(piece.following, group)
 
-    def _released(self, lanes: Array) -> list[tuple[Piece, Group]]:
+    def _released(self, lanes: Array) -> list[tuple[Piece, LaneGroup]]:
         """Takes lanes off the waiting list; by the piece that they stood at, fragments in one row."""
         pieces, labels = self._piece[lanes], self.machine.lab[lanes]
         order = np.lexsort((lanes, labels, pieces))
         lanes, pieces, labels = lanes[order], pieces[order], labels[order]
-        found: list[tuple[Piece, Group]] = []
+        found: list[tuple[Piece, LaneGroup]] = []
         for number in np.unique(pieces):
             here = pieces == number
             fragments = np.unique(labels[here]).size
-            found.append((self.machine.pieces[int(number)], Group(lanes[here], fragments, self.machine.lab)))
+            found.append(
+                (self.machine.pieces[int(number)], LaneGroup(lanes[here], fragments, self.machine.lab))
+            )
         self._piece[lanes] = _RUNNING
         self._key[lanes] = _RUNNING
         self._barrier[lanes] = _RUNNING
@@ -166,7 +168,7 @@ class Waiting:
             assert piece.ending is not None
             self.put(piece.ending, piece.ending.operands[0], rows[chosen], [r[chosen] for r in results])
 
-    def active_mask(self, piece: Piece, group: Group) -> None:
+    def active_mask(self, piece: Piece, group: LaneGroup) -> None:
         """``activemask``: the lanes of each fragment."""
         assert piece.ending is not None
         bits = _BITS[group.ix & 31]
@@ -175,7 +177,7 @@ class Waiting:
 
     # --- block barriers ----------------------------------------------------------------------------------------
 
-    def _at_barrier(self, piece: Piece, group: Group) -> bool:
+    def _at_barrier(self, piece: Piece, group: LaneGroup) -> bool:
         item = piece.ending
         assert item is not None
         form = collectives.barrier_form(item.parts)

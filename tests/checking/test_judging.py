@@ -11,10 +11,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.iterations import ENTER, ITERATE, Event, Iterations
 from cccopt.emulator.meetings import KINDS, meetings
-from cccopt.emulator.record import LOAD, STORE, Record, Rows, Site
+from cccopt.emulator.record import LOAD, STORE, AccessSite, Record, Rows
 
 ACTIONS = (LOAD, STORE, STORE, "add", "max", "exch", "atomic load", "atomic store")
 UPDATES, BOUNDS, EXCHANGES = {"add"}, {"max"}, {"exch", "atomic store"}
@@ -75,7 +75,7 @@ def recorded(accesses: list[One], iterations: Iterations) -> Record:
         shared_stride=1 << 20, kernel=SimpleNamespace(shared_variable=lambda offset: ("s", offset))
     )
     found = SimpleNamespace(
-        sites=[Site(cast(Any, SimpleNamespace(item=item)), action, 4) for action in ACTIONS],
+        sites=[AccessSite(cast(Any, SimpleNamespace(item=item)), action, 4) for action in ACTIONS],
         iterations=iterations,
         machine=machine,
         rows=lambda space: rows if space == "shared" else empty,
@@ -87,7 +87,7 @@ def drawn(seed: int) -> tuple[list[One], Iterations]:
     """Iterations of two warps, and accesses of each in the order in which they run."""
     draw = np.random.default_rng(seed)
     iterations = Iterations(64)
-    every = Group(np.arange(64), 2, np.zeros(64, np.int64))
+    every = LaneGroup(np.arange(64), 2, np.zeros(64, np.int64))
     iterations.happen(Event(ENTER, 1), every)
     few = draw.choice(8, size=int(draw.integers(1, 4)), replace=False)
     found: list[One] = []

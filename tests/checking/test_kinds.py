@@ -8,6 +8,7 @@ import pytest
 from cccopt.checking import Checker, check
 from cccopt.diagnostic import CccError
 from cccopt.emulator import Program, meetings, record
+from cccopt.emulator.access import MemoryAccess
 from tests.checking.loops import HEAD, checked, grid, inner, kinds, launched, loop
 
 DIFFERENT, WITH_ATOMIC, LOADED, UPDATED, EXCHANGED, SAME, FLAG, BOUND, ATOMICS, AHEAD = meetings.KINDS
@@ -350,6 +351,5 @@ def test_programs_without_a_record_hold_no_trace_of_it() -> None:
     program.launch("k", 1, 32, [np.zeros(64, np.uint32), 32])
     kernel = program._kernels["k"]
     assert not any(name.startswith("E") for name in kernel.code.names)
-    assert {type(kernel.code.names[f"A{n}"].__self__).__name__ for n in range(len(kernel.code.accesses))} == {
-        "Access"
-    }
+    executing = {type(kernel.code.names[f"A{n}"].__self__) for n in range(len(kernel.code.accesses))}
+    assert executing == {MemoryAccess}
