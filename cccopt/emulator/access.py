@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cccopt.emulator import atomics
-from cccopt.emulator.decode import Decoded
 from cccopt.emulator.errors import MISALIGNED, OUT_OF_BOUNDS, UNWRITTEN
 from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.layout import WINDOWS
 from cccopt.emulator.memory import Allocation
+from cccopt.emulator.pieces import Decoded
 from cccopt.emulator.semantics import Array, Type
 
 if TYPE_CHECKING:

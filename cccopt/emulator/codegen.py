@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from cccopt.emulator.access import MemoryAccess
-from cccopt.emulator.decode import Decoded, Many, Modified, Piece, Slot
 from cccopt.emulator.errors import UNSUPPORTED
 from cccopt.emulator.iterations import Event
 from cccopt.emulator.layout import WINDOWS
 from cccopt.emulator.memory_code import MemoryCode
+from cccopt.emulator.pieces import Decoded, Modified, OperandList, Piece, PieceEnd, Slot
 from cccopt.emulator.places import Places
 from cccopt.emulator.record import Record
 from cccopt.emulator.semantics import PRED, PURE, TYPES, Operation, Type, UnsupportedError, resolve
@@ -46,6 +46,9 @@ _IGNORED = frozenset(
         "griddepcontrol",
     }
 )
+
+
+_READ_OUTSIDE = (PieceEnd.COLLECTIVE, PieceEnd.BARRIER, PieceEnd.ACTIVEMASK, PieceEnd.CALL)
 
 
 @dataclass
@@ -127,10 +130,10 @@ class Generator(MemoryCode):
                 self._instruction(item)
             except UnsupportedError as problem:
                 raise self.places.error(UNSUPPORTED, str(problem), item) from None
-        if piece.end == "branch" and piece.ending is not None and piece.ending.guard is not None:
+        if piece.end is PieceEnd.BRANCH and piece.ending is not None and piece.ending.guard is not None:
             guard = self.guard(piece.ending)
             return guard.name
-        if piece.end == "indexed" and piece.ending is not None:
+        if piece.end is PieceEnd.INDEXED and piece.ending is not None:
             return self.array(self.operand(piece.ending, piece.ending.operands[0], _U4)).name
         return None
 
@@ -159,7 +162,7 @@ class Generator(MemoryCode):
 
     def _pure(self, item: Decoded) -> None:
         destination, *sources = item.operands
-        pair = isinstance(destination, Many)
+        pair = isinstance(destination, OperandList)
         key = (item.instruction.opcode, pair, len(sources))
         if key not in self._operations:
             operation = resolve(item.parts, pair=pair, sources=len(sources))
@@ -183,7 +186,9 @@ class Generator(MemoryCode):
             self.write(item, destination, result, widens=narrows)
             return
         parts = [self.emit(f"{result.name}[{i}]", t) for i, t in enumerate(operation.outputs)]
-        targets = destination.elements if isinstance(destination, Many) else (destination, self.carry(item))
+        targets = (
+            destination.elements if isinstance(destination, OperandList) else (destination, self.carry(item))
+        )
         for target, part in zip(targets, parts, strict=True):
             self.write(item, target, part)
 
@@ -200,7 +205,7 @@ class Generator(MemoryCode):
         if type_name not in TYPES or len(item.parts) != 2:
             raise UnsupportedError(f"`{item.instruction.opcode}` is not supported")
         t = TYPES[type_name]
-        if isinstance(destination, Many):
+        if isinstance(destination, OperandList):
             part = np.dtype(f"u{t.itemsize // len(destination.elements)}")
             whole = self.view(self.array(self.operand(item, source, t)), unsigned(t))
             rows = self.emit(
@@ -209,7 +214,7 @@ class Generator(MemoryCode):
             for i, target in enumerate(destination.elements):
                 self.write(item, target, self.emit(f"{rows.name}[:, {i}]", part))
             return
-        if isinstance(source, Many):
+        if isinstance(source, OperandList):
             part = np.dtype(f"u{t.itemsize // len(source.elements)}")
             names = [self.operand(item, element, part).name for element in source.elements]
             packed = self.emit(f"pack(n, T_u{8 * part.itemsize}, {', '.join(names)})", part)
@@ -249,14 +254,14 @@ class Generator(MemoryCode):
 
 def _read_outside(piece: Piece) -> list[Slot]:
     """The registers that a piece's end reads from the register file itself: operands of collectives and calls."""
-    if piece.end not in ("collective", "barrier", "call", "activemask") or piece.ending is None:
+    if piece.end not in _READ_OUTSIDE or piece.ending is None:
         return []
     found: list[Slot] = []
 
     def visit(operand: object) -> None:
         if isinstance(operand, Slot):
             found.append(operand)
-        elif isinstance(operand, Many):
+        elif isinstance(operand, OperandList):
             for element in operand.elements:
                 visit(element)
         elif isinstance(operand, Modified):

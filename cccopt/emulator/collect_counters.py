@@ -8,6 +8,7 @@ import numpy as np
 
 from cccopt.emulator.launch_counters import BranchCount, IssueCount, Profile
 from cccopt.emulator.machine import Machine
+from cccopt.emulator.pieces import PieceEnd
 
 
 def collected(machine: Machine) -> Profile:
@@ -25,7 +26,7 @@ def collected(machine: Machine) -> Profile:
             by_label[piece.function, piece.label] += IssueCount(tally.fragments, tally.lanes, tally.lanes)
         for item in piece.counted:
             off = machine.off[item.function, item.statement]
-            if piece.end == "branch" and item is piece.ending:
+            if piece.end is PieceEnd.BRANCH and item is piece.ending:
                 off = tally.lanes - tally.taken
             count = IssueCount(tally.fragments, tally.lanes, tally.lanes - off)
             key = (item.function, item.statement)
@@ -35,7 +36,7 @@ def collected(machine: Machine) -> Profile:
             if item.overhead:
                 overhead += count
         histogram += tally.histogram * len(piece.counted)
-        is_branch = piece.end in ("branch", "indexed") and piece.ending is not None
+        is_branch = piece.end in (PieceEnd.BRANCH, PieceEnd.INDEXED) and piece.ending is not None
         if is_branch and piece.ending is not None:
             by_branch[piece.ending.function, piece.ending.statement] += BranchCount(
                 tally.fragments, tally.parted, tally.lanes, tally.taken

@@ -15,12 +15,12 @@ import numpy as np
 
 from cccopt.emulator.access import MemoryAccess
 from cccopt.emulator.codegen import KernelCode
-from cccopt.emulator.decode import Decoded, Piece, Slot
 from cccopt.emulator.errors import MALFORMED, STEP_LIMIT, TRAPPED
 from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.hazard import Hazards
 from cccopt.emulator.layout import ParameterVariable
 from cccopt.emulator.memory import GlobalMemory
+from cccopt.emulator.pieces import Decoded, Piece, Slot
 from cccopt.emulator.places import Places
 from cccopt.emulator.reconverge import Reconvergence
 from cccopt.emulator.semantics import Array, Type

@@ -8,11 +8,11 @@ import numpy as np
 
 from cccopt.emulator.access import MemoryAccess
 from cccopt.emulator.atomics import atomic_type
-from cccopt.emulator.decode import Decoded, Many, MemoryOperand, Slot
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
 from cccopt.emulator.iterations import Event
 from cccopt.emulator.layout import ParameterVariable, SymbolAddress
 from cccopt.emulator.literals import integer
+from cccopt.emulator.pieces import Decoded, MemoryOperand, OperandList, Slot
 from cccopt.emulator.places import Places
 from cccopt.emulator.record import Record
 from cccopt.emulator.semantics import TYPES, Type, UnsupportedError
@@ -92,7 +92,7 @@ class MemoryCode(Values):
         """``ld``: of memory, of the kernel's parameters (the same for all lanes), of a call's."""
         destination, where = item.operands[:2]
         dtype, count, space = self._access_shape(item)
-        targets = destination.elements if isinstance(destination, Many) else (destination,)
+        targets = destination.elements if isinstance(destination, OperandList) else (destination,)
         assert isinstance(where, MemoryOperand)
         if isinstance(where.base, ParameterVariable):
             for i, target in enumerate(targets):
@@ -141,7 +141,7 @@ class MemoryCode(Values):
         where, source = item.operands[:2]
         dtype, count, space = self._access_shape(item)
         storage = unsigned(dtype)
-        sources = source.elements if isinstance(source, Many) else (source,)
+        sources = source.elements if isinstance(source, OperandList) else (source,)
         values = [self.view(self.operand(item, s, dtype, narrows=True), storage) for s in sources]
         assert isinstance(where, MemoryOperand)
         if isinstance(where.base, ParameterVariable):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from cccopt.diagnostic import error
 from cccopt.emulator.errors import EmulatorError
+from cccopt.emulator.pieces import Decoded
 from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.lines import SourceLine, source_lines
 from cccopt.text import Place, Position, SourceText
-
-if TYPE_CHECKING:
-    from cccopt.emulator.decode import Decoded
 
 
 class Places:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cccopt.emulator.decode import NO_PIECE
 from cccopt.emulator.groups import LaneGroup
+from cccopt.emulator.pieces import NO_PIECE
 from cccopt.emulator.semantics import Array
 
 RETURN = -2

@@ -128,20 +128,21 @@ class Program:
         deep = decoder.recursive()
         frames, size, stride = _frames(layout.frames, list(decoder.entries), deep)
         generator = Generator(
-            self._places, decoder.slots, deep, frames, stride, layout.parameters_size, self._record
+            self._places, decoder.resolver.slots, deep, frames, stride, layout.parameters_size, self._record
         )
-        passed = [operand for lists in decoder.formals.values() for operands in lists for operand in operands]
+        formals = decoder.resolver.formals
+        passed = [operand for lists in formals.values() for operands in lists for operand in operands]
         code = generator.generate(decoder.pieces, passed)
         return LoadedKernel(
             name,
             tuple(decoder.pieces),
-            tuple(decoder.slots),
+            tuple(decoder.resolver.slots),
             code,
             compile_code(code),
             decoder.entries[name],
             decoder.entries,
             deep,
-            decoder.formals,
+            formals,
             layout.shared_size,
             layout.shared_variables,
             tuple(layout.parameters),

@@ -13,12 +13,16 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from cccopt.emulator.decode import NO_PIECE, Piece
 from cccopt.emulator.errors import OUT_OF_BOUNDS
 from cccopt.emulator.groups import LaneGroup, merged
 from cccopt.emulator.machine import Machine
+from cccopt.emulator.pieces import NO_PIECE, Piece, PieceEnd
 from cccopt.emulator.semantics import Array
 from cccopt.emulator.waiting import Waiting
+
+# Every step compares with these, and to look a member up in its class takes long.
+_NEXT, _BRANCH = PieceEnd.NEXT, PieceEnd.BRANCH
+_COLLECTIVE, _BARRIER, _ACTIVEMASK = PieceEnd.COLLECTIVE, PieceEnd.BARRIER, PieceEnd.ACTIVEMASK
 
 _PATIENCE = 256
 """Sweeps between two looks at whether all that runs is spinning; a power of two."""
@@ -88,7 +92,7 @@ class LockStep:
                 group = arrived
             piece = pieces[number]
             end = piece.end
-            if end == "collective" or end == "barrier":
+            if end is _COLLECTIVE or end is _BARRIER:
                 if not self.waiting.arrive(piece, group):
                     return
                 following = piece.following
@@ -96,9 +100,9 @@ class LockStep:
                 machine.count(number, group)
                 function = functions[number]
                 result: Array = None if function is None else function(group)
-                if end == "next":
+                if end is _NEXT:
                     following = piece.following
-                elif end == "branch":
+                elif end is _BRANCH:
                     taken = int(np.count_nonzero(result))
                     tallies[number].taken += taken
                     if taken == 0:
@@ -116,7 +120,7 @@ class LockStep:
                         return
                 else:
                     self._leave(piece, group, result)
-                    if end != "activemask":
+                    if end is not _ACTIVEMASK:
                         return
                     following = piece.following
             if self._standing[following] or not self._may_follow(following):
@@ -176,17 +180,17 @@ class LockStep:
     def _leave(self, piece: Piece, group: LaneGroup, result: Array | None) -> None:
         """Ends of a piece that are neither a plain branch nor a wait."""
         machine = self.machine
-        if piece.end == "indexed":
+        if piece.end is PieceEnd.INDEXED:
             assert result is not None
             self._indexed(piece, group, result)
-        elif piece.end == "call":
+        elif piece.end is PieceEnd.CALL:
             machine.call(piece, group)
-        elif piece.end == "return" and machine.threads.inside_call(group):
+        elif piece.end is PieceEnd.RETURN and machine.threads.inside_call(group):
             machine.returned(group)
-        elif piece.end in ("return", "exit"):
+        elif piece.end in (PieceEnd.RETURN, PieceEnd.EXIT):
             machine.exit(group)
             self.waiting.review()
-        elif piece.end == "activemask":
+        elif piece.end is PieceEnd.ACTIVEMASK:
             self.waiting.active_mask(piece, group)
         else:
             raise machine.trap(piece, group)
@@ -208,10 +212,10 @@ class LockStep:
 
 def _is_short(piece: Piece, pieces: tuple[Piece, ...]) -> bool:
     """Whether each side of a branch is one straight piece, or none, up to where the sides meet."""
-    if piece.end != "branch" or piece.join == NO_PIECE:
+    if piece.end is not PieceEnd.BRANCH or piece.join == NO_PIECE:
         return False
     sides = [pieces[number] for number in (piece.target, piece.following) if number != piece.join]
-    return all(side.end == "next" and side.following == piece.join for side in sides)
+    return all(side.end is PieceEnd.NEXT and side.following == piece.join for side in sides)
 
 
 def checked_targets(machine: Machine, piece: Piece, group: LaneGroup, index: Array) -> tuple[int, ...]:

@@ -16,12 +16,16 @@ import random
 
 import numpy as np
 
-from cccopt.emulator.decode import Piece
 from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.machine import Machine
+from cccopt.emulator.pieces import Piece, PieceEnd
 from cccopt.emulator.schedule import checked_targets
 from cccopt.emulator.semantics import Array
 from cccopt.emulator.waiting import Waiting
+
+# Every step compares with these, and to look a member up in its class takes long.
+_NEXT, _BRANCH = PieceEnd.NEXT, PieceEnd.BRANCH
+_WAITS = (PieceEnd.COLLECTIVE, PieceEnd.BARRIER, PieceEnd.ACTIVEMASK)
 
 _STRETCH = 400
 """Steps after which another lane of the warp has its turn, on average."""
@@ -89,9 +93,9 @@ class Shuffled:
 
     def _step(self, piece: Piece, group: LaneGroup) -> None:
         machine = self.machine
-        if piece.end in ("collective", "barrier", "activemask"):
+        if piece.end in _WAITS:
             self._stop(group.ix)
-            if piece.end == "activemask":
+            if piece.end is PieceEnd.ACTIVEMASK:
                 self._held[group.ix] = piece.index
             elif self.waiting.arrive(piece, group):
                 self.push(piece.following, group)
@@ -99,12 +103,12 @@ class Shuffled:
         machine.count(piece.index, group)
         function = machine.functions[piece.index]
         result: Array = None if function is None else function(group)
-        if piece.end == "next":
+        if piece.end is _NEXT:
             self._at[group.ix] = piece.following
-        elif piece.end == "branch":
+        elif piece.end is _BRANCH:
             machine.tallies[piece.index].taken += int(np.count_nonzero(result))
             self._at[group.ix] = np.where(result, piece.target, piece.following)
-        elif piece.end == "indexed":
+        elif piece.end is PieceEnd.INDEXED:
             assert result is not None
             self._at[group.ix] = np.array(checked_targets(machine, piece, group, result))[result]
         else:
@@ -113,11 +117,11 @@ class Shuffled:
     def _leave(self, piece: Piece, group: LaneGroup) -> None:
         machine = self.machine
         self._stop(group.ix)
-        if piece.end == "call":
+        if piece.end is PieceEnd.CALL:
             machine.call(piece, group)
-        elif piece.end == "return" and machine.threads.inside_call(group):
+        elif piece.end is PieceEnd.RETURN and machine.threads.inside_call(group):
             machine.returned(group)
-        elif piece.end in ("return", "exit"):
+        elif piece.end in (PieceEnd.RETURN, PieceEnd.EXIT):
             machine.exit(group)
             self.waiting.review()
         else:

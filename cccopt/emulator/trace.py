@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cccopt.emulator.decode import Piece
 from cccopt.emulator.groups import LaneGroup
+from cccopt.emulator.pieces import Piece
 
 
 @dataclass

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cccopt.emulator.decode import Decoded, MemoryOperand, Modified, Slot
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
 from cccopt.emulator.layout import SymbolAddress
 from cccopt.emulator.literals import literal
+from cccopt.emulator.pieces import Decoded, MemoryOperand, Modified, Modifier, Slot
 from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import PRED, TYPES, Type
 from cccopt.emulator.semantics.operation import unsigned
@@ -142,7 +142,8 @@ class Values:
             return self.special(item, operand.name, dtype, narrows)
         if isinstance(operand, Modified):
             value = self.operand(item, operand.operand, dtype, narrows=narrows)
-            return self.emit(f"{'~' if operand.kind == 'not' else '-'}{value.name}", dtype, value.scalar)
+            sign = "~" if operand.modifier is Modifier.NOT else "-"
+            return self.emit(f"{sign}{value.name}", dtype, value.scalar)
         address = self.symbol(item, operand, dtype)
         if address is not None:
             return address

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from cccopt.emulator import collectives
-from cccopt.emulator.decode import Decoded, Many, Modified, Piece, Slot
 from cccopt.emulator.errors import DEADLOCK, UNSUPPORTED
 from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.literals import literal
 from cccopt.emulator.machine import Machine
+from cccopt.emulator.pieces import Decoded, Modified, Modifier, OperandList, Piece, PieceEnd, Slot
 from cccopt.emulator.semantics import PRED, Array, Type, UnsupportedError
 from cccopt.ptx.ir import Literal, SpecialRegister, Wildcard
 
@@ -47,7 +47,7 @@ class Waiting:
 
     def arrive(self, piece: Piece, group: LaneGroup) -> bool:
         """``group`` comes to a collective or barrier; True when it has done it and goes on at once."""
-        if piece.end == "barrier":
+        if piece.end is PieceEnd.BARRIER:
             return self._at_barrier(piece, group)
         assert piece.ending is not None
         mask = self.member_mask(piece.ending, group.ix)
@@ -299,7 +299,7 @@ class Waiting:
             return np.full(lanes.shape, literal(operand.spelling, dtype), dtype)
         if isinstance(operand, SpecialRegister) and operand.name in self.machine.specials:
             return self.machine.specials[operand.name][lanes].view(dtype)
-        if isinstance(operand, Modified) and operand.kind == "not":
+        if isinstance(operand, Modified) and operand.modifier is Modifier.NOT:
             return ~self.fetch(item, operand.operand, lanes, dtype)
         raise self.machine.places.error(
             UNSUPPORTED, f"`{item.instruction.opcode}`: an operand of this kind", item
@@ -307,7 +307,7 @@ class Waiting:
 
     def put(self, item: Decoded, operand: object, lanes: Array, results: list[Array]) -> None:
         """Writes results to a destination, or to the two of ``d|p``."""
-        targets = operand.elements if isinstance(operand, Many) else (operand,)
+        targets = operand.elements if isinstance(operand, OperandList) else (operand,)
         rows = self.machine.rows(item.function, lanes)
         for target, result in zip(targets, results, strict=False):
             if isinstance(target, Wildcard):
