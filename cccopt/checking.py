@@ -248,16 +248,18 @@ class Checker:
         """The memory of a meeting in words, and the type of its elements where an argument tells it."""
         machine = self._record.machine
         if meeting.space == "local":
-            return f"byte {meeting.offset} of the local memory of {machine.thread_name(meeting.owner)}", None
+            return (
+                f"byte {meeting.offset} of the local memory of {machine.shape.thread_name(meeting.owner)}",
+                None,
+            )
         if meeting.space == "shared":
-            first = meeting.owner * machine.lanes_per_block
-            block = machine.thread_name(first).partition(" of ")[2]
+            block = machine.shape.block_name(meeting.owner)
             return f"byte {meeting.offset} of shared `{_plain(meeting.array)}` of {block}", None
         address = meeting.base + meeting.offset
         for number, (argument, (at, _)) in enumerate(
             zip(self._launch[2], machine.kernel.parameters, strict=True)
         ):
-            start = int.from_bytes(machine.parameters[at : at + 8].tobytes(), "little")
+            start = int.from_bytes(machine.memory.parameters[at : at + 8].tobytes(), "little")
             if isinstance(argument, np.ndarray) and start <= address < start + argument.nbytes:
                 return self._element(number, argument, address - start, meeting.size)
         return f"byte {meeting.offset} of `{_plain(meeting.array)}`", None
@@ -277,7 +279,7 @@ class Checker:
     def _access(self, touch: Touch, size: int, dtype: np.dtype[Any] | None) -> Access:
         place = self._place(touch)
         steps = tuple(Iteration(self._loops[s.loop], s.number, s.entry) for s in touch.steps)
-        thread = self._record.machine.thread_name(touch.lane)
+        thread = self._record.machine.shape.thread_name(touch.lane)
         return Access(place, touch.action, thread, steps, _number(touch, size, dtype))
 
     def _place(self, touch: Touch) -> Place:

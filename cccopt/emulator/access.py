@@ -7,20 +7,19 @@ outside become an index beyond the end of the array, and numpy refuses it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from cccopt.emulator import atomics
 from cccopt.emulator.errors import MISALIGNED, OUT_OF_BOUNDS, UNWRITTEN
 from cccopt.emulator.groups import LaneGroup
+from cccopt.emulator.launch_memory import LaunchMemory
 from cccopt.emulator.layout import WINDOWS
 from cccopt.emulator.memory import Allocation
-from cccopt.emulator.pieces import Decoded
-from cccopt.emulator.semantics import Array, Type
-
-if TYPE_CHECKING:
-    from cccopt.emulator.machine import Machine
+from cccopt.emulator.memory_instruction import AccessKind, MemoryInstruction
+from cccopt.emulator.semantics import Array
 
 _NOWHERE = Allocation(0, 0, "")
 _WINDOW_SHIFT = np.uint64(40)
@@ -30,23 +29,19 @@ _SPACE_OF_WINDOW = {base >> 40: space for space, base in WINDOWS.items() if base
 
 
 class MemoryAccess:
-    """A load, store or atomic of ``count`` elements of ``dtype`` in one state space.
+    """A memory instruction that runs, launch after launch.
 
     ``accesses`` counts warps, ``sectors`` the 32-byte sectors that they touched in global memory, ``conflicts``
-    the extra passes over the banks of shared memory. ``strong`` accesses (volatile, relaxed, acquire, release,
-    atomic) do not race with one another.
+    the extra passes over the banks of shared memory.
     """
 
-    def __init__(
-        self, item: Decoded, space: str, dtype: Type, count: int, *, kind: str, strong: bool
-    ) -> None:
-        self.item = item
-        self.space = space
-        self.dtype = dtype
-        self.count = count
-        self.kind = kind
-        self.strong = strong
-        self.size = int(dtype.itemsize) * count
+    def __init__(self, instruction: MemoryInstruction) -> None:
+        self.instruction = instruction
+        # Fields of its own for what every execution reads.
+        self.space = instruction.space
+        self.dtype = instruction.dtype
+        self.count = instruction.count
+        self.size = instruction.size
         self.accesses = 0
         self.sectors = 0
         self.conflicts = 0
@@ -56,11 +51,11 @@ class MemoryAccess:
         self._base = np.asarray(0, np.uint64)
         self._words: Array = np.zeros(0, np.uint8)
         self._parts: dict[str, MemoryAccess] = {}
-        self._machine: Machine
+        self._memory: LaunchMemory
 
-    def attach(self, machine: Machine) -> None:
+    def attach(self, memory: LaunchMemory) -> None:
         """Readies the access for a launch."""
-        self._machine = machine
+        self._memory = memory
         self.accesses = self.sectors = self.conflicts = 0
         self._parts = {}
         self._use(_NOWHERE)
@@ -206,8 +201,8 @@ class MemoryAccess:
     def _part(self, space: str) -> MemoryAccess:
         """This access in another space."""
         if space not in self._parts:
-            part = MemoryAccess(self.item, space, self.dtype, self.count, kind=self.kind, strong=self.strong)
-            part.attach(self._machine)
+            part = MemoryAccess(replace(self.instruction, space=space))
+            part.attach(self._memory)
             self._parts[space] = part
         return self._parts[space]
 
@@ -217,7 +212,7 @@ class MemoryAccess:
 
     def _places(self, address: Array, group: LaneGroup) -> list[tuple[Allocation, Array]]:
         """The allocations that the lanes touch, each with its lanes. Raises for lanes outside of all."""
-        memory = self._machine.memory
+        memory = self._memory.allocations
         found: list[tuple[Allocation, Array]] = []
         left = np.arange(address.size)
         while left.size:
@@ -256,8 +251,7 @@ class MemoryAccess:
 
     def _local(self, address: Array, group: LaneGroup, values: Array | None) -> tuple[Array, Array]:
         """Words and index of an access to shared, local, constant or parameter memory."""
-        machine = self._machine
-        limit, data, stride = machine.space(self.space)
+        limit, data, stride = self._memory.space(self.space)
         size = np.uint64(self.size)
         outside = (address >= np.uint64(limit)) | (address + size > np.uint64(limit))
         if outside.any():
@@ -269,7 +263,7 @@ class MemoryAccess:
             raise self._misaligned(int(address[bad]), int(group.ix[bad]))
         flat = address.astype(np.int64)
         if self.space == "shared":
-            flat = flat + machine.block_of(group.ix) * stride
+            flat = flat + self._memory.shape.block_of(group.ix) * stride
             self._check_shared(flat, group, values)
         elif self.space == "local":
             flat = flat + group.ix * stride
@@ -278,16 +272,16 @@ class MemoryAccess:
         return (words if self.count == 1 else words.reshape(-1, self.count)), index
 
     def _check_shared(self, flat: Array, group: LaneGroup, values: Array | None) -> None:
-        machine = self._machine
+        unwritten, hazards = self._memory.unwritten, self._memory.hazards
         self.accesses += group.nf
         if group.n > group.nf:
             self.conflicts += bank_conflicts(flat, self.size, group)
-        if machine.unwritten is not None:
+        if unwritten is not None:
             spread = flat[:, None] + np.arange(self.size)
-            if self.kind != "load":
-                machine.unwritten[spread] = False
-            elif machine.unwritten[spread].any():
-                bad = int(np.flatnonzero(machine.unwritten[spread].any(axis=1))[0])
+            if self.instruction.kind is not AccessKind.LOAD:
+                unwritten[spread] = False
+            elif unwritten[spread].any():
+                bad = int(np.flatnonzero(unwritten[spread].any(axis=1))[0])
                 raise self._problem(
                     UNWRITTEN,
                     "a read of shared memory that nobody wrote",
@@ -295,27 +289,27 @@ class MemoryAccess:
                     int(group.ix[bad]),
                     "",
                 )
-        if machine.hazards is not None:
-            machine.hazards.check(self, flat, group, values)
+        if hazards is not None:
+            hazards.check(self.instruction, flat, group, values)
 
     def _outside(self, address: int, lane: int, why: str) -> Exception:
-        return self._problem(OUT_OF_BOUNDS, f"{self.kind} out of bounds", address, lane, why)
+        return self._problem(
+            OUT_OF_BOUNDS, f"{self.instruction.kind.value} out of bounds", address, lane, why
+        )
 
     def _misaligned(self, address: int, lane: int) -> Exception:
         return self._problem(
             MISALIGNED,
-            f"misaligned {self.kind}",
+            f"misaligned {self.instruction.kind.value}",
             address,
             lane,
             f"the address is not a multiple of the access's {self.size} bytes",
         )
 
     def _problem(self, code: str, what: str, address: int, lane: int, why: str) -> Exception:
-        machine = self._machine
-        message = (
-            f"{what}: {self.size} bytes at {self.space} address {address:#x}, {machine.thread_name(lane)}"
-        )
-        return machine.places.error(code, message, self.item, why=why)
+        thread = self._memory.shape.thread_name(lane)
+        message = f"{what}: {self.size} bytes at {self.space} address {address:#x}, {thread}"
+        return self._memory.places.error(code, message, self.instruction.item, why=why)
 
 
 def _one_space(address: Array) -> str | None:

@@ -14,22 +14,21 @@ would compute with scalars alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cccopt.emulator.access import MemoryAccess
 from cccopt.emulator.errors import UNSUPPORTED
 from cccopt.emulator.iterations import Event
+from cccopt.emulator.kernel import KernelCode
 from cccopt.emulator.layout import WINDOWS
 from cccopt.emulator.memory_code import MemoryCode
 from cccopt.emulator.pieces import Decoded, Modified, OperandList, Piece, PieceEnd, Slot
 from cccopt.emulator.places import Places
-from cccopt.emulator.record import Record
 from cccopt.emulator.semantics import PRED, PURE, TYPES, Operation, Type, UnsupportedError, resolve
 from cccopt.emulator.semantics.operation import unsigned
 from cccopt.emulator.values import NamedValue, PieceCode, type_name
+from cccopt.emulator.watching import Watcher
 
 _U4: Type = np.dtype("u4")
 _U8: Type = np.dtype("u8")
@@ -51,17 +50,6 @@ _IGNORED = frozenset(
 _READ_OUTSIDE = (PieceEnd.COLLECTIVE, PieceEnd.BARRIER, PieceEnd.ACTIVEMASK, PieceEnd.CALL)
 
 
-@dataclass
-class KernelCode:
-    """What the generator makes of a kernel: the source, what it names, the memory accesses."""
-
-    source: str
-    names: dict[str, Any]
-    accesses: list[MemoryAccess]
-    specials: list[str]
-    exposed: frozenset[int]
-
-
 class Generator(MemoryCode):
     """Generates the functions of a kernel's pieces."""
 
@@ -73,9 +61,9 @@ class Generator(MemoryCode):
         frames: dict[str, int],
         stride: int,
         parameters_size: int,
-        record: Record | None,
+        watcher: Watcher | None,
     ) -> None:
-        super().__init__(places, slots, deep, frames, stride, parameters_size, record)
+        super().__init__(places, slots, deep, frames, stride, parameters_size, watcher)
         self._operations: dict[tuple[Any, ...], tuple[str, Operation]] = {}
 
     def generate(self, pieces: list[Piece], passed: Iterable[object]) -> KernelCode:

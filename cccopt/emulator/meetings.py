@@ -127,7 +127,9 @@ def _in_space(record: Record, space: str) -> Iterator[Meeting]:
     if not rows.address.size or not stores[rows.site].any():
         return
     flags = _flags(record.sites, rows)
-    for chosen in _allocations(record.machine.memory, rows) if space == "global" else (slice(None),):
+    for chosen in (
+        _allocations(record.machine.memory.allocations, rows) if space == "global" else (slice(None),)
+    ):
         part = rows.where(chosen)
         size = min(record.sites[site].size for site in np.flatnonzero(np.bincount(part.site)))
         part = _cut(record.sites, part, size)
@@ -358,10 +360,10 @@ class _Crowds:
         array, base, owner = "", 0, 0
         machine = self.record.machine
         if self.space == "global":
-            buffer = machine.memory.at(address)
+            buffer = machine.memory.allocations.at(address)
             array, base, offset = buffer.name, buffer.base, address - buffer.base
         elif self.space == "shared":
-            owner, offset = divmod(address, machine.shared_stride)
+            owner, offset = divmod(address, machine.memory.shared_stride)
             array, offset = machine.kernel.shared_variable(offset)
         else:
             owner, offset = divmod(address, 1 << LOCAL_BITS)
@@ -370,7 +372,7 @@ class _Crowds:
 
     def _touch(self, place: int) -> Touch:
         site = self.record.sites[int(self.rows.site[place])]
-        item = site.access.item
+        item = site.instruction.item
         iterations = self.record.iterations
         row = int(self.rows.iteration[place])
         lane = int(iterations.column("lane")[row])

@@ -12,12 +12,13 @@ from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
 from cccopt.emulator.iterations import Event
 from cccopt.emulator.layout import ParameterVariable, SymbolAddress
 from cccopt.emulator.literals import integer
+from cccopt.emulator.memory_instruction import AccessKind, MemoryInstruction
 from cccopt.emulator.pieces import Decoded, MemoryOperand, OperandList, Slot
 from cccopt.emulator.places import Places
-from cccopt.emulator.record import Record
 from cccopt.emulator.semantics import TYPES, Type, UnsupportedError
 from cccopt.emulator.semantics.operation import unsigned
 from cccopt.emulator.values import NamedValue, Values, type_name
+from cccopt.emulator.watching import Executable, Watcher
 from cccopt.ptx.ir import Literal, Wildcard
 
 _U4: Type = np.dtype("u4")
@@ -77,11 +78,11 @@ class MemoryCode(Values):
         frames: dict[str, int],
         stride: int,
         parameters_size: int,
-        record: Record | None,
+        watcher: Watcher | None,
     ) -> None:
         super().__init__(places, slots, deep, frames, stride)
         self.accesses: list[MemoryAccess] = []
-        self.record = record
+        self.watcher = watcher
         self.parameters_size = parameters_size
         self.kernel_parameters: dict[tuple[int, str], str] = {}
         self.names |= {"pack": _pack, "put": _put}
@@ -108,7 +109,7 @@ class MemoryCode(Values):
                     value = self.view(NamedValue(name, unsigned(dtype), True), dtype)
                     self.write(item, target, value, widens=True)
                 return
-        access = self._access(item, space, dtype, count, "load")
+        access = self._access(item, space, dtype, count, AccessKind.LOAD)
         address_of_lanes = self.address(item, where)
         if item.guard is None:
             loaded = self.emit(f"{access}({address_of_lanes.name}, g)", unsigned(dtype))
@@ -154,7 +155,7 @@ class MemoryCode(Values):
                     s = self.guard_name(item)
                     self.code.lines.append(f"{target}[rx[{s}], {place}] = {self.array(value).name}[{s}]")
             return
-        access = self._access(item, space, dtype, count, "store")
+        access = self._access(item, space, dtype, count, AccessKind.STORE)
         address = self.address(item, where)
         if count > 1:
             data = self.emit(
@@ -187,19 +188,25 @@ class MemoryCode(Values):
             raise UnsupportedError(f"`{item.instruction.opcode}` with a cache policy")
         return TYPES[type_name], count, space
 
-    def _access(self, item: Decoded, space: str, dtype: Type, count: int, kind: str) -> str:
-        strong = kind == "atomic" or bool(_STRONG & set(item.parts))
-        access = MemoryAccess(item, space, unsigned(dtype), count, kind=kind, strong=strong)
+    def _access(self, item: Decoded, space: str, dtype: Type, count: int, kind: AccessKind) -> str:
+        strong = kind is AccessKind.ATOMIC or bool(_STRONG & set(item.parts))
+        access = MemoryAccess(MemoryInstruction(item, space, unsigned(dtype), count, kind, strong))
         name = f"A{len(self.accesses)}"
         self.accesses.append(access)
-        self.names[name] = getattr(access if self.record is None else self.record.watched(access), kind)
+        executed: Executable = access if self.watcher is None else self.watcher.watched(access)
+        methods = {
+            AccessKind.LOAD: executed.load,
+            AccessKind.STORE: executed.store,
+            AccessKind.ATOMIC: executed.atomic,
+        }
+        self.names[name] = methods[kind]
         return name
 
     def event(self, event: Event) -> None:
-        """What somebody watches happens here."""
-        assert self.record is not None
+        """A watched event happens here."""
+        assert self.watcher is not None
         name = f"E{len(self.names)}"
-        self.names[name] = self.record.happening(event)
+        self.names[name] = self.watcher.happening(event)
         self.code.lines.append(f"{name}(g)")
 
     def address(self, item: Decoded, where: MemoryOperand) -> NamedValue:
@@ -230,7 +237,7 @@ class MemoryCode(Values):
         operation, space, dtype = _atomic_shape(item)
         if not isinstance(where, MemoryOperand) or len(sources) != (2 if operation == "cas" else 1):
             raise UnsupportedError(f"`{item.instruction.opcode}` with these operands")
-        access = self._access(item, space, dtype, 1, "atomic")
+        access = self._access(item, space, dtype, 1, AccessKind.ATOMIC)
         address = self.address(item, where)
         values = [self.array(self.operand(item, s, dtype)).name for s in sources]
         want = returns and not isinstance(destination, Wildcard)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +19,9 @@ from cccopt.emulator.access import MemoryAccess
 from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.iterations import NOWHERE, Event, Iterations
 from cccopt.emulator.layout import WINDOWS
+from cccopt.emulator.machine import Machine
+from cccopt.emulator.memory_instruction import MemoryInstruction
 from cccopt.emulator.semantics import Array
-
-if TYPE_CHECKING:
-    from cccopt.emulator.machine import Machine
 
 SPACES = ("global", "shared", "local")
 LOAD, STORE, ATOMIC_LOAD, ATOMIC_STORE = "load", "store", "atomic load", "atomic store"
@@ -46,7 +45,7 @@ class AccessSite:
     an element in bytes.
     """
 
-    access: MemoryAccess
+    instruction: MemoryInstruction
     action: str
     size: int
 
@@ -108,7 +107,7 @@ class Record:
 
     def watched(self, access: MemoryAccess) -> Watched | MemoryAccess:
         """``access``, wrapped if what it does is recorded."""
-        promised = access.space not in (*SPACES, "generic") or "nc" in access.item.parts
+        promised = access.space not in (*SPACES, "generic") or "nc" in access.instruction.item.parts
         return access if promised else Watched(access, self)
 
     def rows(self, space: str) -> Rows:
@@ -145,7 +144,7 @@ class Record:
     ) -> None:
         flat = address.astype(np.int64)
         if space == "shared":
-            flat += self.machine.block_of(lanes) * self.machine.shared_stride
+            flat += self.machine.shape.block_of(lanes) * self.machine.memory.shared_stride
         elif space == "local":
             flat += lanes << LOCAL_BITS
         if values.ndim == 2:
@@ -180,13 +179,15 @@ class Watched:
     def __init__(self, access: MemoryAccess, record: Record) -> None:
         self._access = access
         self._record = record
-        self._atomic = bool(_ATOMIC & set(access.item.parts))
+        self._atomic = bool(_ATOMIC & set(access.instruction.item.parts))
         self._sites: dict[str, int] = {}
 
     def _site(self, action: str) -> int:
         if action not in self._sites:
             self._sites[action] = len(self._record.sites)
-            self._record.sites.append(AccessSite(self._access, action, int(self._access.dtype.itemsize)))
+            self._record.sites.append(
+                AccessSite(self._access.instruction, action, int(self._access.dtype.itemsize))
+            )
         return self._sites[action]
 
     def load(self, address: Array, group: LaneGroup) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,13 +13,16 @@ from cccopt.emulator.arguments import Buffers, Resident, parameter_bytes, refuse
 from cccopt.emulator.codegen import Generator, compile_code
 from cccopt.emulator.collect_counters import collected
 from cccopt.emulator.decode import Decoder
+from cccopt.emulator.kernel import LoadedKernel
 from cccopt.emulator.launch_counters import Profile
+from cccopt.emulator.launch_memory import LaunchMemory, MemorySizes
 from cccopt.emulator.layout import KernelLayout, ModuleMemory
-from cccopt.emulator.machine import LoadedKernel, Machine, Shape
+from cccopt.emulator.machine import LaunchOptions, Machine
 from cccopt.emulator.memory import GlobalMemory
 from cccopt.emulator.places import Places
 from cccopt.emulator.record import Record
 from cccopt.emulator.schedule import LockStep
+from cccopt.emulator.shape import Shape
 from cccopt.emulator.shuffle import Shuffled
 from cccopt.emulator.trace import Trace
 from cccopt.ptx.constants import with_constants
@@ -94,20 +98,12 @@ class Program:
         shape = Shape(_size(grid, "grid"), _size(block, "block"))
         self._check_shape(shape, self._functions[name], shared_bytes, ready)
         buffers = Buffers(self._memory, self._known)
-        parameters = parameter_bytes(ready.parameters, ready.parameters_size, args, buffers)
-        machine = Machine(
-            ready,
-            shape,
-            self._places,
-            self._memory,
-            self._variables.constants,
-            parameters,
-            shared_bytes,
-            hazards=hazards,
-            check_uninitialized_shared=check_uninitialized_shared,
-            max_steps=max_steps,
-            trace=trace,
-        )
+        parameters = parameter_bytes(ready.parameters, ready.sizes.parameters, args, buffers)
+        sizes = replace(ready.sizes, shared=ready.sizes.shared + shared_bytes)
+        constants = self._variables.constants
+        memory = LaunchMemory(sizes, shape, self._places, self._memory, constants, parameters)
+        options = LaunchOptions(hazards, check_uninitialized_shared, max_steps, trace)
+        machine = Machine(ready, memory, options)
         if self._record is not None:
             self._record.begin(machine)
         if shuffle is None:
@@ -139,17 +135,13 @@ class Program:
             tuple(decoder.resolver.slots),
             code,
             compile_code(code),
-            decoder.entries[name],
             decoder.entries,
             deep,
             formals,
-            layout.shared_size,
             layout.shared_variables,
             tuple(layout.parameters),
-            layout.parameters_size,
             tuple(layout.parameter_variables),
-            size,
-            stride,
+            MemorySizes(layout.shared_size, layout.parameters_size, size, stride),
         )
 
     def _lay_out_shared(self, layout: KernelLayout, kernel: str) -> None:
@@ -183,14 +175,14 @@ class Program:
                     f"a block of {shape.threads} threads for `{kernel.name}`",
                     why=f"the kernel says {directive.name} {', '.join(map(str, sizes))}",
                 )
-        if kernel.shared_size > 48 * 1024:
+        if kernel.sizes.shared > 48 * 1024:
             raise refuse(
-                f"{kernel.shared_size} bytes of static shared memory in `{kernel.name}`",
+                f"{kernel.sizes.shared} bytes of static shared memory in `{kernel.name}`",
                 why="ptxas takes at most 49,152; more must be dynamic",
             )
-        if shared_bytes < 0 or kernel.shared_size + shared_bytes > 227 * 1024:
+        if shared_bytes < 0 or kernel.sizes.shared + shared_bytes > 227 * 1024:
             raise refuse(
-                f"{kernel.shared_size + shared_bytes} bytes of shared memory a block",
+                f"{kernel.sizes.shared + shared_bytes} bytes of shared memory a block",
                 why="at most 232,448 exist",
             )
 

@@ -147,9 +147,9 @@ class Waiting:
         item = parts[0][0].ending
         assert item is not None
         if item.instruction.base in ("bar", "barrier"):
-            if self.machine.hazards is not None:
+            if self.machine.memory.hazards is not None:
                 taking = np.logical_or.reduce([chosen for _, chosen in parts])
-                self.machine.hazards.warp_barrier(rows, np.where(taking, members, np.uint32(0)))
+                self.machine.memory.hazards.warp_barrier(rows, np.where(taking, members, np.uint32(0)))
             return
         try:
             operation = collectives.operation(item.parts)
@@ -200,7 +200,7 @@ class Waiting:
             else np.zeros(group.n, np.int64)
         )
         self._wanted[group.ix] = count
-        blocks = self.machine.block_of(group.ix)
+        blocks = self.machine.shape.block_of(group.ix)
         if action == "arrive":
             for block, number in {(int(b), int(w)) for b, w in zip(blocks, which, strict=True)}:
                 there = int(((blocks == block) & (which == number)).sum())
@@ -214,8 +214,8 @@ class Waiting:
         return action == "arrive"
 
     def _review_block(self, block: int) -> None:
-        start = block * self.machine.lanes_per_block
-        lanes = np.arange(start, start + self.machine.lanes_per_block)
+        start = block * self.machine.shape.lanes_per_block
+        lanes = np.arange(start, start + self.machine.shape.lanes_per_block)
         for number in np.unique(self._barrier[lanes]).tolist():
             if number == _RUNNING:
                 continue
@@ -235,8 +235,8 @@ class Waiting:
                 self._pass(block, lanes[there])
 
     def _pass(self, block: int, lanes: Array) -> None:
-        if self.machine.hazards is not None:
-            self.machine.hazards.block_barrier(block)
+        if self.machine.memory.hazards is not None:
+            self.machine.memory.hazards.block_barrier(block)
         votes = self._vote[lanes].copy()
         for piece, group in self._released(lanes):
             self.machine.count(piece.index, group)
@@ -257,7 +257,7 @@ class Waiting:
         if parked.size:
             self._review_warps(np.unique(parked >> 5))
         at_barrier = np.flatnonzero(self._barrier != _RUNNING)
-        for block in np.unique(self.machine.block_of(at_barrier)).tolist():
+        for block in np.unique(self.machine.shape.block_of(at_barrier)).tolist():
             self._review_block(block)
 
     def waits(self) -> Array:
@@ -272,7 +272,8 @@ class Waiting:
             lanes = np.flatnonzero(self._piece == number)
             item = machine.pieces[number].ending
             assert item is not None
-            who = f"{lanes.size} lanes wait at `{item.instruction.opcode}`, {machine.thread_name(int(lanes[0]))} first"
+            first = machine.shape.thread_name(int(lanes[0]))
+            who = f"{lanes.size} lanes wait at `{item.instruction.opcode}`, {first} first"
             if self._key[lanes[0]] >= 0:
                 who += f", member mask {int(self._mask[lanes[0]]):#010x}"
             found.append((who, item))

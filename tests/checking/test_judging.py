@@ -72,7 +72,8 @@ def recorded(accesses: list[One], iterations: Iterations) -> Record:
     rows = Rows(4 * place, iteration.astype(np.int32), site.astype(np.int32), value.astype(np.uint32))
     empty = Rows(*(np.zeros(0, np.int64) for _ in range(4)))
     machine = SimpleNamespace(
-        shared_stride=1 << 20, kernel=SimpleNamespace(shared_variable=lambda offset: ("s", offset))
+        memory=SimpleNamespace(shared_stride=1 << 20),
+        kernel=SimpleNamespace(shared_variable=lambda offset: ("s", offset)),
     )
     found = SimpleNamespace(
         sites=[AccessSite(cast(Any, SimpleNamespace(item=item)), action, 4) for action in ACTIONS],
