@@ -21,7 +21,7 @@ from cccopt.ccc.regions.iterations import boundaries, vouched
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.emulator import Program
 from cccopt.emulator.iterations import Event
-from cccopt.emulator.meetings import KINDS, Meeting, Touch, meetings
+from cccopt.emulator.meetings import Meeting, Touch, meetings
 from cccopt.emulator.record import Record
 from cccopt.ptx.ir import Function
 from cccopt.ptx.lines import SourceLine, source_chains
@@ -232,8 +232,8 @@ class Checker:
         kernel, label, _, _ = self._launch
         where, dtype = self._where(meeting)
         return Finding(
-            meeting.conflict,
-            KINDS[meeting.kind],
+            meeting.kind.conflict,
+            meeting.kind.value,
             kernel,
             self._loops[meeting.loop],
             where,

@@ -13,7 +13,8 @@ import pytest
 
 from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.iterations import ENTER, ITERATE, Event, Iterations
-from cccopt.emulator.meetings import KINDS, meetings
+from cccopt.emulator.judging import MeetingKind
+from cccopt.emulator.meetings import meetings
 from cccopt.emulator.record import LOAD, STORE, AccessSite, Record, Rows
 
 ACTIONS = (LOAD, STORE, STORE, "add", "max", "exch", "atomic load", "atomic store")
@@ -30,8 +31,8 @@ class One:
     value: int
 
 
-def kind_of(crowd: list[One], flags: dict[int, bool]) -> int | None:
-    """What a crowd comes to, by the table in `cccopt.emulator.meetings`."""
+def kind_of(crowd: list[One], flags: dict[int, bool]) -> MeetingKind | None:
+    """What a crowd comes to, by the table in `cccopt.emulator.judging`."""
 
     def are(*actions: str) -> list[One]:
         return [a for a in crowd if ACTIONS[a.site] in actions]
@@ -58,7 +59,7 @@ def kind_of(crowd: list[One], flags: dict[int, bool]) -> int | None:
         meet(atomics, atomics + are("atomic load")) and mixed,
         meet(stores, stores) and not same,
     )
-    return next((number for number, holds in enumerate(rules) if holds), None)
+    return next((kind for kind, holds in zip(MeetingKind, rules, strict=True) if holds), None)
 
 
 def recorded(accesses: list[One], iterations: Iterations) -> Record:
@@ -111,14 +112,14 @@ def test_crowds_come_to_what_the_definition_says(first: int) -> None:
             site: len({a.value for a in accesses if a.site == site}) == 1
             for site in {a.site for a in accesses}
         }
-        expected: Counter[int | None] = Counter()
+        expected: Counter[MeetingKind | None] = Counter()
 
         grounds = iterations.column("ground")
         key = {one: (one.place, int(grounds[one.iteration])) for one in accesses}.__getitem__
         for _, crowd in groupby(sorted(accesses, key=key), key):
             expected[kind_of(list(crowd), flags)] += 1
         del expected[None]
-        found: Counter[int | None] = Counter()
+        found: Counter[MeetingKind | None] = Counter()
         for meeting in meetings(recorded(accesses, iterations)):
             found[meeting.kind] += meeting.places
             iterations_of = meeting.first.steps, meeting.second.steps
@@ -128,4 +129,4 @@ def test_crowds_come_to_what_the_definition_says(first: int) -> None:
 
 def test_all_kinds_are_drawn() -> None:
     found = {m.kind for seed in range(200) if (d := drawn(seed))[0] for m in meetings(recorded(*d))}
-    assert found == set(range(len(KINDS)))
+    assert found == set(MeetingKind)

@@ -7,11 +7,14 @@ import pytest
 
 from cccopt.checking import Checker, check
 from cccopt.diagnostic import CccError
-from cccopt.emulator import Program, meetings, record
+from cccopt.emulator import Program, record
 from cccopt.emulator.access import MemoryAccess
+from cccopt.emulator.judging import MeetingKind
 from tests.checking.loops import HEAD, checked, grid, inner, kinds, launched, loop
 
-DIFFERENT, WITH_ATOMIC, LOADED, UPDATED, EXCHANGED, SAME, FLAG, BOUND, ATOMICS, AHEAD = meetings.KINDS
+DIFFERENT, WITH_ATOMIC, LOADED, UPDATED, EXCHANGED, SAME, FLAG, BOUND, ATOMICS, AHEAD = (
+    kind.value for kind in MeetingKind
+)
 
 COLLIDE = "and.b32 %r1, %i, 7; mul.wide.u32 %rd6, %r1, 4; add.u64 %rd6, %rd1, %rd6;"
 """%rd6 is the address of word i & 7: iterations share it."""
