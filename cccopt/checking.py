@@ -1,8 +1,8 @@
 """The user's word, tested on real inputs: do iterations of marked loops meet in memory so that their order can be told?
 
 The emulator runs the *original* program, PTX with the marks of annotations before any rewrite, and records what each
-iteration does to memory (`cccopt.emulator.record`). What is a conflict and what a benign meeting says
-`cccopt.emulator.meetings`. A check holds for the inputs that it saw and no others.
+iteration does to memory (`cccopt.emulator.record`). `cccopt.emulator.judging` says what is a conflict and what a benign
+meeting. A check holds for the inputs that it saw and no others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from cccopt.ccc.regions.iterations import boundaries, vouched
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.emulator import Program
-from cccopt.emulator.iterations import Event
+from cccopt.emulator.iterations import Event, EventKind
 from cccopt.emulator.meetings import Meeting, Touch, meetings
 from cccopt.emulator.record import Record
 from cccopt.ptx.ir import Function
@@ -322,7 +322,7 @@ def _events(function: Function) -> dict[tuple[str, int], tuple[Event, ...]]:
     found: dict[tuple[str, int], tuple[Event, ...]] = {}
     for boundary in boundaries(function.body or ()):
         key = (function.name, boundary.statement)
-        found[key] = (*found.get(key, ()), Event(boundary.event, boundary.region))
+        found[key] = (*found.get(key, ()), Event(EventKind(boundary.event), boundary.region))
     return found
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from cccopt.emulator.errors import UNSUPPORTED
 from cccopt.emulator.iterations import Event
 from cccopt.emulator.kernel import KernelCode
-from cccopt.emulator.layout import WINDOWS
+from cccopt.emulator.layout import WINDOWS, Frames
 from cccopt.emulator.memory_code import MemoryCode
 from cccopt.emulator.pieces import Decoded, Modified, OperandList, Piece, PieceEnd, Slot
 from cccopt.emulator.places import Places
@@ -57,13 +57,11 @@ class Generator(MemoryCode):
         self,
         places: Places,
         slots: list[Slot],
-        deep: frozenset[str],
-        frames: dict[str, int],
-        stride: int,
+        frames: Frames,
         parameters_size: int,
         watcher: Watcher | None,
     ) -> None:
-        super().__init__(places, slots, deep, frames, stride, parameters_size, watcher)
+        super().__init__(places, slots, frames, parameters_size, watcher)
         self._operations: dict[tuple[Any, ...], tuple[str, Operation]] = {}
 
     def generate(self, pieces: list[Piece], passed: Iterable[object]) -> KernelCode:
@@ -87,7 +85,7 @@ class Generator(MemoryCode):
                 given.append("None")
                 continue
             given.append(f"b{piece.index}")
-            index = "rx = ix + depth[ix] * total" if piece.function in self.deep else "rx = ix"
+            index = "rx = ix + depth[ix] * total" if piece.function in self.frames.deep else "rx = ix"
             lines = ["ix = g.ix", "n = g.n", index, *code.lines, *stores]
             lines += [] if result is None else [f"return {result}"]
             body.append(f"    def b{piece.index}(g):\n" + "".join(f"        {line}\n" for line in lines))

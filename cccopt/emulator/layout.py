@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -186,7 +187,7 @@ class KernelLayout:
         return offset
 
     @property
-    def frames(self) -> dict[str, int]:
+    def frame_sizes(self) -> dict[str, int]:
         """The size of each function's local frame, in multiples of 16 bytes."""
         return {name: _align(size, 16) for name, size in self._frames.items()}
 
@@ -219,3 +220,29 @@ class KernelLayout:
         if name in self._shared:
             return SymbolAddress("shared", self._shared[name])
         return self._module.addresses.get(name)
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Local memory of a thread: where each function's variables begin.
+
+    A function that is not recursive has one frame; these come first, ``single`` bytes in all. The recursive ones
+    (``deep``) have a frame for each depth of calls, ``per_depth`` bytes apart.
+    """
+
+    starts: Mapping[str, int]
+    deep: frozenset[str]
+    single: int
+    per_depth: int
+
+    @classmethod
+    def of(cls, sizes: Mapping[str, int], functions: Sequence[str], deep: frozenset[str]) -> Frames:
+        """The frames of ``functions``, whose variables have ``sizes``; multiples of 16 bytes."""
+        starts: dict[str, int] = {}
+        single = end = 0
+        for name in sorted(functions, key=deep.__contains__):
+            starts[name] = end
+            end += sizes.get(name, 0)
+            if name not in deep:
+                single = end
+        return cls(starts, deep, single, end - single)

@@ -10,7 +10,7 @@ from cccopt.emulator.access import MemoryAccess
 from cccopt.emulator.atomics import atomic_type
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
 from cccopt.emulator.iterations import Event
-from cccopt.emulator.layout import ParameterVariable, SymbolAddress
+from cccopt.emulator.layout import Frames, ParameterVariable, SymbolAddress
 from cccopt.emulator.literals import integer
 from cccopt.emulator.memory_instruction import AccessKind, MemoryInstruction
 from cccopt.emulator.pieces import Decoded, MemoryOperand, OperandList, Slot
@@ -74,13 +74,11 @@ class MemoryCode(Values):
         self,
         places: Places,
         slots: list[Slot],
-        deep: frozenset[str],
-        frames: dict[str, int],
-        stride: int,
+        frames: Frames,
         parameters_size: int,
         watcher: Watcher | None,
     ) -> None:
-        super().__init__(places, slots, deep, frames, stride)
+        super().__init__(places, slots, frames)
         self.accesses: list[MemoryAccess] = []
         self.watcher = watcher
         self.parameters_size = parameters_size

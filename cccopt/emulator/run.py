@@ -16,7 +16,7 @@ from cccopt.emulator.decode import Decoder
 from cccopt.emulator.kernel import LoadedKernel
 from cccopt.emulator.launch_counters import Profile
 from cccopt.emulator.launch_memory import LaunchMemory, MemorySizes
-from cccopt.emulator.layout import KernelLayout, ModuleMemory
+from cccopt.emulator.layout import Frames, KernelLayout, ModuleMemory
 from cccopt.emulator.machine import LaunchOptions, Machine
 from cccopt.emulator.memory import GlobalMemory
 from cccopt.emulator.places import Places
@@ -122,17 +122,16 @@ class Program:
         decoder = Decoder(self._functions, layout, self._places, events)
         decoder.decode(name)
         deep = decoder.recursive()
-        frames, size, stride = _frames(layout.frames, list(decoder.entries), deep)
-        generator = Generator(
-            self._places, decoder.resolver.slots, deep, frames, stride, layout.parameters_size, self._record
-        )
+        frames = Frames.of(layout.frame_sizes, list(decoder.entries), deep)
+        slots = decoder.resolver.slots
+        generator = Generator(self._places, slots, frames, layout.parameters_size, self._record)
         formals = decoder.resolver.formals
         passed = [operand for lists in formals.values() for operands in lists for operand in operands]
         code = generator.generate(decoder.pieces, passed)
         return LoadedKernel(
             name,
             tuple(decoder.pieces),
-            tuple(decoder.resolver.slots),
+            tuple(slots),
             code,
             compile_code(code),
             decoder.entries,
@@ -141,7 +140,7 @@ class Program:
             layout.shared_variables,
             tuple(layout.parameters),
             tuple(layout.parameter_variables),
-            MemorySizes(layout.shared_size, layout.parameters_size, size, stride),
+            MemorySizes(layout.shared_size, layout.parameters_size, frames.single, frames.per_depth),
         )
 
     def _lay_out_shared(self, layout: KernelLayout, kernel: str) -> None:
@@ -228,22 +227,6 @@ def _size(value: Size, what: str) -> tuple[int, int, int]:
         raise refuse(f"a {what} of {value}", help=f"give one to three positive numbers as the {what}")
     x, y, z = [*sizes, 1, 1][:3]
     return x, y, z
-
-
-def _frames(
-    sizes: dict[str, int], functions: list[str], deep: frozenset[str]
-) -> tuple[dict[str, int], int, int]:
-    """Where each function's local variables begin; the bytes of all that have one copy; the bytes of one depth."""
-    starts: dict[str, int] = {}
-    offset = 0
-    for name in [f for f in functions if f not in deep]:
-        starts[name] = offset
-        offset += sizes.get(name, 0)
-    fixed, stride = offset, 0
-    for name in [f for f in functions if f in deep]:
-        starts[name] = fixed + stride
-        stride += sizes.get(name, 0)
-    return starts, fixed, stride
 
 
 def _names(statement: Statement) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
-from cccopt.emulator.layout import SymbolAddress
+from cccopt.emulator.layout import Frames, SymbolAddress
 from cccopt.emulator.literals import literal
 from cccopt.emulator.pieces import Decoded, MemoryOperand, Modified, Modifier, Slot
 from cccopt.emulator.places import Places
@@ -43,18 +43,14 @@ class PieceCode:
 class Values:
     """The values of the piece that is being generated.
 
-    ``deep`` are the recursive functions, whose registers have a copy for each depth; ``frames`` gives where each
-    function's local variables begin and how far apart the depths lie.
+    ``frames`` tells where local variables lie, and which functions are recursive: their registers, too, have a copy for
+    each depth.
     """
 
-    def __init__(
-        self, places: Places, slots: list[Slot], deep: frozenset[str], frames: dict[str, int], stride: int
-    ) -> None:
+    def __init__(self, places: Places, slots: list[Slot], frames: Frames) -> None:
         self.places = places
         self.slots = slots
-        self.deep = deep
         self.frames = frames
-        self.stride = stride
         self.names: dict[str, Any] = {"np": np}
         self.specials: list[str] = []
         self.cc: dict[str, Slot] = {}
@@ -70,7 +66,7 @@ class Values:
         """Starts the code of a piece of ``function``."""
         self.code = PieceCode()
         self.views = {}
-        self.deep_piece = function in self.deep
+        self.deep_piece = function in self.frames.deep
 
     # --- lines and guards ---
 
@@ -175,12 +171,13 @@ class Values:
 
     def local_address(self, item: Decoded, offset: int, dtype: Type) -> NamedValue:
         """An address in the function's frame of local memory."""
-        base = self.constant(self.frames[item.function] + offset, unsigned(dtype))
+        base = self.constant(self.frames.starts[item.function] + offset, unsigned(dtype))
         if not self.deep_piece:
             return base
         name = type_name(unsigned(dtype))
         return self.emit(
-            f"depth[ix].astype(T_{name}) * T_{name}.type({self.stride}) + {base.name}", unsigned(dtype)
+            f"depth[ix].astype(T_{name}) * T_{name}.type({self.frames.per_depth}) + {base.name}",
+            unsigned(dtype),
         )
 
     def special(self, item: Decoded, name: str, dtype: Type, narrows: bool) -> NamedValue:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cccopt.emulator.groups import LaneGroup
-from cccopt.emulator.iterations import ENTER, ITERATE, Event, Iterations
+from cccopt.emulator.iterations import Event, EventKind, Iterations
 from cccopt.emulator.judging import MeetingKind
 from cccopt.emulator.meetings import meetings
 from cccopt.emulator.record import LOAD, STORE, AccessSite, Record, Rows
@@ -90,11 +90,11 @@ def drawn(seed: int) -> tuple[list[One], Iterations]:
     draw = np.random.default_rng(seed)
     iterations = Iterations(64)
     every = LaneGroup(np.arange(64), 2, np.zeros(64, np.int64))
-    iterations.happen(Event(ENTER, 1), every)
+    iterations.happen(Event(EventKind.ENTER, 1), every)
     few = draw.choice(8, size=int(draw.integers(1, 4)), replace=False)
     found: list[One] = []
     for _ in range(3):
-        iterations.happen(Event(ITERATE, 1), every)
+        iterations.happen(Event(EventKind.ITERATE, 1), every)
         for lane in (0, 1, 2, 40, 41):
             for site in draw.choice(few, size=int(draw.integers(0, 3))).tolist():
                 value = 7 if site == 1 else int(draw.integers(0, 2))
