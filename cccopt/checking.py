@@ -133,7 +133,7 @@ def _numbered(iterations: Sequence[Iteration]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check found: conflicts first, those at more places ahead of others; how many ``launches`` there were, and
+    """What a check found: conflicts first, those at more places before others; how many ``launches`` there were, and
     how many ``iterations`` of marked loops ran in them, inner ones included.
     """
 

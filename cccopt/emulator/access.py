@@ -16,16 +16,15 @@ from cccopt.emulator import atomics
 from cccopt.emulator.errors import MISALIGNED, OUT_OF_BOUNDS, UNWRITTEN
 from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.launch_memory import LaunchMemory
-from cccopt.emulator.layout import WINDOWS
+from cccopt.emulator.layout import SPACE_OF_WINDOW, WINDOW_BITS, WINDOWS
 from cccopt.emulator.memory import Allocation
 from cccopt.emulator.memory_instruction import AccessKind, MemoryInstruction
 from cccopt.emulator.semantics import Array
 
 _NOWHERE = Allocation(0, 0, "")
-_WINDOW_SHIFT = np.uint64(40)
+_WINDOW_SHIFT = np.uint64(WINDOW_BITS)
 _SECTOR_SHIFT = np.asarray(5, np.uint64)
 _POSITIVE = np.asarray(0x7FFFFFFFFFFFFFFF, np.uint64)
-_SPACE_OF_WINDOW = {base >> 40: space for space, base in WINDOWS.items() if base}
 
 
 class MemoryAccess:
@@ -191,7 +190,7 @@ class MemoryAccess:
         found: list[tuple[MemoryAccess, Array, Array]] = []
         others = np.ones(address.size, bool)
         for window in np.unique(windows):
-            space = _SPACE_OF_WINDOW.get(int(window))
+            space = SPACE_OF_WINDOW.get(int(window))
             if space is not None:
                 lanes = np.flatnonzero(windows == window)
                 others[lanes] = False
@@ -317,7 +316,7 @@ def _one_space(address: Array) -> str | None:
     windows = address >> _WINDOW_SHIFT
     if (windows != windows[0]).any():
         return None
-    return _SPACE_OF_WINDOW.get(int(windows[0]), "global")
+    return SPACE_OF_WINDOW.get(int(windows[0]), "global")
 
 
 def bank_conflicts(flat: Array, size: int, group: LaneGroup) -> int:

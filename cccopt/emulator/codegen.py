@@ -21,7 +21,7 @@ import numpy as np
 from cccopt.emulator.errors import UNSUPPORTED
 from cccopt.emulator.iterations import Event
 from cccopt.emulator.kernel import KernelCode
-from cccopt.emulator.layout import WINDOWS, Frames
+from cccopt.emulator.layout import SPACE_OF_WINDOW, WINDOW_BITS, WINDOWS, Frames
 from cccopt.emulator.memory_code import MemoryCode
 from cccopt.emulator.pieces import Decoded, Modified, OperandList, Piece, PieceEnd, Slot
 from cccopt.emulator.places import Places
@@ -220,12 +220,9 @@ class Generator(MemoryCode):
             raise UnsupportedError(f"`{item.instruction.opcode}` is not supported")
         if item.instruction.base == "isspacep":
             value = self.array(self.operand(item, source, _U8))
-            code = WINDOWS[space] >> 40
-            test = (
-                f"({value.name} >> np.uint64(40)) == {code}"
-                if code
-                else f"({value.name} >> np.uint64(40)) > 4"
-            )
+            window = f"({value.name} >> np.uint64({WINDOW_BITS}))"
+            code = WINDOWS[space] >> WINDOW_BITS
+            test = f"{window} == {code}" if code else f"{window} > {max(SPACE_OF_WINDOW)}"
             self.write(item, destination, self.emit(test, PRED))
             return
         if item.parts[-1] not in ("u64", "b64", "s64"):

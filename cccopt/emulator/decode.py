@@ -141,7 +141,7 @@ class Decoder:
         return pieces
 
     def _call(self, piece: Piece, item: Decoded) -> list[Piece]:
-        """A call ends the piece that it stands in."""
+        """A call ends the piece that it is in."""
         piece.counted.append(item)
         self._end_with(piece, item, PieceEnd.CALL)
         after = self._new(piece.function, item.statement + 1)

@@ -11,6 +11,9 @@ import numpy as np
 
 from cccopt.emulator.semantics import Array
 
+LANE_BITS = (np.uint32(1) << np.arange(32, dtype=np.uint32)).astype(np.uint32)
+"""The bit of each lane of a warp in a mask."""
+
 _ABOVE_SECTORS = np.asarray(43, np.uint64)
 
 
@@ -35,7 +38,7 @@ class LaneGroup:
         return self._labels
 
     def high_labels(self) -> Array:
-        """The labels in bits 43 and up: ahead of any number of a 32-byte sector."""
+        """The labels in bits 43 and up, above any number of a 32-byte sector."""
         if self._high is None:
             self._high = self.labels().view(np.uint64) << _ABOVE_SECTORS
         return self._high

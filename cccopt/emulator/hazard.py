@@ -13,14 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from cccopt.emulator.errors import HAZARD
-from cccopt.emulator.groups import LaneGroup
+from cccopt.emulator.groups import LANE_BITS, LaneGroup
 from cccopt.emulator.memory_instruction import AccessKind, MemoryInstruction
 from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import Array
 from cccopt.emulator.shape import Shape
 
 _NOBODY, _MANY = -1, -2
-_BITS = (np.uint32(1) << np.arange(32, dtype=np.uint32)).astype(np.uint32)
 
 
 class _Shadow:
@@ -69,13 +68,13 @@ class Hazards:
         """Lanes have passed ``bar.warp.sync``: ``members`` (warps, 32) is each lane's set, 0 for lanes not there."""
         self._time += 1
         warps = rows[:, 0] >> 5
-        alive = (self._alive[rows] * _BITS).sum(axis=1).astype(np.uint32)
+        alive = (self._alive[rows] * LANE_BITS).sum(axis=1).astype(np.uint32)
         whole = (members == alive[:, None]).any(axis=1)
         self._warp_time[warps[whole]] = self._time
         for warp, sets in zip(warps[~whole].tolist(), members[~whole], strict=True):
             pairs = self._pair_time.setdefault(warp, np.zeros((32, 32), np.int32))
             for mask in np.unique(sets[sets != 0]):
-                lanes = np.flatnonzero(mask & _BITS)
+                lanes = np.flatnonzero(mask & LANE_BITS)
                 pairs[np.ix_(lanes, lanes)] = self._time
 
     # --- accesses ----------------------------------------------------------------------------------------------

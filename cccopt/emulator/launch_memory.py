@@ -76,7 +76,7 @@ class LaunchMemory:
             self.hazards = Hazards(self.shape, self.places, self.shared, self.shared_stride, alive)
 
     def watch_unwritten(self) -> None:
-        """Looks for reads of shared memory that nobody wrote."""
+        """Looks for reads of shared memory that was not written."""
         self.unwritten = np.ones(self.shared.size, bool)
 
     def space(self, name: str) -> tuple[int, Array, int]:

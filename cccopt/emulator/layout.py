@@ -30,6 +30,10 @@ from cccopt.ptx.ir import (
 WINDOWS = {"shared": 1 << 40, "local": 2 << 40, "const": 3 << 40, "param": 4 << 40, "global": 0}
 """What `cvta` adds to an address of each space. Global allocations lie above all windows."""
 
+WINDOW_BITS = 40
+SPACE_OF_WINDOW = {base >> WINDOW_BITS: space for space, base in WINDOWS.items() if base}
+"""The space of a generic address by the address' bits above `WINDOW_BITS`; all others are global."""
+
 
 @dataclass(frozen=True)
 class SymbolAddress:
@@ -192,7 +196,7 @@ class KernelLayout:
         return {name: _align(size, 16) for name, size in self._frames.items()}
 
     def shared_variable(self, name: str, variable: Variable) -> int:
-        """The offset of a shared variable. Unsized ones (dynamic) all lie behind the static ones."""
+        """The offset of a shared variable. Unsized ones (dynamic) all lie after the static ones."""
         if name not in self._shared:
             self._shared[name] = _align(self.shared_size, alignment_of(variable))
             self.shared_size = self._shared[name] + size_of(variable)

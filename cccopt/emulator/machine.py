@@ -28,10 +28,10 @@ MAX_DEPTH = 1024
 
 
 class Scheduler(Protocol):
-    """Who is told where lanes go."""
+    """Decides which lanes run next."""
 
     def push(self, piece: int, group: LaneGroup) -> None:
-        """``group`` stands at ``piece`` and can run."""
+        """``group`` is at ``piece`` and can run."""
 
 
 class Tally:
@@ -163,7 +163,7 @@ class Machine:
     # --- calls -------------------------------------------------------------------------------------------------
 
     def call(self, piece: Piece, group: LaneGroup) -> None:
-        """Arguments go over, and the lanes stand at the callee's entry."""
+        """Copies the arguments and sends the lanes to the callee's entry."""
         assert piece.ending is not None
         _, arguments = call_operands(piece.ending)
         _, formals = self.kernel.formals[piece.callee]

@@ -90,9 +90,9 @@ def _in_space(record: Record, space: str) -> Iterator[Meeting]:
             continue
         part = part.where(_touched(part.address, written, size))
         for depth in range(int(record.iterations.column("depth").max()) + 1):
-            yield from _Found(record, Crowds(record.iterations, part, size, depth), space, size).meetings(
-                flags
-            )
+            yield from _CrowdsOfSpace(
+                record, Crowds(record.iterations, part, size, depth), space, size
+            ).meetings(flags)
 
 
 def _by_allocation(memory: GlobalMemory, rows: Rows) -> Iterator[Array]:
@@ -138,7 +138,7 @@ def _flags(sites: list[AccessSite], rows: Rows) -> Array:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _CrowdsOfSpace:
     """Crowds in one space, in pieces of ``size`` bytes."""
 
     record: Record
@@ -151,15 +151,15 @@ class _Found:
         crowds = self.crowds
         if not crowds.starts.size:
             return
-        site = crowds.rows.site
+        number = crowds.rows.site
         actions = np.array([site.action for site in self.record.sites])
-        verdicts = judged(crowds, actions[site], flags[site], local=self.space == "local")
+        verdicts = judged(crowds, actions[number], flags[number], local=self.space == "local")
         if not verdicts.one.size:
             return
         swap = crowds.time[verdicts.one] > crowds.time[verdicts.other]
         one = np.where(swap, verdicts.other, verdicts.one)
         other = np.where(swap, verdicts.one, verdicts.other)
-        sites = np.sort(np.stack([site[one], site[other]]), axis=0)
+        sites = np.sort(np.stack([number[one], number[other]]), axis=0)
         loops = self.record.iterations.column("loop")[crowds.token[one]]
         keys = np.stack([verdicts.number, loops, *sites])
         _, examples, counts = np.unique(keys, axis=1, return_index=True, return_counts=True)

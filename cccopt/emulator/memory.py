@@ -9,7 +9,7 @@ import numpy as np
 from cccopt.emulator.semantics import Array
 
 GLOBAL_START = 0x7F << 40
-_GAP = 512  # bytes that belong to nobody between two allocations
+_GAP = 512  # bytes between two allocations that belong to neither
 
 
 class Allocation:

@@ -53,7 +53,7 @@ class Places:
     def line(self, function: str, statement: int) -> tuple[str, int]:
         """File and line: CUDA's when known, else those of the PTX text."""
         place = self.cuda(function, statement)
-        # Nobody quotes the text for it: to find a line in a large one takes long.
+        # No message quotes this line, and to find it in a large text takes long.
         return (
             (self.name, self._position(function, statement).line)
             if place is None

@@ -1,4 +1,4 @@
-"""Divergence and reconvergence: who waits for whom, and where.
+"""Divergence and reconvergence: which lanes wait for which others, and where.
 
 A fragment that parts at a branch gets a *token*: the piece where its lanes meet again (the immediate
 post-dominator), and how many have not come there yet. Lanes that arrive wait until the token is complete, then go
@@ -178,7 +178,7 @@ class Reconvergence:
         return going
 
     def enter_call(self, group: LaneGroup, piece: int) -> None:
-        """A token for each fragment that calls; its lanes meet behind the call of ``piece``."""
+        """A token for each fragment that calls; its lanes meet after the call of ``piece``."""
         heads = group.heads()
         counts = group.counts()
         ids = self._allocate(group.nf)

@@ -1,10 +1,10 @@
-"""What iterations of watched loops do to memory: every access of a launch, for `meetings` to judge.
+"""What iterations of watched loops do to memory: every access of a launch.
 
 A `Record` is given to a `Program` with the statements at which iterations begin and end. Its program then runs with
 events in its code and each access wrapped; programs without one hold neither.
 
 Recorded are loads, stores and atomics of global, shared and local memory by lanes that are in an iteration. Loads that
-promise to read what nobody writes (``ld.global.nc``, constants, parameters) are not.
+promise to read what is never written (``ld.global.nc``, constants, parameters) are not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from cccopt.emulator.access import MemoryAccess
 from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.iterations import NOWHERE, Event, Iterations
-from cccopt.emulator.layout import WINDOWS
+from cccopt.emulator.layout import SPACE_OF_WINDOW, WINDOW_BITS, WINDOWS
 from cccopt.emulator.machine import Machine
 from cccopt.emulator.memory_instruction import MemoryInstruction
 from cccopt.emulator.semantics import Array
@@ -31,8 +31,6 @@ _FULL = 1 << 12
 LOCAL_BITS = 32
 """Bits of an address in a thread's local memory; those above are the lane's number."""
 
-_WINDOW = 40
-_SPACE_OF_WINDOW = {base >> _WINDOW: space for space, base in WINDOWS.items() if base}
 _ATOMIC = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
 """Words of loads and stores that are atomic: those of `cuda::atomic_ref`. C's `volatile` is none."""
 
@@ -77,7 +75,7 @@ def _together(parts: Sequence[Rows]) -> Rows:
 class Record:
     """The record of one program's launches, one at a time.
 
-    ``events`` are those that happen ahead of a statement, by function and index of the statement. ``ended`` is called
+    ``events`` are those that happen before a statement, by function and index of the statement. ``ended`` is called
     with the record when a launch has ended; it finds ``machine``, ``iterations``, `rows` and ``sites``.
     """
 
@@ -131,9 +129,9 @@ class Record:
         if access.space != "generic":
             self._keep(site, access.space, address, iteration, values, lanes)
             return
-        windows = address >> np.uint64(_WINDOW)
+        windows = address >> np.uint64(WINDOW_BITS)
         for window in np.unique(windows).tolist():
-            space = _SPACE_OF_WINDOW.get(window, "global")
+            space = SPACE_OF_WINDOW.get(window, "global")
             if space in SPACES:
                 here = windows == window
                 inner = address[here] - np.uint64(WINDOWS[space])

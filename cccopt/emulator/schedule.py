@@ -2,7 +2,7 @@
 
 In one sweep every fragment that can run takes at least one step, so none starves and a spin loop lets the others
 go on. Lanes that wait where a branch meets again for lanes that spin on what only they can do (a lock taken in the
-loop and released behind it) are let go ahead: the sign is that nothing has changed in any running lane's registers
+loop and released after it) are let go ahead: the sign is that nothing has changed in any running lane's registers
 over many sweeps. Pieces are visited in reverse postorder: lanes that part at a branch have both run their sides by
 the time the sweep comes to the place where they meet.
 """

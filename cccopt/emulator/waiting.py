@@ -12,7 +12,7 @@ import numpy as np
 
 from cccopt.emulator import collectives
 from cccopt.emulator.errors import DEADLOCK, UNSUPPORTED
-from cccopt.emulator.groups import LaneGroup
+from cccopt.emulator.groups import LANE_BITS, LaneGroup
 from cccopt.emulator.literals import literal
 from cccopt.emulator.machine import Machine
 from cccopt.emulator.pieces import Decoded, Modified, Modifier, OperandList, Piece, PieceEnd, Slot
@@ -21,12 +21,11 @@ from cccopt.ptx.ir import Literal, SpecialRegister, Wildcard
 
 _U4: Type = np.dtype("u4")
 _FULL = np.uint32(0xFFFFFFFF)
-_BITS = (np.uint32(1) << np.arange(32, dtype=np.uint32)).astype(np.uint32)
 _RUNNING, _DONE = -1, -2
 
 
 class Waiting:
-    """Who waits where, over all lanes of a launch."""
+    """The lanes of a launch that wait, and where."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -85,10 +84,10 @@ class Waiting:
         same = (
             (key[:, :, None] == key[:, None, :]) & (mask[:, :, None] == mask[:, None, :]) & waits[:, None, :]
         )
-        there = (same * _BITS).sum(axis=2).astype(np.uint32)
-        alive = (self.machine.alive[rows] * _BITS).sum(axis=1).astype(np.uint32)[:, None]
+        there = (same * LANE_BITS).sum(axis=2).astype(np.uint32)
+        alive = (self.machine.alive[rows] * LANE_BITS).sum(axis=1).astype(np.uint32)[:, None]
         members = mask & alive
-        ready = waits & ((members & ~there) == 0) & ((members & _BITS) != 0)
+        ready = waits & ((members & ~there) == 0) & ((members & LANE_BITS) != 0)
         if ready.any():
             numbers = np.unique(self._piece[rows][ready])
             parts = [
@@ -171,7 +170,7 @@ class Waiting:
     def active_mask(self, piece: Piece, group: LaneGroup) -> None:
         """``activemask``: the lanes of each fragment."""
         assert piece.ending is not None
-        bits = _BITS[group.ix & 31]
+        bits = LANE_BITS[group.ix & 31]
         sums = np.bitwise_or.reduceat(bits, group.heads())
         self.put(piece.ending, piece.ending.operands[0], group.ix, [np.repeat(sums, group.counts())])
 

@@ -1,4 +1,4 @@
-"""What generated code calls where somebody watches a launch. Code generation knows no more of `record` than this."""
+"""What the code of a watched program calls. Code generation knows no more of `record` than this."""
 
 from __future__ import annotations
 
