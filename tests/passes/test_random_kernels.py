@@ -18,7 +18,7 @@ from cccopt.ccc.legality.exclusive import CHAIN, exclusive_paths
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.regions.marked_loops import find
 from cccopt.emulator import Profile, Program
-from cccopt.emulator.profile import Branch
+from cccopt.emulator.launch_counters import BranchCount
 from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.ir import Instruction, Module
 from cccopt.ptx.parser import parse
@@ -133,7 +133,7 @@ def _votes(module: Module, profile: Profile) -> Iterator[tuple[int, int]]:
             if getattr(body[index - 2], "base", "") != "shfl":
                 continue
             at = next(i for i in range(index, len(body)) if getattr(body[i], "base", "") == "bra")
-            ran = profile.by_branch.get((NAME, at), Branch())
+            ran = profile.by_branch.get((NAME, at), BranchCount())
             yield ran.taken // 32, (ran.lanes - ran.taken) // 32
 
 
