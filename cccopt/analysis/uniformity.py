@@ -206,14 +206,9 @@ def _reads_constant_memory(instruction: Instruction, function: Function) -> bool
 
 def _is_whole_warp_vote(instruction: Instruction) -> bool:
     """Whether an instruction gives all 32 lanes one result: `vote.sync` and its kin with a full mask."""
-    if instruction.base not in ("vote", "redux") and instruction.parts[:2] != ("match", "all"):
-        return False
     mask = instruction.operands[-1] if instruction.operands else None
-    return (
-        "sync" in instruction.parts
-        and isinstance(mask, Literal)
-        and mask.spelling.lower().rstrip("u") in _FULL_MASKS
-    )
+    full = isinstance(mask, Literal) and mask.spelling.lower().rstrip("u") in _FULL_MASKS
+    return full and isa.facts(instruction).uniform
 
 
 def _written(steps: tuple[_Step, ...], statements: Iterable[int]) -> int:

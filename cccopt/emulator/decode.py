@@ -21,6 +21,7 @@ from cccopt.emulator.leaving import only_leaving
 from cccopt.emulator.literals import integer
 from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import PRED, Type
+from cccopt.ptx import isa
 from cccopt.ptx.ir import (
     Address,
     BranchTargets,
@@ -46,6 +47,7 @@ from cccopt.ptx.ir import (
     Vector,
     Wildcard,
 )
+from cccopt.ptx.isa import Control
 
 NO_PIECE = -1
 
@@ -126,18 +128,16 @@ class Piece:
     callee: str = ""
 
 
-_COLLECTIVES = frozenset({"vote", "shfl", "match", "redux", "elect"})
-_BARRIERS = frozenset({"bar", "barrier"})
-
-
 def _special(instruction: Instruction) -> str | None:
     """The kind of piece that an instruction needs for itself, if it does."""
-    base = instruction.base
-    if base in _COLLECTIVES or instruction.opcode in ("bar.warp.sync", "barrier.warp.sync"):
+    facts = isa.facts(instruction)
+    if facts.collective:
         return "collective"
-    if base in _BARRIERS:
+    if facts.barrier:
         return "barrier"
-    return {"activemask": "activemask", "call": "call"}.get(base)
+    if facts.control is Control.CALL:
+        return "call"
+    return "activemask" if instruction.base == "activemask" else None
 
 
 class Decoder:
@@ -323,7 +323,7 @@ class Decoder:
                 raise self.places.error(UNSUPPORTED, "`brx.idx` with a guard", item)
             piece.end, piece.targets, piece.join = "indexed", tuple(targets), join
             return
-        kind = {"ret": "return", "exit": "exit", "trap": "trap"}[end.base]
+        kind = isa.facts(end).control.value
         if item.guard is None:
             piece.end = kind
             return
@@ -460,7 +460,7 @@ class Decoder:
             )
 
         def symbol(operand: Symbol) -> object:
-            if instruction.base in ("bra", "brx"):
+            if isa.facts(instruction).control in (Control.BRANCH, Control.INDEXED):
                 return operand
             entry = look_up(operand.name)
             if entry is None:

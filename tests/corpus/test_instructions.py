@@ -117,8 +117,10 @@ WRONG = {"%p": "%p7", "%h": "%h7", "%r": "%r7", "%rd": "%rd7", "%q": "%q7", "%f"
 """A register of each kind, by the letters of its kind."""
 
 
-LAX = re.compile(r"\{.*%p7.*\}|^(fence|tcgen05)\..*\[%(p|f|fd)7\]|ue8m0x2\.bf16x2 .*%p7|^sured\.p.*%fd7|^mma\.sp.*, %p7")
-"""What ptxas takes against the ISA: predicates in vectors, as packed numbers and as metadata, floats as some addresses."""
+LAX = re.compile(
+    r"\{.*%p7.*\}|^(fence|tcgen05)\..*\[%(p|f|fd)7\]|ue8m0x2\.bf16x2 .*%p7|^(sured\.p.*%fd7|mma\.sp.*, %p7)"
+)
+"""What ptxas takes against the ISA: predicates as packed numbers, metadata and in vectors, floats as some addresses."""
 
 
 def mutants() -> dict[str, list[str]]:

@@ -29,16 +29,12 @@ from cccopt.ccc.legality.extremes import extremes
 from cccopt.ccc.regions.marked_loops import Path, Region
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Register
-from cccopt.ptx.isa import width
+from cccopt.ptx.isa import Arithmetic, Memory, Role, width
 from cccopt.ptx.printer import print_statement
 
 Value = tuple[int, str]
 """A definition (a statement's index, or ENTRY) and the register that it writes."""
 
-_BASES = {
-    "add": "+", "sub": "+", "fma": "+", "mad": "+", "mul": "*",
-    "min": "min", "max": "max", "and": "&", "or": "|", "xor": "^",
-}  # fmt: skip
 _NAMES = {"&": "and", "|": "or", "^": "xor", "min": "min", "max": "max"}
 _INTEGERS = {f"{sign}{bits}": f"b{bits}" for sign in "usb" for bits in (32, 64)}
 
@@ -64,11 +60,16 @@ class Operator:
         return width(self.type)
 
     @property
+    def is_extreme(self) -> bool:
+        """Whether it is `min` or `max`."""
+        return self.sign in ("min", "max")
+
+    @property
     def is_float_extreme(self) -> bool:
         """Whether it is `min` or `max` of floating-point numbers. They keep their bits, but not where the identity is
         put into a value: that makes a NaN the canonical one, and with ``.ftz`` a subnormal number zero.
         """
-        return self.floating and self.sign in ("min", "max")
+        return self.floating and self.is_extreme
 
     @property
     def reassociates(self) -> bool:
@@ -105,7 +106,7 @@ class Operator:
             bits = (infinity | (top if self.sign == "max" else 0)) if self.nan else ones
         elif self.floating:
             bits = top if self.sign == "+" else {"f32": 0x3F800000, "f64": 0x3FF0000000000000}[self.type]
-        elif self.sign in ("min", "max"):
+        elif self.is_extreme:
             lowest, highest = (top, top - 1) if self.type.startswith("s") else (0, ones)
             bits = lowest if self.sign == "max" else highest
         else:
@@ -354,33 +355,44 @@ class _Search:
 
 def _update(instruction: Instruction, name: str) -> Operator | None:
     """The operator by which ``instruction`` updates the register ``name``, which must be one operand and no other."""
-    sign = _BASES.get(instruction.base)
+    sign, arithmetic = _sign(instruction), isa.facts(instruction).arithmetic
     modifiers, kind = instruction.parts[1:-1], instruction.parts[-1]
     operands = instruction.operands
-    long = instruction.base in ("fma", "mad")
+    long = arithmetic in (Arithmetic.PRODUCT_SUM, Arithmetic.FUSED_PRODUCT_SUM)
     if sign is None or len(operands) != (4 if long else 3) or not isinstance(operands[0], Register):
         return None
     if long:
         places: tuple[int, ...] = (3,)
     else:
-        places = (1,) if instruction.base == "sub" else (1, 2)
+        places = (1,) if arithmetic is Arithmetic.DIFFERENCE else (1, 2)
     mentions = [k for k, operand in enumerate(operands) if k and operand == Register(name)]
     guarded = instruction.guard is not None and instruction.guard.register.name == name
     if len(mentions) != 1 or mentions[0] not in places or guarded:
         return None
     if kind in ("f32", "f64"):
-        allowed = {"ftz", "NaN"} if sign in ("min", "max") else {"rn", "ftz"}
-        fits = instruction.base != "mad" and sign not in "&|^" and allowed.issuperset(modifiers)
-        return Operator(sign, kind, "ftz" in modifiers, "NaN" in modifiers) if fits else None
+        made = Operator(sign, kind, "ftz" in modifiers, "NaN" in modifiers)
+        allowed = {"ftz", "NaN"} if made.is_extreme else {"rn", "ftz"}
+        fits = (
+            arithmetic is not Arithmetic.PRODUCT_SUM and sign not in "&|^" and allowed.issuperset(modifiers)
+        )
+        return made if fits else None
     if kind not in _INTEGERS:
         return None
-    wide = instruction.base == "mad" and modifiers == ("wide",)
-    plain = modifiers == (("lo",) if instruction.base in ("mad", "mul") else ())
+    product = arithmetic in (Arithmetic.PRODUCT, Arithmetic.PRODUCT_SUM)
+    wide = arithmetic is Arithmetic.PRODUCT_SUM and modifiers == ("wide",)
+    plain = modifiers == (("lo",) if product else ())
     if not (plain or wide):
         return None
     if wide:
         return Operator(sign, "b64") if width(kind) == 32 else None
-    return Operator(sign, kind if sign in ("min", "max") else _INTEGERS[kind])
+    made = Operator(sign, kind)
+    return made if made.is_extreme else replace(made, type=_INTEGERS[kind])
+
+
+def _sign(instruction: Instruction) -> str | None:
+    """The operator that ``instruction`` applies to registers, as a pragma spells it."""
+    facts = isa.facts(instruction)
+    return facts.reduction if facts.memory is Memory.NONE else None
 
 
 def _hands_on(instruction: Instruction, name: str) -> bool:
@@ -396,7 +408,7 @@ def _hands_on(instruction: Instruction, name: str) -> bool:
         return operands[3] != Register(name)
     # The old value of what a guarded update may write: `Search.operands` asks what it is.
     sources = effects.reads(instruction)
-    return guard is not None and instruction.base in _BASES and name not in sources
+    return guard is not None and _sign(instruction) is not None and name not in sources
 
 
 class _AnyLane:
@@ -467,16 +479,18 @@ class _AnyLane:
     def _fits(self, index: int, atomic: Instruction, name: str) -> bool:
         """Whether a statement is an atomic of the operator whose result nobody reads, on an address all lanes share."""
         operator = self.reduction.operator
-        if atomic.base not in ("atom", "red") or atomic.guard is not None or operator.atomic is None:
+        facts = isa.facts(atomic)
+        if facts.memory is not Memory.ATOMIC or atomic.guard is not None or operator.atomic is None:
             return False
-        address, *others = atomic.operands[1:] if atomic.base == "atom" else atomic.operands
-        operation, kind = operator.atomic.split(".")
+        # What it gives back, if it does, comes first.
+        address, *others = atomic.operands[1:] if facts.roles[0] is Role.DEF else atomic.operands
+        kind = operator.atomic.partition(".")[2]
         kinds = (
             {kind}
-            if operator.floating or operation in ("min", "max")
+            if operator.floating or operator.is_extreme
             else {f"{sign}{operator.bits}" for sign in "usb"}
         )
-        alike = operation in atomic.parts and atomic.parts[-1] in kinds
+        alike = facts.reduction == operator.sign and atomic.parts[-1] in kinds
         if not alike or others != [Register(name)] or not isinstance(address, Address):
             return False
         base = address.base
