@@ -20,23 +20,21 @@ from cccopt.emulator.leaving import only_leaving
 from cccopt.emulator.pieces import NO_PIECE, Decoded, Piece, PieceEnd
 from cccopt.emulator.places import Places
 from cccopt.emulator.resolve import Resolver
+from cccopt.ptx import isa
 from cccopt.ptx.ir import BranchTargets, Function, Instruction, Label, Register, Statement, Symbol
-
-_COLLECTIVES = frozenset({"vote", "shfl", "match", "redux", "elect"})
-_WITHIN_BLOCKS = {
-    "bar": PieceEnd.BARRIER,
-    "barrier": PieceEnd.BARRIER,
-    "activemask": PieceEnd.ACTIVEMASK,
-    "call": PieceEnd.CALL,
-}
-_OF_BLOCKS = {"ret": PieceEnd.RETURN, "exit": PieceEnd.EXIT, "trap": PieceEnd.TRAP}
+from cccopt.ptx.isa import Control
 
 
 def _end_within(instruction: Instruction) -> PieceEnd | None:
     """How a piece ends at an instruction within a block, if it does."""
-    if instruction.base in _COLLECTIVES or instruction.opcode in ("bar.warp.sync", "barrier.warp.sync"):
+    facts = isa.facts(instruction)
+    if facts.collective:
         return PieceEnd.COLLECTIVE
-    return _WITHIN_BLOCKS.get(instruction.base)
+    if facts.barrier:
+        return PieceEnd.BARRIER
+    if facts.control is Control.CALL:
+        return PieceEnd.CALL
+    return PieceEnd.ACTIVEMASK if instruction.base == "activemask" else None
 
 
 @dataclass
@@ -214,10 +212,10 @@ class Decoder:
             else:
                 piece.end, piece.following, piece.join = PieceEnd.BRANCH, following, join
         elif item.guard is None:
-            piece.end = _OF_BLOCKS[instruction.base]
+            piece.end = PieceEnd(isa.facts(instruction).control.value)
         else:
             leaving = self._new(body.function, item.statement)
-            leaving.end, leaving.ending = _OF_BLOCKS[instruction.base], item
+            leaving.end, leaving.ending = PieceEnd(isa.facts(instruction).control.value), item
             piece.end, piece.target = PieceEnd.BRANCH, leaving.index
             piece.following, piece.join = following, join
 

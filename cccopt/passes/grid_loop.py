@@ -65,7 +65,6 @@ from cccopt.ptx.ir import (
 from cccopt.ptx.isa import Control
 
 _AXES = ("x", "y", "z")
-_OF_CLUSTERS = frozenset({"mapa", "getctarank", "multimem"})
 _CLUSTER_DIRECTIVES = frozenset(
     {".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters"}
 )
@@ -212,7 +211,7 @@ def _check(seen: View, annotation: Annotation) -> None:
 
 def _synchronises_blocks(instruction: Instruction) -> bool:
     """Whether an instruction waits for, or speaks to, more than its own warp."""
-    clusters = instruction.base in _OF_CLUSTERS or "shared::cluster" in instruction.parts
+    clusters = isa.facts(instruction).cluster or "shared::cluster" in instruction.parts
     return waits(instruction) or clusters
 
 
@@ -269,7 +268,7 @@ class _Loop:
         """A statement of the body: the current block's index for the launched one's, and no way out but the latch."""
         if not isinstance(statement, Instruction):
             return statement
-        if statement.base in ("ret", "exit"):
+        if isa.facts(statement).control in (Control.RETURN, Control.EXIT):
             return Instruction("bra", (Symbol(self.latch),), statement.guard, statement.position)
         current = {f"%ctaid.{axis}": register for axis, register in self.index.items()}
         return isa.rename(statement, current, {})

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cccopt.analysis import effects
+from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Literal, Register
-from cccopt.ptx.isa import width
+from cccopt.ptx.isa import Arithmetic, Memory, width
 
-_BASES = {
-    "add": "+", "sub": "+", "fma": "+", "mad": "+", "mul": "*",
-    "min": "min", "max": "max", "and": "&", "or": "|", "xor": "^",
-}  # fmt: skip
 _NAMES = {"&": "and", "|": "or", "^": "xor", "min": "min", "max": "max"}
 _INTEGERS = {f"{sign}{bits}": f"b{bits}" for sign in "usb" for bits in (32, 64)}
 
@@ -37,11 +34,16 @@ class Operator:
         return width(self.type)
 
     @property
+    def is_extreme(self) -> bool:
+        """Whether it is `min` or `max`."""
+        return self.sign in ("min", "max")
+
+    @property
     def is_float_extreme(self) -> bool:
         """Whether it is `min` or `max` of floating-point numbers. They keep their bits, but not where the identity is
         put into a value: that makes a NaN the canonical one, and with ``.ftz`` a subnormal number zero.
         """
-        return self.floating and self.sign in ("min", "max")
+        return self.floating and self.is_extreme
 
     @property
     def reassociates(self) -> bool:
@@ -78,7 +80,7 @@ class Operator:
             bits = (infinity | (top if self.sign == "max" else 0)) if self.nan else ones
         elif self.floating:
             bits = top if self.sign == "+" else {"f32": 0x3F800000, "f64": 0x3FF0000000000000}[self.type]
-        elif self.sign in ("min", "max"):
+        elif self.is_extreme:
             lowest, highest = (top, top - 1) if self.type.startswith("s") else (0, ones)
             bits = lowest if self.sign == "max" else highest
         else:
@@ -93,33 +95,44 @@ class Operator:
 
 def operator_of(instruction: Instruction, name: str) -> Operator | None:
     """The operator by which ``instruction`` updates the register ``name``, which must be one operand and no other."""
-    sign = _BASES.get(instruction.base)
+    sign, arithmetic = _sign(instruction), isa.facts(instruction).arithmetic
     modifiers, kind = instruction.parts[1:-1], instruction.parts[-1]
     operands = instruction.operands
-    long = instruction.base in ("fma", "mad")
+    long = arithmetic in (Arithmetic.PRODUCT_SUM, Arithmetic.FUSED_PRODUCT_SUM)
     if sign is None or len(operands) != (4 if long else 3) or not isinstance(operands[0], Register):
         return None
     if long:
         places: tuple[int, ...] = (3,)
     else:
-        places = (1,) if instruction.base == "sub" else (1, 2)
+        places = (1,) if arithmetic is Arithmetic.DIFFERENCE else (1, 2)
     mentions = [k for k, operand in enumerate(operands) if k and operand == Register(name)]
     guarded = instruction.guard is not None and instruction.guard.register.name == name
     if len(mentions) != 1 or mentions[0] not in places or guarded:
         return None
     if kind in ("f32", "f64"):
-        allowed = {"ftz", "NaN"} if sign in ("min", "max") else {"rn", "ftz"}
-        fits = instruction.base != "mad" and sign not in "&|^" and allowed.issuperset(modifiers)
-        return Operator(sign, kind, "ftz" in modifiers, "NaN" in modifiers) if fits else None
+        made = Operator(sign, kind, "ftz" in modifiers, "NaN" in modifiers)
+        allowed = {"ftz", "NaN"} if made.is_extreme else {"rn", "ftz"}
+        fits = (
+            arithmetic is not Arithmetic.PRODUCT_SUM and sign not in "&|^" and allowed.issuperset(modifiers)
+        )
+        return made if fits else None
     if kind not in _INTEGERS:
         return None
-    wide = instruction.base == "mad" and modifiers == ("wide",)
-    plain = modifiers == (("lo",) if instruction.base in ("mad", "mul") else ())
+    product = arithmetic in (Arithmetic.PRODUCT, Arithmetic.PRODUCT_SUM)
+    wide = arithmetic is Arithmetic.PRODUCT_SUM and modifiers == ("wide",)
+    plain = modifiers == (("lo",) if product else ())
     if not (plain or wide):
         return None
     if wide:
         return Operator(sign, "b64") if width(kind) == 32 else None
-    return Operator(sign, kind if sign in ("min", "max") else _INTEGERS[kind])
+    made = Operator(sign, kind)
+    return made if made.is_extreme else replace(made, type=_INTEGERS[kind])
+
+
+def _sign(instruction: Instruction) -> str | None:
+    """The operator that ``instruction`` applies to registers, as a pragma spells it."""
+    facts = isa.facts(instruction)
+    return facts.reduction if facts.memory is Memory.NONE else None
 
 
 def hands_on(instruction: Instruction, name: str) -> bool:
@@ -135,4 +148,4 @@ def hands_on(instruction: Instruction, name: str) -> bool:
         return operands[3] != Register(name)
     # The old value of what a guarded update may write: the search for reductions asks what it is.
     sources = effects.reads(instruction)
-    return guard is not None and instruction.base in _BASES and name not in sources
+    return guard is not None and _sign(instruction) is not None and name not in sources

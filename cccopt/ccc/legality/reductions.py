@@ -32,6 +32,7 @@ from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.regions.marked_loops import Path, Region
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Register
+from cccopt.ptx.isa import Memory, Role
 from cccopt.ptx.printer import print_statement
 
 Value = tuple[int, str]
@@ -349,16 +350,18 @@ class _AnyLane:
     def _fits(self, index: int, atomic: Instruction, name: str) -> bool:
         """Whether a statement is an atomic of the operator whose result nobody reads, on an address all lanes share."""
         operator = self.reduction.operator
-        if atomic.base not in ("atom", "red") or atomic.guard is not None or operator.atomic is None:
+        facts = isa.facts(atomic)
+        if facts.memory is not Memory.ATOMIC or atomic.guard is not None or operator.atomic is None:
             return False
-        address, *others = atomic.operands[1:] if atomic.base == "atom" else atomic.operands
-        operation, kind = operator.atomic.split(".")
+        # What it gives back, if it does, comes first.
+        address, *others = atomic.operands[1:] if facts.roles[0] is Role.DEF else atomic.operands
+        kind = operator.atomic.partition(".")[2]
         kinds = (
             {kind}
-            if operator.floating or operation in ("min", "max")
+            if operator.floating or operator.is_extreme
             else {f"{sign}{operator.bits}" for sign in "usb"}
         )
-        alike = operation in atomic.parts and atomic.parts[-1] in kinds
+        alike = facts.reduction == operator.sign and atomic.parts[-1] in kinds
         if not alike or others != [Register(name)] or not isinstance(address, Address):
             return False
         base = address.base
