@@ -201,21 +201,22 @@ class Decoder:
         piece.counted.append(item)
         piece.ending = item
         targets = tuple(body.first[number] for number in _targets(body, block, instruction))
-        if instruction.base == "brx":
+        control = isa.facts(instruction).control
+        if control is Control.INDEXED:
             if item.guard is not None:
                 raise self._places.error(UNSUPPORTED, "`brx.idx` with a guard", item)
             piece.end, piece.targets, piece.join = PieceEnd.INDEXED, targets, join
-        elif instruction.base == "bra":
+        elif control is Control.BRANCH:
             piece.target = targets[0]
             if item.guard is None:
                 piece.following = targets[0]
             else:
                 piece.end, piece.following, piece.join = PieceEnd.BRANCH, following, join
         elif item.guard is None:
-            piece.end = PieceEnd(isa.facts(instruction).control.value)
+            piece.end = PieceEnd(control.value)
         else:
             leaving = self._new(body.function, item.statement)
-            leaving.end, leaving.ending = PieceEnd(isa.facts(instruction).control.value), item
+            leaving.end, leaving.ending = PieceEnd(control.value), item
             piece.end, piece.target = PieceEnd.BRANCH, leaving.index
             piece.following, piece.join = following, join
 

@@ -32,17 +32,15 @@ IMPLEMENTED = (
 
 ALLOWED: dict[tuple[str, str], str] = {
     (
-        "ccc/legality/reductions.py",
+        "ccc/legality/operators.py",
         "and max min or xor",
     ): "the opcode that is emitted for an operator of a pragma",
-    ("ccc/legality/reductions.py", "max min"): "operators, as a pragma spells them",
+    ("ccc/legality/operators.py", "max min"): "operators, as a pragma spells them",
     (
         "ccc/output_check/draining.py",
         "setp shfl",
     ): "statements of the code that the rewrite emits, one by one",
-    ("emulator/meetings.py", "and max min or"): "operations that were recorded at run time",
-    ("emulator/schedule.py", "activemask call"): "kinds of pieces",
-    ("emulator/shuffle.py", "activemask barrier"): "kinds of pieces",
+    ("emulator/judging.py", "and max min or"): "operations that were recorded at run time",
     (
         "ptx/operands.py",
         "bra brx",
