@@ -17,6 +17,7 @@ from cccopt.ccc.function.view import View, view
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.legality.rules import check
 from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.choices import Form, Mode, Outcome
 from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.outcome.report import ContextEntry, Cost, RegionReport
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop, TaskStack
@@ -38,12 +39,13 @@ from cccopt.ccc.profitability.profile import RunProfile
 from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.passes.options import Options
+from cccopt.passes.result import PassResult
 from cccopt.ptx.ir import Directive, Function, Item, Module
 
-Outcome = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
+_Rewritten = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
 
 
-def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+def run(module: Module, options: Options) -> PassResult:
     """Rewrite all marked regions of ``module``. Raises Refusal, or with ``keep_going`` leaves the function."""
     items: list[Item] = []
     remarks: list[Diagnostic] = []
@@ -52,7 +54,7 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
     in_loops = frozenset(region for seen in views for region in annotations_in_loops(seen))
     for item in module.items:
         marked = isinstance(item, Function) and any(is_annotation(s) for s in item.body or ())
-        if isinstance(item, Function) and marked and options.mode != "off":
+        if isinstance(item, Function) and marked and options.mode != Mode.OFF:
             try:
                 item, said, made = _function(module, item, options, in_loops)
             except Refusal as problem:
@@ -63,14 +65,14 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
             remarks += said
             reports += made
         items.append(item)
-    if options.profile is not None and options.mode != "off" and views:
+    if options.profile is not None and options.mode != Mode.OFF and views:
         remarks += _misfits(options.profile, views)
     # Where something is rewritten, the marks of what is not go as well: nothing finds work here a second time.
     made_module = Module(
         tuple(_unmarked(item) for item in items) if any(map(_is_rewritten, reports)) else module.items
     )
     _check_kernels(made_module, reports)
-    return made_module, tuple(remarks), tuple(reports)
+    return PassResult(made_module, tuple(remarks), tuple(reports))
 
 
 def _unmarked(item: Item) -> Item:
@@ -90,7 +92,7 @@ def _check_kernels(module: Module, reports: Sequence[RegionReport]) -> None:
             raise refuse(refusal.STACK, place, f"{needed:,}", f"{SHARED_BYTES:,}")
 
 
-def _function(module: Module, function: Function, options: Options, in_loops: frozenset[int]) -> Outcome:
+def _function(module: Module, function: Function, options: Options, in_loops: frozenset[int]) -> _Rewritten:
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
     original = function
@@ -113,10 +115,10 @@ def _function(module: Module, function: Function, options: Options, in_loops: fr
 
 
 def _is_rewritten(report: RegionReport) -> bool:
-    return report.outcome == "rewritten"
+    return report.outcome is Outcome.REWRITTEN
 
 
-def _region(function: Function, seen: View, region: Region, options: Options) -> Outcome:
+def _region(function: Function, seen: View, region: Region, options: Options) -> _Rewritten:
     """The function with ``region`` rewritten, or with nothing but its markers gone where that would not pay."""
     analysis = RegionAnalysis(seen, region, options.expand)
     check(analysis)
@@ -150,7 +152,7 @@ def _plan(analysis: RegionAnalysis, options: Options) -> Plan | None:
     try:
         return make_plan(analysis, options.form)
     except Refusal as problem:
-        some = any(mode_of(region, path, options.mode) == "auto" for path in region.all_paths())
+        some = any(mode_of(region, path, options.mode) == Mode.AUTO for path in region.all_paths())
         too_large = problem.diagnostics[0].code == refusal.STACK.code
         asked = any(
             a.collect is not None for a in (region.annotation, *(p.annotation for p in region.all_paths()))
@@ -200,7 +202,7 @@ def _smaller(
     try:
         return seen, legal_plan(smaller, options.form)
     except Refusal:
-        if any(mode_of(region, path, options.mode) == "always" for path in region.all_paths()):
+        if any(mode_of(region, path, options.mode) == Mode.ALWAYS for path in region.all_paths()):
             raise
         return None
 
@@ -247,12 +249,12 @@ def _block_limit(seen: View, plan: Plan) -> tuple[Directive, ...]:
 def _reports(
     seen: View, plan: Plan, graph: Graph, region: Region, settled: Decision
 ) -> tuple[RegionReport, ...]:
-    form = "split" if plan.split else "idle lanes"
+    form = Form.SPLIT if plan.split else Form.IDLE_LANES
     labels = _labels(graph, ("original", "whole"), str(region.annotation.region))
     assert len(labels) == 2, "the rewritten function lost one version of its loop"
     loop = replace(
         _loop_report(seen, region, settled),
-        outcome="rewritten",
+        outcome=Outcome.REWRITTEN,
         form=form,
         shared_bytes=plan.stack_bytes,
         threads=plan.threads,
@@ -293,7 +295,7 @@ def _code(seen: View, plan: Plan, graph: Graph) -> RewrittenLoop:
 def _loop_report(seen: View, region: Region, settled: Decision) -> RegionReport:
     a = region.annotation
     return RegionReport(
-        seen.function.name, a.region, a.pragma, a.place, "declined", name=a.name, cost=settled.loop
+        seen.function.name, a.region, a.pragma, a.place, Outcome.DECLINED, name=a.name, cost=settled.loop
     )
 
 
@@ -303,21 +305,25 @@ def _left(
     """The reports of the paths that stay in their loop."""
     paths = [(path.annotation, settled.costs[key]) for key, path in enumerate(region.all_paths())]
     return tuple(
-        RegionReport(seen.function.name, a.region, a.pragma, a.place, "declined", name=a.name, cost=cost)
+        RegionReport(
+            seen.function.name, a.region, a.pragma, a.place, Outcome.DECLINED, name=a.name, cost=cost
+        )
         for key, (a, cost) in enumerate(paths)
         if key in everything - settled.chosen
     )
 
 
-def _path_report(seen: View, plan: Plan, path: PathPlan, graph: Graph, form: str, cost: Cost) -> RegionReport:
+def _path_report(
+    seen: View, plan: Plan, path: PathPlan, graph: Graph, form: Form, cost: Cost
+) -> RegionReport:
     annotation = path.path.annotation
     return RegionReport(
         seen.function.name,
         annotation.region,
         annotation.pragma,
         annotation.place,
-        "rewritten",
-        form if path.counted is None else "expanded",
+        Outcome.REWRITTEN,
+        form if path.counted is None else Form.EXPANDED,
         tuple(ContextEntry(i.name, i.type, i.decision, i.reason) for i in path.live_ins),
         path.stack.layout.context_bytes,
         path.stack.layout.bytes,

@@ -38,11 +38,12 @@ from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.view import View, view
 from cccopt.ccc.legality.rules import HARMLESS_CALLS, waits
 from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal, Rule, refuse
-from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.regions.marked_loops import annotations_in_loops
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.passes.options import Options
+from cccopt.passes.result import PassResult
 from cccopt.ptx import isa
 from cccopt.ptx.ir import (
     Body,
@@ -100,10 +101,10 @@ UNKNOWN_DEVICE = Device(188, 2048, 32)
 """For any other: as large as any. Blocks that are too many for the device only run later."""
 
 
-def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+def run(module: Module, options: Options) -> PassResult:
     """Give each kernel marked ``grid`` its loop. Raises Refusal, or with ``keep_going`` leaves the kernel, unmarked."""
-    if options.mode == "off":
-        return module, (), ()
+    if options.mode == Mode.OFF:
+        return PassResult(module)
     items: list[Item] = []
     remarks: list[Diagnostic] = []
     for item in module.items:
@@ -117,7 +118,7 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
                 item = without_annotations(item)
             remarks += said
         items.append(item)
-    return Module(tuple(items)), tuple(remarks), ()
+    return PassResult(Module(tuple(items)), tuple(remarks))
 
 
 def _is_marked(function: Function) -> bool:

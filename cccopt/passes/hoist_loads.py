@@ -36,13 +36,13 @@ from cccopt.analysis import effects
 from cccopt.analysis.affine import LaneStrides, access_size
 from cccopt.ccc.function.view import View, view
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
+from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal
-from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.plan.compression import HOISTED
 from cccopt.ccc.plan.planning import legal_plan
 from cccopt.ccc.regions.marked_loops import Path, Region, find
-from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
+from cccopt.passes.result import PassResult
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Function, Instruction, Item, Location, Marker, Module, Statement
 from cccopt.ptx.isa import Control, Memory
@@ -73,14 +73,14 @@ Contexts = Mapping[int, int]
 Trials = Generator[Moves, Contexts | None, Moves]
 
 
-def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+def run(module: Module, options: Options) -> PassResult:
     """Move loads ahead of the paths of all marked functions; EXACT."""
     items: list[Item] = []
     for item in module.items:
-        if isinstance(item, Function) and options.mode != "off" and any(_heads(item)):
+        if isinstance(item, Function) and options.mode != Mode.OFF and any(_heads(item)):
             item = _hoisted(module, item, options)
         items.append(item)
-    return Module(tuple(items)), (), ()
+    return PassResult(Module(tuple(items)))
 
 
 def _hoisted(module: Module, function: Function, options: Options) -> Function:

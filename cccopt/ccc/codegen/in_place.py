@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from cccopt.ccc.function.graph import Jump, Node, Nodes, copy, led, program_order
 from cccopt.ccc.function.names import Names
+from cccopt.ccc.plan.context import Placement
 from cccopt.ccc.plan.plan import PathPlan, own
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Operand, Register
@@ -26,7 +27,7 @@ def in_place(
     """The name of the first node, and a copy of the path's nodes in ``base`` and of the ``tail`` that nobody runs
     behind it, which goes on to ``behind``.
     """
-    kept = {live.name: path.uses[live.name] for live in path.live_ins if live.decision == "rebuilt"}
+    kept = {live.name: path.uses[live.name] for live in path.live_ins if live.decision == Placement.REBUILT}
     own_nodes = [base[name] for name in program_order(base, path.path.nodes)]
     last = _renamed(tail, kept, path)
     nodes, names_of = copy(own_nodes, names, lambda instruction: isa.rename(instruction, kept, {}))
@@ -55,7 +56,9 @@ def _renamed(
 
 def restore(path: PathPlan) -> tuple[Instruction, ...]:
     """The code that rebuilds what a task's context leaves out, on the lane's own registers."""
-    given = [live.name for live in path.live_ins if live.decision in ("collected", "recomputed")]
+    given = [
+        live.name for live in path.live_ins if live.decision in (Placement.COLLECTED, Placement.RECOMPUTED)
+    ]
     back: dict[str, Operand] = {path.task(name).name: own(name) for name in given}
     written = {name: operand for name, operand in back.items() if isinstance(operand, Register)}
     resets = [partial.reset for partial in path.partials]

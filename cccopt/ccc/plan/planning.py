@@ -13,9 +13,10 @@ from cccopt.ccc.legality.reductions import Reduction
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.legality.rules import check
 from cccopt.ccc.legality.sunk_code import SunkCode
+from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.block_size import block_threads, check_size, whole_warps
 from cccopt.ccc.plan.compression import Compressed, Key, Outer, compress, compress_together
-from cccopt.ccc.plan.context import LiveIn, decide, live_ins
+from cccopt.ccc.plan.context import LiveIn, Placement, decide, live_ins
 from cccopt.ccc.plan.form import is_split
 from cccopt.ccc.plan.partials import Partial, slots
 from cccopt.ccc.plan.plan import PathPlan, Plan, Sorting, sorted_slots
@@ -30,7 +31,7 @@ SORTED_BYTES = 49152
 """Bytes of a block's stacks up to which exclusive paths are sorted: there each path needs more slots."""
 
 
-def make_plan(analysis: RegionAnalysis, form: str = "auto") -> Plan:
+def make_plan(analysis: RegionAnalysis, form: Form = Form.AUTO) -> Plan:
     """The plan for a region that `cccopt.ccc.legality.rules` accepts. ``form`` is forced unless ``auto``.
 
     Raises Refusal where the stack's size or a context cannot be handled.
@@ -52,7 +53,7 @@ def make_plan(analysis: RegionAnalysis, form: str = "auto") -> Plan:
         region=region,
         paths=paths,
         sortings=sortings,
-        split=is_split(view, region) if form == "auto" else form == "split",
+        split=is_split(view, region) if form == Form.AUTO else form == Form.SPLIT,
         stack_name=view.names.label(f"stack_{region.annotation.region}"),
         stack_bytes=planner.bytes,
         bases={size: planner.bases[size] for size in sorted(sizes, reverse=True)},
@@ -71,7 +72,7 @@ def make_plan(analysis: RegionAnalysis, form: str = "auto") -> Plan:
     )
 
 
-def legal_plan(analysis: RegionAnalysis, form: str = "auto") -> Plan:
+def legal_plan(analysis: RegionAnalysis, form: Form = Form.AUTO) -> Plan:
     """The plan for a region of which nothing is known yet. Raises Refusal."""
     check(analysis)
     return make_plan(analysis, form)
@@ -143,7 +144,7 @@ class _Planner:
         sums = tuple(Partial(r, names.register(view.types[r.register]), None) for r in sunk.sums)
         if counted is not None:
             found = _without_counters(found, counted, compressed)
-        collected = [Value(live.name, live.type) for live in found if live.decision == "collected"]
+        collected = [Value(live.name, live.type) for live in found if live.decision == Placement.COLLECTED]
         definitions = {name: names.register(view.types[name]) for name in sorted(written)}
         again_written = {name for index in sunk.recomputed for name in effects.writes(view.body[index])}
         inside = set(view.statements(path.nodes))
@@ -156,8 +157,8 @@ class _Planner:
         )
         uses: dict[str, Operand] = dict(definitions)
         uses.update({v.name: names.register(v.type) for v in collected if v.name not in written})
-        uses.update({live.name: self._rebuild(live) for live in found if live.decision == "rebuilt"})
-        again = [live for live in found if live.decision == "recomputed" and live.name not in written]
+        uses.update({live.name: self._rebuild(live) for live in found if live.decision == Placement.REBUILT})
+        again = [live for live in found if live.decision == Placement.RECOMPUTED and live.name not in written]
         uses.update({live.name: names.register(live.type) for live in again})
         words = layout(collected, self.threads if counted is None else 0, self.bytes)
         if path.begin not in self.grouped and counted is None:
@@ -204,7 +205,9 @@ class _Planner:
             self.view,
             path,
             [r.register for r in (*sunk.reductions, *sunk.sums)],
-            lambda name: self._same(path, name, name in written).decision in ("left out", "rebuilt"),
+            lambda name: (
+                self._same(path, name, name in written).decision in (Placement.LEFT_OUT, Placement.REBUILT)
+            ),
         )
 
     def _same(self, path: Path, name: str, written: bool) -> LiveIn:
@@ -216,7 +219,7 @@ class _Planner:
         code: list[Instruction] = []
         for pointer in counted.pointers:
             base = self._same(path, pointer.base, written=False)
-            start = self._rebuild(base) if base.decision == "rebuilt" else Register(base.name)
+            start = self._rebuild(base) if base.decision == Placement.REBUILT else Register(base.name)
             product, target = self.view.names.register("b64"), uses[pointer.register]
             code.append(op(pointer.widen, product, uses[pointer.counter], pointer.size))
             code.append(op("add.s64", target, start, product))
@@ -266,10 +269,10 @@ class _Planner:
                 else "each task gives its part to its owner's slot in shared memory"
             )
             reason = f"updated by `{r.operator.sign}`: {how}"
-            found.append(LiveIn(r.register, self.view.types[r.register], "reduced", reason))
+            found.append(LiveIn(r.register, self.view.types[r.register], Placement.REDUCED, reason))
         if any(not r.any_lane for p in path.tree() for r in self.sunk[p.begin].reductions):
             reason = "where the owner of the task has its slots of reductions"
-            found.append(LiveIn(self.slots.address.name, "b32", "collected", reason))
+            found.append(LiveIn(self.slots.address.name, "b32", Placement.COLLECTED, reason))
         return found
 
     def _update(self, index: int, partial: Partial) -> Instruction:
@@ -283,8 +286,8 @@ class _Planner:
         """The code that rebuilds what is not collected, on the registers of the task."""
         made: dict[Key, Operand] = {}
         for key, live in compressed.shared:
-            made[key] = self._rebuild(live) if live.decision == "rebuilt" else Register(live.name)
-        recomputed = {live.name for live in compressed.live_ins if live.decision == "recomputed"}
+            made[key] = self._rebuild(live) if live.decision == Placement.REBUILT else Register(live.name)
+        recomputed = {live.name for live in compressed.live_ins if live.decision == Placement.RECOMPUTED}
         code: list[Instruction] = []
         for step in compressed.steps:
             statement = self.view.body[step.statement]
@@ -317,7 +320,7 @@ class _Planner:
 def _summed(view: View, sunk: SunkCode) -> Iterable[LiveIn]:
     for r in sunk.sums:
         reason = f"updated by `{r.operator.sign}`: the warp puts the trips of each lane together"
-        yield LiveIn(r.register, view.types[r.register], "reduced", reason)
+        yield LiveIn(r.register, view.types[r.register], Placement.REDUCED, reason)
 
 
 def _without_counters(
@@ -330,8 +333,10 @@ def _without_counters(
     for live in found:
         if live.name in made:
             reason = f"each trip computes it again from `{made[live.name].counter}`"
-            live = replace(live, decision="recomputed", reason=reason)
-        elif live.decision == "collected" and live.name not in read and live.name not in SPECIAL_TYPES:
-            live = replace(live, decision="left out", reason="it only tells how many trips there are")
+            live = replace(live, decision=Placement.RECOMPUTED, reason=reason)
+        elif (
+            live.decision == Placement.COLLECTED and live.name not in read and live.name not in SPECIAL_TYPES
+        ):
+            live = replace(live, decision=Placement.LEFT_OUT, reason="it only tells how many trips there are")
         out.append(live)
     return tuple(out)

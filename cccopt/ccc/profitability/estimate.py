@@ -18,6 +18,7 @@ from cccopt.analysis.cost import DEFAULT_TRIPS, Costs
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.exclusive import FEWEST
+from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.plan import PathPlan, Plan
 from cccopt.ccc.profitability.model import (
     DEFAULT_TAKEN,
@@ -56,7 +57,7 @@ def estimate(
 ) -> Estimate:
     """The numbers of a region; ``plan`` gives contexts and the loop's form, ``measured`` is its function's profile."""
     maker = _Maker(view, region, plan, costs_of(view))
-    form = "split" if plan is None or plan.split else "idle lanes"
+    form = Form.SPLIT if plan is None or plan.split else Form.IDLE_LANES
     annotations = [region.annotation, *(path.annotation for path in region.all_paths())]
     fits = measured is not None and all(fits_to(measured, a) for a in annotations)
     if measured is not None and fits and measured[region.annotation.region].warps:
