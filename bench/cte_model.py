@@ -25,8 +25,8 @@ from rich.table import Table
 
 from cccopt import driver
 from cccopt.emulator import Program
-from cccopt.harness.cte_workload import CteWorkload, load, options
-from cccopt.harness.suite import workers
+from cccopt.harness.batch import workers
+from cccopt.harness.cte.workload import CteWorkload, load, options
 from cccopt.harness.workload import arrays, base_state, fresh_state
 from cccopt.ptx.ir import Instruction
 

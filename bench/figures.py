@@ -12,7 +12,7 @@ import cccopt
 from cccopt.emulator import Program, Trace
 from cccopt.harness.workload import load
 from cccopt.ptx.ir import Function, Location, Marker
-from cccopt.report.warp_figure import Panel, Part, Step, draw
+from cccopt.report.warp_figure import Panel, Part, WarpStep, draw
 
 TRIPS = 24
 TAKEN_BY = 8
@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
     (folder / "warp.svg").write_text(draw(title, panels), encoding="utf-8")
 
 
-def steps(ptx: str, kernel: str, path: frozenset[int]) -> Iterator[Step]:
+def steps(ptx: str, kernel: str, path: frozenset[int]) -> Iterator[WarpStep]:
     """What the warp issues, each instruction with the part of the program that its CUDA line belongs to."""
     program = Program(ptx)
     trace = Trace(warp=0)
@@ -40,7 +40,7 @@ def steps(ptx: str, kernel: str, path: frozenset[int]) -> Iterator[Step]:
     program.launch(kernel, 1, 32, [np.uint32(32 * TRIPS), np.uint32(TAKEN_BY), cells], trace=trace)
     parts = parts_of(next(f for f in program.module.functions() if f.name == kernel), path)
     for _, statement, mask in trace.steps:
-        yield Step(parts[statement], mask)
+        yield WarpStep(parts[statement], mask)
 
 
 def parts_of(function: Function, path: frozenset[int]) -> list[Part]:

@@ -1,7 +1,7 @@
 """How fast PTX is read and printed, and what that costs a build: ``python bench/frontend_speed.py [PAIRS]``.
 
 Modules from 10 kB to 20 MB repeat the kernels of the samples, as nvcc compiles them, under new names. Each module goes
-through a process of its own: parse, print, split (`cccopt.parts`), and the peak memory that they take over the text.
+through a process of its own: parse, print, split (`split_module`), and the peak memory that they take over the text.
 Both ways of parsing are measured where lark-cython is installed. Then whole commands, nvcc and ccc-nvcc by turns, on
 CUDA sources of 15,000 to 20,000 lines of PTX: one annotated kernel among large ones, and one that is large itself (no
 bar: a rewritten kernel holds its code more than twice, and ptxas takes far longer for that). What ptxas takes longer
@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cccopt.driver import compile, marked_ptx
-from cccopt.parts import parts
+from cccopt.driver.unconcerned_functions import split_module
 from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.ir import Function
 from cccopt.ptx.parser import parse
@@ -146,7 +146,7 @@ def _one(file: str) -> dict[str, float]:
     memory = _peak() - before
     marked = text.replace("{\n", "{\n// ccc for.begin 1\n", 1)
     start = time.process_time()
-    split = parts(marked)
+    split = split_module(marked)
     times["split"].append(time.process_time() - start)
     assert split is not None
     return {"size": len(text), "memory": memory, **{name: min(found) for name, found in times.items()}}
@@ -198,7 +198,7 @@ def _passes(source: Path) -> float:
     """What reading, rewriting and printing the marked PTX takes."""
     marked = marked_ptx(source)
     start = time.perf_counter()
-    split = parts(marked)
+    split = split_module(marked)
     result = run(parse(marked if split is None else split.text), Options(mode="always"))
     assert (print_module(result.module) if split is None else split.restored(result.module)) != marked
     return time.perf_counter() - start

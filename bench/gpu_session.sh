@@ -16,7 +16,7 @@ export python=${PYTHON:-python3}
 export results=${1:-$(mktemp -d)}
 steps=${STEPS:-tests once sanitizers ccc sensitivity cte_sanitizers cte}
 samples=${SAMPLES:-$("$python" -c 'from cccopt.harness.suite import samples_of_ccc; print(*samples_of_ccc())')}
-cte=${CTE:-$("$python" -c 'from cccopt.harness.cte_workload import names; print(*names())')}
+cte=${CTE:-$("$python" -c 'from cccopt.harness.cte.workload import names; print(*names())')}
 mkdir -p "$results/cubins" "$results/passed" "$results/failed" "$results/none"
 
 step() {  # step NAME COMMAND...: runs it with a time limit, keeps its log, and tells what did not pass in a few lines
@@ -43,7 +43,7 @@ once_cte() {  # once_cte WORKLOAD: all its builds run once on its first input at
   "$python" -m cccopt.harness.once "$1" --input "$(first_input "$1")" --cubins "$results/cubins"
 }
 first_input() {
-  "$python" -c 'import sys; from cccopt.harness.cte_workload import load; print(load(sys.argv[1]).module.INPUTS[0])' "$1"
+  "$python" -c 'import sys; from cccopt.harness.cte.workload import load; print(load(sys.argv[1]).module.INPUTS[0])' "$1"
 }
 sanitize() {  # sanitize TOOL NAME ARGUMENTS...: hazards within a warp are warnings to racecheck, and failures to us
   local log="$results/$1-$2.txt"

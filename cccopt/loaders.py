@@ -19,8 +19,8 @@ from typing import Any
 
 from cccopt.diagnostic import CccError, Severity, error, render
 from cccopt.driver import fat_binary, transform
+from cccopt.driver.unit_report import diagnostics_of
 from cccopt.files import read_text, write_bytes
-from cccopt.unit import diagnostics_of
 
 
 def cupy_module(

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from cccopt.diagnostic import CccError, Severity, error, render
+from cccopt.driver.unit_report import diagnostics_of, wrap_reports
 from cccopt.files import read_text, write_text
 from cccopt.source.thesis import thesis_annotations
 from cccopt.toolchain import cache, options, shadow
 from cccopt.toolchain.discovery import evidence, find_nvcc, warnings_of
 from cccopt.toolchain.invoke import read_reports, was_refused
 from cccopt.toolchain.settings import Settings
-from cccopt.unit import diagnostics_of, wrap_reports
 
 # Where a region begins. What is rewritten holds other marks, for the emulator's counters.
 _MARKS = tuple(f"// ccc {event}.begin " for event in ("for", "if", "recursive", "grid"))

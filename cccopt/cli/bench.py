@@ -14,9 +14,12 @@ from cccopt.cli.arguments import bad_argument
 from cccopt.cli.common import add_mode, console, warn_of_nvcc
 from cccopt.diagnostic import CccError
 from cccopt.files import require_writable, write_text
-from cccopt.harness import cte_run, cte_workload, suite, sweep, workload
-from cccopt.harness.bench import EMULATOR, GPU, Options, measure
-from cccopt.harness.cte_plan import EMULATED_INPUTS, CtePlan
+from cccopt.harness import suite, sweep, workload
+from cccopt.harness.bench import MeasureOptions, measure
+from cccopt.harness.choices import Machine
+from cccopt.harness.cte import run as cte_run
+from cccopt.harness.cte import workload as cte_workload
+from cccopt.harness.cte.plan import EMULATED_INPUTS, CtePlan
 from cccopt.harness.result import Measurement, as_json, json_of
 from cccopt.harness.table import Table
 from cccopt.report.cte import print_cte
@@ -29,7 +32,7 @@ from cccopt.report.tables import print_measurement
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-_DEFAULT_SIZE = {EMULATOR: "demo", GPU: "full"}
+_DEFAULT_SIZE = {Machine.EMULATOR: "demo", Machine.GPU: workload.FULL}
 _DEMO = ("bfs", "sensitivity")
 _CCC, _CTE = "ccc", "cte"
 _WIDTH, _CTE_WIDTH = 132, 190
@@ -54,7 +57,12 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help=f"{', '.join(workload.names())}, or a folder (default: all); `{_CCC}` ahead of them for all builds, "
         f"`{_CTE}` ahead of those of CTE",
     )
-    parser.add_argument("--on", choices=(EMULATOR, GPU), default=EMULATOR, help="default: %(default)s")
+    parser.add_argument(
+        "--on",
+        choices=[machine.value for machine in Machine],
+        default=Machine.EMULATOR.value,
+        help="default: %(default)s",
+    )
     parser.add_argument(
         "--size",
         help="one of the workload's sizes (default: demo on the emulator, full on a GPU; "
@@ -137,9 +145,9 @@ def _draws(args: argparse.Namespace) -> bool:
 
 
 def _measure(args: argparse.Namespace) -> int:
-    on = EMULATOR if args.demo else args.on
+    on = Machine.EMULATOR if args.demo else Machine(args.on)
     size = "demo" if args.demo else args.size or _DEFAULT_SIZE[on]
-    options = Options(on, size, args.seed, args.arch, args.ccc, marked=not args.demo)
+    options = MeasureOptions(on, size, args.seed, args.arch, args.ccc, marked=not args.demo)
     out = console()
     measurements: list[Measurement] = []
     failed = False
@@ -160,10 +168,10 @@ def _measure(args: argparse.Namespace) -> int:
 
 
 def _ccc(args: argparse.Namespace) -> int:
-    plan = suite.Plan(
+    plan = suite.SuitePlan(
         "CCC",
         tuple(args.workloads[1:]) or suite.samples_of_ccc(),
-        args.on,
+        Machine(args.on),
         args.size,
         seed=args.seed,
         arch=args.arch,
@@ -175,7 +183,7 @@ def _ccc(args: argparse.Namespace) -> int:
 
 
 def _sweep(args: argparse.Namespace) -> int:
-    table = suite.run(sweep.plan(args.on, size=args.size, seed=args.seed, arch=args.arch))
+    table = suite.run(sweep.plan(Machine(args.on), size=args.size, seed=args.seed, arch=args.arch))
     points = sweep.points(table)
     _write(args.json, {**json_of(table), "points": json_of(points)})
     print_sweep(table, points, console(_WIDTH))
@@ -190,7 +198,7 @@ def _cte(args: argparse.Namespace) -> int:
         tuple(args.workloads[1:]),
         tuple(args.input or ()),
         tuple(args.policy or ()),
-        args.on,
+        Machine(args.on),
         args.size,
         seed=args.seed,
         arch=args.arch,

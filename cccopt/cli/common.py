@@ -11,10 +11,10 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from cccopt.diagnostic import CccError, render
+from cccopt.driver.unit_report import diagnostics_of
 from cccopt.toolchain.discovery import find_nvcc, warnings_of
 from cccopt.toolchain.options import FORMS, is_resident, is_selection
 from cccopt.toolchain.settings import MODES
-from cccopt.unit import diagnostics_of
 
 _WIDTH_OF_A_FILE = 120
 

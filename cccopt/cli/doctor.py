@@ -35,7 +35,7 @@ extern "C" __global__ void trial(int n, int* x) {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Component:
     """One line of the answer; ``problem`` is empty when all is well, ``needed`` parts make the command
     fail.
     """
@@ -56,29 +56,29 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the findings; exit status 1 when something that every command needs is missing."""
-    findings = list(examine())
+    """Print the components; exit status 1 when something that every command needs is missing."""
+    components = list(examine())
     table = Table("", "part", "found", "what to do", box=None, padding=(0, 2, 0, 0))
-    for finding in findings:
-        mark = "ok" if not finding.problem else "MISSING" if finding.needed else "absent"
-        found = finding.problem if finding.problem else finding.found
-        table.add_row(*map(Text, (mark, finding.part, found, finding.cure)))
+    for component in components:
+        mark = "ok" if not component.problem else "MISSING" if component.needed else "absent"
+        found = component.problem if component.problem else component.found
+        table.add_row(*map(Text, (mark, component.part, found, component.cure)))
     console().print(table)
-    return 1 if any(finding.problem and finding.needed for finding in findings) else 0
+    return 1 if any(component.problem and component.needed for component in components) else 0
 
 
-def examine() -> Iterator[Finding]:
+def examine() -> Iterator[Component]:
     """What this machine has, in the order in which a compilation needs it."""
-    yield Finding("cccopt", f"{__version__} on Python {sys.version.split()[0]} ({sys.executable})")
+    yield Component("cccopt", f"{__version__} on Python {sys.version.split()[0]} ({sys.executable})")
     packages = [
         f"{name} {importlib.metadata.version(name)}" for name in ("lark", "networkx", "numpy", "rich")
     ]
-    yield Finding("packages", ", ".join(packages))
+    yield Component("packages", ", ".join(packages))
     yield _host_compiler()
     yield from _nvcc()
     yield _gpu()
     profiler = shutil.which("ncu")
-    yield Finding(
+    yield Component(
         "Nsight Compute",
         profiler or "",
         "" if profiler else "no ncu on PATH",
@@ -87,30 +87,30 @@ def examine() -> Iterator[Finding]:
     )
 
 
-def _host_compiler() -> Finding:
+def _host_compiler() -> Component:
     name = os.environ.get("NVCC_CCBIN") or "g++"
     found = shutil.which(name)
     if found is None:
-        return Finding(
+        return Component(
             "host compiler", "", f"no `{name}`", "install g++: nvcc preprocesses and links with it"
         )
-    return Finding("host compiler", found)
+    return Component("host compiler", found)
 
 
-def _nvcc() -> Iterator[Finding]:
+def _nvcc() -> Iterator[Component]:
     for candidate in candidates():
         if candidate.problem:
             place = f"{candidate.path} ({candidate.origin})"
-            yield Finding("nvcc, passed over", "", f"{place}: {candidate.problem}", needed=False)
+            yield Component("nvcc, passed over", "", f"{place}: {candidate.problem}", needed=False)
     try:
         nvcc = find_nvcc()
-        yield Finding("nvcc", f"{nvcc.version} at {nvcc.path} ({nvcc.origin})")
-        yield Finding("cache", str(shadow_toolkit(nvcc).parent.parent))
-        yield Finding("a trial compilation", _trial())
+        yield Component("nvcc", f"{nvcc.version} at {nvcc.path} ({nvcc.origin})")
+        yield Component("cache", str(shadow_toolkit(nvcc).parent.parent))
+        yield Component("a trial compilation", _trial())
     except CccError as problem:
         (diagnostic, *_) = problem.diagnostics
         words = ": ".join(part for part in (diagnostic.message, diagnostic.why) if part)
-        yield Finding("nvcc", "", words, diagnostic.help)
+        yield Component("nvcc", "", words, diagnostic.help)
 
 
 def _trial() -> str:
@@ -121,10 +121,10 @@ def _trial() -> str:
     return f"{lines} lines of PTX for sm_90"
 
 
-def _gpu() -> Finding:
+def _gpu() -> Component:
     try:
         with open_gpu() as gpu:
-            return Finding("GPU", f"{gpu.name} ({gpu.arch})", needed=False)
+            return Component("GPU", f"{gpu.name} ({gpu.arch})", needed=False)
     except CccError as problem:
         (diagnostic,) = problem.diagnostics
-        return Finding("GPU", "", diagnostic.message, diagnostic.help, needed=False)
+        return Component("GPU", "", diagnostic.message, diagnostic.help, needed=False)

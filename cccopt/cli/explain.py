@@ -16,11 +16,11 @@ from rich.text import Text
 from cccopt.cli.common import add_bisection, add_mode, add_profile, console, warn_of_nvcc
 from cccopt.diagnostic import CccError, error, render
 from cccopt.driver import compile, marked_ptx, transform
+from cccopt.driver.unit_report import diagnostics_of
 from cccopt.files import read_text, require_writable, write_text
 from cccopt.ptx.parser import parse
 from cccopt.report.dot import dot
 from cccopt.resources import folder
-from cccopt.unit import diagnostics_of
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction

@@ -18,12 +18,12 @@ from types import FrameType
 from typing import Any
 
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error, render
+from cccopt.driver.unit_report import CompiledUnit, failure_data, report_data
 from cccopt.files import read_text, write_text
 from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call, Outcome, Running
 from cccopt.toolchain.settings import Settings
-from cccopt.unit import Unit, failure_data, report_data
 
 
 class ToolFailed(Exception):
@@ -141,9 +141,9 @@ def _compile(call: Call, settings: Settings) -> int:
     return 0
 
 
-def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -> Unit:
+def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -> CompiledUnit:
     if settings.mode == "off":
-        return Unit(compiler(strip(text)))
+        return CompiledUnit(compiler(strip(text)))
     asked = annotate(text, call.file)
     if call.links_late and asked.regions:
         return _without_rewrite(compiler, strip(text), settings)
@@ -161,7 +161,7 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         return rewrite_unit(text, options_of(settings, call.file), compiler)
 
 
-def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -> Unit:
+def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -> CompiledUnit:
     """Code that is made at link time comes from cicc's own format: a rewritten PTX would be ignored there."""
     severity = Severity.WARNING if settings.keep_going else Severity.ERROR
     trouble = Diagnostic(
@@ -173,7 +173,7 @@ def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -
     )
     if severity is Severity.ERROR:
         raise CccError(trouble)
-    return Unit(compiler(plain), remarks=(trouble,))
+    return CompiledUnit(compiler(plain), remarks=(trouble,))
 
 
 def _marks_refused(messages: str) -> Diagnostic:

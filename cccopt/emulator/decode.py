@@ -20,23 +20,21 @@ from cccopt.emulator.leaving import only_leaving
 from cccopt.emulator.pieces import NO_PIECE, Decoded, Piece, PieceEnd
 from cccopt.emulator.places import Places
 from cccopt.emulator.resolve import Resolver
+from cccopt.ptx import isa
 from cccopt.ptx.ir import BranchTargets, Function, Instruction, Label, Register, Statement, Symbol
-
-_COLLECTIVES = frozenset({"vote", "shfl", "match", "redux", "elect"})
-_WITHIN_BLOCKS = {
-    "bar": PieceEnd.BARRIER,
-    "barrier": PieceEnd.BARRIER,
-    "activemask": PieceEnd.ACTIVEMASK,
-    "call": PieceEnd.CALL,
-}
-_OF_BLOCKS = {"ret": PieceEnd.RETURN, "exit": PieceEnd.EXIT, "trap": PieceEnd.TRAP}
+from cccopt.ptx.isa import Control
 
 
 def _end_within(instruction: Instruction) -> PieceEnd | None:
     """How a piece ends at an instruction within a block, if it does."""
-    if instruction.base in _COLLECTIVES or instruction.opcode in ("bar.warp.sync", "barrier.warp.sync"):
+    facts = isa.facts(instruction)
+    if facts.collective:
         return PieceEnd.COLLECTIVE
-    return _WITHIN_BLOCKS.get(instruction.base)
+    if facts.barrier:
+        return PieceEnd.BARRIER
+    if facts.control is Control.CALL:
+        return PieceEnd.CALL
+    return PieceEnd.ACTIVEMASK if instruction.base == "activemask" else None
 
 
 @dataclass
@@ -203,21 +201,22 @@ class Decoder:
         piece.counted.append(item)
         piece.ending = item
         targets = tuple(body.first[number] for number in _targets(body, block, instruction))
-        if instruction.base == "brx":
+        control = isa.facts(instruction).control
+        if control is Control.INDEXED:
             if item.guard is not None:
                 raise self._places.error(UNSUPPORTED, "`brx.idx` with a guard", item)
             piece.end, piece.targets, piece.join = PieceEnd.INDEXED, targets, join
-        elif instruction.base == "bra":
+        elif control is Control.BRANCH:
             piece.target = targets[0]
             if item.guard is None:
                 piece.following = targets[0]
             else:
                 piece.end, piece.following, piece.join = PieceEnd.BRANCH, following, join
         elif item.guard is None:
-            piece.end = _OF_BLOCKS[instruction.base]
+            piece.end = PieceEnd(control.value)
         else:
             leaving = self._new(body.function)
-            leaving.end, leaving.ending = _OF_BLOCKS[instruction.base], item
+            leaving.end, leaving.ending = PieceEnd(control.value), item
             piece.end, piece.target = PieceEnd.BRANCH, leaving.index
             piece.following, piece.join = following, join
 

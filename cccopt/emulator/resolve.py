@@ -13,6 +13,7 @@ from cccopt.emulator.literals import integer
 from cccopt.emulator.pieces import Decoded, MemoryOperand, Modified, Modifier, OperandList, Slot
 from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import PRED, Type
+from cccopt.ptx import isa
 from cccopt.ptx.ir import (
     Address,
     Close,
@@ -36,6 +37,7 @@ from cccopt.ptx.ir import (
     Vector,
     Wildcard,
 )
+from cccopt.ptx.isa import Control
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class Resolver:
 
     def _symbol(self, operand: Symbol, instruction: Instruction, scopes: _Scopes) -> object | None:
         """What a name stands for; labels and functions are left as they are."""
-        if instruction.base in ("bra", "brx"):
+        if isa.facts(instruction).control in (Control.BRANCH, Control.INDEXED):
             return operand
         found = self._look_up(operand.name, scopes)
         if found is None:

@@ -17,7 +17,9 @@ from cccopt.emulator.literals import literal
 from cccopt.emulator.machine import Machine
 from cccopt.emulator.pieces import Decoded, Modified, Modifier, OperandList, Piece, PieceEnd, Slot
 from cccopt.emulator.semantics import PRED, Array, Type, UnsupportedError
+from cccopt.ptx import isa
 from cccopt.ptx.ir import Literal, SpecialRegister, Wildcard
+from cccopt.ptx.isa import Role
 
 _U4: Type = np.dtype("u4")
 _FULL = np.uint32(0xFFFFFFFF)
@@ -145,7 +147,7 @@ class Waiting:
     def _one_opcode(self, parts: list[tuple[Piece, Array]], rows: Array, members: Array) -> None:
         item = parts[0][0].ending
         assert item is not None
-        if item.instruction.base in ("bar", "barrier"):
+        if Role.DEF not in isa.facts(item.instruction).roles:
             if self.machine.memory.hazards is not None:
                 taking = np.logical_or.reduce([chosen for _, chosen in parts])
                 self.machine.memory.hazards.warp_barrier(rows, np.where(taking, members, np.uint32(0)))

@@ -7,24 +7,24 @@ from dataclasses import dataclass, replace
 
 from cccopt.device.gpu import open_gpu
 from cccopt.harness.builds import compile_builds, kernel_resources
+from cccopt.harness.choices import Machine
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
 from cccopt.harness.result import BuildResult, Measurement
 from cccopt.harness.workload import Sample
 
-EMULATOR, GPU = "emulator", "gpu"
 EMULATED_ARCH = "sm_90"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class MeasureOptions:
     """Where and what to measure.
 
-    ``on`` is `EMULATOR` or `GPU`; ``arch`` is None for the GPU's own or `EMULATED_ARCH`; ``ccc`` is the
+    ``arch`` is None for the GPU's own or `EMULATED_ARCH`; ``ccc`` is the
     pass' mode (``auto`` or ``always``); ``marked`` asks for the build with marks and without the pass too.
     """
 
-    on: str = EMULATOR
+    on: Machine = Machine.EMULATOR
     size: str = "small"
     seed: int = 1
     arch: str | None = None
@@ -32,18 +32,18 @@ class Options:
     marked: bool = True
 
 
-def measure(sample: Sample, options: Options) -> Measurement:
+def measure(sample: Sample, options: MeasureOptions) -> Measurement:
     """Measure ``sample``; a wrong result is part of the measurement, any other failure is a `CccError`."""
     with ExitStack() as stack:
-        gpu = stack.enter_context(open_gpu()) if options.on == GPU else None
+        gpu = stack.enter_context(open_gpu()) if options.on == Machine.GPU else None
         arch = options.arch or (EMULATED_ARCH if gpu is None else gpu.arch)
-        inputs = sample.inputs(options.size, options.seed)
+        instance = sample.instance(options.size, options.seed)
         builds = compile_builds(sample, arch, marked=options.marked, ccc=options.ccc)
         if gpu is None:
             on = "emulator (PTX)"
-            results = run_on_emulator(sample, inputs, options.size, builds.ptx, builds.regions)
+            results = run_on_emulator(instance, builds.ptx, builds.regions)
         else:
-            on, results = gpu.name, run_on_gpu(gpu, sample, inputs, options.size, builds.ptx)
+            on, results = gpu.name, run_on_gpu(gpu, instance, builds.ptx)
     return Measurement(
         sample.name,
         options.size,

@@ -14,24 +14,16 @@ from typing import Any
 
 from cccopt import driver, resources
 from cccopt.diagnostic import CccError, render
-from cccopt.harness.profiling import SWEPT_SIZE, sample_profile
-from cccopt.harness.result import (
-    ALWAYS,
-    AUTO,
-    CCC,
-    HANDWRITTEN,
-    MARKED,
-    PLAIN,
-    KernelResources,
-    Region,
-)
+from cccopt.driver.unit_report import diagnostics_of
+from cccopt.harness.choices import BuildName
+from cccopt.harness.result import KernelResources, RewrittenRegion
+from cccopt.harness.sample_profile import SWEPT_SIZE, sample_profile
 from cccopt.harness.workload import Launch, Sample
 from cccopt.region_profiles import RunProfile
 from cccopt.toolchain.ptxas import Resources, assemble
 from cccopt.toolchain.ptxas import resources as ptxas_resources
-from cccopt.unit import diagnostics_of
 
-ALL = (PLAIN, MARKED, ALWAYS, AUTO, HANDWRITTEN)
+ALL_BUILDS = (BuildName.PLAIN, BuildName.MARKED, BuildName.ALWAYS, BuildName.AUTO, BuildName.HANDWRITTEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +31,7 @@ class Builds:
     """PTX by build name (in the order in which tables show them), what was collected, and the remarks."""
 
     ptx: Mapping[str, str]
-    regions: tuple[Region, ...]
+    regions: tuple[RewrittenRegion, ...]
     remarks: tuple[str, ...]
 
 
@@ -51,7 +43,7 @@ class Build:
     ptx: str
     cubin: bytes
     resources: Mapping[str, KernelResources]
-    regions: tuple[Region, ...] = ()
+    regions: tuple[RewrittenRegion, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
@@ -64,29 +56,29 @@ class NoBuild:
 
 
 def compile_builds(sample: Sample, arch: str, *, marked: bool = True, ccc: str = "always") -> Builds:
-    """Compile ``sample`` for ``arch`` (``sm_90``); the `MARKED` build only if asked. Raises `CccError`."""
+    """Compile ``sample`` for ``arch`` (``sm_90``); the build ``marked`` only if asked. Raises `CccError`."""
     program = driver.compile(sample.source, arch=arch, ccc=ccc)
-    ptx = {PLAIN: program.original_ptx}
+    ptx: dict[str, str] = {BuildName.PLAIN: program.original_ptx}
     if marked:
-        ptx[MARKED] = driver.marked_ptx(sample.source, arch=arch) or program.original_ptx
-    ptx[CCC] = program.ptx
+        ptx[BuildName.MARKED] = driver.marked_ptx(sample.source, arch=arch) or program.original_ptx
+    ptx[BuildName.CCC] = program.ptx
     return Builds(ptx, *_told(program.report))
 
 
 def auto_for(ending: str) -> str:
-    """The name of the build by `AUTO` that is decided by the launches at `SWEPT_SIZE` whose labels end so."""
-    return f"{AUTO} {ending}"
+    """The name of the build by `BuildName.AUTO` that is decided by the launches at `SWEPT_SIZE` whose labels end so."""
+    return f"{BuildName.AUTO} {ending}"
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Which of `ALL` a build is, and the end of the labels of launches that it is made for: empty for all."""
+    """Which of `ALL_BUILDS` a build is, and the end of the labels of launches that it is made for: empty for all."""
     kind, _, ending = name.partition(" ")
     return kind, ending
 
 
 def build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
-    """Make the build ``name`` (one of `ALL`, or what `auto_for` gives) of ``sample`` for ``arch``; what is refused is
-    no build.
+    """Make the build ``name`` (one of `ALL_BUILDS`, or what `auto_for` gives) of ``sample`` for ``arch``; what is
+    refused is no build.
     """
     try:
         return _build(sample, name, arch)
@@ -101,22 +93,22 @@ def first_of(problem: CccError) -> str:
 
 
 def _build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
-    regions: tuple[Region, ...] = ()
+    regions: tuple[RewrittenRegion, ...] = ()
     remarks: tuple[str, ...] = ()
-    if name == HANDWRITTEN:
+    if name == BuildName.HANDWRITTEN:
         source = resources.folder("bench") / "handwritten" / f"{sample.name}.cu"
         if not source.is_file():
             return NoBuild(name, f"there is no bench/handwritten/{sample.name}.cu")
         include = ("-I", str(sample.source.parent))
         ptx = driver.compile(source, arch=arch, ccc="off", nvcc_options=include).ptx
-    elif name == MARKED:
+    elif name == BuildName.MARKED:
         ptx = driver.marked_ptx(sample.source, arch=arch)
         if not ptx:
             return NoBuild(name, "there is no annotation")
     else:
         kind, ending = split_name(name)
-        profile = _profile(sample, ending, arch) if kind == AUTO else None
-        mode = "off" if name == PLAIN else kind
+        profile = _profile(sample, ending, arch) if kind == BuildName.AUTO else None
+        mode = "off" if name == BuildName.PLAIN else kind
         program = driver.compile(sample.source, arch=arch, ccc=mode, profile=profile)
         ptx = program.ptx
         regions, remarks = _told(program.report)
@@ -124,12 +116,17 @@ def _build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
 
 
 def assembled(
-    name: str, ptx: str, arch: str, regions: tuple[Region, ...] = (), remarks: tuple[str, ...] = ()
+    name: str, ptx: str, arch: str, regions: tuple[RewrittenRegion, ...] = (), remarks: tuple[str, ...] = ()
 ) -> Build:
     """The build that ptxas makes of ``ptx``. Raises `CccError` where it refuses."""
     made = assemble(ptx, arch)
     kernels = {kernel: _needs(kernel, found) for kernel, found in made.resources.items()}
     return Build(name, ptx, made.cubin, kernels, regions, remarks)
+
+
+def cubin_file(folder: Path, sample: str, build: str) -> Path:
+    """Where tools that run builds find the machine code of one."""
+    return folder / f"{sample}.{build}.cubin"
 
 
 def _profile(sample: Sample, ending: str, arch: str) -> RunProfile | None:
@@ -142,7 +139,7 @@ def _profile(sample: Sample, ending: str, arch: str) -> RunProfile | None:
     return sample_profile(sample, arch, size=SWEPT_SIZE, wanted=wanted)
 
 
-def _told(report: Mapping[str, Any]) -> tuple[tuple[Region, ...], tuple[str, ...]]:
+def _told(report: Mapping[str, Any]) -> tuple[tuple[RewrittenRegion, ...], tuple[str, ...]]:
     """What was rewritten, and the remarks."""
     units = report["units"]
     regions = (region for unit in units for region in unit["regions"] if region["outcome"] == "rewritten")
@@ -161,11 +158,11 @@ def _needs(kernel: str, found: Resources) -> KernelResources:
     return KernelResources(kernel, found.registers, found.shared, spills)
 
 
-def _region(data: Mapping[str, Any]) -> Region:
+def _region(data: Mapping[str, Any]) -> RewrittenRegion:
     place = data["place"]
     # Loops are reported too; only paths have live-ins and a stack.
     is_path = bool(data["context"])
-    return Region(
+    return RewrittenRegion(
         data["kernel"],
         data["region"],
         data["kind"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cccopt.checking import NOTHING, Checked, Checker
 from cccopt.diagnostic import CccError, error
 from cccopt.driver import marked_ptx
-from cccopt.harness.profiling import marked_launches
+from cccopt.harness.sample_profile import marked_launches
 from cccopt.harness.workload import Sample, State, arrays, base_state
 
 

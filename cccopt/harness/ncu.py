@@ -33,37 +33,34 @@ class Profiled:
     why: str = ""
 
 
-def profile(
-    sample: str,
-    builds: Sequence[str],
-    cubins: Path,
-    *,
-    size: str,
-    seed: int,
-    seconds: float,
-    options: Sequence[str] = (),
-) -> Profiled:
-    """Count the instructions of each of ``builds`` of ``sample`` (a name or folder), whose code lies in ``cubins``;
-    ``options`` are further ones of `cccopt.harness.once`.
+@dataclass(frozen=True, slots=True)
+class ProfiledRun:
+    """What `cccopt.harness.once` is to run: ``builds`` of ``sample`` (a name or folder), whose code lies in ``cubins``;
+    ``options`` are further ones of its own.
     """
+
+    sample: str
+    builds: Sequence[str]
+    cubins: Path
+    size: str
+    seed: int
+    options: Sequence[str] = ()
+
+    def command(self, order: Path) -> list[str]:
+        """The command, which leaves in ``order`` what it launched."""
+        program = (sys.executable, "-m", "cccopt.harness.once", self.sample, *self.builds)
+        inputs = ("--size", self.size, "--seed", str(self.seed))
+        return [*program, *inputs, "--cubins", str(self.cubins), "--order", str(order), *self.options]
+
+
+def profile(run: ProfiledRun, seconds: float) -> Profiled:
+    """Count the instructions of each of the builds; what takes more than ``seconds`` is given up."""
     ncu = shutil.which("ncu")
     if ncu is None:
         return Profiled(why="no ncu on PATH")
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         log, order = Path(folder) / "log.csv", Path(folder) / "order.jsonl"
-        child = [sys.executable, "-m", "cccopt.harness.once", sample, *builds]
-        child += [
-            "--size",
-            size,
-            "--seed",
-            str(seed),
-            "--cubins",
-            str(cubins),
-            "--order",
-            str(order),
-            *options,
-        ]
-        command = [ncu, *_OPTIONS, "--log-file", str(log), *child]
+        command = [ncu, *_OPTIONS, "--log-file", str(log), *run.command(order)]
         try:
             done = subprocess.run(
                 command,

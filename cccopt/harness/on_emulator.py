@@ -6,19 +6,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from cccopt.diagnostic import CccError
 from cccopt.emulator import Profile, Program
-from cccopt.harness.result import CCC, BuildResult, Counts, LaunchResult, Phase, Region
-from cccopt.harness.workload import Array, Inputs, Launch, Sample, State, arrays, base_state, run_state
+from cccopt.harness.choices import BuildName
+from cccopt.harness.result import BuildResult, Counts, LaunchResult, Phase, RewrittenRegion
+from cccopt.harness.workload import Instance, Launch, Sample, State, arrays, base_state, run_state
 
 OnFailure = Callable[[str, CccError], BuildResult]
 """What becomes of a build that fails: given its name and the error, raise or make a result of it."""
 
 
 def run_on_emulator(
-    sample: Sample,
-    inputs: Inputs,
-    size: str,
+    instance: Instance,
     builds: Mapping[str, str],
-    regions: tuple[Region, ...] = (),
+    regions: tuple[RewrittenRegion, ...] = (),
     *,
     wanted: Collection[str] | None = None,
     on_failure: OnFailure | None = None,
@@ -26,18 +25,19 @@ def run_on_emulator(
 ) -> tuple[BuildResult, ...]:
     """Run each of ``builds`` (name to PTX), or those that are ``wanted``.
 
-    The sample's plain build fills the inputs and runs what is not timed. ``regions`` are those of the build `CCC`. A
-    fault in a kernel is the emulator's `CccError`, or goes to ``on_failure``. ``began`` is told of each build ahead of
+    The sample's plain build fills the inputs and runs what is not timed. ``regions`` are those of `BuildName.CCC`. A
+    fault in a kernel is the emulator's `CccError`, or goes to ``on_failure``. ``began`` is told of each build before
     its run.
     """
+    sample = instance.sample
     began(sample.plain)
     plain = _program(sample, sample.plain, builds[sample.plain])
-    base = base_state(inputs)
+    base = base_state(instance.inputs)
     for launch in sample.setup(base):
         _launch(plain, launch)
     written = sample.written(base)
     # Nothing is written here, so a reference that works in place is found out.
-    expected = sample.workload.reference(run_state(base, ())) if sample.has_reference(size) else None
+    expected = sample.workload.reference(run_state(base, ())) if instance.has_reference else None
     found = []
     for name in builds if wanted is None else wanted:
         state = run_state(base, written)
@@ -51,19 +51,10 @@ def run_on_emulator(
             found.append(on_failure(name, problem))
             continue
         if expected is None and name == sample.plain:
-            expected = {key: arrays(state)[key] for key in sample.results(base, size)}
-        ours = regions if name == CCC else ()
-        found.append(_result(name, launches, ours, wrong_of(sample, state, inputs, expected, size)))
+            expected = {key: arrays(state)[key] for key in instance.results(base)}
+        ours = regions if name == BuildName.CCC else ()
+        found.append(_result(name, launches, ours, instance.wrong(state, expected)))
     return tuple(found)
-
-
-def wrong_of(
-    sample: Sample, state: State, inputs: Inputs, expected: Mapping[str, Array] | None, size: str
-) -> str:
-    """What is wrong with a run's results; without anything to hold them against, that."""
-    if expected is None:
-        return "the plain build failed, so nothing says what is right"
-    return sample.checked(state, inputs, expected, size)
 
 
 def _program(sample: Sample, name: str, ptx: str) -> Program:
@@ -86,7 +77,7 @@ def _launch(program: Program, launch: Launch) -> Profile:
 
 
 def _result(
-    name: str, launches: list[tuple[Launch, Profile]], regions: tuple[Region, ...], wrong: str
+    name: str, launches: list[tuple[Launch, Profile]], regions: tuple[RewrittenRegion, ...], wrong: str
 ) -> BuildResult:
     if wrong:
         return BuildResult(name, (), (), wrong)
@@ -101,7 +92,7 @@ def _result(
     )
 
 
-def _phases(regions: Iterable[Region], profiles: list[Profile]) -> Iterator[Phase]:
+def _phases(regions: Iterable[RewrittenRegion], profiles: list[Profile]) -> Iterator[Phase]:
     """The phases of the kernels that ran, 0 where no warp came by."""
     for region in regions:
         here = [profile.by_label for profile in profiles if profile.kernel == region.kernel]

@@ -12,14 +12,12 @@ import numpy as np
 
 from cccopt.device.gpu import Gpu, Kernel
 from cccopt.diagnostic import CccError
-from cccopt.harness.on_emulator import wrong_of
 from cccopt.harness.result import BuildResult, LaunchResult, Times
 from cccopt.harness.table import FEWEST_REPEATS
 from cccopt.harness.workload import (
     Array,
-    Inputs,
+    Instance,
     Launch,
-    Sample,
     State,
     Zeros,
     arrays,
@@ -42,24 +40,24 @@ class BuildFailure(CccError):
         self.build = build
 
 
-class Code(Protocol):
+class LoadedCode(Protocol):
     """What a build's kernels are found in."""
 
     def kernel(self, name: str) -> Kernel:
         """The kernel with this name."""
 
 
-def loaded(gpu: Gpu, code: str | bytes | Code) -> Code:
+def loaded(gpu: Gpu, code: str | bytes | LoadedCode) -> LoadedCode:
     """``code`` (PTX or a cubin, unless it is loaded already) on ``gpu``. Raises `CccError` as `Gpu.load` does."""
     return gpu.load(code) if isinstance(code, (str, bytes)) else code
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadedBuild:
     """A build with what its runs brought: ``milliseconds`` by repeat, then by launch."""
 
     name: str
-    module: Code
+    module: LoadedCode
     kernels: dict[str, Kernel] = field(default_factory=dict)
     launches: tuple[Launch, ...] = ()
     milliseconds: list[tuple[float, ...]] = field(default_factory=list)
@@ -74,20 +72,21 @@ class Loaded:
 
 
 class Bench:
-    """A workload on a GPU, its inputs filled, ready to run builds; ``plain``, the code of the build that the sample
-    names so, runs what is not timed.
+    """An instance of a workload on a GPU, its inputs filled, ready to run builds; ``plain``, the code of the build that
+    the sample names so, runs what is not timed.
 
     Read-only arrays are on the GPU once. Of those that the launches write there is a snapshot, which comes
     back ahead of every run.
     """
 
-    def __init__(self, gpu: Gpu, sample: Sample, inputs: Inputs, size: str, plain: str | bytes) -> None:
-        self._gpu, self._sample, self._inputs = gpu, sample, inputs
-        self._plain = Loaded(sample.plain, gpu.load(plain))
+    def __init__(self, gpu: Gpu, instance: Instance, plain: str | bytes) -> None:
+        self._gpu, self._instance = gpu, instance
+        self._sample = sample = instance.sample
+        self._inputs = inputs = instance.inputs
+        self._plain = LoadedBuild(sample.plain, gpu.load(plain))
         self._base = base_state(inputs)
-        self._size = size
         self._written = sample.written(self._base)
-        self._looked_at = sample.results(self._base, size)
+        self._looked_at = instance.results(self._base)
         self._buffers = {
             name: gpu.zeros(value.nbytes) if isinstance(inputs.get(name), Zeros) else gpu.upload(value)
             for name, value in arrays(self._base).items()
@@ -95,7 +94,7 @@ class Bench:
         self._expected: Mapping[str, Array] | None = None
         self._launch_all(self._plain, sample.setup(self._base), self._base)
         self._snapshots = {name: gpu.snapshot(self._buffers[name]) for name in self._written}
-        if sample.has_reference(size):
+        if instance.has_reference:
             self._download(self._base, self._filled())
 
     def _filled(self) -> Iterator[str]:
@@ -104,7 +103,7 @@ class Bench:
             if value.flags.writeable and hasattr(self._sample.workload, "setup"):
                 yield name
 
-    def run(self, build: Loaded, *, check: bool, profile: bool = False) -> tuple[Launch, ...]:
+    def run(self, build: LoadedBuild, *, check: bool, profile: bool = False) -> tuple[Launch, ...]:
         """Run the launches of ``build`` once, from the snapshot on; ``check`` downloads and checks the results.
 
         With ``profile``, a profiler is asked to look at the launches that are timed.
@@ -132,7 +131,7 @@ class Bench:
         return state
 
     def _launch_all(
-        self, build: Loaded, launches: Generator[Launch, None, None], state: State, profile: bool = False
+        self, build: LoadedBuild, launches: Generator[Launch, None, None], state: State, profile: bool = False
     ) -> list[tuple[Launch, float]]:
         """Run ``launches``, those that are not timed by the plain build; those that are, with milliseconds."""
         here = arrays(state)
@@ -158,26 +157,24 @@ class Bench:
         for name in names:
             self._gpu.read(self._buffers[name], arrays(state)[name])
 
-    def _right(self, build: Loaded, state: State) -> Mapping[str, Array] | None:
+    def _right(self, build: LoadedBuild, state: State) -> Mapping[str, Array] | None:
         """What is right: by the reference where there is one, else what the plain build has just left."""
-        if self._sample.has_reference(self._size):
+        if self._instance.has_reference:
             return self._sample.workload.reference(run_state(self._base, ()))
         is_plain = build.name == self._sample.plain
         return {name: arrays(state)[name] for name in self._looked_at} if is_plain else None
 
-    def _check(self, build: Loaded, state: State) -> None:
+    def _check(self, build: LoadedBuild, state: State) -> None:
         self._download(state, self._looked_at)
         if self._expected is None:
             self._expected = self._right(build, state)
-        build.wrong = build.wrong or wrong_of(self._sample, state, self._inputs, self._expected, self._size)
+        build.wrong = build.wrong or self._instance.wrong(state, self._expected)
 
 
 def run_on_gpu(
     gpu: Gpu,
-    sample: Sample,
-    inputs: Inputs,
-    size: str,
-    builds: Mapping[str, str | bytes | Code],
+    instance: Instance,
+    builds: Mapping[str, str | bytes | LoadedCode],
     began: Callable[[str], None] = lambda build: None,
 ) -> tuple[BuildResult, ...]:
     """Time the launches of each of ``builds`` (name to PTX, cubin or loaded code); the sample's plain build fills the
@@ -187,14 +184,15 @@ def run_on_gpu(
     run no more. ``began`` is told of each build ahead of each of its runs. Raises `BuildFailure` where a build
     is not loaded or ends in a fault, and `CccError` for what is no build's fault.
     """
-    with _blamed(sample.plain, began):
-        plain = builds[sample.plain]
+    name_of_plain = instance.sample.plain
+    with _blamed(name_of_plain, began):
+        plain = builds[name_of_plain]
         assert isinstance(plain, (str, bytes))
-        bench = Bench(gpu, sample, inputs, size, plain)
+        bench = Bench(gpu, instance, plain)
     ready = []
     for name, code in builds.items():
         with _blamed(name, began):
-            ready.append(Loaded(name, loaded(gpu, code)))
+            ready.append(LoadedBuild(name, loaded(gpu, code)))
     for number in range(WARM_UPS):
         for build in _right(ready):
             start = time.perf_counter()
@@ -222,7 +220,7 @@ def repeats_for(seconds: float) -> int:
     return max(least, min(REPEATS, fitting))
 
 
-def _right(builds: Iterable[Loaded]) -> Iterator[Loaded]:
+def _right(builds: Iterable[LoadedBuild]) -> Iterator[LoadedBuild]:
     return (build for build in builds if not build.wrong)
 
 
@@ -236,7 +234,7 @@ def _blamed(name: str, began: Callable[[str], None]) -> Iterator[None]:
         raise BuildFailure(name, problem) from problem
 
 
-def _result(build: Loaded) -> BuildResult:
+def _result(build: LoadedBuild) -> BuildResult:
     launches = build.launches
     if not build.wrong and any(len(repeat) != len(launches) for repeat in build.milliseconds):
         build.wrong = "the number of launches differs between repeats"

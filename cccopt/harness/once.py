@@ -18,9 +18,10 @@ from typing import TypeAlias
 
 from cccopt.device.gpu import Gpu, open_gpu
 from cccopt.diagnostic import CccError, render
-from cccopt.harness import builds, cte_workload
-from cccopt.harness.builds import ALL, Build, NoBuild
-from cccopt.harness.on_gpu import Bench, Loaded
+from cccopt.harness import builds
+from cccopt.harness.builds import ALL_BUILDS, Build, NoBuild, cubin_file
+from cccopt.harness.cte import workload as cte_workload
+from cccopt.harness.on_gpu import Bench, LoadedBuild
 from cccopt.harness.workload import Sample, load
 
 WRONG, ABSENT = 1, 2
@@ -62,9 +63,9 @@ def _subject(name: str, input: str | None) -> tuple[Sample, tuple[str, ...], Mak
     """The workload, its builds, and what makes them."""
     if input is None:
         sample = load(name)
-        return sample, ALL, partial(builds.build, sample)
+        return sample, ALL_BUILDS, partial(builds.build, sample)
     workload = cte_workload.load(name)
-    ours = tuple(build for build in workload.builds if workload.kind(build) != cte_workload.VENDOR)
+    ours = tuple(build for build in workload.builds if workload.kind(build) != cte_workload.BuildKind.VENDOR)
     return workload.sample(input), ours, partial(cte_workload.build, workload)
 
 
@@ -82,10 +83,10 @@ def _run(gpu: Gpu, sample: Sample, wanted: Sequence[str], make: Make, args: argp
         else:
             print(f"{sample.name} {name}: no such build: {code.why}")
             return ABSENT
-    bench = Bench(gpu, sample, sample.inputs(args.size, args.seed), args.size, codes[sample.plain])
+    bench = Bench(gpu, sample.instance(args.size, args.seed), codes[sample.plain])
     status = 0
     for name in filter(codes.__contains__, wanted):
-        loaded = Loaded(name, gpu.load(codes[name]))
+        loaded = LoadedBuild(name, gpu.load(codes[name]))
         launches = bench.run(loaded, check=not args.unchecked, profile=args.order is not None)
         verdict = loaded.wrong or ("unchecked" if args.unchecked else "right")
         print(f"{sample.name} {name}: {verdict}, {len(launches)} launches", flush=True)
@@ -98,7 +99,7 @@ def _run(gpu: Gpu, sample: Sample, wanted: Sequence[str], make: Make, args: argp
 
 def cubin(sample: Sample, name: str, arch: str, folder: Path, make: Make) -> bytes | NoBuild:
     """The machine code of a build from ``folder``; made and left there where it is missing."""
-    path = file_of(folder, sample.name, name)
+    path = cubin_file(folder, sample.name, name)
     if not path.is_file():
         made = make(name, arch)
         if isinstance(made, NoBuild):
@@ -109,11 +110,6 @@ def cubin(sample: Sample, name: str, arch: str, folder: Path, make: Make) -> byt
         unfinished.write_bytes(made.cubin)
         unfinished.replace(path)
     return path.read_bytes()
-
-
-def file_of(folder: Path, sample: str, build: str) -> Path:
-    """Where the machine code of a build lies."""
-    return folder / f"{sample}.{build}.cubin"
 
 
 if __name__ == "__main__":

@@ -14,12 +14,6 @@ from typing import Any
 SCHEMA = 1
 LANES = 32
 
-PLAIN, MARKED, CCC = "plain", "marked", "ccc"
-"""The builds: nvcc on the source without pragmas, annotated with the pass off, annotated with the pass on."""
-
-ALWAYS, AUTO, HANDWRITTEN = "always", "auto", "handwritten"
-"""More builds: the pass in either mode, and a peer in which the collection is written by hand."""
-
 
 @dataclass(frozen=True, slots=True)
 class Issues:
@@ -144,7 +138,7 @@ class BuildResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class RewrittenRegion:
     """A rewritten loop or path: the pragma's ``kind``, where it stands, and the labels of its phases in the PTX.
 
     A path has a stack, on which a task's context takes ``context_bytes``; for a loop that is None. Without
@@ -170,7 +164,7 @@ class Measurement:
     arch: str
     on: str
     builds: tuple[BuildResult, ...]
-    regions: tuple[Region, ...] = ()
+    regions: tuple[RewrittenRegion, ...] = ()
     remarks: tuple[str, ...] = ()
     schema: int = SCHEMA
 

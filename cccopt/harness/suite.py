@@ -6,28 +6,23 @@ its own row and nothing else.
 
 from __future__ import annotations
 
-import os
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from cccopt.device.gpu import open_gpu
-from cccopt.harness import apart, ncu, once
-from cccopt.harness.bench import EMULATED_ARCH, EMULATOR, GPU
-from cccopt.harness.builds import ALL, Build, NoBuild, build, first_of, split_name
+from cccopt.harness import apart, ncu
+from cccopt.harness.batch import clock, kernel_rows, without_those_that_fail, workers
+from cccopt.harness.bench import EMULATED_ARCH
+from cccopt.harness.builds import ALL_BUILDS, Build, NoBuild, build, cubin_file, first_of, split_name
+from cccopt.harness.choices import BuildName, Machine
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
-from cccopt.harness.result import PLAIN, BuildResult, LaunchResult
-from cccopt.harness.table import EMULATED, Context, KernelRow, Row, SampleRows, Table
+from cccopt.harness.result import BuildResult
+from cccopt.harness.table import EMULATED, BuildRow, Context, SampleRows, Table
 from cccopt.harness.workload import FULL, Sample, load, names
-from cccopt.toolchain.occupancy import occupancy
-
-T = TypeVar("T")
 
 CCC_SAMPLES = ("bfs", "sssp", "walk", "ff", "hash", "iefa", "rt", "escape", "dqg", "emies")
 """The samples of `cccopt bench ccc`, in the order of the table."""
@@ -37,8 +32,8 @@ EMULATION_SECONDS, PROFILE_SECONDS, TIMING_SECONDS = 240.0, 120.0, 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to measure: ``samples`` (names or folders) with ``builds``, on `EMULATOR` or `GPU`.
+class SuitePlan:
+    """What to measure: ``samples`` (names or folders) with ``builds``.
 
     ``size`` is what is run there, None for the largest on a GPU and for ``counted_size`` on the emulator;
     ``counted_size`` is what the emulator counts beside times. ``profile``: ask Nsight Compute too, at both.
@@ -46,12 +41,12 @@ class Plan:
 
     suite: str
     samples: tuple[str, ...]
-    on: str = EMULATOR
+    on: Machine = Machine.EMULATOR
     size: str | None = None
     counted_size: str = "small"
     seed: int = 1
     arch: str | None = None
-    builds: tuple[str, ...] = ALL
+    builds: tuple[str, ...] = ALL_BUILDS
     profile: bool = True
 
 
@@ -61,11 +56,11 @@ def samples_of_ccc() -> tuple[str, ...]:
     return tuple(name for name in CCC_SAMPLES if name in here)
 
 
-def run(plan: Plan) -> Table:
+def run(plan: SuitePlan) -> Table:
     """Measure. Raises `CccError` for what concerns all rows: an unknown sample or size, no GPU, no nvcc."""
     work = [_work(plan, folder) for folder in plan.samples]
     on, arch = EMULATED, plan.arch or EMULATED_ARCH
-    if plan.on == GPU:
+    if plan.on == Machine.GPU:
         with open_gpu() as gpu:
             on, arch = gpu.name, plan.arch or gpu.arch
     seconds: dict[str, float] = {}
@@ -74,7 +69,7 @@ def run(plan: Plan) -> Table:
             _compile(work, plan.builds, arch, pool)
         with clock(seconds, "count"):
             _count(plan, work, Path(folder), pool)
-        if plan.on == GPU:
+        if plan.on == Machine.GPU:
             with clock(seconds, "time"):
                 for one in work:
                     one.timed = _time(one, plan)
@@ -110,30 +105,17 @@ class _Work:
         return {name: b for name, b in self.made().items() if self.run_as()[name] == name}
 
 
-def _work(plan: Plan, folder: str) -> _Work:
+def _work(plan: SuitePlan, folder: str) -> _Work:
     sample = load(folder)
     return _Work(folder, sample, *_sizes(plan, sample))
 
 
-def workers() -> int:
-    """How many processes to run side by side."""
-    return os.cpu_count() or 1
-
-
-@contextmanager
-def clock(seconds: dict[str, float], phase: str) -> Iterator[None]:
-    """Put the time that the ``with`` takes into ``seconds``."""
-    start = time.perf_counter()
-    yield
-    seconds[phase] = time.perf_counter() - start
-
-
-def _sizes(plan: Plan, sample: Sample) -> tuple[str, str]:
+def _sizes(plan: SuitePlan, sample: Sample) -> tuple[str, str]:
     """The size to run and the size to count; a sample without a full size runs the largest it has."""
     known = sample.workload.SIZES
-    counted = plan.size if plan.on == EMULATOR and plan.size else plan.counted_size
+    counted = plan.size if plan.on == Machine.EMULATOR and plan.size else plan.counted_size
     largest = FULL if FULL in known else known[-1]
-    size = plan.size or (largest if plan.on == GPU else counted)
+    size = plan.size or (largest if plan.on == Machine.GPU else counted)
     for one in (size, counted):
         if one not in known:
             sample.inputs(one, plan.seed)  # raises what says which sizes there are
@@ -152,15 +134,15 @@ def _compile(work: Sequence[_Work], builds: Sequence[str], arch: str, pool: Thre
 # --- count --------------------------------------------------------------------------------------------------------
 
 
-def _count(plan: Plan, work: Sequence[_Work], folder: Path, pool: ThreadPoolExecutor) -> None:
+def _count(plan: SuitePlan, work: Sequence[_Work], folder: Path, pool: ThreadPoolExecutor) -> None:
     """Emulate all builds side by side; on a GPU Nsight Compute counts meanwhile, a sample after the other."""
     futures = [
         (one, name, pool.submit(_emulate_apart, one, name, plan.seed))
         for one in work
-        if PLAIN in one.made()
+        if BuildName.PLAIN in one.made()
         for name in one.to_run()
     ]
-    if plan.on == GPU and plan.profile:
+    if plan.on == Machine.GPU and plan.profile:
         for one in work:
             _profile(one, folder, plan.seed)
     for one, name, future in futures:
@@ -170,8 +152,8 @@ def _count(plan: Plan, work: Sequence[_Work], folder: Path, pool: ThreadPoolExec
 def _emulate_apart(one: _Work, name: str, seed: int) -> BuildResult:
     made = one.made()
     # At full size the plain build says what is right, so that it has to run first.
-    wanted = dict.fromkeys((PLAIN, name) if one.counted_size == FULL else (name,))
-    codes = {key: made[key].ptx for key in dict.fromkeys((PLAIN, name))}
+    wanted = dict.fromkeys((BuildName.PLAIN, name) if one.counted_size == FULL else (name,))
+    codes = {key: made[key].ptx for key in dict.fromkeys((BuildName.PLAIN, name))}
     try:
         results = apart.call(
             _emulate, one.folder, codes, tuple(wanted), one.counted_size, seed, seconds=EMULATION_SECONDS
@@ -184,11 +166,8 @@ def _emulate_apart(one: _Work, name: str, seed: int) -> BuildResult:
 def _emulate(
     began: apart.Began, folder: str, codes: Mapping[str, str], wanted: Sequence[str], size: str, seed: int
 ) -> tuple[BuildResult, ...]:
-    sample = load(folder)
     return run_on_emulator(
-        sample,
-        sample.inputs(size, seed),
-        size,
+        load(folder).instance(size, seed),
         codes,
         wanted=wanted,
         on_failure=lambda name, problem: BuildResult(name, (), (), first_of(problem)),
@@ -198,14 +177,14 @@ def _emulate(
 def _profile(one: _Work, folder: Path, seed: int) -> None:
     """Count at the size of the emulator's counts, for the comparison with them, and at the size that is timed."""
     made = one.made()
-    if PLAIN not in made:
+    if BuildName.PLAIN not in made:
         one.profiled = ncu.Profiled(why="the plain build failed")
         return
     for name, found in made.items():
-        once.file_of(folder, one.sample.name, name).write_bytes(found.cubin)
+        cubin_file(folder, one.sample.name, name).write_bytes(found.cubin)
 
     def profiled(size: str) -> ncu.Profiled:
-        return ncu.profile(one.folder, tuple(made), folder, size=size, seed=seed, seconds=PROFILE_SECONDS)
+        return ncu.profile(ncu.ProfiledRun(one.folder, tuple(made), folder, size, seed), PROFILE_SECONDS)
 
     one.profiled = profiled(one.counted_size)
     if one.size == one.counted_size:
@@ -217,7 +196,7 @@ def _profile(one: _Work, folder: Path, seed: int) -> None:
 # --- time ---------------------------------------------------------------------------------------------------------
 
 
-def _time(one: _Work, plan: Plan) -> dict[str, BuildResult]:
+def _time(one: _Work, plan: SuitePlan) -> dict[str, BuildResult]:
     """Time the builds in a process of their own, and again without each that fails."""
 
     def timed(codes: Mapping[str, bytes]) -> tuple[BuildResult, ...]:
@@ -228,49 +207,29 @@ def _time(one: _Work, plan: Plan) -> dict[str, BuildResult]:
     )
 
 
-def without_those_that_fail(
-    run: Callable[[Mapping[str, T]], Iterable[BuildResult]], codes: Mapping[str, T], plain: str
-) -> dict[str, BuildResult]:
-    """Results by build of ``run``, which takes codes by build and raises `apart.Failed` with the build at fault: it is
-    run again without that one. Nothing is run without the build ``plain``.
-    """
-    left, void = dict(codes), dict[str, BuildResult]()
-    while plain in left:
-        try:
-            results = run(left)
-        except apart.Failed as problem:
-            guilty = problem.stage or plain
-            void[guilty] = BuildResult(guilty, (), (), problem.why)
-            del left[guilty]
-        else:
-            return {**void, **{result.name: result for result in results}}
-    why = f"the {plain} build failed: {void[plain].wrong}" if plain in void else f"there is no {plain} build"
-    return {**{name: BuildResult(name, (), (), why) for name in left}, **void}
-
-
 def _time_here(
     began: apart.Began, folder: str, codes: Mapping[str, bytes], size: str, seed: int
 ) -> tuple[BuildResult, ...]:
     sample = load(folder)
     with open_gpu() as gpu:
-        return run_on_gpu(gpu, sample, sample.inputs(size, seed), size, codes, began)
+        return run_on_gpu(gpu, sample.instance(size, seed), codes, began)
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------
 
 
-def _sample_rows(one: _Work, plan: Plan, arch: str) -> SampleRows:
+def _sample_rows(one: _Work, plan: SuitePlan, arch: str) -> SampleRows:
     rows = tuple(_row(one, name, plan.on, arch) for name in one.builds)
     return SampleRows(one.sample.name, one.size, rows, one.profiled.why, one.profiled_as_timed.why)
 
 
-def _row(one: _Work, name: str, on: str, arch: str) -> Row:
+def _row(one: _Work, name: str, on: str, arch: str) -> BuildRow:
     made = one.builds[name]
     if isinstance(made, NoBuild):
-        return Row(name, void=made.why, failed=name == PLAIN)
+        return BuildRow(name, void=made.why, failed=name == BuildName.PLAIN)
     run_as = one.run_as()[name]
     counted = one.emulated.get(run_as)
-    ran = one.timed.get(run_as) if on == GPU else counted
+    ran = one.timed.get(run_as) if on == Machine.GPU else counted
     contexts = tuple(
         Context(
             region.kernel, region.place, region.kind, region.uncompressed_bytes or 0, region.context_bytes
@@ -278,12 +237,12 @@ def _row(one: _Work, name: str, on: str, arch: str) -> Row:
         for region in made.regions
         if region.context_bytes is not None
     )
-    plain = one.builds.get(PLAIN)
+    plain = one.builds.get(BuildName.PLAIN)
     same = isinstance(plain, Build) and plain.ptx == made.ptx
     void = "there is no plain build" if ran is None else ran.wrong
     if ran is None or void:
-        return Row(name, void=void, failed=True, contexts=contexts, remarks=made.remarks)
-    return Row(
+        return BuildRow(name, void=void, failed=True, contexts=contexts, remarks=made.remarks)
+    return BuildRow(
         name,
         launches=ran.launches,
         emulated_launches=tuple((x.label, x.counts) for x in counted.launches if x.counts) if counted else (),
@@ -295,29 +254,3 @@ def _row(one: _Work, name: str, on: str, arch: str) -> Row:
         same_as_plain=same,
         remarks=made.remarks,
     )
-
-
-def kernel_rows(launches: Sequence[LaunchResult], made: Build, arch: str) -> Iterator[KernelRow]:
-    """A row for each kernel that was launched, with the largest block that it was launched with."""
-    total = sum(map(_cost, launches)) or 1.0
-    for kernel in dict.fromkeys(launch.kernel for launch in launches):
-        ours = [launch for launch in launches if launch.kernel == kernel]
-        threads = max(x * y * z for x, y, z in (launch.block for launch in ours))
-        needs = made.resources[kernel]
-        fits = occupancy(needs.registers, needs.shared_bytes, threads, arch)
-        yield KernelRow(
-            kernel,
-            sum(map(_cost, ours)) / total,
-            threads,
-            needs.registers,
-            needs.shared_bytes,
-            needs.spill_bytes,
-            fits.share if fits is not None else None,
-            fits.limited_by if fits is not None else (),
-        )
-
-
-def _cost(launch: LaunchResult) -> float:
-    if launch.times is not None:
-        return launch.times.median
-    return float(launch.counts.warp_instructions) if launch.counts is not None else 0.0

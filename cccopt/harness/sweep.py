@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cccopt.harness.bench import EMULATOR, GPU
 from cccopt.harness.builds import auto_for, split_name
-from cccopt.harness.profiling import SWEPT_SIZE
-from cccopt.harness.result import ALWAYS, AUTO, HANDWRITTEN, PLAIN, Counts
-from cccopt.harness.suite import Plan
+from cccopt.harness.choices import BuildName, Machine
+from cccopt.harness.result import Counts
+from cccopt.harness.sample_profile import SWEPT_SIZE
+from cccopt.harness.suite import SuitePlan
 from cccopt.harness.table import SampleRows, Table
 from cccopt.harness.workload import load
 
 SAMPLE, SIZE = "sensitivity", SWEPT_SIZE
-BUILDS = (PLAIN, ALWAYS, AUTO, HANDWRITTEN)
+BUILDS = (BuildName.PLAIN, BuildName.ALWAYS, BuildName.AUTO, BuildName.HANDWRITTEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +38,18 @@ class Point:
     """The time of plain nvcc's through this build's; on the emulator that of warp instructions."""
 
 
-def plan(on: str = EMULATOR, *, size: str | None = None, seed: int = 1, arch: str | None = None) -> Plan:
+def plan(
+    on: Machine = Machine.EMULATOR, *, size: str | None = None, seed: int = 1, arch: str | None = None
+) -> SuitePlan:
     """What `cccopt.harness.suite.run` measures for a sweep. Raises CccError for an unknown size."""
     pairs = np.asarray(load(SAMPLE).inputs(size or SIZE, seed)["pairs"])
     autos = tuple(auto_for(f"k={k}") for k in sorted({int(k) for k in pairs[:, 1]}))
-    builds = [autos if name == AUTO else (name,) for name in BUILDS]
-    return Plan(
+    builds = [autos if name == BuildName.AUTO else (name,) for name in BUILDS]
+    return SuitePlan(
         "sensitivity",
         (SAMPLE,),
         on,
-        size if on == GPU else size or SIZE,
+        size if on == Machine.GPU else size or SIZE,
         counted_size=SIZE,
         seed=seed,
         arch=arch,
@@ -65,7 +67,9 @@ def points(table: Table) -> tuple[Point, ...]:
 def _points(sample: SampleRows) -> list[Point]:
     before: dict[str, float] = {}
     found = []
-    for row in sorted((row for row in sample.rows if not row.void), key=lambda row: row.build != PLAIN):
+    for row in sorted(
+        (row for row in sample.rows if not row.void), key=lambda row: row.build != BuildName.PLAIN
+    ):
         counts = dict(row.emulated_launches)
         build, ending = split_name(row.build)
         for launch in row.launches:
@@ -75,7 +79,7 @@ def _points(sample: SampleRows) -> list[Point]:
             count = counts.get(launch.label)
             median = launch.times.median if launch.times is not None else None
             cost = median if median is not None else count and float(count.warp_instructions)
-            if row.build == PLAIN and cost:
+            if row.build == BuildName.PLAIN and cost:
                 before[launch.label] = cost
             plain = before.get(launch.label)
             speedup = plain / cost if plain and cost else None

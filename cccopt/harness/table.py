@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cccopt.harness.choices import BuildName
 from cccopt.harness.result import Counts, Issues, LaunchResult, Times
 
 SCHEMA = 3
@@ -53,7 +54,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BuildRow:
     """One build of a sample.
 
     ``void`` says why there is nothing to compare: no such build, a refusal, a wrong result, a fault; the last two
@@ -110,15 +111,15 @@ class SampleRows:
 
     name: str
     size: str
-    rows: tuple[Row, ...]
+    rows: tuple[BuildRow, ...]
     uncounted: str = ""
     uncounted_as_timed: str = ""
 
-    def row(self, build: str) -> Row | None:
+    def row(self, build: str) -> BuildRow | None:
         """The row of ``build`` if there is one that is not void."""
         return next((row for row in self.rows if row.build == build and not row.void), None)
 
-    def speedup(self, build: str, over: str = "plain") -> float | None:
+    def speedup(self, build: str, over: str = BuildName.PLAIN) -> float | None:
         """The time of ``over`` through that of ``build`` (medians); on the emulator, of warp instructions."""
         ours, theirs = _cost(self.row(build)), _cost(self.row(over))
         return theirs / ours if ours and theirs else None
@@ -129,7 +130,7 @@ class SampleRows:
         return {row.build: self.speedup(row.build) for row in self.rows}
 
 
-def _cost(row: Row | None) -> float | None:
+def _cost(row: BuildRow | None) -> float | None:
     if row is None:
         return None
     if row.times is not None:

@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from cccopt import resources
 from cccopt.diagnostic import CccError, error
-from cccopt.harness.result import PLAIN
+from cccopt.harness.choices import BuildName
 from cccopt.harness.user_code import Guarded, load_module
 
 Array: TypeAlias = NDArray[Any]
@@ -101,7 +101,11 @@ class Sample:
     name: str
     source: Path
     workload: Workload
-    plain: str = PLAIN
+    plain: str = BuildName.PLAIN
+
+    def instance(self, size: str, seed: int) -> Instance:
+        """The workload on its inputs for ``size`` and ``seed``. Raises `CccError` as `inputs`."""
+        return Instance(self, self.inputs(size, seed), size)
 
     def inputs(self, size: str, seed: int) -> Inputs:
         """The workload's inputs; an unknown size is a `CccError` (CCC091) that lists the known ones."""
@@ -125,10 +129,6 @@ class Sample:
         """The launches of a run of ``build``."""
         of_build = getattr(self.workload, "launches_of", None)
         return self.workload.launches(state) if of_build is None else of_build(state, build)
-
-    def has_reference(self, size: str) -> bool:
-        """Whether `Workload.reference` says what is right at ``size``, and not the plain build."""
-        return size != FULL or getattr(self.workload, "FULL_REFERENCE", False)
 
     def results(self, state: Mapping[str, Any], size: str) -> tuple[str, ...]:
         """The names of the arrays that are looked at after a run, at `FULL` without scratch. One that is no array of
@@ -156,11 +156,31 @@ class Sample:
             )
         return named
 
-    def checked(self, state: State, inputs: Inputs, expected: Mapping[str, Array], size: str) -> str:
-        """What `Workload.check` says of the state that a run left."""
-        made_here = {name for name, value in inputs.items() if not isinstance(value, Zeros)}
-        seen = (made_here - set(self.written(state))) | set(self.results(state, size))
-        return self.workload.check({name: state[name] for name in state if name in seen}, expected)
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A sample on the inputs of one size and seed: what runs, whatever the machine."""
+
+    sample: Sample
+    inputs: Inputs
+    size: str
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether `Workload.reference` says what is right, and not the plain build."""
+        return self.size != FULL or getattr(self.sample.workload, "FULL_REFERENCE", False)
+
+    def results(self, state: Mapping[str, Any]) -> tuple[str, ...]:
+        """The names of the arrays that are looked at after a run, as `Sample.results` gives them."""
+        return self.sample.results(state, self.size)
+
+    def wrong(self, state: State, expected: Mapping[str, Array] | None) -> str:
+        """What is wrong with the state that a run left; without anything to hold it against, that."""
+        if expected is None:
+            return "the plain build failed, so nothing says what is right"
+        made_here = {name for name, value in self.inputs.items() if not isinstance(value, Zeros)}
+        seen = (made_here - set(self.sample.written(state))) | set(self.results(state))
+        return self.sample.workload.check({name: state[name] for name in state if name in seen}, expected)
 
 
 def base_state(inputs: Inputs) -> State:

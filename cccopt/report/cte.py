@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from cccopt.harness.cte_table import Cell, CteRow, CteTable, speedup
-from cccopt.harness.cte_workload import AUTOMATIC, FORM, ONE_PER_LANE, OTHER, VENDOR, with_ours
+from cccopt.harness.cte.table import Cell, CteRow, CteTable, speedup
+from cccopt.harness.cte.workload import AUTOMATIC, ONE_PER_LANE, BuildKind, with_ours
 from cccopt.harness.table import EMULATED, FEWEST_REPEATS
 
 NEAR_SUB_WARP, NEAR_POLICY = 0.97, 0.95
@@ -62,7 +62,7 @@ def rows_table(table: CteTable) -> RichTable:
         result.add_section()
         for number, row in enumerate(cell.rows):
             label = f"{cell.workload} {cell.input}" if number == 0 else ""
-            name = row.build if row.kind not in (FORM, VENDOR) else f"{row.build} *"
+            name = row.build if row.kind not in (BuildKind.FORM, BuildKind.VENDOR) else f"{row.build} *"
             if row.void:
                 code, _, _ = row.void.partition(":")
                 word = code if code.startswith("CCC") else "WRONG" if row.failed else "none"
@@ -159,7 +159,12 @@ def automatic_table(table: CteTable) -> RichTable:
             _gain(speedup(row, policy)),
             _named(form),
             _named(library),
-            _gain(speedup(cell.best(lambda one: one.kind not in (OTHER, VENDOR)), library)),
+            _gain(
+                speedup(
+                    cell.best(lambda one: one.kind not in (BuildKind.OTHER_HEADERS, BuildKind.VENDOR)),
+                    library,
+                )
+            ),
         )
     return result
 
@@ -189,7 +194,9 @@ def summary(table: CteTable) -> Iterator[str]:
 
 def other_headers(table: CteTable) -> Iterator[str]:
     """How builds with our headers compare with those of others."""
-    others = dict.fromkeys(row.build for cell in table.cells for row in cell.rows if row.kind == OTHER)
+    others = dict.fromkeys(
+        row.build for cell in table.cells for row in cell.rows if row.kind == BuildKind.OTHER_HEADERS
+    )
     for build in others:
         ours = with_ours(build)
         ratios = [speedup(cell.row(ours), cell.row(build)) for cell in table.cells]

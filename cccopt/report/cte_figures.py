@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cccopt.harness.cte_table import Cell, CteTable
-from cccopt.harness.cte_workload import ONE_PER_LANE
+from cccopt.harness.cte.table import Cell, CteTable
+from cccopt.harness.cte.workload import ONE_PER_LANE
 from cccopt.report.figures import module, save
 
 LARGE = 20.0

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from cccopt.files import make_folder
+from cccopt.harness.choices import BuildName
 from cccopt.harness.libraries import library
-from cccopt.harness.result import PLAIN
 from cccopt.harness.sweep import BUILDS, Point
 
 LENGTH = 20
@@ -17,7 +17,12 @@ LENGTH = 20
 LANES = (8, 24)
 """Lanes that take the path in the figure over lengths: a quarter and three quarters, as in the thesis."""
 
-_STYLES = {"plain": "o-k", "always": "s-C1", "auto": "^--C0", "handwritten": "x:C2"}
+_STYLES: dict[str, str] = {
+    BuildName.PLAIN: "o-k",
+    BuildName.ALWAYS: "s-C1",
+    BuildName.AUTO: "^--C0",
+    BuildName.HANDWRITTEN: "x:C2",
+}
 
 
 def draw(points: Sequence[Point], title: str, folder: Path) -> tuple[Path, Path]:
@@ -85,7 +90,7 @@ def _over_lengths(points: Sequence[Point], title: str) -> Any:
     timed = _timed(points)
     for axes, lanes in zip(panels, LANES, strict=True):
         for build in BUILDS:
-            here = [p for p in points if p.build == build != PLAIN and p.lanes == lanes]
+            here = [p for p in points if p.build == build != BuildName.PLAIN and p.lanes == lanes]
             _line(axes, [(p.length, p.speedup) for p in here if p.speedup is not None], build)
         axes.axhline(1, color="black", linewidth=0.8)
         axes.axhline(32 / lanes, color="grey", linewidth=0.8, linestyle="--")

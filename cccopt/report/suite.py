@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from cccopt.harness.result import ALWAYS, AUTO, HANDWRITTEN, MARKED, PLAIN
-from cccopt.harness.table import EMULATED, FEWEST_REPEATS, PROFILED, THESIS, Row, SampleRows, Table
+from cccopt.harness.choices import BuildName
+from cccopt.harness.table import EMULATED, FEWEST_REPEATS, PROFILED, THESIS, BuildRow, SampleRows, Table
+from cccopt.harness.workload import FULL
 
 NEAR = 0.97
 """How much of the best build `auto` must reach, and `always` of the peer, before a sample is told to fall short."""
@@ -61,9 +62,7 @@ def rows_table(table: Table) -> RichTable:
         result.add_column(name, justify="right", no_wrap=True)
     for sample in table.samples:
         result.add_section()
-        label = (
-            sample.name if sample.size in ("full", table.counted_size) else f"{sample.name} ({sample.size})"
-        )
+        label = sample.name if sample.size in (FULL, table.counted_size) else f"{sample.name} ({sample.size})"
         for number, row in enumerate(sample.rows):
             cells = _cells(sample, row, timed) if not row.void else [Text("-"), *(_void(row, timed))]
             result.add_row(label if number == 0 else "", row.build, *cells)
@@ -83,21 +82,21 @@ _COLUMNS = (
 )
 
 
-def _void(row: Row, timed: bool) -> Iterator[Text]:
+def _void(row: BuildRow, timed: bool) -> Iterator[Text]:
     """Empty cells up to the last, which says what kind of nothing there is."""
     for _ in range(len(_COLUMNS) + (2 if timed else 0) - 2):
         yield Text("")
     yield Text(kind_of_void(row), style="red")
 
 
-def kind_of_void(row: Row) -> str:
+def kind_of_void(row: BuildRow) -> str:
     """The code that it was refused with, or a word."""
     if row.void.startswith("CCC"):
         return row.void.partition(":")[0]
     return "WRONG" if row.failed else "none"
 
 
-def _cells(sample: SampleRows, row: Row, timed: bool) -> Iterator[Text]:
+def _cells(sample: SampleRows, row: BuildRow, timed: bool) -> Iterator[Text]:
     if timed:
         times = row.times
         few = times is not None and len(times.milliseconds) < FEWEST_REPEATS
@@ -113,15 +112,15 @@ def _cells(sample: SampleRows, row: Row, timed: bool) -> Iterator[Text]:
         mark = _mark(row) if timed else ""
         yield Text(f"{100 * active:.1f}/{100 * on:.1f}{mark}")
         # Nothing in code written by hand says which of it collects.
-        useful = "" if row.build == HANDWRITTEN else "?"
+        useful = "" if row.build == BuildName.HANDWRITTEN else "?"
         yield Text(useful if emulated is None or not useful else f"{100 * emulated.useful_efficiency:.1f}")
         yield Text(f"{counted.warp_instructions:,}{mark}")
     yield from _needs(row)
     yield Text(contexts(row))
-    yield Text("= plain" if row.same_as_plain and row.build != PLAIN else "right")
+    yield Text("= plain" if row.same_as_plain and row.build != BuildName.PLAIN else "right")
 
 
-def _mark(row: Row) -> str:
+def _mark(row: BuildRow) -> str:
     """What stands behind counts that are not those of Nsight Compute at the timed size: all are of the counted size."""
     if row.profiled_as_timed is not None:
         return ""
@@ -134,7 +133,7 @@ def _speedup(speedup: float) -> Text:
     return Text(f"{speedup:.2f}x", style="green" if speedup > 1.005 else "")
 
 
-def _needs(row: Row) -> Iterator[Text]:
+def _needs(row: BuildRow) -> Iterator[Text]:
     kernel = row.main_kernel
     if kernel is None:
         yield from (Text(""), Text(""), Text(""))
@@ -147,7 +146,7 @@ def _needs(row: Row) -> Iterator[Text]:
     yield Text("?" if kernel.occupancy is None else f"{100 * kernel.occupancy:.0f} {limits}".rstrip())
 
 
-def contexts(row: Row) -> str:
+def contexts(row: BuildRow) -> str:
     """Bytes a task, by path, ``before→after`` compression; equal ones once with their number."""
     told: dict[str, int] = {}
     for c in row.contexts:
@@ -182,7 +181,7 @@ def _legend(table: Table) -> Iterator[str]:
 
 def agreement_table(table: Table) -> RichTable:
     """Warp efficiency (predicated-on lanes) by Nsight Compute less the emulator's, in points."""
-    builds = [b for b in (PLAIN, MARKED, ALWAYS, AUTO, HANDWRITTEN) if any(s.row(b) for s in table.samples)]
+    builds = [build for build in BuildName if any(sample.row(build) for sample in table.samples)]
     result = RichTable(box=None, header_style="bold")
     result.add_column("sample")
     for build in builds:
@@ -192,14 +191,14 @@ def agreement_table(table: Table) -> RichTable:
     return result
 
 
-def difference(row: Row | None) -> float | None:
+def difference(row: BuildRow | None) -> float | None:
     """Points of warp efficiency by which Nsight Compute's count is above the emulator's."""
     if row is None or row.profiled is None or row.emulated is None:
         return None
     return 100 * (row.profiled.warp_efficiency_pred_on - row.emulated.warp_efficiency_pred_on)
 
 
-def _difference(row: Row | None) -> Text:
+def _difference(row: BuildRow | None) -> Text:
     points = difference(row)
     if points is None:
         return Text("")
@@ -212,14 +211,14 @@ def summary(table: Table) -> Iterator[str]:
     ours = [sample for sample in table.samples if sample.name in THESIS]
     timed = any(row.times is not None for sample in table.samples for row in sample.rows)
     what = "time" if timed else "warp instructions"
-    for build in (ALWAYS, AUTO, HANDWRITTEN):
+    for build in (BuildName.ALWAYS, BuildName.AUTO, BuildName.HANDWRITTEN):
         found = [speedup for sample in ours if (speedup := sample.speedup(build)) is not None]
         if found:
             yield (
                 f"{build} over plain ({what}), {len(found)} of the thesis' {len(THESIS)}: geometric mean "
                 f"{geometric_mean(found):.2f}x, arithmetic {mean(found):.2f}x, {min(found):.2f}x to {max(found):.2f}x"
             )
-    for build in (PLAIN, ALWAYS, HANDWRITTEN):
+    for build in (BuildName.PLAIN, BuildName.ALWAYS, BuildName.HANDWRITTEN):
         rows = [row for sample in ours if (row := sample.row(build)) is not None and row.counted]
         both = [mean((c.warp_efficiency, c.warp_efficiency_pred_on)) for row in rows if (c := row.counted)]
         if both:
@@ -232,7 +231,10 @@ def summary(table: Table) -> Iterator[str]:
 
 def shortcomings(sample: SampleRows) -> Iterator[str]:
     """Where a mode is slower than it should be beside the other builds of the same run."""
-    for build, others in ((AUTO, (PLAIN, ALWAYS)), (ALWAYS, (HANDWRITTEN,))):
+    for build, others in (
+        (BuildName.AUTO, (BuildName.PLAIN, BuildName.ALWAYS)),
+        (BuildName.ALWAYS, (BuildName.HANDWRITTEN,)),
+    ):
         ratios = {other: sample.speedup(build, over=other) for other in others}
         known = {other: ratio for other, ratio in ratios.items() if ratio is not None}
         if known:

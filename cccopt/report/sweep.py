@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from cccopt.harness.result import ALWAYS, AUTO, HANDWRITTEN, PLAIN
+from cccopt.harness.choices import BuildName
 from cccopt.harness.sweep import BUILDS, Point
 from cccopt.harness.table import EMULATED, Table
 
@@ -20,7 +20,7 @@ def print_sweep(table: Table, points: Sequence[Point], console: Console) -> None
     timed = any(point.milliseconds is not None for point in points)
     what = "speedup" if timed else "warp instructions, plain over build"
     console.print(Text(f"{what}, measured on {table.on} ({table.arch})", style="bold"))
-    console.print(grid(points, _speedup, skip=(PLAIN,)))
+    console.print(grid(points, _speedup, skip=(BuildName.PLAIN,)))
     console.print()
     console.print(Text(f"warp efficiency / useful, %, {EMULATED}, size {table.counted_size}", style="bold"))
     console.print(grid(points, _efficiency))
@@ -67,7 +67,7 @@ def _efficiency(point: Point) -> Text:
     if point.counts is None:
         return Text("?")
     # Nothing in code written by hand says which of it collects.
-    useful = "" if point.build == HANDWRITTEN else f"/{100 * point.counts.useful_efficiency:.0f}"
+    useful = "" if point.build == BuildName.HANDWRITTEN else f"/{100 * point.counts.useful_efficiency:.0f}"
     return Text(f"{100 * point.counts.warp_efficiency:.0f}{useful}")
 
 
@@ -76,7 +76,7 @@ def short_of_best(points: Sequence[Point]) -> list[tuple[int, int, float]]:
     speedups = {(p.build, p.length, p.lanes): p.speedup for p in points if p.speedup}
     found = []
     for (build, length, lanes), speedup in speedups.items():
-        best = max(1.0, speedups.get((ALWAYS, length, lanes), 1.0))
-        if build == AUTO and speedup < NEAR * best:
+        best = max(1.0, speedups.get((BuildName.ALWAYS, length, lanes), 1.0))
+        if build == BuildName.AUTO and speedup < NEAR * best:
             found.append((length, lanes, speedup / best))
     return found

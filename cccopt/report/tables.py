@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cccopt.harness.result import CCC, PLAIN, BuildResult, Counts, KernelResources, LaunchResult, Measurement
+from cccopt.harness.choices import BuildName
+from cccopt.harness.result import BuildResult, Counts, KernelResources, LaunchResult, Measurement
 
 ARROW = " → "
 _LEAST_CHANGE = 0.005
@@ -30,7 +31,7 @@ def print_measurement(measurement: Measurement, console: Console) -> None:
 
 def table(measurement: Measurement) -> Table:
     """The launches' rows and their total; `Measurement.right` must hold."""
-    timed = measurement.build(PLAIN).times is not None
+    timed = measurement.build(BuildName.PLAIN).times is not None
     title = f"{measurement.workload} ({measurement.size}, {measurement.arch}), measured on {measurement.on}"
     result = Table(title=title, title_justify="left", title_style="bold", box=None, header_style="bold")
     result.add_column("launch", no_wrap=True)
@@ -38,7 +39,7 @@ def table(measurement: Measurement) -> Table:
         result.add_column(name, justify="right")
     for name in ("context", "shared", "registers"):
         result.add_column(name, justify="right", no_wrap=True)
-    before, after = measurement.build(PLAIN), measurement.build(CCC)
+    before, after = measurement.build(BuildName.PLAIN), measurement.build(BuildName.CCC)
     several_kernels = len({launch.kernel for launch in before.launches}) > 1
     for old, new in zip(before.launches, after.launches, strict=True):
         resources = _resources(measurement, old.kernel) if several_kernels else ("", "", "")
@@ -101,8 +102,8 @@ def _resources(measurement: Measurement, kernel: str) -> tuple[str, str, str]:
     regions = [region for region in measurement.regions if region.kernel == kernel]
     contexts = [str(region.context_bytes) for region in regions if region.context_bytes is not None]
     context = " + ".join(contexts) or "-"
-    old = _of_kernel(measurement.build(PLAIN), kernel)
-    new = _of_kernel(measurement.build(CCC), kernel)
+    old = _of_kernel(measurement.build(BuildName.PLAIN), kernel)
+    new = _of_kernel(measurement.build(BuildName.CCC), kernel)
     spills = f" ({new.spill_bytes} spilled)" if new.spill_bytes else ""
     return (
         context,
@@ -113,7 +114,7 @@ def _resources(measurement: Measurement, kernel: str) -> tuple[str, str, str]:
 
 def _phases(measurement: Measurement) -> Iterator[str]:
     """How often warps came to each part of the rewritten code."""
-    phases = measurement.build(CCC).phases
+    phases = measurement.build(BuildName.CCC).phases
     for region in measurement.regions:
         ran = [p for p in phases if (p.kernel, p.region) == (region.kernel, region.region)]
         if ran:
@@ -126,8 +127,8 @@ def _of_kernel(build: BuildResult, kernel: str) -> KernelResources:
 
 
 def _notes(measurement: Measurement) -> Iterator[str]:
-    others = [build for build in measurement.builds if build.name not in (PLAIN, CCC)]
-    plain = measurement.build(PLAIN)
+    others = [build for build in measurement.builds if build.name not in (BuildName.PLAIN, BuildName.CCC)]
+    plain = measurement.build(BuildName.PLAIN)
     yield "before → after; before: plain nvcc on the source without pragmas."
     yield "context: bytes a task, one number a path; shared: bytes a block; registers: a thread, by ptxas."
     yield from _phases(measurement)

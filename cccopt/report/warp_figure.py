@@ -25,7 +25,7 @@ class Part(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WarpStep:
     """One warp instruction: the part it belongs to, and bit i of ``mask`` for an active lane i."""
 
     part: Part
@@ -37,7 +37,7 @@ class Panel:
     """What one warp issued, in order, with a heading."""
 
     heading: str
-    steps: Sequence[Step]
+    steps: Sequence[WarpStep]
 
 
 def draw(title: str, panels: Sequence[Panel]) -> str:
@@ -76,7 +76,7 @@ def _panel(panel: Panel, y: int, scale: float) -> Iterator[str]:
             yield f'<path fill="{part.value[1]}" d="{outline}"/>'
 
 
-def _boxes(steps: Sequence[Step], part: Part, top: int, scale: float) -> Iterator[str]:
+def _boxes(steps: Sequence[WarpStep], part: Part, top: int, scale: float) -> Iterator[str]:
     """A rectangle for each run of like steps and each run of neighbouring active lanes in it."""
     start = 0
     for step, run in groupby(steps):

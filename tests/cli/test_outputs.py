@@ -22,15 +22,15 @@ COMMANDS = {
     "bench --json": (["bench", "bfs", "--json", "OUT"], "bench.measure"),
     "bench ccc --json": (["bench", "ccc", "--json", "OUT"], "harness.suite.run"),
     "bench sensitivity --json": (["bench", "sensitivity", "--json", "OUT"], "harness.suite.run"),
-    "bench cte --json": (["bench", "cte", "--json", "OUT"], "harness.cte_run.run"),
-    "bench cte --figures": (["bench", "cte", "--json", "j.json", "--figures", "OUT"], "harness.cte_run.run"),
+    "bench cte --json": (["bench", "cte", "--json", "OUT"], "harness.cte.run.run"),
+    "bench cte --figures": (["bench", "cte", "--json", "j.json", "--figures", "OUT"], "harness.cte.run.run"),
 }
 WORK = {
     "transform": ("cccopt.cli.transform.transform", "cccopt.cli.explain.transform"),
     "emulator.Program.launch": ("cccopt.emulator.Program.launch",),
     "bench.measure": ("cccopt.cli.bench.measure",),
     "harness.suite.run": ("cccopt.harness.suite.run",),
-    "harness.cte_run.run": ("cccopt.harness.cte_run.run",),
+    "harness.cte.run.run": ("cccopt.harness.cte.run.run",),
 }
 
 

@@ -11,8 +11,8 @@ import pytest
 import cccopt
 from cccopt.cli.main import main as cccopt_main
 from cccopt.cli.nvcc import main
-from cccopt.parts import definitions
-from cccopt.untouched import with_originals
+from cccopt.driver.function_texts import definitions
+from cccopt.driver.original_functions import with_originals
 
 KERNEL = """\
 template <int N> __device__ __forceinline__ void work(int n, const float* __restrict__ in, float* out) {

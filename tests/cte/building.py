@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from cccopt.harness import cte_workload
-from cccopt.harness.cte_workload import CteWorkload
+from cccopt.harness.cte import workload as cte_workload
+from cccopt.harness.cte.workload import CteWorkload
 from cccopt.toolchain.discovery import find_nvcc
 
 

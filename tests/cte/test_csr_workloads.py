@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cccopt.harness import csr, csr_workload, cte_workload
-from cccopt.harness.csr_matrix import Csr, from_edges
-from cccopt.harness.cte_workload import SMALL, TASKS, name_of_form
+from cccopt.harness.csr import inputs as csr_inputs
+from cccopt.harness.csr import workload as csr_workload
+from cccopt.harness.csr.matrix import Csr, from_edges
+from cccopt.harness.cte import workload as cte_workload
+from cccopt.harness.cte.workload import SMALL, TASKS, name_of_form
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.workload import Array, State, base_state
 from tests.cte.building import ptx_of
@@ -35,12 +37,11 @@ def test_builds_agree_with_the_reference(tmp_path: Path, name: str) -> None:
     workload = cte_workload.load(name)
     forms = tuple(name_of_form(form) for form in workload.module.FORMS if form != TASKS)
     builds = {build: ptx_of(workload, build, tmp_path) for build in (*BUILDS, *forms)}
-    sample = workload.sample(INPUT.get(name, "power_law"))
-    inputs = sample.inputs(SMALL, 1)
+    instance = workload.sample(INPUT.get(name, "power_law")).instance(SMALL, 1)
     # The first strip of 256 of a task is not left to the second kernel.
-    left_over = np.diff(cast(Array, inputs["offsets"])).max() - 256
+    left_over = np.diff(cast(Array, instance.inputs["offsets"])).max() - 256
     assert "defer_long" not in forms or left_over > csr_workload.MOST
-    results = run_on_emulator(sample, inputs, SMALL, builds)
+    results = run_on_emulator(instance, builds)
     assert {result.name: result.wrong for result in results} == dict.fromkeys(builds, "")
     # Every build runs another policy's code.
     assert len({result.counts.warp_instructions for result in results}) == len(builds)
@@ -94,7 +95,7 @@ DRAWN = graph(7, "1-1 1-2 1-2 1-3 2-4 3-4 4-0 5-0", [1, 9, 3, 5, 4, 1, 2, 1])
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csr, "load", lambda name, size, seed: DRAWN.completed(seed))
+    monkeypatch.setattr(csr_inputs, "load", lambda name, size, seed: DRAWN.completed(seed))
 
 
 @pytest.mark.usefixtures("loaded")

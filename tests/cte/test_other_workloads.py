@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cccopt.harness import cte_workload
-from cccopt.harness.cte_workload import SMALL, TASKS, name_of_form
+from cccopt.harness.cte import workload as cte_workload
+from cccopt.harness.cte.workload import SMALL, TASKS, name_of_form
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.workload import base_state
 from tests.cte.building import ptx_of
@@ -46,7 +46,7 @@ def test_builds_agree_with_the_reference(tmp_path: Path, name: str) -> None:
     forms = tuple(name_of_form(form) for form in workload.module.FORMS if form != TASKS)
     builds = {build: ptx_of(workload, build, tmp_path) for build in (*BUILDS, *forms)}
     sample = workload.sample(INPUTS[name])
-    results = run_on_emulator(sample, sample.inputs(SMALL, 1), SMALL, builds)
+    results = run_on_emulator(sample.instance(SMALL, 1), builds)
     assert {result.name: result.wrong for result in results} == dict.fromkeys(builds, "")
     one_per_lane, warp = results[:2]
     assert warp.counts.warp_efficiency > 1.3 * one_per_lane.counts.warp_efficiency

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cccopt.emulator import Program
-from cccopt.harness.cte_workload import POLICIES
+from cccopt.harness.cte.workload import POLICIES
 from tests.cte.compiling import compiled
 from tests.test_docs import BLOCKS, FENCE
 

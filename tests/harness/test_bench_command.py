@@ -10,7 +10,7 @@ import pytest
 
 from cccopt.cli.main import main
 from cccopt.harness import sweep
-from cccopt.harness.result import ALWAYS, AUTO, PLAIN
+from cccopt.harness.choices import BuildName
 
 pytestmark = pytest.mark.nvcc
 
@@ -91,19 +91,23 @@ def test_the_sweep_is_a_table_json_and_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(sweep, "BUILDS", (PLAIN, ALWAYS, AUTO))
+    monkeypatch.setattr(sweep, "BUILDS", (BuildName.PLAIN, BuildName.ALWAYS, BuildName.AUTO))
     found, figures = tmp_path / "found.json", tmp_path / "figures"
     command = ["bench", "sensitivity", "--size", "small", "--json", str(found), "--figures", str(figures)]
     assert main(command) == 0
     points = {(p["build"], p["length"], p["lanes"]): p for p in json.loads(found.read_text())["points"]}
-    assert points.keys() == {(build, n, k) for build in (PLAIN, ALWAYS, AUTO) for n, k in ((80, 4), (5, 16))}
-    long, short = points[ALWAYS, 80, 4], points[ALWAYS, 5, 16]
+    assert points.keys() == {
+        (build, n, k)
+        for build in (BuildName.PLAIN, BuildName.ALWAYS, BuildName.AUTO)
+        for n, k in ((80, 4), (5, 16))
+    }
+    long, short = points[BuildName.ALWAYS, 80, 4], points[BuildName.ALWAYS, 5, 16]
     assert long["speedup"] > 2
     assert short["speedup"] < 1
     # The path of 80 is collected for 4 lanes and for 16, that of 5 for neither.
-    assert points[AUTO, 80, 4]["counts"] == long["counts"]
-    assert points[AUTO, 5, 16]["speedup"] == 1
-    assert long["counts"]["useful_efficiency"] > points[PLAIN, 80, 4]["counts"]["useful_efficiency"]
+    assert points[BuildName.AUTO, 80, 4]["counts"] == long["counts"]
+    assert points[BuildName.AUTO, 5, 16]["speedup"] == 1
+    assert long["counts"]["useful_efficiency"] > points[BuildName.PLAIN, 80, 4]["counts"]["useful_efficiency"]
     said = capsys.readouterr().out
     assert f"always {short['speedup']:.2f}".split() == said.splitlines()[2].split()[1:]
     assert sorted(path.name for path in figures.iterdir()) == [
@@ -136,7 +140,7 @@ def test_a_file_that_is_no_matrix_is_told_before_anything_is_compiled(
 ) -> None:
     file = tmp_path / "g.mtx"
     file.write_bytes(content)
-    monkeypatch.setattr("cccopt.harness.cte_run.build", None)
+    monkeypatch.setattr("cccopt.harness.cte.run.build", None)
     assert main(["bench", "cte", "spmv", "--input", str(file), "--json", str(tmp_path / "j.json")]) == 1
     said = capsys.readouterr()
     assert said.out == ""

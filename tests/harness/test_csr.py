@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 from cccopt.diagnostic import CccError
-from cccopt.harness import csr, csr_cache, csr_files, csr_generators, csr_matrix
-from cccopt.harness.csr_matrix import Csr, from_degrees, from_edges
+from cccopt.harness.csr import cache as csr_cache
+from cccopt.harness.csr import files as csr_files
+from cccopt.harness.csr import generators as csr_generators
+from cccopt.harness.csr import inputs as csr_inputs
+from cccopt.harness.csr import matrix as csr_matrix
+from cccopt.harness.csr.matrix import Csr, from_degrees, from_edges
 
 EDGES = (np.array([2, 0, 2, 0]), np.array([1, 2, 0, 2]))
 
@@ -90,13 +94,13 @@ def test_drawn_values_are_exact_positive_and_the_seeds() -> None:
 
 
 def test_load_by_name_or_by_path(tmp_path: Path, cache: Path) -> None:
-    made = csr.load("road", "small", 3)
+    made = csr_inputs.load("road", "small", 3)
     assert made.values is not None
     assert made.x is not None
     assert not cache.exists()  # small ones are made again
     file = tmp_path / "edges.txt"
     file.write_text("0 1\n1 2\n")
-    read = csr.load(str(file), "full", 3)
+    read = csr_inputs.load(str(file), "full", 3)
     assert lists(read) == [[1], [2], []]
     assert read.values is not None
     assert read.x is not None
@@ -104,11 +108,11 @@ def test_load_by_name_or_by_path(tmp_path: Path, cache: Path) -> None:
 
 def test_load_of_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CccError, match=r"CCC100.*`raod`(?s:.*)`road`"):
-        csr.load("raod", "small", 0)
+        csr_inputs.load("raod", "small", 0)
     with pytest.raises(CccError, match=r"CCC091.*`road` has no size `huge`(?s:.*)`small`, `full`"):
-        csr.load("road", "huge", 0)
+        csr_inputs.load("road", "huge", 0)
     with pytest.raises(CccError, match=r"CCC086.*directory"):
-        csr.load(str(tmp_path), "small", 0)
+        csr_inputs.load(str(tmp_path), "small", 0)
 
 
 @pytest.mark.usefixtures("cache")
@@ -119,21 +123,21 @@ def test_full_inputs_are_made_once_and_shared(monkeypatch: pytest.MonkeyPatch) -
         made.append(seed)
         return csr_generators.GENERATORS["road"]("small", seed)
 
-    monkeypatch.setattr(csr, "GENERATORS", {"road": make, "banded": make})
-    first, again = csr.load("road", "full", 1), csr.load("road", "full", 1)
+    monkeypatch.setattr(csr_inputs, "GENERATORS", {"road": make, "banded": make})
+    first, again = csr_inputs.load("road", "full", 1), csr_inputs.load("road", "full", 1)
     assert made == [1]
     assert lists(first) == lists(again)
     for array in (first.offsets, first.indices):
         assert type(array) is np.ndarray
         assert isinstance(array.base, np.memmap)
-    csr.load("road", "full", 2)
+    csr_inputs.load("road", "full", 2)
     assert made == [1, 2]
-    monkeypatch.setattr(csr, "VERSION", csr.VERSION + 1)
-    csr.load("road", "full", 2)
+    monkeypatch.setattr(csr_inputs, "VERSION", csr_inputs.VERSION + 1)
+    csr_inputs.load("road", "full", 2)
     assert made == [1, 2, 2]
     made.clear()
-    csr.load("banded", "full", 1)  # no seed changes it
-    csr.load("banded", "full", 2)
+    csr_inputs.load("banded", "full", 1)  # no seed changes it
+    csr_inputs.load("banded", "full", 2)
     assert made == [0]
 
 

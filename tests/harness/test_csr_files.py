@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cccopt.diagnostic import CccError
-from cccopt.harness import csr_files
-from cccopt.harness.csr_files import read
-from cccopt.harness.csr_matrix import Csr
+from cccopt.harness.csr import files as csr_files
+from cccopt.harness.csr.files import read
+from cccopt.harness.csr.matrix import Csr
 
 BANNER = "%%MatrixMarket matrix coordinate real general\n"
 

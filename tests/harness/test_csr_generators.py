@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cccopt.harness import csr_meshes, csr_probe
-from cccopt.harness.csr_generators import GENERATORS, SEEDLESS, random
-from cccopt.harness.csr_matrix import Csr
+from cccopt.harness.csr import meshes, probe
+from cccopt.harness.csr.generators import GENERATORS, SEEDLESS, random
+from cccopt.harness.csr.matrix import Csr
 
 NAMES = tuple(GENERATORS)
 SYMMETRIC = ("delaunay", "road", "banded")
@@ -67,7 +67,7 @@ def test_a_triangulation_is_planar_and_near(small: dict[str, Csr]) -> None:
 
 def test_roads_are_a_grid_with_gaps_and_diagonals() -> None:
     side = 200
-    grid = csr_meshes.road(side, random(1)).check()
+    grid = meshes.road(side, random(1)).check()
     step = grid.indices - np.repeat(np.arange(grid.rows), grid.degrees)
     assert {*np.abs(step).tolist()} == {1, side, side + 1}
     there = [np.count_nonzero(step == s) / side**2 for s in (1, side, side + 1)]
@@ -76,7 +76,7 @@ def test_roads_are_a_grid_with_gaps_and_diagonals() -> None:
 
 
 def test_bands_are_cut_at_the_corners() -> None:
-    band = csr_meshes.banded(9, random(0))
+    band = meshes.banded(9, random(0))
     dense = [[abs(i - j) <= 3 for j in range(9)] for i in range(9)]
     rows = np.split(band.indices, band.offsets[1:-1])
     assert [row.tolist() for row in rows] == [np.flatnonzero(row).tolist() for row in dense]
@@ -180,8 +180,8 @@ def by_cpp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_probes_are_those_of_mt19937(
     by_cpp: Path, name: str, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csr_probe, "_PIECE", piece)
-    made = getattr(csr_probe, name)(ROWS)
+    monkeypatch.setattr(probe, "_PIECE", piece)
+    made = getattr(probe, name)(ROWS)
     assert made.values is not None
     assert made.x is not None
     bits = [part.tobytes() for part in (made.offsets, made.indices, made.values, made.x)]

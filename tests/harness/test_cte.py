@@ -13,10 +13,14 @@ import numpy as np
 import pytest
 
 from cccopt.cli.main import main
-from cccopt.harness import cte_run, cte_vendor, cte_workload, once
+from cccopt.harness import once
 from cccopt.harness.builds import Build, NoBuild
-from cccopt.harness.cte_plan import CtePlan, jobs
-from cccopt.harness.cte_workload import CteWorkload
+from cccopt.harness.choices import Machine
+from cccopt.harness.cte import run as cte_run
+from cccopt.harness.cte import vendor as cte_vendor
+from cccopt.harness.cte import workload as cte_workload
+from cccopt.harness.cte.plan import CtePlan, jobs
+from cccopt.harness.cte.workload import CteWorkload
 from cccopt.harness.on_gpu import REPEATS
 
 pytestmark = pytest.mark.nvcc
@@ -420,7 +424,7 @@ def test_inputs_are_outermost_and_a_name_may_stand_for_several(tmp_path: Path) -
     told = [(job.input, job.workload.name) for job in found]
     assert told == [(name, who) for name in ("ragged", "even") for who in ("ours", "theirs")]
     assert found[0].builds == ("one_per_lane", *(f"sub_warp<{width}>" for width in (2, 4, 8, 16, 32)))
-    assert {job.input for job in jobs(CtePlan(names, on="gpu"))} == {"ragged", "even", "odd"}
+    assert {job.input for job in jobs(CtePlan(names, on=Machine.GPU))} == {"ragged", "even", "odd"}
     assert [job.input for job in jobs(CtePlan(names[:1], inputs=("odd", "even")))] == ["odd", "even"]
 
 
@@ -430,7 +434,7 @@ def test_a_file_is_an_input_of_those_that_take_matrices(
     matrix = tmp_path / "a.mtx"
     matrix.write_text("")
     names = (folder_of(tmp_path, "ours"), folder_of(tmp_path, "theirs", "INPUTS += ('rmat',)"))
-    monkeypatch.setattr("cccopt.harness.cte_plan.names", lambda: names)
+    monkeypatch.setattr("cccopt.harness.cte.plan.names", lambda: names)
     found = jobs(CtePlan(inputs=(str(matrix),)))
     assert [(job.workload.name, job.input) for job in found] == [("theirs", str(matrix))]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cccopt.harness.cte_table import Cell, Copy, Counted, CteRow
+from cccopt.harness.cte.table import Cell, Copy, Counted, CteRow
 from cccopt.harness.result import Issues, Times
 
 

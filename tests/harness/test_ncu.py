@@ -75,5 +75,5 @@ def test_reasons_are_told(log: str, said: str, why: str) -> None:
 
 def test_without_the_program_there_are_no_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = ncu.profile("bfs", ["plain"], tmp_path, size="small", seed=1, seconds=1.0)
+    found = ncu.profile(ncu.ProfiledRun("bfs", ["plain"], tmp_path, "small", 1), 1.0)
     assert found == ncu.Profiled(why="no ncu on PATH")

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from cccopt.diagnostic import CccError
+from cccopt.harness.choices import BuildName
 from cccopt.harness.on_emulator import run_on_emulator
-from cccopt.harness.result import CCC, PLAIN, BuildResult
+from cccopt.harness.result import BuildResult
 from cccopt.harness.workload import FULL, Array, Inputs, Launch, Sample, State, Workload, Zeros
 
 HEADER = ".version 7.0\n.target sm_75\n.address_size 64\n"
@@ -40,8 +41,8 @@ def kernel(name: str, operation: str) -> str:
 FILL = kernel("fill", "add.s32 %r2, %r1, 5;")
 SPOIL = kernel("spoil", "add.s32 %r2, %r2, 1;")
 BUILDS = {
-    PLAIN: HEADER + FILL + SPOIL + kernel("twice", "shl.b32 %r2, %r2, 1;"),
-    CCC: HEADER + kernel("twice", "add.s32 %r2, %r2, %r2;"),
+    BuildName.PLAIN: HEADER + FILL + SPOIL + kernel("twice", "shl.b32 %r2, %r2, 1;"),
+    BuildName.CCC: HEADER + kernel("twice", "add.s32 %r2, %r2, %r2;"),
     "wrong": HEADER + kernel("twice", "add.s32 %r2, %r2, 1;"),
     "lacks": HEADER + FILL,
 }
@@ -82,8 +83,8 @@ def sample(workload: object) -> Sample:
 @pytest.mark.parametrize("size", ["small", FULL])
 def test_setup_and_launches_that_are_not_timed_are_run_by_the_plain_build_and_not_counted(size: str) -> None:
     ours = sample(Twice())
-    builds = {name: BUILDS[name] for name in (PLAIN, CCC, "wrong")}
-    plain, ccc, wrong = run_on_emulator(ours, ours.inputs(size, 1), size, builds)
+    builds = {name: BUILDS[name] for name in (BuildName.PLAIN, BuildName.CCC, "wrong")}
+    plain, ccc, wrong = run_on_emulator(ours.instance(size, 1), builds)
     # The kernel has nine instructions, and one warp runs it once.
     assert plain.counts.warp_instructions == ccc.counts.warp_instructions == 9
     assert len(plain.launches) == 1
@@ -99,7 +100,7 @@ def test_an_array_that_is_not_in_results_cannot_be_written() -> None:
 
     ours = sample(Spoils())
     with pytest.raises(CccError, match="read-only"):
-        run_on_emulator(ours, ours.inputs("small", 1), "small", {PLAIN: BUILDS[PLAIN]})
+        run_on_emulator(ours.instance("small", 1), {BuildName.PLAIN: BUILDS[BuildName.PLAIN]})
 
 
 @pytest.mark.parametrize("attribute", ["RESULTS", "SCRATCH"])
@@ -108,7 +109,7 @@ def test_results_that_are_no_arrays_are_an_error(attribute: str) -> None:
     setattr(workload, attribute, ("factor",))
     ours = sample(workload)
     with pytest.raises(CccError, match=rf"CCC090.*`factor`.*`{attribute}`(?s:.*)`numbers`, `doubled`"):
-        run_on_emulator(ours, ours.inputs("small", 1), "small", {PLAIN: BUILDS[PLAIN]})
+        run_on_emulator(ours.instance("small", 1), {BuildName.PLAIN: BUILDS[BuildName.PLAIN]})
 
 
 @pytest.mark.parametrize("size", ["small", FULL])
@@ -129,20 +130,18 @@ def test_scratch_can_be_written_and_is_looked_at_unless_it_is_large(size: str) -
 
     ours = sample(Spoils())
     # Each run begins with what setup left there: what one adds to it no other sees.
-    builds = {name: BUILDS[name] for name in (PLAIN, CCC)}
-    assert [r.wrong for r in run_on_emulator(ours, ours.inputs(size, 1), size, builds)] == ["", ""]
+    builds = {name: BUILDS[name] for name in (BuildName.PLAIN, BuildName.CCC)}
+    assert [r.wrong for r in run_on_emulator(ours.instance(size, 1), builds)] == ["", ""]
     assert Spoils.seen == [{"doubled"} if size == FULL else {"doubled", "numbers"}] * 2
 
 
 def test_a_build_that_fails_ends_the_run_or_is_told() -> None:
     ours = sample(Twice())
-    builds = {name: BUILDS[name] for name in (PLAIN, "lacks", CCC)}
+    builds = {name: BUILDS[name] for name in (BuildName.PLAIN, "lacks", BuildName.CCC)}
     with pytest.raises(CccError, match="no kernel `twice`"):
-        run_on_emulator(ours, ours.inputs("small", 1), "small", builds)
+        run_on_emulator(ours.instance("small", 1), builds)
     plain, lacks, ccc = run_on_emulator(
-        ours,
-        ours.inputs("small", 1),
-        "small",
+        ours.instance("small", 1),
         builds,
         on_failure=lambda name, problem: BuildResult(name, (), (), problem.diagnostics[0].message),
     )

@@ -16,7 +16,8 @@ import pytest
 from cccopt.device.gpu import Gpu
 from cccopt.diagnostic import CccError, error
 from cccopt.harness import on_gpu
-from cccopt.harness.bench import GPU, Options, measure
+from cccopt.harness.bench import MeasureOptions, measure
+from cccopt.harness.choices import Machine
 from cccopt.harness.workload import FULL, Array, Inputs, Launch, Sample, State, Workload, Zeros, load
 
 SHAPE = ((1, 1, 1), (4, 1, 1))
@@ -157,7 +158,7 @@ def run(size: str, *names: str, gpu: StandIn | None = None) -> tuple[Count, tupl
     sample = Sample("count", Path("count.cu"), cast(Workload, workload))
     builds = {"plain": "plain", **{name: name for name in names}}
     stand_in = cast(Gpu, gpu if gpu is not None else StandIn())
-    return workload, on_gpu.run_on_gpu(stand_in, sample, sample.inputs(size, 1), size, builds)
+    return workload, on_gpu.run_on_gpu(stand_in, sample.instance(size, 1), builds)
 
 
 def times(result: Any) -> list[tuple[float, ...]]:
@@ -238,7 +239,7 @@ def test_no_gpu_is_said_before_anything_is_compiled(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "pycuda", None)
     monkeypatch.setitem(sys.modules, "pycuda.driver", None)
     with pytest.raises(CccError, match="CCC092"):
-        measure(load("bfs"), Options(on=GPU))
+        measure(load("bfs"), MeasureOptions(on=Machine.GPU))
 
 
 def test_unknown_workloads_and_sizes_name_the_known_ones(tmp_path: Path) -> None:

@@ -6,16 +6,8 @@ import json
 
 import pytest
 
-from cccopt.harness.result import (
-    CCC,
-    PLAIN,
-    BuildResult,
-    Counts,
-    LaunchResult,
-    Measurement,
-    Times,
-    as_json,
-)
+from cccopt.harness.choices import BuildName
+from cccopt.harness.result import BuildResult, Counts, LaunchResult, Measurement, Times, as_json
 
 SHAPE = ((1, 1, 1), (32, 1, 1))
 
@@ -25,7 +17,9 @@ def launch(counts: Counts | None = None, times: Times | None = None) -> LaunchRe
 
 
 def test_efficiency_over_launches_is_a_ratio_of_sums() -> None:
-    build = BuildResult(PLAIN, (launch(Counts(10, 320, 300, 160)), launch(Counts(90, 90, 90, 45))), ())
+    build = BuildResult(
+        BuildName.PLAIN, (launch(Counts(10, 320, 300, 160)), launch(Counts(90, 90, 90, 45))), ()
+    )
     assert build.counts == Counts(100, 410, 390, 205)
     assert build.counts.warp_efficiency == pytest.approx(410 / 3200)
     assert build.counts.warp_efficiency_pred_on == pytest.approx(390 / 3200)
@@ -35,7 +29,7 @@ def test_efficiency_over_launches_is_a_ratio_of_sums() -> None:
 
 def test_times_are_summed_repeat_by_repeat_before_the_median() -> None:
     build = BuildResult(
-        PLAIN, (launch(times=Times((1.0, 5.0, 2.0))), launch(times=Times((10.0, 1.0, 3.0)))), ()
+        BuildName.PLAIN, (launch(times=Times((1.0, 5.0, 2.0))), launch(times=Times((10.0, 1.0, 3.0)))), ()
     )
     assert build.times == Times((11.0, 6.0, 5.0))
     assert build.times is not None
@@ -50,11 +44,13 @@ def test_repeats_that_do_not_match_are_an_error() -> None:
 
 
 def test_json_has_a_schema_version_and_the_ratios() -> None:
-    wrong = BuildResult(CCC, (), (), wrong="levels[3] is 2, not 1")
-    right = BuildResult(PLAIN, (launch(Counts(10, 320, 300, 160)), launch(times=Times((1.0, 2.0, 3.0)))), ())
+    wrong = BuildResult(BuildName.CCC, (), (), wrong="levels[3] is 2, not 1")
+    right = BuildResult(
+        BuildName.PLAIN, (launch(Counts(10, 320, 300, 160)), launch(times=Times((1.0, 2.0, 3.0)))), ()
+    )
     measurement = Measurement("bfs", "small", 1, "sm_90", "emulator", (right, wrong))
     assert not measurement.right
-    assert measurement.build(CCC) is wrong
+    assert measurement.build(BuildName.CCC) is wrong
     data = json.loads(json.dumps(as_json([measurement])))
     assert data["schema"] == 1
     plain, ccc = data["measurements"][0]["builds"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,8 @@ import pytest
 
 from cccopt import resources
 from cccopt.cli.main import main
-from cccopt.harness import builds, ncu, once, suite
+from cccopt.harness import builds, ncu, suite
+from cccopt.harness.choices import BuildName, Machine
 from cccopt.harness.on_gpu import REPEATS
 from cccopt.harness.result import Issues
 from cccopt.harness.workload import Sample
@@ -106,7 +106,7 @@ _MADE: dict[tuple[str, str], builds.Build | builds.NoBuild] = {}
 
 def made_once(ours: Sample, name: str, arch: str) -> builds.Build | builds.NoBuild:
     """What `builds.build` makes of a source, once for all tests; the stand-in's machine code is PTX."""
-    source = peer_of(ours) if name == builds.HANDWRITTEN else ours.source
+    source = peer_of(ours) if name == BuildName.HANDWRITTEN else ours.source
     key = (source.read_text(), name)
     if key not in _MADE:
         _MADE[key] = builds.build(ours, name, arch)
@@ -238,14 +238,16 @@ def test_ncu_is_asked_at_both_sizes_and_each_answer_has_its_place(
     told = {"small": Issues(10, 320, 160), "full": Issues(1000, 32000, 24000)}
     met = []
 
-    def profile(sample: str, names: Sequence[str], cubins: Path, *, size: str, **_: Any) -> ncu.Profiled:
-        assert names == ("plain",)
-        assert once.file_of(cubins, "well", "plain").is_file()
-        met.append(size)
-        return ncu.Profiled({"plain": told[size]}) if size in counts_at else ncu.Profiled(why=f"not {size}")
+    def profile(run: ncu.ProfiledRun, seconds: float) -> ncu.Profiled:
+        assert run.builds == ("plain",)
+        assert builds.cubin_file(run.cubins, "well", "plain").is_file()
+        met.append(run.size)
+        if run.size not in counts_at:
+            return ncu.Profiled(why=f"not {run.size}")
+        return ncu.Profiled({"plain": told[run.size]})
 
     monkeypatch.setattr(suite.ncu, "profile", profile)
-    plan = suite.Plan("CCC", (samples[0],), "gpu", timed, builds=("plain",))
+    plan = suite.SuitePlan("CCC", (samples[0],), Machine.GPU, timed, builds=("plain",))
     (found,) = suite.run(plan).samples
     (row,) = found.rows
     assert met == asked

@@ -21,7 +21,7 @@ from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.diagnostic import CccError
 from cccopt.driver import marked_ptx
 from cccopt.emulator import Program
-from cccopt.harness.profiling import sample_profile
+from cccopt.harness.sample_profile import sample_profile
 from cccopt.harness.workload import Launch, fresh_state, load
 from cccopt.passes import collect_contexts
 from cccopt.passes.pipeline import Options, Result, run

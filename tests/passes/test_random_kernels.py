@@ -15,7 +15,7 @@ from hypothesis import given, note, settings
 
 from cccopt.ccc.function.view import view
 from cccopt.ccc.legality.exclusive import CHAIN, exclusive_paths
-from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.regions.marked_loops import find
 from cccopt.emulator import Profile, Program
 from cccopt.emulator.launch_counters import BranchCount
@@ -116,7 +116,7 @@ def _sorted_groups(module: Module) -> tuple[list[int], int]:
     seen = view(module, next(f for f in module.functions() if f.name == NAME))
     sizes, dropped = [], 0
     for region in find(seen).regions:
-        found = tails(seen, region)
+        found = RegionAnalysis(seen, region).sunk
         for group in exclusive_paths(seen, region, found):
             sizes.append(len(group))
             dropped += bool(found[group[0].begin].dropped)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cccopt.harness.cte_table import Cell, Copy, Counted, CteRow, CteTable
+from cccopt.harness.cte.table import Cell, Copy, Counted, CteRow, CteTable
 from cccopt.harness.result import Issues, Times
 from cccopt.harness.table import EMULATED, PROFILED, KernelRow
 from cccopt.report.cte import print_cte

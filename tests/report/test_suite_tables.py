@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from cccopt.harness.result import Counts, Issues, LaunchResult, Times
-from cccopt.harness.table import Context, KernelRow, Row, SampleRows, Table
+from cccopt.harness.table import BuildRow, Context, KernelRow, SampleRows, Table
 from cccopt.report.suite import geometric_mean, print_suite
 
 SHAPE = ((1, 1, 1), (32, 1, 1))
@@ -21,13 +21,13 @@ def row(
     profiled: Issues | None = None,
     as_timed: Issues | None = None,
     same: bool = False,
-) -> Row:
+) -> BuildRow:
     instructions, lanes = counts
     emulated = Counts(instructions, lanes, lanes, lanes // 2)
     launch = LaunchResult("one", "k", *SHAPE, times=Times(milliseconds) if milliseconds else None)
     if not milliseconds:
         launch = LaunchResult("one", "k", *SHAPE, counts=emulated)
-    return Row(
+    return BuildRow(
         build,
         launches=(launch,),
         emulated_launches=(("one", emulated),),
@@ -59,7 +59,7 @@ def test_rows_say_what_each_build_costs() -> None:
                 row("marked", *[4.0] * 9, profiled=Issues(1000, 31000, 30000)),
                 row("always", *[2.0] * 9, profiled=Issues(1, 2, 3), as_timed=Issues(3000, 93000, 90000)),
                 row("auto", *[5.0] * 3, same=True),
-                Row("handwritten", void="CCC046: a marked path"),
+                BuildRow("handwritten", void="CCC046: a marked path"),
             ),
         )
     )

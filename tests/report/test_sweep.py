@@ -14,7 +14,7 @@ from rich.console import Console
 from cccopt.diagnostic import CccError
 from cccopt.harness.result import Counts, LaunchResult, Times
 from cccopt.harness.sweep import Point, plan, points
-from cccopt.harness.table import Row, SampleRows, Table
+from cccopt.harness.table import BuildRow, SampleRows, Table
 from cccopt.report.figures import draw
 from cccopt.report.sweep import print_sweep
 
@@ -22,7 +22,7 @@ SHAPE = ((1, 1, 1), (32, 1, 1))
 PLACES = [(n, k) for n in (5, 20, 320) for k in (8, 24)]
 
 
-def row(build: str, cost: dict[tuple[int, int], int], *, timed: bool = True) -> Row:
+def row(build: str, cost: dict[tuple[int, int], int], *, timed: bool = True) -> BuildRow:
     labels = [(f"N={n} k={k}", value) for (n, k), value in cost.items()]
     counts = [(label, Counts(value, 16 * value, 16 * value, 8 * value)) for label, value in labels]
     launches = [
@@ -31,7 +31,7 @@ def row(build: str, cost: dict[tuple[int, int], int], *, timed: bool = True) -> 
         else LaunchResult(label, "path", *SHAPE, counts=count)
         for (label, value), (_, count) in zip(labels, counts, strict=True)
     ]
-    return Row(build, launches=tuple(launches), emulated_launches=tuple(counts))
+    return BuildRow(build, launches=tuple(launches), emulated_launches=tuple(counts))
 
 
 def table(*, timed: bool = True) -> Table:
@@ -39,7 +39,7 @@ def table(*, timed: bool = True) -> Table:
         row("plain", dict.fromkeys(PLACES, 100), timed=timed),
         row("always", {(n, k): 1000 // n for n, k in PLACES}, timed=timed),
         row("auto", {(n, k): 100 if n == 5 else 60 for n, k in PLACES}, timed=timed),
-        Row("handwritten", void="there is no bench/handwritten/sensitivity.cu"),
+        BuildRow("handwritten", void="there is no bench/handwritten/sensitivity.cu"),
     )
     return Table("sensitivity", "a GPU", "sm_90", 1, "sweep", (SampleRows("sensitivity", "full", rows),))
 
@@ -104,7 +104,7 @@ def test_auto_at_a_point_is_the_build_for_its_lanes() -> None:
         assert {(p.length, p.lanes): p.speedup for p in found if p.build == "auto"} == dict.fromkeys(
             PLACES, 2.0
         )
-    void = Row("auto k=24", void="CCC030: no")
+    void = BuildRow("auto k=24", void="CCC030: no")
     found = points(replace(whole, samples=(replace(sample, rows=(plain, always, eight, void)),)))
     assert {p.lanes for p in found if p.build == "auto"} == {8}
 

@@ -8,12 +8,12 @@ import xml.etree.ElementTree as ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cccopt.report.warp_figure import LANES, Panel, Part, Step, draw
+from cccopt.report.warp_figure import LANES, Panel, Part, WarpStep, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 BOX = re.compile(r"M([\d.]+) (\d+)h([\d.]+)v(\d+)h-[\d.]+z")
 STEPS = st.lists(
-    st.builds(Step, st.sampled_from(list(Part)), st.integers(0, 2**LANES - 1)), min_size=1, max_size=12
+    st.builds(WarpStep, st.sampled_from(list(Part)), st.integers(0, 2**LANES - 1)), min_size=1, max_size=12
 )
 
 
@@ -29,7 +29,7 @@ def areas(document: str) -> dict[str, float]:
 
 
 @given(STEPS)
-def test_area_is_active_lanes_times_time(steps: list[Step]) -> None:
+def test_area_is_active_lanes_times_time(steps: list[WarpStep]) -> None:
     document = draw("a warp", [Panel("before", steps)])
     covered = areas(document)
     cell = (960 - 56 - 16) / len(steps) * 5
@@ -40,8 +40,8 @@ def test_area_is_active_lanes_times_time(steps: list[Step]) -> None:
 
 
 def test_panels_share_their_scale_and_say_what_they_show() -> None:
-    busy = [Step(Part.PATH, 2**LANES - 1)] * 2
-    idle = [Step(Part.LOOP, 1)] * 8
+    busy = [WarpStep(Part.PATH, 2**LANES - 1)] * 2
+    idle = [WarpStep(Part.LOOP, 1)] * 8
     document = draw("x < y", [Panel("before", idle), Panel("after", busy)])
     root = ElementTree.fromstring(document)
     said = [text.text or "" for text in root.iter(f"{SVG}text")]

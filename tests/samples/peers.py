@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cccopt.harness.choices import BuildName
 from cccopt.harness.on_emulator import run_on_emulator
-from cccopt.harness.result import PLAIN, BuildResult
+from cccopt.harness.result import BuildResult
 from cccopt.harness.workload import Sample
 from cccopt.toolchain.invoke import run_nvcc
 from cccopt.toolchain.settings import Settings
-
-HANDWRITTEN = "handwritten"
 
 
 def ptx_of(source: Path, folder: Path) -> str:
@@ -27,6 +26,6 @@ def plain_and_peer(
 ) -> tuple[BuildResult, BuildResult]:
     """Both builds' results on the emulator, with what is wrong with them."""
     peer = repository / "bench" / "handwritten" / sample.source.name
-    builds = {PLAIN: ptx_of(sample.source, folder), HANDWRITTEN: ptx_of(peer, folder)}
-    plain, handwritten = run_on_emulator(sample, sample.inputs(size, 1), size, builds)
+    builds = {BuildName.PLAIN: ptx_of(sample.source, folder), BuildName.HANDWRITTEN: ptx_of(peer, folder)}
+    plain, handwritten = run_on_emulator(sample.instance(size, 1), builds)
     return plain, handwritten

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cccopt.harness.bench import Options, measure
-from cccopt.harness.result import CCC, MARKED, PLAIN
+from cccopt.harness.bench import MeasureOptions, measure
+from cccopt.harness.choices import BuildName
 from cccopt.harness.workload import Sample, load
 from tests.samples.peers import plain_and_peer
 
@@ -33,12 +33,12 @@ def without(pragma: str, folder: Path) -> Sample:
 )
 def test_bfs_is_right_and_fuller(removed: str | None, paths: int, tmp_path: Path) -> None:
     sample = load("bfs") if removed is None else without(removed, tmp_path)
-    measurement = measure(sample, Options(size="small", marked=removed is None))
+    measurement = measure(sample, MeasureOptions(size="small", marked=removed is None))
     assert measurement.right
     contexts = [r.context_bytes for r in measurement.regions if r.context_bytes is not None]
     assert len(contexts) == paths
     assert all(size > 0 for size in contexts)
-    before, after = measurement.build(PLAIN), measurement.build(CCC)
+    before, after = measurement.build(BuildName.PLAIN), measurement.build(BuildName.CCC)
     ran = {(phase.region, phase.name): phase.warps for phase in after.phases}
     assert ran[1, "whole"] == 8 * len(after.launches)
     assert ran.get((1, "original"), 0) == 0
@@ -55,15 +55,18 @@ def test_bfs_is_right_and_fuller(removed: str | None, paths: int, tmp_path: Path
 
 
 def test_sensitivity_gains_on_a_long_rare_path_and_loses_on_a_short_common_one() -> None:
-    measurement = measure(load("sensitivity"), Options(size="small"))
+    measurement = measure(load("sensitivity"), MeasureOptions(size="small"))
     assert measurement.right
     before, after = (
-        {launch.label: launch.counts for launch in measurement.build(name).launches} for name in (PLAIN, CCC)
+        {launch.label: launch.counts for launch in measurement.build(name).launches}
+        for name in (BuildName.PLAIN, BuildName.CCC)
     )
     assert 2 * after["N=80 k=4"].warp_instructions <= before["N=80 k=4"].warp_instructions
     assert after["N=5 k=16"].warp_instructions > before["N=5 k=16"].warp_instructions
-    assert measurement.build(MARKED).counts.active_lanes > 0
-    shared = {resources.kernel: resources.shared_bytes for resources in measurement.build(CCC).resources}
+    assert measurement.build(BuildName.MARKED).counts.active_lanes > 0
+    shared = {
+        resources.kernel: resources.shared_bytes for resources in measurement.build(BuildName.CCC).resources
+    }
     assert set(shared) == {"path_80", "path_5"}
     assert all(size > 0 for size in shared.values())
 

@@ -14,11 +14,11 @@ import pytest
 
 from cccopt.emulator import Program
 from cccopt.harness import workload
+from cccopt.harness.choices import BuildName
 from cccopt.harness.on_emulator import run_on_emulator
-from cccopt.harness.result import PLAIN
 from cccopt.toolchain.invoke import run_nvcc
 from cccopt.toolchain.settings import Settings
-from tests.samples.peers import HANDWRITTEN, ptx_of
+from tests.samples.peers import ptx_of
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 
@@ -51,7 +51,10 @@ def test_reference_is_the_root_to_the_last_bits() -> None:
 def builds(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Mapping[str, str]:
     folder = tmp_path_factory.mktemp("iefa")
     peer = repository / "bench" / "handwritten" / "iefa.cu"
-    return {PLAIN: ptx_of(workload.load("iefa").source, folder), HANDWRITTEN: ptx_of(peer, folder)}
+    return {
+        BuildName.PLAIN: ptx_of(workload.load("iefa").source, folder),
+        BuildName.HANDWRITTEN: ptx_of(peer, folder),
+    }
 
 
 def filled(ptx: str, n: int, seed: int) -> Mapping[str, Any]:
@@ -65,7 +68,7 @@ def filled(ptx: str, n: int, seed: int) -> Mapping[str, Any]:
 @pytest.mark.nvcc
 def test_device_and_numpy_make_the_same_numbers(builds: Mapping[str, str]) -> None:
     for seed in (1, 7):
-        state = filled(builds[PLAIN], 1000, seed)
+        state = filled(builds[BuildName.PLAIN], 1000, seed)
         np.testing.assert_array_equal(state["x uniform"], iefa().values(1000, seed, False))
         # exp may differ in its last bit, 1 - exp(-w) then as well.
         np.testing.assert_allclose(state["x equal"], iefa().values(1000, seed, True), rtol=0, atol=3e-16)
@@ -77,7 +80,7 @@ def test_device_and_numpy_make_the_same_numbers(builds: Mapping[str, str]) -> No
 @pytest.mark.nvcc
 def test_program_and_peer_are_right_and_the_peer_is_fuller(builds: Mapping[str, str]) -> None:
     sample = workload.load("iefa")
-    plain, peer = run_on_emulator(sample, sample.inputs("small", 1), "small", builds)
+    plain, peer = run_on_emulator(sample.instance("small", 1), builds)
     assert (plain.wrong, peer.wrong) == ("", "")
     before, after = (build.launches[1].counts for build in (plain, peer))
     assert plain.launches[1].label == "equal"
@@ -88,7 +91,7 @@ def test_program_and_peer_are_right_and_the_peer_is_fuller(builds: Mapping[str, 
 @pytest.mark.nvcc
 def test_program_and_peer_agree_in_every_bit(builds: Mapping[str, str]) -> None:
     sample = workload.load("iefa")
-    plain, peer = run_on_emulator(sample, sample.inputs("small", 5), workload.FULL, builds)
+    plain, peer = run_on_emulator(workload.Instance(sample, sample.inputs("small", 5), workload.FULL), builds)
     assert (plain.wrong, peer.wrong) == ("", "")
 
 
@@ -110,7 +113,7 @@ def test_check_tells_wrong_results() -> None:
 
 @pytest.mark.nvcc
 def test_the_digest_tells_a_bit_and_an_exchange(builds: Mapping[str, str]) -> None:
-    program = Program(builds[PLAIN])
+    program = Program(builds[BuildName.PLAIN])
 
     def digest(y: np.ndarray[Any, Any], grid: int = 1) -> int:
         total = np.zeros(1, np.uint64)

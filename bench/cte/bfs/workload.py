@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness import csr
-from cccopt.harness.csr_matrix import scipy_module
-from cccopt.harness.csr_workload import (
+from cccopt.harness.csr import inputs as csr_inputs
+from cccopt.harness.csr.matrix import scipy_module
+from cccopt.harness.csr.workload import (
     SEARCHED,
     arrays,
     busiest,
@@ -29,7 +29,7 @@ RESULTS = ("levels", "changed")
 
 def inputs(name: str, size: str, seed: int) -> Inputs:
     """The graph ``name`` and levels that are -1, but 0 where the search begins: at the busiest vertex."""
-    graph = square(csr.load(name, size, seed))
+    graph = square(csr_inputs.load(name, size, seed))
     levels = np.full(graph.rows, -1, np.int32)
     source = busiest(graph.offsets)
     levels[source] = 0

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness import csr
-from cccopt.harness.csr_generators import GENERATORS
-from cccopt.harness.csr_workload import arrays, launch, owners, rounding, sparse, wrong_sums
+from cccopt.harness.csr import inputs as csr_inputs
+from cccopt.harness.csr.generators import GENERATORS
+from cccopt.harness.csr.workload import arrays, launch, owners, rounding, sparse, wrong_sums
 from cccopt.harness.workload import Inputs, Launch, State
 
 INPUTS = tuple(GENERATORS)
@@ -21,7 +21,7 @@ FULL_REFERENCE = True
 
 def inputs(name: str, size: str, seed: int) -> Inputs:
     """The matrix ``name``, and room for its diagonal."""
-    matrix = csr.load(name, size, seed)
+    matrix = csr_inputs.load(name, size, seed)
     return {
         "offsets": matrix.offsets,
         "columns": matrix.indices,

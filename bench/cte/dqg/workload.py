@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness.csr_workload import arrays, launch, wrong_sums
+from cccopt.harness.csr.workload import arrays, launch, wrong_sums
 from cccopt.harness.workload import Inputs, Launch, State
 
 # How numbers of atoms are distributed, and the largest.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness.csr_matrix import scipy_module
-from cccopt.harness.csr_workload import arrays, launch, rounding, wrong_sums
+from cccopt.harness.csr.matrix import scipy_module
+from cccopt.harness.csr.workload import arrays, launch, rounding, wrong_sums
 from cccopt.harness.workload import Inputs, Launch, State
 
 # How points are distributed, and how many a leaf may hold.

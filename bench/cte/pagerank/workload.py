@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness import csr
-from cccopt.harness.csr_generators import GENERATORS
-from cccopt.harness.csr_workload import (
+from cccopt.harness.csr import inputs as csr_inputs
+from cccopt.harness.csr.generators import GENERATORS
+from cccopt.harness.csr.workload import (
     BLOCK,
     array,
     arrays,
@@ -42,7 +42,7 @@ ITERATIONS = 5
 
 def inputs(name: str, size: str, seed: int) -> Inputs:
     """The graph ``name`` as lists of the vertices that edges come from, and equal ranks."""
-    graph = square(csr.load(name, size, seed))
+    graph = square(csr_inputs.load(name, size, seed))
     incoming = graph.transpose()
     return {
         "out_degrees": graph.degrees,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness.csr_workload import (
+from cccopt.harness.csr.workload import (
     BLOCK,
     arrays,
     carries,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from cccopt.harness import csr
-from cccopt.harness.csr_generators import GENERATORS
-from cccopt.harness.csr_workload import (
+from cccopt.harness.csr import inputs as csr_inputs
+from cccopt.harness.csr.generators import GENERATORS
+from cccopt.harness.csr.workload import (
     BLOCK,
     arrays,
     carries,
@@ -37,7 +37,7 @@ FULL_REFERENCE = True
 
 def inputs(name: str, size: str, seed: int, dtype: DTypeLike = np.float32) -> Inputs:
     """The matrix ``name``, a vector, and room for their product."""
-    matrix = csr.load(name, size, seed)
+    matrix = csr_inputs.load(name, size, seed)
     return {
         "offsets": matrix.offsets,
         "columns": matrix.indices,

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from cccopt.harness import cte_workload
+from cccopt.harness.cte import workload as cte_workload
 from cccopt.harness.workload import Inputs
 
 # The workload `spmv`, as a module: its `inputs` take the type of the values, too.

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness import csr
-from cccopt.harness.csr_matrix import scipy_module
-from cccopt.harness.csr_workload import (
+from cccopt.harness.csr import inputs as csr_inputs
+from cccopt.harness.csr.matrix import scipy_module
+from cccopt.harness.csr.workload import (
     SEARCHED,
     arrays,
     busiest,
@@ -37,7 +37,7 @@ UNREACHED = np.uint32(0x7FFFFFFF)
 
 def inputs(name: str, size: str, seed: int) -> Inputs:
     """The graph ``name`` with its lengths, and a search that begins at the busiest vertex."""
-    graph = square(csr.load(name, size, seed))
+    graph = square(csr_inputs.load(name, size, seed))
     weights = lengths(graph, seed)
     incoming = replace(graph, values=weights.astype(np.float32)).transpose()
     assert incoming.values is not None

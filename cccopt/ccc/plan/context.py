@@ -132,7 +132,7 @@ def _same_in_whole_warp(view: View, region: Region, definition: int, register: s
         return False
     block = view.cfg.block_of(definition)
     select = view.block_of_name[region.select]
-    if block in view.blocks_of(region.nodes | region.approach) or not view.dominators.dominates(
+    if block in view.blocks_of(region.nodes | region.preheader) or not view.dominators.dominates(
         block, select
     ):
         return False

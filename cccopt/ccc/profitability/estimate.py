@@ -18,7 +18,7 @@ from cccopt.analysis.cost import DEFAULT_TRIPS, Costs
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.exclusive import FEWEST
-from cccopt.ccc.plan.planning import PathPlan, Plan
+from cccopt.ccc.plan.plan import PathPlan, Plan
 from cccopt.ccc.profitability.model import (
     DEFAULT_TAKEN,
     LANES,
@@ -152,7 +152,7 @@ class _Maker:
         if planned is not None:
             again = sum(self.costs.of_statement(i) for i in planned.recomputed)
             context = planned.stack.layout.context_bytes / 4 * WORD + again
-            extra = sum(isa.facts(i).slots for i in planned.unpacking) + SUM * len(planned.sums)
+            extra = sum(isa.facts(i).slots for i in planned.restore) + SUM * len(planned.sums)
         return PathFlow(
             key,
             self._parent(path),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness.csr_matrix import Csr, from_degrees, from_edges, low_half, scipy_module
+from cccopt.harness.csr.matrix import Csr, from_degrees, from_edges, low_half, scipy_module
 
 _BAND = 3
 

@@ -19,7 +19,7 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class CompiledUnit:
     """One file compiled for one architecture: its PTX, what became of each region, and what there is to
     say.
     """
@@ -29,7 +29,7 @@ class Unit:
     remarks: tuple[Diagnostic, ...] = ()
 
 
-def report_data(unit: Unit, file: str, arch: str) -> dict[str, Any]:
+def report_data(unit: CompiledUnit, file: str, arch: str) -> dict[str, Any]:
     """One unit's report: ``file``, ``arch`` (``compute_90``, empty when unknown), ``regions`` and
     ``remarks``.
     """

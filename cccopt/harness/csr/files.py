@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cccopt.files import file_error
-from cccopt.harness.csr_cache import kept
-from cccopt.harness.csr_faults import (
+from cccopt.harness.csr.cache import kept
+from cccopt.harness.csr.faults import (
     DIMACS,
     EDGES,
     MATRIX_MARKET,
@@ -27,7 +27,7 @@ from cccopt.harness.csr_faults import (
     open_text,
     unknown_form,
 )
-from cccopt.harness.csr_matrix import Csr, Floats, from_edges, require_32_bits, scipy_module
+from cccopt.harness.csr.matrix import Csr, Floats, from_edges, require_32_bits, scipy_module
 
 _VERSION = 1  # to be raised with every change of what is made of a file
 

@@ -15,17 +15,19 @@ from typing import TypeAlias
 
 from cccopt.device.gpu import Gpu, open_gpu
 from cccopt.diagnostic import CccError, Diagnostic, error
-from cccopt.harness import apart, cte_vendor, ncu, once
-from cccopt.harness.bench import EMULATED_ARCH, GPU
-from cccopt.harness.builds import Build, NoBuild, first_of
-from cccopt.harness.cte_plan import CtePlan, Job, jobs, size_of
-from cccopt.harness.cte_table import Cell, Copy, Counted, CteRow, CteTable
-from cccopt.harness.cte_vendor import Library
-from cccopt.harness.cte_workload import ONE_PER_LANE, REFUSED, SMALL, VENDOR, build, load
+from cccopt.harness import apart, ncu
+from cccopt.harness.batch import clock, kernel_rows, without_those_that_fail, workers
+from cccopt.harness.bench import EMULATED_ARCH
+from cccopt.harness.builds import Build, NoBuild, cubin_file, first_of
+from cccopt.harness.choices import Machine
+from cccopt.harness.cte import vendor
+from cccopt.harness.cte.plan import CtePlan, Job, jobs, size_of
+from cccopt.harness.cte.table import Cell, Copy, Counted, CteRow, CteTable
+from cccopt.harness.cte.vendor import Library
+from cccopt.harness.cte.workload import ONE_PER_LANE, REFUSED, SMALL, BuildKind, build, load
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import REPEATS, WARM_UPS, run_on_gpu
 from cccopt.harness.result import BuildResult, Issues, Times
-from cccopt.harness.suite import clock, kernel_rows, without_those_that_fail, workers
 from cccopt.harness.table import EMULATED, PROFILED
 from cccopt.harness.workload import base_state
 
@@ -85,7 +87,7 @@ def run(plan: CtePlan, told: Callable[[CteTable], None] = lambda table: None) ->
     todo, size = jobs(plan), size_of(plan)
     on, arch, copy = EMULATED, plan.arch or EMULATED_ARCH, None
     seconds: dict[str, float] = {}
-    if plan.on == GPU:
+    if plan.on == Machine.GPU:
         with open_gpu() as gpu:
             on, arch = gpu.name, plan.arch or gpu.arch
             copy = measure_copy(gpu)
@@ -107,7 +109,7 @@ def run(plan: CtePlan, told: Callable[[CteTable], None] = lambda table: None) ->
         def done() -> None:
             told(table())
 
-        if plan.on == GPU:
+        if plan.on == Machine.GPU:
             _on_gpu(plan, well, folder, pool, seconds, done)
         else:
             with clock(seconds, "count"):
@@ -147,14 +149,14 @@ def _prepare(
             key = (job.name, name)
             if key in futures or key in made:
                 continue
-            if job.workload.kind(name) != VENDOR:
+            if job.workload.kind(name) != BuildKind.VENDOR:
                 futures[key] = pool.submit(build, job.workload, name, arch)
-            elif plan.on != GPU:
+            elif plan.on != Machine.GPU:
                 made[key] = NoBuild(name, "a library for GPUs")
             else:
-                part = cte_vendor.part(name)
+                part = vendor.part(name)
                 if part not in parts:
-                    parts[part] = pool.submit(cte_vendor.build, part, arch, folder)
+                    parts[part] = pool.submit(vendor.build, part, arch, folder)
                 futures[key] = parts[part]
     made.update({key: future.result() for key, future in futures.items()})
     problems = {key: future.result() for key, future in inputs.items()}
@@ -221,17 +223,14 @@ def _emulate_here(
     began: apart.Began, name: str, input: str, codes: Mapping[str, str], size: str, seed: int
 ) -> Ran:
     workload = load(name)
-    sample = workload.sample(input)
-    inputs = sample.inputs(size, seed)
+    instance = workload.sample(input).instance(size, seed)
     results = run_on_emulator(
-        sample,
-        inputs,
-        size,
+        instance,
         codes,
         on_failure=lambda build, problem: BuildResult(build, (), (), first_of(problem)),
         began=began,
     )
-    return Ran(results, workload.module.least_bytes(base_state(inputs)))
+    return Ran(results, workload.module.least_bytes(base_state(instance.inputs)))
 
 
 # --- GPU ----------------------------------------------------------------------------------------------------------
@@ -274,11 +273,10 @@ def _time_here(
     began: apart.Began, name: str, input: str, codes: Mapping[str, bytes | Library], size: str, seed: int
 ) -> Ran:
     workload = load(name)
-    sample = workload.sample(input)
-    inputs = sample.inputs(size, seed)
+    instance = workload.sample(input).instance(size, seed)
     with open_gpu() as gpu:
-        results = run_on_gpu(gpu, sample, inputs, size, codes, began)
-    return Ran(results, workload.module.least_bytes(base_state(inputs)))
+        results = run_on_gpu(gpu, instance, codes, began)
+    return Ran(results, workload.module.least_bytes(base_state(instance.inputs)))
 
 
 def _profile(one: _Found, folder: Path, seed: int) -> None:
@@ -288,19 +286,13 @@ def _profile(one: _Found, folder: Path, seed: int) -> None:
         one.uncounted = f"{ONE_PER_LANE} failed"
         return
     for name, made in one.compiled().items():
-        once.file_of(folder, one.job.workload.name, name).write_bytes(made.cubin)
+        cubin_file(folder, one.job.workload.name, name).write_bytes(made.cubin)
     many = max(len(one.ran[name].launches) for name in right) > PROFILED_LAUNCHES
     size = SMALL if many else one.size
-    profiled = ncu.profile(
-        one.job.name,
-        right,
-        folder,
-        size=size,
-        seed=seed,
-        seconds=PROFILE_SECONDS,
-        # They were right when they were timed.
-        options=("--input", one.job.input, "--unchecked"),
-    )
+    # They were right when they were timed.
+    options = ("--input", one.job.input, "--unchecked")
+    run = ncu.ProfiledRun(one.job.name, right, folder, size, seed, options)
+    profiled = ncu.profile(run, PROFILE_SECONDS)
     one.uncounted = profiled.why
     one.counted = {name: Counted(issues, PROFILED, size) for name, issues in profiled.counts.items()}
 
@@ -318,7 +310,9 @@ def _row(one: _Found, name: str, arch: str) -> CteRow:
     if isinstance(made, NoBuild):
         # What the headers refuse and a library that is not installed are answers; all other builds must be there.
         refused = made.why.startswith(REFUSED)
-        return CteRow(name, kind, made.why.removeprefix(REFUSED), failed=not refused and kind != VENDOR)
+        return CteRow(
+            name, kind, made.why.removeprefix(REFUSED), failed=not refused and kind != BuildKind.VENDOR
+        )
     ran = one.ran[name]
     if ran.wrong:
         return CteRow(name, kind, ran.wrong, failed=True)

@@ -14,7 +14,7 @@ from cccopt import resources
 from cccopt.device.gpu import Kernel
 from cccopt.diagnostic import CccError, error
 from cccopt.harness.builds import NoBuild
-from cccopt.harness.cte_workload import SHELF
+from cccopt.harness.cte.workload import SHELF
 from cccopt.toolchain.discovery import find_nvcc
 from cccopt.toolchain.invoke import run_nvcc
 from cccopt.toolchain.settings import Settings

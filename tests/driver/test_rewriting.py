@@ -11,10 +11,10 @@ import pytest
 
 from cccopt import driver
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
-from cccopt.driver import rewrite_unit
+from cccopt.driver import rewrite_unit, rewriting
+from cccopt.driver.unit_report import CompiledUnit, diagnostics_of, failure_data, report_data
 from cccopt.passes.pipeline import Options
 from cccopt.text import Place, Position, SourceText
-from cccopt.unit import Unit, diagnostics_of, failure_data, report_data
 
 # Regions 1 (a loop) and 2 in it, 3 (another loop) and 4 in it.
 TEXT = """\
@@ -79,9 +79,9 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
             reports = [Report(r, by_region.get(f"r{r}", "rewritten")) for r in sorted(marks(text))]
             return Result(f"rewritten {text}", tuple(reports))
 
-        monkeypatch.setattr(driver, "run", run)
-        monkeypatch.setattr(driver, "parse", lambda text, name: text)
-        monkeypatch.setattr(driver, "print_module", lambda module: module)
+        monkeypatch.setattr(rewriting, "run", run)
+        monkeypatch.setattr(rewriting, "parse", lambda text, name: text)
+        monkeypatch.setattr(rewriting, "print_module", lambda module: module)
 
     return install
 
@@ -150,7 +150,7 @@ def test_diagnostics_travel_through_json() -> None:
     diagnostic = Diagnostic("CCC034", Severity.ERROR, "m", place, "why", "help", (("read here", place),))
     failure = json.loads(json.dumps(failure_data(CccError(diagnostic), "k.cu", "compute_90")))
     assert diagnostics_of(failure["errors"]) == (diagnostic,)
-    report = json.loads(json.dumps(report_data(Unit("", (), (diagnostic,)), "k.cu", "compute_90")))
+    report = json.loads(json.dumps(report_data(CompiledUnit("", (), (diagnostic,)), "k.cu", "compute_90")))
     assert diagnostics_of(report["remarks"]) == (diagnostic,)
     assert (report["file"], report["arch"]) == ("k.cu", "compute_90")
 

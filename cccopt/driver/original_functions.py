@@ -6,12 +6,9 @@ it cannot lose its marks for some of them, so the functions come from another co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 
-from cccopt.parts import MARK, Definition, definitions
-
-_WORD = re.compile(r"[A-Za-z_$%][\w$]*")
+from cccopt.driver.function_texts import MARK, WORD, FunctionText, definitions
 
 
 def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Callable[[], str]) -> str:
@@ -38,13 +35,13 @@ def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Ca
         text = bodies.get(definition.name)
         if definition.body is None or definition.name not in left or text is None:
             continue
-        if called.isdisjoint(_WORD.findall(text)):
+        if called.isdisjoint(WORD.findall(text)):
             pieces += (made[at : definition.start], text)
             at = definition.end
     return "".join((*pieces, made[at:]))
 
 
-def _outside(text: str, found: Sequence[Definition]) -> list[str]:
+def _outside(text: str, found: Sequence[FunctionText]) -> list[str]:
     """The words of a module that stand in no function's body."""
     at = 0
     words: list[str] = []

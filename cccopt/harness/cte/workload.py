@@ -2,7 +2,7 @@
 
 A workload's ``workload.py`` has the parts of `CteModule`. Its source is compiled once a *build*: once a policy of
 `POLICIES`, which a macro names, and once a kernel-level form of its ``FORMS``. Where it has a function ``spmv``,
-NVIDIA's libraries are builds of it, too (`cccopt.harness.cte_vendor`).
+NVIDIA's libraries are builds of it, too (`cccopt.harness.cte.vendor`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from cccopt import driver, resources
 from cccopt.diagnostic import CccError, error
 from cccopt.harness.builds import Build, NoBuild, assembled, first_of
+from cccopt.harness.choices import Choice
 from cccopt.harness.workload import FULL, Argument, Array, Inputs, Launch, Sample, State, Workload, find
 from cccopt.harness.workload import names as names_among
 
@@ -47,7 +48,14 @@ TASKS = "tasks"
 VENDORS = ("cusparse_alg1", "cusparse_alg2", "cub_segmented_reduce")
 """The builds of a workload that has ``spmv``: functions of ``bench/cte/vendor.cu``."""
 
-POLICY, FORM, VENDOR, OTHER = "policy", "kernel form", "vendor", "other headers"
+
+class BuildKind(Choice):
+    """What a build differs in from the others: a policy, a form of the kernel, a library, the headers."""
+
+    POLICY = "policy"
+    FORM = "kernel form"
+    VENDOR = "vendor"
+    OTHER_HEADERS = "other headers"
 
 
 class CteModule(Protocol):
@@ -95,13 +103,13 @@ class CteWorkload:
         others = (f"{build}@{name}" for build in ours for name, _ in self.headers)
         return (*ours, *others, *(VENDORS if hasattr(self.module, "spmv") else ()))
 
-    def kind(self, build: str) -> str:
-        """`POLICY`, `FORM`, `VENDOR` or `OTHER`."""
+    def kind(self, build: str) -> BuildKind:
+        """The kind of ``build``."""
         if build != with_ours(build):
-            return OTHER
+            return BuildKind.OTHER_HEADERS
         if build in POLICIES:
-            return POLICY
-        return VENDOR if build in VENDORS else FORM
+            return BuildKind.POLICY
+        return BuildKind.VENDOR if build in VENDORS else BuildKind.FORM
 
     def form(self, build: str) -> str:
         """The form whose launches ``build`` runs."""
@@ -132,7 +140,7 @@ class _Bound:
         return self.workload.module.launches(state, TASKS)
 
     def launches_of(self, state: State, build: str) -> Generator[Launch, None, None]:
-        if self.workload.kind(build) == VENDOR:
+        if self.workload.kind(build) == BuildKind.VENDOR:
             return _vendor_launch(build, cast(Any, self.workload.module).spmv(state))
         return self.workload.module.launches(state, self.workload.form(build))
 

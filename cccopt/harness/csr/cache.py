@@ -19,7 +19,7 @@ from zlib import crc32
 
 import numpy as np
 
-from cccopt.harness.csr_matrix import Csr
+from cccopt.harness.csr.matrix import Csr
 from cccopt.toolchain.cache import cache_folders, prepare
 
 _ARRAYS = ("offsets", "indices", "values", "x")

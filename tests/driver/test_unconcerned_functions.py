@@ -7,7 +7,7 @@ import random
 import pytest
 
 from cccopt import parse
-from cccopt.parts import parts
+from cccopt.driver.unconcerned_functions import split_module
 from cccopt.ptx.ir import Function
 
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
@@ -20,7 +20,7 @@ def body(*lines: str) -> str:
 
 def kept(text: str) -> dict[str, bool]:
     """For each definition, whether the passes get to see its body."""
-    split = parts(text)
+    split = split_module(text)
     functions = [i for i in parse(split.text if split else text).items if isinstance(i, Function)]
     whole = [i for i in parse(text).items if isinstance(i, Function)]
     assert [f.name for f in functions] == [f.name for f in whole]
@@ -73,7 +73,7 @@ def test_lines_keep_their_numbers_and_bodies_come_back() -> None:
         + ".entry marked()\n" + body().replace("{\n", "{\n" + MARK, 1)
         + f".func f()\n{inner}"
     )  # fmt: skip
-    split = parts(text)
+    split = split_module(text)
     assert split is not None
     assert split.text.count("\n") == text.count("\n")
     assert split.text[: split.text.index("// ccc")].count("\n") == text[: text.index("// ccc")].count("\n")
@@ -84,7 +84,7 @@ def test_lines_keep_their_numbers_and_bodies_come_back() -> None:
 
 @pytest.mark.parametrize("text", ["", "nonsense {", ".entry f() {", ".func", ".entry f()", HEAD + ".entry ("])
 def test_what_is_not_understood_stays_whole(text: str) -> None:
-    assert parts(text) is None
+    assert split_module(text) is None
 
 
 def test_random_modules_come_back() -> None:
@@ -99,7 +99,7 @@ def test_random_modules_come_back() -> None:
                 text = text.replace("{\n", "{\n" + MARK, 1)
             functions.append(f".func {name}();\n" * choose.randint(0, 1) + text)
         whole = HEAD + "".join(functions)
-        split = parts(whole)
+        split = split_module(whole)
         if split is not None:
             assert parse(split.restored(parse(split.text))) == parse(whole)
         marked = {name for name, text in zip(names, functions, strict=True) if MARK in text}

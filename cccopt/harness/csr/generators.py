@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness import csr_meshes, csr_probe
-from cccopt.harness.csr_matrix import Csr, from_degrees, from_edges, low_half, offsets_of
+from cccopt.harness.csr import meshes, probe
+from cccopt.harness.csr.matrix import Csr, from_degrees, from_edges, low_half, offsets_of
 from cccopt.harness.workload import FULL
 
 Make: TypeAlias = Callable[[str, int], Csr]
@@ -94,19 +94,19 @@ def _mesh(
 
 
 def _probe(make: Callable[[tuple[int, int, int]], Csr], size: str, seed: int) -> Csr:
-    return make(csr_probe.FULL_ROWS if size == FULL else csr_probe.SMALL_ROWS)
+    return make(probe.FULL_ROWS if size == FULL else probe.SMALL_ROWS)
 
 
 GENERATORS: Mapping[str, Make] = MappingProxyType(
     {
-        "power_law_probe": partial(_probe, csr_probe.power_law_probe),
-        "delaunay_probe": partial(_probe, csr_probe.delaunay_probe),
-        "rajat_probe": partial(_probe, csr_probe.rajat_probe),
+        "power_law_probe": partial(_probe, probe.power_law_probe),
+        "delaunay_probe": partial(_probe, probe.delaunay_probe),
+        "rajat_probe": partial(_probe, probe.rajat_probe),
         "rmat": rmat,
         "erdos_renyi": erdos_renyi,
-        "delaunay": partial(_mesh, csr_meshes.delaunay, 1_000_000, 3_001),
-        "road": partial(_mesh, csr_meshes.road, 2_000, 55),
-        "banded": partial(_mesh, csr_meshes.banded, 4_000_000, 2_501),
+        "delaunay": partial(_mesh, meshes.delaunay, 1_000_000, 3_001),
+        "road": partial(_mesh, meshes.road, 2_000, 55),
+        "banded": partial(_mesh, meshes.banded, 4_000_000, 2_501),
         "power_law": power_law,
         "log_normal": log_normal,
         "one_giant": one_giant,

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from cccopt.harness.builds import Build, auto_for, build
-from cccopt.harness.profiling import sample_profile
-from cccopt.harness.result import AUTO
+from cccopt.harness.choices import BuildName
+from cccopt.harness.sample_profile import sample_profile
 from cccopt.harness.workload import load
 
 pytestmark = pytest.mark.nvcc
@@ -41,7 +41,7 @@ def test_auto_for_a_point_is_decided_by_its_launches() -> None:
 
 
 def test_auto_is_built_by_it() -> None:
-    made = build(load("sensitivity"), AUTO, "sm_90")
+    made = build(load("sensitivity"), BuildName.AUTO, "sm_90")
     assert isinstance(made, Build)
     # Of the kernels that ran, the long and rare path is collected; 4 of 32 lanes, where a quarter would be assumed.
     assert {region.kernel for region in made.regions} >= {"path_80"}

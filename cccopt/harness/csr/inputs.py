@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 
 from cccopt.diagnostic import CccError, error
-from cccopt.harness.csr_cache import kept_mapped
-from cccopt.harness.csr_files import read
-from cccopt.harness.csr_generators import GENERATORS, SEEDLESS, SIZES, VERSION
-from cccopt.harness.csr_matrix import Csr
+from cccopt.harness.csr.cache import kept_mapped
+from cccopt.harness.csr.files import read
+from cccopt.harness.csr.generators import GENERATORS, SEEDLESS, SIZES, VERSION
+from cccopt.harness.csr.matrix import Csr
 from cccopt.harness.workload import FULL
-
-__all__ = ["Csr", "load"]
 
 
 def load(name_or_path: str, size: str, seed: int) -> Csr:

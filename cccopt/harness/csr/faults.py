@@ -15,7 +15,7 @@ from typing import NamedTuple, NoReturn, TextIO, TypeVar, cast
 import numpy as np
 
 from cccopt.diagnostic import CccError, error
-from cccopt.harness.csr_matrix import LIMIT
+from cccopt.harness.csr.matrix import LIMIT
 from cccopt.text import Place, Position, shortened
 
 MATRIX_MARKET = "Matrix Market"

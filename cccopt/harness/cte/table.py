@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cccopt.harness.cte_workload import AUTOMATIC, FORM, ONE_PER_LANE, POLICY, SUB_WARPS, VENDOR
+from cccopt.harness.cte.workload import AUTOMATIC, ONE_PER_LANE, SUB_WARPS, BuildKind
 from cccopt.harness.result import Issues, Times
 from cccopt.harness.table import KernelRow
 
@@ -25,12 +25,12 @@ class Counted:
 class CteRow:
     """One build on one input.
 
-    ``kind`` is `POLICY`, `FORM` or `VENDOR`. ``void`` says why there is nothing to compare; a wrong result and a fault
+    ``void`` says why there is nothing to compare; a wrong result and a fault
     are ``failed``. ``launches`` is how many kernels a run launches, ``times`` what they took together, on a GPU.
     """
 
     build: str
-    kind: str
+    kind: BuildKind
     void: str = ""
     failed: bool = False
     launches: int = 0
@@ -81,15 +81,15 @@ class Cell:
 
     def best_policy(self) -> CteRow | None:
         """The best in-kernel policy."""
-        return self.best(lambda row: row.kind == POLICY)
+        return self.best(lambda row: row.kind == BuildKind.POLICY)
 
     def best_form(self) -> CteRow | None:
         """The best kernel-level form."""
-        return self.best(lambda row: row.kind == FORM)
+        return self.best(lambda row: row.kind == BuildKind.FORM)
 
     def best_vendor(self) -> CteRow | None:
         """The best of NVIDIA's libraries."""
-        return self.best(lambda row: row.kind == VENDOR)
+        return self.best(lambda row: row.kind == BuildKind.VENDOR)
 
     def automatic(self) -> CteRow | None:
         """The policy that chooses for itself."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from cccopt.harness.csr_generators import GENERATORS
-from cccopt.harness.csr_matrix import Csr, scipy_module
+from cccopt.harness.csr.generators import GENERATORS
+from cccopt.harness.csr.matrix import Csr, scipy_module
 from cccopt.harness.workload import Array, Launch, Zeros
 
 BLOCK = 256

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness.csr_matrix import Csr, Ints, offsets_of
+from cccopt.harness.csr.matrix import Csr, Ints, offsets_of
 
 Draws: TypeAlias = NDArray[np.uint32]
 

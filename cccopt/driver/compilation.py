@@ -1,0 +1,164 @@
+"""Whole compilations of annotated source: nvcc runs, and `rewrite_unit` with it between its front end and ptxas.
+
+`compile` makes PTX of a file, `fat_binary` goes on to the machine code of a text, and `marked_ptx` stops before any
+rewrite.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cccopt.diagnostic import CccError, error
+from cccopt.driver.pass_options import AnyProfile, options_of, profile_file
+from cccopt.driver.unit_report import diagnostics_of, wrap_reports
+from cccopt.files import read_text, write_text
+from cccopt.source.thesis import thesis_annotations
+from cccopt.toolchain.discovery import Nvcc
+from cccopt.toolchain.invoke import Run, run_nvcc
+from cccopt.toolchain.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled source: the rewritten PTX, plain nvcc's PTX of the unmarked text, and the report (JSON
+    data).
+    """
+
+    ptx: str
+    original_ptx: str
+    report: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """A fat binary (machine code and PTX) of rewritten code, the report (JSON data), and what nvcc had to say."""
+
+    code: bytes
+    report: dict[str, Any]
+    messages: str
+
+
+def compile(
+    source: str | os.PathLike[str],
+    *,
+    arch: str = "sm_90",
+    ccc: str = "auto",
+    nvcc_options: Sequence[str] = (),
+    keep_going: bool = False,
+    nvcc: Nvcc | None = None,
+    profile: AnyProfile | None = None,
+    resident: int | None = None,
+    form: str = "auto",
+    only: str = "",
+) -> Program:
+    """Compile the annotated CUDA file ``source`` to PTX for ``arch`` (``sm_90``), rewritten and plain.
+
+    ``ccc`` is ``auto``, ``always`` or ``off``. With ``keep_going`` a refused region is left as it was, with a
+    warning in the report. ``profile`` (a file, or what `profile_of` gives) tells ``auto`` how often lanes come to
+    each region; ``resident`` is how many blocks of a kernel marked ``grid`` share its work (by default as many as the
+    target runs at once). ``form`` (``split``, ``idle-lanes``, ``stack``, ``split,stack``, ``idle-lanes,stack``) forces
+    the form of rewritten loops; ``only`` names the regions to rewrite, with commas between. Raises CccError with the
+    refusals or the annotation's errors, for a form or region that does not exist (CCC089), or with nvcc's own messages
+    (CCC085).
+    """
+    if "\n" in os.fspath(source):
+        raise CccError(
+            error(
+                "CCC086", "`compile` takes a file's name, and was given text", help="write the text to a file"
+            )
+        )
+    with profile_file(profile) as file:
+        settings = Settings(ccc, keep_going, profile=file, resident=resident or 0, form=form, only=only)
+        options_of(settings, "")
+        rewritten, done = _ptx_of(source, arch, nvcc_options, settings, nvcc)
+    plain = rewritten if ccc == "off" else _ptx_of(source, arch, nvcc_options, Settings("off"), nvcc)[0]
+    return Program(rewritten, plain, wrap_reports(done.reports))
+
+
+def fat_binary(
+    text: str,
+    *,
+    name: str = "<text>",
+    arch: str = "sm_90",
+    ccc: str = "auto",
+    nvcc_options: Sequence[str] = (),
+    keep_going: bool = False,
+    nvcc: Nvcc | None = None,
+) -> Binary:
+    """Compile the annotated CUDA ``text``, which messages call ``name``, to a fat binary for ``arch``.
+
+    ptxas has run, so all options of nvcc count, and a driver older than nvcc can load it. The other arguments
+    and the errors are those of `compile`.
+    """
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        source = Path(folder) / "text.cu"
+        write_text(source, text)
+        code, done = _made("-fatbin", source, arch, nvcc_options, Settings(ccc, keep_going), nvcc)
+        done = _renamed(done, str(source), name)
+    _check(done, text, name)
+    return Binary(code, wrap_reports(done.reports), (done.errors + done.output).strip())
+
+
+def marked_ptx(
+    source: str | os.PathLike[str],
+    *,
+    arch: str = "sm_90",
+    nvcc_options: Sequence[str] = (),
+    nvcc: Nvcc | None = None,
+) -> str:
+    """What nvcc's front end makes of ``source`` with all its marks, before any rewrite; empty without
+    annotations.
+
+    Raises CccError for errors in annotations, or with nvcc's own messages (CCC085).
+    """
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        _ptx_of(source, arch, nvcc_options, Settings("always", keep_going=True, keep=folder), nvcc)
+        # The text with all marks is the first that the shim gives to cicc.
+        stages = list(Path(folder).glob("*.1.ptx"))
+        return read_text(stages[0]) if stages else ""
+
+
+def _ptx_of(
+    source: str | os.PathLike[str], arch: str, options: Sequence[str], settings: Settings, nvcc: Nvcc | None
+) -> tuple[str, Run]:
+    path = Path(source)
+    code, done = _made("-ptx", path, arch, options, settings, nvcc)
+    _check(done, read_text(path) if path.is_file() else "", str(path))
+    return code.decode("utf-8", "surrogateescape"), done
+
+
+def _made(
+    kind: str, source: Path, arch: str, options: Sequence[str], settings: Settings, nvcc: Nvcc | None
+) -> tuple[bytes, Run]:
+    """What nvcc makes of ``source`` with the option ``kind`` (nothing where it fails), and its run."""
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        output = Path(folder) / "out"
+        arguments = [kind, f"-arch={arch}", *options, str(source), "-o", str(output)]
+        done = run_nvcc(arguments, settings, nvcc=nvcc, capture=True)
+        return output.read_bytes() if done.status == 0 else b"", done
+
+
+def _check(done: Run, text: str, name: str) -> None:
+    """Raise what a run on ``text``, the file ``name``, failed with."""
+    refused = [item for report in done.reports for item in report.get("errors", ())]
+    if refused:
+        raise CccError(*diagnostics_of(refused))
+    if done.status != 0:
+        said = (done.errors + done.output).strip()
+        failed = error("CCC085", f"nvcc failed with exit status {done.status}", why=said)
+        # What nvcc refuses may be owed to annotations in the thesis' spelling (CCC017).
+        raise CccError(failed, *thesis_annotations(text, name))
+
+
+def _renamed(done: Run, path: str, name: str) -> Run:
+    """The same run, in which the file ``path`` is called ``name``."""
+    before, after = json.dumps(path)[1:-1], json.dumps(name)[1:-1]
+    reports = json.loads(json.dumps(done.reports).replace(before, after))
+    output, errors = (text.replace(path, name) for text in (done.output, done.errors))
+    return replace(done, output=output, errors=errors, reports=tuple(reports))

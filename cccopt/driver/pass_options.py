@@ -1,0 +1,62 @@
+"""The settings of a compilation as options of the passes, and the profile that both may name."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from cccopt.ccc.profitability import profile as profiles
+from cccopt.ccc.profitability.profile import RunProfile
+from cccopt.diagnostic import CccError, error
+from cccopt.passes.options import Options
+from cccopt.toolchain.options import FORMS
+from cccopt.toolchain.settings import Settings
+
+AnyProfile: TypeAlias = "str | os.PathLike[str] | RunProfile"
+"""A profile, or the file that holds it."""
+
+
+def options_of(settings: Settings, file: str) -> Options:
+    """What the passes are told of ``settings`` for the input ``file``.
+
+    Raises CccError for a form that does not exist (CCC089), and for what `profile_in` does.
+    """
+    if settings.form not in FORMS:
+        raise CccError(
+            error(
+                "CCC089", f"`{settings.form}` is no form of loops", help=f"the forms are {' | '.join(FORMS)}"
+            )
+        )
+    form, expand = FORMS[settings.form]
+    return Options(
+        mode=settings.mode,
+        keep_going=settings.keep_going,
+        file=file,
+        form=form,
+        expand=expand,
+        profile=profile_in(settings.profile),
+        resident=settings.resident or None,
+        only=tuple(word.strip() for word in settings.only.split(",") if word.strip()),
+    )
+
+
+def profile_in(profile: AnyProfile | None) -> RunProfile | None:
+    """The profile in a file, or one that is there already. Raises CccError (CCC069, CCC086)."""
+    if profile is None or isinstance(profile, RunProfile):
+        return profile
+    return profiles.read(profile) if os.fspath(profile) else None
+
+
+@contextmanager
+def profile_file(profile: AnyProfile | None) -> Iterator[str]:
+    """The name of a file that holds the profile; empty without one."""
+    if profile is None or not isinstance(profile, RunProfile):
+        yield "" if profile is None else os.path.abspath(os.fspath(profile))
+        return
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        profiles.write(Path(folder) / "profile.json", profile)
+        yield str(Path(folder) / "profile.json")

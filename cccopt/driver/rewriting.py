@@ -1,0 +1,127 @@
+"""One unit rewritten: preprocessed text between nvcc's front end and ptxas, or PTX that holds markers.
+
+rewrite_unit: annotated text -> marked text -> (cicc) marked PTX -> (passes) rewritten PTX, and the report's data
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cccopt.diagnostic import CccError, Diagnostic, Severity, error
+from cccopt.driver.original_functions import with_originals
+from cccopt.driver.pass_options import AnyProfile, options_of, profile_in
+from cccopt.driver.unconcerned_functions import split_module
+from cccopt.driver.unit_report import CompiledUnit, report_data, wrap_reports
+from cccopt.passes.pipeline import Options, RegionReport, run
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
+from cccopt.source.annotate import Region, annotate
+from cccopt.source.strip import strip
+from cccopt.text import Place, Position, SourceText
+from cccopt.toolchain.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """A rewritten PTX and the report (JSON data)."""
+
+    ptx: str
+    report: dict[str, Any]
+
+
+def transform(
+    ptx: str,
+    *,
+    ccc: str = "auto",
+    keep_going: bool = False,
+    name: str = "<ptx>",
+    profile: AnyProfile | None = None,
+    resident: int | None = None,
+    form: str = "auto",
+    only: str = "",
+) -> Transformed:
+    """Rewrite PTX that holds cccopt's markers; without an accepted region the text comes back as it was.
+
+    Raises CccError for PTX that cannot be read (CCC001-009) and for refused regions (CCC030-069).
+    """
+    settings = Settings(ccc, keep_going, resident=resident or 0, form=form, only=only)
+    options = replace(options_of(settings, name), profile=profile_in(profile))
+    module = parse(ptx, name)
+    if not module.items:
+        empty = Place(name, Position(1))
+        help = "compile with `ccc-nvcc -ptx`, or `--ccc-keep=DIR` for PTX with marks"
+        raise CccError(
+            error("CCC002", "there is nothing but white space and comments here", empty, help=help)
+        )
+    result = run(module, options, SourceText(name, ptx))
+    text = print_module(result.module) if _rewritten(result.regions) else ptx
+    return Transformed(
+        text, wrap_reports([report_data(CompiledUnit(text, result.regions, result.remarks), name, "")])
+    )
+
+
+def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], str]) -> CompiledUnit:
+    """Compile the preprocessed ``text``, whose pragmas are still in it, and rewrite what they name.
+
+    ``device_compiler`` makes PTX of preprocessed text. Declined means untouched: marks alone change code, so
+    a text none of whose regions is rewritten is compiled without marks, and one with some is compiled again
+    with those alone. Raises CccError for errors in annotations and, unless ``options.keep_going``, for
+    refused regions.
+    """
+    if options.mode == "off":
+        return CompiledUnit(device_compiler(strip(text)))
+    asked = annotate(text, options.file)
+    wanted = frozenset(region.id for region in asked.regions)
+    settled: tuple[RegionReport, ...] = ()
+    remarks: tuple[Diagnostic, ...] = ()
+    marked_text = asked.text
+    while wanted:
+        marked = device_compiler(marked_text)
+        try:
+            split = split_module(marked)
+            ptx = SourceText(f"{options.file} (PTX)", split.text if split else marked)
+            result = run(parse(ptx.text, ptx.name), options, ptx)
+        except CccError as problem:
+            if not options.keep_going:
+                raise
+            return CompiledUnit(device_compiler(strip(text)), settled, _once(remarks + _as_warnings(problem)))
+        accepted = _with_parents(_rewritten(result.regions), asked.regions)
+        if accepted == wanted:
+            made = split.restored(result.module) if split else print_module(result.module)
+            done = {report.kernel for report in result.regions if report.outcome == "rewritten"}
+            made = with_originals(made, marked, done, lambda: device_compiler(strip(text)))
+            return CompiledUnit(made, settled + result.regions, _once(remarks + result.remarks))
+        settled += tuple(report for report in result.regions if report.region not in accepted)
+        remarks += result.remarks
+        wanted = accepted
+        # What is marked now is what was chosen.
+        options = replace(options, only=())
+        marked_text = annotate(text, options.file, only=wanted).text
+    return CompiledUnit(device_compiler(marked_text), settled, _once(remarks))
+
+
+def _once(remarks: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """A file that is compiled twice is told of everything once."""
+    return tuple(dict.fromkeys(remarks))
+
+
+def _rewritten(reports: Iterable[RegionReport]) -> frozenset[int]:
+    return frozenset(report.region for report in reports if report.outcome == "rewritten")
+
+
+def _with_parents(ids: frozenset[int], regions: Iterable[Region]) -> frozenset[int]:
+    """The regions ``ids`` and all that stand around them: a path means nothing without its loop."""
+    parents = {region.id: region.parent for region in regions}
+    found: set[int] = set()
+    for region in ids:
+        around: int | None = region
+        while around is not None:
+            found.add(around)
+            around = parents.get(around)
+    return frozenset(found)
+
+
+def _as_warnings(problem: CccError) -> tuple[Diagnostic, ...]:
+    return tuple(replace(diagnostic, severity=Severity.WARNING) for diagnostic in problem.diagnostics)

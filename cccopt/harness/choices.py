@@ -1,0 +1,35 @@
+"""What commands and plans choose from: machines, and builds of a sample. Members are strings, as tables show them."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Choice(str, Enum):
+    """A choice that is its name wherever text is made of it: Python 3.10 has no `enum.StrEnum`."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Machine(Choice):
+    """What runs kernels."""
+
+    EMULATOR = "emulator"
+    GPU = "gpu"
+
+
+class BuildName(Choice):
+    """The builds of a sample.
+
+    ``PLAIN`` is nvcc on the source without pragmas, ``MARKED`` is annotated with the pass off, ``HANDWRITTEN`` a peer
+    in which the collection is written by hand. ``CCC`` is the build of the mode that was asked for, ``ALWAYS`` and
+    ``AUTO`` are those of one mode each.
+    """
+
+    PLAIN = "plain"
+    MARKED = "marked"
+    CCC = "ccc"
+    ALWAYS = "always"
+    AUTO = "auto"
+    HANDWRITTEN = "handwritten"

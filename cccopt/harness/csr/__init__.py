@@ -1,0 +1,1 @@
+"""Sparse matrices and graphs as inputs of benchmarks: made, read from files, kept, and checked."""
