@@ -108,8 +108,8 @@ class Decoder:
                 join = NO_PIECE
             self._finish(body, graph.blocks[number], piece, body.first.get(join, NO_PIECE))
 
-    def _new(self, function: str, head: int) -> Piece:
-        piece = Piece(len(self.pieces), function, head)
+    def _new(self, function: str) -> Piece:
+        piece = Piece(len(self.pieces), function)
         self.pieces.append(piece)
         return piece
 
@@ -117,7 +117,7 @@ class Decoder:
 
     def _cut(self, body: _Body, block: flow.Block) -> list[Piece]:
         """The pieces of a block in order, each but the last with its end set."""
-        piece = self._new(body.function, block.start)
+        piece = self._new(body.function)
         piece.label = block.label
         pieces = [piece]
         last = block.stop - 1 if flow.ending(body.statements, block) is not None else block.stop
@@ -142,25 +142,25 @@ class Decoder:
         """A call ends the piece that it is in."""
         piece.counted.append(item)
         self._end_with(piece, item, PieceEnd.CALL)
-        after = self._new(piece.function, item.statement + 1)
+        after = self._new(piece.function)
         piece.following = after.index
         return [after]
 
     def _alone(self, piece: Piece, item: Decoded, end: PieceEnd) -> list[Piece]:
         """A barrier or collective is a piece of its own, where lanes wait before it is counted."""
-        alone = self._new(piece.function, item.statement)
+        alone = self._new(piece.function)
         piece.following = alone.index
         alone.counted.append(item)
         self._end_with(alone, item, end)
-        after = self._new(piece.function, item.statement + 1)
+        after = self._new(piece.function)
         alone.following = after.index
         return [alone, after]
 
     def _guarded(self, piece: Piece, item: Decoded, end: PieceEnd) -> list[Piece]:
         """A guarded instruction of a piece of its own: a branch around it, counted where the guard is read."""
         piece.counted.append(item)
-        alone = self._new(piece.function, item.statement)
-        after = self._new(piece.function, item.statement + 1)
+        alone = self._new(piece.function)
+        after = self._new(piece.function)
         piece.end, piece.ending = PieceEnd.BRANCH, item
         piece.target, piece.following, piece.join = alone.index, after.index, after.index
         self._end_with(alone, item, end)
@@ -215,7 +215,7 @@ class Decoder:
         elif item.guard is None:
             piece.end = PieceEnd(control.value)
         else:
-            leaving = self._new(body.function, item.statement)
+            leaving = self._new(body.function)
             leaving.end, leaving.ending = PieceEnd(control.value), item
             piece.end, piece.target = PieceEnd.BRANCH, leaving.index
             piece.following, piece.join = following, join

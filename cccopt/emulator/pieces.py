@@ -101,7 +101,6 @@ class Piece:
 
     index: int
     function: str
-    head: int
     label: str | None = None
     straight: list[Decoded | Event] = field(default_factory=list)
     counted: list[Decoded] = field(default_factory=list)
