@@ -49,6 +49,7 @@ RULES = (
     *(f"ccc/legality/{name}.py" for name in ("reductions", "operators")),
     *(f"ccc/plan/{name}.py" for name in ("context", "block_size")),
     "ccc/regions/marked_loops.py",
+    "ccc/regions/paths.py",
     "passes/grid_loop.py",
     "passes/recursion.py",
 )

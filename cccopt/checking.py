@@ -31,7 +31,7 @@ CONFLICT, NOTHING = "CCC102", "CCC103"
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class CheckedLoop:
     """A marked loop: the words of its pragma, and its place in the source."""
 
     pragma: str
@@ -44,13 +44,13 @@ class Iteration:
     it did ``entry`` times before.
     """
 
-    loop: Loop
+    loop: CheckedLoop
     number: int
     entry: int
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class CheckedAccess:
     """What an iteration does: the line, ``load``, ``store`` or an atomic operation, the thread (``thread (5, 0, 0) of
     block (0, 0, 0)``), its iterations from the outermost marked loop inwards, and the value in decimal; of an atomic
     its operand.
@@ -76,10 +76,10 @@ class Finding:
     conflict: bool
     kind: str
     kernel: str
-    loop: Loop
+    loop: CheckedLoop
     where: str
-    first: Access
-    second: Access
+    first: CheckedAccess
+    second: CheckedAccess
     launch: int
     label: str
     places: int
@@ -113,7 +113,7 @@ def counted(number: int, what: str, plural: str = "s") -> str:
     return f"{number:,} {what}{plural * (number != 1)}"
 
 
-def _said(access: Access) -> str:
+def _said(access: CheckedAccess) -> str:
     doing = {"load": f"loads {access.value}", "store": f"stores {access.value}"}
     done = doing.get(access.action, f"does atomic `{access.action}` of {access.value}")
     if access.action.startswith("atomic "):
@@ -166,7 +166,7 @@ class Checker:
             key: events for function in functions for key, events in _events(function).items()
         }
         self._loops = {
-            region: Loop(annotation.kind, annotation.place)
+            region: CheckedLoop(annotation.kind, annotation.place)
             for function in functions
             for region, annotation in vouched(function.body or ()).items()
         }
@@ -276,11 +276,11 @@ class Checker:
         inside = f", byte {rest} in it," if rest or size < dtype.itemsize else ""
         return f"element {element}{inside} of {name}", dtype
 
-    def _access(self, touch: Touch, size: int, dtype: np.dtype[Any] | None) -> Access:
+    def _access(self, touch: Touch, size: int, dtype: np.dtype[Any] | None) -> CheckedAccess:
         place = self._place(touch)
         steps = tuple(Iteration(self._loops[s.loop], s.number, s.entry) for s in touch.steps)
         thread = self._record.machine.shape.thread_name(touch.lane)
-        return Access(place, touch.action, thread, steps, _number(touch, size, dtype))
+        return CheckedAccess(place, touch.action, thread, steps, _number(touch, size, dtype))
 
     def _place(self, touch: Touch) -> Place:
         """The CUDA line of an access, for one in a header of the toolkit the line that calls it; or its PTX line."""

@@ -18,7 +18,7 @@ from cccopt.driver.unit_report import CompiledUnit, report_data, wrap_reports
 from cccopt.passes.pipeline import Options, RegionReport, run
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
-from cccopt.source.annotate import Region, annotate
+from cccopt.source.annotate import MarkedPiece, annotate
 from cccopt.source.strip import strip
 from cccopt.text import Place, Position, SourceText
 from cccopt.toolchain.settings import Settings
@@ -112,7 +112,7 @@ def _rewritten(reports: Iterable[RegionReport]) -> frozenset[int]:
     return frozenset(report.region for report in reports if report.outcome is Outcome.REWRITTEN)
 
 
-def _with_parents(ids: frozenset[int], regions: Iterable[Region]) -> frozenset[int]:
+def _with_parents(ids: frozenset[int], regions: Iterable[MarkedPiece]) -> frozenset[int]:
     """The regions ``ids`` and all that stand around them: a path means nothing without its loop."""
     parents = {region.id: region.parent for region in regions}
     found: set[int] = set()

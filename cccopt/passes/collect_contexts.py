@@ -12,7 +12,8 @@ from dataclasses import replace
 from cccopt.ccc.codegen.rewrite import rewrite
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.calls import called, static_shared_bytes
-from cccopt.ccc.function.graph import Graph, reachable, to_body
+from cccopt.ccc.function.graph import Graph, reachable
+from cccopt.ccc.function.linearize import to_body
 from cccopt.ccc.function.view import View, view
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.legality.rules import check

@@ -40,7 +40,8 @@ from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.plan.compression import HOISTED
 from cccopt.ccc.plan.planning import legal_plan
-from cccopt.ccc.regions.marked_loops import Path, Region, find
+from cccopt.ccc.regions.marked_loops import Region, find
+from cccopt.ccc.regions.paths import Path
 from cccopt.passes.options import Options
 from cccopt.passes.result import PassResult
 from cccopt.ptx import isa

@@ -14,7 +14,8 @@ from pathlib import PurePath
 from cccopt.ccc.function.annotations import Annotation, annotations_of, is_annotation
 from cccopt.ccc.function.view import view
 from cccopt.ccc.outcome.refusal import Refusal
-from cccopt.ccc.regions.marked_loops import Path, find
+from cccopt.ccc.regions.marked_loops import find
+from cccopt.ccc.regions.paths import Path
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.ptx.ir import Function, Item, Module
 

@@ -46,7 +46,7 @@ _FUNCTIONS = ("recursive", "grid")
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class MarkedPiece:
     """What one pragma marks, of a switch one of its cases.
 
     ``id`` counts from 1 in file order, ``kind`` is the pragma's, ``place`` is the named statement's, function's or
@@ -68,7 +68,7 @@ class Annotated:
     """The text with markers in the place of pragmas, and the regions that they mark."""
 
     text: str
-    regions: tuple[Region, ...] = ()
+    regions: tuple[MarkedPiece, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,19 +168,19 @@ def _is_off(named: Named, everything: Sequence[Named]) -> bool:
     return all(n.pragma.clauses.mode == "off" for n in meant)
 
 
-def _regions(named: Sequence[Named], unit: Unit) -> list[Region]:
-    regions: list[Region] = []
+def _regions(named: Sequence[Named], unit: Unit) -> list[MarkedPiece]:
+    regions: list[MarkedPiece] = []
     for number, what in enumerate(named, start=1):
         around = [r.id for r, n in zip(regions, named, strict=False) if n.holds(what)]
         parent = around[-1] if around else None
         switch = [r.id for r, n in zip(regions, named, strict=False) if n.case and n.head == what.head]
         group = [*switch, number][0] if what.case else 0
         place, pragma = unit.place(what.label), what.pragma
-        regions.append(Region(number, pragma.kind, place, pragma.clauses, parent, what.case, group))
+        regions.append(MarkedPiece(number, pragma.kind, place, pragma.clauses, parent, what.case, group))
     return regions
 
 
-def _openings(region: Region, named: Named, code: Code) -> list[_Edit]:
+def _openings(region: MarkedPiece, named: Named, code: Code) -> list[_Edit]:
     """The begin markers; those ahead of a statement go on the pragma's own line, which leaves columns
     alone."""
     if region.kind in _FUNCTIONS:
@@ -200,7 +200,7 @@ def _openings(region: Region, named: Named, code: Code) -> list[_Edit]:
     ]
 
 
-def _closings(region: Region, named: Named, reduced: Iterable[str], code: Code) -> list[_Edit]:
+def _closings(region: MarkedPiece, named: Named, reduced: Iterable[str], code: Code) -> list[_Edit]:
     if region.kind in _FUNCTIONS:
         return []
     pinned = "".join(f" {pin(variable)}" for variable in reduced)
@@ -215,11 +215,11 @@ def _closings(region: Region, named: Named, reduced: Iterable[str], code: Code) 
     ]
 
 
-def _begin(region: Region, event: str) -> str:
+def _begin(region: MarkedPiece, event: str) -> str:
     return marker(event, region.id, [*_attributes(region), f"file={region.place.file}"])
 
 
-def _attributes(region: Region) -> Iterator[str]:
+def _attributes(region: MarkedPiece) -> Iterator[str]:
     """What the begin marker says of the region; what is as usual is left out."""
     clauses, position = region.clauses, region.place.position
     yield f"line={position.line}:{position.column}"
@@ -248,7 +248,7 @@ def _attributes(region: Region) -> Iterator[str]:
         yield f"group={region.group}"
 
 
-def _check_depth(regions: Iterable[Region]) -> None:
+def _check_depth(regions: Iterable[MarkedPiece]) -> None:
     """Raise `SourceError` (CCC043) for regions in each other that no shared memory has room for."""
     depth: dict[int | None, int] = {}
     for region in regions:

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cccopt.ccc.function.graph import Graph, Jump, Leave, Node, to_body
+from cccopt.ccc.function.graph import Graph, Jump, Leave, Node
+from cccopt.ccc.function.linearize import to_body
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.passes.pipeline import Options

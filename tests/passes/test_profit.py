@@ -11,10 +11,10 @@ import pytest
 
 from cccopt.ccc.profitability import model
 from cccopt.ccc.profitability.model import (
-    Group,
     Limit,
     LoopFlow,
     PathFlow,
+    SortedGroup,
     any_of,
     break_even,
     choose,
@@ -159,7 +159,9 @@ def test_a_region_that_never_runs_is_left_alone() -> None:
 def cases(*costs: float, own: float = 100.0, fewest: int = 3) -> LoopFlow:
     """Cases of a switch, equally likely, that can share a site."""
     paths = tuple(if_path(key, cost, 1 / len(costs), context=8.0) for key, cost in enumerate(costs))
-    return replace(loop(*paths, own=own), groups=(Group(frozenset(range(len(costs))), fewest, 16.0, 40960),))
+    return replace(
+        loop(*paths, own=own), groups=(SortedGroup(frozenset(range(len(costs))), fewest, 16.0, 40960),)
+    )
 
 
 def parted(flow: LoopFlow, chosen: Collection[int]) -> float:
@@ -212,7 +214,7 @@ def really(visits: Sequence[Mapping[int, int]]) -> float:
     return sum(len(visit) > 1 for visit in visits) / len(visits)
 
 
-SITE = Group(frozenset(range(9)), 3, 16.0, 0)
+SITE = SortedGroup(frozenset(range(9)), 3, 16.0, 0)
 TOGETHER = [{0: 30, 1: 1, 2: 1}, *[{0: 32}] * 9]
 ASIDE = [{0: 31, 1: 1}, {0: 31, 2: 1}, *[{0: 32}] * 8]
 """Two rare paths, in the same visits or not: all numbers of a profile are the same."""

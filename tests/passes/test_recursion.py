@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cccopt.ccc.function.call_sequences import Piece, Unfit, calls
+from cccopt.ccc.function.call_sequences import CallPiece, Unfit, calls
 from cccopt.ccc.function.calls import called
 from cccopt.ccc.function.inlining import inline
 from cccopt.diagnostic import Severity
@@ -363,6 +363,6 @@ def test_what_cannot_be_taken_apart_is_left(callee: str, stores: str, reason: st
 
 
 def test_pieces_that_share_a_byte_overlap() -> None:
-    assert Piece(0, 4, 32).overlaps(Piece(0, 7, 8))
-    assert not Piece(0, 4, 32).overlaps(Piece(0, 8, 8))
-    assert not Piece(0, 4, 32).overlaps(Piece(1, 4, 32))
+    assert CallPiece(0, 4, 32).overlaps(CallPiece(0, 7, 8))
+    assert not CallPiece(0, 4, 32).overlaps(CallPiece(0, 8, 8))
+    assert not CallPiece(0, 4, 32).overlaps(CallPiece(1, 4, 32))

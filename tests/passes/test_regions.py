@@ -9,7 +9,8 @@ import pytest
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View, view
 from cccopt.ccc.outcome.refusal import Refusal
-from cccopt.ccc.regions.marked_loops import Path, Region, find
+from cccopt.ccc.regions.marked_loops import Region, find
+from cccopt.ccc.regions.paths import Path
 from cccopt.passes.pipeline import Result
 from cccopt.ptx.ir import Function, Instruction
 from cccopt.ptx.parser import parse

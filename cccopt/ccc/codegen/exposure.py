@@ -17,7 +17,7 @@ from operator import or_
 
 from cccopt.analysis import effects
 from cccopt.analysis.dataflow import Analysis, Direction, FlowGraph, solve
-from cccopt.ccc.function.graph import Branch, End, Indexed, Leave, Node, program_order, reachable, targets
+from cccopt.ccc.function.graph import Branch, End, IndexedJump, Leave, Node, program_order, reachable, targets
 from cccopt.ptx.ir import Register
 
 
@@ -56,7 +56,7 @@ def _needs(end: End) -> frozenset[str]:
     match end:
         case Branch(guard):
             return frozenset({guard.register.name})
-        case Indexed(_, Register(name)):
+        case IndexedJump(_, Register(name)):
             return frozenset({name})
         case Leave(instruction) if instruction is not None:
             return effects.needs(instruction)

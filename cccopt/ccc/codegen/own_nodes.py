@@ -12,7 +12,7 @@ from cccopt.ccc.function.graph import Branch, Node, program_order, retarget
 from cccopt.ccc.function.view import View
 from cccopt.ccc.plan.plan import Plan
 from cccopt.ccc.plan.stack import Value, copy_value
-from cccopt.ccc.regions.marked_loops import forward
+from cccopt.ccc.regions.paths import forward
 from cccopt.ptx.ir import Guard, Instruction, Label, Register, Statement
 
 

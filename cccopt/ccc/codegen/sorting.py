@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from cccopt.ccc.function.code import FULL_WARP, number, op
-from cccopt.ccc.function.graph import UNIFORM, Branch, Indexed, Jump, Node, Nodes
+from cccopt.ccc.function.graph import UNIFORM, Branch, IndexedJump, Jump, Node, Nodes
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.legality.exclusive import CHAIN
 from cccopt.ccc.plan.plan import PAIRED, PathPlan, Sorting, own
@@ -280,7 +280,7 @@ class SortingSite:
     def _jump(
         self, number: Register, ways: Sequence[str], nodes: Nodes, code: Sequence[Statement] = ()
     ) -> str:
-        end = Indexed("brx.idx.uni", number, tuple(ways))
+        end = IndexedJump("brx.idx.uni", number, tuple(ways))
         return self._node(nodes, self.names.label("dispatch"), code, end)
 
     def _node(
@@ -288,7 +288,7 @@ class SortingSite:
         nodes: Nodes,
         name: str,
         code: Sequence[Statement],
-        end: Branch | Jump | Indexed,
+        end: Branch | Jump | IndexedJump,
         phase: str = "",
     ) -> str:
         nodes[name] = Node(name, tuple(code), end, self.region, phase)

@@ -46,7 +46,7 @@ class Unfit(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class CallPiece:
     """Bytes ``offset`` to ``offset + bits / 8`` of parameter or result number ``variable``."""
 
     variable: int
@@ -58,16 +58,16 @@ class Piece:
         """One past the last byte."""
         return self.offset + self.bits // 8
 
-    def overlaps(self, other: Piece) -> bool:
+    def overlaps(self, other: CallPiece) -> bool:
         """Whether the two share a byte."""
         return self.variable == other.variable and self.offset < other.end and other.offset < self.end
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ParameterAccess:
     """One element that a ``ld.param`` or ``st.param`` moves: its piece, its operand, its type without dot."""
 
-    piece: Piece
+    piece: CallPiece
     operand: Operand
     type: str
 
@@ -99,7 +99,7 @@ def is_last(function: Function, call: int) -> bool:
     return _handed_on(function, sequence) == _returned(function)
 
 
-def require_apart(pieces: Iterable[Piece]) -> None:
+def require_apart(pieces: Iterable[CallPiece]) -> None:
     """Raises Unfit where two pieces share bytes: which of them was written last is not known here."""
     found = list(pieces)
     if any(a.overlaps(b) for i, a in enumerate(found) for b in found[:i]):
@@ -141,7 +141,7 @@ def _names(operands: Sequence[Operand]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def accesses(instruction: Instruction, variables: Sequence[str]) -> list[Access]:
+def accesses(instruction: Instruction, variables: Sequence[str]) -> list[ParameterAccess]:
     """The elements that a load from or a store to parameters moves, those of a vector one by one; none for others.
 
     Raises Unfit for an access that cannot be taken apart.
@@ -155,7 +155,10 @@ def accesses(instruction: Instruction, variables: Sequence[str]) -> list[Access]
     type = instruction.parts[-1]
     bits = isa.width(type)
     variable = variables.index(address.base.name)
-    return [Access(Piece(variable, offset + i * bits // 8, bits), e, type) for i, e in enumerate(elements)]
+    return [
+        ParameterAccess(CallPiece(variable, offset + i * bits // 8, bits), e, type)
+        for i, e in enumerate(elements)
+    ]
 
 
 def _integer(operand: Operand) -> int:
@@ -186,18 +189,18 @@ def symbols_of(instruction: Instruction) -> Iterator[str]:
 class _Walk:
     """What is known of the results of a call on the way from it to the function's end."""
 
-    held: dict[str, Piece] = field(default_factory=dict)
-    stored: set[Piece] = field(default_factory=set)
+    held: dict[str, CallPiece] = field(default_factory=dict)
+    stored: set[CallPiece] = field(default_factory=set)
 
 
-def _returned(function: Function) -> set[Piece]:
+def _returned(function: Function) -> set[CallPiece]:
     """All pieces of its results that a function stores anywhere."""
     names = [r.name for r in function.returns]
     stores = (s for s in function.body or () if isinstance(s, Instruction) and s.base == "st")
     return {access.piece for store in stores for access in accesses(store, names)}
 
 
-def _handed_on(function: Function, sequence: CallSequence) -> set[Piece] | None:
+def _handed_on(function: Function, sequence: CallSequence) -> set[CallPiece] | None:
     """The results that go from a call straight to the function's own, if nothing else happens up to its `ret`."""
     body = function.body or ()
     places = {s.name: i for i, s in enumerate(body) if isinstance(s, Label)}

@@ -27,7 +27,6 @@ from cccopt.ptx.ir import (
     Marker,
     Open,
     Operand,
-    Pragma,
     RegisterDeclaration,
     Statement,
     Symbol,
@@ -57,7 +56,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
+class IndexedJump:
     """``brx.idx``: each lane goes to the target that its index selects."""
 
     opcode: str
@@ -75,7 +74,7 @@ class Leave:
 UNIFORM = "bra.uni"
 """The opcode of a branch on which all lanes of the warp agree."""
 
-End: TypeAlias = "Jump | Branch | Indexed | Leave"
+End: TypeAlias = "Jump | Branch | IndexedJump | Leave"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ def targets(end: End) -> tuple[str, ...]:
             return (target,)
         case Branch(_, taken, otherwise):
             return (taken,) if taken == otherwise else (taken, otherwise)
-        case Indexed(_, _, names):
+        case IndexedJump(_, _, names):
             return tuple(dict.fromkeys(names))
         case Leave():
             return ()
@@ -124,7 +123,7 @@ def retarget(end: End, where: Callable[[str], str]) -> End:
             return Jump(where(target))
         case Branch():
             return replace(end, taken=where(end.taken), otherwise=where(end.otherwise))
-        case Indexed():
+        case IndexedJump():
             return replace(end, targets=tuple(where(name) for name in end.targets))
         case Leave():
             return end
@@ -271,7 +270,7 @@ def _end(
         index, label = last.operands
         assert isinstance(label, Symbol)
         # Tasks of one warp need not agree where its lanes did.
-        unguarded = Indexed(
+        unguarded = IndexedJump(
             last.opcode.removesuffix(".uni"), index, tuple(canonical[name] for name in lists[label.name])
         )
     else:
@@ -292,152 +291,6 @@ def balanced(node: Node) -> bool:
     return depth == 0
 
 
-def to_body(graph: Graph, names: Names) -> Body:
-    """The statements of the nodes that the entry reaches, fall-throughs where they can be, overhead bracketed."""
-    nodes = _thread_jumps(graph)
-    order = _layout(graph.entry, nodes)
-    writer = _Writer(nodes[name] for name in order)
-    referenced: set[str] = set()
-    for place, name in enumerate(order):
-        following = order[place + 1] if place + 1 < len(order) else None
-        referenced |= set(_printed_targets(nodes[name].end, following))
-    for place, name in enumerate(order):
-        following = order[place + 1] if place + 1 < len(order) else None
-        node = nodes[name]
-        # Debug information may name any label of the program's own.
-        if node.phase or name in referenced or not names.made(name):
-            writer.label(name)
-        writer.own(node.overhead, node.code)
-        _write_end(writer, node, following, names)
-    writer.finish()
-    return (*graph.declarations, *writer.out)
-
-
-class _Writer:
-    """Appends statements, opening and closing overhead brackets where they change."""
-
-    def __init__(self, nodes: Iterable[Node]) -> None:
-        places = (s for node in nodes for s in node.code if isinstance(s, Location))
-        self._calls = {(s.file, s.line, s.column): s for s in places}
-        self.out: list[Statement] = []
-        self._placed: set[tuple[int, int, int]] = set()
-        self._overhead: int | None = None
-        self._location: Location | None = None
-
-    def label(self, name: str) -> None:
-        self.out.append(Label(name))
-
-    def own(self, overhead: int | None, statements: Iterable[Statement]) -> None:
-        for statement in statements:
-            if isinstance(statement, Location):
-                if statement != self._location:
-                    self._place(statement)
-                continue
-            if overhead != self._overhead:
-                self._bracket(overhead)
-            self.out.append(statement)
-
-    def _place(self, location: Location) -> None:
-        """Appends a `.loc`; ptxas wants that of the call that it was inlined at somewhere ahead of it."""
-        call = location.inlined_at
-        if call is not None and call not in self._placed:
-            self._placed.add(call)
-            self._place(self._calls.get(call, Location(*call)))
-        self._placed.add((location.file, location.line, location.column))
-        self._location = location
-        self.out.append(location)
-
-    def _bracket(self, overhead: int | None) -> None:
-        if self._overhead is not None:
-            self.out.append(Marker("overhead.end", self._overhead))
-        if overhead is not None:
-            self.out.append(Marker("overhead.begin", overhead))
-        self._overhead = overhead
-
-    def finish(self) -> None:
-        self._bracket(None)
-
-
-def _write_end(writer: _Writer, node: Node, following: str | None, names: Names) -> None:
-    match node.end:
-        case Jump(target):
-            if target != following:
-                # The source had no jump here where blocks fell through: one that layout needs is ours.
-                writer.own(node.overhead if node.overhead is not None else 0, [_bra(target, UNIFORM)])
-        case Branch(guard, taken, otherwise, opcode):
-            if taken == following:
-                guard, taken, otherwise = replace(guard, negated=not guard.negated), otherwise, taken
-            writer.own(node.overhead, [replace(_bra(taken, opcode), guard=guard)])
-            if otherwise != following:
-                writer.own(node.overhead if node.overhead is not None else 0, [_bra(otherwise, UNIFORM)])
-        case Indexed(opcode, index, goals):
-            label = names.label("targets")
-            writer.own(
-                node.overhead,
-                [BranchTargets(label, ".branchtargets", goals), Instruction(opcode, (index, Symbol(label)))],
-            )
-        case Leave(instruction):
-            writer.own(node.overhead, [instruction if instruction is not None else Instruction("ret")])
-
-
-def _bra(target: str, opcode: str) -> Instruction:
-    return Instruction(opcode, (Symbol(target),))
-
-
-def _printed_targets(end: End, following: str | None) -> Iterator[str]:
-    if isinstance(end, Indexed):
-        yield from end.targets
-    else:
-        yield from (name for name in targets(end) if name != following)
-
-
-def _does_nothing(node: Node) -> bool:
-    return not node.phase and all(isinstance(s, Location | Pragma) for s in node.code)
-
-
-def _thread_jumps(graph: Graph) -> Mapping[str, Node]:
-    """The nodes with jumps to empty nodes led on to where those lead; branches that cannot branch made jumps."""
-
-    def final(name: str) -> str:
-        seen = {name}
-        node = graph.nodes[name]
-        while _does_nothing(node) and isinstance(node.end, Jump) and node.end.target not in seen:
-            seen.add(node.end.target)
-            node = graph.nodes[node.end.target]
-        return node.name
-
-    threaded: Nodes = {}
-    for node in graph.nodes.values():
-        end = retarget(node.end, final)
-        if isinstance(end, Branch) and end.taken == end.otherwise:
-            end = Jump(end.taken)
-        threaded[node.name] = replace(node, end=end)
-    return threaded
-
-
-def _layout(entry: str, nodes: Mapping[str, Node]) -> list[str]:
-    """The reachable nodes, each behind one that falls through to it where possible, else in the given order."""
-    alive = reachable(nodes, [entry])
-    waiting = [entry, *nodes]
-    placed: dict[str, None] = {}
-    for start in waiting:
-        name: str | None = start
-        while name is not None and name in alive and name not in placed:
-            placed[name] = None
-            name = _preferred(nodes[name].end, placed)
-    return list(placed)
-
-
-def _preferred(end: End, placed: Collection[str]) -> str | None:
-    match end:
-        case Jump(target):
-            return target
-        case Branch(_, taken, otherwise):
-            return otherwise if otherwise not in placed else taken
-        case _:
-            return None
-
-
 def copy(
     nodes: Iterable[Node], names: Names, rewrite: Callable[[Instruction], Instruction]
 ) -> tuple[Nodes, Mapping[str, str]]:
@@ -453,7 +306,7 @@ def copy(
             guarded = rewrite(Instruction(end.opcode, (Symbol(end.taken),), end.guard))
             assert guarded.guard is not None
             return replace(end, guard=guarded.guard)
-        if isinstance(end, Indexed):
+        if isinstance(end, IndexedJump):
             indexed = rewrite(Instruction(end.opcode, (end.index, Symbol("_"))))
             return replace(end, index=indexed.operands[0])
         return end

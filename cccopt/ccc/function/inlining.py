@@ -26,9 +26,9 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 
 from cccopt.ccc.function.call_sequences import (
-    Access,
+    CallPiece,
     CallSequence,
-    Piece,
+    ParameterAccess,
     Unfit,
     accesses,
     is_last,
@@ -59,7 +59,7 @@ from cccopt.ptx.ir import (
     Variable,
 )
 
-Pieces = Mapping[Piece, Register]
+Pieces = Mapping[CallPiece, Register]
 
 
 def inline(caller: Function, call: int, callee: Function) -> Function:
@@ -110,7 +110,7 @@ class _Inlining:
         ahead = self.body[: sequence.start]
         location = next((s for s in reversed(ahead) if isinstance(s, Location)), None)
         code: list[Statement] = []
-        sent: dict[Piece, Register] = {}
+        sent: dict[CallPiece, Register] = {}
         for index in range(sequence.start + 1, sequence.stop):
             statement = self.body[index]
             if index == sequence.call:
@@ -135,9 +135,9 @@ class _Inlining:
         self.types[register.name] = type
         return register
 
-    def _slots(self, variables: Sequence[str], base: str) -> dict[Piece, Register]:
+    def _slots(self, variables: Sequence[str], base: str) -> dict[CallPiece, Register]:
         """A register for each piece of the variables that the callee accesses by ``base``."""
-        found: dict[Piece, Register] = {}
+        found: dict[CallPiece, Register] = {}
         for statement in self.own:
             if isinstance(statement, Instruction) and statement.base == base:
                 for access in accesses(statement, variables):
@@ -145,9 +145,9 @@ class _Inlining:
                         found[access.piece] = self._register(_holder(access.piece.bits))
         return found
 
-    def _unchanged(self) -> dict[str, Piece]:
+    def _unchanged(self) -> dict[str, CallPiece]:
         """The callee's registers, by their new names, that hold a parameter and never anything else."""
-        found: dict[str, Piece] = {}
+        found: dict[str, CallPiece] = {}
         written = Counter(r.name for s in self.own if isinstance(s, Instruction) for r in isa.definitions(s))
         for statement in self.own:
             if isinstance(statement, Instruction) and statement.base == "ld":
@@ -163,8 +163,8 @@ class _Inlining:
         self,
         statement: Statement,
         sequence: CallSequence,
-        sent: dict[Piece, Register],
-        kept: Collection[Access] = (),
+        sent: dict[CallPiece, Register],
+        kept: Collection[ParameterAccess] = (),
     ) -> list[Statement]:
         """A statement of a call sequence, but for the call: stores to ``sent``, but for those that are ``kept``, loads
         from what the callee gives.
@@ -193,7 +193,7 @@ class _Inlining:
             instruction
             for piece, slot in self.slots.items()
             if sent.get(piece) != slot
-            for instruction in self._load(Access(piece, slot, f"u{piece.bits}"), sent)
+            for instruction in self._load(ParameterAccess(piece, slot, f"u{piece.bits}"), sent)
         ]
 
     def _inside(self) -> list[Statement]:
@@ -205,7 +205,7 @@ class _Inlining:
                 raise Unfit("it goes on behind a call of itself")
         own_memory = ("shared", "local") if tails else ("shared",)
         around = {i: s for s in tails.values() for i in range(s.start, s.stop + 1)}
-        sent: dict[Piece, Register] = {}
+        sent: dict[CallPiece, Register] = {}
         code: list[Statement] = [Label(self.head)]
         for index, statement in enumerate(self.own):
             sequence = around.get(index)
@@ -225,7 +225,7 @@ class _Inlining:
                 code += self._own(statement, own)
         return [*code, Label(self.done)]
 
-    def _passed_through(self, statement: Statement, sequence: CallSequence) -> list[Access]:
+    def _passed_through(self, statement: Statement, sequence: CallSequence) -> list[ParameterAccess]:
         """The parameters that a statement of a call of itself hands on as they came."""
         if not isinstance(statement, Instruction) or statement.base != "st":
             return []
@@ -281,7 +281,7 @@ class _Inlining:
 
     # --- values of all widths ---
 
-    def _store(self, target: Register, access: Access) -> list[Instruction]:
+    def _store(self, target: Register, access: ParameterAccess) -> list[Instruction]:
         """``target``, the holder of the access' piece, set to what it stores."""
         source, bits = access.operand, access.piece.bits
         width = isa.width(self.types[source.name]) if isinstance(source, Register) else max(bits, 16)
@@ -294,7 +294,7 @@ class _Inlining:
             return [op(f"mov.{access.type if is_float else f'b{bits}'}", target, source)]
         return [op(f"cvt.u{bits}.u{width}", target, source)]
 
-    def _load(self, access: Access, pieces: Pieces) -> list[Instruction]:
+    def _load(self, access: ParameterAccess, pieces: Pieces) -> list[Instruction]:
         """The register of the access set to what ``pieces`` hold of its bytes; what nobody stored is 0."""
         wanted = access.piece
         if wanted in pieces:
@@ -317,15 +317,15 @@ class _Inlining:
             ]
         return [*code, *self._extended(access, holder)]
 
-    def _part(self, access: Access, piece: Piece, holder: Register) -> list[Instruction]:
+    def _part(self, access: ParameterAccess, piece: CallPiece, holder: Register) -> list[Instruction]:
         """The register of the access set to some bytes of a larger piece."""
         held = max(piece.bits, 16)
         shifted, narrow = self._register(f"b{held}"), self._register(_holder(access.piece.bits))
         code = [op(f"shr.u{held}", shifted, holder, 8 * (access.piece.offset - piece.offset))]
-        kept = Access(access.piece, shifted, access.type)
+        kept = ParameterAccess(access.piece, shifted, access.type)
         return [*code, *self._store(narrow, kept), *self._extended(access, narrow)]
 
-    def _extended(self, access: Access, holder: Register) -> list[Instruction]:
+    def _extended(self, access: ParameterAccess, holder: Register) -> list[Instruction]:
         """The register of the access set to what ``holder`` has, extended to its width as the load's type says."""
         target, bits = access.operand, access.piece.bits
         if not isinstance(target, Register):

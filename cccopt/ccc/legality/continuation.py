@@ -18,7 +18,8 @@ from cccopt.ccc.legality.reductions import Reductions, no_reduction
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.regions.hammocks import Hammock, hammock_at
-from cccopt.ccc.regions.marked_loops import Path, Region, forward
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path, forward
 from cccopt.ccc.regions.values import definitions_at_end, live_outs
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction

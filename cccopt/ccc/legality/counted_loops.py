@@ -23,7 +23,7 @@ from cccopt.ccc.function.graph import Branch, Node, condition, targets
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.inner_iterations import in_order
 from cccopt.ccc.regions.induction import Induction
-from cccopt.ccc.regions.marked_loops import Path
+from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Guard, Instruction, Literal, Operand, Register, Statement
 

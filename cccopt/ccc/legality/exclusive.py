@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from cccopt.ccc.function.graph import reachable
 from cccopt.ccc.function.view import View
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 
 if TYPE_CHECKING:
     from cccopt.ccc.legality.sunk_code import SunkCode

@@ -29,7 +29,7 @@ from cccopt.analysis.roots import UNKNOWN
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.atomics import commutes_as
 from cccopt.ccc.regions.induction import Induction
-from cccopt.ccc.regions.marked_loops import Path
+from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, TextureAddress
 from cccopt.ptx.isa import Control, Memory

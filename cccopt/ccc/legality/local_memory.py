@@ -19,7 +19,8 @@ from cccopt.analysis.memory import MemoryAliasing
 from cccopt.analysis.reaching import ENTRY
 from cccopt.analysis.stored import StoredBytes
 from cccopt.ccc.function.view import View
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Register
 from cccopt.ptx.isa import Facts, Memory

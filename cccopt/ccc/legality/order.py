@@ -29,7 +29,8 @@ from cccopt.ccc.legality.atomics import commutes_as
 from cccopt.ccc.legality.inner_iterations import InnerIterations
 from cccopt.ccc.legality.sunk_code import SunkCode
 from cccopt.ccc.legality.thread_memory import ThreadMemory
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
 from cccopt.ptx.isa import Memory

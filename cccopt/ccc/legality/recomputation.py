@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from cccopt.analysis import effects
 from cccopt.analysis.constancy import reads_unchanging_memory
 from cccopt.ccc.function.view import View
-from cccopt.ccc.regions.marked_loops import Path
+from cccopt.ccc.regions.paths import Path
 from cccopt.ccc.regions.values import definitions_at_end
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction

@@ -29,7 +29,8 @@ from cccopt.ccc.legality.extremes import extremes
 from cccopt.ccc.legality.operators import Operator, hands_on, operator_of
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Refusal, refuse
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Register
 from cccopt.ptx.isa import Memory, Role

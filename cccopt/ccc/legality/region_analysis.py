@@ -11,7 +11,8 @@ from cccopt.ccc.legality.exclusive import exclusive_paths
 from cccopt.ccc.legality.order import MemoryOrder
 from cccopt.ccc.legality.reductions import Reductions, reductions
 from cccopt.ccc.legality.sunk_code import SunkCode, sunk_code
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 
 
 @dataclass(frozen=True)

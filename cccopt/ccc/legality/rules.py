@@ -19,7 +19,8 @@ from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.legality.spinning import spinning_atomics
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Rule, refuse
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Symbol
 from cccopt.ptx.isa import Control, Memory

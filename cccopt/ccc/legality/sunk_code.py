@@ -32,7 +32,8 @@ from cccopt.ccc.legality.reductions import Reduction, Reductions, loop_sums, no_
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.regions.hammocks import Hammock
-from cccopt.ccc.regions.marked_loops import Path, Region, forward
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path, forward
 from cccopt.ccc.regions.values import live_outs
 
 CHEAP = 4.0

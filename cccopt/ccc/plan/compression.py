@@ -23,7 +23,8 @@ from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.view import View
 from cccopt.ccc.plan.context import LiveIn, Placement, decide
 from cccopt.ccc.plan.sinking import is_computation, sinking
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Marker
 from cccopt.ptx.isa import width

@@ -19,7 +19,8 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.reductions import Reduction
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import refuse
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 from cccopt.ccc.regions.values import definitions_at_end
 from cccopt.choice import Choice
 from cccopt.ptx import isa

@@ -12,7 +12,7 @@ from cccopt.analysis.effects import is_pure, writes
 from cccopt.ccc.function.graph import targets
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
-from cccopt.ccc.regions.marked_loops import Path
+from cccopt.ccc.regions.paths import Path
 
 
 def empty_tasks(analysis: RegionAnalysis) -> frozenset[int]:

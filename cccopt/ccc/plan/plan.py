@@ -11,7 +11,8 @@ from cccopt.ccc.plan.context import LiveIn
 from cccopt.ccc.plan.partials import Partial, Slots
 from cccopt.ccc.plan.stack import SLOTS, StackCode
 from cccopt.ccc.regions.hammocks import Hammock
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 from cccopt.diagnostic import Diagnostic
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Body, Instruction, Operand, Register, SpecialRegister

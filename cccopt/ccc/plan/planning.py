@@ -22,7 +22,7 @@ from cccopt.ccc.plan.partials import Partial, slots
 from cccopt.ccc.plan.plan import PathPlan, Plan, Sorting, sorted_slots
 from cccopt.ccc.plan.remarks import reordered, stack_remarks
 from cccopt.ccc.plan.stack import SLOTS, Layout, StackCode, Value, layout
-from cccopt.ccc.regions.marked_loops import Path
+from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Operand, Register
 from cccopt.ptx.special import SPECIAL_TYPES

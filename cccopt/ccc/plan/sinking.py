@@ -16,7 +16,8 @@ from functools import cached_property
 from cccopt.analysis import effects
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.view import View
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 from cccopt.ccc.regions.values import definitions_at_end, live_outs
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction

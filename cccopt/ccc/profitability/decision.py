@@ -15,7 +15,8 @@ from cccopt.ccc.outcome.report import Cost
 from cccopt.ccc.profitability import model
 from cccopt.ccc.profitability.estimate import Estimate
 from cccopt.ccc.profitability.model import Limit, LoopFlow
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 from cccopt.diagnostic import Diagnostic
 
 SHARED_A_MULTIPROCESSOR = 228 * 1024

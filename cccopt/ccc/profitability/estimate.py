@@ -26,13 +26,14 @@ from cccopt.ccc.profitability.model import (
     SECTOR,
     SUM,
     WORD,
-    Group,
     LoopFlow,
     PathFlow,
+    SortedGroup,
     any_of,
 )
 from cccopt.ccc.profitability.profile import RegionProfile, costs_of
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Register, Vector
 
@@ -189,13 +190,13 @@ class _Maker:
                     saved += min(apart, LANES) - min(abs(after.get(base.name, apart)), LANES)
         return saved
 
-    def _groups(self) -> tuple[Group, ...]:
+    def _groups(self) -> tuple[SortedGroup, ...]:
         """The paths that the plan sorts."""
         if self.plan is None:
             return ()
         keys = {path.begin: key for key, path in enumerate(self.region.all_paths())}
         return tuple(
-            Group(
+            SortedGroup(
                 frozenset(keys[path.path.begin] for path in sorting.paths),
                 FEWEST,
                 sorting.stack.layout.context_bytes / 4 * WORD,

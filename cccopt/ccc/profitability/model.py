@@ -132,7 +132,7 @@ class PathFlow:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SortedGroup:
     """Paths, by key, that share a site if at least ``fewest`` of them are collected. ``context`` is the cost of all
     words of a slot of the site, stored and loaded; ``bytes`` are those of its stacks for all paths in a block.
     """
@@ -172,7 +172,7 @@ class LoopFlow:
     memory: float
     form: str
     paths: tuple[PathFlow, ...]
-    groups: tuple[Group, ...] = ()
+    groups: tuple[SortedGroup, ...] = ()
 
 
 def any_of(share: float, lanes: float = LANES) -> float:
@@ -329,7 +329,7 @@ def _wanted(path: PathFlow, around: _Runs) -> float:
 
 
 def _site(
-    group: Group, chosen: Collection[int], runs: Mapping[int, _Runs], parted: Mapping[int, float]
+    group: SortedGroup, chosen: Collection[int], runs: Mapping[int, _Runs], parted: Mapping[int, float]
 ) -> float:
     """The slots of a visit that the site of a group takes, and what is lost on those of its paths that stay.
     ``parted`` is the share of visits in which the lanes differ, by path.

@@ -21,7 +21,8 @@ from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.view import View, view
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.profitability.model import LANES, any_of
-from cccopt.ccc.regions.marked_loops import Path, Region, find
+from cccopt.ccc.regions.marked_loops import Region, find
+from cccopt.ccc.regions.paths import Path
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
 from cccopt.ptx import isa

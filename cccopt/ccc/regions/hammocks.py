@@ -15,7 +15,8 @@ from cccopt.analysis import effects
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.graph import Branch, program_order, targets
 from cccopt.ccc.function.view import View
-from cccopt.ccc.regions.marked_loops import Region, forward
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import forward
 from cccopt.ptx.ir import Guard
 
 

@@ -13,7 +13,7 @@ from cccopt.analysis import effects
 from cccopt.analysis.cost import integer
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.view import View
-from cccopt.ccc.regions.marked_loops import Path
+from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Operand, Register
 from cccopt.ptx.isa import Arithmetic

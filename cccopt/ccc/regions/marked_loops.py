@@ -7,44 +7,16 @@ preheader) and the marked *paths* in it. nvcc may have duplicated a marked piece
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation
-from cccopt.ccc.function.graph import Jump, Leave, Node, balanced, reachable, targets
+from cccopt.ccc.function.graph import balanced, reachable
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import refuse
+from cccopt.ccc.regions.paths import Path, paths_of
 from cccopt.diagnostic import Diagnostic
-from cccopt.ptx.ir import Instruction, Marker
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """A divergent path: a task begins at node ``begin`` and ends where control goes on at ``end``.
-
-    ``nodes`` are all its blocks. Of an `if` it is the marked branch, of a ``for variable`` the loop, whose task
-    begins at the header. ``children`` are the marked paths inside it.
-    """
-
-    annotation: Annotation
-    begin: str
-    nodes: frozenset[str]
-    end: str
-    children: tuple[Path, ...] = ()
-
-    @property
-    def is_loop(self) -> bool:
-        return self.annotation.variable
-
-    def tree(self) -> tuple[Path, ...]:
-        """The path and all paths inside it, outer first."""
-        found, waiting = [], [self]
-        while waiting:
-            path = waiting.pop()
-            found.append(path)
-            waiting += reversed(path.children)
-        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +118,7 @@ def _region(
 ) -> Region | None:
     nodes = view.names_of(loop.blocks)
     header = view.name(loop.header)
-    paths = _paths(view, loop, header, marked)
+    paths = paths_of(view, loop, header, marked)
     if not paths:
         remarks.append(
             refusal.remark(
@@ -198,172 +170,6 @@ def _preheader(view: View, select: str, header: str, loop: Collection[str]) -> f
         work += new
     nodes = {name: view.graph.nodes[name] for name in {select, *ahead}}
     return frozenset(reachable(nodes, [select]))
-
-
-def _paths(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop]]) -> tuple[Path, ...]:
-    """The marked paths of a loop, nested as their blocks are, in the order in which an iteration meets them."""
-    variable = {
-        inner.header: (view.annotations[number], inner)
-        for number, copies in marked.items()
-        if view.annotations[number].variable
-        for inner in copies
-        if inner.header in loop.blocks and inner.header != loop.header
-    }
-    plain = [copy for n, copies in marked.items() if not view.annotations[n].variable for copy in copies]
-    found: list[Path] = []
-    for annotation, inner in variable.values():
-        if _home(view, inner.parent, plain) is not loop:
-            continue
-        _require_direct(view, annotation, inner.parent, loop, variable)
-        found.append(_variable_path(view, annotation, inner, loop))
-    for annotation in view.annotations.values():
-        if annotation.event != "if":
-            continue
-        for index in view.markers("if.begin", annotation.region):
-            block = view.cfg.block_of(index)
-            place = view.loop_of.get(block)
-            if block not in loop.blocks or _home(view, place, plain) is not loop:
-                continue
-            _require_direct(view, annotation, place, loop, variable)
-            found.append(_if_path(view, annotation, view.name(block), header))
-    return _nest(view, found)
-
-
-def _home(view: View, place: int | None, plain: list[Loop]) -> Loop | None:
-    """The innermost loop marked ``for`` around the loop at ``place`` (itself included)."""
-    by_header = {loop.header: loop for loop in plain}
-    while place is not None:
-        if view.loops[place].header in by_header:
-            return by_header[view.loops[place].header]
-        place = view.loops[place].parent
-    return None
-
-
-def _require_direct(
-    view: View,
-    annotation: Annotation,
-    place: int | None,
-    loop: Loop,
-    variable: Mapping[int, tuple[Annotation, Loop]],
-) -> None:
-    """Between a path and the marked loop it belongs to there may only be loops whose trips are tasks themselves."""
-    while place is not None and view.loops[place].header != loop.header:
-        if view.loops[place].header not in variable:
-            raise refuse(refusal.INNER_LOOP, annotation.place)
-        place = view.loops[place].parent
-
-
-def _variable_path(view: View, annotation: Annotation, inner: Loop, loop: Loop) -> Path:
-    nodes = view.names_of(inner.blocks)
-    exits = _exits(view, nodes)
-    if len(exits) > 1:
-        nodes |= _landings(view, inner, loop, exits)
-        exits = _exits(view, nodes)
-    if len(exits) != 1 or any(t not in view.block_of_name for t in exits):
-        raise refuse(
-            refusal.OTHER_EXIT,
-            annotation.place,
-            why="a `return` or `goto` inside the loop leads to another place than its end, but its trips may run later"
-            " and in another lane",
-        )
-    return Path(annotation, view.name(inner.header), nodes, exits.pop())
-
-
-def _exits(view: View, nodes: frozenset[str]) -> set[str]:
-    """Where control goes on behind ``nodes``, lanes that trap aside."""
-    ways = {t for n in nodes for t in targets(view.graph.nodes[n].end) if t not in nodes}
-    return {forward(view, t) for t in ways - view.traps}
-
-
-def _landings(view: View, inner: Loop, loop: Loop, exits: set[str]) -> frozenset[str]:
-    """The blocks that lanes pass on the different ways out of the loop ``inner`` (a `break`) before these meet in
-    ``loop``: they belong to it. None where the ways do not meet there.
-    """
-    blocks = view.blocks_of(exits)
-    if len(blocks) < len(exits):
-        return frozenset()
-    meet = view.post_dominators.nearest_common(blocks)
-    if meet not in loop.blocks or meet == loop.header:
-        return frozenset()
-    found: set[int] = set()
-    work = [block for block in blocks if block != meet]
-    while work:
-        block = work.pop()
-        if block not in found and view.dominators.dominates(inner.header, block):
-            found.add(block)
-            work += [target for target in view.cfg.successors[block] if target != meet]
-    return view.names_of(found)
-
-
-def _if_path(view: View, annotation: Annotation, begin: str, header: str) -> Path:
-    graph = view.graph.nodes
-    first = view.block_of_name[begin]
-    inside: set[str] = set()
-    ends: set[str] = set()
-    others: set[str] = set()
-    work = [begin]
-    while work:
-        name = work.pop()
-        if name in inside:
-            continue
-        inside.add(name)
-        if isinstance(graph[name].end, Leave):
-            raise refuse(refusal.OTHER_EXIT, annotation.place)
-        at_end = _holds(graph[name], "if.end", annotation.region)
-        for target in targets(graph[name].end):
-            if target in view.traps:
-                continue
-            block = view.block_of_name.get(target)
-            if at_end:
-                ends.add(forward(view, target))
-            elif block is None or target == header or not view.dominators.dominates(first, block):
-                others.add(target)
-            else:
-                work.append(target)
-    stray = {t for t in others if forward(view, t) not in ends}
-    if any(_reaches_end(view, t, begin, header, annotation.region) for t in stray):
-        raise refuse(refusal.OTHER_ENTRY, annotation.place)
-    if stray or len(ends) != 1 or ends & inside:
-        raise refuse(refusal.OTHER_EXIT, annotation.place)
-    return Path(annotation, begin, frozenset(inside), ends.pop())
-
-
-def _reaches_end(view: View, start: str, begin: str, header: str, region: int) -> bool:
-    """Whether an end marker of the path can be reached without going through its beginning."""
-    found = reachable(view.graph.nodes, [start], stop=(begin, header)) - {begin, header}
-    return any(_holds(view.graph.nodes[n], "if.end", region) for n in found)
-
-
-def _holds(node: Node, event: str, region: int) -> bool:
-    return any(isinstance(s, Marker) and s.event == event and s.region == region for s in node.code)
-
-
-def forward(view: View, name: str) -> str:
-    """The first node from ``name`` on that does something, heads a loop, or begins a marked piece."""
-    seen: set[str] = set()
-    while name not in seen and name not in view.headers:
-        seen.add(name)
-        node = view.graph.nodes[name]
-        begins = any(isinstance(s, Marker) and s.event.endswith(".begin") for s in node.code)
-        if begins or any(isinstance(s, Instruction) for s in node.code) or not isinstance(node.end, Jump):
-            break
-        name = node.end.target
-    return name
-
-
-def _nest(view: View, flat: list[Path]) -> tuple[Path, ...]:
-    """``flat`` as a forest by containment, siblings in reverse postorder."""
-    rank = {block: place for place, block in enumerate(view.cfg.reverse_postorder)}
-    ordered = sorted(flat, key=lambda p: (len(p.nodes), rank[view.block_of_name[p.begin]]))
-    placed: list[Path] = []
-    for path in ordered:
-        inner = tuple(p for p in placed if p.nodes <= path.nodes)
-        if any(p.nodes & path.nodes and p not in inner for p in placed):
-            raise refuse(refusal.OTHER_ENTRY, path.annotation.place)
-        placed = [p for p in placed if p not in inner]
-        children = tuple(sorted(inner, key=lambda p: rank[view.block_of_name[p.begin]]))
-        placed.append(replace(path, children=children))
-    return tuple(sorted(placed, key=lambda p: rank[view.block_of_name[p.begin]]))
 
 
 def _check_placed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cccopt.analysis import effects
 from cccopt.ccc.function.view import View
-from cccopt.ccc.regions.marked_loops import Path
+from cccopt.ccc.regions.paths import Path
 
 
 def live_outs(view: View, path: Path) -> frozenset[str]:
