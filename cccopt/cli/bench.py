@@ -77,6 +77,18 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="FOLDER",
         help="`sensitivity` and `cte`: also draw figures (matplotlib)",
     )
+    _add_cte(parser)
+    parser.add_argument(
+        "--demo",
+        action="store_true",
+        help=f"{' and '.join(_DEMO)} at size demo on the emulator, without the marked build",
+    )
+    add_mode(parser, default="always")
+    parser.set_defaults(run=run, listed="workloads")
+
+
+def _add_cte(parser: argparse.ArgumentParser) -> None:
+    """The options that `bench cte` alone takes."""
     parser.add_argument(
         "--input",
         action="append",
@@ -99,13 +111,6 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--no-profile", action="store_true", help="`cte` alone: leave Nsight Compute's counts out"
     )
-    parser.add_argument(
-        "--demo",
-        action="store_true",
-        help=f"{' and '.join(_DEMO)} at size demo on the emulator, without the marked build",
-    )
-    add_mode(parser, default="always")
-    parser.set_defaults(run=run, listed="workloads")
 
 
 def _seed(text: str) -> int:

@@ -24,7 +24,7 @@ from cccopt.harness.cte import vendor
 from cccopt.harness.cte.plan import CtePlan, Job, jobs, size_of
 from cccopt.harness.cte.table import Cell, Copy, Counted, CteRow, CteTable
 from cccopt.harness.cte.vendor import Library
-from cccopt.harness.cte.workload import ONE_PER_LANE, REFUSED, SMALL, BuildKind, build, load
+from cccopt.harness.cte.workload import ONE_PER_LANE, SMALL, BuildKind, build, load
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import REPEATS, WARM_UPS, run_on_gpu
 from cccopt.harness.result import BuildResult, Issues, Times
@@ -80,9 +80,9 @@ class _Found:
             self.ran, self.has_run = results, True
 
 
-def run(plan: CtePlan, told: Callable[[CteTable], None] = lambda table: None) -> CteTable:
-    """Measure; ``told`` is given what there is after each job. Raises `CccError` for what concerns all rows: an unknown
-    name, no GPU, no nvcc.
+def run(plan: CtePlan, on_progress: Callable[[CteTable], None] = lambda table: None) -> CteTable:
+    """Measure; ``on_progress`` is given what there is after each job. Raises `CccError` for what concerns all rows: an
+    unknown name, no GPU, no nvcc.
     """
     todo, size = jobs(plan), size_of(plan)
     on, arch, copy = EMULATED, plan.arch or EMULATED_ARCH, None
@@ -107,7 +107,7 @@ def run(plan: CtePlan, told: Callable[[CteTable], None] = lambda table: None) ->
             return CteTable(on, arch, plan.seed, cells, copy, tuple(seconds.items()))
 
         def done() -> None:
-            told(table())
+            on_progress(table())
 
         if plan.on == Machine.GPU:
             _on_gpu(plan, well, folder, pool, seconds, done)
@@ -309,10 +309,8 @@ def _row(one: _Found, name: str, arch: str) -> CteRow:
     made, kind = one.made[name], one.job.workload.kind(name)
     if isinstance(made, NoBuild):
         # What the headers refuse and a library that is not installed are answers; all other builds must be there.
-        refused = made.why.startswith(REFUSED)
-        return CteRow(
-            name, kind, made.why.removeprefix(REFUSED), failed=not refused and kind != BuildKind.VENDOR
-        )
+        failed = not made.by_headers and kind != BuildKind.VENDOR
+        return CteRow(name, kind, made.why, failed=failed)
     ran = one.ran[name]
     if ran.wrong:
         return CteRow(name, kind, ran.wrong, failed=True)
