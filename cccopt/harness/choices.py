@@ -1,4 +1,4 @@
-"""What commands and plans choose from: machines, and builds of a sample. Members are strings, as tables show them."""
+"""What commands and plans choose from: platforms, and builds of a sample. Members are strings, as tables show them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Choice(str, Enum):
         return str(self.value)
 
 
-class Machine(Choice):
+class Platform(Choice):
     """What runs kernels."""
 
     EMULATOR = "emulator"

@@ -15,7 +15,7 @@ import pytest
 from cccopt.cli.main import main
 from cccopt.harness import once
 from cccopt.harness.builds import Build, NoBuild
-from cccopt.harness.choices import Machine
+from cccopt.harness.choices import Platform
 from cccopt.harness.cte import run as cte_run
 from cccopt.harness.cte import vendor as cte_vendor
 from cccopt.harness.cte import workload as cte_workload
@@ -424,7 +424,7 @@ def test_inputs_are_outermost_and_a_name_may_stand_for_several(tmp_path: Path) -
     told = [(job.input, job.workload.name) for job in found]
     assert told == [(name, who) for name in ("ragged", "even") for who in ("ours", "theirs")]
     assert found[0].builds == ("one_per_lane", *(f"sub_warp<{width}>" for width in (2, 4, 8, 16, 32)))
-    assert {job.input for job in jobs(CtePlan(names, on=Machine.GPU))} == {"ragged", "even", "odd"}
+    assert {job.input for job in jobs(CtePlan(names, on=Platform.GPU))} == {"ragged", "even", "odd"}
     assert [job.input for job in jobs(CtePlan(names[:1], inputs=("odd", "even")))] == ["odd", "even"]
 
 

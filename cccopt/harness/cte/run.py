@@ -19,7 +19,7 @@ from cccopt.harness import apart, ncu
 from cccopt.harness.batch import clock, kernel_rows, without_those_that_fail, workers
 from cccopt.harness.bench import EMULATED_ARCH
 from cccopt.harness.builds import Build, NoBuild, cubin_file, first_of
-from cccopt.harness.choices import Machine
+from cccopt.harness.choices import Platform
 from cccopt.harness.cte import vendor
 from cccopt.harness.cte.plan import CtePlan, Job, jobs, size_of
 from cccopt.harness.cte.table import Cell, Copy, Counted, CteRow, CteTable
@@ -87,7 +87,7 @@ def run(plan: CtePlan, on_progress: Callable[[CteTable], None] = lambda table: N
     todo, size = jobs(plan), size_of(plan)
     on, arch, copy = EMULATED, plan.arch or EMULATED_ARCH, None
     seconds: dict[str, float] = {}
-    if plan.on == Machine.GPU:
+    if plan.on == Platform.GPU:
         with open_gpu() as gpu:
             on, arch = gpu.name, plan.arch or gpu.arch
             copy = measure_copy(gpu)
@@ -109,7 +109,7 @@ def run(plan: CtePlan, on_progress: Callable[[CteTable], None] = lambda table: N
         def done() -> None:
             on_progress(table())
 
-        if plan.on == Machine.GPU:
+        if plan.on == Platform.GPU:
             _on_gpu(plan, well, folder, pool, seconds, done)
         else:
             with clock(seconds, "count"):
@@ -151,7 +151,7 @@ def _prepare(
                 continue
             if job.workload.kind(name) != BuildKind.VENDOR:
                 futures[key] = pool.submit(build, job.workload, name, arch)
-            elif plan.on != Machine.GPU:
+            elif plan.on != Platform.GPU:
                 made[key] = NoBuild(name, "a library for GPUs")
             else:
                 part = vendor.part(name)
