@@ -16,6 +16,7 @@ from cccopt.cli.main import main
 from cccopt.harness import once
 from cccopt.harness.builds import Build, NoBuild
 from cccopt.harness.choices import Platform
+from cccopt.harness.cte import preparation
 from cccopt.harness.cte import run as cte_run
 from cccopt.harness.cte import vendor as cte_vendor
 from cccopt.harness.cte import workload as cte_workload
@@ -155,7 +156,7 @@ def made_once(monkeypatch: pytest.MonkeyPatch) -> None:
             _MADE[name] = made if isinstance(made, NoBuild) else replace(made, cubin=made.ptx.encode())
         return _MADE[name]
 
-    monkeypatch.setattr(cte_run, "build", kept)
+    monkeypatch.setattr(preparation, "build", kept)
     monkeypatch.setattr(cte_workload, "build", kept)
 
 
@@ -290,7 +291,9 @@ def test_many_launches_and_no_counters(
 
 
 def test_where_nothing_compiles_all_rows_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cte_run, "build", lambda workload, name, arch: NoBuild(name, "CCC085: nvcc failed"))
+    monkeypatch.setattr(
+        preparation, "build", lambda workload, name, arch: NoBuild(name, "CCC085: nvcc failed")
+    )
     status, table = bench(folder_of(tmp_path), tmp_path, *asked("warp"), "--input", "even")
     assert status == 1
     assert [row["void"] for row in table["cells"][0]["rows"]] == ["CCC085: nvcc failed"] * 2
