@@ -1,8 +1,8 @@
 """The user's word, tested on real inputs: do iterations of marked loops meet in memory so that their order can be told?
 
 The emulator runs the *original* program, PTX with the marks of annotations before any rewrite, and records what each
-iteration does to memory (`cccopt.emulator.record`). What is a conflict and what a benign meeting says
-`cccopt.emulator.meetings`. A check holds for the inputs that it saw and no others.
+iteration does to memory (`cccopt.emulator.record`). `cccopt.emulator.judging` says what is a conflict and what a benign
+meeting. A check holds for the inputs that it saw and no others.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 from cccopt.ccc.regions.iterations import boundaries, vouched
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.emulator import Program
-from cccopt.emulator.iterations import Event
-from cccopt.emulator.meetings import KINDS, Meeting, Touch, meetings
+from cccopt.emulator.iterations import Event, EventKind
+from cccopt.emulator.meetings import Meeting, Touch, meetings
 from cccopt.emulator.record import Record
 from cccopt.ptx.ir import Function
 from cccopt.ptx.lines import SourceLine, source_chains
@@ -133,7 +133,7 @@ def _numbered(iterations: Sequence[Iteration]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check found: conflicts first, those at more places ahead of others; how many ``launches`` there were, and
+    """What a check found: conflicts first, those at more places before others; how many ``launches`` there were, and
     how many ``iterations`` of marked loops ran in them, inner ones included.
     """
 
@@ -232,8 +232,8 @@ class Checker:
         kernel, label, _, _ = self._launch
         where, dtype = self._where(meeting)
         return Finding(
-            meeting.conflict,
-            KINDS[meeting.kind],
+            meeting.kind.conflict,
+            meeting.kind.value,
             kernel,
             self._loops[meeting.loop],
             where,
@@ -248,16 +248,18 @@ class Checker:
         """The memory of a meeting in words, and the type of its elements where an argument tells it."""
         machine = self._record.machine
         if meeting.space == "local":
-            return f"byte {meeting.offset} of the local memory of {machine.thread_name(meeting.owner)}", None
+            return (
+                f"byte {meeting.offset} of the local memory of {machine.shape.thread_name(meeting.owner)}",
+                None,
+            )
         if meeting.space == "shared":
-            first = meeting.owner * machine.lanes_per_block
-            block = machine.thread_name(first).partition(" of ")[2]
+            block = machine.shape.block_name(meeting.owner)
             return f"byte {meeting.offset} of shared `{_plain(meeting.array)}` of {block}", None
         address = meeting.base + meeting.offset
         for number, (argument, (at, _)) in enumerate(
             zip(self._launch[2], machine.kernel.parameters, strict=True)
         ):
-            start = int.from_bytes(machine.parameters[at : at + 8].tobytes(), "little")
+            start = int.from_bytes(machine.memory.parameters[at : at + 8].tobytes(), "little")
             if isinstance(argument, np.ndarray) and start <= address < start + argument.nbytes:
                 return self._element(number, argument, address - start, meeting.size)
         return f"byte {meeting.offset} of `{_plain(meeting.array)}`", None
@@ -277,7 +279,7 @@ class Checker:
     def _access(self, touch: Touch, size: int, dtype: np.dtype[Any] | None) -> Access:
         place = self._place(touch)
         steps = tuple(Iteration(self._loops[s.loop], s.number, s.entry) for s in touch.steps)
-        thread = self._record.machine.thread_name(touch.lane)
+        thread = self._record.machine.shape.thread_name(touch.lane)
         return Access(place, touch.action, thread, steps, _number(touch, size, dtype))
 
     def _place(self, touch: Touch) -> Place:
@@ -320,7 +322,7 @@ def _events(function: Function) -> dict[tuple[str, int], tuple[Event, ...]]:
     found: dict[tuple[str, int], tuple[Event, ...]] = {}
     for boundary in boundaries(function.body or ()):
         key = (function.name, boundary.statement)
-        found[key] = (*found.get(key, ()), Event(boundary.event, boundary.region))
+        found[key] = (*found.get(key, ()), Event(EventKind(boundary.event), boundary.region))
     return found
 
 

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import networkx
 import numpy as np
 import pytest
 
 import cccopt
+from bench import package_map
 from cccopt.ccc.outcome import refusal
 from cccopt.cli import main as command_line
 from cccopt.harness.workload import load
@@ -154,6 +156,20 @@ def verdict(pragma: str) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_links_lead_somewhere(page: Path) -> None:
     assert broken_links(page) == []
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "CHANGELOG.md"], ids=lambda p: p.stem)
+def test_files_that_are_named_exist(page: Path) -> None:
+    named = re.findall(r"`((?:cccopt|cte_templates|ptx_grammar|bench|tests)/[\w./-]+)`", page.read_text())
+    placeholders = re.compile(r"NAME|FILE|DIR")
+    missing = [n for n in named if not placeholders.search(n) and not (REPOSITORY / n).exists()]
+    assert missing == []
+
+
+def test_the_map_of_the_packages_is_what_they_import() -> None:
+    """`python -m bench.package_map` writes it anew. Packages do not import each other in a circle."""
+    assert networkx.is_directed_acyclic_graph(package_map.imports())
+    assert package_map.page(package_map.PAGE.read_text()) == package_map.PAGE.read_text()
 
 
 def test_pages_can_be_reached_from_the_readme() -> None:

@@ -41,7 +41,7 @@ from cccopt.ptx.ir import (
     Symbol,
     Vector,
 )
-from cccopt.ptx.isa import Memory
+from cccopt.ptx.isa import Arithmetic, Memory
 
 _STRIDES = {"%tid.x": 1, "%laneid": 1, "%tid.y": 0, "%tid.z": 0}
 
@@ -226,20 +226,20 @@ def combined(instruction: Instruction, sources: tuple[Operand, ...], strides: li
     """The stride of a result from those of its operands."""
     if not all(part in isa.WIDTHS and part[0] in "bsu" for part in _types(instruction)):
         return None
-    match instruction.base, strides:
-        case (("mov" | "cvt" | "cvta"), [a]):
+    match isa.facts(instruction).arithmetic, strides:
+        case Arithmetic.COPY, [a]:
             return a
-        case "add", [int(a), int(b)]:
+        case Arithmetic.SUM, [int(a), int(b)]:
             return a + b
-        case "sub", [int(a), int(b)]:
+        case Arithmetic.DIFFERENCE, [int(a), int(b)]:
             return a - b
-        case "neg", [int(a)]:
+        case Arithmetic.NEGATION, [int(a)]:
             return -a
-        case "shl", [int(a), _] if (by := integer(sources[1])) is not None and 0 <= by < 64:
+        case Arithmetic.LEFT_SHIFT, [int(a), _] if (by := integer(sources[1])) is not None and 0 <= by < 64:
             return a << by
-        case (("mul" | "mul24"), [a, b]):
+        case Arithmetic.PRODUCT, [a, b]:
             return None if "hi" in instruction.parts else _product(sources, a, b)
-        case (("mad" | "mad24"), [a, b, int(c)]):
+        case Arithmetic.PRODUCT_SUM, [a, b, int(c)]:
             product = None if "hi" in instruction.parts else _product(sources, a, b)
             return None if product is None else product + c
     return None

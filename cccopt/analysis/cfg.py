@@ -172,7 +172,7 @@ def _label(body: Body, start: int) -> str | None:
     return first.name if isinstance(first, Label) else None
 
 
-_LEAVING = frozenset({Control.RETURN, Control.EXIT})
+_LEAVING = frozenset({Control.RETURN, Control.EXIT, Control.TRAP})
 _ENDING = _LEAVING | {Control.BRANCH, Control.INDEXED}
 
 

@@ -29,7 +29,7 @@ from cccopt.analysis.reaching import ENTRY, ReachingDefinitions, reaching_defini
 from cccopt.ptx import isa
 from cccopt.ptx.constants import number
 from cccopt.ptx.ir import Body, Function, Instruction, Literal, Module, Operand, Register, Symbol
-from cccopt.ptx.isa import Control
+from cccopt.ptx.isa import Arithmetic, Control
 
 DEFAULT_TRIPS = 8
 """Trips of a loop of which nothing is known."""
@@ -202,10 +202,15 @@ class Costs:
         sources = statement.operands[1:]
         if statement.base == "mov" and len(sources) == 1 and isinstance(sources[0], Register):
             return sources[0].name, 0
-        if statement.base not in ("add", "sub") or len(sources) != 2 or not isinstance(sources[0], Register):
+        sums = isa.facts(statement).arithmetic
+        if (
+            sums not in (Arithmetic.SUM, Arithmetic.DIFFERENCE)
+            or len(sources) != 2
+            or not isinstance(sources[0], Register)
+        ):
             return None
         by = integer(sources[1])
-        return None if by is None else (sources[0].name, by if statement.base == "add" else -by)
+        return None if by is None else (sources[0].name, by if sums is Arithmetic.SUM else -by)
 
     def _constant(self, definition: int) -> int | None:
         if definition == ENTRY:

@@ -50,10 +50,6 @@ class Dominance:
             return False
         return self._first[a] <= self._first[b] and self._last[b] <= self._last[a]
 
-    def strictly_dominates(self, a: int, b: int) -> bool:
-        """Whether ``a`` dominates ``b`` and is another node."""
-        return a != b and self.dominates(a, b)
-
     def nearest_common(self, nodes: Iterable[int]) -> int:
         """The nearest node that dominates all of ``nodes``.
 

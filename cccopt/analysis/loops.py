@@ -81,11 +81,6 @@ def irreducible_edges(cfg: ControlFlowGraph) -> tuple[tuple[int, int], ...]:
     return tuple(edge for edge in retreating if edge not in back)
 
 
-def is_reducible(cfg: ControlFlowGraph) -> bool:
-    """Whether each cycle has one entry, its natural loop's header."""
-    return not irreducible_edges(cfg)
-
-
 def natural_loop(cfg: ControlFlowGraph, header: int, latches: Iterable[int]) -> frozenset[int]:
     """The blocks of the natural loop of ``header``, given the sources of the edges back to it."""
     inside = {header}

@@ -53,12 +53,6 @@ class MemoryAliasing:
         """Whether the statement may write memory."""
         return self._memory(statement) in (Memory.STORE, Memory.ATOMIC)
 
-    def may_conflict(self, a: int, b: int) -> bool:
-        """Whether the two statements may touch the same bytes, at least one of them writing."""
-        if not (self.accesses_memory(a) and self.accesses_memory(b)):
-            return False
-        return self.may_clash(self.access(a), self.access(b))
-
     def may_clash(self, a: Access, b: Access) -> bool:
         """Whether two accesses may touch the same bytes, at least one of them writing."""
         if not (a.writes or b.writes) or a.constant or b.constant:

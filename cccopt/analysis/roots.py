@@ -37,6 +37,7 @@ from cccopt.ptx.ir import (
     Symbol,
     TextureAddress,
 )
+from cccopt.ptx.isa import Arithmetic
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,26 @@ class Root:
 
 UNKNOWN = Root("unknown")
 
-_ADDING = frozenset({"add", "sub", "mad", "mad24", "or", "and"})
-_CHOOSING = frozenset({"mov", "cvta", "cvt", "selp"})
-_SCALING = frozenset({"mul", "mul24", "shl", "shr", "div", "rem", "popc", "clz", "bfind"})
+_SUMS = frozenset(
+    {
+        Arithmetic.SUM,
+        Arithmetic.DIFFERENCE,
+        Arithmetic.PRODUCT_SUM,
+        Arithmetic.CONJUNCTION,
+        Arithmetic.DISJUNCTION,
+    }
+)
+_CHOICES = frozenset({Arithmetic.COPY, Arithmetic.SELECTION})
+_NUMBERS = frozenset(
+    {
+        Arithmetic.PRODUCT,
+        Arithmetic.LEFT_SHIFT,
+        Arithmetic.RIGHT_SHIFT,
+        Arithmetic.QUOTIENT,
+        Arithmetic.REMAINDER,
+        Arithmetic.BIT_COUNT,
+    }
+)
 _MOST_ROUNDS = 20  # what still changes then is unknown
 
 
@@ -102,12 +120,13 @@ class AddressRoots:
     def _of_definition(self, definition: int, known: Mapping[int, frozenset[Root]]) -> frozenset[Root]:
         instruction = self.reaching.body[definition]
         assert isinstance(instruction, Instruction)
-        if instruction.base in _SCALING:
+        facts = isa.facts(instruction)
+        if facts.arithmetic in _NUMBERS:
             return frozenset()
-        if instruction.base in _ADDING | _CHOOSING:
+        if facts.arithmetic in _SUMS | _CHOICES:
             sources = [self._of_operand(definition, source, known) for source in _pointers(instruction)]
-            return _sum(sources) if instruction.base in _ADDING else _union(sources)
-        if isa.facts(instruction).space == "param" and self.function.kind == "entry":
+            return _sum(sources) if facts.arithmetic in _SUMS else _union(sources)
+        if facts.space == "param" and self.function.kind == "entry":
             return self._of_parameter(instruction)
         return frozenset({UNKNOWN})
 
@@ -135,7 +154,7 @@ class AddressRoots:
 
 def _pointers(instruction: Instruction) -> tuple[Operand, ...]:
     """The source operands that the result may be derived from: no factor of a product, no predicate."""
-    if instruction.base in ("mad", "mad24"):
+    if isa.facts(instruction).arithmetic is Arithmetic.PRODUCT_SUM:
         return instruction.operands[-1:]
     return instruction.operands[1:3]
 

@@ -25,14 +25,18 @@ from cccopt.analysis.reaching import ENTRY, ReachingDefinitions
 from cccopt.ptx import isa
 from cccopt.ptx.constants import number
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, Symbol, Variable
+from cccopt.ptx.isa import Arithmetic
 
 _MOST_TRIPS = 1024
 _LARGEST = 1 << 31
 _DEEPEST = 24
 
-_ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "shl": operator.lshift,
-}  # fmt: skip
+_COMPUTE: Mapping[Arithmetic, Callable[[int, int], int]] = {
+    Arithmetic.SUM: operator.add,
+    Arithmetic.DIFFERENCE: operator.sub,
+    Arithmetic.PRODUCT: operator.mul,
+    Arithmetic.LEFT_SHIFT: operator.lshift,
+}
 _COMPARE: Mapping[str, Callable[[int, int], bool]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge,
@@ -192,20 +196,26 @@ class StoredBytes:
             return None
         known = [source for source in sources if source is not None]
         result: _Value | None = None
-        if instruction.base in ("mov", "cvta", "cvt") and len(known) == 1:
+        facts = isa.facts(instruction)
+        if facts.arithmetic is Arithmetic.COPY and len(known) == 1:
             (result,) = known
         elif instruction.base == "setp" and len(known) == 2 and instruction.parts[1] in _COMPARE:
             a, b = known
             return (
                 _Value(int(_COMPARE[instruction.parts[1]](a.number, b.number))) if a.root == b.root else None
             )
-        elif instruction.base in _ARITHMETIC and len(known) == 2 and "hi" not in instruction.parts:
+        elif (
+            facts.linear
+            and facts.arithmetic in _COMPUTE
+            and len(known) == 2
+            and "hi" not in instruction.parts
+        ):
             a, b = known
-            offset = instruction.base == "add" or not (a.root or b.root)
-            offset = offset or (instruction.base == "sub" and not b.root)
+            offset = facts.arithmetic is Arithmetic.SUM or not (a.root or b.root)
+            offset = offset or (facts.arithmetic is Arithmetic.DIFFERENCE and not b.root)
             if not offset or (a.root and b.root):
                 return None
-            result = _Value(_ARITHMETIC[instruction.base](a.number, b.number), a.root or b.root)
+            result = _Value(_COMPUTE[facts.arithmetic](a.number, b.number), a.root or b.root)
         return result if result is not None and 0 <= result.number < _LARGEST else None
 
     def _operand(self, operand: Operand, value: Callable[[str], _Value | None]) -> _Value | None:

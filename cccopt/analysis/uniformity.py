@@ -56,10 +56,6 @@ class Uniformity:
     _steps: tuple[_Step, ...]
     _numbering: Numbering[str]
 
-    def varying_before(self, statement: int) -> frozenset[str]:
-        """The registers that may differ between lanes just before ``statement``; all of them in dead code."""
-        return frozenset(self._numbering.items(self._bits_before(statement)))
-
     def is_uniform_use(self, statement: int, register: str) -> bool:
         """Whether the lanes that run ``statement`` together hold one value in ``register`` just before it."""
         return self._is_uniform(statement, register)
@@ -109,15 +105,6 @@ class Uniformity:
                     sites.append(index)
                     uniform.append(not varying & self._numbering.bits([register]))
         return found
-
-    def _bits_before(self, statement: int) -> int:
-        block = self.cfg.blocks[self.cfg.block_of(statement)]
-        if block.index not in self._varying_in:
-            return (1 << len(self._numbering)) - 1
-        varying = self._varying_in[block.index]
-        for index in range(block.start, statement):
-            varying = self._steps[index].apply(varying)
-        return varying
 
 
 def uniformity(function: Function, cfg: ControlFlowGraph) -> Uniformity:
@@ -206,14 +193,9 @@ def _reads_constant_memory(instruction: Instruction, function: Function) -> bool
 
 def _is_whole_warp_vote(instruction: Instruction) -> bool:
     """Whether an instruction gives all 32 lanes one result: `vote.sync` and its kin with a full mask."""
-    if instruction.base not in ("vote", "redux") and instruction.parts[:2] != ("match", "all"):
-        return False
     mask = instruction.operands[-1] if instruction.operands else None
-    return (
-        "sync" in instruction.parts
-        and isinstance(mask, Literal)
-        and mask.spelling.lower().rstrip("u") in _FULL_MASKS
-    )
+    full = isinstance(mask, Literal) and mask.spelling.lower().rstrip("u") in _FULL_MASKS
+    return full and isa.facts(instruction).uniform
 
 
 def _written(steps: tuple[_Step, ...], statements: Iterable[int]) -> int:

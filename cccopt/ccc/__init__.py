@@ -1,0 +1,1 @@
+"""The rewrite itself (CCC): what is found, allowed, planned and made of a marked loop."""

@@ -16,7 +16,7 @@ from cccopt.cli.common import console
 from cccopt.diagnostic import CccError, error
 from cccopt.emulator import Profile, Program
 from cccopt.files import encoded, read_text, require_writable, write_all
-from cccopt.profiling import of_run, program_of
+from cccopt.region_profiles import of_run, program_of
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction

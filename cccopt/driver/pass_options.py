@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
+from cccopt.ccc.outcome.choices import Form, Mode
 from cccopt.ccc.profitability import profile as profiles
 from cccopt.ccc.profitability.profile import RunProfile
 from cccopt.diagnostic import CccError, error
@@ -33,10 +34,10 @@ def options_of(settings: Settings, file: str) -> Options:
         )
     form, expand = FORMS[settings.form]
     return Options(
-        mode=settings.mode,
+        mode=Mode(settings.mode),
         keep_going=settings.keep_going,
         file=file,
-        form=form,
+        form=Form(form),
         expand=expand,
         profile=profile_in(settings.profile),
         resident=settings.resident or None,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cccopt.ccc.outcome.choices import Outcome
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 from cccopt.driver.original_functions import with_originals
 from cccopt.driver.pass_options import AnyProfile, options_of, profile_in
@@ -90,7 +91,7 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
         accepted = _with_parents(_rewritten(result.regions), asked.regions)
         if accepted == wanted:
             made = split.restored(result.module) if split else print_module(result.module)
-            done = {report.kernel for report in result.regions if report.outcome == "rewritten"}
+            done = {report.kernel for report in result.regions if report.outcome is Outcome.REWRITTEN}
             made = with_originals(made, marked, done, lambda: device_compiler(strip(text)))
             return CompiledUnit(made, settled + result.regions, _once(remarks + result.remarks))
         settled += tuple(report for report in result.regions if report.region not in accepted)
@@ -108,7 +109,7 @@ def _once(remarks: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def _rewritten(reports: Iterable[RegionReport]) -> frozenset[int]:
-    return frozenset(report.region for report in reports if report.outcome == "rewritten")
+    return frozenset(report.region for report in reports if report.outcome is Outcome.REWRITTEN)
 
 
 def _with_parents(ids: frozenset[int], regions: Iterable[Region]) -> frozenset[int]:

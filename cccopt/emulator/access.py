@@ -1,4 +1,4 @@
-"""Memory instructions: one `Access` each, with its bounds and alignment checks and its counters.
+"""Memory instructions: one `MemoryAccess` each, with its bounds and alignment checks and its counters.
 
 Addresses come as uint64, one an active lane. A check costs nothing when it passes: the address relative to the
 allocation is rotated right by the logarithm of the size, so that both a misaligned address and one that lies
@@ -7,46 +7,40 @@ outside become an index beyond the end of the array, and numpy refuses it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from cccopt.emulator import atomics
-from cccopt.emulator.decode import Decoded
 from cccopt.emulator.errors import MISALIGNED, OUT_OF_BOUNDS, UNWRITTEN
-from cccopt.emulator.groups import Group
-from cccopt.emulator.layout import WINDOWS
-from cccopt.emulator.memory import Buffer
-from cccopt.emulator.semantics import Array, Type
+from cccopt.emulator.groups import LaneGroup
+from cccopt.emulator.launch_memory import LaunchMemory
+from cccopt.emulator.layout import SPACE_OF_WINDOW, WINDOW_BITS, WINDOWS
+from cccopt.emulator.memory import Allocation
+from cccopt.emulator.memory_instruction import AccessKind, MemoryInstruction
+from cccopt.emulator.semantics import Array
 
-if TYPE_CHECKING:
-    from cccopt.emulator.machine import Machine
-
-_NOWHERE = Buffer(0, 0, "")
-_WINDOW_SHIFT = np.uint64(40)
+_NOWHERE = Allocation(0, 0, "")
+_WINDOW_SHIFT = np.uint64(WINDOW_BITS)
 _SECTOR_SHIFT = np.asarray(5, np.uint64)
 _POSITIVE = np.asarray(0x7FFFFFFFFFFFFFFF, np.uint64)
-_SPACE_OF_WINDOW = {base >> 40: space for space, base in WINDOWS.items() if base}
 
 
-class Access:
-    """A load, store or atomic of ``count`` elements of ``dtype`` in one state space.
+class MemoryAccess:
+    """A memory instruction that runs, launch after launch.
 
     ``accesses`` counts warps, ``sectors`` the 32-byte sectors that they touched in global memory, ``conflicts``
-    the extra passes over the banks of shared memory. ``strong`` accesses (volatile, relaxed, acquire, release,
-    atomic) do not race with one another.
+    the extra passes over the banks of shared memory.
     """
 
-    def __init__(
-        self, item: Decoded, space: str, dtype: Type, count: int, *, kind: str, strong: bool
-    ) -> None:
-        self.item = item
-        self.space = space
-        self.dtype = dtype
-        self.count = count
-        self.kind = kind
-        self.strong = strong
-        self.size = int(dtype.itemsize) * count
+    def __init__(self, instruction: MemoryInstruction) -> None:
+        self.instruction = instruction
+        # Fields of its own for what every execution reads.
+        self.space = instruction.space
+        self.dtype = instruction.dtype
+        self.count = instruction.count
+        self.size = instruction.size
         self.accesses = 0
         self.sectors = 0
         self.conflicts = 0
@@ -55,24 +49,24 @@ class Access:
         self._buffer = _NOWHERE
         self._base = np.asarray(0, np.uint64)
         self._words: Array = np.zeros(0, np.uint8)
-        self._parts: dict[str, Access] = {}
-        self._machine: Machine
+        self._parts: dict[str, MemoryAccess] = {}
+        self._memory: LaunchMemory
 
-    def attach(self, machine: Machine) -> None:
+    def attach(self, memory: LaunchMemory) -> None:
         """Readies the access for a launch."""
-        self._machine = machine
+        self._memory = memory
         self.accesses = self.sectors = self.conflicts = 0
         self._parts = {}
         self._use(_NOWHERE)
 
-    def _use(self, buffer: Buffer) -> None:
+    def _use(self, buffer: Allocation) -> None:
         self._buffer = buffer
         self._base = np.asarray(buffer.base, np.uint64)
         self._words = buffer.words(int(self.dtype.itemsize), self.count)
 
     # --- the three kinds, whatever the space ------------------------------------------------------------------
 
-    def load(self, address: Array, group: Group) -> Array:
+    def load(self, address: Array, group: LaneGroup) -> Array:
         """The values at ``address``: shape (lanes,), or (lanes, count) for a vector."""
         if self.space == "global":
             index = self._index(address)
@@ -90,7 +84,7 @@ class Access:
         words, index = self._local(address, group, None)
         return np.asarray(words[index])
 
-    def store(self, address: Array, values: Array, group: Group) -> None:
+    def store(self, address: Array, values: Array, group: LaneGroup) -> None:
         """Puts ``values`` (shaped as `load` gives them) to ``address``; of two lanes at one place the later wins."""
         if self.space == "global":
             index = self._index(address)
@@ -111,7 +105,13 @@ class Access:
             words[index] = values
 
     def atomic(
-        self, operation: str, want_old: bool, address: Array, group: Group, b: Array, c: Array | None = None
+        self,
+        operation: str,
+        want_old: bool,
+        address: Array,
+        group: LaneGroup,
+        b: Array,
+        c: Array | None = None,
     ) -> Any:
         """Does an atomic operation lane by lane; gives the old values, typed, when they are wanted."""
         space = _one_space(address) if self.space == "generic" else None
@@ -129,11 +129,11 @@ class Access:
         return atomics.apply(operation, words.view(b.dtype), index, b, c, want_old)
 
     def _scattered_atomic(
-        self, operation: str, want_old: bool, address: Array, group: Group, b: Array, c: Array | None
+        self, operation: str, want_old: bool, address: Array, group: LaneGroup, b: Array, c: Array | None
     ) -> Any:
         result = np.zeros(address.size, b.dtype)
 
-        def apply(access: Access, inner: Array, lanes: Array) -> None:
+        def apply(access: MemoryAccess, inner: Array, lanes: Array) -> None:
             third = None if c is None else c[lanes]
             old = access.atomic(operation, want_old, inner, group.part(lanes), b[lanes], third)
             if old is not None:
@@ -159,7 +159,7 @@ class Access:
         index |= offset
         return index.view(np.int64)
 
-    def _scattered(self, address: Array, group: Group, values: Array | None) -> Array:
+    def _scattered(self, address: Array, group: LaneGroup, values: Array | None) -> Array:
         """An access whose lanes lie in other allocations than the last ones, or in several."""
         shape = (address.size,) if self.count == 1 else (address.size, self.count)
         result = np.empty(shape, self.dtype)
@@ -180,39 +180,39 @@ class Access:
             self._count(address[lanes], group.part(lanes))
         return result
 
-    def _by_space(self, address: Array) -> tuple[list[tuple[Access, Array, Array]], Array]:
+    def _by_space(self, address: Array) -> tuple[list[tuple[MemoryAccess, Array, Array]], Array]:
         """The lanes whose generic addresses lie in the window of another space, with that space's access and their
         addresses in it; and the lanes in global memory.
         """
         if self.space != "generic":
             return [], np.arange(address.size)
         windows = address >> _WINDOW_SHIFT
-        found: list[tuple[Access, Array, Array]] = []
+        found: list[tuple[MemoryAccess, Array, Array]] = []
         others = np.ones(address.size, bool)
         for window in np.unique(windows):
-            space = _SPACE_OF_WINDOW.get(int(window))
+            space = SPACE_OF_WINDOW.get(int(window))
             if space is not None:
                 lanes = np.flatnonzero(windows == window)
                 others[lanes] = False
                 found.append((self._part(space), address[lanes] - np.uint64(WINDOWS[space]), lanes))
         return found, np.flatnonzero(others)
 
-    def _part(self, space: str) -> Access:
+    def _part(self, space: str) -> MemoryAccess:
         """This access in another space."""
         if space not in self._parts:
-            part = Access(self.item, space, self.dtype, self.count, kind=self.kind, strong=self.strong)
-            part.attach(self._machine)
+            part = MemoryAccess(replace(self.instruction, space=space))
+            part.attach(self._memory)
             self._parts[space] = part
         return self._parts[space]
 
-    def parts(self) -> tuple[Access, ...]:
+    def parts(self) -> tuple[MemoryAccess, ...]:
         """The access and what generic addresses made it into: whose counters count together."""
         return (self, *self._parts.values())
 
-    def _places(self, address: Array, group: Group) -> list[tuple[Buffer, Array]]:
+    def _places(self, address: Array, group: LaneGroup) -> list[tuple[Allocation, Array]]:
         """The allocations that the lanes touch, each with its lanes. Raises for lanes outside of all."""
-        memory = self._machine.memory
-        found: list[tuple[Buffer, Array]] = []
+        memory = self._memory.allocations
+        found: list[tuple[Allocation, Array]] = []
         left = np.arange(address.size)
         while left.size:
             first = int(address[left[0]])
@@ -234,7 +234,7 @@ class Access:
             left = left[~here]
         return found
 
-    def _count(self, address: Array, group: Group) -> None:
+    def _count(self, address: Array, group: LaneGroup) -> None:
         """Counts warps and 32-byte sectors."""
         self.accesses += group.nf
         if group.n == group.nf:
@@ -248,10 +248,9 @@ class Access:
 
     # --- spaces of a block, a thread or the kernel -------------------------------------------------------------
 
-    def _local(self, address: Array, group: Group, values: Array | None) -> tuple[Array, Array]:
+    def _local(self, address: Array, group: LaneGroup, values: Array | None) -> tuple[Array, Array]:
         """Words and index of an access to shared, local, constant or parameter memory."""
-        machine = self._machine
-        limit, data, stride = machine.space(self.space)
+        limit, data, stride = self._memory.space(self.space)
         size = np.uint64(self.size)
         outside = (address >= np.uint64(limit)) | (address + size > np.uint64(limit))
         if outside.any():
@@ -263,7 +262,7 @@ class Access:
             raise self._misaligned(int(address[bad]), int(group.ix[bad]))
         flat = address.astype(np.int64)
         if self.space == "shared":
-            flat = flat + machine.block_of(group.ix) * stride
+            flat = flat + self._memory.shape.block_of(group.ix) * stride
             self._check_shared(flat, group, values)
         elif self.space == "local":
             flat = flat + group.ix * stride
@@ -271,17 +270,17 @@ class Access:
         index = flat >> (self.size.bit_length() - 1)
         return (words if self.count == 1 else words.reshape(-1, self.count)), index
 
-    def _check_shared(self, flat: Array, group: Group, values: Array | None) -> None:
-        machine = self._machine
+    def _check_shared(self, flat: Array, group: LaneGroup, values: Array | None) -> None:
+        unwritten, hazards = self._memory.unwritten, self._memory.hazards
         self.accesses += group.nf
         if group.n > group.nf:
             self.conflicts += bank_conflicts(flat, self.size, group)
-        if machine.unwritten is not None:
+        if unwritten is not None:
             spread = flat[:, None] + np.arange(self.size)
-            if self.kind != "load":
-                machine.unwritten[spread] = False
-            elif machine.unwritten[spread].any():
-                bad = int(np.flatnonzero(machine.unwritten[spread].any(axis=1))[0])
+            if self.instruction.kind is not AccessKind.LOAD:
+                unwritten[spread] = False
+            elif unwritten[spread].any():
+                bad = int(np.flatnonzero(unwritten[spread].any(axis=1))[0])
                 raise self._problem(
                     UNWRITTEN,
                     "a read of shared memory that nobody wrote",
@@ -289,27 +288,27 @@ class Access:
                     int(group.ix[bad]),
                     "",
                 )
-        if machine.hazards is not None:
-            machine.hazards.check(self, flat, group, values)
+        if hazards is not None:
+            hazards.check(self.instruction, flat, group, values)
 
     def _outside(self, address: int, lane: int, why: str) -> Exception:
-        return self._problem(OUT_OF_BOUNDS, f"{self.kind} out of bounds", address, lane, why)
+        return self._problem(
+            OUT_OF_BOUNDS, f"{self.instruction.kind.value} out of bounds", address, lane, why
+        )
 
     def _misaligned(self, address: int, lane: int) -> Exception:
         return self._problem(
             MISALIGNED,
-            f"misaligned {self.kind}",
+            f"misaligned {self.instruction.kind.value}",
             address,
             lane,
             f"the address is not a multiple of the access's {self.size} bytes",
         )
 
     def _problem(self, code: str, what: str, address: int, lane: int, why: str) -> Exception:
-        machine = self._machine
-        message = (
-            f"{what}: {self.size} bytes at {self.space} address {address:#x}, {machine.thread_name(lane)}"
-        )
-        return machine.places.error(code, message, self.item, why=why)
+        thread = self._memory.shape.thread_name(lane)
+        message = f"{what}: {self.size} bytes at {self.space} address {address:#x}, {thread}"
+        return self._memory.places.error(code, message, self.instruction.item, why=why)
 
 
 def _one_space(address: Array) -> str | None:
@@ -317,10 +316,10 @@ def _one_space(address: Array) -> str | None:
     windows = address >> _WINDOW_SHIFT
     if (windows != windows[0]).any():
         return None
-    return _SPACE_OF_WINDOW.get(int(windows[0]), "global")
+    return SPACE_OF_WINDOW.get(int(windows[0]), "global")
 
 
-def bank_conflicts(flat: Array, size: int, group: Group) -> int:
+def bank_conflicts(flat: Array, size: int, group: LaneGroup) -> int:
     """The extra passes that the banks of shared memory (32, of 4 bytes) need, over all warps."""
     words = np.unique(np.stack([group.dense_labels(), flat >> 2]), axis=1)
     loads = np.bincount(words[0] * 32 + (words[1] & 31), minlength=32 * group.nf).reshape(-1, 32)

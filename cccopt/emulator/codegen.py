@@ -14,22 +14,21 @@ would compute with scalars alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cccopt.emulator.access import Access
-from cccopt.emulator.decode import Decoded, Many, Modified, Piece, Slot
 from cccopt.emulator.errors import UNSUPPORTED
 from cccopt.emulator.iterations import Event
-from cccopt.emulator.layout import WINDOWS
+from cccopt.emulator.kernel import KernelCode
+from cccopt.emulator.layout import SPACE_OF_WINDOW, WINDOW_BITS, WINDOWS, Frames
 from cccopt.emulator.memory_code import MemoryCode
+from cccopt.emulator.pieces import Decoded, Modified, OperandList, Piece, PieceEnd, Slot
 from cccopt.emulator.places import Places
-from cccopt.emulator.record import Record
 from cccopt.emulator.semantics import PRED, PURE, TYPES, Operation, Type, UnsupportedError, resolve
 from cccopt.emulator.semantics.operation import unsigned
-from cccopt.emulator.values import PieceCode, Value, type_name
+from cccopt.emulator.values import NamedValue, PieceCode, type_name
+from cccopt.emulator.watching import Watcher
 
 _U4: Type = np.dtype("u4")
 _U8: Type = np.dtype("u8")
@@ -48,15 +47,7 @@ _IGNORED = frozenset(
 )
 
 
-@dataclass
-class Code:
-    """What the generator makes of a kernel: the source, what it names, the memory accesses."""
-
-    source: str
-    names: dict[str, Any]
-    accesses: list[Access]
-    specials: list[str]
-    exposed: frozenset[int]
+_READ_OUTSIDE = (PieceEnd.COLLECTIVE, PieceEnd.BARRIER, PieceEnd.ACTIVEMASK, PieceEnd.CALL)
 
 
 class Generator(MemoryCode):
@@ -66,16 +57,14 @@ class Generator(MemoryCode):
         self,
         places: Places,
         slots: list[Slot],
-        deep: frozenset[str],
-        frames: dict[str, int],
-        stride: int,
+        frames: Frames,
         parameters_size: int,
-        record: Record | None,
+        watcher: Watcher | None,
     ) -> None:
-        super().__init__(places, slots, deep, frames, stride, parameters_size, record)
+        super().__init__(places, slots, frames, parameters_size, watcher)
         self._operations: dict[tuple[Any, ...], tuple[str, Operation]] = {}
 
-    def generate(self, pieces: list[Piece], passed: Iterable[object]) -> Code:
+    def generate(self, pieces: list[Piece], passed: Iterable[object]) -> KernelCode:
         """The code of all pieces, with the operands ``passed`` that calls copy; raises EmulatorError for an
         instruction that is not supported.
         """
@@ -96,7 +85,7 @@ class Generator(MemoryCode):
                 given.append("None")
                 continue
             given.append(f"b{piece.index}")
-            index = "rx = ix + depth[ix] * total" if piece.function in self.deep else "rx = ix"
+            index = "rx = ix + depth[ix] * total" if piece.function in self.frames.deep else "rx = ix"
             lines = ["ix = g.ix", "n = g.n", index, *code.lines, *stores]
             lines += [] if result is None else [f"return {result}"]
             body.append(f"    def b{piece.index}(g):\n" + "".join(f"        {line}\n" for line in lines))
@@ -108,7 +97,7 @@ class Generator(MemoryCode):
             for (address, of_type), name in self.kernel_parameters.items()
         ]
         source += "".join([*arrays, *special, *parameters, *body]) + f"    return [{', '.join(given)}]\n"
-        return Code(source, self.names, self.accesses, self.specials, frozenset(exposed))
+        return KernelCode(source, self.names, self.accesses, self.specials, frozenset(exposed))
 
     def _stored(self, code: PieceCode, index: int) -> str:
         value = code.values[index]
@@ -127,10 +116,10 @@ class Generator(MemoryCode):
                 self._instruction(item)
             except UnsupportedError as problem:
                 raise self.places.error(UNSUPPORTED, str(problem), item) from None
-        if piece.end == "branch" and piece.ending is not None and piece.ending.guard is not None:
+        if piece.end is PieceEnd.BRANCH and piece.ending is not None and piece.ending.guard is not None:
             guard = self.guard(piece.ending)
             return guard.name
-        if piece.end == "indexed" and piece.ending is not None:
+        if piece.end is PieceEnd.INDEXED and piece.ending is not None:
             return self.array(self.operand(piece.ending, piece.ending.operands[0], _U4)).name
         return None
 
@@ -159,7 +148,7 @@ class Generator(MemoryCode):
 
     def _pure(self, item: Decoded) -> None:
         destination, *sources = item.operands
-        pair = isinstance(destination, Many)
+        pair = isinstance(destination, OperandList)
         key = (item.instruction.opcode, pair, len(sources))
         if key not in self._operations:
             operation = resolve(item.parts, pair=pair, sources=len(sources))
@@ -168,7 +157,7 @@ class Generator(MemoryCode):
             self._operations[key] = (name, operation)
         name, operation = self._operations[key]
         narrows = item.instruction.base == "cvt"
-        values: list[Value] = []
+        values: list[NamedValue] = []
         types = operation.inputs[:-1] if operation.carry_in else operation.inputs
         if len(sources) != len(types):
             raise UnsupportedError(f"`{item.instruction.opcode}` with {len(sources) + 1} operands")
@@ -183,7 +172,9 @@ class Generator(MemoryCode):
             self.write(item, destination, result, widens=narrows)
             return
         parts = [self.emit(f"{result.name}[{i}]", t) for i, t in enumerate(operation.outputs)]
-        targets = destination.elements if isinstance(destination, Many) else (destination, self.carry(item))
+        targets = (
+            destination.elements if isinstance(destination, OperandList) else (destination, self.carry(item))
+        )
         for target, part in zip(targets, parts, strict=True):
             self.write(item, target, part)
 
@@ -200,7 +191,7 @@ class Generator(MemoryCode):
         if type_name not in TYPES or len(item.parts) != 2:
             raise UnsupportedError(f"`{item.instruction.opcode}` is not supported")
         t = TYPES[type_name]
-        if isinstance(destination, Many):
+        if isinstance(destination, OperandList):
             part = np.dtype(f"u{t.itemsize // len(destination.elements)}")
             whole = self.view(self.array(self.operand(item, source, t)), unsigned(t))
             rows = self.emit(
@@ -209,7 +200,7 @@ class Generator(MemoryCode):
             for i, target in enumerate(destination.elements):
                 self.write(item, target, self.emit(f"{rows.name}[:, {i}]", part))
             return
-        if isinstance(source, Many):
+        if isinstance(source, OperandList):
             part = np.dtype(f"u{t.itemsize // len(source.elements)}")
             names = [self.operand(item, element, part).name for element in source.elements]
             packed = self.emit(f"pack(n, T_u{8 * part.itemsize}, {', '.join(names)})", part)
@@ -229,12 +220,9 @@ class Generator(MemoryCode):
             raise UnsupportedError(f"`{item.instruction.opcode}` is not supported")
         if item.instruction.base == "isspacep":
             value = self.array(self.operand(item, source, _U8))
-            code = WINDOWS[space] >> 40
-            test = (
-                f"({value.name} >> np.uint64(40)) == {code}"
-                if code
-                else f"({value.name} >> np.uint64(40)) > 4"
-            )
+            window = f"({value.name} >> np.uint64({WINDOW_BITS}))"
+            code = WINDOWS[space] >> WINDOW_BITS
+            test = f"{window} == {code}" if code else f"{window} > {max(SPACE_OF_WINDOW)}"
             self.write(item, destination, self.emit(test, PRED))
             return
         if item.parts[-1] not in ("u64", "b64", "s64"):
@@ -249,14 +237,14 @@ class Generator(MemoryCode):
 
 def _read_outside(piece: Piece) -> list[Slot]:
     """The registers that a piece's end reads from the register file itself: operands of collectives and calls."""
-    if piece.end not in ("collective", "barrier", "call", "activemask") or piece.ending is None:
+    if piece.end not in _READ_OUTSIDE or piece.ending is None:
         return []
     found: list[Slot] = []
 
     def visit(operand: object) -> None:
         if isinstance(operand, Slot):
             found.append(operand)
-        elif isinstance(operand, Many):
+        elif isinstance(operand, OperandList):
             for element in operand.elements:
                 visit(element)
         elif isinstance(operand, Modified):
@@ -267,7 +255,7 @@ def _read_outside(piece: Piece) -> list[Slot]:
     return found
 
 
-def compile_code(code: Code) -> Callable[..., Any]:
+def compile_code(code: KernelCode) -> Callable[..., Any]:
     """The function that binds register arrays and gives the pieces' functions."""
     names = dict(code.names)
     exec(compile(code.source, "<pieces>", "exec"), names)

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from cccopt.emulator.groups import LANE_BITS
 from cccopt.emulator.semantics import PRED, TYPES, Array, Type, UnsupportedError
 from cccopt.emulator.semantics.operation import Modifiers
 
 _U4: Type = np.dtype("u4")
 _LANE = np.arange(32)
-_BITS = (np.uint32(1) << np.arange(32, dtype=np.uint32)).astype(np.uint32)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def operation(parts: Sequence[str]) -> Collective:
 
 def ballot(members: Array, predicate: Array) -> Array:
     """For each lane the mask of the members whose predicate holds."""
-    bits = (predicate * _BITS).sum(axis=1).astype(np.uint32)
+    bits = (predicate * LANE_BITS).sum(axis=1).astype(np.uint32)
     return bits[:, None] & members
 
 
@@ -97,7 +97,7 @@ def _match(m: Modifiers) -> Collective:
     t = TYPES[m.type_of("b32", "b64")]
 
     def run(members: Array, a: Array) -> list[Array]:
-        equal = ((a[:, :, None] == a[:, None, :]) * _BITS).sum(axis=2).astype(np.uint32) & members
+        equal = ((a[:, :, None] == a[:, None, :]) * LANE_BITS).sum(axis=2).astype(np.uint32) & members
         if mode == "any":
             return [equal]
         same = equal == members
@@ -133,7 +133,7 @@ def _reduce(m: Modifiers) -> Collective:
     nothing = np.asarray(neutral[name]).astype(t)
 
     def run(members: Array, a: Array) -> list[Array]:
-        taking = (members[:, :, None] & _BITS) != 0
+        taking = (members[:, :, None] & LANE_BITS) != 0
         return [np.asarray(function.reduce(np.where(taking, a[:, None, :], nothing), axis=2, dtype=t))]
 
     return Collective(run, (t,))

@@ -11,10 +11,13 @@ import numpy as np
 
 from cccopt.emulator.semantics import Array
 
+LANE_BITS = (np.uint32(1) << np.arange(32, dtype=np.uint32)).astype(np.uint32)
+"""The bit of each lane of a warp in a mask."""
+
 _ABOVE_SECTORS = np.asarray(43, np.uint64)
 
 
-class Group:
+class LaneGroup:
     """Lanes ``ix`` of ``nf`` fragments; ``n`` is the number of lanes."""
 
     __slots__ = ("_edges", "_high", "_labels", "ix", "lab", "n", "nf")
@@ -35,7 +38,7 @@ class Group:
         return self._labels
 
     def high_labels(self) -> Array:
-        """The labels in bits 43 and up: ahead of any number of a 32-byte sector."""
+        """The labels in bits 43 and up, above any number of a 32-byte sector."""
         if self._high is None:
             self._high = self.labels().view(np.uint64) << _ABOVE_SECTORS
         return self._high
@@ -67,19 +70,19 @@ class Group:
         """For each lane the number of its fragment in the group, from 0."""
         return np.repeat(np.arange(self.nf), self.counts())
 
-    def part(self, lanes: Array) -> Group:
+    def part(self, lanes: Array) -> LaneGroup:
         """The group of the lanes at places ``lanes`` (ascending); fragments keep their labels."""
         ix = self.ix[lanes]
         if self.nf == 1:
-            return Group(ix, 1, self.lab)
+            return LaneGroup(ix, 1, self.lab)
         labels = self.labels()[lanes]
-        found = Group(ix, int(np.count_nonzero(labels[1:] != labels[:-1])) + 1, self.lab)
+        found = LaneGroup(ix, int(np.count_nonzero(labels[1:] != labels[:-1])) + 1, self.lab)
         found._labels = labels
         return found
 
 
-def merged(groups: list[Group]) -> Group:
+def merged(groups: list[LaneGroup]) -> LaneGroup:
     """All lanes of ``groups`` as one group."""
     if len(groups) == 1:
         return groups[0]
-    return Group(np.concatenate([g.ix for g in groups]), sum(g.nf for g in groups), groups[0].lab)
+    return LaneGroup(np.concatenate([g.ix for g in groups]), sum(g.nf for g in groups), groups[0].lab)

@@ -10,20 +10,16 @@ memory is not seen.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cccopt.emulator.errors import HAZARD
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LANE_BITS, LaneGroup
+from cccopt.emulator.memory_instruction import AccessKind, MemoryInstruction
+from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import Array
-
-if TYPE_CHECKING:
-    from cccopt.emulator.access import Access
-    from cccopt.emulator.machine import Machine
+from cccopt.emulator.shape import Shape
 
 _NOBODY, _MANY = -1, -2
-_BITS = (np.uint32(1) << np.arange(32, dtype=np.uint32)).astype(np.uint32)
 
 
 class _Shadow:
@@ -45,16 +41,20 @@ class _Shadow:
 class Hazards:
     """The accesses to the shared memory of all blocks of a launch."""
 
-    def __init__(self, machine: Machine, size: int) -> None:
-        self._machine = machine
+    def __init__(self, shape: Shape, places: Places, shared: Array, stride: int, alive: Array) -> None:
+        self._shape = shape
+        self._places = places
+        self._shared = shared
+        self._stride = stride
+        self._alive = alive
         self._unit = 4
         self._time = 0
-        self._writes = _Shadow(-(-size // 4))
-        self._reads = _Shadow(-(-size // 4))
-        self._warp_time = np.zeros(machine.lanes // 32, np.int32)
-        self._block_time = np.zeros(machine.shape.blocks, np.int32)
+        self._writes = _Shadow(-(-shared.size // 4))
+        self._reads = _Shadow(-(-shared.size // 4))
+        self._warp_time = np.zeros(shape.lanes // 32, np.int32)
+        self._block_time = np.zeros(shape.blocks, np.int32)
         self._pair_time: dict[int, Array] = {}
-        self._accesses: list[Access] = []
+        self._accesses: list[MemoryInstruction] = []
         self._numbers: dict[int, int] = {}
 
     # --- barriers ----------------------------------------------------------------------------------------------
@@ -68,18 +68,18 @@ class Hazards:
         """Lanes have passed ``bar.warp.sync``: ``members`` (warps, 32) is each lane's set, 0 for lanes not there."""
         self._time += 1
         warps = rows[:, 0] >> 5
-        alive = (self._machine.alive[rows] * _BITS).sum(axis=1).astype(np.uint32)
+        alive = (self._alive[rows] * LANE_BITS).sum(axis=1).astype(np.uint32)
         whole = (members == alive[:, None]).any(axis=1)
         self._warp_time[warps[whole]] = self._time
         for warp, sets in zip(warps[~whole].tolist(), members[~whole], strict=True):
             pairs = self._pair_time.setdefault(warp, np.zeros((32, 32), np.int32))
             for mask in np.unique(sets[sets != 0]):
-                lanes = np.flatnonzero(mask & _BITS)
+                lanes = np.flatnonzero(mask & LANE_BITS)
                 pairs[np.ix_(lanes, lanes)] = self._time
 
     # --- accesses ----------------------------------------------------------------------------------------------
 
-    def check(self, access: Access, flat: Array, group: Group, values: Array | None) -> None:
+    def check(self, access: MemoryInstruction, flat: Array, group: LaneGroup, values: Array | None) -> None:
         """Checks and notes an access of ``group`` at byte offsets ``flat`` (over all blocks' shared memory)."""
         if access.size < self._unit:
             self._writes, self._reads = self._writes.repeated(self._unit), self._reads.repeated(self._unit)
@@ -92,16 +92,22 @@ class Hazards:
         if number == len(self._accesses):
             self._accesses.append(access)
         self._against(access, self._writes, units, lanes, flat, values)
-        if access.kind == "load":
+        if access.kind is AccessKind.LOAD:
             self._note_read(units, lanes, number)
             return
         self._against(access, self._reads, units, lanes, flat, None)
-        if access.kind == "store":
+        if access.kind is AccessKind.STORE:
             self._one_instruction(access, units, lanes, values, per_lane)
         self._note(self._writes, units, lanes, number)
 
     def _against(
-        self, access: Access, shadow: _Shadow, units: Array, lanes: Array, flat: Array, values: Array | None
+        self,
+        access: MemoryInstruction,
+        shadow: _Shadow,
+        units: Array,
+        lanes: Array,
+        flat: Array,
+        values: Array | None,
     ) -> None:
         other = shadow.lane[units]
         if (other == _NOBODY).all():
@@ -117,7 +123,7 @@ class Hazards:
         if access.strong:
             strong = np.array([a.strong for a in self._accesses])
             found = found[~strong[shadow.access[units[found]]]]
-        if values is not None and access.kind == "store" and found.size:
+        if values is not None and access.kind is AccessKind.STORE and found.size:
             found = found[self._changes(access, flat, values)[found // (units.size // flat.size)]]
         for place in found:
             if not self._paired(shadow, int(units[place]), int(lanes[place])):
@@ -125,7 +131,7 @@ class Hazards:
 
     def _ordered_at(self, shadow: _Shadow, units: Array, lanes: Array) -> Array:
         """The time of the last barrier between each lane and the one in the shadow."""
-        block = self._block_time[self._machine.block_of(lanes)]
+        block = self._block_time[self._shape.block_of(lanes)]
         warps = lanes >> 5
         return np.where(shadow.warp[units] == warps, np.maximum(block, self._warp_time[warps]), block)
 
@@ -139,15 +145,15 @@ class Hazards:
         last = int(row.max()) if other == _MANY else int(row[other & 31])
         return last > int(shadow.time[unit])
 
-    def _changes(self, access: Access, flat: Array, values: Array) -> Array:
-        words = self._machine.shared.view(access.dtype)
+    def _changes(self, access: MemoryInstruction, flat: Array, values: Array) -> Array:
+        words = self._shared.view(access.dtype)
         index = flat // access.dtype.itemsize
         if access.count == 1:
             return words[index] != values
         return (words[index[:, None] + np.arange(access.count)] != values).any(axis=1)
 
     def _one_instruction(
-        self, access: Access, units: Array, lanes: Array, values: Array | None, per_lane: int
+        self, access: MemoryInstruction, units: Array, lanes: Array, values: Array | None, per_lane: int
     ) -> None:
         """Two lanes that write different values to one place in the same instruction."""
         if lanes.size <= per_lane:
@@ -184,21 +190,22 @@ class Hazards:
         reads.warp[across] = _NOBODY
         reads.warp[units[live & (old_warp != lanes >> 5)]] = _NOBODY
 
-    def _error(self, access: Access, shadow: _Shadow, unit: int, lane: int) -> Exception:
+    def _error(self, access: MemoryInstruction, shadow: _Shadow, unit: int, lane: int) -> Exception:
         return self._report(
             access, unit, lane, int(shadow.lane[unit]), self._accesses[int(shadow.access[unit])]
         )
 
-    def _report(self, access: Access, unit: int, lane: int, other: int, earlier: Access) -> Exception:
-        machine = self._machine
-        address = unit * self._unit % machine.shared_stride
-        who = "other lanes" if other == _MANY else machine.thread_name(other)
+    def _report(
+        self, access: MemoryInstruction, unit: int, lane: int, other: int, earlier: MemoryInstruction
+    ) -> Exception:
+        address = unit * self._unit % self._stride
+        who = "other lanes" if other == _MANY else self._shape.thread_name(other)
         same_warp = other == _MANY or other >> 5 == lane >> 5
         needed = "`bar.warp.sync`" if same_warp else "block barrier"
-        return machine.places.error(
+        return self._places.error(
             HAZARD,
-            f"hazard: {access.kind} at shared address {address:#x} by {machine.thread_name(lane)} after a"
-            f" {earlier.kind} by {who}",
+            f"hazard: {access.kind.value} at shared address {address:#x} by {self._shape.thread_name(lane)} after a"
+            f" {earlier.kind.value} by {who}",
             access.item,
             why=f"no {needed} orders the two",
             help=f"put a {needed} between them",

@@ -9,23 +9,32 @@ entered. Row 0 is "in no watched loop".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.semantics import Array
 
-ENTER, ITERATE, LEAVE = "enter", "iterate", "leave"
 NOWHERE = 0
+
+
+class EventKind(Enum):
+    """What happens to a lane that comes to a statement."""
+
+    ENTER = "enter"
+    """It comes to the loop."""
+    ITERATE = "iterate"
+    """It begins the loop's next iteration."""
+    LEAVE = "leave"
+    """It is out of the loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happens to a lane that comes to a statement: it comes to loop ``loop`` (`ENTER`), begins the loop's next
-    iteration (`ITERATE`) or is out of it (`LEAVE`). ``loop`` is any number that the watcher tells loops apart by.
-    """
+    """Something happens to lanes and a loop; ``loop`` is any number that the watcher tells loops apart by."""
 
-    kind: str
+    kind: EventKind
     loop: int
 
 
@@ -61,9 +70,14 @@ class Iterations:
         """
         return self._table[name][: self._rows]
 
-    def happen(self, event: Event, group: Group) -> None:
+    def happen(self, event: Event, group: LaneGroup) -> None:
         """``event`` happens to the lanes of ``group``."""
-        {ENTER: self._enter, ITERATE: self._iterate, LEAVE: self._leave}[event.kind](event.loop, group.ix)
+        doing = {
+            EventKind.ENTER: self._enter,
+            EventKind.ITERATE: self._iterate,
+            EventKind.LEAVE: self._leave,
+        }
+        doing[event.kind](event.loop, group.ix)
 
     def _enter(self, loop: int, lanes: Array) -> None:
         visit = self._visit(loop)

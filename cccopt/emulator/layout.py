@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,10 @@ from cccopt.ptx.ir import (
 
 WINDOWS = {"shared": 1 << 40, "local": 2 << 40, "const": 3 << 40, "param": 4 << 40, "global": 0}
 """What `cvta` adds to an address of each space. Global allocations lie above all windows."""
+
+WINDOW_BITS = 40
+SPACE_OF_WINDOW = {base >> WINDOW_BITS: space for space, base in WINDOWS.items() if base}
+"""The space of a generic address by the address' bits above `WINDOW_BITS`; all others are global."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,7 @@ class ModuleMemory:
         return offset if where is None else WINDOWS[where.space] + where.address + offset
 
 
-class Layout:
+class KernelLayout:
     """The addresses that one kernel's code needs: its parameters, shared and local variables."""
 
     def __init__(self, module: ModuleMemory) -> None:
@@ -186,12 +191,12 @@ class Layout:
         return offset
 
     @property
-    def frames(self) -> dict[str, int]:
+    def frame_sizes(self) -> dict[str, int]:
         """The size of each function's local frame, in multiples of 16 bytes."""
         return {name: _align(size, 16) for name, size in self._frames.items()}
 
     def shared_variable(self, name: str, variable: Variable) -> int:
-        """The offset of a shared variable. Unsized ones (dynamic) all lie behind the static ones."""
+        """The offset of a shared variable. Unsized ones (dynamic) all lie after the static ones."""
         if name not in self._shared:
             self._shared[name] = _align(self.shared_size, alignment_of(variable))
             self.shared_size = self._shared[name] + size_of(variable)
@@ -219,3 +224,29 @@ class Layout:
         if name in self._shared:
             return SymbolAddress("shared", self._shared[name])
         return self._module.addresses.get(name)
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Local memory of a thread: where each function's variables begin.
+
+    A function that is not recursive has one frame; these come first, ``single`` bytes in all. The recursive ones
+    (``deep``) have a frame for each depth of calls, ``per_depth`` bytes apart.
+    """
+
+    starts: Mapping[str, int]
+    deep: frozenset[str]
+    single: int
+    per_depth: int
+
+    @classmethod
+    def of(cls, sizes: Mapping[str, int], functions: Sequence[str], deep: frozenset[str]) -> Frames:
+        """The frames of ``functions``, whose variables have ``sizes``; multiples of 16 bytes."""
+        starts: dict[str, int] = {}
+        single = end = 0
+        for name in sorted(functions, key=deep.__contains__):
+            starts[name] = end
+            end += sizes.get(name, 0)
+            if name not in deep:
+                single = end
+        return cls(starts, deep, single, end - single)

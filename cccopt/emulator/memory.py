@@ -9,10 +9,10 @@ import numpy as np
 from cccopt.emulator.semantics import Array
 
 GLOBAL_START = 0x7F << 40
-_GAP = 512  # bytes that belong to nobody between two allocations
+_GAP = 512  # bytes between two allocations that belong to neither
 
 
-class Buffer:
+class Allocation:
     """An allocation: ``data`` holds its bytes, ``base`` is its address."""
 
     __slots__ = ("_views", "base", "data", "name")
@@ -41,7 +41,7 @@ class GlobalMemory:
 
     def __init__(self) -> None:
         self._bases: list[int] = []
-        self._buffers: list[Buffer] = []
+        self._buffers: list[Allocation] = []
         self._freed: list[tuple[int, int, str]] = []
         self._next = GLOBAL_START
 
@@ -51,7 +51,7 @@ class GlobalMemory:
         base = -(-self._next // step) * step
         self._next = base + size + _GAP
         self._bases.append(base)
-        self._buffers.append(Buffer(base, size, name))
+        self._buffers.append(Allocation(base, size, name))
         return base
 
     @property
@@ -66,14 +66,14 @@ class GlobalMemory:
         self._bases.pop(place)
         self._freed.append((base, base + buffer.data.size, buffer.name))
 
-    def at(self, address: int) -> Buffer:
+    def at(self, address: int) -> Allocation:
         """The allocation that holds ``address``. Raises KeyError when there is none."""
         found = self.find(address)
         if found is None:
             raise KeyError(hex(address))
         return found
 
-    def find(self, address: int) -> Buffer | None:
+    def find(self, address: int) -> Allocation | None:
         """The allocation that holds ``address``, or None."""
         place = bisect_right(self._bases, address) - 1
         if place < 0:

@@ -6,18 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from cccopt.emulator.access import Access
+from cccopt.emulator.access import MemoryAccess
 from cccopt.emulator.atomics import atomic_type
-from cccopt.emulator.decode import Decoded, Many, Memory, Slot
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
 from cccopt.emulator.iterations import Event
-from cccopt.emulator.layout import ParameterVariable, SymbolAddress
+from cccopt.emulator.layout import Frames, ParameterVariable, SymbolAddress
 from cccopt.emulator.literals import integer
+from cccopt.emulator.memory_instruction import AccessKind, MemoryInstruction
+from cccopt.emulator.pieces import Decoded, MemoryOperand, OperandList, Slot
 from cccopt.emulator.places import Places
-from cccopt.emulator.record import Record
 from cccopt.emulator.semantics import TYPES, Type, UnsupportedError
 from cccopt.emulator.semantics.operation import unsigned
-from cccopt.emulator.values import Value, Values, type_name
+from cccopt.emulator.values import NamedValue, Values, type_name
+from cccopt.emulator.watching import Executable, Watcher
 from cccopt.ptx.ir import Literal, Wildcard
 
 _U4: Type = np.dtype("u4")
@@ -73,15 +74,13 @@ class MemoryCode(Values):
         self,
         places: Places,
         slots: list[Slot],
-        deep: frozenset[str],
-        frames: dict[str, int],
-        stride: int,
+        frames: Frames,
         parameters_size: int,
-        record: Record | None,
+        watcher: Watcher | None,
     ) -> None:
-        super().__init__(places, slots, deep, frames, stride)
-        self.accesses: list[Access] = []
-        self.record = record
+        super().__init__(places, slots, frames)
+        self.accesses: list[MemoryAccess] = []
+        self.watcher = watcher
         self.parameters_size = parameters_size
         self.kernel_parameters: dict[tuple[int, str], str] = {}
         self.names |= {"pack": _pack, "put": _put}
@@ -92,8 +91,8 @@ class MemoryCode(Values):
         """``ld``: of memory, of the kernel's parameters (the same for all lanes), of a call's."""
         destination, where = item.operands[:2]
         dtype, count, space = self._access_shape(item)
-        targets = destination.elements if isinstance(destination, Many) else (destination,)
-        assert isinstance(where, Memory)
+        targets = destination.elements if isinstance(destination, OperandList) else (destination,)
+        assert isinstance(where, MemoryOperand)
         if isinstance(where.base, ParameterVariable):
             for i, target in enumerate(targets):
                 place = self._parameter_place(item, where.base, where.offset + i * dtype.itemsize, dtype)
@@ -105,10 +104,10 @@ class MemoryCode(Values):
             if address >= 0 and address + count * dtype.itemsize <= self.parameters_size:
                 for i, target in enumerate(targets):
                     name = self._kernel_parameter(address + i * dtype.itemsize, unsigned(dtype))
-                    value = self.view(Value(name, unsigned(dtype), True), dtype)
+                    value = self.view(NamedValue(name, unsigned(dtype), True), dtype)
                     self.write(item, target, value, widens=True)
                 return
-        access = self._access(item, space, dtype, count, "load")
+        access = self._access(item, space, dtype, count, AccessKind.LOAD)
         address_of_lanes = self.address(item, where)
         if item.guard is None:
             loaded = self.emit(f"{access}({address_of_lanes.name}, g)", unsigned(dtype))
@@ -141,9 +140,9 @@ class MemoryCode(Values):
         where, source = item.operands[:2]
         dtype, count, space = self._access_shape(item)
         storage = unsigned(dtype)
-        sources = source.elements if isinstance(source, Many) else (source,)
+        sources = source.elements if isinstance(source, OperandList) else (source,)
         values = [self.view(self.operand(item, s, dtype, narrows=True), storage) for s in sources]
-        assert isinstance(where, Memory)
+        assert isinstance(where, MemoryOperand)
         if isinstance(where.base, ParameterVariable):
             for i, value in enumerate(values):
                 place = self._parameter_place(item, where.base, where.offset + i * storage.itemsize, storage)
@@ -154,7 +153,7 @@ class MemoryCode(Values):
                     s = self.guard_name(item)
                     self.code.lines.append(f"{target}[rx[{s}], {place}] = {self.array(value).name}[{s}]")
             return
-        access = self._access(item, space, dtype, count, "store")
+        access = self._access(item, space, dtype, count, AccessKind.STORE)
         address = self.address(item, where)
         if count > 1:
             data = self.emit(
@@ -187,22 +186,28 @@ class MemoryCode(Values):
             raise UnsupportedError(f"`{item.instruction.opcode}` with a cache policy")
         return TYPES[type_name], count, space
 
-    def _access(self, item: Decoded, space: str, dtype: Type, count: int, kind: str) -> str:
-        strong = kind == "atomic" or bool(_STRONG & set(item.parts))
-        access = Access(item, space, unsigned(dtype), count, kind=kind, strong=strong)
+    def _access(self, item: Decoded, space: str, dtype: Type, count: int, kind: AccessKind) -> str:
+        strong = kind is AccessKind.ATOMIC or bool(_STRONG & set(item.parts))
+        access = MemoryAccess(MemoryInstruction(item, space, unsigned(dtype), count, kind, strong))
         name = f"A{len(self.accesses)}"
         self.accesses.append(access)
-        self.names[name] = getattr(access if self.record is None else self.record.watched(access), kind)
+        executed: Executable = access if self.watcher is None else self.watcher.watched(access)
+        methods = {
+            AccessKind.LOAD: executed.load,
+            AccessKind.STORE: executed.store,
+            AccessKind.ATOMIC: executed.atomic,
+        }
+        self.names[name] = methods[kind]
         return name
 
     def event(self, event: Event) -> None:
-        """What somebody watches happens here."""
-        assert self.record is not None
+        """A watched event happens here."""
+        assert self.watcher is not None
         name = f"E{len(self.names)}"
-        self.names[name] = self.record.happening(event)
+        self.names[name] = self.watcher.happening(event)
         self.code.lines.append(f"{name}(g)")
 
-    def address(self, item: Decoded, where: Memory) -> Value:
+    def address(self, item: Decoded, where: MemoryOperand) -> NamedValue:
         """The address of each lane, as uint64."""
         if isinstance(where.base, Slot):
             base = self.array(self.view(self.read(where.base), unsigned(where.base.dtype)))
@@ -228,9 +233,9 @@ class MemoryCode(Values):
         operands = item.operands if returns else (Wildcard(), *item.operands)
         destination, where, *sources = operands
         operation, space, dtype = _atomic_shape(item)
-        if not isinstance(where, Memory) or len(sources) != (2 if operation == "cas" else 1):
+        if not isinstance(where, MemoryOperand) or len(sources) != (2 if operation == "cas" else 1):
             raise UnsupportedError(f"`{item.instruction.opcode}` with these operands")
-        access = self._access(item, space, dtype, 1, "atomic")
+        access = self._access(item, space, dtype, 1, AccessKind.ATOMIC)
         address = self.address(item, where)
         values = [self.array(self.operand(item, s, dtype)).name for s in sources]
         want = returns and not isinstance(destination, Wildcard)

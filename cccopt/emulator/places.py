@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from cccopt.diagnostic import error
 from cccopt.emulator.errors import EmulatorError
+from cccopt.emulator.pieces import Decoded
 from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.lines import SourceLine, source_lines
 from cccopt.text import Place, Position, SourceText
-
-if TYPE_CHECKING:
-    from cccopt.emulator.decode import Decoded
 
 
 class Places:
@@ -56,7 +53,7 @@ class Places:
     def line(self, function: str, statement: int) -> tuple[str, int]:
         """File and line: CUDA's when known, else those of the PTX text."""
         place = self.cuda(function, statement)
-        # Nobody quotes the text for it: to find a line in a large one takes long.
+        # No message quotes this line, and to find it in a large text takes long.
         return (
             (self.name, self._position(function, statement).line)
             if place is None

@@ -1,4 +1,4 @@
-"""Divergence and reconvergence: who waits for whom, and where.
+"""Divergence and reconvergence: which lanes wait for which others, and where.
 
 A fragment that parts at a branch gets a *token*: the piece where its lanes meet again (the immediate
 post-dominator), and how many have not come there yet. Lanes that arrive wait until the token is complete, then go
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cccopt.emulator.decode import NO_PIECE
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LaneGroup
+from cccopt.emulator.pieces import NO_PIECE
 from cccopt.emulator.semantics import Array
 
 RETURN = -2
@@ -53,7 +53,7 @@ class Reconvergence:
         del self._free[-count:]
         return np.array(ids, np.int64)
 
-    def part(self, group: Group, taken: Array, join: int) -> tuple[Group, Group, int]:
+    def part(self, group: LaneGroup, taken: Array, join: int) -> tuple[LaneGroup, LaneGroup, int]:
         """The lanes where ``taken`` holds, the others, and how many fragments parted. Neither side is empty."""
         yes = group.part(taken.nonzero()[0])
         no = group.part((~taken).nonzero()[0])
@@ -67,7 +67,7 @@ class Reconvergence:
             self.relabel(no)
         return yes, no, parted
 
-    def _part_one(self, group: Group, join: int) -> None:
+    def _part_one(self, group: LaneGroup, join: int) -> None:
         under = int(self.tok[group.ix[0]])
         if join != NO_PIECE and self.meet[under] != join:
             token = int(self._allocate(1)[0])
@@ -75,7 +75,7 @@ class Reconvergence:
             self.left[token], self.warp[token] = group.n, int(group.ix[0]) >> 5
             self.tok[group.ix] = token
 
-    def _part_many(self, group: Group, yes: Group, no: Group, join: int) -> None:
+    def _part_many(self, group: LaneGroup, yes: LaneGroup, no: LaneGroup, join: int) -> None:
         if join == NO_PIECE:
             return
         flag = self._flag
@@ -100,7 +100,7 @@ class Reconvergence:
             self.tok[group.ix[lanes]] = self._id_of_label[labels[lanes]]
             flag[both] = False
 
-    def relabel(self, group: Group) -> None:
+    def relabel(self, group: LaneGroup) -> None:
         """Labels each fragment of ``group`` anew by its first lane; they must be told apart by their old labels."""
         if group.nf == 1:
             self.lab[group.ix] = group.ix[0]
@@ -110,7 +110,7 @@ class Reconvergence:
         self.lab[group.ix] = labels
         group._labels, group._high = labels, None
 
-    def arrive(self, piece: int, group: Group) -> Group | None:
+    def arrive(self, piece: int, group: LaneGroup) -> LaneGroup | None:
         """What goes on at a meeting point when ``group`` comes there: fragments that are whole, or not under way
         to it; None when all wait.
         """
@@ -133,14 +133,14 @@ class Reconvergence:
             return None
         if len(going) == 1:
             return going[0]
-        return Group(np.concatenate([g.ix for g in going]), sum(g.nf for g in going), self.lab)
+        return LaneGroup(np.concatenate([g.ix for g in going]), sum(g.nf for g in going), self.lab)
 
     def _come(self, tokens: Array, counts: Array) -> Array:
         """Counts lanes off their tokens; the tokens that became complete."""
         np.subtract.at(self.left, tokens, counts)
         return np.unique(tokens[self.left[tokens] == 0])
 
-    def complete(self, ids: Array) -> Group:
+    def complete(self, ids: Array) -> LaneGroup:
         """The lanes of complete tokens as fragments under the tokens' parents; the tokens are given back."""
         warps = self.warp[ids]
         rows = self._by_warp[warps] == ids[:, None]
@@ -153,20 +153,20 @@ class Reconvergence:
         counts = np.diff(heads, append=ix.size)
         self.lab[ix] = np.repeat(ix[heads], counts)
         self._free += ids.tolist()
-        return Group(ix, heads.size, self.lab)
+        return LaneGroup(ix, heads.size, self.lab)
 
-    def _complete_one(self, token: int) -> Group:
+    def _complete_one(self, token: int) -> LaneGroup:
         """`complete` for one token that has lanes."""
         start = int(self.warp[token]) * 32
         ix = (self.tok[start : start + 32] == token).nonzero()[0] + start
         self.tok[ix] = self.parent[token]
         self.lab[ix] = ix[0]
         self._free.append(token)
-        return Group(ix, 1, self.lab)
+        return LaneGroup(ix, 1, self.lab)
 
-    def go_ahead(self, lanes: Array) -> list[tuple[int, Group]]:
+    def go_ahead(self, lanes: Array) -> list[tuple[int, LaneGroup]]:
         """``lanes``, which have arrived at meeting points, wait no longer: (piece, fragments) to go on."""
-        going: list[tuple[int, Group]] = []
+        going: list[tuple[int, LaneGroup]] = []
         tokens = self.tok[lanes]
         for token in np.unique(tokens).tolist():
             if self.meet[token] < 0:  # a call's lanes meet whatever happens
@@ -174,11 +174,11 @@ class Reconvergence:
             ix = lanes[tokens == token]
             self.tok[ix] = self.parent[token]
             self.lab[ix] = ix[0]
-            going.append((int(self.meet[token]), Group(ix, 1, self.lab)))
+            going.append((int(self.meet[token]), LaneGroup(ix, 1, self.lab)))
         return going
 
-    def enter_call(self, group: Group, piece: int) -> None:
-        """A token for each fragment that calls; its lanes meet behind the call of ``piece``."""
+    def enter_call(self, group: LaneGroup, piece: int) -> None:
+        """A token for each fragment that calls; its lanes meet after the call of ``piece``."""
         heads = group.heads()
         counts = group.counts()
         ids = self._allocate(group.nf)
@@ -187,23 +187,23 @@ class Reconvergence:
         self.left[ids], self.warp[ids] = counts, group.ix[heads] >> 5
         self.tok[group.ix] = np.repeat(ids, counts)
 
-    def inside_call(self, group: Group) -> bool:
+    def inside_call(self, group: LaneGroup) -> bool:
         """Whether the lanes of ``group`` (which all run one function) are in a call."""
         return bool(self.meet[self.tok[group.ix[0]]] == RETURN)
 
-    def leave_call(self, group: Group) -> list[tuple[int, Group]]:
+    def leave_call(self, group: LaneGroup) -> list[tuple[int, LaneGroup]]:
         """Lanes that return from their call: (the call's piece, the fragments that are whole again)."""
         tokens = self.tok[group.ix[group.heads()]]
         assert (self.meet[tokens] == RETURN).all()
         return self._returned(self._come(tokens, group.counts()))
 
-    def _returned(self, done: Array) -> list[tuple[int, Group]]:
+    def _returned(self, done: Array) -> list[tuple[int, LaneGroup]]:
         pieces = self.call[done]
         return [(int(piece), self.complete(done[pieces == piece])) for piece in np.unique(pieces)]
 
-    def leave(self, group: Group) -> list[tuple[int, bool, Group]]:
+    def leave(self, group: LaneGroup) -> list[tuple[int, bool, LaneGroup]]:
         """Lanes that exit are waited for no more: (piece, whether a call's, fragments) of those that go on now."""
-        going: list[tuple[int, bool, Group]] = []
+        going: list[tuple[int, bool, LaneGroup]] = []
         tokens = self.tok[group.ix]
         self.tok[group.ix] = 0
         while tokens.any():

@@ -1,28 +1,27 @@
-"""What iterations of watched loops do to memory: every access of a launch, for `meetings` to judge.
+"""What iterations of watched loops do to memory: every access of a launch.
 
 A `Record` is given to a `Program` with the statements at which iterations begin and end. Its program then runs with
 events in its code and each access wrapped; programs without one hold neither.
 
 Recorded are loads, stores and atomics of global, shared and local memory by lanes that are in an iteration. Loads that
-promise to read what nobody writes (``ld.global.nc``, constants, parameters) are not.
+promise to read what is never written (``ld.global.nc``, constants, parameters) are not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from cccopt.emulator.access import Access
-from cccopt.emulator.groups import Group
+from cccopt.emulator.access import MemoryAccess
+from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.iterations import NOWHERE, Event, Iterations
-from cccopt.emulator.layout import WINDOWS
+from cccopt.emulator.layout import SPACE_OF_WINDOW, WINDOW_BITS, WINDOWS
+from cccopt.emulator.machine import Machine
+from cccopt.emulator.memory_instruction import MemoryInstruction
 from cccopt.emulator.semantics import Array
-
-if TYPE_CHECKING:
-    from cccopt.emulator.machine import Machine
 
 SPACES = ("global", "shared", "local")
 LOAD, STORE, ATOMIC_LOAD, ATOMIC_STORE = "load", "store", "atomic load", "atomic store"
@@ -32,21 +31,19 @@ _FULL = 1 << 12
 LOCAL_BITS = 32
 """Bits of an address in a thread's local memory; those above are the lane's number."""
 
-_WINDOW = 40
-_SPACE_OF_WINDOW = {base >> _WINDOW: space for space, base in WINDOWS.items() if base}
 _ATOMIC = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
 """Words of loads and stores that are atomic: those of `cuda::atomic_ref`. C's `volatile` is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class AccessSite:
     """An instruction that accesses memory.
 
     ``action`` is `LOAD`, `STORE`, `ATOMIC_LOAD`, `ATOMIC_STORE` or an atomic operation (``add``); ``size`` is that of
     an element in bytes.
     """
 
-    access: Access
+    instruction: MemoryInstruction
     action: str
     size: int
 
@@ -78,13 +75,13 @@ def _together(parts: Sequence[Rows]) -> Rows:
 class Record:
     """The record of one program's launches, one at a time.
 
-    ``events`` are those that happen ahead of a statement, by function and index of the statement. ``ended`` is called
+    ``events`` are those that happen before a statement, by function and index of the statement. ``ended`` is called
     with the record when a launch has ended; it finds ``machine``, ``iterations``, `rows` and ``sites``.
     """
 
     events: Mapping[tuple[str, int], tuple[Event, ...]]
     ended: Callable[[Record], None]
-    sites: list[Site] = field(default_factory=list)
+    sites: list[AccessSite] = field(default_factory=list)
     machine: Machine = field(init=False)
     iterations: Iterations = field(init=False)
     _new: list[tuple[int, str, Array, Array, Array]] = field(default_factory=list)
@@ -102,21 +99,21 @@ class Record:
         self._settle()
         self.ended(self)
 
-    def happening(self, event: Event) -> Callable[[Group], None]:
+    def happening(self, event: Event) -> Callable[[LaneGroup], None]:
         """What code calls where ``event`` happens."""
         return lambda group: self.iterations.happen(event, group)
 
-    def watched(self, access: Access) -> Watched | Access:
+    def watched(self, access: MemoryAccess) -> Watched | MemoryAccess:
         """``access``, wrapped if what it does is recorded."""
-        promised = access.space not in (*SPACES, "generic") or "nc" in access.item.parts
+        promised = access.space not in (*SPACES, "generic") or "nc" in access.instruction.item.parts
         return access if promised else Watched(access, self)
 
     def rows(self, space: str) -> Rows:
         """The accesses to a space."""
         return _together(self._rows[space])
 
-    def note(self, access: Access, site: int, address: Array, group: Group, values: Array) -> None:
-        """``group`` has accessed ``address`` (uint64, one a lane), with values shaped as `Access.load` gives them."""
+    def note(self, access: MemoryAccess, site: int, address: Array, group: LaneGroup, values: Array) -> None:
+        """``group`` has accessed ``address`` (uint64, one a lane); values have the shape of `MemoryAccess.load`."""
         iteration = self.iterations.now[group.ix]
         inside = iteration != NOWHERE
         if not inside.any():
@@ -132,9 +129,9 @@ class Record:
         if access.space != "generic":
             self._keep(site, access.space, address, iteration, values, lanes)
             return
-        windows = address >> np.uint64(_WINDOW)
+        windows = address >> np.uint64(WINDOW_BITS)
         for window in np.unique(windows).tolist():
-            space = _SPACE_OF_WINDOW.get(window, "global")
+            space = SPACE_OF_WINDOW.get(window, "global")
             if space in SPACES:
                 here = windows == window
                 inner = address[here] - np.uint64(WINDOWS[space])
@@ -145,7 +142,7 @@ class Record:
     ) -> None:
         flat = address.astype(np.int64)
         if space == "shared":
-            flat += self.machine.block_of(lanes) * self.machine.shared_stride
+            flat += self.machine.shape.block_of(lanes) * self.machine.memory.shared_stride
         elif space == "local":
             flat += lanes << LOCAL_BITS
         if values.ndim == 2:
@@ -175,37 +172,45 @@ def _bits(values: Array) -> Array:
 
 
 class Watched:
-    """An access whose doings are recorded. Its methods are those of `Access` that code calls."""
+    """An access whose doings are recorded. Its methods are those of `MemoryAccess` that code calls."""
 
-    def __init__(self, access: Access, record: Record) -> None:
+    def __init__(self, access: MemoryAccess, record: Record) -> None:
         self._access = access
         self._record = record
-        self._atomic = bool(_ATOMIC & set(access.item.parts))
+        self._atomic = bool(_ATOMIC & set(access.instruction.item.parts))
         self._sites: dict[str, int] = {}
 
     def _site(self, action: str) -> int:
         if action not in self._sites:
             self._sites[action] = len(self._record.sites)
-            self._record.sites.append(Site(self._access, action, int(self._access.dtype.itemsize)))
+            self._record.sites.append(
+                AccessSite(self._access.instruction, action, int(self._access.dtype.itemsize))
+            )
         return self._sites[action]
 
-    def load(self, address: Array, group: Group) -> Array:
-        """`Access.load`."""
+    def load(self, address: Array, group: LaneGroup) -> Array:
+        """`MemoryAccess.load`."""
         values = self._access.load(address, group)
         site = self._site(ATOMIC_LOAD if self._atomic else LOAD)
         self._record.note(self._access, site, address, group, values)
         return values
 
-    def store(self, address: Array, values: Array, group: Group) -> None:
-        """`Access.store`."""
+    def store(self, address: Array, values: Array, group: LaneGroup) -> None:
+        """`MemoryAccess.store`."""
         self._access.store(address, values, group)
         site = self._site(ATOMIC_STORE if self._atomic else STORE)
         self._record.note(self._access, site, address, group, values)
 
     def atomic(
-        self, operation: str, want_old: bool, address: Array, group: Group, b: Array, c: Array | None = None
+        self,
+        operation: str,
+        want_old: bool,
+        address: Array,
+        group: LaneGroup,
+        b: Array,
+        c: Array | None = None,
     ) -> Any:
-        """`Access.atomic`."""
+        """`MemoryAccess.atomic`."""
         old = self._access.atomic(operation, want_old, address, group, b, c)
         self._record.note(self._access, self._site(operation), address, group, b)
         return old

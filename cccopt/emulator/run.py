@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from cccopt.emulator import counters
 from cccopt.emulator.arguments import Buffers, Resident, parameter_bytes, refuse
 from cccopt.emulator.codegen import Generator, compile_code
+from cccopt.emulator.collect_counters import collected
 from cccopt.emulator.decode import Decoder
-from cccopt.emulator.layout import Layout, ModuleMemory
-from cccopt.emulator.machine import Kernel, Machine, Shape
+from cccopt.emulator.kernel import LoadedKernel
+from cccopt.emulator.launch_counters import Profile
+from cccopt.emulator.launch_memory import LaunchMemory, MemorySizes
+from cccopt.emulator.layout import Frames, KernelLayout, ModuleMemory
+from cccopt.emulator.machine import LaunchOptions, Machine
 from cccopt.emulator.memory import GlobalMemory
 from cccopt.emulator.places import Places
-from cccopt.emulator.profile import Profile
 from cccopt.emulator.record import Record
 from cccopt.emulator.schedule import LockStep
+from cccopt.emulator.shape import Shape
 from cccopt.emulator.shuffle import Shuffled
 from cccopt.emulator.trace import Trace
 from cccopt.ptx.constants import with_constants
@@ -48,7 +52,7 @@ class Program:
         for function in self.module.functions():
             if function.body is not None or function.name not in self._functions:
                 self._functions[function.name] = function
-        self._kernels: dict[str, Kernel] = {}
+        self._kernels: dict[str, LoadedKernel] = {}
         self._known: dict[tuple[int, int], Resident] = {}
 
     @property
@@ -94,20 +98,12 @@ class Program:
         shape = Shape(_size(grid, "grid"), _size(block, "block"))
         self._check_shape(shape, self._functions[name], shared_bytes, ready)
         buffers = Buffers(self._memory, self._known)
-        parameters = parameter_bytes(ready.parameters, ready.parameters_size, args, buffers)
-        machine = Machine(
-            ready,
-            shape,
-            self._places,
-            self._memory,
-            self._variables.constants,
-            parameters,
-            shared_bytes,
-            hazards=hazards,
-            check_uninitialized_shared=check_uninitialized_shared,
-            max_steps=max_steps,
-            trace=trace,
-        )
+        parameters = parameter_bytes(ready.parameters, ready.sizes.parameters, args, buffers)
+        sizes = replace(ready.sizes, shared=ready.sizes.shared + shared_bytes)
+        constants = self._variables.constants
+        memory = LaunchMemory(sizes, shape, self._places, self._memory, constants, parameters)
+        options = LaunchOptions(hazards, check_uninitialized_shared, max_steps, trace)
+        machine = Machine(ready, memory, options)
         if self._record is not None:
             self._record.begin(machine)
         if shuffle is None:
@@ -117,41 +113,37 @@ class Program:
         buffers.copy_out()
         if self._record is not None:
             self._record.end()
-        return counters.profile(machine)
+        return collected(machine)
 
-    def _load(self, name: str) -> Kernel:
-        layout = Layout(self._variables)
+    def _load(self, name: str) -> LoadedKernel:
+        layout = KernelLayout(self._variables)
         self._lay_out_shared(layout, name)
         events = {} if self._record is None else self._record.events
         decoder = Decoder(self._functions, layout, self._places, events)
         decoder.decode(name)
         deep = decoder.recursive()
-        frames, size, stride = _frames(layout.frames, list(decoder.entries), deep)
-        generator = Generator(
-            self._places, decoder.slots, deep, frames, stride, layout.parameters_size, self._record
-        )
-        passed = [operand for lists in decoder.formals.values() for operands in lists for operand in operands]
+        frames = Frames.of(layout.frame_sizes, list(decoder.entries), deep)
+        slots = decoder.resolver.slots
+        generator = Generator(self._places, slots, frames, layout.parameters_size, self._record)
+        formals = decoder.resolver.formals
+        passed = [operand for lists in formals.values() for operands in lists for operand in operands]
         code = generator.generate(decoder.pieces, passed)
-        return Kernel(
+        return LoadedKernel(
             name,
             tuple(decoder.pieces),
-            tuple(decoder.slots),
+            tuple(slots),
             code,
             compile_code(code),
-            decoder.entries[name],
             decoder.entries,
             deep,
-            decoder.formals,
-            layout.shared_size,
+            formals,
             layout.shared_variables,
             tuple(layout.parameters),
-            layout.parameters_size,
             tuple(layout.parameter_variables),
-            size,
-            stride,
+            MemorySizes(layout.shared_size, layout.parameters_size, frames.single, frames.per_depth),
         )
 
-    def _lay_out_shared(self, layout: Layout, kernel: str) -> None:
+    def _lay_out_shared(self, layout: KernelLayout, kernel: str) -> None:
         """Gives the shared variables that the kernel and what it calls name their addresses."""
         names: set[str] = set()
         todo, seen = [kernel], {kernel}
@@ -167,7 +159,7 @@ class Program:
                 todo += sorted(called)
         layout.reserve_shared(names)
 
-    def _check_shape(self, shape: Shape, function: Function, shared_bytes: int, kernel: Kernel) -> None:
+    def _check_shape(self, shape: Shape, function: Function, shared_bytes: int, kernel: LoadedKernel) -> None:
         if shape.threads > 1024 or shape.block[2] > 64:
             raise refuse(
                 f"a block of {shape.threads} threads", why="a block has at most 1024 threads, 64 deep"
@@ -182,14 +174,14 @@ class Program:
                     f"a block of {shape.threads} threads for `{kernel.name}`",
                     why=f"the kernel says {directive.name} {', '.join(map(str, sizes))}",
                 )
-        if kernel.shared_size > 48 * 1024:
+        if kernel.sizes.shared > 48 * 1024:
             raise refuse(
-                f"{kernel.shared_size} bytes of static shared memory in `{kernel.name}`",
+                f"{kernel.sizes.shared} bytes of static shared memory in `{kernel.name}`",
                 why="ptxas takes at most 49,152; more must be dynamic",
             )
-        if shared_bytes < 0 or kernel.shared_size + shared_bytes > 227 * 1024:
+        if shared_bytes < 0 or kernel.sizes.shared + shared_bytes > 227 * 1024:
             raise refuse(
-                f"{kernel.shared_size + shared_bytes} bytes of shared memory a block",
+                f"{kernel.sizes.shared + shared_bytes} bytes of shared memory a block",
                 why="at most 232,448 exist",
             )
 
@@ -235,22 +227,6 @@ def _size(value: Size, what: str) -> tuple[int, int, int]:
         raise refuse(f"a {what} of {value}", help=f"give one to three positive numbers as the {what}")
     x, y, z = [*sizes, 1, 1][:3]
     return x, y, z
-
-
-def _frames(
-    sizes: dict[str, int], functions: list[str], deep: frozenset[str]
-) -> tuple[dict[str, int], int, int]:
-    """Where each function's local variables begin; the bytes of all that have one copy; the bytes of one depth."""
-    starts: dict[str, int] = {}
-    offset = 0
-    for name in [f for f in functions if f not in deep]:
-        starts[name] = offset
-        offset += sizes.get(name, 0)
-    fixed, stride = offset, 0
-    for name in [f for f in functions if f in deep]:
-        starts[name] = fixed + stride
-        stride += sizes.get(name, 0)
-    return starts, fixed, stride
 
 
 def _names(statement: Statement) -> set[str]:

@@ -2,7 +2,7 @@
 
 In one sweep every fragment that can run takes at least one step, so none starves and a spin loop lets the others
 go on. Lanes that wait where a branch meets again for lanes that spin on what only they can do (a lock taken in the
-loop and released behind it) are let go ahead: the sign is that nothing has changed in any running lane's registers
+loop and released after it) are let go ahead: the sign is that nothing has changed in any running lane's registers
 over many sweeps. Pieces are visited in reverse postorder: lanes that part at a branch have both run their sides by
 the time the sweep comes to the place where they meet.
 """
@@ -13,12 +13,16 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from cccopt.emulator.decode import NO_PIECE, Piece
 from cccopt.emulator.errors import OUT_OF_BOUNDS
-from cccopt.emulator.groups import Group, merged
+from cccopt.emulator.groups import LaneGroup, merged
 from cccopt.emulator.machine import Machine
+from cccopt.emulator.pieces import NO_PIECE, Piece, PieceEnd
 from cccopt.emulator.semantics import Array
 from cccopt.emulator.waiting import Waiting
+
+# Every step compares with these, and to look a member up in its class takes long.
+_NEXT, _BRANCH = PieceEnd.NEXT, PieceEnd.BRANCH
+_COLLECTIVE, _BARRIER, _ACTIVEMASK = PieceEnd.COLLECTIVE, PieceEnd.BARRIER, PieceEnd.ACTIVEMASK
 
 _PATIENCE = 256
 """Sweeps between two looks at whether all that runs is spinning; a power of two."""
@@ -31,7 +35,7 @@ class LockStep:
         self.machine = machine
         machine.scheduler = self
         self.waiting = Waiting(machine)
-        self._standing: list[list[Group]] = [[] for _ in machine.pieces]
+        self._standing: list[list[LaneGroup]] = [[] for _ in machine.pieces]
         self._now: list[int] = []
         self._next: list[int] = []
         self._at = -1
@@ -40,7 +44,7 @@ class LockStep:
         self._sweeps = 0
         self._seen: list[bytes] = []
 
-    def push(self, piece: int, group: Group) -> None:
+    def push(self, piece: int, group: LaneGroup) -> None:
         """``group`` stands at ``piece``: in this sweep when it still comes there, else in the next."""
         standing = self._standing[piece]
         standing.append(group)
@@ -54,7 +58,9 @@ class LockStep:
         """Runs until all lanes have ended; raises EmulatorError for a deadlock or a faulty kernel."""
         machine = self.machine
         lanes = np.flatnonzero(machine.alive)
-        self.push(machine.kernel.entry, Group(lanes, machine.shape.blocks * machine.shape.warps, machine.lab))
+        self.push(
+            machine.kernel.entry, LaneGroup(lanes, machine.shape.blocks * machine.shape.warps, machine.lab)
+        )
         with np.errstate(all="ignore"):
             while True:
                 while self._now:
@@ -74,7 +80,7 @@ class LockStep:
                 else:
                     raise self.waiting.deadlock()
 
-    def _run(self, number: int, group: Group) -> None:
+    def _run(self, number: int, group: LaneGroup) -> None:
         """Runs ``group`` from a piece on, for as long as nothing else could join it."""
         machine = self.machine
         pieces, functions, tallies = machine.pieces, machine.functions, machine.tallies
@@ -86,7 +92,7 @@ class LockStep:
                 group = arrived
             piece = pieces[number]
             end = piece.end
-            if end == "collective" or end == "barrier":
+            if end is _COLLECTIVE or end is _BARRIER:
                 if not self.waiting.arrive(piece, group):
                     return
                 following = piece.following
@@ -94,9 +100,9 @@ class LockStep:
                 machine.count(number, group)
                 function = functions[number]
                 result: Array = None if function is None else function(group)
-                if end == "next":
+                if end is _NEXT:
                     following = piece.following
-                elif end == "branch":
+                elif end is _BRANCH:
                     taken = int(np.count_nonzero(result))
                     tallies[number].taken += taken
                     if taken == 0:
@@ -114,7 +120,7 @@ class LockStep:
                         return
                 else:
                     self._leave(piece, group, result)
-                    if end != "activemask":
+                    if end is not _ACTIVEMASK:
                         return
                     following = piece.following
             if self._standing[following] or not self._may_follow(following):
@@ -122,7 +128,7 @@ class LockStep:
                 return
             number = following
 
-    def _sides(self, piece: Piece, group: Group, taken: Array) -> int:
+    def _sides(self, piece: Piece, group: LaneGroup, taken: Array) -> int:
         """Runs the short sides of a branch one after the other; gives how many fragments parted.
 
         The lanes meet again at once, so that no token is needed.
@@ -171,25 +177,25 @@ class LockStep:
                 self.push(piece, fragments)
         self._seen = seen
 
-    def _leave(self, piece: Piece, group: Group, result: Array | None) -> None:
+    def _leave(self, piece: Piece, group: LaneGroup, result: Array | None) -> None:
         """Ends of a piece that are neither a plain branch nor a wait."""
         machine = self.machine
-        if piece.end == "indexed":
+        if piece.end is PieceEnd.INDEXED:
             assert result is not None
             self._indexed(piece, group, result)
-        elif piece.end == "call":
+        elif piece.end is PieceEnd.CALL:
             machine.call(piece, group)
-        elif piece.end == "return" and machine.threads.inside_call(group):
+        elif piece.end is PieceEnd.RETURN and machine.threads.inside_call(group):
             machine.returned(group)
-        elif piece.end in ("return", "exit"):
+        elif piece.end in (PieceEnd.RETURN, PieceEnd.EXIT):
             machine.exit(group)
             self.waiting.review()
-        elif piece.end == "activemask":
+        elif piece.end is PieceEnd.ACTIVEMASK:
             self.waiting.active_mask(piece, group)
         else:
             raise machine.trap(piece, group)
 
-    def _indexed(self, piece: Piece, group: Group, index: Array) -> None:
+    def _indexed(self, piece: Piece, group: LaneGroup, index: Array) -> None:
         machine = self.machine
         targets = checked_targets(machine, piece, group, index)
         for value in np.unique(index).tolist():
@@ -206,16 +212,16 @@ class LockStep:
 
 def _is_short(piece: Piece, pieces: tuple[Piece, ...]) -> bool:
     """Whether each side of a branch is one straight piece, or none, up to where the sides meet."""
-    if piece.end != "branch" or piece.join == NO_PIECE:
+    if piece.end is not PieceEnd.BRANCH or piece.join == NO_PIECE:
         return False
     sides = [pieces[number] for number in (piece.target, piece.following) if number != piece.join]
-    return all(side.end == "next" and side.following == piece.join for side in sides)
+    return all(side.end is PieceEnd.NEXT and side.following == piece.join for side in sides)
 
 
-def checked_targets(machine: Machine, piece: Piece, group: Group, index: Array) -> tuple[int, ...]:
+def checked_targets(machine: Machine, piece: Piece, group: LaneGroup, index: Array) -> tuple[int, ...]:
     """The targets of an indexed branch; raises EmulatorError when an index lies beyond them."""
     beyond = index >= len(piece.targets)
     if beyond.any():
-        who = machine.thread_name(int(group.ix[beyond][0]))
+        who = machine.shape.thread_name(int(group.ix[beyond][0]))
         raise machine.places.error(OUT_OF_BOUNDS, f"branch index beyond its table in {who}", piece.ending)
     return piece.targets

@@ -16,12 +16,16 @@ import random
 
 import numpy as np
 
-from cccopt.emulator.decode import Piece
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LaneGroup
 from cccopt.emulator.machine import Machine
+from cccopt.emulator.pieces import Piece, PieceEnd
 from cccopt.emulator.schedule import checked_targets
 from cccopt.emulator.semantics import Array
 from cccopt.emulator.waiting import Waiting
+
+# Every step compares with these, and to look a member up in its class takes long.
+_NEXT, _BRANCH = PieceEnd.NEXT, PieceEnd.BRANCH
+_WAITS = (PieceEnd.COLLECTIVE, PieceEnd.BARRIER, PieceEnd.ACTIVEMASK)
 
 _STRETCH = 400
 """Steps after which another lane of the warp has its turn, on average."""
@@ -42,7 +46,7 @@ class Shuffled:
         self._runnable: set[int] = set()
         machine.lab[:] = np.arange(machine.lanes)
 
-    def push(self, piece: int, group: Group) -> None:
+    def push(self, piece: int, group: LaneGroup) -> None:
         """Each lane of ``group`` stands at ``piece`` by itself."""
         self.machine.lab[group.ix] = group.ix
         self._at[group.ix] = piece
@@ -55,7 +59,7 @@ class Shuffled:
         """Runs until all lanes have ended; raises EmulatorError for a deadlock or a faulty kernel."""
         machine = self.machine
         lanes = np.flatnonzero(machine.alive)
-        self.push(machine.kernel.entry, Group(lanes, lanes.size, machine.lab))
+        self.push(machine.kernel.entry, LaneGroup(lanes, lanes.size, machine.lab))
         with np.errstate(all="ignore"):
             while machine.live:
                 if not self._runnable and not self._release_held():
@@ -73,7 +77,7 @@ class Shuffled:
         pieces = self._at[lanes]
         for number in np.unique(pieces).tolist():
             chosen = lanes[pieces == number]
-            self._step(self.machine.pieces[number], Group(chosen, chosen.size, self.machine.lab))
+            self._step(self.machine.pieces[number], LaneGroup(chosen, chosen.size, self.machine.lab))
 
     def _whose_turn(self, warp: int) -> int:
         lane = self._turn[warp]
@@ -87,11 +91,11 @@ class Shuffled:
         self._turn[warp] = ready.pop()
         return self._turn[warp]
 
-    def _step(self, piece: Piece, group: Group) -> None:
+    def _step(self, piece: Piece, group: LaneGroup) -> None:
         machine = self.machine
-        if piece.end in ("collective", "barrier", "activemask"):
+        if piece.end in _WAITS:
             self._stop(group.ix)
-            if piece.end == "activemask":
+            if piece.end is PieceEnd.ACTIVEMASK:
                 self._held[group.ix] = piece.index
             elif self.waiting.arrive(piece, group):
                 self.push(piece.following, group)
@@ -99,25 +103,25 @@ class Shuffled:
         machine.count(piece.index, group)
         function = machine.functions[piece.index]
         result: Array = None if function is None else function(group)
-        if piece.end == "next":
+        if piece.end is _NEXT:
             self._at[group.ix] = piece.following
-        elif piece.end == "branch":
+        elif piece.end is _BRANCH:
             machine.tallies[piece.index].taken += int(np.count_nonzero(result))
             self._at[group.ix] = np.where(result, piece.target, piece.following)
-        elif piece.end == "indexed":
+        elif piece.end is PieceEnd.INDEXED:
             assert result is not None
             self._at[group.ix] = np.array(checked_targets(machine, piece, group, result))[result]
         else:
             self._leave(piece, group)
 
-    def _leave(self, piece: Piece, group: Group) -> None:
+    def _leave(self, piece: Piece, group: LaneGroup) -> None:
         machine = self.machine
         self._stop(group.ix)
-        if piece.end == "call":
+        if piece.end is PieceEnd.CALL:
             machine.call(piece, group)
-        elif piece.end == "return" and machine.threads.inside_call(group):
+        elif piece.end is PieceEnd.RETURN and machine.threads.inside_call(group):
             machine.returned(group)
-        elif piece.end in ("return", "exit"):
+        elif piece.end in (PieceEnd.RETURN, PieceEnd.EXIT):
             machine.exit(group)
             self.waiting.review()
         else:
@@ -144,7 +148,7 @@ class Shuffled:
             together = lanes[self._held[lanes] == number]
             self._held[together] = -1
             machine.lab[together] = together[0]
-            group = Group(together, 1, machine.lab)
+            group = LaneGroup(together, 1, machine.lab)
             piece = machine.pieces[number]
             machine.count(number, group)
             self.waiting.active_mask(piece, group)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cccopt.emulator.decode import Piece
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LaneGroup
+from cccopt.emulator.pieces import Piece
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Trace:
     warp: int = 0
     steps: list[tuple[str, int, int]] = field(default_factory=list)
 
-    def record(self, piece: Piece, group: Group) -> None:
+    def record(self, piece: Piece, group: LaneGroup) -> None:
         """``group`` passes through ``piece``; parts of the warp that run apart are steps of their own."""
         here = (group.ix >> 5) == self.warp
         lanes, labels = group.ix[here], group.lab[group.ix[here]]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cccopt.emulator.decode import Decoded, Memory, Modified, Slot
 from cccopt.emulator.errors import MALFORMED, UNSUPPORTED
-from cccopt.emulator.layout import SymbolAddress
+from cccopt.emulator.layout import Frames, SymbolAddress
 from cccopt.emulator.literals import literal
+from cccopt.emulator.pieces import Decoded, MemoryOperand, Modified, Modifier, Slot
 from cccopt.emulator.places import Places
 from cccopt.emulator.semantics import PRED, TYPES, Type
 from cccopt.emulator.semantics.operation import unsigned
@@ -22,7 +22,7 @@ _U8: Type = np.dtype("u8")
 
 
 @dataclass
-class Value:
+class NamedValue:
     """A Python name that holds a value for each lane (or one for all: ``scalar``)."""
 
     name: str
@@ -35,7 +35,7 @@ class PieceCode:
     """The code of one piece: its lines, the registers' present values, those read and written."""
 
     lines: list[str] = field(default_factory=list)
-    values: dict[int, Value] = field(default_factory=dict)
+    values: dict[int, NamedValue] = field(default_factory=dict)
     written: set[int] = field(default_factory=set)
     reads: set[int] = field(default_factory=set)
 
@@ -43,18 +43,14 @@ class PieceCode:
 class Values:
     """The values of the piece that is being generated.
 
-    ``deep`` are the recursive functions, whose registers have a copy for each depth; ``frames`` gives where each
-    function's local variables begin and how far apart the depths lie.
+    ``frames`` tells where local variables lie, and which functions are recursive: their registers, too, have a copy for
+    each depth.
     """
 
-    def __init__(
-        self, places: Places, slots: list[Slot], deep: frozenset[str], frames: dict[str, int], stride: int
-    ) -> None:
+    def __init__(self, places: Places, slots: list[Slot], frames: Frames) -> None:
         self.places = places
         self.slots = slots
-        self.deep = deep
         self.frames = frames
-        self.stride = stride
         self.names: dict[str, Any] = {"np": np}
         self.specials: list[str] = []
         self.cc: dict[str, Slot] = {}
@@ -70,26 +66,26 @@ class Values:
         """Starts the code of a piece of ``function``."""
         self.code = PieceCode()
         self.views = {}
-        self.deep_piece = function in self.deep
+        self.deep_piece = function in self.frames.deep
 
     # --- lines and guards ---
 
-    def guard(self, item: Decoded) -> Value:
+    def guard(self, item: Decoded) -> NamedValue:
         """Where the guard of an instruction holds, an element a lane."""
         assert item.guard is not None
         value = self.array(self.read(item.guard))
         return self.emit(f"~{value.name}", PRED) if item.negated else value
 
-    def emit(self, expression: str, dtype: Type, scalar: bool = False) -> Value:
+    def emit(self, expression: str, dtype: Type, scalar: bool = False) -> NamedValue:
         """Adds a line that gives ``expression`` a name."""
         self.fresh += 1
         name = f"v{self.fresh}"
         self.code.lines.append(f"{name} = {expression}")
-        return Value(name, dtype, scalar)
+        return NamedValue(name, dtype, scalar)
 
     # --- reading ------------------------------------------------------------------------------------------------
 
-    def read(self, slot: Slot) -> Value:
+    def read(self, slot: Slot) -> NamedValue:
         """The present value of a register."""
         code = self.code
         if slot.index not in code.values:
@@ -97,7 +93,9 @@ class Values:
             code.values[slot.index] = self.emit(f"R{slot.index}[rx]", slot.dtype)
         return code.values[slot.index]
 
-    def converted(self, item: Decoded, value: Value, dtype: Type, *, narrows: bool = False) -> Value:
+    def converted(
+        self, item: Decoded, value: NamedValue, dtype: Type, *, narrows: bool = False
+    ) -> NamedValue:
         """A value as another type of the same width; a wider one is cut when the instruction allows it."""
         if value.dtype == dtype:
             return value
@@ -118,16 +116,16 @@ class Values:
             )
         return self.view(value, dtype)
 
-    def view(self, value: Value, dtype: Type) -> Value:
+    def view(self, value: NamedValue, dtype: Type) -> NamedValue:
         """The bits of a value as another type of the same width."""
         if value.dtype == dtype:
             return value
         key = (value.name, dtype)
         if key not in self.views:
             self.views[key] = self.emit(f"{value.name}.view(T_{type_name(dtype)})", dtype).name
-        return Value(self.views[key], dtype, value.scalar)
+        return NamedValue(self.views[key], dtype, value.scalar)
 
-    def operand(self, item: Decoded, operand: object, dtype: Type, *, narrows: bool = False) -> Value:
+    def operand(self, item: Decoded, operand: object, dtype: Type, *, narrows: bool = False) -> NamedValue:
         """The value of a source operand, as ``dtype``."""
         if isinstance(operand, Slot):
             return self.converted(item, self.read(operand), dtype, narrows=narrows)
@@ -140,13 +138,14 @@ class Values:
             return self.special(item, operand.name, dtype, narrows)
         if isinstance(operand, Modified):
             value = self.operand(item, operand.operand, dtype, narrows=narrows)
-            return self.emit(f"{'~' if operand.kind == 'not' else '-'}{value.name}", dtype, value.scalar)
+            sign = "~" if operand.modifier is Modifier.NOT else "-"
+            return self.emit(f"{sign}{value.name}", dtype, value.scalar)
         address = self.symbol(item, operand, dtype)
         if address is not None:
             return address
         raise self.places.error(UNSUPPORTED, f"`{item.instruction.opcode}`: an operand of this kind", item)
 
-    def constant(self, value: Any, dtype: Type) -> Value:
+    def constant(self, value: Any, dtype: Type) -> NamedValue:
         """A value that is the same in all lanes."""
         pattern = np.asarray(value, dtype).tobytes().hex()
         key = (dtype.str, pattern)
@@ -155,12 +154,12 @@ class Values:
             self.constants[key] = name
             # numpy computes with zero-dimensional arrays faster than with its scalars.
             self.names[name] = np.asarray(value, dtype)
-        return Value(self.constants[key], dtype, True)
+        return NamedValue(self.constants[key], dtype, True)
 
-    def symbol(self, item: Decoded, operand: object, dtype: Type) -> Value | None:
+    def symbol(self, item: Decoded, operand: object, dtype: Type) -> NamedValue | None:
         """The address of a variable (with its offset) as a value."""
         offset = 0
-        if isinstance(operand, Memory):
+        if isinstance(operand, MemoryOperand):
             offset = operand.offset
             operand = operand.base
         if not isinstance(operand, SymbolAddress):
@@ -170,17 +169,18 @@ class Values:
         mask = (1 << (8 * dtype.itemsize)) - 1
         return self.constant((operand.address + offset) & mask, unsigned(dtype))
 
-    def local_address(self, item: Decoded, offset: int, dtype: Type) -> Value:
+    def local_address(self, item: Decoded, offset: int, dtype: Type) -> NamedValue:
         """An address in the function's frame of local memory."""
-        base = self.constant(self.frames[item.function] + offset, unsigned(dtype))
+        base = self.constant(self.frames.starts[item.function] + offset, unsigned(dtype))
         if not self.deep_piece:
             return base
         name = type_name(unsigned(dtype))
         return self.emit(
-            f"depth[ix].astype(T_{name}) * T_{name}.type({self.stride}) + {base.name}", unsigned(dtype)
+            f"depth[ix].astype(T_{name}) * T_{name}.type({self.frames.per_depth}) + {base.name}",
+            unsigned(dtype),
         )
 
-    def special(self, item: Decoded, name: str, dtype: Type, narrows: bool) -> Value:
+    def special(self, item: Decoded, name: str, dtype: Type, narrows: bool) -> NamedValue:
         """The value of a special register."""
         if name not in SPECIAL_TYPES:
             raise self.places.error(UNSUPPORTED, f"special register `{name}`", item)
@@ -199,7 +199,7 @@ class Values:
             return self.emit(f"{value.name}.astype(T_{type_name(unsigned(dtype))})", unsigned(dtype))
         return self.converted(item, value, dtype, narrows=True)
 
-    def array(self, value: Value) -> Value:
+    def array(self, value: NamedValue) -> NamedValue:
         """A value with an element a lane."""
         if not value.scalar:
             return value
@@ -207,7 +207,7 @@ class Values:
 
     # --- writing ------------------------------------------------------------------------------------------------
 
-    def write(self, item: Decoded, operand: object, value: Value, *, widens: bool = False) -> None:
+    def write(self, item: Decoded, operand: object, value: NamedValue, *, widens: bool = False) -> None:
         """Puts a value into a destination, where the guard holds."""
         if isinstance(operand, Wildcard):
             return

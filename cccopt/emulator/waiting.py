@@ -11,22 +11,23 @@ from __future__ import annotations
 import numpy as np
 
 from cccopt.emulator import collectives
-from cccopt.emulator.decode import Decoded, Many, Modified, Piece, Slot
 from cccopt.emulator.errors import DEADLOCK, UNSUPPORTED
-from cccopt.emulator.groups import Group
+from cccopt.emulator.groups import LANE_BITS, LaneGroup
 from cccopt.emulator.literals import literal
 from cccopt.emulator.machine import Machine
+from cccopt.emulator.pieces import Decoded, Modified, Modifier, OperandList, Piece, PieceEnd, Slot
 from cccopt.emulator.semantics import PRED, Array, Type, UnsupportedError
+from cccopt.ptx import isa
 from cccopt.ptx.ir import Literal, SpecialRegister, Wildcard
+from cccopt.ptx.isa import Role
 
 _U4: Type = np.dtype("u4")
 _FULL = np.uint32(0xFFFFFFFF)
-_BITS = (np.uint32(1) << np.arange(32, dtype=np.uint32)).astype(np.uint32)
 _RUNNING, _DONE = -1, -2
 
 
 class Waiting:
-    """Who waits where, over all lanes of a launch."""
+    """The lanes of a launch that wait, and where."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -45,9 +46,9 @@ class Waiting:
 
     # --- arriving ----------------------------------------------------------------------------------------------
 
-    def arrive(self, piece: Piece, group: Group) -> bool:
+    def arrive(self, piece: Piece, group: LaneGroup) -> bool:
         """``group`` comes to a collective or barrier; True when it has done it and goes on at once."""
-        if piece.end == "barrier":
+        if piece.end is PieceEnd.BARRIER:
             return self._at_barrier(piece, group)
         assert piece.ending is not None
         mask = self.member_mask(piece.ending, group.ix)
@@ -60,14 +61,14 @@ class Waiting:
         self._review_warps(np.unique(group.ix >> 5))
         return False
 
-    def _together(self, piece: Piece, group: Group) -> None:
+    def _together(self, piece: Piece, group: LaneGroup) -> None:
         """A collective of whole warps."""
         self.machine.count(piece.index, group)
         rows = group.ix.reshape(-1, 32)
         everybody = np.full(rows.shape, _FULL)
         self._execute([(piece, np.ones(rows.shape, bool))], rows, everybody)
 
-    def _park(self, piece: Piece, group: Group) -> None:
+    def _park(self, piece: Piece, group: LaneGroup) -> None:
         self._piece[group.ix] = piece.index
         self._count += group.n
 
@@ -85,10 +86,10 @@ class Waiting:
         same = (
             (key[:, :, None] == key[:, None, :]) & (mask[:, :, None] == mask[:, None, :]) & waits[:, None, :]
         )
-        there = (same * _BITS).sum(axis=2).astype(np.uint32)
-        alive = (self.machine.alive[rows] * _BITS).sum(axis=1).astype(np.uint32)[:, None]
+        there = (same * LANE_BITS).sum(axis=2).astype(np.uint32)
+        alive = (self.machine.alive[rows] * LANE_BITS).sum(axis=1).astype(np.uint32)[:, None]
         members = mask & alive
-        ready = waits & ((members & ~there) == 0) & ((members & _BITS) != 0)
+        ready = waits & ((members & ~there) == 0) & ((members & LANE_BITS) != 0)
         if ready.any():
             numbers = np.unique(self._piece[rows][ready])
             parts = [
@@ -113,16 +114,18 @@ class Waiting:
                 self.machine.count(piece.index, group)
                 self.machine.scheduler.push(piece.following, group)
 
-    def _released(self, lanes: Array) -> list[tuple[Piece, Group]]:
+    def _released(self, lanes: Array) -> list[tuple[Piece, LaneGroup]]:
         """Takes lanes off the waiting list; by the piece that they stood at, fragments in one row."""
         pieces, labels = self._piece[lanes], self.machine.lab[lanes]
         order = np.lexsort((lanes, labels, pieces))
         lanes, pieces, labels = lanes[order], pieces[order], labels[order]
-        found: list[tuple[Piece, Group]] = []
+        found: list[tuple[Piece, LaneGroup]] = []
         for number in np.unique(pieces):
             here = pieces == number
             fragments = np.unique(labels[here]).size
-            found.append((self.machine.pieces[int(number)], Group(lanes[here], fragments, self.machine.lab)))
+            found.append(
+                (self.machine.pieces[int(number)], LaneGroup(lanes[here], fragments, self.machine.lab))
+            )
         self._piece[lanes] = _RUNNING
         self._key[lanes] = _RUNNING
         self._barrier[lanes] = _RUNNING
@@ -144,10 +147,10 @@ class Waiting:
     def _one_opcode(self, parts: list[tuple[Piece, Array]], rows: Array, members: Array) -> None:
         item = parts[0][0].ending
         assert item is not None
-        if item.instruction.base in ("bar", "barrier"):
-            if self.machine.hazards is not None:
+        if Role.DEF not in isa.facts(item.instruction).roles:
+            if self.machine.memory.hazards is not None:
                 taking = np.logical_or.reduce([chosen for _, chosen in parts])
-                self.machine.hazards.warp_barrier(rows, np.where(taking, members, np.uint32(0)))
+                self.machine.memory.hazards.warp_barrier(rows, np.where(taking, members, np.uint32(0)))
             return
         try:
             operation = collectives.operation(item.parts)
@@ -166,16 +169,16 @@ class Waiting:
             assert piece.ending is not None
             self.put(piece.ending, piece.ending.operands[0], rows[chosen], [r[chosen] for r in results])
 
-    def active_mask(self, piece: Piece, group: Group) -> None:
+    def active_mask(self, piece: Piece, group: LaneGroup) -> None:
         """``activemask``: the lanes of each fragment."""
         assert piece.ending is not None
-        bits = _BITS[group.ix & 31]
+        bits = LANE_BITS[group.ix & 31]
         sums = np.bitwise_or.reduceat(bits, group.heads())
         self.put(piece.ending, piece.ending.operands[0], group.ix, [np.repeat(sums, group.counts())])
 
     # --- block barriers ----------------------------------------------------------------------------------------
 
-    def _at_barrier(self, piece: Piece, group: Group) -> bool:
+    def _at_barrier(self, piece: Piece, group: LaneGroup) -> bool:
         item = piece.ending
         assert item is not None
         form = collectives.barrier_form(item.parts)
@@ -198,7 +201,7 @@ class Waiting:
             else np.zeros(group.n, np.int64)
         )
         self._wanted[group.ix] = count
-        blocks = self.machine.block_of(group.ix)
+        blocks = self.machine.shape.block_of(group.ix)
         if action == "arrive":
             for block, number in {(int(b), int(w)) for b, w in zip(blocks, which, strict=True)}:
                 there = int(((blocks == block) & (which == number)).sum())
@@ -212,8 +215,8 @@ class Waiting:
         return action == "arrive"
 
     def _review_block(self, block: int) -> None:
-        start = block * self.machine.lanes_per_block
-        lanes = np.arange(start, start + self.machine.lanes_per_block)
+        start = block * self.machine.shape.lanes_per_block
+        lanes = np.arange(start, start + self.machine.shape.lanes_per_block)
         for number in np.unique(self._barrier[lanes]).tolist():
             if number == _RUNNING:
                 continue
@@ -233,8 +236,8 @@ class Waiting:
                 self._pass(block, lanes[there])
 
     def _pass(self, block: int, lanes: Array) -> None:
-        if self.machine.hazards is not None:
-            self.machine.hazards.block_barrier(block)
+        if self.machine.memory.hazards is not None:
+            self.machine.memory.hazards.block_barrier(block)
         votes = self._vote[lanes].copy()
         for piece, group in self._released(lanes):
             self.machine.count(piece.index, group)
@@ -255,7 +258,7 @@ class Waiting:
         if parked.size:
             self._review_warps(np.unique(parked >> 5))
         at_barrier = np.flatnonzero(self._barrier != _RUNNING)
-        for block in np.unique(self.machine.block_of(at_barrier)).tolist():
+        for block in np.unique(self.machine.shape.block_of(at_barrier)).tolist():
             self._review_block(block)
 
     def waits(self) -> Array:
@@ -270,7 +273,8 @@ class Waiting:
             lanes = np.flatnonzero(self._piece == number)
             item = machine.pieces[number].ending
             assert item is not None
-            who = f"{lanes.size} lanes wait at `{item.instruction.opcode}`, {machine.thread_name(int(lanes[0]))} first"
+            first = machine.shape.thread_name(int(lanes[0]))
+            who = f"{lanes.size} lanes wait at `{item.instruction.opcode}`, {first} first"
             if self._key[lanes[0]] >= 0:
                 who += f", member mask {int(self._mask[lanes[0]]):#010x}"
             found.append((who, item))
@@ -297,7 +301,7 @@ class Waiting:
             return np.full(lanes.shape, literal(operand.spelling, dtype), dtype)
         if isinstance(operand, SpecialRegister) and operand.name in self.machine.specials:
             return self.machine.specials[operand.name][lanes].view(dtype)
-        if isinstance(operand, Modified) and operand.kind == "not":
+        if isinstance(operand, Modified) and operand.modifier is Modifier.NOT:
             return ~self.fetch(item, operand.operand, lanes, dtype)
         raise self.machine.places.error(
             UNSUPPORTED, f"`{item.instruction.opcode}`: an operand of this kind", item
@@ -305,7 +309,7 @@ class Waiting:
 
     def put(self, item: Decoded, operand: object, lanes: Array, results: list[Array]) -> None:
         """Writes results to a destination, or to the two of ``d|p``."""
-        targets = operand.elements if isinstance(operand, Many) else (operand,)
+        targets = operand.elements if isinstance(operand, OperandList) else (operand,)
         rows = self.machine.rows(item.function, lanes)
         for target, result in zip(targets, results, strict=False):
             if isinstance(target, Wildcard):

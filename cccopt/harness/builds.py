@@ -19,7 +19,7 @@ from cccopt.harness.choices import BuildName
 from cccopt.harness.result import KernelResources, RewrittenRegion
 from cccopt.harness.sample_profile import SWEPT_SIZE, sample_profile
 from cccopt.harness.workload import Launch, Sample
-from cccopt.profiling import RunProfile
+from cccopt.region_profiles import RunProfile
 from cccopt.toolchain.ptxas import Resources, assemble
 from cccopt.toolchain.ptxas import resources as ptxas_resources
 

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
-
-class Choice(str, Enum):
-    """A choice that is its name wherever text is made of it: Python 3.10 has no `enum.StrEnum`."""
-
-    def __str__(self) -> str:
-        return str(self.value)
+from cccopt.choice import Choice
 
 
 class Platform(Choice):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from cccopt.driver import marked_ptx
 from cccopt.harness.workload import Launch, Sample, State, base_state
-from cccopt.profiling import RunProfile, profile_of
+from cccopt.region_profiles import RunProfile, profile_of
 
 PROFILED_SIZE = "small"
 SWEPT_SIZE = "sweep"

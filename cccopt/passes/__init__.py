@@ -1,0 +1,1 @@
+"""The pipeline: one transformation a module, and the list of all."""

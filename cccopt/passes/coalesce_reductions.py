@@ -24,18 +24,17 @@ from cccopt.analysis import effects
 from cccopt.ccc.function.view import View, view
 from cccopt.ccc.legality.reductions import Reduction, reductions
 from cccopt.ccc.outcome.refusal import Refusal
-from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.regions.marked_loops import Region, find
-from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
 from cccopt.passes.preparing import each_marked
+from cccopt.passes.result import PassResult
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Function, Instruction, Module, Register, Statement
 
 
-def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+def run(module: Module, options: Options) -> PassResult:
     """Coalesce the reductions of all marked functions; EXACT."""
-    return each_marked(module, options, _coalesced), (), ()
+    return PassResult(each_marked(module, options, _coalesced))
 
 
 def _coalesced(module: Module, function: Function, options: Options) -> Function:

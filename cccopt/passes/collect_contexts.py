@@ -6,7 +6,7 @@ Safety: ASSUMES independent iterations (the pragma's word). Under `auto` it decl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cccopt.ccc.codegen.rewrite import rewrite
@@ -14,15 +14,17 @@ from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.calls import called, static_shared_bytes
 from cccopt.ccc.function.graph import Graph, reachable, to_body
 from cccopt.ccc.function.view import View, view
-from cccopt.ccc.legality.rules import check, check_known
-from cccopt.ccc.legality.sunk_code import Tails, tails
+from cccopt.ccc.legality.region_analysis import RegionAnalysis
+from cccopt.ccc.legality.rules import check
 from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.choices import Form, Mode, Outcome
 from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.outcome.report import ContextEntry, Cost, RegionReport
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop, TaskStack
 from cccopt.ccc.plan.block_size import SHARED_BYTES, block_threads
 from cccopt.ccc.plan.empty_tasks import empty_tasks
-from cccopt.ccc.plan.planning import PathPlan, Plan, make_plan
+from cccopt.ccc.plan.plan import PathPlan, Plan
+from cccopt.ccc.plan.planning import legal_plan, make_plan
 from cccopt.ccc.profitability.decision import (
     Decision,
     decide,
@@ -34,26 +36,27 @@ from cccopt.ccc.profitability.decision import (
 from cccopt.ccc.profitability.decision import remarks as remarks_of
 from cccopt.ccc.profitability.estimate import estimate, fits_to
 from cccopt.ccc.profitability.profile import RunProfile
-from cccopt.ccc.regions.marked_loops import Region, find, housed
+from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.passes.options import Options
+from cccopt.passes.result import PassResult
 from cccopt.ptx.ir import Directive, Function, Item, Module
 
-Outcome = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
+_Rewritten = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
 
 
-def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+def run(module: Module, options: Options) -> PassResult:
     """Rewrite all marked regions of ``module``. Raises Refusal, or with ``keep_going`` leaves the function."""
     items: list[Item] = []
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
     views = [view(module, f) for f in module.functions() if any(is_annotation(s) for s in f.body or ())]
-    at_home = frozenset(region for seen in views for region in housed(seen))
+    in_loops = frozenset(region for seen in views for region in annotations_in_loops(seen))
     for item in module.items:
         marked = isinstance(item, Function) and any(is_annotation(s) for s in item.body or ())
-        if isinstance(item, Function) and marked and options.mode != "off":
+        if isinstance(item, Function) and marked and options.mode != Mode.OFF:
             try:
-                item, said, made = _function(module, item, options, at_home)
+                item, said, made = _function(module, item, options, in_loops)
             except Refusal as problem:
                 if not options.keep_going:
                     raise
@@ -62,14 +65,14 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
             remarks += said
             reports += made
         items.append(item)
-    if options.profile is not None and options.mode != "off" and views:
+    if options.profile is not None and options.mode != Mode.OFF and views:
         remarks += _misfits(options.profile, views)
     # Where something is rewritten, the marks of what is not go as well: nothing finds work here a second time.
     made_module = Module(
         tuple(_unmarked(item) for item in items) if any(map(_is_rewritten, reports)) else module.items
     )
     _check_kernels(made_module, reports)
-    return made_module, tuple(remarks), tuple(reports)
+    return PassResult(made_module, tuple(remarks), tuple(reports))
 
 
 def _unmarked(item: Item) -> Item:
@@ -89,18 +92,18 @@ def _check_kernels(module: Module, reports: Sequence[RegionReport]) -> None:
             raise refuse(refusal.STACK, place, f"{needed:,}", f"{SHARED_BYTES:,}")
 
 
-def _function(module: Module, function: Function, options: Options, at_home: frozenset[int]) -> Outcome:
+def _function(module: Module, function: Function, options: Options, in_loops: frozenset[int]) -> _Rewritten:
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
     original = function
     while True:
         seen = view(module, function)
-        found = find(seen, frozenset(report.region for report in reports), at_home)
+        found = find(seen, frozenset(report.region for report in reports), in_loops)
         if function is original:
             remarks += found.remarks
         if not found.regions:
             break
-        function, said, made = _region(module, function, seen, found.regions[0], options)
+        function, said, made = _region(function, seen, found.regions[0], options)
         reports += made
         remarks += said
         # What became of a region is settled: its markers are gone, and the rest is found anew in the new body.
@@ -112,21 +115,19 @@ def _function(module: Module, function: Function, options: Options, at_home: fro
 
 
 def _is_rewritten(report: RegionReport) -> bool:
-    return report.outcome == "rewritten"
+    return report.outcome is Outcome.REWRITTEN
 
 
-def _region(module: Module, function: Function, seen: View, region: Region, options: Options) -> Outcome:
+def _region(function: Function, seen: View, region: Region, options: Options) -> _Rewritten:
     """The function with ``region`` rewritten, or with nothing but its markers gone where that would not pay."""
-    check_known(seen, region)
-    moved = tails(seen, region, expand=options.expand)
-    check(seen, region, moved)
-    plan = _plan(seen, region, moved, options)
-    empty = empty_tasks(seen, region, moved)
-    settled = _decided(module, function, seen, region, plan, options, empty)
+    analysis = RegionAnalysis(seen, region, options.expand)
+    check(analysis)
+    plan = _plan(analysis, options)
+    settled = _decided(analysis, function, plan, options)
     said = remarks_of(region, settled, options.mode)
     everything = frozenset(range(len(region.all_paths())))
     if plan is None or settled.chosen != everything:
-        found = _smaller(module, function, region, settled, options) if settled.chosen else None
+        found = _smaller(analysis, function, settled, options) if settled.chosen else None
         if settled.chosen and found is None:
             settled = replace(settled, chosen=frozenset(), limited="the other paths cannot stay beside it")
             said = remarks_of(region, settled, options.mode)
@@ -145,12 +146,13 @@ def _region(module: Module, function: Function, seen: View, region: Region, opti
     return function, (*plan.remarks, *said), (*reports, *_left(seen, region, settled, everything))
 
 
-def _plan(seen: View, region: Region, moved: Mapping[str, Tails], options: Options) -> Plan | None:
+def _plan(analysis: RegionAnalysis, options: Options) -> Plan | None:
     """The plan with all paths; None under `auto` where their stacks are larger than a block's shared memory."""
+    region = analysis.region
     try:
-        return make_plan(seen, region, moved, options.form, expand=options.expand)
+        return make_plan(analysis, options.form)
     except Refusal as problem:
-        some = any(mode_of(region, path, options.mode) == "auto" for path in region.all_paths())
+        some = any(mode_of(region, path, options.mode) == Mode.AUTO for path in region.all_paths())
         too_large = problem.diagnostics[0].code == refusal.STACK.code
         asked = any(
             a.collect is not None for a in (region.annotation, *(p.annotation for p in region.all_paths()))
@@ -160,56 +162,47 @@ def _plan(seen: View, region: Region, moved: Mapping[str, Tails], options: Optio
         return None
 
 
-def _decided(
-    module: Module,
-    function: Function,
-    seen: View,
-    region: Region,
-    plan: Plan | None,
-    options: Options,
-    empty: frozenset[int],
-) -> Decision:
-    measured = None if options.profile is None else options.profile.functions.get(seen.function.name)
+def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, options: Options) -> Decision:
+    seen, region = analysis.view, analysis.region
+    measured = None if options.profile is None else options.profile.functions.get(function.name)
     numbers = estimate(seen, region, plan, measured)
-    threads, _ = block_threads(seen.function, region)
+    threads, _ = block_threads(function, region)
     if plan is None:
         paths = range(len(region.all_paths()))
-        spare = view(module, function)
-        stacks = {key: _bytes_alone(spare, pruned(region, [key]), options) for key in paths}
+        # Plans take names, which the function that is rewritten must not be without.
+        spare = view(seen.module, function)
+        alone = (RegionAnalysis(spare, pruned(region, [key]), analysis.expand) for key in paths)
+        stacks = {key: _stack_bytes(one, options) for key, one in enumerate(alone)}
     else:
         stacks = {key: path.stack.layout.bytes for key, path in enumerate(plan.all_paths())}
-    own = static_shared_bytes(seen.module, seen.function)
+    own = static_shared_bytes(seen.module, function)
     room = min(room_for_stacks(threads), SHARED_BYTES) - own
-    return decide(region, numbers, options.mode, stacks, room, empty)
+    return decide(region, numbers, options.mode, stacks, room, empty_tasks(analysis))
 
 
-def _bytes_alone(seen: View, region: Region, options: Options) -> int:
-    """The bytes of the stack of a region with one path; more than a block has, if it alone does not fit. The plan takes
-    names from ``seen``, which must not be the view that is rewritten.
-    """
+def _stack_bytes(analysis: RegionAnalysis, options: Options) -> int:
+    """The bytes of the stacks of a region; more than a block has, if they do not fit."""
     try:
-        moved = tails(seen, region, expand=options.expand)
-        return make_plan(seen, region, moved, options.form, expand=options.expand).stack_bytes
+        return make_plan(analysis, options.form).stack_bytes
     except Refusal:
         return SHARED_BYTES + 1
 
 
 def _smaller(
-    module: Module, function: Function, region: Region, settled: Decision, options: Options
+    analysis: RegionAnalysis, function: Function, settled: Decision, options: Options
 ) -> tuple[View, Plan] | None:
     """A view and a plan of the function's region with the chosen paths alone; None where `auto` must leave it.
 
     The other paths are part of the iteration now, so that the chosen ones have to be legal beside them.
     """
-    seen = view(module, function)
+    region = analysis.region
+    seen = view(analysis.view.module, function)
     (same,) = (r for r in find(seen, frozenset(seen.annotations)).regions if r.header == region.header)
-    smaller = pruned(same, settled.chosen)
+    smaller = RegionAnalysis(seen, pruned(same, settled.chosen), analysis.expand)
     try:
-        moved = tails(seen, smaller, expand=options.expand)
-        check(seen, smaller, moved)
-        return seen, make_plan(seen, smaller, moved, options.form, expand=options.expand)
+        return seen, legal_plan(smaller, options.form)
     except Refusal:
-        if any(mode_of(region, path, options.mode) == "always" for path in region.all_paths()):
+        if any(mode_of(region, path, options.mode) == Mode.ALWAYS for path in region.all_paths()):
             raise
         return None
 
@@ -256,12 +249,12 @@ def _block_limit(seen: View, plan: Plan) -> tuple[Directive, ...]:
 def _reports(
     seen: View, plan: Plan, graph: Graph, region: Region, settled: Decision
 ) -> tuple[RegionReport, ...]:
-    form = "split" if plan.split else "idle lanes"
+    form = Form.SPLIT if plan.split else Form.IDLE_LANES
     labels = _labels(graph, ("original", "whole"), str(region.annotation.region))
     assert len(labels) == 2, "the rewritten function lost one version of its loop"
     loop = replace(
         _loop_report(seen, region, settled),
-        outcome="rewritten",
+        outcome=Outcome.REWRITTEN,
         form=form,
         shared_bytes=plan.stack_bytes,
         threads=plan.threads,
@@ -302,7 +295,7 @@ def _code(seen: View, plan: Plan, graph: Graph) -> RewrittenLoop:
 def _loop_report(seen: View, region: Region, settled: Decision) -> RegionReport:
     a = region.annotation
     return RegionReport(
-        seen.function.name, a.region, a.pragma, a.place, "declined", name=a.name, cost=settled.loop
+        seen.function.name, a.region, a.pragma, a.place, Outcome.DECLINED, name=a.name, cost=settled.loop
     )
 
 
@@ -312,21 +305,25 @@ def _left(
     """The reports of the paths that stay in their loop."""
     paths = [(path.annotation, settled.costs[key]) for key, path in enumerate(region.all_paths())]
     return tuple(
-        RegionReport(seen.function.name, a.region, a.pragma, a.place, "declined", name=a.name, cost=cost)
+        RegionReport(
+            seen.function.name, a.region, a.pragma, a.place, Outcome.DECLINED, name=a.name, cost=cost
+        )
         for key, (a, cost) in enumerate(paths)
         if key in everything - settled.chosen
     )
 
 
-def _path_report(seen: View, plan: Plan, path: PathPlan, graph: Graph, form: str, cost: Cost) -> RegionReport:
+def _path_report(
+    seen: View, plan: Plan, path: PathPlan, graph: Graph, form: Form, cost: Cost
+) -> RegionReport:
     annotation = path.path.annotation
     return RegionReport(
         seen.function.name,
         annotation.region,
         annotation.pragma,
         annotation.place,
-        "rewritten",
-        form if path.counted is None else "expanded",
+        Outcome.REWRITTEN,
+        form if path.counted is None else Form.EXPANDED,
         tuple(ContextEntry(i.name, i.type, i.decision, i.reason) for i in path.live_ins),
         path.stack.layout.context_bytes,
         path.stack.layout.bytes,

@@ -17,20 +17,19 @@ from dataclasses import replace
 from cccopt.analysis import cfg as control_flow
 from cccopt.analysis import effects
 from cccopt.analysis.liveness import liveness
-from cccopt.ccc.outcome.report import RegionReport
-from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
+from cccopt.passes.result import PassResult
 from cccopt.ptx.ir import Body, Function, Item, Marker, Module, Statement
 
 
-def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+def run(module: Module, options: Options) -> PassResult:
     """Drop dead code from the functions that a pass has added code to; EXACT."""
     items: list[Item] = []
     for item in module.items:
         if isinstance(item, Function) and any(map(_is_added, item.body or ())):
             item = replace(item, body=_alive(item.body or ()))
         items.append(item)
-    return Module(tuple(items)), (), ()
+    return PassResult(Module(tuple(items)))
 
 
 def _is_added(statement: Statement) -> bool:

@@ -38,11 +38,12 @@ from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.view import View, view
 from cccopt.ccc.legality.rules import HARMLESS_CALLS, waits
 from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal, Rule, refuse
-from cccopt.ccc.outcome.report import RegionReport
-from cccopt.ccc.regions.marked_loops import housed
+from cccopt.ccc.regions.marked_loops import annotations_in_loops
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.passes.options import Options
+from cccopt.passes.result import PassResult
 from cccopt.ptx import isa
 from cccopt.ptx.ir import (
     Body,
@@ -65,7 +66,6 @@ from cccopt.ptx.ir import (
 from cccopt.ptx.isa import Control
 
 _AXES = ("x", "y", "z")
-_OF_CLUSTERS = frozenset({"mapa", "getctarank", "multimem"})
 _CLUSTER_DIRECTIVES = frozenset(
     {".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters"}
 )
@@ -101,10 +101,10 @@ UNKNOWN_DEVICE = Device(188, 2048, 32)
 """For any other: as large as any. Blocks that are too many for the device only run later."""
 
 
-def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+def run(module: Module, options: Options) -> PassResult:
     """Give each kernel marked ``grid`` its loop. Raises Refusal, or with ``keep_going`` leaves the kernel, unmarked."""
-    if options.mode == "off":
-        return module, (), ()
+    if options.mode == Mode.OFF:
+        return PassResult(module)
     items: list[Item] = []
     remarks: list[Diagnostic] = []
     for item in module.items:
@@ -118,7 +118,7 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
                 item = without_annotations(item)
             remarks += said
         items.append(item)
-    return Module(tuple(items)), tuple(remarks), ()
+    return PassResult(Module(tuple(items)), tuple(remarks))
 
 
 def _is_marked(function: Function) -> bool:
@@ -129,7 +129,7 @@ def _looped(module: Module, kernel: Function, options: Options) -> tuple[Functio
     seen = view(module, kernel)
     (annotation,) = (a for a in seen.annotations.values() if a.kind == "grid")
     paths = {a.region for a in seen.annotations.values() if a.event == "if" or a.variable}
-    if not paths - housed(seen):
+    if not paths - annotations_in_loops(seen):
         why = "no marked path is in this kernel, other than in marked loops of its own: it gets no loop over blocks"
         body = tuple(s for s in kernel.body or () if not _is_mark_of(s, annotation))
         return replace(kernel, body=body), (refusal.remark("CCC054", why, annotation.place),)
@@ -212,7 +212,7 @@ def _check(seen: View, annotation: Annotation) -> None:
 
 def _synchronises_blocks(instruction: Instruction) -> bool:
     """Whether an instruction waits for, or speaks to, more than its own warp."""
-    clusters = instruction.base in _OF_CLUSTERS or "shared::cluster" in instruction.parts
+    clusters = isa.facts(instruction).cluster or "shared::cluster" in instruction.parts
     return waits(instruction) or clusters
 
 
@@ -269,7 +269,7 @@ class _Loop:
         """A statement of the body: the current block's index for the launched one's, and no way out but the latch."""
         if not isinstance(statement, Instruction):
             return statement
-        if statement.base in ("ret", "exit"):
+        if isa.facts(statement).control in (Control.RETURN, Control.EXIT):
             return Instruction("bra", (Symbol(self.latch),), statement.guard, statement.position)
         current = {f"%ctaid.{axis}": register for axis, register in self.index.items()}
         return isa.rename(statement, current, {})

@@ -35,15 +35,14 @@ from dataclasses import dataclass, replace
 from cccopt.analysis import effects
 from cccopt.analysis.affine import LaneStrides, access_size
 from cccopt.ccc.function.view import View, view
-from cccopt.ccc.legality.rules import check
-from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.legality.region_analysis import RegionAnalysis
+from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal
-from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.plan.compression import HOISTED
-from cccopt.ccc.plan.planning import make_plan
+from cccopt.ccc.plan.planning import legal_plan
 from cccopt.ccc.regions.marked_loops import Path, Region, find
-from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
+from cccopt.passes.result import PassResult
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Function, Instruction, Item, Location, Marker, Module, Statement
 from cccopt.ptx.isa import Control, Memory
@@ -74,14 +73,14 @@ Contexts = Mapping[int, int]
 Trials = Generator[Moves, Contexts | None, Moves]
 
 
-def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+def run(module: Module, options: Options) -> PassResult:
     """Move loads ahead of the paths of all marked functions; EXACT."""
     items: list[Item] = []
     for item in module.items:
-        if isinstance(item, Function) and options.mode != "off" and any(_heads(item)):
+        if isinstance(item, Function) and options.mode != Mode.OFF and any(_heads(item)):
             item = _hoisted(module, item, options)
         items.append(item)
-    return Module(tuple(items)), (), ()
+    return PassResult(Module(tuple(items)))
 
 
 def _hoisted(module: Module, function: Function, options: Options) -> Function:
@@ -211,9 +210,7 @@ def _contexts(module: Module, function: Function, options: Options, places: Coll
         mine = {place: path for place, (region, path) in paths.items() if region.header == header}
         region = next(region for region, _ in paths.values() if region.header == header)
         try:
-            moved = tails(seen, region, expand=options.expand)
-            check(seen, region, moved)
-            plans = make_plan(seen, region, moved, options.form, expand=options.expand).all_paths()
+            plans = legal_plan(RegionAnalysis(seen, region, options.expand), options.form).all_paths()
         except Refusal:
             continue
         sizes = {plan.path.begin: plan.stack.layout.context_bytes for plan in plans}

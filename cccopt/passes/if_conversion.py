@@ -29,12 +29,11 @@ from cccopt.ccc.function.graph import Branch, Jump, leading, predecessors
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.view import View, view
 from cccopt.ccc.outcome.refusal import Refusal
-from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.plan.sinking import is_computation
 from cccopt.ccc.regions.marked_loops import Region, find
-from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
 from cccopt.passes.preparing import each_marked
+from cccopt.passes.result import PassResult
 from cccopt.ptx import isa
 from cccopt.ptx.ir import (
     Body,
@@ -75,9 +74,9 @@ class _Select:
     gone: frozenset[int]
 
 
-def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+def run(module: Module, options: Options) -> PassResult:
     """Convert the branches ahead of the paths of all marked functions; EXACT."""
-    return each_marked(module, options, _converted), (), ()
+    return PassResult(each_marked(module, options, _converted))
 
 
 def _converted(module: Module, function: Function, options: Options) -> Function:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cccopt.ccc.outcome.choices import Form, Mode
 from cccopt.ccc.profitability.profile import RunProfile
 
 
@@ -18,10 +19,10 @@ class Options:
     ``only`` names the regions to rewrite (`cccopt.passes.selection`); empty for all.
     """
 
-    mode: str = "auto"
+    mode: Mode = Mode.AUTO
     keep_going: bool = False
     file: str = "<ptx>"
-    form: str = "auto"
+    form: Form = Form.AUTO
     expand: bool = True
     profile: RunProfile | None = None
     resident: int | None = None

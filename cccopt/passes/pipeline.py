@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from cccopt.ccc.function.annotations import is_annotation, without_annotations
+from cccopt.ccc.outcome.choices import Mode, Outcome
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
@@ -30,6 +31,7 @@ from cccopt.passes import (
 )
 from cccopt.passes.checking import check_input
 from cccopt.passes.options import Options
+from cccopt.passes.result import PassResult
 from cccopt.passes.selection import selected
 from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.scopes import with_unique_names
@@ -48,18 +50,16 @@ class Result:
     regions: tuple[RegionReport, ...] = ()
 
 
-Pass = Callable[[Module, Options], tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]]
+Pass = Callable[[Module, Options], PassResult]
 
 
-def _unique_names(
-    module: Module, options: Options
-) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+def _unique_names(module: Module, options: Options) -> PassResult:
     """Scopes of inline assembly may declare a name again; what follows goes by name. EXACT.
 
     Leaves a module without annotations as it is.
     """
     marked = any(is_annotation(s) for function in module.functions() for s in function.body or ())
-    return with_unique_names(module) if marked else module, (), ()
+    return PassResult(with_unique_names(module) if marked else module)
 
 
 PIPELINE: tuple[tuple[str, Pass], ...] = (
@@ -89,7 +89,7 @@ def run(module: Module, options: Options, source: SourceText | None = None) -> R
     regions: tuple[RegionReport, ...] = ()
     original = module
     undeclared = check_input(module, source or SourceText(options.file, ""))
-    if options.only and options.mode != "off":
+    if options.only and options.mode != Mode.OFF:
         module = selected(module, prepared(module), options.only)
     before = module
     for name, step in PIPELINE:
@@ -124,7 +124,7 @@ def prepared(module: Module) -> Module:
     """
     for name, step in PIPELINE:
         if name in PREPARING:
-            module, _, _ = step(module, Options("always", keep_going=True))
+            module, _, _ = step(module, Options(Mode.ALWAYS, keep_going=True))
     return module
 
 
@@ -132,7 +132,7 @@ def _with_untouched(module: Module, original: Module, regions: Iterable[RegionRe
     """``module`` with the functions of which nothing was rewritten as they are in ``original``, without their marks;
     all of ``original`` where that is every function.
     """
-    done = {report.kernel for report in regions if report.outcome == "rewritten"}
+    done = {report.kernel for report in regions if report.outcome is Outcome.REWRITTEN}
     if not done:
         return original
     before = {f.name: f for f in original.functions() if f.body is not None and f.name not in done}

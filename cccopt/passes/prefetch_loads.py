@@ -30,15 +30,14 @@ from cccopt.ccc.function.code import op
 from cccopt.ccc.function.graph import Branch, condition, reachable, targets
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.view import View, view
-from cccopt.ccc.legality.exclusive import FEWEST, exclusive_paths
-from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.legality.exclusive import FEWEST
+from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.outcome.refusal import Refusal
-from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.plan.sinking import is_computation
 from cccopt.ccc.regions.marked_loops import Region, find
-from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
 from cccopt.passes.preparing import each_marked
+from cccopt.passes.result import PassResult
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Function, Guard, Instruction, Module, Operand, Statement
 from cccopt.ptx.isa import Memory
@@ -51,9 +50,9 @@ class _NotKnown(Exception):
     """Where the next iteration loads is not to be told."""
 
 
-def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+def run(module: Module, options: Options) -> PassResult:
     """Prefetch for the loops of all marked functions; EXACT."""
-    return each_marked(module, options, _prefetching), (), ()
+    return PassResult(each_marked(module, options, _prefetching))
 
 
 def _prefetching(module: Module, function: Function, options: Options) -> Function:
@@ -63,9 +62,7 @@ def _prefetching(module: Module, function: Function, options: Options) -> Functi
     try:
         for region in find(seen, frozenset(seen.annotations)).regions:
             going = _going(seen, region) if len(region.paths) >= FEWEST else None
-            if going is not None and exclusive_paths(
-                seen, region, tails(seen, region, expand=options.expand)
-            ):
+            if going is not None and RegionAnalysis(seen, region, options.expand).exclusive:
                 iteration = _Iteration(seen, region, names)
                 if iteration.place_is_in_path():
                     continue

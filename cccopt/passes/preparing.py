@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cccopt.ccc.function.annotations import is_annotation
+from cccopt.ccc.outcome.choices import Mode
 from cccopt.passes.options import Options
 from cccopt.ptx.ir import Function, Module
 
@@ -13,7 +14,7 @@ Change = Callable[[Module, Function, Options], Function]
 
 def each_marked(module: Module, options: Options, change: Change) -> Module:
     """The module with each marked function changed; as it is where nothing is to be rewritten."""
-    if options.mode == "off":
+    if options.mode == Mode.OFF:
         return module
     return Module(
         tuple(

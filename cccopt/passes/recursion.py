@@ -33,21 +33,22 @@ from cccopt.ccc.function.calls import called, callee_of, callees
 from cccopt.ccc.function.inlining import inline
 from cccopt.ccc.function.view import View, view
 from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal, refuse
-from cccopt.ccc.outcome.report import RegionReport
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.passes.options import Options
+from cccopt.passes.result import PassResult
 from cccopt.ptx.ir import Function, Instruction, Item, Marker, Module, Statement
 
 _MOST = 64
 """Calls that are inlined into one function, at most: functions may call each other along ever new ways."""
 
 
-def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...], tuple[RegionReport, ...]]:
+def run(module: Module, options: Options) -> PassResult:
     """Inline marked functions into marked loops. Raises Refusal, or with ``keep_going`` leaves the caller, unmarked."""
     templates = {f.name: f for f in module.functions() if f.kind == "func" and _recursions(f)}
-    if options.mode == "off" or not any(map(_recursions, module.functions())):
-        return module, (), ()
+    if options.mode == Mode.OFF or not any(map(_recursions, module.functions())):
+        return PassResult(module)
     said: list[Diagnostic] = []
     used: set[str] = set()
     items: list[Item] = []
@@ -73,7 +74,7 @@ def run(module: Module, options: Options) -> tuple[Module, tuple[Diagnostic, ...
         made = Module(
             tuple(_without(i, lost.annotation.region) if isinstance(i, Function) else i for i in made.items)
         )
-    return made, tuple(said), ()
+    return PassResult(made, tuple(said))
 
 
 @dataclass(frozen=True, slots=True)

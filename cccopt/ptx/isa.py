@@ -1,8 +1,8 @@
 """The one instruction table: operand roles, types, effects, throughput class (PTX ISA 9.0, chapter 9).
 
-The rows are in ``isa_table.py``; a new opcode is one row. An opcode that is not there parses and prints,
-reads and writes everything it names, and is convergent; a pass that would have to understand it declines. The
-carry flag is no operand: an instruction that reads or writes it is not pure.
+The rows are in ``isa_table.py``, where a new opcode is one row; ``isa_rows.py`` reads them. An opcode that is not
+there parses and prints, reads and writes everything it names, and is convergent; a pass that would have to understand
+it declines. The carry flag is no operand: an instruction that reads or writes it is not pure.
 """
 
 from __future__ import annotations
@@ -35,19 +35,38 @@ from cccopt.ptx.ir import (
     TextureAddress,
     Vector,
 )
-from cccopt.ptx.isa_table import COSTS, ROWS, Row
+from cccopt.ptx.isa_rows import (
+    WIDTHS,
+    Role,
+    call_roles_and_types,
+    is_address,
+    roles_and_types,
+    row_of,
+    slots_of,
+    space_of,
+    width,
+)
 from cccopt.ptx.special import CHANGING
 
-
-class Role(Enum):
-    """What an instruction does with an operand."""
-
-    DEF = "def"
-    USE = "use"
-    DEF_USE = "def+use"
-    ADDRESS = "address"  # a memory operand: its registers are read
-    LABEL = "label"
-    NAME = "name"  # a function, prototype, barrier or texture name: not a register
+__all__ = [
+    "REDUCTIONS",
+    "WIDTHS",
+    "Arithmetic",
+    "Control",
+    "Facts",
+    "Memory",
+    "Role",
+    "declared_names",
+    "definitions",
+    "facts",
+    "is_conditional_write",
+    "reads",
+    "register_types",
+    "rename",
+    "substitute",
+    "targets",
+    "width",
+]
 
 
 class Memory(Enum):
@@ -67,7 +86,30 @@ class Control(Enum):
     INDEXED = "indexed"  # brx.idx
     CALL = "call"
     RETURN = "return"  # ret
-    EXIT = "exit"  # exit, trap
+    EXIT = "exit"
+    TRAP = "trap"
+
+
+class Arithmetic(Enum):
+    """What an instruction computes from its sources, as analyses of numbers and addresses ask."""
+
+    OTHER = "other"
+    COPY = "copy"  # of the source, perhaps in another type or state space
+    SELECTION = "selection"  # one of the first two sources, by the third
+    SUM = "sum"
+    DIFFERENCE = "difference"
+    NEGATION = "negation"
+    PRODUCT = "product"
+    PRODUCT_SUM = "product-sum"  # the product of the first two sources, and the third
+    FUSED_PRODUCT_SUM = "fused-product-sum"  # the same, rounded once
+    LEFT_SHIFT = "left-shift"
+    RIGHT_SHIFT = "right-shift"
+    QUOTIENT = "quotient"
+    REMAINDER = "remainder"
+    CONJUNCTION = "conjunction"
+    DISJUNCTION = "disjunction"
+    BIT_COUNT = "bit-count"  # a number or a position of bits
+    BIT_FIELD = "bit-field"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +125,12 @@ class Facts:
     grids or work in flight, or is what such a wait is for (an arrival, a copy that begins); ``fence``: it only
     orders memory accesses. ``slots``: issue slots a warp needs (1 is full throughput). A call's facts are its
     own; what the callee does is not in them.
+
+    ``arithmetic``: what it computes; ``linear``: its result is a linear function of each source that only the width
+    of its type cuts off; ``reduction``: the commutative and associative operator, as a pragma spells it, by which
+    it updates a register or memory. ``uniform``: all lanes of its mask get the same result; ``collective``: the
+    lanes of its mask meet or exchange values; ``barrier``: the threads of a block or cluster meet; ``cluster``: it
+    touches other blocks of the cluster; ``wider``: an operand may be wider than its type.
     """
 
     known: bool
@@ -99,44 +147,22 @@ class Facts:
     waits: bool = False
     fence: bool = False
     slots: float = 1.0
+    arithmetic: Arithmetic = Arithmetic.OTHER
+    linear: bool = False
+    reduction: str | None = None
+    uniform: bool = False
+    collective: bool = False
+    barrier: bool = False
+    cluster: bool = False
+    wider: bool = False
 
 
-WIDTHS: dict[str, int] = {
-    **{f"{letter}{bits}": bits for letter in "bsu" for bits in (8, 16, 32, 64, 128)},
-    "f16": 16,
-    "bf16": 16,
-    "f32": 32,
-    "tf32": 32,
-    "f64": 64,
-    "f16x2": 32,
-    "bf16x2": 32,
-    "f32x2": 64,
-    "s16x2": 32,
-    "u16x2": 32,
-    "pred": 1,
-    **{f"{eight}x2": 16 for eight in ("e4m3", "e5m2", "ue8m0", "s2f6")},
-    **{f"{small}x2": 16 for small in ("e2m3", "e3m2")},
-    **{f"{eight}x4": 32 for eight in ("e4m3", "e5m2", "e2m3", "e3m2")},
-    "e2m1x2": 8,
-    "e2m1x4": 16,
-    "e4m3": 8,
-    "e5m2": 8,
-    "ue8m0": 8,
-}
-"""Bits of each fundamental type, by its name without dot (PTX ISA 9.0, 5.2)."""
-
-_SPACES = frozenset(("global", "shared", "local", "param", "const"))
-_ROLES = {"d": Role.DEF, "m": Role.ADDRESS, "x": Role.DEF_USE, "l": Role.LABEL, "n": Role.NAME}
-_WIDER = {"8": "16", "16": "32", "32": "64", "64": "128"}
 _ORDERED = frozenset(("acquire", "release", "acq_rel", "sc"))
 _CONTROLS = {control.value: control for control in Control}
 _MEMORIES = {memory.value: memory for memory in Memory}
-
-
-def width(type: str) -> int:
-    """Bits of a type spelled without its first dot: ``b32`` is 32, ``pred`` 1, ``v4.f32`` 128."""
-    vector, _, element = type.rpartition(".")
-    return int(vector[1:]) * WIDTHS[element] if vector else WIDTHS[type]
+_ARITHMETIC = {arithmetic.value: arithmetic for arithmetic in Arithmetic}
+REDUCTIONS = frozenset(("+", "*", "&", "|", "^", "min", "max"))
+"""The operators of `Facts.reduction`."""
 
 
 # --- facts ---
@@ -164,9 +190,9 @@ def _told(instruction: Instruction) -> Facts:
 @cache
 def _facts(opcode: str, kinds: tuple[type, ...]) -> Facts:
     parts = opcode.split(".")
-    row = _row(parts)
-    if row is None or not _fits(row, len(kinds)):
-        roles = tuple(Role.ADDRESS if _is_address(kind) else Role.DEF_USE for kind in kinds)
+    row = row_of(opcode, len(kinds))
+    if row is None:
+        roles = tuple(Role.ADDRESS if is_address(kind) else Role.DEF_USE for kind in kinds)
         return Facts(
             False, roles, (None,) * len(kinds), Memory.ATOMIC, "generic",
             synchronises=True, convergent=True, aligned="aligned" in parts, volatile=True, waits=True,
@@ -174,16 +200,19 @@ def _facts(opcode: str, kinds: tuple[type, ...]) -> Facts:
     effects = row.effects.split()
     control = next((_CONTROLS[word] for word in effects if word in _CONTROLS), Control.NEXT)
     memory = next((_MEMORIES[word] for word in effects if word in _MEMORIES), Memory.NONE)
+    arithmetic = next((_ARITHMETIC[word] for word in effects if word in _ARITHMETIC), Arithmetic.OTHER)
     types = [part for part in parts[1:] if part in WIDTHS]
     volatile = "volatile" in parts or "mmio" in parts
     ordered = memory is not Memory.NONE and (volatile or not _ORDERED.isdisjoint(parts))
-    roles, operand_types = _call_operands(kinds) if control is Control.CALL else _operands(row, types, kinds)
+    roles, operand_types = (
+        call_roles_and_types(kinds) if control is Control.CALL else roles_and_types(row, types, kinds)
+    )
     return Facts(
         known=True,
         roles=roles,
         types=operand_types,
         memory=memory,
-        space=None if memory is Memory.NONE else row.space or _space(parts),
+        space=None if memory is Memory.NONE else row.space or space_of(parts),
         control=control,
         synchronises="sync" in effects or ordered,
         convergent="convergent" in effects,
@@ -192,117 +221,16 @@ def _facts(opcode: str, kinds: tuple[type, ...]) -> Facts:
         volatile=volatile,
         waits="waits" in effects,
         fence="fence" in effects,
-        slots=_slots(row, types, parts),
+        slots=slots_of(row, types, parts),
+        arithmetic=arithmetic,
+        linear="linear" in effects,
+        reduction=next((word for word in effects if word in REDUCTIONS), None),
+        uniform="uniform" in effects,
+        collective="collective" in effects,
+        barrier="barrier" in effects,
+        cluster="cluster" in effects,
+        wider="wider" in effects,
     )
-
-
-def row_of(instruction: Instruction) -> Row | None:
-    """The row of the table that ``instruction`` falls under; None where facts are not known."""
-    row = _row(instruction.opcode.split("."))
-    return row if row is not None and _fits(row, len(instruction.operands)) else None
-
-
-def introduced(instruction: Instruction) -> tuple[str, str] | None:
-    """The PTX version and the target that brought the family of ``instruction``: ``("7.0", "sm_80")``.
-
-    The target is empty for what every target has. A form of it may be younger. None where facts are not known.
-    """
-    return _introduced(instruction.opcode, len(instruction.operands))
-
-
-@cache
-def _introduced(opcode: str, operands: int) -> tuple[str, str] | None:
-    row = _row(opcode.split("."))
-    if row is None or not _fits(row, operands):
-        return None
-    version, _, target = row.since.partition(" ")
-    return version, target
-
-
-def _row(parts: list[str]) -> Row | None:
-    rows = ROWS.get(parts[0], ())
-    return next((row for row in rows if all(p in parts for p in row.opcode.split(".")[1:])), None)
-
-
-def _fits(row: Row, count: int) -> bool:
-    fewest, most = _arity(row)
-    return fewest <= count and (most is None or count <= most)
-
-
-def _arity(row: Row) -> tuple[int, int | None]:
-    words = row.operands.split()
-    unlimited = row.opcode == "call" or any(word.endswith("*") for word in words)
-    return sum(word[-1] not in "?*" for word in words), None if unlimited else len(words)
-
-
-def _is_address(kind: type) -> bool:
-    return kind is Address or kind is TextureAddress
-
-
-def _space(parts: list[str]) -> str:
-    return next((stem for part in parts[1:] if (stem := part.partition("::")[0]) in _SPACES), "generic")
-
-
-@cache
-def operand_count(opcode: str) -> tuple[int, int | None] | None:
-    """The fewest and most operands that ``opcode`` takes (None: no limit); None for an unknown opcode."""
-    row = _row(opcode.split("."))
-    return None if row is None else _arity(row)
-
-
-def _operands(
-    row: Row, types: list[str], kinds: tuple[type, ...]
-) -> tuple[tuple[Role, ...], tuple[str | None, ...]]:
-    words = _fitted(row.operands.split(), len(kinds))
-    roles: list[Role] = []
-    operand_types: list[str | None] = []
-    for word, kind in zip(words, kinds, strict=True):
-        letter, _, type_ = word.rstrip("?*").partition(":")
-        roles.append(Role.ADDRESS if _is_address(kind) else _ROLES.get(letter, Role.USE))
-        operand_types.append(None if _is_address(kind) else _type(type_, types))
-    return tuple(roles), tuple(operand_types)
-
-
-def _fitted(words: list[str], count: int) -> list[str]:
-    """The specification of each of ``count`` operands: optional ones drop out from the right."""
-    fitted = list(words)
-    while len(fitted) > count:
-        del fitted[max(i for i, word in enumerate(fitted) if word[-1] in "?*")]
-    return fitted + ["u"] * (count - len(fitted))
-
-
-def _type(spelled: str, types: list[str]) -> str | None:
-    if spelled == "w0":
-        return types[0][0] + _WIDER[types[0][1:]] if types else None
-    if spelled.lstrip("-").isdigit():
-        index = int(spelled)
-        return types[index] if -len(types) <= index < len(types) else None
-    return spelled or None
-
-
-def _call_operands(kinds: tuple[type, ...]) -> tuple[tuple[Role, ...], tuple[str | None, ...]]:
-    """``call (returned), function, (arguments), prototype``; a function in a register is an indirect call."""
-    roles: list[Role] = []
-    for i, kind in enumerate(kinds):
-        if kind is Group:
-            roles.append(Role.DEF if i == 0 else Role.USE)
-        else:
-            roles.append(Role.USE if kind is Register else Role.NAME)
-    return tuple(roles), (None,) * len(kinds)
-
-
-def _slots(row: Row, types: list[str], parts: list[str]) -> float:
-    costs = COSTS[row.cost]
-    name = types[0] if types else ""
-    if row.cost == "convert" and any(t.startswith("f") for t in types) and any(width(t) == 64 for t in types):
-        name = "f64"
-    bits = str(width(name)) if name else ""
-    if row.cost == "memory":
-        lanes = next((int(part[1]) for part in parts if part in ("v2", "v4", "v8")), 1)
-        bits = str(min(int(bits or 32) * lanes, 128))
-    elif name.startswith(("f", "bf")):
-        bits = "f16" if bits == "16" else f"f{bits}"
-    return costs.get(name, costs.get(bits, costs[""]))
 
 
 # --- registers ---
@@ -446,11 +374,6 @@ def declared_names(declared: RegisterNames) -> tuple[str, ...]:
     if declared.count is None:
         return (declared.name,)
     return tuple([f"{declared.name}{i}" for i in range(declared.count)])
-
-
-def function_registers(function: Function) -> tuple[Register, ...]:
-    """The registers that ``function`` declares, in order."""
-    return tuple(Register(name) for name in register_types(function))
 
 
 def targets(instruction: Instruction, body: Body) -> tuple[str, ...]:

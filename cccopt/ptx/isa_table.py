@@ -13,9 +13,12 @@ type, or nothing. ``?`` marks an operand that may be missing, ``*`` any number o
 
 Effects are words: ``pure``, ``load``, ``store``, ``atomic``, ``sync`` (synchronises), ``convergent``,
 ``aligned``, ``fence`` (orders the memory accesses of its thread, and no more), ``waits`` (it waits for other warps,
-other grids or work in flight, or is what such a wait is for: an arrival, a copy that begins), and the control words
-``branch``, ``indexed``, ``call``, ``return``, ``exit``. ``space`` is that of a memory access whose opcode does not name
-it. ``cost`` names a row of ``COSTS``.
+other grids or work in flight, or is what such a wait is for: an arrival, a copy that begins), ``collective`` (lanes of
+a warp meet), ``uniform`` (and each gets the same result), ``barrier`` (threads of a block or cluster meet), ``cluster``
+(it touches other blocks), ``wider`` (an operand may be wider than its type: 9.4.1), ``linear`` (in each source), the
+operator by which it updates its destination (``+``, ``min``), what it computes (`cccopt.ptx.isa.Arithmetic`), and the
+control words ``branch``, ``indexed``, ``call``, ``return``, ``exit``, ``trap``. ``space`` is that of a memory access
+whose opcode does not name it. ``cost`` names a row of ``COSTS``.
 """
 
 from __future__ import annotations
@@ -76,19 +79,29 @@ COSTS: dict[str, dict[str, float]] = {
 
 def _arithmetic() -> Iterator[Row]:
     carry = ""  # reads or writes the carry flag, which is no operand: not pure
-    yield from _rows("add.cc sub.cc addc subc", "d:0 u:0 u:0", carry, since="1.2")
-    yield from _rows("mad.cc madc", "d:0 u:0 u:0 u:0", carry, "mul", since="3.0 sm_20")
-    yield from _rows("add sub", "d:0 u:-1 u:0")
-    yield from _rows("min max", "d:0 u:0 u:0 u:0?", cost="compare")
-    yield from _rows("mul.wide", "d:w0 u:0 u:0", cost="mul")
-    yield from _rows("mul mul24", "d:0 u:0 u:0", cost="mul")
-    yield from _rows("mad.wide", "d:w0 u:0 u:0 u:w0", cost="mul")
-    yield from _rows("mad mad24", "d:0 u:-1 u:-1 u:0", cost="mul")
-    yield from _rows("fma", "d:0 u:-1 u:-1 u:0", cost="mul", since="1.4 sm_13")
+    yield from _rows("add.cc", "d:0 u:0 u:0", f"{carry} sum", since="1.2")
+    yield from _rows("sub.cc", "d:0 u:0 u:0", f"{carry} difference", since="1.2")
+    yield from _rows("addc subc", "d:0 u:0 u:0", carry, since="1.2")
+    yield from _rows("mad.cc", "d:0 u:0 u:0 u:0", f"{carry} product-sum", "mul", since="3.0 sm_20")
+    yield from _rows("madc", "d:0 u:0 u:0 u:0", carry, "mul", since="3.0 sm_20")
+    yield from _rows("add", "d:0 u:-1 u:0", "pure sum linear +")
+    yield from _rows("sub", "d:0 u:-1 u:0", "pure difference linear +")
+    yield from _rows("min", "d:0 u:0 u:0 u:0?", "pure min", "compare")
+    yield from _rows("max", "d:0 u:0 u:0 u:0?", "pure max", "compare")
+    yield from _rows("mul.wide", "d:w0 u:0 u:0", "pure product linear *", "mul")
+    yield from _rows("mul", "d:0 u:0 u:0", "pure product linear *", "mul")
+    # Of 24 bits of its factors.
+    yield from _rows("mul24", "d:0 u:0 u:0", "pure product", "mul")
+    yield from _rows("mad.wide", "d:w0 u:0 u:0 u:w0", "pure product-sum linear +", "mul")
+    yield from _rows("mad", "d:0 u:-1 u:-1 u:0", "pure product-sum linear +", "mul")
+    yield from _rows("mad24", "d:0 u:-1 u:-1 u:0", "pure product-sum", "mul")
+    yield from _rows("fma", "d:0 u:-1 u:-1 u:0", "pure fused-product-sum +", "mul", since="1.4 sm_13")
     yield from _rows("sad", "d:0 u:0 u:0 u:0")
-    yield from _rows("div.approx", "d:0 u:0 u:0", cost="special", since="1.4")
-    yield from _rows("div rem", "d:0 u:0 u:0", cost="division")
-    yield from _rows("abs neg", "d:0 u:0")
+    yield from _rows("div.approx", "d:0 u:0 u:0", "pure quotient", "special", since="1.4")
+    yield from _rows("div", "d:0 u:0 u:0", "pure quotient", "division")
+    yield from _rows("rem", "d:0 u:0 u:0", "pure remainder", "division")
+    yield from _rows("abs", "d:0 u:0")
+    yield from _rows("neg", "d:0 u:0", "pure negation linear")
     yield from _rows("rcp.approx sqrt.approx", "d:0 u:0", cost="special", since="1.4")
     yield from _rows("rcp sqrt", "d:0 u:0", cost="root")
     yield from _rows("rsqrt sin cos lg2 ex2", "d:0 u:0", cost="special")
@@ -99,15 +112,18 @@ def _arithmetic() -> Iterator[Row]:
 
 
 def _logic() -> Iterator[Row]:
-    yield from _rows("and or xor", "d:0 u:0 u:0")
+    yield from _rows("and", "d:0 u:0 u:0", "pure conjunction &")
+    yield from _rows("or", "d:0 u:0 u:0", "pure disjunction |")
+    yield from _rows("xor", "d:0 u:0 u:0", "pure ^")
     yield from _rows("not cnot", "d:0 u:0")
-    yield from _rows("shl shr", "d:0 u:0 u:u32")
+    yield from _rows("shl", "d:0 u:0 u:u32", "pure left-shift linear")
+    yield from _rows("shr", "d:0 u:0 u:u32", "pure right-shift")
     yield from _rows("shf", "d:0 u:0 u:0 u:u32", since="3.1 sm_32")
     yield from _rows("lop3", "d:0 u:0 u:0 u:0 u u:pred?", since="4.3 sm_50")
-    yield from _rows("popc clz bfind", "d:u32 u:0", cost="bits", since="2.0 sm_20")
+    yield from _rows("popc clz bfind", "d:u32 u:0", "pure bit-count", "bits", since="2.0 sm_20")
     yield from _rows("brev", "d:0 u:0", cost="bits", since="2.0 sm_20")
     yield from _rows("fns", "d:0 u:b32 u:b32 u:b32", cost="division", since="6.0 sm_30")
-    yield from _rows("bfe", "d:0 u:0 u:u32 u:u32", since="2.0 sm_20")
+    yield from _rows("bfe", "d:0 u:0 u:u32 u:u32", "pure bit-field", since="2.0 sm_20")
     yield from _rows("bfi", "d:0 u:0 u:0 u:u32 u:u32", since="2.0 sm_20")
     yield from _rows("bmsk szext", "d:0 u:b32 u:b32", since="7.6 sm_70")
     yield from _rows("prmt", "d:0 u:0 u:0 u:b32", since="2.0 sm_20")
@@ -121,16 +137,16 @@ def _logic() -> Iterator[Row]:
 def _selection_and_moves() -> Iterator[Row]:
     yield from _rows("setp", "d:pred u:0 u:0 u:pred?", cost="compare")
     yield from _rows("set", "d:0 u:1 u:1 u:pred?", cost="compare")
-    yield from _rows("selp", "d:0 u:0 u:0 u:pred", cost="compare")
+    yield from _rows("selp", "d:0 u:0 u:0 u:pred", "pure selection", "compare")
     yield from _rows("slct", "d:0 u:0 u:0 u:1", cost="compare")
-    yield from _rows("mov", "d:0 u:0", cost="move")
-    yield from _rows("cvt.pack", "d:u32 u:1 u:1 u:2?", cost="convert", since="6.5 sm_72")
-    yield from _rows("cvt", "d:0 u:1 u:1? u? u? u?", cost="convert")
-    yield from _rows("cvta", "d:0 u:0", cost="free", since="2.0 sm_20")
+    yield from _rows("mov", "d:0 u:0", "pure copy linear", "move")
+    yield from _rows("cvt.pack", "d:u32 u:1 u:1 u:2?", "pure wider", "convert", since="6.5 sm_72")
+    yield from _rows("cvt", "d:0 u:1 u:1? u? u? u?", "pure copy linear wider", "convert")
+    yield from _rows("cvta", "d:0 u:0", "pure copy linear", "free", since="2.0 sm_20")
     yield from _rows("isspacep", "d:pred u", since="2.0 sm_20")
     yield from _rows("istypep", "d:pred u:b64", since="4.0 sm_30")
-    yield from _rows("getctarank", "d:u32 u:0", since="7.8 sm_90")
-    yield from _rows("mapa", "d:0 u:0 u:u32", since="7.8 sm_90")
+    yield from _rows("getctarank", "d:u32 u:0", "pure cluster", since="7.8 sm_90")
+    yield from _rows("mapa", "d:0 u:0 u:u32", "pure cluster", since="7.8 sm_90")
     # The stack is local memory: what these give or take is this thread's, at this time.
     stack = ("atomic", "move", "local", "7.3 sm_52")
     yield from _rows("alloca", "d:0 u:0 u?", *stack)
@@ -141,15 +157,18 @@ def _selection_and_moves() -> Iterator[Row]:
     yield from _rows(query, "d:b32 u:b128", cost="move", since="8.6 sm_100")
 
 
+_ATOMICS = {"add": "+", "and": "&", "or": "|", "xor": "^", "min": "min", "max": "max"}
+
+
 def _memory() -> Iterator[Row]:
-    yield from _rows("ld.param", "d:0 m", "load", "move")
-    yield from _rows("st.param", "m u:0", "store", "move")
-    yield from _rows("ld", "d:0 m u:b64?", "load", "memory")
+    yield from _rows("ld.param", "d:0 m", "load wider", "move")
+    yield from _rows("st.param", "m u:0", "store wider", "move")
+    yield from _rows("ld", "d:0 m u:b64?", "load wider", "memory")
     # One address for the warp, and with it one iteration.
-    yield from _rows("ldu", "d:0 m", "load convergent", "memory", since="2.0 sm_20")
-    yield from _rows("st.async", "m u:0 m?", "store sync waits", "memory", since="8.1 sm_90")
-    yield from _rows("st.bulk", "m u u", "store sync", "memory", since="8.6 sm_100")
-    yield from _rows("st", "m u:0 u:b64?", "store", "memory")
+    yield from _rows("ldu", "d:0 m", "load convergent wider", "memory", since="2.0 sm_20")
+    yield from _rows("st.async", "m u:0 m?", "store sync waits wider", "memory", since="8.1 sm_90")
+    yield from _rows("st.bulk", "m u u", "store sync wider", "memory", since="8.6 sm_100")
+    yield from _rows("st", "m u:0 u:b64?", "store wider", "memory")
     yield from _rows("prefetch prefetchu", "m", "", "memory", since="2.0 sm_20")
     yield from _rows("applypriority", "m u", "", "memory", since="7.4 sm_80")
     yield from _rows("discard", "m u", "store", "memory", since="7.4 sm_80")
@@ -158,17 +177,21 @@ def _memory() -> Iterator[Row]:
     yield from _rows(f"{policy}.range", "d:b64 m u:b32 u:b32", "", "move", since="7.4 sm_80")
     yield from _rows(f"{policy}.cvt", "d:b64 u:b64", "", "move", since="7.4 sm_80")
     yield from _rows("atom.cas", "d:0 m u:0 u:0 u:b64?", "atomic", "atomic", since="1.1 sm_11")
-    yield from _rows("atom", "d:0 m u:0 u:b64?", "atomic", "atomic", since="1.1 sm_11")
     yield from _rows("red.async", "m u:0 m?", "atomic sync waits", "atomic", since="8.1 sm_90")
+    for operation, operator in _ATOMICS.items():
+        effects = f"atomic {operator}"
+        yield from _rows(f"atom.{operation}", "d:0 m u:0 u:b64?", effects, "atomic", since="1.1 sm_11")
+        yield from _rows(f"red.{operation}", "m u:0 u:b64?", effects, "atomic", since="1.2 sm_11")
+    yield from _rows("atom", "d:0 m u:0 u:b64?", "atomic", "atomic", since="1.1 sm_11")
     yield from _rows("red", "m u:0 u:b64?", "atomic", "atomic", since="1.2 sm_11")
-    yield from _rows("multimem.ld_reduce", "d:-1 m", "load sync", "memory", since="8.1 sm_90")
-    yield from _rows("multimem.st multimem.red", "m u:-1", "atomic sync", "memory", since="8.1 sm_90")
+    yield from _rows("multimem.ld_reduce", "d:-1 m", "load sync cluster", "memory", since="8.1 sm_90")
+    yield from _rows("multimem.st multimem.red", "m u:-1", "atomic sync cluster", "memory", since="8.1 sm_90")
     yield from _asynchronous_copies()
-    yield from _rows("tex", "d:0 m u*", "load", "memory", "generic")
-    yield from _rows("tld4", "d:0 m u*", "load", "memory", "generic", since="2.0 sm_20")
-    yield from _rows("suld", "d:0 m", "load", "memory", "generic", since="1.5")
-    yield from _rows("sust", "m u:0", "store", "memory", "generic", since="1.5")
-    yield from _rows("sured", "m u:0", "atomic", "memory", "generic", since="2.0 sm_20")
+    yield from _rows("tex", "d:0 m u*", "load wider", "memory", "generic")
+    yield from _rows("tld4", "d:0 m u*", "load wider", "memory", "generic", since="2.0 sm_20")
+    yield from _rows("suld", "d:0 m", "load wider", "memory", "generic", since="1.5")
+    yield from _rows("sust", "m u:0", "store wider", "memory", "generic", since="1.5")
+    yield from _rows("sured", "m u:0", "atomic wider", "memory", "generic", since="2.0 sm_20")
     yield from _rows("txq suq", "d:0 m u:b32?", "", "memory", since="1.5")
     yield from _rows("tensormap.replace", "m u u?", "store", "memory", since="8.3 sm_90a")
     yield from _rows(
@@ -198,16 +221,18 @@ def _asynchronous_copies() -> Iterator[Row]:
 
 def _collectives() -> Iterator[Row]:
     warp = "sync convergent"
-    block = f"{warp} waits"
-    yield from _rows("vote.sync", "d:0 u:pred u:b32", warp, "vote", since="6.0 sm_30")
-    yield from _rows("vote", "d:0 u:pred", "convergent", "vote", since="1.2 sm_12")
-    yield from _rows("match", "d:b32 u:0 u:b32", warp, "shuffle", since="6.0 sm_70")
-    yield from _rows("shfl.sync", "d:0 u:0 u:b32 u:b32 u:b32", warp, "shuffle", since="6.0 sm_30")
-    yield from _rows("shfl", "d:0 u:0 u:b32 u:b32", "convergent", "shuffle", since="3.0 sm_30")
-    yield from _rows("redux", "d:0 u:0 u:b32", warp, "shuffle", since="7.0 sm_80")
+    lanes = f"{warp} collective"
+    block = f"{warp} waits barrier"
+    yield from _rows("vote.sync", "d:0 u:pred u:b32", f"{lanes} uniform", "vote", since="6.0 sm_30")
+    yield from _rows("vote", "d:0 u:pred", "convergent collective", "vote", since="1.2 sm_12")
+    yield from _rows("match.all", "d:b32 u:0 u:b32", f"{lanes} uniform", "shuffle", since="6.0 sm_70")
+    yield from _rows("match", "d:b32 u:0 u:b32", lanes, "shuffle", since="6.0 sm_70")
+    yield from _rows("shfl.sync", "d:0 u:0 u:b32 u:b32 u:b32", lanes, "shuffle", since="6.0 sm_30")
+    yield from _rows("shfl", "d:0 u:0 u:b32 u:b32", "convergent collective", "shuffle", since="3.0 sm_30")
+    yield from _rows("redux", "d:0 u:0 u:b32", f"{lanes} uniform", "shuffle", since="7.0 sm_80")
     yield from _rows("activemask", "d:0", "convergent", "vote", since="6.2 sm_30")
-    yield from _rows("elect", "d:b32 u:b32", warp + " aligned", "vote", since="8.0 sm_90")
-    yield from _rows("bar.warp", "u:b32", warp, "vote", since="6.0 sm_30")
+    yield from _rows("elect", "d:b32 u:b32", f"{lanes} aligned", "vote", since="8.0 sm_90")
+    yield from _rows("bar.warp", "u:b32", lanes, "vote", since="6.0 sm_30")
     yield from _rows("bar.red", "d:-1 u u? u:pred", block + " aligned", "barrier", since="2.0 sm_20")
     yield from _rows("barrier.red", "d:-1 u u? u:pred", block, "barrier", since="6.0 sm_30")
     yield from _rows("bar", "u u?", block + " aligned", "barrier")
@@ -227,7 +252,7 @@ def _collectives() -> Iterator[Row]:
     yield from _rows("mbarrier.test_wait.parity", "d:pred m u:b32", *barrier, since="7.1 sm_80")
     yield from _rows("mbarrier.test_wait", "d:pred m u:b64", *barrier, since="7.0 sm_80")
     yield from _rows("griddepcontrol", "", "sync waits", "barrier", since="7.8 sm_90")
-    yield from _rows("setmaxnreg", "u", block + " aligned", "barrier", since="8.0 sm_90a")
+    yield from _rows("setmaxnreg", "u", f"{warp} waits aligned", "barrier", since="8.0 sm_90a")
     yield from _rows("nanosleep", "u:u32", "sync", "barrier", since="6.3 sm_70")
     yield from _rows("pmevent", "u", "", since="1.4")
     yield from _rows("brkpt", "", "")
@@ -273,7 +298,8 @@ def _control() -> Iterator[Row]:
     # A call's own facts: what the function behind it does is for an analysis to find out.
     yield from _rows("call", "", "call convergent atomic", "call", "generic")
     yield from _rows("ret", "", "return", "branch")
-    yield from _rows("exit trap", "", "exit", "branch")
+    yield from _rows("exit", "", "exit", "branch")
+    yield from _rows("trap", "", "trap", "branch")
 
 
 def _by_opcode() -> dict[str, tuple[Row, ...]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from cccopt.ptx.ir import Directive, Instruction, Module
-from cccopt.ptx.isa import introduced
+from cccopt.ptx.isa_rows import introduced
 
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
 _TARGET = re.compile(r"(?:sm|compute)_(\d{1,4})")

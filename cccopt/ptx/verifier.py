@@ -40,14 +40,13 @@ from cccopt.ptx.ir import (
     Variable,
     Vector,
 )
-from cccopt.ptx.isa import WIDTHS, Control, Role, declared_names, facts, introduced, operand_count, width
+from cccopt.ptx.isa import WIDTHS, Control, Role, declared_names, facts, width
+from cccopt.ptx.isa_rows import introduced, operand_count
 from cccopt.ptx.language import Language
 from cccopt.ptx.printer import print_operand, print_statement
 from cccopt.ptx.special import SPECIAL_TYPES
 from cccopt.text import QUOTED, Place, Position, SourceText, shortened
 
-# An operand of these may be wider than the type of the instruction (PTX ISA 9.0, 9.4.1).
-_RELAXED = frozenset(("ld", "ldu", "st", "cvt", "tex", "tld4", "suld", "sust", "sured"))
 _PARTS = frozenset("xyzwrgba")  # of a vector; a video instruction selects `b0` to `b3` and `h0` to `h1`
 _FLOATS = frozenset(("f16", "f32", "f64"))
 
@@ -351,8 +350,8 @@ class _Verifier:
             wanted = "a predicate" if type_ == "pred" else f"a `.{type_}`"
             raise self._fail("CCC008", f"`.{declared}` register `{register.name}` where {wanted} belongs")
         expected, actual = width(type_), width(declared)
-        relaxed = instruction.base in _RELAXED and actual >= expected and declared not in _FLOATS
-        if actual != expected and not relaxed:
+        wider = facts(instruction).wider and actual >= expected and declared not in _FLOATS
+        if actual != expected and not wider:
             raise self._fail(
                 "CCC008", f"register `{register.name}` is {actual} bits wide, `.{type_}` is {expected}"
             )

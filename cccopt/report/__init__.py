@@ -1,0 +1,1 @@
+"""Tables, JSON and figures, made of results as data."""

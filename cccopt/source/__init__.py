@@ -1,0 +1,1 @@
+"""Pragmas in CUDA C++ become markers."""

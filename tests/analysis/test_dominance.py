@@ -70,7 +70,6 @@ def test_queries_on_the_tree():
     tree = dominators(build(DIAMOND))
     assert tree.dominates(0, 3)
     assert tree.dominates(3, 3)
-    assert not tree.strictly_dominates(3, 3)
     assert not tree.dominates(1, 3)
     assert tree.nearest_common([1, 2]) == 0
     assert tree.nearest_common([2]) == 2

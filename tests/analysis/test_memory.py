@@ -51,8 +51,11 @@ def aliasing(body):
 def conflict(first, second):
     found, function = aliasing(f"{first}\n{second}\nret;")
     a = find(function, "ret") - 2
-    assert found.may_conflict(a, a + 1) == found.may_conflict(a + 1, a)
-    return found.may_conflict(a, a + 1)
+    if not (found.accesses_memory(a) and found.accesses_memory(a + 1)):
+        return False
+    one, other = found.access(a), found.access(a + 1)
+    assert found.may_clash(one, other) == found.may_clash(other, one)
+    return found.may_clash(one, other)
 
 
 STORE = "st.global.u32 [%rd3], %r9;"

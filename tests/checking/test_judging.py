@@ -11,10 +11,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from cccopt.emulator.groups import Group
-from cccopt.emulator.iterations import ENTER, ITERATE, Event, Iterations
-from cccopt.emulator.meetings import KINDS, meetings
-from cccopt.emulator.record import LOAD, STORE, Record, Rows, Site
+from cccopt.emulator.groups import LaneGroup
+from cccopt.emulator.iterations import Event, EventKind, Iterations
+from cccopt.emulator.judging import MeetingKind
+from cccopt.emulator.meetings import meetings
+from cccopt.emulator.record import LOAD, STORE, AccessSite, Record, Rows
 
 ACTIONS = (LOAD, STORE, STORE, "add", "max", "exch", "atomic load", "atomic store")
 UPDATES, BOUNDS, EXCHANGES = {"add"}, {"max"}, {"exch", "atomic store"}
@@ -30,8 +31,8 @@ class One:
     value: int
 
 
-def kind_of(crowd: list[One], flags: dict[int, bool]) -> int | None:
-    """What a crowd comes to, by the table in `cccopt.emulator.meetings`."""
+def kind_of(crowd: list[One], flags: dict[int, bool]) -> MeetingKind | None:
+    """What a crowd comes to, by the table in `cccopt.emulator.judging`."""
 
     def are(*actions: str) -> list[One]:
         return [a for a in crowd if ACTIONS[a.site] in actions]
@@ -58,7 +59,7 @@ def kind_of(crowd: list[One], flags: dict[int, bool]) -> int | None:
         meet(atomics, atomics + are("atomic load")) and mixed,
         meet(stores, stores) and not same,
     )
-    return next((number for number, holds in enumerate(rules) if holds), None)
+    return next((kind for kind, holds in zip(MeetingKind, rules, strict=True) if holds), None)
 
 
 def recorded(accesses: list[One], iterations: Iterations) -> Record:
@@ -72,10 +73,11 @@ def recorded(accesses: list[One], iterations: Iterations) -> Record:
     rows = Rows(4 * place, iteration.astype(np.int32), site.astype(np.int32), value.astype(np.uint32))
     empty = Rows(*(np.zeros(0, np.int64) for _ in range(4)))
     machine = SimpleNamespace(
-        shared_stride=1 << 20, kernel=SimpleNamespace(shared_variable=lambda offset: ("s", offset))
+        memory=SimpleNamespace(shared_stride=1 << 20),
+        kernel=SimpleNamespace(shared_variable=lambda offset: ("s", offset)),
     )
     found = SimpleNamespace(
-        sites=[Site(cast(Any, SimpleNamespace(item=item)), action, 4) for action in ACTIONS],
+        sites=[AccessSite(cast(Any, SimpleNamespace(item=item)), action, 4) for action in ACTIONS],
         iterations=iterations,
         machine=machine,
         rows=lambda space: rows if space == "shared" else empty,
@@ -87,12 +89,12 @@ def drawn(seed: int) -> tuple[list[One], Iterations]:
     """Iterations of two warps, and accesses of each in the order in which they run."""
     draw = np.random.default_rng(seed)
     iterations = Iterations(64)
-    every = Group(np.arange(64), 2, np.zeros(64, np.int64))
-    iterations.happen(Event(ENTER, 1), every)
+    every = LaneGroup(np.arange(64), 2, np.zeros(64, np.int64))
+    iterations.happen(Event(EventKind.ENTER, 1), every)
     few = draw.choice(8, size=int(draw.integers(1, 4)), replace=False)
     found: list[One] = []
     for _ in range(3):
-        iterations.happen(Event(ITERATE, 1), every)
+        iterations.happen(Event(EventKind.ITERATE, 1), every)
         for lane in (0, 1, 2, 40, 41):
             for site in draw.choice(few, size=int(draw.integers(0, 3))).tolist():
                 value = 7 if site == 1 else int(draw.integers(0, 2))
@@ -110,14 +112,14 @@ def test_crowds_come_to_what_the_definition_says(first: int) -> None:
             site: len({a.value for a in accesses if a.site == site}) == 1
             for site in {a.site for a in accesses}
         }
-        expected: Counter[int | None] = Counter()
+        expected: Counter[MeetingKind | None] = Counter()
 
         grounds = iterations.column("ground")
         key = {one: (one.place, int(grounds[one.iteration])) for one in accesses}.__getitem__
         for _, crowd in groupby(sorted(accesses, key=key), key):
             expected[kind_of(list(crowd), flags)] += 1
         del expected[None]
-        found: Counter[int | None] = Counter()
+        found: Counter[MeetingKind | None] = Counter()
         for meeting in meetings(recorded(accesses, iterations)):
             found[meeting.kind] += meeting.places
             iterations_of = meeting.first.steps, meeting.second.steps
@@ -127,4 +129,4 @@ def test_crowds_come_to_what_the_definition_says(first: int) -> None:
 
 def test_all_kinds_are_drawn() -> None:
     found = {m.kind for seed in range(200) if (d := drawn(seed))[0] for m in meetings(recorded(*d))}
-    assert found == set(range(len(KINDS)))
+    assert found == set(MeetingKind)

@@ -7,10 +7,14 @@ import pytest
 
 from cccopt.checking import Checker, check
 from cccopt.diagnostic import CccError
-from cccopt.emulator import Program, meetings, record
+from cccopt.emulator import Program, record
+from cccopt.emulator.access import MemoryAccess
+from cccopt.emulator.judging import MeetingKind
 from tests.checking.loops import HEAD, checked, grid, inner, kinds, launched, loop
 
-DIFFERENT, WITH_ATOMIC, LOADED, UPDATED, EXCHANGED, SAME, FLAG, BOUND, ATOMICS, AHEAD = meetings.KINDS
+DIFFERENT, WITH_ATOMIC, LOADED, UPDATED, EXCHANGED, SAME, FLAG, BOUND, ATOMICS, AHEAD = (
+    kind.value for kind in MeetingKind
+)
 
 COLLIDE = "and.b32 %r1, %i, 7; mul.wide.u32 %rd6, %r1, 4; add.u64 %rd6, %rd1, %rd6;"
 """%rd6 is the address of word i & 7: iterations share it."""
@@ -350,6 +354,5 @@ def test_programs_without_a_record_hold_no_trace_of_it() -> None:
     program.launch("k", 1, 32, [np.zeros(64, np.uint32), 32])
     kernel = program._kernels["k"]
     assert not any(name.startswith("E") for name in kernel.code.names)
-    assert {type(kernel.code.names[f"A{n}"].__self__).__name__ for n in range(len(kernel.code.accesses))} == {
-        "Access"
-    }
+    executing = {type(kernel.code.names[f"A{n}"].__self__) for n in range(len(kernel.code.accesses))}
+    assert executing == {MemoryAccess}

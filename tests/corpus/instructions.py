@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from cccopt.ptx.ir import Instruction
-from cccopt.ptx.isa import row_of
+from cccopt.ptx.isa_rows import row_of
 from cccopt.ptx.isa_table import ROWS, Row
 from cccopt.ptx.parser import parse
 from tests.ptx.conftest import tool
@@ -157,7 +157,8 @@ def coverage(told: dict[Sample, str]) -> dict[Row, list[Sample]]:
     """The accepted samples of each row of the table."""
     rows: dict[Row, list[Sample]] = {row: [] for family in ROWS.values() for row in family}
     for sample, message in told.items():
-        row = row_of(instruction(sample))
+        made = instruction(sample)
+        row = row_of(made.opcode, len(made.operands))
         if row is not None and not message:
             rows[row].append(sample)
     return rows

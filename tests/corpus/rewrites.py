@@ -84,7 +84,7 @@ def renamed(module: Module, seed: int, *, reorder: bool) -> Module:
 
 
 def _renamed(function: Function, rng: random.Random, reorder: bool) -> Function:
-    names = [register.name for register in isa.function_registers(function)]
+    names = list(isa.register_types(function))
     numbers = rng.sample(range(10 * len(names) + 1), len(names))
     spellings = ("%ccc{}", "ccc_{}", "$ccc{}", "_ccc_{}")
     new = {name: spellings[n % 4].format(n) for name, n in zip(names, numbers, strict=True)}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from cccopt.emulator.groups import Group
-from cccopt.emulator.iterations import ENTER, ITERATE, LEAVE, NOWHERE, Event, Iterations
+from cccopt.emulator.groups import LaneGroup
+from cccopt.emulator.iterations import NOWHERE, Event, EventKind, Iterations
+
+ENTER, ITERATE, LEAVE = EventKind.ENTER, EventKind.ITERATE, EventKind.LEAVE
 
 
-def happen(found: Iterations, *events: tuple[str, int], lanes: tuple[int, ...] = (0, 1, 32)) -> None:
-    group = Group(np.array(lanes), 1, np.zeros(64, np.int64))
+def happen(found: Iterations, *events: tuple[EventKind, int], lanes: tuple[int, ...] = (0, 1, 32)) -> None:
+    group = LaneGroup(np.array(lanes), 1, np.zeros(64, np.int64))
     for kind, loop in events:
         found.happen(Event(kind, loop), group)
 

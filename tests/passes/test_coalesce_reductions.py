@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cccopt.ccc.function.view import view
-from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.regions.marked_loops import find
 from cccopt.passes import coalesce_reductions
@@ -110,7 +110,7 @@ def test_without_the_pass_it_would_be_refused() -> None:
     seen = view(module, function)
     (region,) = find(seen).regions
     with pytest.raises(Refusal) as caught:
-        tails(seen, region)
+        _ = RegionAnalysis(seen, region).sunk
     assert caught.value.diagnostics[0].code == "CCC035"
 
 

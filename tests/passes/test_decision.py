@@ -25,8 +25,8 @@ from cccopt.harness.sample_profile import sample_profile
 from cccopt.harness.workload import Launch, fresh_state, load
 from cccopt.passes import collect_contexts
 from cccopt.passes.pipeline import Options, Result, run
-from cccopt.profiling import profile_of
 from cccopt.ptx.parser import parse
+from cccopt.region_profiles import profile_of
 from tests.passes.generate import NAME, from_seed
 from tests.passes.measured import SENSITIVITY, reaches_the_bar
 from tests.passes.ptx_loops import loop as loop_of

@@ -16,10 +16,10 @@ from cccopt.emulator import Program
 from cccopt.passes.grid_loop import DEVICES, UNKNOWN_DEVICE
 from cccopt.passes.pipeline import Options, Refusal
 from cccopt.passes.pipeline import run as rewrite_module
-from cccopt.profiling import profile_of
 from cccopt.ptx.ir import Function, Marker, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
+from cccopt.region_profiles import profile_of
 from cccopt.toolchain.occupancy import limits_of
 from tests.passes.running import CUDA, MAX_STEPS, only, phases
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.diagnostic import Diagnostic
 from cccopt.ptx.parser import parse
@@ -125,7 +125,7 @@ def test_an_update_that_goes_on_from_another_register_is_refused() -> None:
     )
     seen, (region,) = regions_of(text)
     with pytest.raises(Refusal) as caught:
-        tails(seen, region)
+        _ = RegionAnalysis(seen, region).sunk
     assert caught.value.diagnostics[0].code == "CCC035"
 
 

@@ -15,10 +15,10 @@ from hypothesis import given, note, settings
 
 from cccopt.ccc.function.view import view
 from cccopt.ccc.legality.exclusive import CHAIN, exclusive_paths
-from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.regions.marked_loops import find
 from cccopt.emulator import Profile, Program
-from cccopt.emulator.profile import Branch
+from cccopt.emulator.launch_counters import BranchCount
 from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.ir import Instruction, Module
 from cccopt.ptx.parser import parse
@@ -116,7 +116,7 @@ def _sorted_groups(module: Module) -> tuple[list[int], int]:
     seen = view(module, next(f for f in module.functions() if f.name == NAME))
     sizes, dropped = [], 0
     for region in find(seen).regions:
-        found = tails(seen, region)
+        found = RegionAnalysis(seen, region).sunk
         for group in exclusive_paths(seen, region, found):
             sizes.append(len(group))
             dropped += bool(found[group[0].begin].dropped)
@@ -133,7 +133,7 @@ def _votes(module: Module, profile: Profile) -> Iterator[tuple[int, int]]:
             if getattr(body[index - 2], "base", "") != "shfl":
                 continue
             at = next(i for i in range(index, len(body)) if getattr(body[i], "base", "") == "bra")
-            ran = profile.by_branch.get((NAME, at), Branch())
+            ran = profile.by_branch.get((NAME, at), BranchCount())
             yield ran.taken // 32, (ran.lanes - ran.taken) // 32
 
 

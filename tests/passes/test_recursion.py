@@ -16,12 +16,12 @@ from cccopt.diagnostic import Severity
 from cccopt.emulator import Program
 from cccopt.passes.pipeline import Options, Refusal
 from cccopt.passes.pipeline import run as rewrite_module
-from cccopt.profiling import of_run, program_of
 from cccopt.ptx.ir import Function, Marker, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.ptx.scopes import with_unique_names
 from cccopt.ptx.verifier import verify
+from cccopt.region_profiles import of_run, program_of
 from tests.passes.running import Launch, compare, rewritten, run
 
 Compiled = Callable[[str, str], Module]

@@ -77,8 +77,8 @@ def test_a_path_s_nodes() -> None:
     texts = [s.opcode for _, s in seen.instructions(found.nodes)]
     assert texts == ["mad.lo.u32", "st.global.u32"]
     assert region.header not in found.nodes
-    assert region.select in region.approach
-    assert not region.approach & region.nodes
+    assert region.select in region.preheader
+    assert not region.preheader & region.nodes
 
 
 def test_two_paths_in_their_order() -> None:

@@ -13,8 +13,7 @@ from cccopt.analysis.cfg import build
 from cccopt.analysis.loops import irreducible_edges
 from cccopt.ccc.codegen.sorting import CHAIN
 from cccopt.ccc.function.view import view
-from cccopt.ccc.legality.exclusive import exclusive_paths
-from cccopt.ccc.legality.sunk_code import tails
+from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.regions.marked_loops import find
 from cccopt.emulator import Program
 from cccopt.ptx.ir import Instruction
@@ -64,7 +63,7 @@ def sorted_groups(text: str) -> list[int]:
     module = parse(text)
     seen = view(module, next(f for f in module.functions() if f.name == "k"))
     (region,) = find(seen).regions
-    return [len(group) for group in exclusive_paths(seen, region, tails(seen, region))]
+    return [len(group) for group in RegionAnalysis(seen, region).exclusive]
 
 
 def same_results(text: str, make: Any = uneven_arguments, launches: tuple[Launch, ...] = LAUNCHES) -> None:

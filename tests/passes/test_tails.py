@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from cccopt.ccc.function.view import view
-from cccopt.ccc.legality.sunk_code import Tails, tails
+from cccopt.ccc.legality.region_analysis import RegionAnalysis
+from cccopt.ccc.legality.sunk_code import SunkCode
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.regions.marked_loops import find
 from cccopt.ptx.ir import Function, Instruction
@@ -33,8 +34,8 @@ def tails_of(**holes: Any) -> tuple[list[str], list[str], list[str]]:
     assert isinstance(function, Function)
     seen = view(parse(loop(**holes)), function)
     (region,) = find(seen).regions
-    found = tails(seen, region)[region.paths[0].begin]
-    assert isinstance(found, Tails)
+    found = RegionAnalysis(seen, region).sunk[region.paths[0].begin]
+    assert isinstance(found, SunkCode)
     texts = [
         [print_statement(seen.body[i]).strip() for i in part]
         for part in (found.moved, found.skipped, found.recomputed)
@@ -359,7 +360,7 @@ def common(text: str) -> tuple[list[int], list[int]]:
     (function,) = (f for f in parse(text).functions() if f.kind == "entry")
     seen = view(parse(text), function)
     (region,) = find(seen).regions
-    found = tails(seen, region)
+    found = RegionAnalysis(seen, region).sunk
     ordered = [found[p.begin] for p in sorted(region.paths, key=lambda p: p.annotation.region)]
     return [len(t.moved) for t in ordered], [len(t.dropped) for t in ordered]
 

@@ -19,7 +19,6 @@ from cccopt.ptx.isa import (
     Role,
     definitions,
     facts,
-    function_registers,
     is_conditional_write,
     reads,
     register_types,
@@ -154,7 +153,7 @@ def test_effects() -> None:
     controls = {
         "ret;": Control.RETURN,
         "exit;": Control.EXIT,
-        "trap;": Control.EXIT,
+        "trap;": Control.TRAP,
         "bra L;": Control.BRANCH,
     }
     for line, control in controls.items():
@@ -213,7 +212,6 @@ def test_register_types() -> None:
     )
     function = Function("entry", "k", body=declarations)
     assert register_types(function) == {"%r0": "b32", "%r1": "b32", "%r2": "b32", "x": "b32", "v": "v4.f32"}
-    assert names(function_registers(function)) == "%r0 %r1 %r2 x v"
 
 
 def test_width() -> None:

@@ -28,7 +28,7 @@ from cccopt.ccc.function.graph import UNIFORM, Branch, End, Jump, Node, Nodes, c
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.legality.counted_loops import CountedLoop
 from cccopt.ccc.plan.partials import put
-from cccopt.ccc.plan.planning import PathPlan, own
+from cccopt.ccc.plan.plan import PathPlan, own
 from cccopt.ptx.ir import Guard, Instruction, Operand, Pair, Register, SpecialRegister, Statement, Vector
 from cccopt.ptx.isa import width
 
@@ -104,7 +104,7 @@ class ExpandedSite:
             *(p.reset for p in self.path.sums),
             *self._received(firsts, owner),
         ]
-        code += [*self.path.unpacking, op("setp.lt.s32", busy.register, self.lane, rest)]
+        code += [*self.path.restore, op("setp.lt.s32", busy.register, self.lane, rest)]
         begin = names_of[self.path.path.begin]
         self._node(nodes, window, code, Branch(busy, begin, self.next), phase("trip"))
         step = [

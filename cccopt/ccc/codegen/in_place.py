@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from cccopt.ccc.function.graph import Jump, Node, Nodes, copy, led, program_order
 from cccopt.ccc.function.names import Names
-from cccopt.ccc.plan.planning import PathPlan, own
+from cccopt.ccc.plan.context import Placement
+from cccopt.ccc.plan.plan import PathPlan, own
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Operand, Register
 
@@ -26,12 +27,12 @@ def in_place(
     """The name of the first node, and a copy of the path's nodes in ``base`` and of the ``tail`` that nobody runs
     behind it, which goes on to ``behind``.
     """
-    kept = {live.name: path.uses[live.name] for live in path.live_ins if live.decision == "rebuilt"}
+    kept = {live.name: path.uses[live.name] for live in path.live_ins if live.decision == Placement.REBUILT}
     own_nodes = [base[name] for name in program_order(base, path.path.nodes)]
     last = _renamed(tail, kept, path)
     nodes, names_of = copy(own_nodes, names, lambda instruction: isa.rename(instruction, kept, {}))
     enter = names.label("place")
-    nodes[enter] = Node(enter, unpacking(path), Jump(names_of[path.path.begin]), region)
+    nodes[enter] = Node(enter, restore(path), Jump(names_of[path.path.begin]), region)
     if last:
         end = names.label("tail")
         nodes = led(nodes, {path.path.end: end})
@@ -53,10 +54,12 @@ def _renamed(
     return tuple(code)
 
 
-def unpacking(path: PathPlan) -> tuple[Instruction, ...]:
+def restore(path: PathPlan) -> tuple[Instruction, ...]:
     """The code that rebuilds what a task's context leaves out, on the lane's own registers."""
-    given = [live.name for live in path.live_ins if live.decision in ("collected", "recomputed")]
+    given = [
+        live.name for live in path.live_ins if live.decision in (Placement.COLLECTED, Placement.RECOMPUTED)
+    ]
     back: dict[str, Operand] = {path.task(name).name: own(name) for name in given}
     written = {name: operand for name, operand in back.items() if isinstance(operand, Register)}
     resets = [partial.reset for partial in path.partials]
-    return tuple(isa.rename(i, back, written) for i in path.unpacking if i not in resets)
+    return tuple(isa.rename(i, back, written) for i in path.restore if i not in resets)

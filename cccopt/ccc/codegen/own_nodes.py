@@ -10,14 +10,14 @@ from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.code import flag_op, op
 from cccopt.ccc.function.graph import Branch, Node, program_order, retarget
 from cccopt.ccc.function.view import View
-from cccopt.ccc.plan.planning import Plan
+from cccopt.ccc.plan.plan import Plan
 from cccopt.ccc.plan.stack import Value, copy_value
 from cccopt.ccc.regions.marked_loops import forward
 from cccopt.ptx.ir import Guard, Instruction, Label, Register, Statement
 
 
 class OwnNodes:
-    """``nodes`` are those of the region and of its approach, by name."""
+    """``nodes`` are those of the region and of its preheader, by name."""
 
     def __init__(self, view: View, plan: Plan) -> None:
         self.view = view
@@ -28,7 +28,7 @@ class OwnNodes:
         self._past = {h.head: (h, plan.skipped[h.branch]) for h in hammocks}
         self._dropped = {id(view.body[i]) for i in plan.dropped}
         self._handed = self._hand_over()
-        chosen = plan.region.nodes | plan.region.approach
+        chosen = plan.region.nodes | plan.region.preheader
         self.nodes = {name: self._stripped(name) for name in program_order(view.graph.nodes, chosen)}
 
     def without(self, names: Collection[str], statements: Collection[int]) -> dict[str, Node]:

@@ -46,7 +46,7 @@ from cccopt.ccc.function.graph import (
     targets,
 )
 from cccopt.ccc.function.view import View
-from cccopt.ccc.plan.planning import Plan
+from cccopt.ccc.plan.plan import Plan
 from cccopt.ccc.plan.stack import SLOTS, Value, clear
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Guard, Instruction, Pragma, Register, SpecialRegister, Statement, Symbol, Variable
@@ -74,7 +74,7 @@ class _Rewrite:
     def graph(self) -> Graph:
         """The function with both versions of the region, and the choice between them at its ``for.begin``."""
         old, region = self.view.graph, self.plan.region
-        original_nodes = region.nodes | region.approach
+        original_nodes = region.nodes | region.preheader
         nodes: Nodes = {n: _unmarked(node) if n in original_nodes else node for n, node in old.nodes.items()}
         choice: Nodes = {}
         first, added = self._version()
@@ -117,12 +117,12 @@ class _Rewrite:
         # Lanes that go on in the original loop pass the exits' numbers too.
         code = [op("mov.pred", alive.register, 1), *([op("mov.u32", number, 0)] if len(exits) > 1 else [])]
         arrive = self.tasks.node(ways, self.names.label("arrive"), code, Jump(test))
-        inside = {name: name for name in region.approach}
-        approach = led(
-            {name: self.base[name] for name in program_order(self.base, region.approach)},
+        inside = {name: name for name in region.preheader}
+        preheader = led(
+            {name: self.base[name] for name in program_order(self.base, region.preheader)},
             {**ahead, region.header: arrive, **inside},
         )
-        copies, names_of = copy(approach.values(), self.names, lambda instruction: instruction)
+        copies, names_of = copy(preheader.values(), self.names, lambda instruction: instruction)
         nodes: Nodes = {}
         setup = self.tasks.phase(nodes, f"whole_{self.region}", self._setup(), Jump(names_of[region.select]))
         nodes.update({**copies, **ways})
@@ -151,8 +151,8 @@ class _Rewrite:
         """Where lanes may go when they leave the region, from the loop or past it."""
         region = self.plan.region
         loop = (t for n in program_order(self.base, region.nodes) for t in targets(self.base[n].end))
-        past = (t for n in program_order(self.base, region.approach) for t in targets(self.base[n].end))
-        found = [*loop, *(t for t in past if t not in region.approach)]
+        past = (t for n in program_order(self.base, region.preheader) for t in targets(self.base[n].end))
+        found = [*loop, *(t for t in past if t not in region.preheader)]
         # A lane that traps ends the launch: nobody need wait for it.
         elsewhere = region.nodes | self.view.traps
         return list(dict.fromkeys(t for t in found if t not in elsewhere))

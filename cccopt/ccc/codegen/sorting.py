@@ -23,7 +23,7 @@ from cccopt.ccc.function.code import FULL_WARP, number, op
 from cccopt.ccc.function.graph import UNIFORM, Branch, Indexed, Jump, Node, Nodes
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.legality.exclusive import CHAIN
-from cccopt.ccc.plan.planning import PAIRED, PathPlan, Sorting, own
+from cccopt.ccc.plan.plan import PAIRED, PathPlan, Sorting, own
 from cccopt.ccc.plan.stack import SLOTS
 from cccopt.ptx.ir import Guard, Instruction, Operand, Register, Statement
 
@@ -63,14 +63,16 @@ class SortingSite:
     def flags(self) -> list[Instruction]:
         """Keeps the flags for the code behind the site that lanes skip, because their tasks run it."""
         code: list[Instruction] = []
-        for took in dict.fromkeys(flag for path in self.sorting.paths for flag in path.took):
-            takers = sum(1 << number for number, path in enumerate(self.sorting.paths) if took in path.took)
+        for skipping in dict.fromkeys(flag for path in self.sorting.paths for flag in path.skip_flags):
+            takers = sum(
+                1 << number for number, path in enumerate(self.sorting.paths) if skipping in path.skip_flags
+            )
             bit, kept = self.names.register("b32"), self.names.register("pred")
             code += [
                 op("shr.u32", bit, takers, self.which),
                 op("and.b32", bit, bit, 1),
                 op("setp.ne.u32", kept, bit, 0),
-                op("or.pred", took, took, kept),
+                op("or.pred", skipping, skipping, kept),
             ]
         return code
 
@@ -256,7 +258,7 @@ class SortingSite:
             turn, slot = [op("not.b32", turned, slot)], turned
         below = -(place + odd) * (PAIRED // 2)
         pop = s.stack.pop(own, self._target(path), slot, None, below)
-        return self._node(nodes, self.names.label("load"), [*turn, *pop, *path.unpacking], Jump(begin))
+        return self._node(nodes, self.names.label("load"), [*turn, *pop, *path.restore], Jump(begin))
 
     def _target(self, path: PathPlan) -> Callable[[str], Register]:
         """Where a path's task has a value of the common layout; anywhere, if it has no use for it."""

@@ -45,7 +45,7 @@ from cccopt.ccc.function.graph import (
 )
 from cccopt.ccc.function.view import View
 from cccopt.ccc.plan.partials import collect, deposit
-from cccopt.ccc.plan.planning import PathPlan, Plan, own
+from cccopt.ccc.plan.plan import PathPlan, Plan, own
 from cccopt.ccc.plan.stack import SLOTS, Lookup, Value, clear, copy_value
 from cccopt.ccc.regions.values import live_outs
 from cccopt.ptx.ir import Guard, Instruction, Register, Statement
@@ -100,7 +100,7 @@ class Tasks:
                 nodes = place_flagged(nodes, enter, where, partial(site, path), self.names, self.region)
             elif path is sorting.first:
                 nodes = self._sorted(sorting, nodes, enter, alive)
-            if path.took:
+            if path.skip_flags:
                 # Lanes whose tasks run the tail pass it under a false guard.
                 written = (effects.writes(self.view.body[i]) for i in path.tail if i in self.plan.skipped)
                 skipped = self._cleared(live_outs(self.view, path.path).union(*written) - alive)
@@ -162,8 +162,8 @@ class Tasks:
         self, nodes: Nodes, name: str, paths: Iterable[PathPlan], begin: str, end: str, alive: Guard | None
     ) -> None:
         """Adds the node at which the warp enters a whole: to ``begin``, or without ``alive`` straight to ``end``."""
-        cleared = dict.fromkeys(took for path in paths for took in path.took)
-        code = [op("mov.pred", took, 0) for took in cleared]
+        cleared = dict.fromkeys(flag for path in paths for flag in path.skip_flags)
+        code = [op("mov.pred", flag, 0) for flag in cleared]
         self.node(nodes, name, code, Jump(begin) if alive is None else Branch(alive, begin, end))
 
     def _task(self, path: PathPlan, behind: str, alive: Guard | None = None) -> tuple[str, Nodes]:
@@ -239,7 +239,7 @@ class Tasks:
             # Without a vote of its own, the path orders accesses to the stacks of those inside it and to owners' slots.
             ordered = path.owner is not None or any(map(self.plan.has_stack, path.children))
             order = self._order(path) if ordered else []
-            code = [*order, *self._hold(path, flag), *code, *path.unpacking]
+            code = [*order, *self._hold(path, flag), *code, *path.restore]
             nodes.update(task)
             return nodes, self.phase(nodes, path.phase("take"), code, Jump(begin))
         push = self.phase(nodes, path.phase("push"), self._push(path, idle, missing, flag, own), Jump(behind))
@@ -274,7 +274,7 @@ class Tasks:
         self.node(nodes, turn, test, Branch(enough, take, given, UNIFORM))
         values = path.stack.layout.values()
         code = [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
-        code = [*self._order(path), *code, *path.unpacking, *path.resets, flag_op(busy.register, flag)]
+        code = [*self._order(path), *code, *path.restore, *path.resets, flag_op(busy.register, flag)]
         admit = self.names.label("admit")
         if certain:
             return nodes, self.node(nodes, admit, [*self._hold(path, flag), *code], Jump(trip))
@@ -389,10 +389,13 @@ class Tasks:
 
     def _hold(self, path: PathPlan, flag: Guard) -> list[Instruction]:
         """Keeps the flag for the code behind the site that these lanes skip, because their tasks run it."""
-        if not path.took:
+        if not path.skip_flags:
             return []
         kept = self.names.register("pred")
-        return [flag_op(kept, flag), *(op("or.pred", took, took, kept) for took in path.took)]
+        return [
+            flag_op(kept, flag),
+            *(op("or.pred", skipping, skipping, kept) for skipping in path.skip_flags),
+        ]
 
     # --- stack code ---
 
@@ -419,7 +422,7 @@ class Tasks:
             op("popc.b32", ahead, ahead),
             op("sub.s32", slot, path.top, ahead),
             *path.stack.pop(source, path.task, slot, negated(flag), below=1),
-            *path.unpacking,
+            *path.restore,
             op("sub.s32", path.top, path.top, missing),
         ]
 
@@ -446,13 +449,13 @@ class Tasks:
             values = path.stack.layout.values()
             code += [clear(Value(path.task(v.name).name, v.type)) for v in values]
             code += path.stack.pop(path.task, path.task, self.plan.lane, mine)
-            code += [*path.unpacking, *path.resets]
+            code += [*path.restore, *path.resets]
             pop = self.phase(nodes, path.phase("drain"), code, Jump(begin))
         else:
             copy_of = self._loop_task if path.path.is_loop else self._task
             begin, task = copy_of(path, following)
             load = path.stack.pop(path.task, path.task, self.plan.lane, None)
-            load += [*path.unpacking, *path.resets]
+            load += [*path.restore, *path.resets]
             own_task = self.node(nodes, self.names.label("last"), load, Jump(begin))
             pop = self.phase(nodes, path.phase("drain"), code, Branch(mine, own_task, following))
         nodes.update(task)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cccopt.ccc.outcome.choices import Mode
 from cccopt.ptx.ir import Function, Marker, Statement
 from cccopt.text import Place, Position, SourceText
 
@@ -31,7 +32,7 @@ class Annotation:
     variable: bool = False
     name: str = ""
     block: tuple[int, int, int] | None = None
-    mode: str | None = None
+    mode: Mode | None = None
     independent: bool = False
     place: Place | None = None
     case: str = ""
@@ -80,7 +81,7 @@ def _annotation(marker: Marker) -> Annotation:
         variable=kind in _LOOPS_OF_TASKS,
         name=values.get("name", ""),
         block=(*block, 1, 1)[:3] if block else None,  # type: ignore[arg-type]
-        mode=values.get("mode"),
+        mode=Mode(values["mode"]) if "mode" in values else None,
         independent="independent" in values,
         place=_place(values),
         case=values.get("case", ""),

@@ -14,7 +14,7 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.regions.marked_loops import Path, Region
 
 if TYPE_CHECKING:
-    from cccopt.ccc.legality.sunk_code import Tails
+    from cccopt.ccc.legality.sunk_code import SunkCode
 
 FEWEST = 3
 """Paths from which on sorting costs less than as many votes."""
@@ -26,14 +26,14 @@ MOST = 31
 """Each path is counted by a lane of its own, and the lanes that come to none by one more."""
 
 
-def exclusive_paths(view: View, region: Region, tails: Mapping[str, Tails]) -> tuple[tuple[Path, ...], ...]:
+def exclusive_paths(view: View, region: Region, sunk: Mapping[str, SunkCode]) -> tuple[tuple[Path, ...], ...]:
     """Groups of the region's outer paths that end at one node, none of them behind another one.
 
     Loops whose trips are tasks, paths with others inside, and those of which a lane computes something again for
     itself, stay by themselves.
     """
     plain = [
-        path for path in region.paths if not (path.is_loop or path.children or tails[path.begin].recomputed)
+        path for path in region.paths if not (path.is_loop or path.children or sunk[path.begin].recomputed)
     ]
     groups: list[tuple[Path, ...]] = []
     for end in dict.fromkeys(path.end for path in plain):

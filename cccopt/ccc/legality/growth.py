@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Operand
+from cccopt.ptx.isa import Arithmetic
 
 SYMBOLIC = math.inf
 """The growth of what advances by a register that is the same in all iterations: not zero, and more than any span."""
@@ -46,14 +47,14 @@ DATA = Number(span=UNBOUNDED)
 def additions(statement: Instruction) -> Sequence[tuple[Operand, tuple[Operand, ...]]]:
     """The ways to see a result as an operand and an amount, the product of others, that is added to it."""
     sources = statement.operands[1:]
-    match statement.base, sources:
-        case "add", (a, b):
+    match isa.facts(statement).arithmetic, sources:
+        case Arithmetic.SUM, (a, b):
             return ((a, (b,)), (b, (a,)))
-        case (("mad" | "mad24"), (a, b, c)) if "hi" not in statement.parts:
+        case Arithmetic.PRODUCT_SUM, (a, b, c) if "hi" not in statement.parts:
             return ((c, (a, b)),)
-        case ("sub", (a, b)):
+        case Arithmetic.DIFFERENCE, (a, b):
             return ((a, (b,)),)
-        case (("mov" | "cvt" | "cvta"), (a,)):
+        case Arithmetic.COPY, (a,):
             return ((a, ()),)
     return ()
 
@@ -65,27 +66,29 @@ def combined(statement: Instruction, sources: Sequence[Number]) -> Number:
     # A counter of 16 bits does not wrap around in a loop that ends.
     if not all(type[0] in "bsu" and isa.WIDTHS[type] >= 16 for type in types):
         return _opaque(statement, sources)
-    match statement.base, sources:
-        case (("mov" | "cvta" | "cvt"), [a]):
+    match isa.facts(statement).arithmetic, sources:
+        case Arithmetic.COPY, [a]:
             return a if a.growth or a.fixed else replace(a, span=min(a.span, *map(values_of, types)))
-        case (("add" | "or"), [a, b]):
+        case (Arithmetic.SUM | Arithmetic.DISJUNCTION, [a, b]):
             return _sum(a, b)
-        case "sub", [a, b]:
+        case Arithmetic.DIFFERENCE, [a, b]:
             return _sum(a, _product(b, Number(value=-1)))
-        case "neg", [a]:
+        case Arithmetic.NEGATION, [a]:
             return _product(a, Number(value=-1))
-        case (("mul" | "mul24"), [a, b]) if not high:
+        case Arithmetic.PRODUCT, [a, b] if not high:
             return _product(a, b)
-        case (("mad" | "mad24"), [a, b, c]) if not high:
+        case Arithmetic.PRODUCT_SUM, [a, b, c] if not high:
             return _sum(_product(a, b), c)
-        case "shl", [a, b]:
+        case Arithmetic.LEFT_SHIFT, [a, b]:
             by = b.value if b.value is None else 1 << (b.value & 63)
             return _product(a, replace(b, value=by))
-        case (("shr" | "div"), [a, b]) if b.value is not None and 0 < b.value < 64:
-            by = 1 << b.value if statement.base == "shr" else b.value
+        case (Arithmetic.RIGHT_SHIFT | Arithmetic.QUOTIENT as how, [a, b]) if (
+            b.value is not None and 0 < b.value < 64
+        ):
+            by = 1 << b.value if how is Arithmetic.RIGHT_SHIFT else b.value
             if a.growth and a.growth % by == 0:
                 return _quotient(a, by)
-        case "selp", [a, b, _]:
+        case Arithmetic.SELECTION, [a, b, _]:
             return joined([a, b], 0)
     return _opaque(statement, sources)
 
@@ -128,16 +131,18 @@ def _opaque(statement: Instruction, sources: Sequence[Number]) -> Number:
         return Number(apart=apart)
     literals = [number.value for number in sources if number.value is not None]
     span = UNBOUNDED
-    if statement.base == "and" and literals and literals[-1] >= 0:
+    arithmetic = isa.facts(statement).arithmetic
+    if arithmetic is Arithmetic.CONJUNCTION and literals and literals[-1] >= 0:
         span = literals[-1]
-    elif statement.base == "rem" and sources[-1].value:
+    elif arithmetic is Arithmetic.REMAINDER and sources[-1].value:
         span = abs(sources[-1].value)
     if span != UNBOUNDED:
         # The remainders are the same few for all threads.
         return Number(span=span)
-    if statement.base == "shr" and sources[-1].value is not None and statement.parts[-1] in ("u32", "u64"):
+    unsigned = statement.parts[-1] in ("u32", "u64")
+    if arithmetic is Arithmetic.RIGHT_SHIFT and sources[-1].value is not None and unsigned:
         span = float((1 << max(isa.width(statement.parts[-1]) - sources[-1].value, 0)) - 1)
-    elif statement.base == "bfe" and sources[-1].value is not None:
+    elif arithmetic is Arithmetic.BIT_FIELD and sources[-1].value is not None:
         span = float((1 << (sources[-1].value & 63)) - 1)
     elif statement.base == "cvt":
         span = min(values_of(part) for part in statement.parts[1:])

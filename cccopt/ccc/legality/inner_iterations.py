@@ -34,8 +34,6 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, TextureAddress
 from cccopt.ptx.isa import Control, Memory
 
-_LINEAR = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "neg"})
-
 _ELSEWHERE = ("local", "param", "const")
 """State spaces in which no two trips meet."""
 
@@ -175,7 +173,7 @@ class InnerIterations(Induction):
                 # What is found in data that changes from trip to trip is nobody's own.
                 if facts.memory is Memory.NONE or (facts.memory is Memory.LOAD and fixed):
                     # A remainder of a counter is no part of an array.
-                    linear = counting and statement.base in _LINEAR
+                    linear = counting and facts.linear
                     work += [(index, needed, linear) for needed in effects.needs(statement)]
         return False
 

@@ -22,6 +22,7 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.regions.marked_loops import Path, Region
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Register
+from cccopt.ptx.isa import Facts, Memory
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,13 @@ class LocalMemory:
         """Whether every load from local memory finds what code of its own path, or of none, has stored ahead of it,
         with no path between.
         """
-        plain = all(self._opcode(i).startswith(("ld.local", "st.local")) for i in self._users)
-        loads = [i for i in self._users if self._opcode(i).startswith("ld.")]
+        plain = all(self._is_plain(i) for i in self._users)
+        loads = [i for i in self._users if self._facts(i).memory is Memory.LOAD]
         return plain and all(self._assigned(load) for load in loads)
 
     def _assigned(self, load: int) -> bool:
         roots = self.memory.roots(load)
-        stores = [i for i in self._users if self._opcode(i).startswith("st.") and self._together(i, load)]
+        stores = [i for i in self._users if self._facts(i).memory is Memory.STORE and self._together(i, load)]
         known = all(root.kind == "variable" for root in roots)
         return known and all(self._stored.covers(load, root.name, stores) for root in roots)
 
@@ -134,17 +135,23 @@ class LocalMemory:
 
     def _carried(self, path: Path, users: Collection[int]) -> int | None:
         """A use of local memory in a loop that may see what an earlier trip left there."""
-        stores = [i for i in users if self._opcode(i).startswith("st.")]
-        loads = [i for i in users if self._opcode(i).startswith("ld.")]
+        stores = [i for i in users if self._facts(i).memory is Memory.STORE]
+        loads = [i for i in users if self._facts(i).memory is Memory.LOAD]
         odd = [i for i in users if i not in stores and i not in loads]
         moving = [i for i in stores if not self._same_each_trip(path, i)]
         early = [i for i in loads if not all(self._ahead(path, store, i) for store in stores)]
         return next(iter(sorted([*odd, *moving, *early])), None)
 
-    def _opcode(self, index: int) -> str:
+    def _is_plain(self, index: int) -> bool:
+        """Whether a statement loads from or stores to local memory by name, and no more."""
+        facts = self._facts(index)
+        plain = facts.memory in (Memory.LOAD, Memory.STORE) and not facts.volatile
+        return plain and facts.space == "local"
+
+    def _facts(self, index: int) -> Facts:
         statement = self.view.body[index]
         assert isinstance(statement, Instruction)
-        return statement.opcode
+        return isa.facts(statement)
 
     def _ahead(self, path: Path, store: int, load: int) -> bool:
         """Whether each trip that comes to ``load`` has stored all that the loop of ``store`` in it stores."""

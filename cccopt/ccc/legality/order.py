@@ -27,7 +27,7 @@ from cccopt.ccc.function.graph import reachable
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.atomics import commutes_as
 from cccopt.ccc.legality.inner_iterations import InnerIterations
-from cccopt.ccc.legality.sunk_code import Tails
+from cccopt.ccc.legality.sunk_code import SunkCode
 from cccopt.ccc.legality.thread_memory import ThreadMemory
 from cccopt.ccc.regions.marked_loops import Path, Region
 from cccopt.ptx import isa
@@ -48,16 +48,16 @@ class Clash:
 
 @dataclass(frozen=True)
 class MemoryOrder:
-    """The order of accesses in the tokens of one region, whose `tails` are ``tails``. Statements go by index."""
+    """The order of accesses in the tokens of one region, with the ``sunk`` code of its paths."""
 
     view: View
     region: Region
-    tails: Mapping[str, Tails]
+    sunk: Mapping[str, SunkCode]
 
     def deferred(self, path: Path) -> list[int]:
         """The instructions that run as tasks of the path: its own, and the continuation that moves along."""
         own = (index for index, _ in self.view.instructions(path.nodes))
-        moved = (i for i in self.tails[path.begin].moved if isinstance(self.view.body[i], Instruction))
+        moved = (i for i in self.sunk[path.begin].moved if isinstance(self.view.body[i], Instruction))
         return [*own, *moved]
 
     def following(self, path: Path) -> list[int]:
@@ -73,7 +73,7 @@ class MemoryOrder:
         same = reachable({n: node for n, node in nodes.items() if n not in inner | heads}, [path.end])
         inside = frozenset().union(*(p.nodes for p in around))
         after = reachable(nodes, [path.end]) - inside
-        skipped = set(self.tails[path.begin].skipped)
+        skipped = set(self.sunk[path.begin].skipped)
         return [i for i in self.view.statements(same | after) if i not in skipped]
 
     def clash(self, path: Path) -> Clash | None:
@@ -87,7 +87,7 @@ class MemoryOrder:
             if loop.annotation.kind == "for variable" and not iterations.in_order():
                 continue
             others = self._accesses(self.view.statements(loop.nodes))
-            others += self._accesses(self.tails[loop.begin].moved)
+            others += self._accesses(self.sunk[loop.begin].moved)
             for mine in self._accesses(self.deferred(path)):
                 for other in others:
                     if self._may_clash(mine, other) and iterations.may_meet(mine, other):

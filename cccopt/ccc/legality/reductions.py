@@ -26,96 +26,17 @@ from cccopt.analysis.liveness import upward_exposed
 from cccopt.ccc.function.graph import reachable, targets
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.extremes import extremes
+from cccopt.ccc.legality.operators import Operator, hands_on, operator_of
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.regions.marked_loops import Path, Region
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Address, Instruction, Literal, Register
-from cccopt.ptx.isa import width
+from cccopt.ptx.ir import Address, Instruction, Register
+from cccopt.ptx.isa import Memory, Role
 from cccopt.ptx.printer import print_statement
 
 Value = tuple[int, str]
 """A definition (a statement's index, or ENTRY) and the register that it writes."""
-
-_BASES = {
-    "add": "+", "sub": "+", "fma": "+", "mad": "+", "mul": "*",
-    "min": "min", "max": "max", "and": "&", "or": "|", "xor": "^",
-}  # fmt: skip
-_NAMES = {"&": "and", "|": "or", "^": "xor", "min": "min", "max": "max"}
-_INTEGERS = {f"{sign}{bits}": f"b{bits}" for sign in "usb" for bits in (32, 64)}
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """An associative and commutative operator (as a pragma spells it) on a type: ``f32``, ``f64``, ``b32``, ``b64``, of
-    `min` and `max` on integers ``u32`` and the like. ``ftz`` flushes subnormal numbers, ``nan`` keeps NaN.
-    """
-
-    sign: str
-    type: str
-    ftz: bool = False
-    nan: bool = False
-
-    @property
-    def floating(self) -> bool:
-        return self.type.startswith("f")
-
-    @property
-    def bits(self) -> int:
-        """The width of a value."""
-        return width(self.type)
-
-    @property
-    def is_float_extreme(self) -> bool:
-        """Whether it is `min` or `max` of floating-point numbers. They keep their bits, but not where the identity is
-        put into a value: that makes a NaN the canonical one, and with ``.ftz`` a subnormal number zero.
-        """
-        return self.floating and self.sign in ("min", "max")
-
-    @property
-    def reassociates(self) -> bool:
-        """Whether another order gives other last digits."""
-        return self.floating and self.sign in "+*"
-
-    @property
-    def opcode(self) -> str:
-        """The instruction ``opcode d, a, b`` that puts two contributions together."""
-        flags = (".ftz" if self.ftz else "") + (".NaN" if self.nan else "")
-        if self.sign in _NAMES:
-            return f"{_NAMES[self.sign]}{flags}.{self.type}"
-        # Without a rounding modifier ptxas may fuse a product and a sum.
-        how = f".rn{flags}.{self.type}" if self.floating else f".s{self.bits}"
-        return f"add{how}" if self.sign == "+" else f"mul{'' if self.floating else '.lo'}{how}"
-
-    @property
-    def atomic(self) -> str | None:
-        """The end of the opcode of the operator's shared atomic (``add.u32``), if there is one."""
-        if self.sign == "*" or (self.floating and self.sign != "+"):
-            return None
-        return (
-            f"{_NAMES.get(self.sign, 'add')}.{self.type.replace('b', 'u') if self.sign == '+' else self.type}"
-        )
-
-    @property
-    def identity(self) -> Literal:
-        """The bits of the value that changes no other."""
-        ones = (1 << self.bits) - 1
-        top = 1 << (self.bits - 1)
-        infinity = {"f32": 0x7F800000, "f64": 0x7FF0000000000000}.get(self.type, 0)
-        if self.is_float_extreme:
-            # Without .NaN, these give the other operand where one is NaN, and never this NaN.
-            bits = (infinity | (top if self.sign == "max" else 0)) if self.nan else ones
-        elif self.floating:
-            bits = top if self.sign == "+" else {"f32": 0x3F800000, "f64": 0x3FF0000000000000}[self.type]
-        elif self.sign in ("min", "max"):
-            lowest, highest = (top, top - 1) if self.type.startswith("s") else (0, ones)
-            bits = lowest if self.sign == "max" else highest
-        else:
-            bits = {"+": 0, "*": 1, "&": ones, "|": 0, "^": 0}[self.sign]
-        return Literal(f"0x{bits:0{self.bits // 4}X}")
-
-    def merges(self, other: Operator) -> bool:
-        """Whether both may update one accumulator."""
-        flushing = self.ftz == other.ftz or not self.is_float_extreme
-        return flushing and (self.sign, self.type, self.nan) == (other.sign, other.type, other.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +124,15 @@ class Reductions:
         return r is not None and r.live_after(view, index) == frozenset({r.updates[index][0]})
 
 
+def no_reduction(region: Region, path: Path, name: str, reductions: Reductions) -> Refusal:
+    """The refusal for a register whose value from one run of a path is read in a later one."""
+    reason = reductions.reasons.get(name)
+    if not region.annotation.reductions:
+        return refuse(refusal.CARRIED, path.annotation.place, name)
+    why = refusal.CARRIED.why + f"; it is no reduction: {reason or 'the path does not only update it'}"
+    return refuse(refusal.CARRIED, path.annotation.place, name, why=why)
+
+
 def reductions(view: View, region: Region) -> Reductions:
     """The accumulators of ``region`` by operators that its pragma names; none without the clause."""
     signs = {sign for sign, _ in region.annotation.reductions}
@@ -231,7 +161,7 @@ def loop_sums(view: View, region: Region, path: Path, names: Collection[str]) ->
     missing, and floating-point ones are named by the region's clause. None where one is something else.
     """
     signs = {sign for sign, _ in region.annotation.reductions}
-    search = _Search(view, replace(region, header=path.begin, nodes=path.nodes, approach=frozenset()))
+    search = _Search(view, replace(region, header=path.begin, nodes=path.nodes, preheader=frozenset()))
     found: list[Reduction] = []
     for name in sorted(names):
         try:
@@ -283,7 +213,7 @@ class _Search:
                 statement = self.instruction(index)
                 if value[1] in self.chosen(self.extremes.compares.get(index)):
                     continue
-                update = _update(statement, value[1])
+                update = operator_of(statement, value[1])
                 if value[1] in self.chosen(index):
                     update = Operator(*self.extremes.choices[index][:2])
                 if update is not None:
@@ -292,7 +222,7 @@ class _Search:
                     ftz = update.ftz or (operator is not None and operator.ftz)
                     operator = Operator(update.sign, update.type, ftz, update.nan)
                     updates[index] = (isa.definitions(statement)[0].name, value[1])
-                elif not _hands_on(statement, value[1]):
+                elif not hands_on(statement, value[1]):
                     raise _Not(f"`{self.text(index)}` reads it in the loop")
                 steps.add(index)
                 work += [(index, written.name) for written in isa.definitions(statement)]
@@ -340,8 +270,8 @@ class _Search:
         """Where lanes go from the loop, or past it."""
         nodes, region = self.view.graph.nodes, self.region
         ways = frozenset(t for n in region.nodes for t in targets(nodes[n].end)) - region.nodes
-        past = frozenset(t for n in region.approach for t in targets(nodes[n].end))
-        return (ways | (past - region.nodes - region.approach)) - self.view.traps
+        past = frozenset(t for n in region.preheader for t in targets(nodes[n].end))
+        return (ways | (past - region.nodes - region.preheader)) - self.view.traps
 
     def instruction(self, index: int) -> Instruction:
         statement = self.view.body[index]
@@ -352,53 +282,6 @@ class _Search:
         return print_statement(self.view.body[index]).strip().rstrip(";")
 
 
-def _update(instruction: Instruction, name: str) -> Operator | None:
-    """The operator by which ``instruction`` updates the register ``name``, which must be one operand and no other."""
-    sign = _BASES.get(instruction.base)
-    modifiers, kind = instruction.parts[1:-1], instruction.parts[-1]
-    operands = instruction.operands
-    long = instruction.base in ("fma", "mad")
-    if sign is None or len(operands) != (4 if long else 3) or not isinstance(operands[0], Register):
-        return None
-    if long:
-        places: tuple[int, ...] = (3,)
-    else:
-        places = (1,) if instruction.base == "sub" else (1, 2)
-    mentions = [k for k, operand in enumerate(operands) if k and operand == Register(name)]
-    guarded = instruction.guard is not None and instruction.guard.register.name == name
-    if len(mentions) != 1 or mentions[0] not in places or guarded:
-        return None
-    if kind in ("f32", "f64"):
-        allowed = {"ftz", "NaN"} if sign in ("min", "max") else {"rn", "ftz"}
-        fits = instruction.base != "mad" and sign not in "&|^" and allowed.issuperset(modifiers)
-        return Operator(sign, kind, "ftz" in modifiers, "NaN" in modifiers) if fits else None
-    if kind not in _INTEGERS:
-        return None
-    wide = instruction.base == "mad" and modifiers == ("wide",)
-    plain = modifiers == (("lo",) if instruction.base in ("mad", "mul") else ())
-    if not (plain or wide):
-        return None
-    if wide:
-        return Operator(sign, "b64") if width(kind) == 32 else None
-    return Operator(sign, kind if sign in ("min", "max") else _INTEGERS[kind])
-
-
-def _hands_on(instruction: Instruction, name: str) -> bool:
-    """Whether ``instruction`` only copies the register ``name``, or chooses it, or (guarded) leaves it as it is."""
-    operands, guard = instruction.operands, instruction.guard
-    if guard is not None and guard.register.name == name:
-        return False
-    if not operands or not isinstance(operands[0], Register):
-        return False
-    if instruction.base == "mov" and len(operands) == 2:
-        return True
-    if instruction.base == "selp":
-        return operands[3] != Register(name)
-    # The old value of what a guarded update may write: `Search.operands` asks what it is.
-    sources = effects.reads(instruction)
-    return guard is not None and instruction.base in _BASES and name not in sources
-
-
 class _AnyLane:
     """Whether all that lanes do with a reduction behind the loop is to put it, once, into one result for all."""
 
@@ -407,7 +290,7 @@ class _AnyLane:
         self.region = region
         self.reduction = reduction
         self.exits = exits
-        self.around = view.blocks_of(region.nodes | region.approach)
+        self.around = view.blocks_of(region.nodes | region.preheader)
 
     def holds(self) -> bool:
         view, r = self.view, self.reduction
@@ -467,16 +350,18 @@ class _AnyLane:
     def _fits(self, index: int, atomic: Instruction, name: str) -> bool:
         """Whether a statement is an atomic of the operator whose result nobody reads, on an address all lanes share."""
         operator = self.reduction.operator
-        if atomic.base not in ("atom", "red") or atomic.guard is not None or operator.atomic is None:
+        facts = isa.facts(atomic)
+        if facts.memory is not Memory.ATOMIC or atomic.guard is not None or operator.atomic is None:
             return False
-        address, *others = atomic.operands[1:] if atomic.base == "atom" else atomic.operands
-        operation, kind = operator.atomic.split(".")
+        # What it gives back, if it does, comes first.
+        address, *others = atomic.operands[1:] if facts.roles[0] is Role.DEF else atomic.operands
+        kind = operator.atomic.partition(".")[2]
         kinds = (
             {kind}
-            if operator.floating or operation in ("min", "max")
+            if operator.floating or operator.is_extreme
             else {f"{sign}{operator.bits}" for sign in "usb"}
         )
-        alike = operation in atomic.parts and atomic.parts[-1] in kinds
+        alike = facts.reduction == operator.sign and atomic.parts[-1] in kinds
         if not alike or others != [Register(name)] or not isinstance(address, Address):
             return False
         base = address.base

@@ -6,7 +6,7 @@ A path P of a marked loop L runs later than the rest of its iteration, in anothe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,8 +15,8 @@ from cccopt.ccc.function.calls import called, callee_of, callees
 from cccopt.ccc.function.view import View, view
 from cccopt.ccc.legality.local_memory import LocalMemory
 from cccopt.ccc.legality.order import Clash, MemoryOrder
+from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.legality.spinning import spinning_atomics
-from cccopt.ccc.legality.sunk_code import Tails
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Rule, refuse
 from cccopt.ccc.regions.marked_loops import Path, Region
@@ -32,18 +32,15 @@ HARMLESS_CALLS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 """System calls that neither synchronise lanes nor keep state in them (CUDA C++ Programming Guide, 10)."""
 
 
-def check_known(view: View, region: Region) -> None:
-    """Raises Refusal if L holds an instruction that is not in the table: nothing else can be asked of it."""
-    _Rules(view, region, {}).known_instructions()
-
-
-def check(view: View, region: Region, tails: Mapping[str, Tails]) -> None:
+def check(analysis: RegionAnalysis) -> None:
     """Raises Refusal for the first rule that the region breaks."""
-    rules = _Rules(view, region, tails)
+    rules = _Rules(analysis)
+    rules.known_instructions()
+    rules.no_lost_value()
     rules.no_recursion()
     rules.no_barrier()
     rules.own_local_memory()
-    for path in region.all_paths():
+    for path in analysis.region.all_paths():
         rules.no_parameter(path)
         rules.no_collective(path)
         rules.no_opaque_call(path)
@@ -55,16 +52,30 @@ def check(view: View, region: Region, tails: Mapping[str, Tails]) -> None:
 
 @dataclass(frozen=True)
 class _Rules:
-    view: View
-    region: Region
-    tails: Mapping[str, Tails]
+    analysis: RegionAnalysis
+
+    @property
+    def view(self) -> View:
+        return self.analysis.view
+
+    @property
+    def region(self) -> Region:
+        return self.analysis.region
+
+    @property
+    def order(self) -> MemoryOrder:
+        return self.analysis.order
 
     def known_instructions(self) -> None:
         """Every instruction of L is in the table."""
-        for index, instruction in self.view.instructions(self.region.nodes | self.region.approach):
+        for index, instruction in self.view.instructions(self.region.nodes | self.region.preheader):
             if not isa.facts(instruction).known:
                 line = "?" if instruction.position is None else instruction.position.line
                 raise self._refuse(refusal.UNKNOWN, self.region, index, instruction.opcode, line)
+
+    def no_lost_value(self) -> None:
+        """What P writes is not read after it, or its readers sink into the task, or the lane can compute it again."""
+        _ = self.analysis.sunk
 
     def no_recursion(self) -> None:
         """The function of L is not on a cycle of calls: a stack holds one run's tasks."""
@@ -202,10 +213,6 @@ class _Rules:
 
     def _independent(self, path: Path) -> bool:
         return path.annotation.independent or self.region.annotation.independent
-
-    @cached_property
-    def order(self) -> MemoryOrder:
-        return MemoryOrder(self.view, self.region, self.tails)
 
     def _with_callees(self, instruction: Instruction) -> list[Instruction]:
         """The instruction and all that it may run by calling."""

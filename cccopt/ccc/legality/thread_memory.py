@@ -41,7 +41,7 @@ from cccopt.ccc.legality.growth import (
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, SpecialRegister, Symbol
-from cccopt.ptx.isa import Memory
+from cccopt.ptx.isa import Arithmetic, Memory
 
 _MOST = 256
 """Statements among which the step of a counter is looked for."""
@@ -131,7 +131,7 @@ class ThreadMemory:
         if (
             inner_trips is None
             or not isinstance(statement, Instruction)
-            or statement.base not in ("add", "sub")
+            or isa.facts(statement).arithmetic not in (Arithmetic.SUM, Arithmetic.DIFFERENCE)
         ):
             return UNBOUNDED
         step = integer(statement.operands[2])
@@ -236,7 +236,9 @@ class ThreadMemory:
             if value is None:
                 return SYMBOLIC
             product *= value
-        return (-product if statement.base == "sub" else product) if by else 0
+        return (
+            (-product if isa.facts(statement).arithmetic is Arithmetic.DIFFERENCE else product) if by else 0
+        )
 
     def _literal(self, use: int, operand: Operand) -> int | None:
         """The number that an operand surely is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cccopt.ccc.outcome.choices import Form, Outcome
 from cccopt.text import Place
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ class RegionReport:
     region: int
     kind: str
     place: Place | None
-    outcome: str
-    form: str = ""
+    outcome: Outcome
+    form: Form = Form.NONE
     context: tuple[ContextEntry, ...] = ()
     context_bytes: int = 0
     shared_bytes: int = 0

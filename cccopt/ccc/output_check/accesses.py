@@ -81,6 +81,6 @@ def _sources(instruction: Instruction) -> tuple[Operand, ...]:
     """The operands that a number is computed from; of a shuffle, what is shuffled."""
     if instruction.base == "shfl":
         return instruction.operands[1:2]
-    if instruction.base in ("vote", "ld", "setp", "match", "redux") or not isa.facts(instruction).pure:
+    if instruction.base == "setp" or not isa.facts(instruction).pure:
         return ()
     return instruction.operands[1:]

@@ -130,8 +130,7 @@ def _may_be_uniform(instruction: Instruction) -> bool:
 
 
 def _is_vote(instruction: Instruction) -> bool:
-    voting = instruction.base in ("vote", "redux") and "sync" in instruction.parts
-    return voting and instruction.guard is None and is_full(instruction)
+    return isa.facts(instruction).uniform and instruction.guard is None and is_full(instruction)
 
 
 def _is_broadcast(instruction: Instruction) -> bool:

@@ -161,7 +161,7 @@ class _Reader:
     def _shared(self, index: int, instruction: Instruction) -> Iterator[_Event]:
         bits = self.bits
         stack = self.addresses.stack_of(instruction)
-        if instruction.base in ("red", "atom"):
+        if isa.facts(instruction).memory is Memory.ATOMIC:
             yield _Event(index, forbidden=OWNER, added=GIVEN)
         elif stack is None:
             self.strays.append(Violation(index, "this belongs to none of the loop's stacks"))

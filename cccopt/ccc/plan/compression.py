@@ -21,7 +21,7 @@ import networkx as nx
 from cccopt.analysis import effects
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.view import View
-from cccopt.ccc.plan.context import LiveIn, decide
+from cccopt.ccc.plan.context import LiveIn, Placement, decide
 from cccopt.ccc.plan.sinking import is_computation, sinking
 from cccopt.ccc.regions.marked_loops import Path, Region
 from cccopt.ptx import isa
@@ -124,7 +124,7 @@ def _told(view: View, path: Path, choice: Compressed) -> Compressed:
         choice,
         live_ins=tuple(
             replace(i, reason=f"loaded ahead of the path{_lanes(path)}")
-            if i.name in hoisted and i.decision == "collected"
+            if i.name in hoisted and i.decision == Placement.COLLECTED
             else i
             for i in choice.live_ins
         ),
@@ -169,7 +169,7 @@ class _Compression:
             {
                 i.name: (i.name, self.view.reaching.reaching(begin, i.name), True)
                 for i in live_ins
-                if i.decision == "collected" and i.name in self.view.types
+                if i.decision == Placement.COLLECTED and i.name in self.view.types
             }
             for begin, live_ins in zip(self.begins, self.live_ins, strict=True)
         ]
@@ -192,7 +192,7 @@ class _Compression:
         out = [self._decided(i, keys, rebuilt) for i in live_ins]
         known = {i.name for i in live_ins}
         extra = (
-            LiveIn(n, self.view.types[n], "collected", "what others are rebuilt from")
+            LiveIn(n, self.view.types[n], Placement.COLLECTED, "what others are rebuilt from")
             for n in sorted(names - known)
         )
         shared = tuple(
@@ -205,7 +205,9 @@ class _Compression:
         if key not in rebuilt:
             return live
         sources = ", ".join(f"`{name}`" for name, _ in rebuilt[key].operands) or "constants"
-        return replace(live, decision="recomputed", reason=f"each task computes it again from {sources}")
+        return replace(
+            live, decision=Placement.RECOMPUTED, reason=f"each task computes it again from {sources}"
+        )
 
     def _settle(
         self, key: Key, source: set[object], rebuilt: dict[Key, Step], collected: dict[Key, None]
@@ -328,7 +330,9 @@ class _Compression:
             if operand[2] and operand not in self.shared:
                 changed = self.outer is not None and name in self.outer.written
                 live = decide(self.view, self.region, self.path, self.begin, name, changed)
-                if live.decision == "rebuilt" or (live.decision == "left out" and self._readable(name)):
+                if live.decision == Placement.REBUILT or (
+                    live.decision == Placement.LEFT_OUT and self._readable(name)
+                ):
                     self.shared[operand] = live
             operands.append((name, operand))
         return Step(index, key, tuple(operands))

@@ -21,25 +21,35 @@ from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import refuse
 from cccopt.ccc.regions.marked_loops import Path, Region
 from cccopt.ccc.regions.values import definitions_at_end
+from cccopt.choice import Choice
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
 from cccopt.ptx.isa import width
 from cccopt.ptx.special import THREAD_IDENTITY
 
-"""Special registers (by the beginning of their names) that tell the lanes of a warp apart: the task keeps its own."""
+
+class Placement(Choice):
+    """What becomes of a live-in: stored in the context; used as it is; computed once by all lanes before the loop;
+    computed again by each task; kept as a task's part of a reduction.
+    """
+
+    COLLECTED = "collected"
+    LEFT_OUT = "left out"
+    REBUILT = "rebuilt"
+    RECOMPUTED = "recomputed"
+    REDUCED = "reduced"
 
 
 @dataclass(frozen=True, slots=True)
 class LiveIn:
     """One register that a path reads before it writes it, and what becomes of it.
 
-    ``decision`` is ``collected``, ``left out`` (used as it is), ``rebuilt`` (by the statements ``slice``, run by the
-    whole warp ahead of the loop) or ``recomputed`` (by each task, from what is collected); ``reason`` says why.
+    ``slice`` are the statements by which the whole warp rebuilds it; ``reason`` says why this was decided.
     """
 
     name: str
     type: str
-    decision: str
+    decision: Placement
     reason: str
     slice: tuple[int, ...] = ()
 
@@ -91,7 +101,10 @@ def _identities(view: View, code: Iterable[int]) -> set[str]:
 
 def _identity(name: str) -> LiveIn:
     return LiveIn(
-        name, "b32", "collected", "tells the lanes apart: the task keeps the one of the lane that made it"
+        name,
+        "b32",
+        Placement.COLLECTED,
+        "tells the lanes apart: the task keeps the one of the lane that made it",
     )
 
 
@@ -108,7 +121,7 @@ def decide(view: View, region: Region, path: Path, begin: int, name: str, writte
     # A register that the path overwrites has to be a copy, whatever it held.
     if not written and len(definitions) == 1 and all(available(d, name) for d in definitions):
         return LiveIn(
-            name, type, "left out", "the same in all lanes and iterations, computed ahead of the loop"
+            name, type, Placement.LEFT_OUT, "the same in all lanes and iterations, computed ahead of the loop"
         )
     slice = None if written else rematerialization_slice(view.function, view.reaching, begin, name, available)
     # Without statements of its own it is a register that a guarded instruction may have written once more.
@@ -116,14 +129,14 @@ def decide(view: View, region: Region, path: Path, begin: int, name: str, writte
         return LiveIn(
             name,
             type,
-            "rebuilt",
+            Placement.REBUILT,
             "the same in all lanes and iterations: the whole warp computes it ahead",
             slice,
         )
     if type != "pred" and width(type) not in (16, 32, 64):
         raise refuse(refusal.CONTEXT_TYPE, path.annotation.place, name, type)
     reason = "the path overwrites it" if written else _why_collected(view, region, begin, name)
-    return LiveIn(name, type, "collected", reason)
+    return LiveIn(name, type, Placement.COLLECTED, reason)
 
 
 def _same_in_whole_warp(view: View, region: Region, definition: int, register: str) -> bool:
@@ -132,7 +145,7 @@ def _same_in_whole_warp(view: View, region: Region, definition: int, register: s
         return False
     block = view.cfg.block_of(definition)
     select = view.block_of_name[region.select]
-    if block in view.blocks_of(region.nodes | region.approach) or not view.dominators.dominates(
+    if block in view.blocks_of(region.nodes | region.preheader) or not view.dominators.dominates(
         block, select
     ):
         return False

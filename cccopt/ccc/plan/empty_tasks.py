@@ -8,21 +8,19 @@ An empty path may still have a task, where code after the join moves into the ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from cccopt.analysis.effects import is_pure, writes
 from cccopt.ccc.function.graph import targets
 from cccopt.ccc.function.view import View
-from cccopt.ccc.legality.sunk_code import Tails
-from cccopt.ccc.regions.marked_loops import Path, Region
+from cccopt.ccc.legality.region_analysis import RegionAnalysis
+from cccopt.ccc.regions.marked_loops import Path
 
 
-def empty_tasks(view: View, region: Region, moved: Mapping[str, Tails]) -> frozenset[int]:
+def empty_tasks(analysis: RegionAnalysis) -> frozenset[int]:
     """The paths without an effect, by their places in `Region.all_paths`."""
     return frozenset(
         key
-        for key, path in enumerate(region.all_paths())
-        if not moved[path.begin].moved and _does_nothing(view, path)
+        for key, path in enumerate(analysis.region.all_paths())
+        if not analysis.sunk[path.begin].moved and _does_nothing(analysis.view, path)
     )
 
 

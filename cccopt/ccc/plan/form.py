@@ -12,9 +12,9 @@ from cccopt.analysis import effects
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.view import View
 from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
 
-_AFFINE = frozenset({"mov", "cvt", "add", "sub", "mad", "mul", "shl", "neg"})
 _STRIDES = ("%ntid", "%nctaid")
 _DEEPEST = 8
 """Operations in a row behind which the stride of a loop is looked for."""
@@ -22,7 +22,7 @@ _DEEPEST = 8
 
 def is_split(view: View, region: Region) -> bool:
     """Whether the loop is entered and left by one test each whose outcome is at most one trip apart over the lanes."""
-    loop, ahead = view.blocks_of(region.nodes), view.blocks_of(region.approach)
+    loop, ahead = view.blocks_of(region.nodes), view.blocks_of(region.preheader)
     last = _leaving(view, loop, loop)
     guards = _leaving(view, ahead, loop | ahead)
     if len(last) != 1:
@@ -85,7 +85,7 @@ class _Walk:
             self._seen.add(definition)
             statement = self.view.body[definition]
             assert isinstance(statement, Instruction)
-            if statement.base not in _AFFINE:
+            if not isa.facts(statement).linear:
                 return False
             if self.view.cfg.block_of(definition) in self.loop:
                 self.stride = self.stride or self._has_stride(definition)

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from cccopt.ccc.function.code import at, op, predicate
 from cccopt.ccc.function.graph import Branch, Jump, Node, Nodes
 from cccopt.ccc.function.names import Names
-from cccopt.ccc.legality.reductions import Operator, Reduction
+from cccopt.ccc.legality.operators import Operator
+from cccopt.ccc.legality.reductions import Reduction
 from cccopt.ptx.ir import Guard, Instruction, Register
 
 

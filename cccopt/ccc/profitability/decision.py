@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.report import Cost
 from cccopt.ccc.profitability import model
 from cccopt.ccc.profitability.estimate import Estimate
@@ -54,7 +55,7 @@ class Decision:
 def decide(
     region: Region,
     estimate: Estimate,
-    mode: str,
+    mode: Mode,
     shared: Mapping[int, int],
     room: int,
     empty: frozenset[int] = frozenset(),
@@ -65,7 +66,7 @@ def decide(
     """
     flow = estimate.flow
     paths = region.all_paths()
-    kept = {key for key, path in enumerate(paths) if mode_of(region, path, mode) == "always"}
+    kept = {key for key, path in enumerate(paths) if mode_of(region, path, mode) == Mode.ALWAYS}
     limits = _limits(region)
     chosen = model.choose(flow, kept, limits)
     limited = ""
@@ -105,7 +106,7 @@ def _limits(region: Region) -> tuple[Limit, ...]:
     return tuple(found)
 
 
-def mode_of(region: Region, path: Path, option: str) -> str:
+def mode_of(region: Region, path: Path, option: Mode) -> Mode:
     """``auto`` or ``always`` for one path: a clause beats the option, the path's own that of its loop."""
     return path.annotation.mode or region.annotation.mode or option
 
@@ -137,14 +138,14 @@ def pruned(region: Region, chosen: Iterable[int]) -> Region:
     return replace(region, paths=kept(region.paths))
 
 
-def remarks(region: Region, decision: Decision, mode: str) -> tuple[Diagnostic, ...]:
+def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic, ...]:
     """What `auto` says: of the loop if something is collected, of each path that stays, or of the loop if all do."""
     paths = region.all_paths()
     places = dict.fromkeys(paths[key].annotation.place for key in sorted(decision.empty))
     empty = tuple(refusal.remark("CCC054", _NOTHING, place, _NO_TASKS) for place in places)
     others = frozenset(range(len(paths))) - decision.empty
     modes = {mode_of(region, paths[key], mode) for key in others}
-    if not others or (modes == {"always"} and not decision.limited):
+    if not others or (modes == {Mode.ALWAYS} and not decision.limited):
         return empty
     place = region.annotation.place
     help = _HOW if decision.loop.assumed else ""

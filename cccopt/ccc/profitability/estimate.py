@@ -18,7 +18,8 @@ from cccopt.analysis.cost import DEFAULT_TRIPS, Costs
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.exclusive import FEWEST
-from cccopt.ccc.plan.planning import PathPlan, Plan
+from cccopt.ccc.outcome.choices import Form
+from cccopt.ccc.plan.plan import PathPlan, Plan
 from cccopt.ccc.profitability.model import (
     DEFAULT_TAKEN,
     LANES,
@@ -56,7 +57,7 @@ def estimate(
 ) -> Estimate:
     """The numbers of a region; ``plan`` gives contexts and the loop's form, ``measured`` is its function's profile."""
     maker = _Maker(view, region, plan, costs_of(view))
-    form = "split" if plan is None or plan.split else "idle lanes"
+    form = Form.SPLIT if plan is None or plan.split else Form.IDLE_LANES
     annotations = [region.annotation, *(path.annotation for path in region.all_paths())]
     fits = measured is not None and all(fits_to(measured, a) for a in annotations)
     if measured is not None and fits and measured[region.annotation.region].warps:
@@ -152,7 +153,7 @@ class _Maker:
         if planned is not None:
             again = sum(self.costs.of_statement(i) for i in planned.recomputed)
             context = planned.stack.layout.context_bytes / 4 * WORD + again
-            extra = sum(isa.facts(i).slots for i in planned.unpacking) + SUM * len(planned.sums)
+            extra = sum(isa.facts(i).slots for i in planned.restore) + SUM * len(planned.sums)
         return PathFlow(
             key,
             self._parent(path),

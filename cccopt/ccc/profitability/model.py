@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from cccopt.ccc.legality.exclusive import CHAIN
+from cccopt.ccc.outcome.choices import Form
 
 LANES = 32
 
@@ -61,8 +62,10 @@ class Overhead:
 OVERHEADS: Mapping[str, Overhead] = {
     # Fitted to 30 points of `samples/sensitivity` on an H200 (2026-11-20): there predicted gains are right within 10 %.
     # Loops of tasks and the nine instructions that idle lanes take more are from DESIGN 4.2. Each path has its votes.
-    "split": Overhead(0.0, 6 * AN_INSTRUCTION, 11 * AN_INSTRUCTION, 15 * AN_INSTRUCTION),
-    "idle lanes": Overhead(9 * AN_INSTRUCTION, 6 * AN_INSTRUCTION, 11 * AN_INSTRUCTION, 15 * AN_INSTRUCTION),
+    Form.SPLIT: Overhead(0.0, 6 * AN_INSTRUCTION, 11 * AN_INSTRUCTION, 15 * AN_INSTRUCTION),
+    Form.IDLE_LANES: Overhead(
+        9 * AN_INSTRUCTION, 6 * AN_INSTRUCTION, 11 * AN_INSTRUCTION, 15 * AN_INSTRUCTION
+    ),
 }
 
 AGREE, JUMP = 8.0, 6.0

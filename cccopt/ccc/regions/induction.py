@@ -16,7 +16,9 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.regions.marked_loops import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Operand, Register
+from cccopt.ptx.isa import Arithmetic
 
+_SUMS = (Arithmetic.SUM, Arithmetic.DIFFERENCE)
 _WIDENED = frozenset({"cvt.s64.s32", "cvt.u64.u32"})
 _NARROWED = frozenset({"cvt.u32.u64", "cvt.s32.s64", "cvt.s32.u64", "cvt.u32.s64"})
 
@@ -71,11 +73,12 @@ class Induction:
         found = self.from_header(index, statement.operands[1], depth - 1)
         if found is None or statement.base == "mov":
             return found
-        by = integer(statement.operands[2]) if statement.base in ("add", "sub") else None
+        sums = isa.facts(statement).arithmetic
+        by = integer(statement.operands[2]) if sums in _SUMS else None
         if by is None:
             return None
         register, offset = found
-        return register, offset + (by if statement.base == "add" else -by)
+        return register, offset + (by if sums is Arithmetic.SUM else -by)
 
     def _widened(self, use: int, operand: Operand, depth: int) -> tuple[str, int] | None:
         """The same for the lower half of a value that was half as wide before; nvcc keeps counters so."""
@@ -120,12 +123,13 @@ class Induction:
             return None
         found = self.from_header(index, statement.operands[1])
         by = 0 if statement.base == "mov" else None
-        if statement.base in ("add", "sub"):
+        sums = isa.facts(statement).arithmetic
+        if sums in _SUMS:
             by = integer(statement.operands[2])
         if found is None or by is None or found[0] != register:
             return None
         half = 1 << isa.width(kind[0]) - 1
-        step = (found[1] + (-by if statement.base == "sub" else by) + half) % (2 * half) - half
+        step = (found[1] + (-by if sums is Arithmetic.DIFFERENCE else by) + half) % (2 * half) - half
         # Trips are told apart by multiplications of 32 bits.
         return step if step and abs(step) < 1 << 31 else None
 

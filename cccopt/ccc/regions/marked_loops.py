@@ -49,13 +49,13 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A marked loop: ``select`` is the node that begins at its ``for.begin`` marker, ``approach`` the nodes from
+    """A marked loop: ``select`` is the node that begins at its ``for.begin`` marker, ``preheader`` the nodes from
     there to the ``header``, ``nodes`` the loop's own.
     """
 
     annotation: Annotation
     select: str
-    approach: frozenset[str]
+    preheader: frozenset[str]
     header: str
     nodes: frozenset[str]
     paths: tuple[Path, ...]
@@ -80,7 +80,7 @@ class Found:
     remarks: tuple[Diagnostic, ...]
 
 
-def housed(view: View) -> frozenset[int]:
+def annotations_in_loops(view: View) -> frozenset[int]:
     """The annotated paths of which a copy stands in a marked loop of this function."""
     plain = [a for a in view.annotations.values() if a.event == "for" and not a.variable]
     around = [loop for annotation in plain for loop in loops_of(view, annotation)]
@@ -111,7 +111,7 @@ def find(view: View, settled: frozenset[int] = frozenset(), elsewhere: frozenset
                 region = _region(view, annotation, loop, marked, remarks)
                 if region is not None:
                     regions.append(region)
-    _check_homes(view, marked, regions, settled, elsewhere, remarks)
+    _check_placed(view, marked, regions, settled, elsewhere, remarks)
     return Found(tuple(sorted(regions, key=lambda r: len(r.nodes))), tuple(remarks))
 
 
@@ -170,9 +170,9 @@ def _region(
     if not heads:
         raise refuse(refusal.OTHER_ENTRY, annotation.place)
     select = max(heads, key=lambda h: len(view.dominators.chain(h)))
-    approach = _approach(view, view.name(select), header, nodes)
+    preheader = _preheader(view, view.name(select), header, nodes)
     others = (copy for copies in marked.values() for copy in copies if copy.header != loop.header)
-    if any(view.name(other.header) in approach for other in others):
+    if any(view.name(other.header) in preheader for other in others):
         remarks.append(
             refusal.remark(
                 "CCC051",
@@ -182,13 +182,13 @@ def _region(
             )
         )
         return None
-    for name in (*nodes, *approach):
+    for name in (*nodes, *preheader):
         if not balanced(view.graph.nodes[name]):
             raise refuse(refusal.SCOPES, annotation.place)
-    return Region(annotation, view.name(select), approach, header, nodes, paths)
+    return Region(annotation, view.name(select), preheader, header, nodes, paths)
 
 
-def _approach(view: View, select: str, header: str, loop: Collection[str]) -> frozenset[str]:
+def _preheader(view: View, select: str, header: str, loop: Collection[str]) -> frozenset[str]:
     """The nodes on the way from ``select`` to the loop, once: a loop around both does not count."""
     ahead: set[str] = set()
     work = [header]
@@ -366,7 +366,7 @@ def _nest(view: View, flat: list[Path]) -> tuple[Path, ...]:
     return tuple(sorted(placed, key=lambda p: rank[view.block_of_name[p.begin]]))
 
 
-def _check_homes(
+def _check_placed(
     view: View,
     marked: Mapping[int, list[Loop]],
     regions: list[Region],
@@ -375,14 +375,14 @@ def _check_homes(
     remarks: list[Diagnostic],
 ) -> None:
     """Each annotation must have a copy in a marked loop; a copy outside of one stays as it is."""
-    at_home = {p.annotation.region for region in regions for p in region.all_paths()}
+    in_loops = {p.annotation.region for region in regions for p in region.all_paths()}
     for annotation in view.annotations.values():
         if annotation.region in settled:
             continue
         is_path = annotation.event == "if" or annotation.variable
         if not is_path and not marked[annotation.region]:
             raise refuse(refusal.VANISHED, annotation.place, "loop")
-        if not is_path or annotation.region in at_home:
+        if not is_path or annotation.region in in_loops:
             continue
         if annotation.variable and not marked[annotation.region]:
             raise refuse(refusal.VANISHED, annotation.place, "loop")

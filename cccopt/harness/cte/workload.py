@@ -15,9 +15,9 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from cccopt import driver, resources
+from cccopt.choice import Choice
 from cccopt.diagnostic import CccError, error
 from cccopt.harness.builds import Build, NoBuild, assembled, first_of
-from cccopt.harness.choices import Choice
 from cccopt.harness.workload import FULL, Argument, Array, Inputs, Launch, Sample, State, Workload, find
 from cccopt.harness.workload import names as names_among
 

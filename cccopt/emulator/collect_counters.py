@@ -6,28 +6,29 @@ from collections import defaultdict
 
 import numpy as np
 
+from cccopt.emulator.launch_counters import BranchCount, IssueCount, Profile
 from cccopt.emulator.machine import Machine
-from cccopt.emulator.profile import Branch, Count, Profile
+from cccopt.emulator.pieces import PieceEnd
 
 
-def profile(machine: Machine) -> Profile:
+def collected(machine: Machine) -> Profile:
     """The counters of a finished launch."""
-    issues: dict[tuple[str, int], Count] = defaultdict(Count)
-    by_line: dict[tuple[str, int], Count] = defaultdict(Count)
-    by_branch: dict[tuple[str, int], Branch] = defaultdict(Branch)
-    by_label: dict[tuple[str, str], Count] = defaultdict(Count)
+    issues: dict[tuple[str, int], IssueCount] = defaultdict(IssueCount)
+    by_line: dict[tuple[str, int], IssueCount] = defaultdict(IssueCount)
+    by_branch: dict[tuple[str, int], BranchCount] = defaultdict(BranchCount)
+    by_label: dict[tuple[str, str], IssueCount] = defaultdict(IssueCount)
     histogram = np.zeros(33, np.int64)
-    total, overhead = Count(), Count()
+    total, overhead = IssueCount(), IssueCount()
     for piece, tally in zip(machine.pieces, machine.tallies, strict=True):
         if not tally.fragments:
             continue
         if piece.label is not None:
-            by_label[piece.function, piece.label] += Count(tally.fragments, tally.lanes, tally.lanes)
+            by_label[piece.function, piece.label] += IssueCount(tally.fragments, tally.lanes, tally.lanes)
         for item in piece.counted:
             off = machine.off[item.function, item.statement]
-            if piece.end == "branch" and item is piece.ending:
+            if piece.end is PieceEnd.BRANCH and item is piece.ending:
                 off = tally.lanes - tally.taken
-            count = Count(tally.fragments, tally.lanes, tally.lanes - off)
+            count = IssueCount(tally.fragments, tally.lanes, tally.lanes - off)
             key = (item.function, item.statement)
             issues[key] += count
             by_line[machine.places.line(*key)] += count
@@ -35,9 +36,9 @@ def profile(machine: Machine) -> Profile:
             if item.overhead:
                 overhead += count
         histogram += tally.histogram * len(piece.counted)
-        is_branch = piece.end in ("branch", "indexed") and piece.ending is not None
+        is_branch = piece.end in (PieceEnd.BRANCH, PieceEnd.INDEXED) and piece.ending is not None
         if is_branch and piece.ending is not None:
-            by_branch[piece.ending.function, piece.ending.statement] += Branch(
+            by_branch[piece.ending.function, piece.ending.statement] += BranchCount(
                 tally.fragments, tally.parted, tally.lanes, tally.taken
             )
     accesses = machine.accesses()

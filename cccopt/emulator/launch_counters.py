@@ -13,15 +13,15 @@ SOURCE = "emulator (PTX)"
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class IssueCount:
     """Warp issues of some instructions, the lanes active in them and those whose guard held."""
 
     warps: int = 0
     lanes: int = 0
     lanes_pred_on: int = 0
 
-    def __add__(self, other: Count) -> Count:
-        return Count(
+    def __add__(self, other: IssueCount) -> IssueCount:
+        return IssueCount(
             self.warps + other.warps, self.lanes + other.lanes, self.lanes_pred_on + other.lanes_pred_on
         )
 
@@ -32,7 +32,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class BranchCount:
     """A conditional branch: warps that ran it, warps that parted at it, lanes that ran it and that took it."""
 
     warps: int = 0
@@ -40,8 +40,8 @@ class Branch:
     lanes: int = 0
     taken: int = 0
 
-    def __add__(self, other: Branch) -> Branch:
-        return Branch(
+    def __add__(self, other: BranchCount) -> BranchCount:
+        return BranchCount(
             self.warps + other.warps,
             self.divergent + other.divergent,
             self.lanes + other.lanes,
@@ -63,12 +63,12 @@ class Profile:
 
     kernel: str = ""
     launches: int = 0
-    total: Count = Count()
-    overhead: Count = Count()
-    issues: Mapping[tuple[str, int], Count] = field(default_factory=dict)
-    by_line: Mapping[tuple[str, int], Count] = field(default_factory=dict)
-    by_branch: Mapping[tuple[str, int], Branch] = field(default_factory=dict)
-    by_label: Mapping[tuple[str, str], Count] = field(default_factory=dict)
+    total: IssueCount = IssueCount()
+    overhead: IssueCount = IssueCount()
+    issues: Mapping[tuple[str, int], IssueCount] = field(default_factory=dict)
+    by_line: Mapping[tuple[str, int], IssueCount] = field(default_factory=dict)
+    by_branch: Mapping[tuple[str, int], BranchCount] = field(default_factory=dict)
+    by_label: Mapping[tuple[str, str], IssueCount] = field(default_factory=dict)
     active_lanes_histogram: tuple[int, ...] = (0,) * 33
     global_accesses: int = 0
     global_transactions: int = 0
@@ -127,10 +127,10 @@ class Profile:
             self.launches + other.launches,
             self.total + other.total,
             self.overhead + other.overhead,
-            _summed(self.issues, other.issues, Count()),
-            _summed(self.by_line, other.by_line, Count()),
+            _summed(self.issues, other.issues, IssueCount()),
+            _summed(self.by_line, other.by_line, IssueCount()),
             _summed_branches(self.by_branch, other.by_branch),
-            _summed(self.by_label, other.by_label, Count()),
+            _summed(self.by_label, other.by_label, IssueCount()),
             tuple(
                 a + b
                 for a, b in zip(self.active_lanes_histogram, other.active_lanes_histogram, strict=True)
@@ -143,9 +143,9 @@ class Profile:
         )  # fmt: skip
 
 
-def _summed(a: Mapping[_K, Count], b: Mapping[_K, Count], zero: Count) -> dict[_K, Count]:
+def _summed(a: Mapping[_K, IssueCount], b: Mapping[_K, IssueCount], zero: IssueCount) -> dict[_K, IssueCount]:
     return {key: a.get(key, zero) + b.get(key, zero) for key in {**a, **b}}
 
 
-def _summed_branches(a: Mapping[_K, Branch], b: Mapping[_K, Branch]) -> dict[_K, Branch]:
-    return {key: a.get(key, Branch()) + b.get(key, Branch()) for key in {**a, **b}}
+def _summed_branches(a: Mapping[_K, BranchCount], b: Mapping[_K, BranchCount]) -> dict[_K, BranchCount]:
+    return {key: a.get(key, BranchCount()) + b.get(key, BranchCount()) for key in {**a, **b}}

@@ -1,0 +1,253 @@
+"""The straight code after a path that may run with the path's tasks: the *continuation* that such code sinks into.
+
+What reads a value of the path must move along, with the pure code that it needs besides; nothing else may read what
+moves. A branch may be part of it if all that it leads past moves along (`cccopt.ccc.regions.hammocks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis import effects
+from cccopt.ccc.function.graph import Jump
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.recomputation import repeatable
+from cccopt.ccc.legality.reductions import Reductions, no_reduction
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.refusal import Refusal, refuse
+from cccopt.ccc.regions.hammocks import Hammock, hammock_at
+from cccopt.ccc.regions.marked_loops import Path, Region, forward
+from cccopt.ccc.regions.values import definitions_at_end, live_outs
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction
+from cccopt.ptx.isa import Control
+
+_Definition = tuple[int, str]
+"""A statement and a register that it writes."""
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """What follows one path in its iteration, within the nodes ``around`` it. Statements go by index."""
+
+    view: View
+    region: Region
+    path: Path
+    around: frozenset[str]
+    reductions: Reductions
+
+    def readers(self, outs: Collection[str]) -> tuple[frozenset[int], set[_Definition]]:
+        """The statements that depend on the registers ``outs`` of the path, and the definitions that they depend on.
+
+        Raises Refusal where one of them cannot move.
+        """
+        view = self.view
+        tainted = {(d, name) for name in outs for d in self._own_definitions(name)}
+        readers: set[int] = set()
+        changed = True
+        while changed:
+            changed = False
+            for index, read in self._dependent(readers, tainted):
+                if index not in self.order:
+                    raise self.live_out(read)
+                hammock = self.hammock_of.get(index)
+                found = (index,) if hammock is None else (hammock.branch, *hammock.statements)
+                for moving in found:
+                    self._check_movable(moving, read, in_hammock=hammock is not None)
+                    if self.reductions.updating(moving) is None:
+                        tainted |= {(moving, name) for name in effects.writes(view.body[moving])}
+                readers |= set(found)
+                changed = True
+        self._check_updates(readers, tainted)
+        return frozenset(readers), tainted
+
+    def helpers(self, readers: Collection[int], tainted: Collection[_Definition]) -> frozenset[int]:
+        """The pure statements of the continuation that ``readers`` need besides. Raises Refusal."""
+        # A task has whatever its path writes, also what the lane computes again for itself.
+        outs = live_outs(self.view, self.path)
+        own = {*tainted, *((d, name) for name in outs for d in self._own_definitions(name))}
+        straight = [index for index in self.statements if index not in self.hammock_of]
+        found: set[int] = set()
+        for index in sorted(readers):
+            found |= self.operands(index, own, straight, self.reductions)
+            if index in self.hammock_of:
+                self._check_inside(index, set(self.hammock_of[index].statements))
+        return frozenset(found)
+
+    def operands(
+        self, index: int, own: Collection[_Definition], straight: Collection[int], reductions: Reductions
+    ) -> set[int]:
+        """The pure statements among ``straight`` that a moved statement needs, where the definitions ``own`` are those
+        of its task. Raises Refusal where it needs anything else that is made after the path.
+        """
+        view = self.view
+        begin = view.cfg.blocks[view.block_of_name[self.path.begin]].start
+        updated = reductions.updating(index)
+        # Of a reduction a task has a part of its own.
+        accumulator = "" if updated is None else updated.updates[index][1]
+        found: set[int] = set()
+        work = [(use, name) for use, name in self._needed(index) if name != accumulator]
+        while work:
+            use, name = work.pop()
+            definitions = view.reaching.reaching(use, name)
+            if definitions.isdisjoint(straight):
+                # On the way through this path, whatever others write.
+                definitions = definitions_at_end(view, self.path, name)
+            if self._reached(use, name, own) or definitions == view.reaching.reaching(begin, name):
+                continue
+            if len(definitions) != 1:
+                raise self.live_out(name)
+            (definition,) = definitions
+            statement = view.body[definition] if definition >= 0 else None
+            pure = isinstance(statement, Instruction) and repeatable(view, statement)
+            if definition not in straight or not pure:
+                raise self.live_out(name)
+            if definition not in found:
+                found.add(definition)
+                work += self._needed(definition)
+        return found
+
+    # --- the code ---
+
+    @cached_property
+    def statements(self) -> tuple[int, ...]:
+        """The statements that run next after the path, up to the first branch that is no hammock's."""
+        return self._walk[0]
+
+    @cached_property
+    def hammocks(self) -> tuple[Hammock, ...]:
+        return self._walk[1]
+
+    @cached_property
+    def hammock_of(self) -> Mapping[int, Hammock]:
+        return {i: h for h in self.hammocks for i in (h.branch, *h.statements)}
+
+    @cached_property
+    def order(self) -> Mapping[int, int]:
+        """The place of each statement in the order of control."""
+        return {index: place for place, index in enumerate(self.statements)}
+
+    @cached_property
+    def _walk(self) -> tuple[tuple[int, ...], tuple[Hammock, ...]]:
+        view = self.view
+        begins = {p.begin for p in self.region.all_paths()}
+        found: list[int] = []
+        hammocks: list[Hammock] = []
+        name = self.path.end
+        seen: set[str] = set()
+        while name in self.around and name not in begins | seen | {self.region.header}:
+            seen.add(name)
+            found += view.statements([name])
+            end = view.graph.nodes[name].end
+            if isinstance(end, Jump):
+                name = forward(view, end.target)
+                continue
+            hammock = hammock_at(view, self.region, name, self.around - begins)
+            if hammock is None:
+                break
+            hammocks.append(hammock)
+            found += hammock.statements
+            name = hammock.join
+        return tuple(found), tuple(hammocks)
+
+    @cached_property
+    def _inside(self) -> frozenset[int]:
+        """The statements of the path."""
+        return frozenset(self.view.statements(self.path.nodes))
+
+    # --- what must hold ---
+
+    def _check_movable(self, index: int, read: str, *, in_hammock: bool) -> None:
+        statement = self.view.body[index]
+        if not isinstance(statement, Instruction) or not _movable(statement, in_hammock):
+            raise self.live_out(read)
+        if self.reductions.updating(index) is not None:
+            if in_hammock or not self.reductions.movable(self.view, index):
+                raise self.live_out(read)
+            return
+        carried = (name for name in sorted(effects.writes(statement)) if self._carries(index, name))
+        name = next(carried, None)
+        if name is not None:
+            raise no_reduction(self.region, self.path, name, self.reductions)
+
+    def _check_updates(self, moved: Collection[int], tainted: Collection[_Definition]) -> None:
+        """Moved updates go on with the part of a reduction that tasks keep in one register."""
+        end = self.view.block_of_name[self.path.end]
+        own = self.reductions.of(self.view, self.path)
+        for index in sorted(moved):
+            reduction = self.reductions.updating(index)
+            if reduction is None:
+                continue
+            updated = reduction.updates[index][1]
+            # Of what the path itself adds to another register that part knows nothing, and tasks of a path around that
+            # keep the value in another one would overwrite what is added to it.
+            elsewhere = reduction not in own and not self._inside.isdisjoint(reduction.updates)
+            alone = reduction.live(self.view, end) == {reduction.register}
+            if elsewhere or self._reached(index, updated, tainted) or not alone:
+                raise no_reduction(self.region, self.path, updated, self.reductions)
+
+    def _check_inside(self, index: int, own: set[int]) -> None:
+        """What a statement of a hammock reads comes either from the hammock or from outside, on every path."""
+        for name in sorted(effects.needs(self.view.body[index])):
+            definitions = self.view.reaching.reaching(index, name)
+            if definitions & own and not definitions <= own:
+                raise self.live_out(name)
+
+    def live_out(self, name: str) -> Refusal:
+        """The refusal for a register of the path that is read after it, by code that cannot move."""
+        return refuse(
+            refusal.LIVE_OUT,
+            self.path.annotation.place,
+            name,
+            help="move its use into the path; a value that the path only reads again (a loop bound, say) is best read"
+            " into a local ahead of it",
+        )
+
+    # --- data flow ---
+
+    def _own_definitions(self, name: str) -> frozenset[int]:
+        """The definitions of a register in the path that reach its end."""
+        return definitions_at_end(self.view, self.path, name) & self._inside
+
+    def _dependent(
+        self, readers: Collection[int], tainted: Collection[_Definition]
+    ) -> Iterator[tuple[int, str]]:
+        """Statements that are not among ``readers`` yet and read a tainted definition, with the register."""
+        for index, statement in enumerate(self.view.body):
+            if index in self._inside or index in readers or not isinstance(statement, Instruction):
+                continue
+            for name in sorted(effects.needs(statement)):
+                if self._reached(index, name, tainted):
+                    yield index, name
+                    break
+
+    def _reached(self, index: int, name: str, definitions: Collection[_Definition]) -> bool:
+        return any((d, name) in definitions for d in self.view.reaching.reaching(index, name))
+
+    def _needed(self, index: int) -> list[tuple[int, str]]:
+        """What a statement reads, as a stack that gives the first name first."""
+        return [(index, name) for name in sorted(effects.needs(self.view.body[index]), reverse=True)]
+
+    def _carries(self, index: int, name: str) -> bool:
+        """Whether a later iteration of a loop around the path may read what statement ``index`` writes to ``name``."""
+        view = self.view
+        for begin, nodes in self.region.loops_around(self.path).items():
+            header = view.block_of_name[begin]
+            latches = [b for b in view.cfg.predecessors[header] if view.name(b) in nodes]
+            carried = (index in view.reaching.reaching_end(latch, name) for latch in latches)
+            if name in view.liveness.live_in[header] and any(carried):
+                return True
+        return False
+
+
+def _movable(instruction: Instruction, in_hammock: bool) -> bool:
+    facts = isa.facts(instruction)
+    flows = facts.control is Control.NEXT and instruction.guard is None
+    # A hammock moves as a whole.
+    flows = flows or (in_hammock and facts.control in (Control.NEXT, Control.BRANCH))
+    plain = facts.known and flows
+    # Parameters of a call are worth nothing without the call.
+    plain = plain and facts.space != "param"
+    return plain and not (facts.synchronises or facts.convergent or facts.volatile)

@@ -1,0 +1,33 @@
+"""What users choose, and what becomes of an annotation."""
+
+from __future__ import annotations
+
+from cccopt.choice import Choice
+
+
+class Mode(Choice):
+    """Whether to rewrite: what is expected to pay, whatever can be, or nothing."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    OFF = "off"
+
+
+class Form(Choice):
+    """The form of a rewritten loop (`cccopt.ccc.plan.form`), or of a path whose inner iterations are laid side by side.
+
+    ``AUTO`` leaves the choice to the plan; ``NONE`` is that of code which stays as it is.
+    """
+
+    NONE = ""
+    AUTO = "auto"
+    SPLIT = "split"
+    IDLE_LANES = "idle lanes"
+    EXPANDED = "expanded"
+
+
+class Outcome(Choice):
+    """What became of an annotation."""
+
+    REWRITTEN = "rewritten"
+    DECLINED = "declined"

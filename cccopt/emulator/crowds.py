@@ -1,0 +1,139 @@
+"""Crowds: what the iterations of one meeting ground (`iterations`) do to one piece of memory.
+
+A piece of memory is some bytes that are always accessed whole. A crowd is kept where several iterations access the
+piece. Questions about crowds are answered for all at once, by arrays with an element a crowd; the place of an access is
+-1 where a crowd has none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cccopt.emulator.iterations import NOWHERE, Iterations
+from cccopt.emulator.record import Rows
+from cccopt.emulator.semantics import Array
+
+
+class Crowds:
+    """The crowds among ``rows``, accesses of ``size`` bytes each, whose meeting grounds are those of loops at ``depth``
+    (0: outermost).
+
+    Accesses are sorted by crowd and, in it, by iteration; ``time`` is each one's place among ``rows``, ``token`` its
+    iteration at ``depth``, ``crowd`` the number of its crowd. A crowd has the accesses from ``starts`` to ``stops``.
+    """
+
+    def __init__(self, iterations: Iterations, rows: Rows, size: int, depth: int) -> None:
+        at_depth = _ancestors(iterations, depth)
+        token = at_depth[rows.iteration]
+        if (token == NOWHERE).any():
+            rows, token = rows.where(token != NOWHERE), token[token != NOWHERE]
+        grounds = iterations.column("ground")
+        order = _order(rows.address // size, grounds, token)
+        ground, address, token = grounds[token[order]], rows.address[order], token[order]
+        new = np.append(True, (ground[1:] != ground[:-1]) | (address[1:] != address[:-1]))[: order.size]
+        starts = np.flatnonzero(new)
+        stops = np.append(starts, order.size)[1:]
+        several = token[starts] != token[stops - 1]
+        keep = np.repeat(several, stops - starts)
+        self.rows = rows.where(order[keep])
+        self.time = order[keep]
+        self.token = token[keep]
+        sizes = (stops - starts)[several]
+        self.stops = np.cumsum(sizes)
+        self.starts = self.stops - sizes
+        self.crowd = np.repeat(np.arange(sizes.size), sizes)
+
+    def nowhere(self) -> Array:
+        """No place, for each crowd."""
+        return np.full(self.starts.size, -1)
+
+    def _ends(self, chosen: Array) -> tuple[Array, Array]:
+        """The first and the last chosen access of each crowd, which are of its first and last iteration; -1: none."""
+        places = np.flatnonzero(chosen)
+        if not places.size:
+            return self.nowhere(), self.nowhere()
+        low = np.searchsorted(places, self.starts)
+        high = np.searchsorted(places, self.stops)
+        some = low < high
+        first = np.where(some, places[np.minimum(low, places.size - 1)], -1)
+        return first, np.where(some, places[high - 1], -1)
+
+    def pair(self, chosen: Array, others: Array) -> tuple[Array, Array]:
+        """Of each crowd one of ``chosen`` and one of ``others``, of different iterations; -1: there are none."""
+        first, last = self._ends(chosen)
+        first_other, last_other = self._ends(others)
+        both = (first >= 0) & (first_other >= 0)
+        outward = both & (self.token[first] != self.token[last_other])
+        inward = both & ~outward & (self.token[last] != self.token[first_other])
+        one = np.where(outward, first, np.where(inward, last, -1))
+        return one, np.where(outward, last_other, np.where(inward, first_other, -1))
+
+    def differing(self, chosen: Array) -> tuple[Array, Array]:
+        """Of each crowd two of the chosen accesses that differ in values; an iteration has at most one chosen."""
+        places = np.flatnonzero(chosen)
+        order = places[np.lexsort((self.rows.value[places], self.crowd[places]))]
+        crowds = self.crowd[order]
+        low = np.searchsorted(crowds, np.arange(self.starts.size))
+        high = np.searchsorted(crowds, np.arange(self.starts.size), side="right")
+        some = np.flatnonzero(low < high)
+        smallest, largest = order[low[some]], order[high[some] - 1]
+        differ = self.rows.value[smallest] != self.rows.value[largest]
+        one, other = self.nowhere(), self.nowhere()
+        one[some[differ]], other[some[differ]] = smallest[differ], largest[differ]
+        return one, other
+
+    def last_of_iteration(self, chosen: Array) -> Array:
+        """The last chosen access of each iteration to each piece of memory."""
+        places = np.flatnonzero(chosen)
+        last = np.zeros(chosen.size, bool)
+        if places.size:
+            crowd, token = self.crowd[places], self.token[places]
+            ends = np.append((crowd[1:] != crowd[:-1]) | (token[1:] != token[:-1]), True)
+            last[places[ends]] = True
+        return last
+
+    def exposed(self, store: Array) -> Array:
+        """Whether the same iteration has not stored to the piece of memory before."""
+        before = np.cumsum(store) - store
+        new = np.ones(store.size, bool)
+        new[1:] = (self.token[1:] != self.token[:-1]) | (self.crowd[1:] != self.crowd[:-1])
+        start = np.flatnonzero(new)
+        at_start = np.repeat(before[start], np.diff(np.append(start, store.size)))
+        exposed: Array = before == at_start
+        return exposed
+
+    def all(self, holds: Array) -> Array:
+        """Whether ``holds`` is true of all accesses of each crowd."""
+        return np.logical_and.reduceat(holds, self.starts)
+
+    def any(self, holds: Array) -> Array:
+        """Whether ``holds`` is true of some access of each crowd."""
+        return np.logical_or.reduceat(holds, self.starts)
+
+    def same(self, chosen: Array, what: Array) -> Array:
+        """Whether ``what``, an element an access, is the same for all chosen accesses of each crowd."""
+        first, _ = self._ends(chosen)
+        return self.all(~chosen | (what == what[first][self.crowd]))
+
+
+def _order(unit: Array, ground: Array, token: Array) -> Array:
+    """The order by unit of memory, then by the ground of an iteration, then by iteration; else as it was."""
+    if not unit.size:
+        return unit
+    # One number for all three sorts several times as fast.
+    by_ground = np.argsort(ground, kind="stable")
+    rank = np.empty(ground.size, np.int64)
+    rank[by_ground] = np.arange(ground.size)
+    low = int(unit.min())
+    if (int(unit.max()) - low + 1) * ground.size >= 1 << 63:
+        return np.lexsort((rank[token], unit))
+    return np.argsort((unit - low) * ground.size + rank[token], kind="stable")
+
+
+def _ancestors(iterations: Iterations, depth: int) -> Array:
+    """For each iteration the one at ``depth`` that it is part of, or is; `NOWHERE` if there is none."""
+    depths, outer = iterations.column("depth"), iterations.column("outer")
+    found = np.arange(depths.size)
+    for _ in range(int(depths.max()) - depth):
+        found = np.where(depths[found] > depth, outer[found], found)
+    return np.where(depths[found] == depth, found, NOWHERE)

@@ -1,0 +1,125 @@
+"""Whether the order of iterations can be told from what they do to memory.
+
+The first of these that holds for a crowd (`crowds`) is what it comes to:
+
+    two iterations leave different values by plain stores                          conflict   store, store
+    one stores, another does an atomic operation that is no exchange               conflict   store, atomic
+    one loads, another stores, unless all stores there are flags                   conflict   load, store
+    one loads, another does an atomic `add`, `inc`, `dec` or `xor`                 conflict   load, atomic
+    none of these, but one stores or does an atomic, and another is there          meeting
+    all do the same commutative atomic                                             nothing
+
+A store is a *flag* if the instruction stores one and the same value in all iterations of the launch, and the crowd's
+other stores store that value as well: a load finds the flag or does not, and neither order of the stores matters.
+Exchanges are ``exch``, ``cas`` and atomic loads and stores: code that uses them looks at what it gets.
+
+What an iteration itself overwrites does not count, unless another one loads. In a thread's local memory only
+loads of what another iteration has stored count: where each iteration stores before it loads, the compiler has merely
+given their arrays one place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from cccopt.emulator.crowds import Crowds
+from cccopt.emulator.record import ATOMIC_LOAD, ATOMIC_STORE, LOAD, STORE
+from cccopt.emulator.semantics import Array
+
+_EXCHANGES = ("exch", "cas", ATOMIC_STORE)
+_BOUNDS = ("min", "max", "and", "or")
+
+
+class MeetingKind(Enum):
+    """How iterations meet, in words; earlier ones go first where several hold."""
+
+    STORES_DIFFER = "two iterations store different values"
+    STORE_ATOMIC = "one iteration stores where another does an atomic operation"
+    LOAD_STORE = "one iteration loads what another stores"
+    LOAD_UPDATE = "one iteration loads what another updates by an atomic operation"
+    STORE_EXCHANGE = "one iteration stores what another exchanges"
+    STORES_AGREE = "iterations store the same value"
+    LOAD_FLAG = "one iteration loads a flag that another stores"
+    LOAD_BOUND = "one iteration loads a bound that another moves, or what another exchanges"
+    ATOMICS_DIFFER = "iterations do different atomic operations, or exchange"
+    STORES_OVERWRITTEN = (
+        "iterations store different values before the last one, and no other iteration loads them"
+    )
+
+    @property
+    def conflict(self) -> bool:
+        """Whether the order of iterations can be told."""
+        return self in _CONFLICTS
+
+
+_CONFLICTS = (
+    MeetingKind.STORES_DIFFER,
+    MeetingKind.STORE_ATOMIC,
+    MeetingKind.LOAD_STORE,
+    MeetingKind.LOAD_UPDATE,
+)
+_KINDS = tuple(MeetingKind)
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Crowds that come to something: the number of its `kind`, and the places of two accesses as an example."""
+
+    number: Array
+    one: Array
+    other: Array
+
+    def kind(self, place: int) -> MeetingKind:
+        """What the crowd at ``place`` comes to."""
+        return _KINDS[int(self.number[place])]
+
+
+def judged(crowds: Crowds, action: Array, flag: Array, *, local: bool) -> Verdicts:
+    """What ``crowds`` come to. ``action`` tells what each access does, ``flag`` whether its instruction stores one and
+    the same value, ``local`` whether the memory is that of a thread.
+    """
+    load, store = action == LOAD, action == STORE
+    exchange = np.isin(action, _EXCHANGES)
+    bound = np.isin(action, _BOUNDS)
+    polling = action == ATOMIC_LOAD
+    atomic = ~load & ~store & ~polling
+    update = atomic & ~exchange & ~bound
+    value = crowds.rows.value
+    agree = crowds.same(store, value)
+    flags = crowds.all(~store | flag) & agree
+    mixed = crowds.any(exchange) | ~crowds.same(atomic, action)
+    if local:
+        load &= crowds.exposed(store)
+    pair = crowds.pair
+    loaded, stored = pair(load, store), pair(store, store)
+    rules = {
+        MeetingKind.STORE_ATOMIC: pair(store, atomic & ~exchange),
+        MeetingKind.LOAD_STORE: _where(~flags, loaded),
+        MeetingKind.LOAD_UPDATE: pair(load, update),
+        MeetingKind.STORE_EXCHANGE: pair(store, exchange | polling),
+        MeetingKind.LOAD_FLAG: _where(flags, loaded),
+        MeetingKind.LOAD_BOUND: pair(load, bound | exchange),
+        MeetingKind.ATOMICS_DIFFER: _where(mixed, pair(atomic, atomic | polling)),
+    }
+    if not local:
+        rules |= {
+            MeetingKind.STORES_DIFFER: crowds.differing(crowds.last_of_iteration(store)),
+            MeetingKind.STORES_AGREE: _where(agree, stored),
+            MeetingKind.STORES_OVERWRITTEN: _where(~agree, stored),
+        }
+    number = np.full(crowds.starts.size, -1)
+    one, other = crowds.nowhere(), crowds.nowhere()
+    for place, kind in enumerate(_KINDS):
+        if kind in rules:
+            first, second = rules[kind]
+            now = (number < 0) & (first >= 0)
+            number[now], one[now], other[now] = place, first[now], second[now]
+    found = np.flatnonzero(number >= 0)
+    return Verdicts(number[found], one[found], other[found])
+
+
+def _where(holds: Array, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+    return np.where(holds, pair[0], -1), np.where(holds, pair[1], -1)

@@ -1,0 +1,37 @@
+"""What a memory instruction does, apart from any launch: kind, state space, element type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from cccopt.emulator.pieces import Decoded
+from cccopt.emulator.semantics import Type
+
+
+class AccessKind(Enum):
+    """What an instruction does to memory; the values are the words of messages."""
+
+    LOAD = "load"
+    STORE = "store"
+    ATOMIC = "atomic"
+
+
+@dataclass(frozen=True)
+class MemoryInstruction:
+    """A load, store or atomic of ``count`` elements of ``dtype`` in one state space.
+
+    ``strong`` instructions (volatile, relaxed, acquire, release, atomic) do not race with one another.
+    """
+
+    item: Decoded
+    space: str
+    dtype: Type
+    count: int
+    kind: AccessKind
+    strong: bool
+
+    @property
+    def size(self) -> int:
+        """The bytes of a lane."""
+        return int(self.dtype.itemsize) * self.count
