@@ -16,7 +16,7 @@ from cccopt.diagnostic import CccError
 from cccopt.files import require_writable, write_text
 from cccopt.harness import suite, sweep, workload
 from cccopt.harness.bench import MeasureOptions, measure
-from cccopt.harness.choices import Machine
+from cccopt.harness.choices import Platform
 from cccopt.harness.cte import run as cte_run
 from cccopt.harness.cte import workload as cte_workload
 from cccopt.harness.cte.plan import EMULATED_INPUTS, CtePlan
@@ -32,7 +32,7 @@ from cccopt.report.tables import print_measurement
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-_DEFAULT_SIZE = {Machine.EMULATOR: "demo", Machine.GPU: workload.FULL}
+_DEFAULT_SIZE = {Platform.EMULATOR: "demo", Platform.GPU: workload.FULL}
 _DEMO = ("bfs", "sensitivity")
 _CCC, _CTE = "ccc", "cte"
 _WIDTH, _CTE_WIDTH = 132, 190
@@ -59,8 +59,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--on",
-        choices=[machine.value for machine in Machine],
-        default=Machine.EMULATOR.value,
+        choices=[machine.value for machine in Platform],
+        default=Platform.EMULATOR.value,
         help="default: %(default)s",
     )
     parser.add_argument(
@@ -77,6 +77,18 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="FOLDER",
         help="`sensitivity` and `cte`: also draw figures (matplotlib)",
     )
+    _add_cte(parser)
+    parser.add_argument(
+        "--demo",
+        action="store_true",
+        help=f"{' and '.join(_DEMO)} at size demo on the emulator, without the marked build",
+    )
+    add_mode(parser, default="always")
+    parser.set_defaults(run=run, listed="workloads")
+
+
+def _add_cte(parser: argparse.ArgumentParser) -> None:
+    """The options that `bench cte` alone takes."""
     parser.add_argument(
         "--input",
         action="append",
@@ -99,13 +111,6 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--no-profile", action="store_true", help="`cte` alone: leave Nsight Compute's counts out"
     )
-    parser.add_argument(
-        "--demo",
-        action="store_true",
-        help=f"{' and '.join(_DEMO)} at size demo on the emulator, without the marked build",
-    )
-    add_mode(parser, default="always")
-    parser.set_defaults(run=run, listed="workloads")
 
 
 def _seed(text: str) -> int:
@@ -145,7 +150,7 @@ def _draws(args: argparse.Namespace) -> bool:
 
 
 def _measure(args: argparse.Namespace) -> int:
-    on = Machine.EMULATOR if args.demo else Machine(args.on)
+    on = Platform.EMULATOR if args.demo else Platform(args.on)
     size = "demo" if args.demo else args.size or _DEFAULT_SIZE[on]
     options = MeasureOptions(on, size, args.seed, args.arch, args.ccc, marked=not args.demo)
     out = console()
@@ -171,7 +176,7 @@ def _ccc(args: argparse.Namespace) -> int:
     plan = suite.SuitePlan(
         "CCC",
         tuple(args.workloads[1:]) or suite.samples_of_ccc(),
-        Machine(args.on),
+        Platform(args.on),
         args.size,
         seed=args.seed,
         arch=args.arch,
@@ -183,7 +188,7 @@ def _ccc(args: argparse.Namespace) -> int:
 
 
 def _sweep(args: argparse.Namespace) -> int:
-    table = suite.run(sweep.plan(Machine(args.on), size=args.size, seed=args.seed, arch=args.arch))
+    table = suite.run(sweep.plan(Platform(args.on), size=args.size, seed=args.seed, arch=args.arch))
     points = sweep.points(table)
     _write(args.json, {**json_of(table), "points": json_of(points)})
     print_sweep(table, points, console(_WIDTH))
@@ -198,7 +203,7 @@ def _cte(args: argparse.Namespace) -> int:
         tuple(args.workloads[1:]),
         tuple(args.input or ()),
         tuple(args.policy or ()),
-        Machine(args.on),
+        Platform(args.on),
         args.size,
         seed=args.seed,
         arch=args.arch,

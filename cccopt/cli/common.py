@@ -86,7 +86,7 @@ def console(width: int = _WIDTH_OF_A_FILE) -> Console:
 
 
 def warn_of_nvcc() -> None:
-    """Print what was passed over in the search for nvcc; where there is none, who needs it says so."""
+    """Print what was passed over in the search for nvcc; where there is none, the command that needs it says so."""
     with suppress(CccError):
         for warning in warnings_of(find_nvcc()):
             print(render(warning), file=sys.stderr)

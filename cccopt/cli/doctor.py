@@ -35,12 +35,12 @@ extern "C" __global__ void trial(int n, int* x) {
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class InstalledPart:
     """One line of the answer; ``problem`` is empty when all is well, ``needed`` parts make the command
     fail.
     """
 
-    part: str
+    name: str
     found: str
     problem: str = ""
     cure: str = ""
@@ -56,29 +56,29 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the components; exit status 1 when something that every command needs is missing."""
-    components = list(examine())
+    """Print the parts; exit status 1 when something that every command needs is missing."""
+    parts = list(examine())
     table = Table("", "part", "found", "what to do", box=None, padding=(0, 2, 0, 0))
-    for component in components:
-        mark = "ok" if not component.problem else "MISSING" if component.needed else "absent"
-        found = component.problem if component.problem else component.found
-        table.add_row(*map(Text, (mark, component.part, found, component.cure)))
+    for part in parts:
+        mark = "ok" if not part.problem else "MISSING" if part.needed else "absent"
+        found = part.problem if part.problem else part.found
+        table.add_row(*map(Text, (mark, part.name, found, part.cure)))
     console().print(table)
-    return 1 if any(component.problem and component.needed for component in components) else 0
+    return 1 if any(part.problem and part.needed for part in parts) else 0
 
 
-def examine() -> Iterator[Component]:
+def examine() -> Iterator[InstalledPart]:
     """What this machine has, in the order in which a compilation needs it."""
-    yield Component("cccopt", f"{__version__} on Python {sys.version.split()[0]} ({sys.executable})")
+    yield InstalledPart("cccopt", f"{__version__} on Python {sys.version.split()[0]} ({sys.executable})")
     packages = [
         f"{name} {importlib.metadata.version(name)}" for name in ("lark", "networkx", "numpy", "rich")
     ]
-    yield Component("packages", ", ".join(packages))
+    yield InstalledPart("packages", ", ".join(packages))
     yield _host_compiler()
     yield from _nvcc()
     yield _gpu()
     profiler = shutil.which("ncu")
-    yield Component(
+    yield InstalledPart(
         "Nsight Compute",
         profiler or "",
         "" if profiler else "no ncu on PATH",
@@ -87,30 +87,30 @@ def examine() -> Iterator[Component]:
     )
 
 
-def _host_compiler() -> Component:
+def _host_compiler() -> InstalledPart:
     name = os.environ.get("NVCC_CCBIN") or "g++"
     found = shutil.which(name)
     if found is None:
-        return Component(
+        return InstalledPart(
             "host compiler", "", f"no `{name}`", "install g++: nvcc preprocesses and links with it"
         )
-    return Component("host compiler", found)
+    return InstalledPart("host compiler", found)
 
 
-def _nvcc() -> Iterator[Component]:
+def _nvcc() -> Iterator[InstalledPart]:
     for candidate in candidates():
         if candidate.problem:
             place = f"{candidate.path} ({candidate.origin})"
-            yield Component("nvcc, passed over", "", f"{place}: {candidate.problem}", needed=False)
+            yield InstalledPart("nvcc, passed over", "", f"{place}: {candidate.problem}", needed=False)
     try:
         nvcc = find_nvcc()
-        yield Component("nvcc", f"{nvcc.version} at {nvcc.path} ({nvcc.origin})")
-        yield Component("cache", str(shadow_toolkit(nvcc).parent.parent))
-        yield Component("a trial compilation", _trial())
+        yield InstalledPart("nvcc", f"{nvcc.version} at {nvcc.path} ({nvcc.origin})")
+        yield InstalledPart("cache", str(shadow_toolkit(nvcc).parent.parent))
+        yield InstalledPart("a trial compilation", _trial())
     except CccError as problem:
         (diagnostic, *_) = problem.diagnostics
         words = ": ".join(part for part in (diagnostic.message, diagnostic.why) if part)
-        yield Component("nvcc", "", words, diagnostic.help)
+        yield InstalledPart("nvcc", "", words, diagnostic.help)
 
 
 def _trial() -> str:
@@ -121,10 +121,10 @@ def _trial() -> str:
     return f"{lines} lines of PTX for sm_90"
 
 
-def _gpu() -> Component:
+def _gpu() -> InstalledPart:
     try:
         with open_gpu() as gpu:
-            return Component("GPU", f"{gpu.name} ({gpu.arch})", needed=False)
+            return InstalledPart("GPU", f"{gpu.name} ({gpu.arch})", needed=False)
     except CccError as problem:
         (diagnostic,) = problem.diagnostics
-        return Component("GPU", "", diagnostic.message, diagnostic.help, needed=False)
+        return InstalledPart("GPU", "", diagnostic.message, diagnostic.help, needed=False)

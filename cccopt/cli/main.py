@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments. A command's list, ``listed``, may go on behind options: argparse stops there."""
+    """The arguments. A command's list, ``listed``, may go on after options: argparse stops there."""
     top = parser()
     arguments, more = top.parse_known_args(argv)
     listed: str = getattr(arguments, "listed", "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from zlib import crc32
 
 from cccopt.cli.start import INTERRUPTED
@@ -67,31 +67,34 @@ def _run(words: list[str]) -> int:
         options.REPORTS: folder,
         options.STAMP: f"// {stamp}" if options.makes_ptx(arguments, environment) else "",
     }
-    keep, report = (options.value_of(name, ours) for name in ("--ccc-keep", "--ccc-report"))
     try:
-        if keep or report:
-            from cccopt.files import make_folder, require_writable
-
-            require_writable(report or None)
-            if keep:
-                make_folder(keep)
-        if (
-            any(word.endswith(".ptx") for word in options.all_words(arguments, environment))
-            and options.value_of("--ccc", ours) != "off"
-        ):
-            from cccopt.cli.around_nvcc import with_rewritten_ptx
-
-            arguments = with_rewritten_ptx(arguments, environment)
-        status = launch(program, arguments, environment)
+        status = _compile(program, arguments, environment, ours)
         if status == 0 and any(word in _VERSION for word in arguments):
             print(stamp, flush=True)
-        if status != 0 or report:
+        if status != 0 or options.value_of("--ccc-report", ours):
             from cccopt.cli.around_nvcc import conclude
 
             status = conclude(status, arguments, environment)
     finally:
         _remove(folder)
     return status
+
+
+def _compile(program: str, arguments: list[str], environment: Mapping[str, str], ours: Sequence[str]) -> int:
+    """Run nvcc, once what it is to write can be written and marked PTX among its inputs is rewritten."""
+    keep, report = (options.value_of(name, ours) for name in ("--ccc-keep", "--ccc-report"))
+    if keep or report:
+        from cccopt.files import make_folder, require_writable
+
+        require_writable(report or None)
+        if keep:
+            make_folder(keep)
+    reads_ptx = any(word.endswith(".ptx") for word in options.all_words(arguments, environment))
+    if reads_ptx and options.value_of("--ccc", ours) != "off":
+        from cccopt.cli.around_nvcc import with_rewritten_ptx
+
+        arguments = with_rewritten_ptx(arguments, environment)
+    return launch(program, arguments, environment)
 
 
 def _is_compiler(word: str) -> bool:

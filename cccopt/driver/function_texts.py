@@ -21,7 +21,7 @@ _END = re.compile(rf"{_SKIPPED}|\.pragma\s*(?:{_STRING}[\s,]*)*;|(?P<end>[{{;])"
 
 @dataclass(frozen=True, slots=True)
 class FunctionText:
-    """A function in a text, from its linkage at ``start`` to its ``end``; ``body`` is where its brace stands, None
+    """A function in a text, from its linkage at ``start`` to its ``end``; ``body`` is where its brace is, None
     for a prototype.
     """
 

@@ -42,7 +42,7 @@ def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Ca
 
 
 def _outside(text: str, found: Sequence[FunctionText]) -> list[str]:
-    """The words of a module that stand in no function's body."""
+    """The words of a module that are in no function's body."""
     at = 0
     words: list[str] = []
     for definition in found:

@@ -22,7 +22,7 @@ AnyProfile: TypeAlias = "str | os.PathLike[str] | RunProfile"
 
 
 def options_of(settings: Settings, file: str) -> Options:
-    """What the passes are told of ``settings`` for the input ``file``.
+    """The options of the passes that ``settings`` say for the input ``file``.
 
     Raises CccError for a form that does not exist (CCC089), and for what `profile_in` does.
     """

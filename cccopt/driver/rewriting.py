@@ -104,7 +104,7 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
 
 
 def _once(remarks: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """A file that is compiled twice is told of everything once."""
+    """Each remark once: a file that is compiled twice gives it twice."""
     return tuple(dict.fromkeys(remarks))
 
 
@@ -113,7 +113,7 @@ def _rewritten(reports: Iterable[RegionReport]) -> frozenset[int]:
 
 
 def _with_parents(ids: frozenset[int], regions: Iterable[MarkedPiece]) -> frozenset[int]:
-    """The regions ``ids`` and all that stand around them: a path means nothing without its loop."""
+    """The regions ``ids`` and all that enclose them: a path means nothing without its loop."""
     parents = {region.id: region.parent for region in regions}
     found: set[int] = set()
     for region in ids:

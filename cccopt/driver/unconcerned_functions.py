@@ -42,7 +42,7 @@ class SplitModule:
 
 
 def split_module(text: str) -> SplitModule | None:
-    """Split a PTX module; None for a text whose functions cannot be told apart, or that needs every function."""
+    """Split a PTX module; None for a text whose functions cannot be separated, or that needs every function."""
     found = definitions(text)
     if found is None:
         return None

@@ -42,7 +42,7 @@ def failure_data(problem: CccError, file: str, arch: str) -> dict[str, Any]:
 
 
 def diagnostics_of(data: Iterable[dict[str, Any]]) -> tuple[Diagnostic, ...]:
-    """The diagnostics behind a report's ``remarks`` or ``errors``."""
+    """The diagnostics in a report's ``remarks`` or ``errors``."""
     return tuple(
         Diagnostic(
             item["code"],

@@ -1,7 +1,7 @@
 """Calls in a process of their own, with a deadline: code under test may end in a fault, or not at all.
 
 A fault on a GPU takes the whole context with it, and a kernel that waits for ever cannot be stopped from within. Call,
-stages and answer travel in files: a pipe to a process that dies at once blocks whoever writes to it.
+stages and answer travel in files: a pipe to a process that dies at once blocks its writer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cccopt.diagnostic import CccError, Diagnostic
 
 T = TypeVar("T")
 Began = Callable[[str], None]
-"""Told, from within a call, of each stage that begins."""
+"""Called, within a call, with each stage that begins."""
 
 
 class Failed(Exception):
@@ -49,7 +49,7 @@ def call(function: Callable[..., T], *arguments: Any, seconds: float) -> T:
             raise Failed(_stage(folder).read_text(encoding="utf-8"), why)
         right, value = pickle.loads(_answer(folder).read_bytes())
         if not right:
-            raise Failed(_stage(folder).read_text(encoding="utf-8"), _told(value[0]), value)
+            raise Failed(_stage(folder).read_text(encoding="utf-8"), _summary(value[0]), value)
         return value  # type: ignore[no-any-return]
 
 
@@ -90,7 +90,7 @@ def _answer(folder: Path) -> Path:
     return folder / "answer.pickle"
 
 
-def _told(first: Diagnostic) -> str:
+def _summary(first: Diagnostic) -> str:
     where = f" at {first.place}" if first.place is not None else ""
     return f"{first.code}: {first.message}{where}" + (f" ({first.why})" if first.why else "")
 

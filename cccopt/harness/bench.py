@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from cccopt.device.gpu import open_gpu
 from cccopt.harness.builds import compile_builds, kernel_resources
-from cccopt.harness.choices import Machine
+from cccopt.harness.choices import Platform
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
 from cccopt.harness.result import BuildResult, Measurement
@@ -24,7 +24,7 @@ class MeasureOptions:
     pass' mode (``auto`` or ``always``); ``marked`` asks for the build with marks and without the pass too.
     """
 
-    on: Machine = Machine.EMULATOR
+    on: Platform = Platform.EMULATOR
     size: str = "small"
     seed: int = 1
     arch: str | None = None
@@ -35,7 +35,7 @@ class MeasureOptions:
 def measure(sample: Sample, options: MeasureOptions) -> Measurement:
     """Measure ``sample``; a wrong result is part of the measurement, any other failure is a `CccError`."""
     with ExitStack() as stack:
-        gpu = stack.enter_context(open_gpu()) if options.on == Machine.GPU else None
+        gpu = stack.enter_context(open_gpu()) if options.on == Platform.GPU else None
         arch = options.arch or (EMULATED_ARCH if gpu is None else gpu.arch)
         instance = sample.instance(options.size, options.seed)
         builds = compile_builds(sample, arch, marked=options.marked, ccc=options.ccc)

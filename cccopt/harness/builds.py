@@ -49,10 +49,14 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class NoBuild:
-    """A build that there is not, and why: a refusal with its code, or a source that this installation lacks."""
+    """A build that there is not, and why: a refusal with its code, or a source that this installation lacks.
+
+    ``by_headers``: the headers refuse to compile it, which is an answer and no failure.
+    """
 
     name: str
     why: str
+    by_headers: bool = False
 
 
 def compile_builds(sample: Sample, arch: str, *, marked: bool = True, ccc: str = "always") -> Builds:
@@ -62,7 +66,7 @@ def compile_builds(sample: Sample, arch: str, *, marked: bool = True, ccc: str =
     if marked:
         ptx[BuildName.MARKED] = driver.marked_ptx(sample.source, arch=arch) or program.original_ptx
     ptx[BuildName.CCC] = program.ptx
-    return Builds(ptx, *_told(program.report))
+    return Builds(ptx, *_regions_and_remarks(program.report))
 
 
 def auto_for(ending: str) -> str:
@@ -111,7 +115,7 @@ def _build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
         mode = "off" if name == BuildName.PLAIN else kind
         program = driver.compile(sample.source, arch=arch, ccc=mode, profile=profile)
         ptx = program.ptx
-        regions, remarks = _told(program.report)
+        regions, remarks = _regions_and_remarks(program.report)
     return assembled(name, ptx, arch, regions, remarks)
 
 
@@ -139,7 +143,7 @@ def _profile(sample: Sample, ending: str, arch: str) -> RunProfile | None:
     return sample_profile(sample, arch, size=SWEPT_SIZE, wanted=wanted)
 
 
-def _told(report: Mapping[str, Any]) -> tuple[tuple[RewrittenRegion, ...], tuple[str, ...]]:
+def _regions_and_remarks(report: Mapping[str, Any]) -> tuple[tuple[RewrittenRegion, ...], tuple[str, ...]]:
     """What was rewritten, and the remarks."""
     units = report["units"]
     regions = (region for unit in units for region in unit["regions"] if region["outcome"] == "rewritten")

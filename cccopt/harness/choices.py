@@ -1,11 +1,11 @@
-"""What commands and plans choose from: machines, and builds of a sample. Members are strings, as tables show them."""
+"""What commands and plans choose from: platforms, and builds of a sample. Members are strings, as tables show them."""
 
 from __future__ import annotations
 
 from cccopt.choice import Choice
 
 
-class Machine(Choice):
+class Platform(Choice):
     """What runs kernels."""
 
     EMULATOR = "emulator"

@@ -26,8 +26,8 @@ def run_on_emulator(
     """Run each of ``builds`` (name to PTX), or those that are ``wanted``.
 
     The sample's plain build fills the inputs and runs what is not timed. ``regions`` are those of `BuildName.CCC`. A
-    fault in a kernel is the emulator's `CccError`, or goes to ``on_failure``. ``began`` is told of each build before
-    its run.
+    fault in a kernel is the emulator's `CccError`, or goes to ``on_failure``. ``began`` is called with each build
+    before its run.
     """
     sample = instance.sample
     began(sample.plain)

@@ -76,7 +76,7 @@ class Bench:
     the sample names so, runs what is not timed.
 
     Read-only arrays are on the GPU once. Of those that the launches write there is a snapshot, which comes
-    back ahead of every run.
+    back before every run.
     """
 
     def __init__(self, gpu: Gpu, instance: Instance, plain: str | bytes) -> None:
@@ -181,7 +181,7 @@ def run_on_gpu(
     inputs.
 
     Results are checked after the first warm-up and after the last repeat; a build that is wrong at first is
-    run no more. ``began`` is told of each build ahead of each of its runs. Raises `BuildFailure` where a build
+    run no more. ``began`` is called with each build before each of its runs. Raises `BuildFailure` where a build
     is not loaded or ends in a fault, and `CccError` for what is no build's fault.
     """
     name_of_plain = instance.sample.plain

@@ -75,14 +75,15 @@ def _run(gpu: Gpu, sample: Sample, wanted: Sequence[str], make: Make, args: argp
         code = cubin(sample, name, gpu.arch, args.cubins, make)
         if isinstance(code, bytes):
             codes[name] = code
-        elif not args.builds and code.why.startswith(cte_workload.REFUSED):
-            print(f"{sample.name} {name}: left out: {code.why}")
-        elif not args.builds:
-            print(f"{sample.name} {name}: {code.why}")
-            return WRONG
-        else:
-            print(f"{sample.name} {name}: no such build: {code.why}")
+            continue
+        why = f"refused: {code.why}" if code.by_headers else code.why
+        if args.builds:
+            print(f"{sample.name} {name}: no such build: {why}")
             return ABSENT
+        if not code.by_headers:
+            print(f"{sample.name} {name}: {why}")
+            return WRONG
+        print(f"{sample.name} {name}: left out: {why}")
     bench = Bench(gpu, sample.instance(args.size, args.seed), codes[sample.plain])
     status = 0
     for name in filter(codes.__contains__, wanted):

@@ -139,7 +139,7 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenRegion:
-    """A rewritten loop or path: the pragma's ``kind``, where it stands, and the labels of its phases in the PTX.
+    """A rewritten loop or path: the pragma's ``kind``, its place, and the labels of its phases in the PTX.
 
     A path has a stack, on which a task's context takes ``context_bytes``; for a loop that is None. Without
     compression it would take ``uncompressed_bytes``.

@@ -17,7 +17,7 @@ from cccopt.harness import apart, ncu
 from cccopt.harness.batch import clock, kernel_rows, without_those_that_fail, workers
 from cccopt.harness.bench import EMULATED_ARCH
 from cccopt.harness.builds import ALL_BUILDS, Build, NoBuild, build, cubin_file, first_of, split_name
-from cccopt.harness.choices import BuildName, Machine
+from cccopt.harness.choices import BuildName, Platform
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
 from cccopt.harness.result import BuildResult
@@ -41,7 +41,7 @@ class SuitePlan:
 
     suite: str
     samples: tuple[str, ...]
-    on: Machine = Machine.EMULATOR
+    on: Platform = Platform.EMULATOR
     size: str | None = None
     counted_size: str = "small"
     seed: int = 1
@@ -60,7 +60,7 @@ def run(plan: SuitePlan) -> Table:
     """Measure. Raises `CccError` for what concerns all rows: an unknown sample or size, no GPU, no nvcc."""
     work = [_work(plan, folder) for folder in plan.samples]
     on, arch = EMULATED, plan.arch or EMULATED_ARCH
-    if plan.on == Machine.GPU:
+    if plan.on == Platform.GPU:
         with open_gpu() as gpu:
             on, arch = gpu.name, plan.arch or gpu.arch
     seconds: dict[str, float] = {}
@@ -69,7 +69,7 @@ def run(plan: SuitePlan) -> Table:
             _compile(work, plan.builds, arch, pool)
         with clock(seconds, "count"):
             _count(plan, work, Path(folder), pool)
-        if plan.on == Machine.GPU:
+        if plan.on == Platform.GPU:
             with clock(seconds, "time"):
                 for one in work:
                     one.timed = _time(one, plan)
@@ -113,9 +113,9 @@ def _work(plan: SuitePlan, folder: str) -> _Work:
 def _sizes(plan: SuitePlan, sample: Sample) -> tuple[str, str]:
     """The size to run and the size to count; a sample without a full size runs the largest it has."""
     known = sample.workload.SIZES
-    counted = plan.size if plan.on == Machine.EMULATOR and plan.size else plan.counted_size
+    counted = plan.size if plan.on == Platform.EMULATOR and plan.size else plan.counted_size
     largest = FULL if FULL in known else known[-1]
-    size = plan.size or (largest if plan.on == Machine.GPU else counted)
+    size = plan.size or (largest if plan.on == Platform.GPU else counted)
     for one in (size, counted):
         if one not in known:
             sample.inputs(one, plan.seed)  # raises what says which sizes there are
@@ -142,7 +142,7 @@ def _count(plan: SuitePlan, work: Sequence[_Work], folder: Path, pool: ThreadPoo
         if BuildName.PLAIN in one.made()
         for name in one.to_run()
     ]
-    if plan.on == Machine.GPU and plan.profile:
+    if plan.on == Platform.GPU and plan.profile:
         for one in work:
             _profile(one, folder, plan.seed)
     for one, name, future in futures:
@@ -229,7 +229,7 @@ def _row(one: _Work, name: str, on: str, arch: str) -> BuildRow:
         return BuildRow(name, void=made.why, failed=name == BuildName.PLAIN)
     run_as = one.run_as()[name]
     counted = one.emulated.get(run_as)
-    ran = one.timed.get(run_as) if on == Machine.GPU else counted
+    ran = one.timed.get(run_as) if on == Platform.GPU else counted
     contexts = tuple(
         Context(
             region.kernel, region.place, region.kind, region.uncompressed_bytes or 0, region.context_bytes

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cccopt.harness.builds import auto_for, split_name
-from cccopt.harness.choices import BuildName, Machine
+from cccopt.harness.choices import BuildName, Platform
 from cccopt.harness.result import Counts
 from cccopt.harness.sample_profile import SWEPT_SIZE
 from cccopt.harness.suite import SuitePlan
@@ -39,7 +39,7 @@ class Point:
 
 
 def plan(
-    on: Machine = Machine.EMULATOR, *, size: str | None = None, seed: int = 1, arch: str | None = None
+    on: Platform = Platform.EMULATOR, *, size: str | None = None, seed: int = 1, arch: str | None = None
 ) -> SuitePlan:
     """What `cccopt.harness.suite.run` measures for a sweep. Raises CccError for an unknown size."""
     pairs = np.asarray(load(SAMPLE).inputs(size or SIZE, seed)["pairs"])
@@ -49,7 +49,7 @@ def plan(
         "sensitivity",
         (SAMPLE,),
         on,
-        size if on == Machine.GPU else size or SIZE,
+        size if on == Platform.GPU else size or SIZE,
         counted_size=SIZE,
         seed=seed,
         arch=arch,

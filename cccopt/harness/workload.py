@@ -3,7 +3,7 @@
 A sample's ``workload.py`` is a module with the functions of `Workload` and, where it needs them, a function
 ``setup(state)`` (launches that fill inputs, like `Workload.launches`; run once, by the plain build, never
 timed), ``RESULTS``, the names of the arrays that the launches write (all of them where it is missing), and ``SCRATCH``,
-those of arrays that they write too, but that nobody looks at when they are large, at size `FULL`. Where a source holds
+those of arrays that they write too, but that are not checked when they are large, at size `FULL`. Where a source holds
 kernels that only some of its builds have, ``launches_of(state, build)`` stands in for ``launches``; with
 ``FULL_REFERENCE = True`` the reference is asked at size `FULL`, too.
 The emulator and the GPU both run it, so a before/after comparison means the same inputs and the same
@@ -42,7 +42,7 @@ class Zeros:
     dtype: DTypeLike
 
     def make(self) -> Array:
-        """The array. Its pages take no memory until somebody touches them."""
+        """The array. Its pages take no memory until they are touched."""
         return np.zeros(self.shape, self.dtype)
 
 
@@ -83,7 +83,7 @@ class Workload(Protocol):
     def reference(self, inputs: Mapping[str, Any]) -> Mapping[str, Array]:
         """What the arrays must hold in the end, by numpy alone; ``inputs`` is the state after ``setup``.
 
-        At size `FULL` nobody asks: there the results of the plain build are what is expected.
+        At size `FULL` it is not called: there the results of the plain build are what is expected.
         """
 
     def check(self, result: Mapping[str, Any], expected: Mapping[str, Array]) -> str:
@@ -184,7 +184,7 @@ class Instance:
 
 
 def base_state(inputs: Inputs) -> State:
-    """The inputs with arrays in place of `Zeros`, ahead of ``setup``."""
+    """The inputs with arrays in place of `Zeros`, before ``setup``."""
     return {name: value.make() if isinstance(value, Zeros) else value for name, value in inputs.items()}
 
 

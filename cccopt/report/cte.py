@@ -14,7 +14,7 @@ from cccopt.harness.cte.workload import AUTOMATIC, ONE_PER_LANE, BuildKind, with
 from cccopt.harness.table import EMULATED, FEWEST_REPEATS
 
 NEAR_SUB_WARP, NEAR_POLICY = 0.97, 0.95
-"""How much of the best sub-warp width and of the best policy `automatic` must reach before it is told to fall short."""
+"""How much of the best sub-warp width and of the best policy `automatic` must reach, else it is said to fall short."""
 
 
 def print_cte(table: CteTable, console: Console) -> None:

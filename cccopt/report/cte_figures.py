@@ -51,9 +51,9 @@ def _figure(title: str, cells: Sequence[Cell], timed: bool) -> Any:
         for axes in (gains, shares)
         for bar, name in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    told = [build for build in builds if build in bars]
-    if told:
-        figure.legend([bars[build] for build in told], told, loc="outside right center", fontsize="small")
+    labels = [build for build in builds if build in bars]
+    if labels:
+        figure.legend([bars[build] for build in labels], labels, loc="outside right center", fontsize="small")
     return figure
 
 

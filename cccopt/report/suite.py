@@ -14,7 +14,7 @@ from cccopt.harness.table import EMULATED, FEWEST_REPEATS, PROFILED, THESIS, Bui
 from cccopt.harness.workload import FULL
 
 NEAR = 0.97
-"""How much of the best build `auto` must reach, and `always` of the peer, before a sample is told to fall short."""
+"""How much of the best build `auto` must reach, and `always` of the peer, before a sample is reported to fall short."""
 
 AGREEMENT = 5.0
 """Points of warp efficiency by which emulator and Nsight Compute may differ."""
@@ -121,7 +121,7 @@ def _cells(sample: SampleRows, row: BuildRow, timed: bool) -> Iterator[Text]:
 
 
 def _mark(row: BuildRow) -> str:
-    """What stands behind counts that are not those of Nsight Compute at the timed size: all are of the counted size."""
+    """What follows counts that are not those of Nsight Compute at the timed size: all are of the counted size."""
     if row.profiled_as_timed is not None:
         return ""
     return "s" if row.profiled is not None else "e"
@@ -148,11 +148,11 @@ def _needs(row: BuildRow) -> Iterator[Text]:
 
 def contexts(row: BuildRow) -> str:
     """Bytes a task, by path, ``before→after`` compression; equal ones once with their number."""
-    told: dict[str, int] = {}
+    times: dict[str, int] = {}
     for c in row.contexts:
         cell = str(c.bytes) if c.bytes == c.uncompressed_bytes else f"{c.uncompressed_bytes}→{c.bytes}"
-        told[cell] = told.get(cell, 0) + 1
-    return "+".join(f"{n}x{cell}" if n > 1 else cell for cell, n in told.items())
+        times[cell] = times.get(cell, 0) + 1
+    return "+".join(f"{n}x{cell}" if n > 1 else cell for cell, n in times.items())
 
 
 def _legend(table: Table) -> Iterator[str]:
@@ -168,8 +168,8 @@ def _legend(table: Table) -> Iterator[str]:
             "e": f"e: {EMULATED} at size {table.counted_size}",
         }
         marks = {_mark(row) for row in rows}
-        told = "; ".join(source for mark, source in sources.items() if mark in marks)
-        yield f"active/on, warp instr.: {told}."
+        listed = "; ".join(source for mark, source in sources.items() if mark in marks)
+        yield f"active/on, warp instr.: {listed}."
         yield f"useful: {EMULATED} at size {table.counted_size}."
     else:
         yield f"Counted at size {table.counted_size}: {EMULATED}. speedup: plain's warp instructions over the build's."

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from cccopt import driver
+from cccopt.ccc.outcome.choices import Outcome
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 from cccopt.driver import rewrite_unit, rewriting
 from cccopt.driver.unit_report import CompiledUnit, diagnostics_of, failure_data, report_data
@@ -39,7 +40,7 @@ class Report:
     """As much of a region's report as the driver looks at."""
 
     region: int
-    outcome: str
+    outcome: Outcome
     kernel: str = "k"
 
 
@@ -76,7 +77,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
         def run(text: str, options: Options, source: SourceText) -> Result:
             if refuse:
                 raise CccError(error("CCC038", "a barrier stands in the marked loop"))
-            reports = [Report(r, by_region.get(f"r{r}", "rewritten")) for r in sorted(marks(text))]
+            reports = [Report(r, Outcome(by_region.get(f"r{r}", "rewritten"))) for r in sorted(marks(text))]
             return Result(f"rewritten {text}", tuple(reports))
 
         monkeypatch.setattr(rewriting, "run", run)

@@ -140,7 +140,7 @@ def test_a_file_that_is_no_matrix_is_told_before_anything_is_compiled(
 ) -> None:
     file = tmp_path / "g.mtx"
     file.write_bytes(content)
-    monkeypatch.setattr("cccopt.harness.cte.run.build", None)
+    monkeypatch.setattr("cccopt.harness.cte.preparation.build", None)
     assert main(["bench", "cte", "spmv", "--input", str(file), "--json", str(tmp_path / "j.json")]) == 1
     said = capsys.readouterr()
     assert said.out == ""

@@ -15,7 +15,8 @@ import pytest
 from cccopt.cli.main import main
 from cccopt.harness import once
 from cccopt.harness.builds import Build, NoBuild
-from cccopt.harness.choices import Machine
+from cccopt.harness.choices import Platform
+from cccopt.harness.cte import preparation
 from cccopt.harness.cte import run as cte_run
 from cccopt.harness.cte import vendor as cte_vendor
 from cccopt.harness.cte import workload as cte_workload
@@ -155,7 +156,7 @@ def made_once(monkeypatch: pytest.MonkeyPatch) -> None:
             _MADE[name] = made if isinstance(made, NoBuild) else replace(made, cubin=made.ptx.encode())
         return _MADE[name]
 
-    monkeypatch.setattr(cte_run, "build", kept)
+    monkeypatch.setattr(preparation, "build", kept)
     monkeypatch.setattr(cte_workload, "build", kept)
 
 
@@ -290,7 +291,9 @@ def test_many_launches_and_no_counters(
 
 
 def test_where_nothing_compiles_all_rows_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cte_run, "build", lambda workload, name, arch: NoBuild(name, "CCC085: nvcc failed"))
+    monkeypatch.setattr(
+        preparation, "build", lambda workload, name, arch: NoBuild(name, "CCC085: nvcc failed")
+    )
     status, table = bench(folder_of(tmp_path), tmp_path, *asked("warp"), "--input", "even")
     assert status == 1
     assert [row["void"] for row in table["cells"][0]["rows"]] == ["CCC085: nvcc failed"] * 2
@@ -424,7 +427,7 @@ def test_inputs_are_outermost_and_a_name_may_stand_for_several(tmp_path: Path) -
     told = [(job.input, job.workload.name) for job in found]
     assert told == [(name, who) for name in ("ragged", "even") for who in ("ours", "theirs")]
     assert found[0].builds == ("one_per_lane", *(f"sub_warp<{width}>" for width in (2, 4, 8, 16, 32)))
-    assert {job.input for job in jobs(CtePlan(names, on=Machine.GPU))} == {"ragged", "even", "odd"}
+    assert {job.input for job in jobs(CtePlan(names, on=Platform.GPU))} == {"ragged", "even", "odd"}
     assert [job.input for job in jobs(CtePlan(names[:1], inputs=("odd", "even")))] == ["odd", "even"]
 
 

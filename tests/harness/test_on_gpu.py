@@ -17,7 +17,7 @@ from cccopt.device.gpu import Gpu
 from cccopt.diagnostic import CccError, error
 from cccopt.harness import on_gpu
 from cccopt.harness.bench import MeasureOptions, measure
-from cccopt.harness.choices import Machine
+from cccopt.harness.choices import Platform
 from cccopt.harness.workload import FULL, Array, Inputs, Launch, Sample, State, Workload, Zeros, load
 
 SHAPE = ((1, 1, 1), (4, 1, 1))
@@ -239,7 +239,7 @@ def test_no_gpu_is_said_before_anything_is_compiled(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "pycuda", None)
     monkeypatch.setitem(sys.modules, "pycuda.driver", None)
     with pytest.raises(CccError, match="CCC092"):
-        measure(load("bfs"), MeasureOptions(on=Machine.GPU))
+        measure(load("bfs"), MeasureOptions(on=Platform.GPU))
 
 
 def test_unknown_workloads_and_sizes_name_the_known_ones(tmp_path: Path) -> None:

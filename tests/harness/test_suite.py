@@ -12,7 +12,7 @@ import pytest
 from cccopt import resources
 from cccopt.cli.main import main
 from cccopt.harness import builds, ncu, suite
-from cccopt.harness.choices import BuildName, Machine
+from cccopt.harness.choices import BuildName, Platform
 from cccopt.harness.on_gpu import REPEATS
 from cccopt.harness.result import Issues
 from cccopt.harness.workload import Sample
@@ -247,7 +247,7 @@ def test_ncu_is_asked_at_both_sizes_and_each_answer_has_its_place(
         return ncu.Profiled({"plain": told[run.size]})
 
     monkeypatch.setattr(suite.ncu, "profile", profile)
-    plan = suite.SuitePlan("CCC", (samples[0],), Machine.GPU, timed, builds=("plain",))
+    plan = suite.SuitePlan("CCC", (samples[0],), Platform.GPU, timed, builds=("plain",))
     (found,) = suite.run(plan).samples
     (row,) = found.rows
     assert met == asked

@@ -2,7 +2,7 @@
 
 A file that was read is kept as one ``.npz``. A generated matrix is kept as a folder with a ``.npy`` for each array,
 which are mapped into memory: processes that use the same one share it. Either is written aside and renamed, so that
-nobody sees half of it; a cache that cannot be written, or that holds what cannot be read, is as good as none.
+no reader sees half of it; a cache that cannot be written, or that holds what cannot be read, is as good as none.
 """
 
 from __future__ import annotations

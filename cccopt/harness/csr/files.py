@@ -36,7 +36,7 @@ _MANY_IDS = 1 << 20  # ... and beyond this
 
 
 def read(path: str) -> Csr:
-    """The matrix or graph in a file, by the end of its name; ``.gz`` may stand behind it.
+    """The matrix or graph in a file, by the end of its name; ``.gz`` may follow.
 
     * ``.mtx``: Matrix Market. Symmetric ones are filled in, entries for the same place are added up, and the file's
       values are rounded to float. Without values (pattern) there are none. Complex ones are refused.
@@ -76,7 +76,7 @@ def _read(path: str, form: str, reader: Callable[[str], Csr]) -> Csr:
 
 def _read_market(path: str) -> Csr:
     form, field, lines = market_header(path)
-    # scipy knows all about symmetry, but takes `1,5` for 1 and ignores what stands behind an entry: numpy does not.
+    # scipy knows all about symmetry, but takes `1,5` for 1 and ignores what follows an entry: numpy does not.
     value = [] if field == "pattern" else [("value", np.int64 if field == "integer" else np.float64)]
     indices = [] if form == "array" else [("row", np.int64), ("column", np.int64)]
     _table(path, [*indices, *value], comments=None, skip=lines)

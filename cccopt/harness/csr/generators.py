@@ -2,7 +2,7 @@
 
 ``small`` has some 2,000 to 4,000 rows and 10,000 to 30,000 non-zeros, but for `mostly_empty`; ``full`` is for a GPU of
 tens of gigabytes. Without a rule for columns they are uniform over all rows; rows are sorted, and a column that was
-drawn twice stands there twice (the three ``..._probe`` keep the order in which they were drawn).
+drawn twice is there twice (the three ``..._probe`` keep the order in which they were drawn).
 """
 
 from __future__ import annotations

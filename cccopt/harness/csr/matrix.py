@@ -32,7 +32,7 @@ def scipy_module(name: str) -> Any:
 class Csr:
     """A matrix of ``rows`` x ``columns``; ``values`` is None where only the pattern is known.
 
-    Within a row nothing is promised of the order of ``indices``, and one column may stand there more than once.
+    Within a row nothing is promised of the order of ``indices``, and one column may occur more than once.
     ``x`` is the vector to multiply with, for inputs that define one. Arrays may be read-only.
     """
 

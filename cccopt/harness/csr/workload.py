@@ -55,12 +55,12 @@ def merge_path_blocks(offsets: Array) -> int:
 
 
 def carries(offsets: Array, dtype: DTypeLike) -> Zeros:
-    """Room for what the blocks of `cte::kernel::merge_path` leave behind: two values and two 32-bit numbers each."""
+    """Room for what the blocks of `cte::kernel::merge_path` leave: two values and two 32-bit numbers each."""
     return Zeros(merge_path_blocks(offsets) * (2 * np.dtype(dtype).itemsize + 8), np.uint8)
 
 
 def partition(offsets: Array) -> NDArray[np.int32]:
-    """How many tasks end ahead of each block of `cte::kernel::merge_path`, and all tasks, as its `divide` writes them.
+    """How many tasks end before each block of `cte::kernel::merge_path`, and all tasks, as its `divide` writes them.
 
     Prepared once for a matrix, as cuSPARSE's preprocessing is: neither is timed.
     """

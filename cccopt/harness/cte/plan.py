@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cccopt.diagnostic import CccError, error
-from cccopt.harness.choices import Machine
+from cccopt.harness.choices import Platform
 from cccopt.harness.csr.generators import GENERATORS
 from cccopt.harness.cte.workload import (
     ONE_PER_LANE,
@@ -38,7 +38,7 @@ class CtePlan:
     workloads: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
-    on: Machine = Machine.EMULATOR
+    on: Platform = Platform.EMULATOR
     size: str | None = None
     seed: int = 1
     arch: str | None = None
@@ -65,7 +65,7 @@ def size_of(plan: CtePlan) -> str:
     """The size to run. Raises `CccError` (CCC091) for an unknown one."""
     if plan.size is not None:
         _known("size", (plan.size,), (SMALL, FULL))
-    return plan.size or (SMALL if plan.on == Machine.EMULATOR else FULL)
+    return plan.size or (SMALL if plan.on == Platform.EMULATOR else FULL)
 
 
 def jobs(plan: CtePlan) -> tuple[Job, ...]:
@@ -102,7 +102,7 @@ def _files(inputs: Iterable[str]) -> set[str]:
 def _inputs(workload: CteWorkload, plan: CtePlan, files: set[str]) -> Iterator[str]:
     known = workload.module.INPUTS
     if not plan.inputs:
-        yield from known[:EMULATED_INPUTS] if plan.on == Machine.EMULATOR else known
+        yield from known[:EMULATED_INPUTS] if plan.on == Platform.EMULATOR else known
     for name in dict.fromkeys(plan.inputs):
         if name in known or (name in files and takes_files(workload)):
             yield name

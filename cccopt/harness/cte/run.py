@@ -7,38 +7,34 @@ has the machine to itself; Nsight Compute looks at the builds that were right, i
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
 
 from cccopt.device.gpu import Gpu, open_gpu
-from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.harness import apart, ncu
 from cccopt.harness.batch import clock, kernel_rows, without_those_that_fail, workers
 from cccopt.harness.bench import EMULATED_ARCH
 from cccopt.harness.builds import Build, NoBuild, cubin_file, first_of
-from cccopt.harness.choices import Machine
-from cccopt.harness.cte import vendor
+from cccopt.harness.choices import Platform
 from cccopt.harness.cte.plan import CtePlan, Job, jobs, size_of
+from cccopt.harness.cte.preparation import Made, prepare
 from cccopt.harness.cte.table import Cell, Copy, Counted, CteRow, CteTable
 from cccopt.harness.cte.vendor import Library
-from cccopt.harness.cte.workload import ONE_PER_LANE, REFUSED, SMALL, BuildKind, build, load
+from cccopt.harness.cte.workload import ONE_PER_LANE, SMALL, BuildKind, load
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import REPEATS, WARM_UPS, run_on_gpu
 from cccopt.harness.result import BuildResult, Issues, Times
 from cccopt.harness.table import EMULATED, PROFILED
 from cccopt.harness.workload import base_state
 
-MAKING_SECONDS, EMULATION_SECONDS, TIMING_SECONDS, PROFILE_SECONDS = 540.0, 300.0, 240.0, 120.0
-"""What a job may take: to make its input, on the emulator, on the GPU and under Nsight Compute."""
+EMULATION_SECONDS, TIMING_SECONDS, PROFILE_SECONDS = 300.0, 240.0, 120.0
+"""What a job may take: on the emulator, on the GPU and under Nsight Compute."""
 
 COPIED_BYTES = 1 << 30
 PROFILED_LAUNCHES = 32
 """A run with more is profiled at size `SMALL`: Nsight Compute takes tens of milliseconds a launch."""
-
-Made: TypeAlias = "Build | Library | NoBuild"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +76,21 @@ class _Found:
             self.ran, self.has_run = results, True
 
 
-def run(plan: CtePlan, told: Callable[[CteTable], None] = lambda table: None) -> CteTable:
-    """Measure; ``told`` is given what there is after each job. Raises `CccError` for what concerns all rows: an unknown
-    name, no GPU, no nvcc.
+def run(plan: CtePlan, on_progress: Callable[[CteTable], None] = lambda table: None) -> CteTable:
+    """Measure; ``on_progress`` is given what there is after each job. Raises `CccError` for what concerns all rows: an
+    unknown name, no GPU, no nvcc.
     """
     todo, size = jobs(plan), size_of(plan)
     on, arch, copy = EMULATED, plan.arch or EMULATED_ARCH, None
     seconds: dict[str, float] = {}
-    if plan.on == Machine.GPU:
+    if plan.on == Platform.GPU:
         with open_gpu() as gpu:
             on, arch = gpu.name, plan.arch or gpu.arch
             copy = measure_copy(gpu)
     with tempfile.TemporaryDirectory(prefix="cccopt-") as name, ThreadPoolExecutor(workers()) as pool:
         folder = Path(name)
         with clock(seconds, "build and inputs"):
-            made, problems = _prepare(plan, todo, size, arch, folder, pool)
+            made, problems = prepare(plan, todo, size, arch, folder, pool)
         found = [_Found(job, {b: made[job.name, b] for b in job.builds}, size) for job in todo]
         for one in found:
             why = problems.get((one.job.name, one.job.input))
@@ -107,9 +103,9 @@ def run(plan: CtePlan, told: Callable[[CteTable], None] = lambda table: None) ->
             return CteTable(on, arch, plan.seed, cells, copy, tuple(seconds.items()))
 
         def done() -> None:
-            told(table())
+            on_progress(table())
 
-        if plan.on == Machine.GPU:
+        if plan.on == Platform.GPU:
             _on_gpu(plan, well, folder, pool, seconds, done)
         else:
             with clock(seconds, "count"):
@@ -122,71 +118,6 @@ def measure_copy(gpu: Gpu) -> Copy:
     source, target = gpu.zeros(COPIED_BYTES), gpu.zeros(COPIED_BYTES)
     times = [gpu.copy(target, source) for _ in range(WARM_UPS + REPEATS)]
     return Copy(COPIED_BYTES, Times(tuple(times[WARM_UPS:])))
-
-
-# --- builds and inputs --------------------------------------------------------------------------------------------
-
-
-def _prepare(
-    plan: CtePlan, todo: Sequence[Job], size: str, arch: str, folder: Path, pool: ThreadPoolExecutor
-) -> tuple[dict[tuple[str, str], Made], dict[tuple[str, str], str]]:
-    """All builds by workload and name, and why inputs failed by workload and name. Both are made side by side, but for
-    inputs from files, which come first. Raises `CccError` for a file that cannot be read.
-    """
-    inputs = {
-        (job.name, job.input): pool.submit(_make_input, job, size, plan.seed)
-        for job in _first_of_inputs(todo)
-    }
-    for job in _first_of_inputs(todo):
-        if job.reads_file and (problem := inputs[job.name, job.input].result()) is not None:
-            # A mistake of the user's, and no result: said before anything is compiled.
-            raise CccError(*problem.diagnostics or (_unread(job.input, problem.why),))
-    parts: dict[str, Future[Library | NoBuild]] = {}
-    futures: dict[tuple[str, str], Future[Library | NoBuild] | Future[Build | NoBuild]] = {}
-    made: dict[tuple[str, str], Made] = {}
-    for job in todo:
-        for name in job.builds:
-            key = (job.name, name)
-            if key in futures or key in made:
-                continue
-            if job.workload.kind(name) != BuildKind.VENDOR:
-                futures[key] = pool.submit(build, job.workload, name, arch)
-            elif plan.on != Machine.GPU:
-                made[key] = NoBuild(name, "a library for GPUs")
-            else:
-                part = vendor.part(name)
-                if part not in parts:
-                    parts[part] = pool.submit(vendor.build, part, arch, folder)
-                futures[key] = parts[part]
-    made.update({key: future.result() for key, future in futures.items()})
-    problems = {key: future.result() for key, future in inputs.items()}
-    return made, {key: problem.why for key, problem in problems.items() if problem is not None}
-
-
-def _first_of_inputs(todo: Iterable[Job]) -> Iterator[Job]:
-    """A job for each input: what it makes is kept in the cache for the others."""
-    met = set()
-    for job in todo:
-        if job.input not in met:
-            met.add(job.input)
-            yield job
-
-
-def _unread(input: str, why: str) -> Diagnostic:
-    return error("CCC101", f"cannot read `{input}`", why=why)
-
-
-def _make_input(job: Job, size: str, seed: int) -> apart.Failed | None:
-    """Make an input in a process of its own; how it failed."""
-    try:
-        apart.call(_make_input_here, job.name, job.input, size, seed, seconds=MAKING_SECONDS)
-    except apart.Failed as problem:
-        return problem
-    return None
-
-
-def _make_input_here(began: apart.Began, name: str, input: str, size: str, seed: int) -> None:
-    load(name).module.inputs(input, size, seed)
 
 
 # --- emulator -----------------------------------------------------------------------------------------------------
@@ -309,10 +240,8 @@ def _row(one: _Found, name: str, arch: str) -> CteRow:
     made, kind = one.made[name], one.job.workload.kind(name)
     if isinstance(made, NoBuild):
         # What the headers refuse and a library that is not installed are answers; all other builds must be there.
-        refused = made.why.startswith(REFUSED)
-        return CteRow(
-            name, kind, made.why.removeprefix(REFUSED), failed=not refused and kind != BuildKind.VENDOR
-        )
+        failed = not made.by_headers and kind != BuildKind.VENDOR
+        return CteRow(name, kind, made.why, failed=failed)
     ran = one.ran[name]
     if ran.wrong:
         return CteRow(name, kind, ran.wrong, failed=True)

@@ -179,7 +179,7 @@ def build(workload: CteWorkload, name: str, arch: str) -> Build | NoBuild:
         ptx = driver.compile(workload.source, arch=arch, ccc="off", nvcc_options=options(workload, name)).ptx
         return assembled(name, ptx, arch)
     except CccError as problem:
-        return NoBuild(name, _reason(problem))
+        return _no_build(name, problem)
 
 
 def options(workload: CteWorkload, name: str) -> tuple[str, ...]:
@@ -193,16 +193,12 @@ def options(workload: CteWorkload, name: str) -> tuple[str, ...]:
     return ("-std=c++17", "-I", str(folder), chosen)
 
 
-def _reason(problem: CccError) -> str:
-    """The sentence of a `static_assert`, which is a refusal, or the first line that calls itself an error."""
+def _no_build(name: str, problem: CccError) -> NoBuild:
+    """Why: the sentence of a `static_assert`, which is a refusal, or the first line that calls itself an error."""
     said = problem.diagnostics[0].why
     for line in said.splitlines():
         _, asserted, sentence = line.partition('error: static assertion failed with "')
         if asserted:
-            return REFUSED + sentence.rstrip().removesuffix('"')
+            return NoBuild(name, sentence.rstrip().removesuffix('"'), by_headers=True)
     errors = [line.strip() for line in said.splitlines() if "error" in line]
-    return first_of(problem) + (f": {errors[0]}" if errors else "")
-
-
-REFUSED = "refused: "
-"""How the reason begins why there is no build of a policy that the headers do not offer for a pattern."""
+    return NoBuild(name, first_of(problem) + (f": {errors[0]}" if errors else ""))
