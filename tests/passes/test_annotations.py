@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 
 import pytest
 
@@ -10,6 +11,7 @@ from cccopt.ccc.function.annotations import Annotation, annotations_of
 from cccopt.ptx.ir import Function
 from cccopt.ptx.parser import parse
 from cccopt.source.annotate import annotate
+from cccopt.source.pragmas import Clauses
 from cccopt.text import Place, Position
 
 
@@ -89,3 +91,8 @@ def test_every_clause_comes_through(pragma: str, statement: str, expected: Annot
 def test_every_clause_of_a_path_comes_through(pragma: str, expected: Annotation) -> None:
     text = f"#pragma ccc for\nfor (;;)\n#pragma ccc {pragma}\nwhile (a) ;\n"
     assert _read(text)[2] == expected
+
+
+def test_every_clause_reaches_the_passes() -> None:
+    """A clause of a pragma is one of an annotation, by way of the mark that `cccopt.source.annotate` writes."""
+    assert {field.name for field in fields(Clauses)} <= {field.name for field in fields(Annotation)}

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import cccopt
-from cccopt.ptx.isa import Memory, facts
+from cccopt.ccc.legality.reductions import Operator
+from cccopt.ptx.ir import Instruction, Register
+from cccopt.ptx.isa import REDUCTIONS, Arithmetic, Control, Facts, Memory, facts
 from cccopt.ptx.isa_table import ROWS
+from cccopt.source import pragmas
 from tests.ptx.test_isa import instruction
 
 WAITING = {
@@ -57,6 +61,26 @@ def test_every_row_of_a_waiting_family_is_decided() -> None:
 
 def test_rows_that_only_order() -> None:
     assert {opcode for opcode, row in TABLE.items() if "fence" in row.effects.split()} == FENCES
+
+
+def test_every_word_is_a_fact() -> None:
+    """A misspelled word would say nothing."""
+    flags = {field.name for field in fields(Facts) if field.default is False} - {
+        "known",
+        "synchronises",
+        "volatile",
+    }
+    told = {member.value for kind in (Memory, Control, Arithmetic) for member in kind}
+    words = {word for row in TABLE.values() for word in row.effects.split()}
+    assert words - flags - told - {"sync"} == REDUCTIONS
+
+
+def test_an_operator_is_that_of_a_pragma_and_has_opcodes() -> None:
+    """The package of the pragmas knows no PTX, so that it has the operators once more."""
+    assert pragmas._REDUCTIONS == REDUCTIONS
+    for operator in REDUCTIONS:
+        emitted = Operator(operator, "b32").opcode
+        assert facts(Instruction(emitted, (Register("%r1"),) * 3)).reduction == operator
 
 
 def _listed(source: str) -> Iterator[str]:
