@@ -1,4 +1,4 @@
-"""The user's word, tested on real inputs: do iterations of marked loops meet in memory so that their order can be told?
+"""Tests the promise of independence on real inputs: do iterations of a marked loop access memory so that order shows?
 
 The emulator runs the *original* program, PTX with the marks of annotations before any rewrite, and records what each
 iteration does to memory (`cccopt.emulator.record`). `cccopt.emulator.judging` says what is a conflict and what a benign
