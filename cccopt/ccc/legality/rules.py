@@ -1,7 +1,8 @@
 """What may not be rewritten (DESIGN 6): each rule states what must hold, and the code transcribes it.
 
 A path P of a marked loop L runs later than the rest of its iteration, in another lane, together with other runs of P.
-`rest` is the code of an iteration that comes behind P; the pragma's word covers other iterations, not this one.
+The pragma's word covers other iterations; what follows P in its own is asked for here. Shapes that cannot be rewritten
+are refused where they are found (`cccopt.ccc.regions`), contexts and stacks where they are planned (`cccopt.ccc.plan`).
 """
 
 from __future__ import annotations

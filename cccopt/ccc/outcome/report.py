@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ContextEntry:
-    """One live-in of a path: ``decision`` is ``collected``, ``left out`` or ``rebuilt``."""
+    """One live-in of a path; ``decision`` is a `cccopt.ccc.plan.context.Placement`, as text."""
 
     register: str
     type: str
