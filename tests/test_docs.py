@@ -19,6 +19,7 @@ import cccopt
 from bench import package_map
 from cccopt.ccc.outcome import refusal
 from cccopt.cli import main as command_line
+from cccopt.harness import workload
 from cccopt.harness.workload import load
 from cccopt.source.pragmas import SourceError, parse_pragma
 from cccopt.text import Place, Position
@@ -305,6 +306,11 @@ def test_the_reference_names_every_clause() -> None:
     assert len(known) > 5
     cells = re.findall(r"^\| ([^|]*) \|", text.partition("\n## Clauses\n")[2], re.MULTILINE)
     assert {word for word in known if not re.search(rf"`{word}[`(]", "\n".join(cells))} == set()
+
+
+def test_the_samples_page_names_every_sample() -> None:
+    text = (REPOSITORY / "samples/README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(workload.names())
 
 
 def verdict_help(pragma: str) -> list[str]:

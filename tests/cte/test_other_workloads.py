@@ -17,6 +17,7 @@ from cccopt.harness.cte.workload import SMALL, TASKS, name_of_form
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.workload import base_state
 from tests.cte.building import ptx_of
+from tests.cte.test_csr_workloads import WORKLOADS
 
 INPUTS = {"fmm": "clustered_q5", "dqg": "normal_20", "line_quad": "quad", "records": "giant"}
 """An input of each workload for what need not be done for all."""
@@ -263,3 +264,7 @@ def test_least_bytes_are_those_of_the_arrays() -> None:
     }.items():
         least, all_arrays = total(name, *keys)
         assert 0 <= all_arrays - least <= 4  # an offset more than there are rows
+
+
+def test_every_workload_is_tested() -> None:
+    assert {*INPUTS, *WORKLOADS} == set(cte_workload.names())

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cccopt.emulator import Program
 from cccopt.harness.cte.workload import POLICIES
+from tests.cte import test_block_policies, test_headers, test_policies
 from tests.cte.compiling import compiled
 from tests.test_docs import BLOCKS, FENCE
 
@@ -236,3 +237,8 @@ def test_the_quoted_output_is_that_of_the_script(page: str, model: Any, pattern:
         quoted = _quoted(page)[pattern, policy, order]
         assert found[:-2] == quoted[:-2]
         assert [float(cell) for cell in found] == pytest.approx([float(cell) for cell in quoted], rel=0.03)
+
+
+def test_every_policy_is_tested() -> None:
+    assert {*test_policies.POLICIES, *test_block_policies.POLICIES} == set(POLICIES)
+    assert set(test_headers.WARP_POLICIES) == set(test_policies.POLICIES)
