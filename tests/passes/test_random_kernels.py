@@ -27,7 +27,7 @@ from cccopt.toolchain.ptxas import resources
 from tests.passes.generate import NAME, Case, from_seed, kernels
 from tests.passes.judging import LIMIT, SEEDS, differing, entered_twice, judge, launch, rewritten, times
 
-EXAMPLES = 30
+EXAMPLES = 20
 MANY = 60  # kernels of which some have many tasks
 TASKS = 64  # of one warp: from then on it pushes, takes and drains
 COUNTED = 100  # kernels of which some have counted loops
