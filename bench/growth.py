@@ -1,9 +1,9 @@
 """How the time of the passes grows with the code: ``python -m bench.growth [WORD...] [--size N]``, in the checkout.
 
-Takes the modules of ``tests/passes/growing.py`` whose names hold one of the words (all without), each at N, 2 N and 4 N
-statements, blocks or annotations of its dimension, and prints the processor time of reading, rewriting and printing
-them, the best of three, with the exponent of what the last doubling adds to the one before. About 1 is right; the
-modules of ``LIMITS`` in ``tests/passes/test_growth.py`` are known to grow faster.
+Takes the modules of ``tests/passes/growth/shapes.py`` whose names hold one of the words (all without), each at N, 2 N
+and 4 N statements, blocks or annotations of its dimension, and prints the processor time of reading, rewriting and
+printing them, the best of three, with the exponent of what the last doubling adds to the one before. About 1 is
+right; the modules of ``LIMITS`` in ``tests/passes/growth/test_growth.py`` are known to grow faster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.table import Table
 from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
-from tests.passes.growing import SHAPES
+from tests.passes.growth.shapes import SHAPES
 
 RUNS = 3
 

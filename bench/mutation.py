@@ -63,15 +63,18 @@ CODE = (
 )
 TESTS = (
     *(
-        f"tests/passes/test_{name}.py"
+        f"tests/{name}.py"
         for name in (
-            "legality", "order", "thread_memory", "trip_order",
-            "barriers", "output_check", "tails", "regions", "context", "sorting", "expansion",
-            "trips", "sums", "reductions", "no_reductions", "grid_loop", "recursion", "awkward", "random_kinds",
+            "ccc/legality/test_rules", "ccc/legality/test_order", "ccc/legality/test_thread_memory",
+            "ccc/legality/test_inner_iterations", "ccc/codegen/test_barriers", "ccc/output_check/test_output_check",
+            "ccc/legality/test_sunk_code", "ccc/regions/test_marked_loops", "ccc/plan/test_context",
+            "ccc/codegen/test_sorting", "ccc/codegen/test_expansion", "ccc/legality/test_counted_loops",
+            "ccc/codegen/test_expanded_reductions", "ccc/legality/test_reductions",
+            "ccc/legality/test_refused_reductions", "passes/test_grid_loop", "passes/test_recursion",
+            "passes/test_awkward_kernels", "passes/test_random_kinds",
+            "fuzz/test_reduced_sums", "fuzz/test_regressions",
         )
     ),
-    "tests/fuzz/test_reduced_sums.py",
-    "tests/fuzz/test_regressions.py",
 )  # fmt: skip
 """Those of the rules and of the code that the rewrite makes; tests of cost and growth would count the switches."""
 

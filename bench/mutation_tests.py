@@ -26,7 +26,7 @@ from hypothesis import settings
 from bench.mutation_equivalent import OUT_OF_TIME
 from cccopt import mutation_probe as probe
 from tests.fuzz import judge
-from tests.passes import running
+from tests.kernels import running
 
 JOB = json.loads(Path(os.environ["CCCOPT_MUTATION"]).read_text())
 CACHE = Path(JOB["cache"])

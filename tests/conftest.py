@@ -18,6 +18,8 @@ from cccopt.toolchain.discovery import find_nvcc
 # The machine is shared with other work, so an example's time says nothing about the code.
 settings.register_profile("cccopt", deadline=None, print_blob=True)
 settings.load_profile("cccopt")
+# Hours of random kernels: `pytest tests/passes/test_random_kernels.py --hypothesis-profile=long`.
+settings.register_profile("long", deadline=None, print_blob=True, max_examples=5000)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,7 +17,7 @@ from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from tests.device.programs import ProgramOnGpu
-from tests.passes.generate import NAME, Case, from_seed
+from tests.kernels.generators.kernels import NAME, Case, from_seed
 
 pytestmark = pytest.mark.gpu
 

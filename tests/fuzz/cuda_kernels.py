@@ -16,7 +16,7 @@ from tests.fuzz.cuda_paths import PathWriter
 from tests.fuzz.cuda_pieces import Scope
 from tests.fuzz.cuda_sums import clauses, draw_sums
 from tests.fuzz.cuda_values import Values
-from tests.passes.running import Launch
+from tests.kernels.running import Launch
 
 HEAD = """
 __device__ __forceinline__ unsigned hash32(unsigned x) {

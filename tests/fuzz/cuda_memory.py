@@ -22,7 +22,7 @@ from random import Random
 import numpy as np
 
 from tests.fuzz.cuda_values import Values
-from tests.passes.running import Arguments, Launch
+from tests.kernels.running import Arguments, Launch
 
 SLOTS = 12
 ROWS, TURNS = 2, 16

@@ -14,7 +14,7 @@ import numpy as np
 
 from tests.fuzz.cuda_memory import arguments
 from tests.fuzz.gpu_jobs import Case, Job, three
-from tests.passes.running import Arguments
+from tests.kernels.running import Arguments
 
 _PROGRAM = r"""// Launches every kernel of a manifest once: ./launch [MANIFEST]. Exit status 1 if one fails.
 #include <cuda_runtime.h>

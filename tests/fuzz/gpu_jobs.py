@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.passes.running import Launch
+from tests.kernels.running import Launch
 
 
 @dataclass(frozen=True)

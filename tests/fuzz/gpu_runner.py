@@ -19,7 +19,7 @@ from cccopt.emulator import Program
 from tests.fuzz.cuda_memory import arguments
 from tests.fuzz.gpu_jobs import Begun, Image, Job, Ran, Ready, three
 from tests.fuzz.trial import differences
-from tests.passes.running import Arguments, Launch
+from tests.kernels.running import Arguments, Launch
 
 BACKENDS = ("cupy", "pycuda", "emulator")
 """The last one runs PTX on the CPU: a stand-in, so that all but the GPU can be tested without one."""

@@ -22,7 +22,7 @@ from cccopt.source.strip import strip
 from cccopt.toolchain.discovery import find_nvcc
 from tests.fuzz.assembling import AssemblyError, cubin
 from tests.fuzz.trial import only
-from tests.passes.running import FORMS, Arguments, Launch, phases
+from tests.kernels.running import FORMS, Arguments, Launch, phases
 
 MAX_STEPS = 5_000_000
 """Lanes that run one at a time through loops of random lengths take many steps."""

@@ -15,7 +15,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from tests.passes.running import Arguments, Launch
+from tests.kernels.running import Arguments, Launch
 
 PLACES = ("before", "path", "else", "after", "nested", "if after", "loop after")
 NESTED = ("if in while", "if in for variable", "while in if", "for variable in if")

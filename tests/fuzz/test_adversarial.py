@@ -9,7 +9,7 @@ from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
 from tests.fuzz.judge import alone, judge
 from tests.fuzz.test_regressions import compiled, items
-from tests.passes.running import Launch
+from tests.kernels.running import Launch
 
 pytestmark = pytest.mark.nvcc
 

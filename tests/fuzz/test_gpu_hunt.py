@@ -12,7 +12,7 @@ from tests.fuzz.cuda_memory import formals
 from tests.fuzz.dump import Dump, packed
 from tests.fuzz.gpu import Gpu, NoGpuError, chosen_backend
 from tests.fuzz.gpu_jobs import Case, Image, Job
-from tests.passes.running import Launch
+from tests.kernels.running import Launch
 
 COUNT = formals(None).count(",") + 1
 PARAMETERS = ", ".join(f".param .{'b32' if n < 3 else 'b64'} p{n}" for n in range(COUNT))

@@ -14,7 +14,7 @@ from tests.fuzz.cuda_kernels import kernels
 from tests.fuzz.cuda_memory import BUFFERS, Mode, arguments
 from tests.fuzz.hunt import hunt
 from tests.fuzz.trial import CLAUSES, differences
-from tests.passes.running import Launch
+from tests.kernels.running import Launch
 
 PRAGMAS = ("for", "for variable", "while", "if", "else", "switch", "recursive", "grid")
 

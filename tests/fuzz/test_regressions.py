@@ -17,7 +17,7 @@ from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Instruction, Location, Register
 from cccopt.ptx.printer import print_module
 from tests.fuzz.judge import Pair, alone, compile_pair, judge, ptxas
-from tests.passes.running import FORMS, Arguments, Launch, marked
+from tests.kernels.running import FORMS, Arguments, Launch, marked
 
 pytestmark = pytest.mark.nvcc
 

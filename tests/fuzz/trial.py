@@ -27,7 +27,7 @@ from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.printer import print_module
 from tests.fuzz.cuda_kernels import Kernel, plain_name
 from tests.fuzz.cuda_memory import BUFFERS, REORDERED, arguments
-from tests.passes.running import Arguments, Launch, phases
+from tests.kernels.running import Arguments, Launch, phases
 
 SECONDS = 60
 """CPU time that one kernel may take: a pass that does not end is a find."""

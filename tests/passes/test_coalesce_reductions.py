@@ -15,9 +15,9 @@ from cccopt.passes import coalesce_reductions
 from cccopt.passes.options import Options
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
-from tests.passes.ptx_loops import SECOND, inner_loop, loop, path, uneven_arguments
-from tests.passes.running import Launch, compare, rewritten
-from tests.passes.test_reductions import AFTER, VALUE, ZERO
+from tests.ccc.legality.test_reductions import AFTER, VALUE, ZERO
+from tests.kernels.ptx_loops import SECOND, inner_loop, loop, path, uneven_arguments
+from tests.kernels.running import Launch, compare, rewritten
 
 LAUNCHES = (Launch(1, 64, 9), Launch(2, 33, 4))
 AHEAD = "add.u32 %r21, %r20, %r6;"

@@ -8,8 +8,8 @@ from cccopt.passes import dead_code
 from cccopt.passes.options import Options
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
-from tests.passes.ptx_loops import LAUNCHES, arguments, module, path
-from tests.passes.running import compare, rewritten
+from tests.kernels.ptx_loops import LAUNCHES, arguments, module, path
+from tests.kernels.running import compare, rewritten
 
 ADDED = "// ccc overhead.begin 1\n// ccc overhead.end 1"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import cccopt
-from tests.passes.generate import from_seed
+from tests.kernels.generators.kernels import from_seed
 for seed in range(4):
     print(cccopt.transform(from_seed(seed).ptx, ccc="always").ptx)
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.region_profiles import profile_of
 from cccopt.toolchain.occupancy import limits_of
-from tests.passes.running import CUDA, MAX_STEPS, only, phases
+from tests.kernels.running import CUDA, MAX_STEPS, compiled, only, phases
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,6 @@ class Launched:
     arguments: Sequence[Any]
 
 
-Compiled = Callable[[str, str], Module]
 Shape = int | tuple[int, ...]
 
 ARCHS = ("sm_90", "sm_100")
@@ -76,9 +75,7 @@ def _numbers(n: int) -> np.ndarray:
     ("kernel", "block", "resident"),
     [("shade", 64, 3), ("shade", (8, 5, 3), 2), ("shade", 33, 4), ("trips", 64, 3), ("trips", (4, 8), 2)],
 )
-def test_results_are_the_same(
-    compiled: Compiled, kernel: str, block: Shape, resident: int, arch: str
-) -> None:
+def test_results_are_the_same(kernel: str, block: Shape, resident: int, arch: str) -> None:
     module = only(compiled("grid", arch), kernel)
     n = 7 * int(np.prod(block)) - 5
     args = [_numbers(n), np.zeros(n, np.int32), n]
@@ -91,7 +88,7 @@ def test_results_are_the_same(
 
 
 @pytest.mark.parametrize("resident", [1, 2, 5, 7, 12, 1000])
-def test_a_grid_of_three_dimensions(compiled: Compiled, resident: int) -> None:
+def test_a_grid_of_three_dimensions(resident: int) -> None:
     module = only(compiled("grid", "sm_90"), "image")
     w, h, d = 21, 7, 4
     args = [_numbers(w * h * d), np.zeros(w * h * d, np.int32), np.zeros(1, np.int32), w, h, d]
@@ -100,7 +97,7 @@ def test_a_grid_of_three_dimensions(compiled: Compiled, resident: int) -> None:
 
 @pytest.mark.parametrize("grid", [(1,), (11,), (1, 9), (1, 1, 8), (4, 3), (2, 3, 4), (7, 1, 2)])
 @pytest.mark.parametrize("resident", [1, 3, 4, 6, 13])
-def test_each_block_runs_once(compiled: Compiled, grid: tuple[int, ...], resident: int) -> None:
+def test_each_block_runs_once(grid: tuple[int, ...], resident: int) -> None:
     module = only(compiled("grid", "sm_90"), "visits")
     blocks = int(np.prod(grid))
     result = rewrite_module(module, Options("always", resident=resident))
@@ -110,12 +107,12 @@ def test_each_block_runs_once(compiled: Compiled, grid: tuple[int, ...], residen
     assert phases(result, profile)["whole"] == 2 * min(resident, blocks)
 
 
-def test_no_work_at_all(compiled: Compiled) -> None:
+def test_no_work_at_all() -> None:
     module = only(compiled("grid", "sm_100"), "shade")
     _compare(module, "shade", 3, 64, [_numbers(4), np.zeros(4, np.int32), 0], 2)
 
 
-def test_early_returns_in_every_order(compiled: Compiled) -> None:
+def test_early_returns_in_every_order() -> None:
     module = only(compiled("grid", "sm_90"), "shade")
     n = 5 * 64 - 40
     args = [_numbers(n), np.zeros(n, np.int32), n]
@@ -351,7 +348,7 @@ def test_off_leaves_everything() -> None:
     assert rewrite_module(module, Options("off")).module == module
 
 
-def test_the_loop_is_told_from_the_program(compiled: Compiled) -> None:
+def test_the_loop_is_told_from_the_program() -> None:
     """Counters take the loop's own code for overhead, but for its branches and jumps."""
     module = only(compiled("grid", "sm_90"), "shade")
     n = 8 * 32
@@ -364,7 +361,7 @@ def test_the_loop_is_told_from_the_program(compiled: Compiled) -> None:
     assert before.warp_instructions - 8 * 2 <= own <= before.warp_instructions + 8
 
 
-def test_a_profile_is_made_with_the_loop(compiled: Compiled) -> None:
+def test_a_profile_is_made_with_the_loop() -> None:
     marked = print_module(only(compiled("grid", "sm_90"), "trips"))
     rows = []
     for most in (5, 64):

@@ -15,8 +15,17 @@ from cccopt.passes.options import Options
 from cccopt.ptx.ir import Marker, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
-from tests.passes.ptx_loops import IF, LAUNCHES, SECOND, arguments, inner_loop, module, path, uneven_arguments
-from tests.passes.running import Launch, compare, marked, rewritten, run
+from tests.kernels.ptx_loops import (
+    IF,
+    LAUNCHES,
+    SECOND,
+    arguments,
+    inner_loop,
+    module,
+    path,
+    uneven_arguments,
+)
+from tests.kernels.running import Launch, compare, marked, rewritten, run
 
 # Figure 4.9: the value of one's own vertex, beside the index that is needed anyway.
 FIGURE = """

@@ -17,7 +17,7 @@ from cccopt.ptx.ir import Function, Instruction, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.ptx.verifier import verify
-from tests.passes.ptx_loops import (
+from tests.kernels.ptx_loops import (
     LAUNCHES,
     SECOND,
     arguments,
@@ -27,7 +27,7 @@ from tests.passes.ptx_loops import (
     path,
     uneven_arguments,
 )
-from tests.passes.running import Launch, compare, rewritten, run
+from tests.kernels.running import Launch, compare, rewritten, run
 
 READER = "mad.lo.u32 %r10, %r20, 7, %r21; st.global.u32 [%rd6], %r10;"
 AHEAD = "mov.u32 %r20, 9; mov.u32 %r21, %r6; setp.gt.u32 %p7, %r6, 30; setp.lt.u32 %p8, %r6, 45;"

@@ -16,9 +16,9 @@ from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.ptx.verifier import verify
-from tests.passes.ptx_loops import LAUNCHES, arguments, inner_loop, loop, mark, path, uneven_arguments
-from tests.passes.running import FORMS, Launch, compare, rewritten, run
-from tests.passes.test_sorting import switch
+from tests.ccc.codegen.test_sorting import switch
+from tests.kernels.ptx_loops import LAUNCHES, arguments, inner_loop, loop, mark, path, uneven_arguments
+from tests.kernels.running import FORMS, Launch, compare, rewritten, run
 
 LOAD = "ld.global.nc.u32 %r6, [%rd5];"
 """The load of a[i] at the loop's head."""

@@ -1,6 +1,7 @@
-"""Legal kernels in great variety are rewritten, and do to memory what they did before (`generate` makes them).
+"""Legal kernels in great variety are rewritten, and do to memory what they did before.
 
-`pytest tests/passes --hypothesis-profile=long` tries some thousands.
+`tests.kernels.generators` makes them.
+`pytest tests/passes/test_random_kernels.py --hypothesis-profile=long` tries some thousands.
 """
 
 from __future__ import annotations
@@ -24,8 +25,17 @@ from cccopt.ptx.ir import Instruction, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.toolchain.ptxas import resources
-from tests.passes.generate import NAME, Case, from_seed, kernels
-from tests.passes.judging import LIMIT, SEEDS, differing, entered_twice, judge, launch, rewritten, times
+from tests.kernels.generators.judging import (
+    LIMIT,
+    SEEDS,
+    differing,
+    entered_twice,
+    judge,
+    launch,
+    rewritten,
+    times,
+)
+from tests.kernels.generators.kernels import NAME, Case, from_seed, kernels
 
 EXAMPLES = 20
 MANY = 60  # kernels of which some have many tasks

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from cccopt.ccc.function.call_sequences import self_calls
 from cccopt.emulator import Program
 from cccopt.ptx.parser import parse
-from tests.passes.generate import from_seed, kernels
-from tests.passes.judging import differing, judge, launch, rewritten, times
+from tests.kernels.generators.judging import differing, judge, launch, rewritten, times
+from tests.kernels.generators.kernels import from_seed, kernels
 from tests.passes.test_random_kernels import LONG
 
 EXAMPLES = 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +21,7 @@ from cccopt.ptx.printer import print_module
 from cccopt.ptx.scopes import with_unique_names
 from cccopt.ptx.verifier import verify
 from cccopt.region_profiles import of_run, program_of
-from tests.passes.running import Launch, compare, rewritten, run
-
-Compiled = Callable[[str, str], Module]
+from tests.kernels.running import Launch, compare, compiled, rewritten, run
 
 LAUNCHES = [Launch(1, 64, 3), Launch(1, (8, 5, 3), 1), Launch(2, 33, 1)]
 ARCHS = ("sm_90", "sm_100")
@@ -45,7 +42,7 @@ def _arguments(launch: Launch) -> list[Any]:
 
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("kernel", ["walks", "finds", "lasts", "blends", "shuffles"])
-def test_a_function_that_is_called_runs_as_tasks(compiled: Compiled, kernel: str, arch: str) -> None:
+def test_a_function_that_is_called_runs_as_tasks(kernel: str, arch: str) -> None:
     module = _reached(compiled("recursion", arch), kernel)
     assert any(calls(s, f.name) for f in module.functions() for k in module.functions() for s in k.body or ())
     forms = ("auto", "idle lanes") if arch == ARCHS[0] else ("auto",)
@@ -53,7 +50,7 @@ def test_a_function_that_is_called_runs_as_tasks(compiled: Compiled, kernel: str
     assert all(ran["auto"][phase] for phase in ("push", "take", "trip", "drain", "original"))
 
 
-def test_a_recursion_in_a_kernel_with_a_loop_over_blocks(compiled: Compiled) -> None:
+def test_a_recursion_in_a_kernel_with_a_loop_over_blocks() -> None:
     module = _reached(compiled("recursion", "sm_90"), "finds_by_block")
     result = rewrite_module(module, Options("always", resident=2))
     launch = Launch(9, 64, 1)
@@ -64,7 +61,7 @@ def test_a_recursion_in_a_kernel_with_a_loop_over_blocks(compiled: Compiled) -> 
     assert [r.outcome for r in result.regions] == ["rewritten", "rewritten"]
 
 
-def test_a_call_of_itself_at_the_end_becomes_a_jump(compiled: Compiled) -> None:
+def test_a_call_of_itself_at_the_end_becomes_a_jump() -> None:
     module = compiled("recursion", "sm_90")
     (last,) = (f for f in module.functions() if "last" in f.name and f.kind == "func" and f.body)
     assert any(calls(s, last.name) for s in last.body or ())
@@ -76,7 +73,7 @@ def test_a_call_of_itself_at_the_end_becomes_a_jump(compiled: Compiled) -> None:
     assert (loop.kind, path.kind, path.context_bytes) == ("for", "recursive", 12)
 
 
-def test_the_function_itself_stays_for_other_callers(compiled: Compiled) -> None:
+def test_the_function_itself_stays_for_other_callers() -> None:
     module = compiled("recursion", "sm_90")
     result = rewritten(module)
     before = {f.name: f for f in module.functions() if f.kind == "func" and f.body is not None}
@@ -99,7 +96,7 @@ def test_the_function_itself_stays_for_other_callers(compiled: Compiled) -> None
 )
 @pytest.mark.parametrize("arch", ARCHS)
 def test_what_cannot_be_a_task_is_refused_with_its_reason(
-    compiled: Compiled, kernel: str, code: str, reason: str, line: int, arch: str
+    kernel: str, code: str, reason: str, line: int, arch: str
 ) -> None:
     module = _reached(compiled("recursion_refused", arch), kernel)
     with pytest.raises(Refusal) as refused:
@@ -150,7 +147,7 @@ def test_a_call_of_itself_in_a_form_that_no_compiler_writes_is_refused(guard: st
     assert "parameters declared at the call" in said.message
 
 
-def test_with_keep_going_the_others_are_rewritten(compiled: Compiled) -> None:
+def test_with_keep_going_the_others_are_rewritten() -> None:
     good, bad = compiled("recursion", "sm_90"), compiled("recursion_refused", "sm_90")
     items = [i for i in bad.items if isinstance(i, Function)]
     # Regions of both files go by numbers from 1 on.
@@ -202,7 +199,7 @@ def test_a_recursion_that_the_compiler_wrote_out_is_gone() -> None:
     assert (said.code, said.place and said.place.position.line) == ("CCC067", 3)
 
 
-def test_a_profile_counts_a_function_that_is_called(compiled: Compiled) -> None:
+def test_a_profile_counts_a_function_that_is_called() -> None:
     marked = _reached(compiled("recursion", "sm_100"), "finds")
     launch = Launch(2, 64, 2)
     _, profile = run(Program(marked), "finds", launch, _arguments(launch))

@@ -6,8 +6,8 @@ import pytest
 
 import cccopt
 from cccopt.diagnostic import CccError
-from tests.passes.ptx_loops import FOR, IF, PATH, SECOND, VARIABLE, inner_loop, loop, path
-from tests.passes.ptx_trips import counted
+from tests.kernels.ptx_counted_loops import counted
+from tests.kernels.ptx_loops import FOR, IF, PATH, SECOND, VARIABLE, inner_loop, loop, path
 
 OTHER = "xor.b32 %r10, %r6, 5; atom.global.add.u32 %r11, [%rd7], %r10;"
 TWO = loop(

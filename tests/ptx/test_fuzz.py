@@ -23,7 +23,7 @@ from cccopt.ptx.errors import PtxError
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.ptx.verifier import verify
-from tests.passes.generate import from_seed
+from tests.kernels.generators.kernels import from_seed
 from tests.ptx.conftest import HERE
 
 _TOKEN = re.compile(r"//[^\n]*|\s+|[.%$]?[\w.:]+|.", re.S)

@@ -11,9 +11,9 @@ from cccopt.ptx.ir import Instruction
 from cccopt.ptx.isa import Control, Memory, definitions, facts, reads
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_statement
-from tests.ptx.conftest import HERE
+from tests.kernels.running import PTX
 
-MARKED = (HERE.parent / "passes" / "ptx" / "several_ends.ptx").read_text().split("\n")
+MARKED = (PTX / "several_ends.ptx").read_text().split("\n")
 UNKNOWN = "frobnicate.sync.x::y.b32 %r1|%p1, [%rd1+8], {%r2, _}, !%p2, -4"
 
 

@@ -1,0 +1,97 @@
+"""Whether inner iterations have to run in order (`cccopt.ccc.legality.inner_iterations`): each reason, and a twin."""
+
+from __future__ import annotations
+
+import pytest
+
+from cccopt.ccc.legality.inner_iterations import InnerIterations
+from tests.ccc.legality.illegal_loops import LOCAL
+from tests.ccc.regions.test_marked_loops import regions_of
+from tests.kernels.ptx_loops import inner_loop, loop
+
+BEFORE = "mov.u64 %rd24, %rd6; mov.u64 %rd25, %rd7; mov.u64 %rd26, %rd2; mov.u64 %rd27, %rd3;"
+"""Pointers that a trip moves on by 4: two into the lane's own parts of `out` and `other`, two to their beginnings."""
+ON = " ".join(f"add.u64 %rd{i}, %rd{i}, 4;" for i in (24, 25, 26, 27))
+FOUND = "ld.global.nc.u32 %r16, [%rd25]; mul.wide.u32 %rd21, %r16, 4; add.u64 %rd21, %rd3, %rd21;"
+"""%rd21 is a place in `other` found in data."""
+WRAPPED = (
+    "add.u32 %r17, %r13, 7; and.b32 %r17, %r17, 7; mul.wide.u32 %rd22, %r17, 4; add.u64 %rd22, {}, %rd22;"
+)
+PUT_BACK = "ld.global.u32 %r17, [{0}]; add.u32 %r17, %r17, 1; st.global.u32 [{0}], %r17;"
+
+
+def path_of(body: str) -> InnerIterations:
+    seen, (region,) = regions_of(loop(inner_loop(f"{body} {ON}"), before=BEFORE, declarations=LOCAL))
+    (path,) = region.all_paths()
+    return InnerIterations(seen, path)
+
+
+ORDERED = {
+    "a place in each trip": (False, "st.global.u32 [%rd24], %r6;"),
+    "one place, the last wins": (True, "st.global.u32 [%rd2], %r13;"),
+    "one place, one value": (False, "st.global.u32 [%rd2], 1;"),
+    "one place, two values": (True, "st.global.u32 [%rd2], 1; st.global.u32 [%rd2], 2;"),
+    "one place and others": (False, "st.global.u32 [%rd2], 1; st.global.u32 [%rd24], 2;"),
+    "local memory": (False, "st.local.u32 [depot], %r13;"),
+    "an atomic at a place of its own": (True, "atom.global.exch.b32 %r16, [%rd6], %r13; add.u32 %r14, %r14, %r16;"),
+    "an atomic at a place of all": (False, "atom.global.exch.b32 %r16, [%rd3], %r13; add.u32 %r14, %r14, %r16;"),
+    "what nobody writes": (False, "ld.global.nc.u32 %r16, [%rd6]; add.u32 %r14, %r14, %r16;"),
+    "a place found in data, updated": (True, FOUND + PUT_BACK.format("%rd21")),
+    "a place found in data, set": (False, FOUND + "ld.global.u32 %r17, [%rd21]; st.global.u32 [%rd21], %r6;"),
+    "a place found in data, set by its neighbour": (
+        False, FOUND + "ld.global.u32 %r17, [%rd21+4]; add.u32 %r17, %r17, 1; st.global.u32 [%rd21], %r17;"
+    ),
+    "a place of the trip's own, updated": (False, PUT_BACK.format("%rd26")),
+    "what the next trip stores": (True, "ld.global.u32 %r16, [%rd26+4]; st.global.u32 [%rd26], %r16;"),
+    "what the next trip would store elsewhere": (False, "ld.global.u32 %r16, [%rd27+4]; st.global.u32 [%rd26], %r16;"),
+    "the lane's own part": (True, WRAPPED.format("%rd6") + "ld.global.u32 %r16, [%rd22]; st.global.u32 [%rd24], %r16;"),
+    "the lane's own part of another array": (
+        False, WRAPPED.format("%rd7") + "ld.global.u32 %r16, [%rd22]; st.global.u32 [%rd24], %r16;"
+    ),
+    "a part that is not the lane's own, read": (
+        False, WRAPPED.format("%rd2") + "ld.global.u32 %r16, [%rd22]; st.global.u32 [%rd24], %r16;"
+    ),
+    "a part that is not the lane's own, written": (
+        False, WRAPPED.format("%rd6") + "ld.global.u32 %r16, [%rd22]; st.global.u32 [%rd26], %r16;"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_trips_keep_their_order_for_a_reason(name: str) -> None:
+    ordered, body = ORDERED[name]
+    assert path_of(body).in_order() is ordered
+
+
+MEETING = {
+    "one pointer": (False, "st.global.u32 [%rd24], %r6; ld.global.u32 %r16, [%rd24];"),
+    "one pointer, a place on": (True, "st.global.u32 [%rd24], %r6; ld.global.u32 %r16, [%rd24+4];"),
+    "one pointer, half a place on": (True, "st.global.u32 [%rd24], %r6; ld.global.u16 %h1, [%rd24+2];"),
+    "two pointers": (True, "st.global.u32 [%rd24], %r6; ld.global.u32 %r16, [%rd25];"),
+    "an address found in data": (True, FOUND + "st.global.u32 [%rd21], %r6; ld.global.u32 %r17, [%rd21];"),
+    "an address by the counter": (
+        False, "mul.wide.u32 %rd20, %r13, 8; add.u64 %rd20, %rd2, %rd20; st.global.u32 [%rd20], %r6;"
+        " ld.global.u32 %r16, [%rd20+4];"
+    ),
+    "an address by the counter, made anew between": (
+        True, "mul.wide.u32 %rd20, %r13, 8; add.u64 %rd20, %rd2, %rd20; st.global.u32 [%rd20], %r6;"
+        " mul.wide.u32 %rd20, %r13, 4; add.u64 %rd20, %rd2, %rd20; ld.global.u32 %r16, [%rd20+4];"
+    ),
+    "two addresses by the counter": (
+        True, "mul.wide.u32 %rd20, %r13, 8; add.u64 %rd21, %rd2, %rd20; add.u64 %rd20, %rd3, %rd20;"
+        " st.global.u32 [%rd20], %r6; ld.global.u32 %r16, [%rd21+4];"
+    ),
+    "variables": (True, "st.local.u32 [depot], %r6; ld.local.u32 %r16, [depot+8];"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEETING)
+def test_accesses_of_different_trips_meet(name: str) -> None:
+    meet, body = MEETING[name]
+    trips = path_of(body)
+    found = [
+        i
+        for i, s in trips.view.instructions(trips.path.nodes)
+        if s.base in ("st", "ld") and "nc" not in s.parts
+    ]
+    assert trips.may_meet(*found) is meet

@@ -1,0 +1,215 @@
+"""Which places in memory a thread comes back to, and the numbers that tell (`cccopt.ccc.legality.growth`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from cccopt.ccc.function.code import op
+from cccopt.ccc.legality.growth import (
+    DATA,
+    SYMBOLIC,
+    UNBOUNDED,
+    Number,
+    additions,
+    combined,
+    joined,
+    values_of,
+)
+from cccopt.ccc.legality.thread_memory import ThreadMemory
+from cccopt.ptx.ir import Instruction, Register
+from tests.ccc.regions.test_marked_loops import regions_of
+from tests.kernels.ptx_loops import loop, path
+
+ANY = Number(span=UNBOUNDED)
+LANE, COUNTER, SPREAD = Number(apart=4), Number(growth=8), Number(span=3)
+
+
+def lit(value: int) -> Number:
+    return Number(value=value)
+
+
+def made(opcode: str, sources: int) -> Instruction:
+    return op(opcode, *(Register(f"%r{i}") for i in range(sources + 1)))
+
+
+COMBINED = {
+    "add.s32": ([Number(8, 1, 4), Number(2, 5, 1)], Number(10, 6, 5)),
+    "add.u64": ([lit(3), lit(4)], lit(7)),
+    "add.s32 of a number and what is not one": ([lit(3), COUNTER], COUNTER),
+    "sub.s32": ([Number(8, 1, 4), Number(2, 5, 1)], Number(6, 6, 3)),
+    "neg.s32": ([Number(8, 1, 4)], Number(-8, 1, -4)),
+    "mov.u32": ([LANE], LANE),
+    "cvt.s64.s32": ([COUNTER], COUNTER),
+    "mul.lo.s32": ([Number(8, 1, 4), lit(3)], Number(24, 3, 12)),
+    "mul.lo.s32 by 0": ([ANY, lit(0)], lit(0)),
+    "mul.wide.s32": ([lit(3), lit(4)], lit(12)),
+    "mul.lo.u32 of fixed ones": ([LANE, Number()], Number(apart=UNBOUNDED)),
+    "mul.lo.u32 of the warp's": ([Number(), Number()], Number()),
+    "mul.lo.u32 by a fixed one": ([COUNTER, Number()], Number(SYMBOLIC)),
+    "mul.lo.u32 of a fixed one": ([Number(), SPREAD], Number(0, UNBOUNDED)),
+    "mul.lo.u32 of a fixed one and a counter": ([Number(), COUNTER], Number(SYMBOLIC)),
+    "mul.lo.u32 of data and a counter": ([Number(0, 3, 4), COUNTER], DATA),
+    "shr.u32 of data by a register": ([ANY, Number()], ANY),
+    "mul.lo.u32 of two counters": ([COUNTER, Number(1, 0, 4)], DATA),
+    "mul.lo.u32 of a counter and data": ([COUNTER, Number(0, 3, 4)], DATA),
+    "mul.lo.u32 of data": ([SPREAD, Number(0, 3, 4)], Number(0, UNBOUNDED, UNBOUNDED)),
+    "mul.hi.s32": ([COUNTER, lit(3)], ANY),
+    "mad.lo.s32": ([COUNTER, lit(2), SPREAD], Number(16, 3)),
+    "mad.hi.s32": ([COUNTER, lit(2), SPREAD], ANY),
+    "shl.b32": ([Number(8, 1, 4), lit(2)], Number(32, 4, 16)),
+    "shl.b32 by a register": ([COUNTER, Number()], Number(SYMBOLIC)),
+    "shr.u32": ([Number(8, 0, 4), lit(2)], Number(2, 0, 1)),
+    "shr.u32 with a rest": ([Number(8, 3, 3), lit(2)], Number(2, 1.75, UNBOUNDED)),
+    "shr.s32 by no divisor of the growth": ([Number(6), lit(2)], ANY),
+    "shr.s32 of no counter": ([SPREAD, lit(2)], ANY),
+    "shr.s32 by a register": ([COUNTER, Number()], ANY),
+    "shr.u32 of data": ([ANY, lit(30)], Number(span=3)),
+    "shr.u32 by more than the width": ([ANY, lit(40)], Number()),
+    "div.s32": ([Number(8), lit(4)], Number(2)),
+    "div.s32 by 0": ([Number(8), lit(0)], ANY),
+    "div.s32 of data": ([ANY, lit(30)], ANY),
+    "selp.b32": ([lit(3), lit(8), SPREAD], Number(span=5)),
+    "and.b32 of data": ([Number(0, UNBOUNDED, 4), lit(3)], Number(span=3)),
+    "and.b32 of a negative number": ([ANY, lit(-4)], ANY),
+    "and.b32 of two": ([ANY, COUNTER], ANY),
+    "or.b32": ([COUNTER, SPREAD], Number(8, 3)),
+    "xor.b32 of fixed ones": ([LANE, Number()], Number(apart=UNBOUNDED)),
+    "xor.b32 of the warp's": ([Number(), lit(3)], Number()),
+    "xor.b32 of what grows and is apart": ([Number(8, 0, 4), lit(3)], ANY),
+    "xor.b32 of data apart": ([Number(0, 3, 4), lit(3)], Number(0, UNBOUNDED, UNBOUNDED)),
+    "rem.s32": ([Number(8, 0, 4), lit(-5)], Number(span=5)),
+    "rem.u32 by a register": ([COUNTER, Number()], ANY),
+    "bfe.u32": ([ANY, lit(2), lit(3)], Number(span=7)),
+    "bfe.u32 by a register": ([ANY, lit(2), Number()], ANY),
+    "cvt.u32.u8": ([ANY], Number(span=255)),
+    "cvt.f32.s32": ([COUNTER], ANY),
+    "add.f32": ([COUNTER, COUNTER], ANY),
+    "add.s8": ([COUNTER, COUNTER], ANY),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMBINED)
+def test_numbers_are_combined_as_the_instruction_combines_them(name: str) -> None:
+    sources, result = COMBINED[name]
+    assert combined(made(name.split()[0], len(sources)), sources) == result
+
+
+def test_a_number_is_fixed_that_neither_grows_nor_spreads() -> None:
+    assert Number(apart=4).fixed
+    assert not Number(growth=1).fixed
+    assert not Number(span=1).fixed
+
+
+def test_one_of_some_numbers() -> None:
+    assert joined([], 3) == DATA
+    assert joined([lit(3), lit(8)], 2) == Number(span=7)
+    assert joined([lit(3), Number(0, 2)], 0) == Number(span=UNBOUNDED)
+    assert joined([Number(4, 1, 4)], 6) == Number(4, 7, 4)
+    assert joined([Number(4, 1, 4), Number(4, 2, 5)], 6) == Number(4, UNBOUNDED, 5)
+    assert joined([Number(4, 0, 4), Number(5, 0, 4)], 0) == Number(0, UNBOUNDED, 4)
+
+
+def test_values_of_narrow_types_are_few() -> None:
+    assert [values_of(t) for t in ("u8", "s16", "b16")] == [255, 65535, 65535]
+    assert {values_of(t) for t in ("u32", "f16", "pred", None)} == {UNBOUNDED}
+
+
+def test_additions() -> None:
+    one, two, three = (Register(f"%r{i}") for i in (1, 2, 3))
+    assert additions(made("add.s32", 2)) == ((one, (two,)), (two, (one,)))
+    assert additions(made("sub.s32", 2)) == ((one, (two,)),)
+    assert additions(made("mad.lo.s32", 3)) == ((three, (one, two)),)
+    assert additions(made("mad.hi.s32", 3)) == ()
+    assert additions(made("mov.u32", 1)) == ((one, ()),)
+    assert additions(made("xor.b32", 2)) == ()
+
+
+OWN = "mul.wide.u32 %rd22, %r2, 4096; add.u64 %rd22, %rd3, %rd22;"
+"""%rd22 is the thread's own 4096 bytes."""
+
+
+def reused(
+    code: str, *, ahead: str = "", latch: str = "", store: str = "st.global.u32 [%rd20], %r6;"
+) -> bool:
+    """Whether a thread may come back, in another iteration, to where ``store`` stores in ``code``."""
+    text = loop(path(code.replace("STORE", store)), ahead=f"{OWN} {ahead}", latch=latch)
+    seen, (region,) = regions_of(text)
+    (place,) = (
+        i for i, s in seen.instructions(region.nodes) if s.base in ("st", "red") and s.parts[-1] == "u32"
+    )
+    return ThreadMemory(seen, region).is_reused(place)
+
+
+MOVE = "mov.u64 %rd20, %rd22; STORE"
+ADVANCE = "add.u64 %rd22, %rd22, {};"
+NARROW = "and.b32 %r20, %r6, 3; mul.wide.u32 %rd21, %r20, 4; add.u64 %rd20, %rd22, %rd21; STORE"
+INNER = """mov.u64 %rd20, %rd22; mov.u64 %rd23, %rd22; mov.u32 %r30, 0;
+INNER: add.u64 %rd21, %rd20, 8; st.global.u32 [%rd21], %r6; {}
+add.u32 %r30, %r30, 1; setp.lt.u32 %p10, %r30, 8; @%p10 bra INNER;"""
+BY_4 = "add.u64 %rd20, %rd20, 4;"
+DEEPER = f"mov.u32 %r31, 0; DEEP: {BY_4} add.u32 %r31, %r31, 1; setp.lt.u32 %p11, %r31, 5; @%p11 bra DEEP;"
+PLACES = {
+    "one place of the thread's own": (True, MOVE, "", ""),
+    "another place in each iteration": (False, MOVE, "", ADVANCE.format(4)),
+    "half a place further": (True, MOVE, "", ADVANCE.format(2)),
+    "backwards": (False, MOVE, "", "sub.u64 %rd22, %rd22, 4;"),
+    "four places, on by four": (False, NARROW, "", ADVANCE.format(16)),
+    "four places, on by three": (True, NARROW, "", ADVANCE.format(12)),
+    "past the places of the next lanes": (False, NARROW, "", ADVANCE.format(8192)),
+    "past the next lanes, which are near": (
+        False, NARROW.replace("%r6, 3", "%r6, 255").replace("%rd22", "%rd25"),
+        "mul.wide.u32 %rd25, %r2, 4; add.u64 %rd25, %rd3, %rd25;", "add.u64 %rd25, %rd25, 64;"
+    ),
+    "places found in data": (False, "mul.wide.u32 %rd21, %r6, 4; add.u64 %rd20, %rd3, %rd21; STORE", "", ""),
+    "on by a register": (False, NARROW, "cvt.u64.u32 %rd24, %r1;", "add.u64 %rd22, %rd22, %rd24;"),
+    "another register, and something": (
+        True, "mov.u64 %rd20, %rd25; STORE", "mov.u64 %rd25, %rd22;", "add.u64 %rd25, %rd22, 64;"
+    ),
+    "another register's step": (
+        True, "mov.u64 %rd20, %rd25; STORE", "mov.u64 %rd25, %rd22;", "mov.u64 %rd25, %rd22;"
+    ),
+    "a carried register, set anew": (
+        True, "mov.u64 %rd21, %rd25; mov.u64 %rd25, %rd22; mov.u64 %rd20, %rd25; STORE", "mov.u64 %rd25, 0;", ""
+    ),
+    "by literals in registers": (
+        False, "mov.u32 %r21, 3; and.b32 %r20, %r6, %r21; mul.wide.u32 %rd21, %r20, 4;"
+        " add.u64 %rd20, %rd22, %rd21; STORE", "", ADVANCE.format(16)
+    ),
+    "by a literal under a guard": (
+        True, NARROW.replace(", 4;", ", %r21;"), "mov.u32 %r21, 400; @%p5 mov.u32 %r21, 4;", ADVANCE.format(16)
+    ),
+    "by a literal or what was there": (
+        True, NARROW.replace(", 4;", ", %r21;"), "@%p5 mov.u32 %r21, 4;", ADVANCE.format(16)
+    ),
+    "by one literal or another": (
+        True, NARROW.replace(", 4;", ", %r21;"),
+        "mov.u32 %r21, 4; @%p5 bra ON; mov.u32 %r21, 400; ON:", ADVANCE.format(16)
+    ),
+    "by what is no literal": (
+        True, NARROW.replace(", 4;", ", %r21;"), "neg.s32 %r21, 4;", ADVANCE.format(16)
+    ),
+    "a counter of an inner loop": (False, INNER.format(BY_4), "", ADVANCE.format(64)),
+    "down in an inner loop": (False, INNER.format("sub.u64 %rd20, %rd20, 4;"), "", ADVANCE.format(64)),
+    "a counter of an inner loop that goes further": (True, INNER.format(BY_4), "", ADVANCE.format(24)),
+    "twice on in an inner loop": (True, INNER.format(BY_4 + BY_4), "", ADVANCE.format(40)),
+    "once more in a loop in an inner loop": (True, INNER.format(DEEPER), "", ADVANCE.format(64)),
+    "on or not in an inner loop": (False, INNER.format("@%p5 " + BY_4), "", ADVANCE.format(64)),
+    "on in two ways in an inner loop": (
+        True, INNER.format(f"@%p5 bra ELSE; {BY_4} bra ON; ELSE: add.u64 %rd20, %rd20, 40; ON:"),
+        "", ADVANCE.format(64)
+    ),
+    "on from another register in an inner loop": (
+        True, INNER.format("add.u64 %rd23, %rd23, 40; add.u64 %rd20, %rd23, 4;"), "", ADVANCE.format(64)
+    ),
+    "doubled in an inner loop": (True, INNER.format("shl.b64 %rd20, %rd20, 1;"), "", ADVANCE.format(64)),
+    "on by a register in an inner loop": (True, INNER.format("add.u64 %rd20, %rd20, %rd4;"), "", ADVANCE.format(64)),
+    "an inner loop of unknown length": (
+        True, INNER.format(BY_4).replace("%r30, 8;", "%r30, %r6;"), "", ADVANCE.format(64)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_thread_comes_back_to_what_is_its_own(name: str) -> None:
+    back, code, ahead, latch = PLACES[name]
+    assert reused(code, ahead=ahead, latch=latch) is back

@@ -1,0 +1,141 @@
+"""What the tests of rewrites share: marked PTX from annotated CUDA, one kernel of a module, runs before and after."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cccopt.emulator import Profile, Program
+from cccopt.passes.pipeline import Options, Result
+from cccopt.passes.pipeline import run as rewrite_module
+from cccopt.ptx.ir import Function, Module
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
+from cccopt.toolchain.invoke import run_nvcc
+from cccopt.toolchain.settings import Settings
+
+MAX_STEPS = 200_000
+"""Far more than any launch here needs: a rewrite that loops for ever fails soon."""
+
+FORMS = ("auto", "split", "idle lanes")
+CUDA = Path(__file__).resolve().parent / "cuda"
+PTX = CUDA.with_name("ptx")
+
+Arguments = list[Any]
+Size = int | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A grid, a block, and the trips of a lane for which the arguments are made."""
+
+    grid: int
+    block: Size
+    trips: int = 5
+
+    @property
+    def threads(self) -> int:
+        """All threads of the launch."""
+        return self.grid * int(np.prod(self.block))
+
+    @property
+    def uneven(self) -> int:
+        """A length for which some lanes make one trip less than others."""
+        return max(self.threads * self.trips - 5, 1)
+
+
+def marked(source: Path, arch: str, *options: str) -> Module:
+    """What nvcc's front end makes of an annotated file, marks and all; no rewrite has seen it."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings("always", keep_going=True, keep=folder)
+        arguments = ["-ptx", f"-arch={arch}", *options, str(source), "-o", f"{folder}/out.ptx"]
+        done = run_nvcc(arguments, settings, capture=True)
+        # The text with all marks is the first that the shim gives to cicc.
+        first = list(Path(folder).glob("*.1.ptx"))
+        assert first, done.errors
+        return parse(first[0].read_text(), source.name)
+
+
+@cache
+def compiled(name: str, arch: str) -> Module:
+    """The marked PTX of ``cuda/NAME.cu``, compiled once in a run of the tests."""
+    return marked(CUDA / f"{name}.cu", arch)
+
+
+def only(module: Module, kernel: str) -> Module:
+    """The module without its other kernels."""
+    return Module(
+        tuple(
+            item
+            for item in module.items
+            if not (isinstance(item, Function) and item.kind == "entry" and item.name != kernel)
+        )
+    )
+
+
+def rewritten(module: Module, form: str = "auto", *, expand: bool = True) -> Result:
+    """The module with all its regions rewritten. Raises Refusal."""
+    return rewrite_module(module, Options(mode="always", form=form, expand=expand))
+
+
+def run(
+    program: Program, kernel: str, launch: Launch, args: Sequence[Any], shuffle: int | None = None
+) -> tuple[list[bytes], Profile]:
+    """The bytes of all buffers after a launch, hazards reported, and its counters; ``args`` stay as they are."""
+    own = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    profile = program.launch(kernel, launch.grid, launch.block, own, shuffle=shuffle, max_steps=MAX_STEPS)
+    return [a.tobytes() for a in own if isinstance(a, np.ndarray)], profile
+
+
+def compare(
+    before: Module,
+    kernel: str,
+    make: Callable[[Launch], Arguments],
+    launches: Iterable[Launch],
+    *,
+    forms: Sequence[str] = FORMS,
+    seeds: Sequence[int] = (1,),
+    expand: Sequence[bool] = (True, False),
+) -> Mapping[str, Mapping[str, int]]:
+    """Runs ``kernel`` before and after its rewrite and asserts bit-equal memory: every form in lock-step, the first
+    form also shuffled by ``seeds``, on the first of the launches; with counted loops expanded, without, or both.
+
+    For each form: how often warps ran each phase (``push``, ``take``, ``drain``, ``expand``, ``whole``, ``original``).
+    """
+    original = Program(before)
+    inputs = [(launch, make(launch)) for launch in launches]
+    expected = [run(original, kernel, launch, args)[0] for launch, args in inputs]
+    ran: dict[str, dict[str, int]] = {}
+    for form in forms:
+        counts = ran[form] = {}
+        for result in _distinct(rewritten(before, form, expand=choice) for choice in expand):
+            program = Program(result.module)
+            for (launch, args), memory in zip(inputs, expected, strict=True):
+                shuffled = seeds if form == forms[0] and launch is inputs[0][0] else ()
+                for shuffle in (None, *shuffled):
+                    got, profile = run(program, kernel, launch, args, shuffle)
+                    assert got == memory, f"{kernel}, {form}, {launch}, shuffle {shuffle}: memory differs"
+                    for phase, times in phases(result, profile).items():
+                        counts[phase] = counts.get(phase, 0) + times
+    return ran
+
+
+def _distinct(results: Iterable[Result]) -> Iterable[Result]:
+    """The results, each module once."""
+    return {print_module(result.module): result for result in results}.values()
+
+
+def phases(result: Result, profile: Profile) -> dict[str, int]:
+    """How often warps ran the code of each phase."""
+    counts: dict[str, int] = {}
+    for region in result.regions:
+        for phase, labels in region.labels:
+            at = (profile.by_label.get((region.kernel, label)) for label in labels)
+            counts[phase] = counts.get(phase, 0) + sum(count.warps for count in at if count is not None)
+    return counts
