@@ -56,11 +56,14 @@ RULES = (
 CODE = (
     *(
         f"ccc/codegen/{name}.py"
-        for name in ("tasks", "rewrite", "sorting", "expansion", "in_place", "own_nodes", "sites")
+        for name in (
+            "votes_at_joins", "path_vote", "push_pop", "task_copies", "drain", "partial_results", "region_code",
+            "rewrite", "sorting", "expansion", "in_place", "own_nodes", "sites",
+        )
     ),
     "ccc/plan/partials.py",
     "ccc/plan/stack.py",
-)
+)  # fmt: skip
 TESTS = (
     *(
         f"tests/{name}.py"

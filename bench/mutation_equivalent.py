@@ -8,7 +8,7 @@ _TYPES = "for the type checker: the condition before it says the same"
 _THREAD = "condition ccc/legality/thread_memory.py ThreadMemory."
 
 EQUIVALENT: dict[str, str] = {
-    'guard ccc/plan/partials.py _deposit: op(f"red.shared.{operator.atomic}", place, mine, guard=some)': (
+    'guard ccc/codegen/partial_results.py _deposit: op(f"red.shared.{operator.atomic}", place, mine, guard=some)': (
         "without the guard lanes put in the operator's identity, which changes nothing; it saves accesses"
     ),
     "clear ccc/codegen/rewrite.py _Rewrite._early: clear(Value(name, view.types[name])) (2)": (

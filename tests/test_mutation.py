@@ -57,7 +57,7 @@ def test_a_rule_and_each_part_of_its_condition_are_switched_off() -> None:
 
 def test_a_barrier_a_guard_and_a_cleared_register_are_left_out() -> None:
     barrier, guarded, cleared = ("bar.warp.sync", -1), ("add", 1, 7), ("clear", "r")
-    assert sorted(map(str, run("ccc/codegen/tasks.py", CODE, "code", ["r"]))) == sorted(
+    assert sorted(map(str, run("ccc/codegen/drain.py", CODE, "code", ["r"]))) == sorted(
         map(
             str,
             (

@@ -20,16 +20,16 @@ Khorasani 2016, 4.2 does this by hand (CTE), with a binary search in place of ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cccopt.ccc.codegen.builder import Builder
+from cccopt.ccc.codegen.partial_results import put
 from cccopt.ccc.function.code import FULL_WARP, flag_op, number, op, predicate
-from cccopt.ccc.function.graph import UNIFORM, Branch, End, Jump, Node, Nodes, copy
-from cccopt.ccc.function.names import Names
+from cccopt.ccc.function.graph import UNIFORM, Branch, Jump, Node, Nodes, copy
 from cccopt.ccc.legality.counted_loops import CountedLoop
-from cccopt.ccc.plan.partials import put
 from cccopt.ccc.plan.plan import PathPlan, own
-from cccopt.ptx.ir import Guard, Instruction, Operand, Pair, Register, SpecialRegister, Statement, Vector
+from cccopt.ptx.ir import Guard, Instruction, Operand, Pair, Register, SpecialRegister, Vector
 from cccopt.ptx.isa import width
 
 MOST = 1 << 25
@@ -55,7 +55,28 @@ class _Marks:
     begins: Register
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Registers of the site: the flag of lanes that have trips, that of those with more than are laid out now, and
+    whether any has more; the trips left behind the first one; the steady registers as they are at a lane's first trip,
+    and as they would be at the window's first place; a lane's trips, their inclusive and exclusive sums, and all trips
+    from the window on.
+    """
+
+    has: Guard
+    more: Guard
+    some: Guard
+    left: Register
+    starts: Mapping[str, Register]
+    firsts: Mapping[str, Register]
+    trips: Register
+    ends: Register
+    before: Register
+    rest: Register
+    marks: _Marks
+
+
+@dataclass(frozen=True, slots=True)
 class ExpandedSite:
     """The site of one counted loop: ``lane`` and ``before`` are the registers of the lane's number and of the mask of
     those below it, ``trip`` the nodes of one trip on the program's registers, entered at the path's beginning; it ends
@@ -68,45 +89,76 @@ class ExpandedSite:
     next: str
     lane: Register
     before: Register
-    names: Names
-    region: int
+    builder: Builder
     redux: bool
 
-    def nodes(self, flag: Guard, behind: str, certain: bool) -> tuple[Nodes, str]:
+    def nodes(self, flag: Guard, after: str, certain: bool) -> tuple[Nodes, str]:
         """The site's nodes and its first, where lanes with ``flag`` have trips, and all if ``certain``."""
-        r, names = self.names.register, self.names
         nodes: Nodes = {}
-        has, more, some = (Guard(r("pred")) for _ in range(3))
-        left = r(f"b{width(self.loop.count.type)}")
-        starts = {name: r(self._type(name)) for name in self.loop.steps}
-        firsts = {name: r(self._type(name)) for name in self.loop.steps}
-        trips, ends, ahead, rest = (r("b32") for _ in range(4))
-        lay, window, again = (names.label(what) for what in ("lay", "window", "again"))
-        marks = _Marks(*(r("b32") for _ in range(5)))
+        state = self._state()
+        lay, window, ended, again = (self.builder.label(what) for what in ("lay", "window", "ended", "again"))
+        expand = self._expand(nodes, state, flag, lay)
+        self._lay(nodes, lay, state, window)
+        self._window(nodes, window, state, ended)
+        self._round(nodes, ended, again, state, lay, after)
+        join = self.builder.label("join")
+        if certain:
+            code = [op("mov.pred", flag.register, 1)]
+            return nodes, self.builder.node(nodes, join, code, Jump(expand))
+        wanted = self.builder.flag()
+        vote = [op("vote.sync.any.pred", wanted.register, predicate(flag), FULL_WARP)]
+        return nodes, self.builder.node(nodes, join, vote, Branch(wanted, expand, after, UNIFORM))
 
-        # What lanes wrote ahead of the loop, trips read in other lanes.
-        count = [op("bar.warp.sync", FULL_WARP), *self._count(left), flag_op(has.register, flag)]
-        count += [op(f"mov.b{width(self._type(n))}", start, own(n)) for n, start in starts.items()]
-        phase = self.path.phase
-        expand = self._node(nodes, names.label("expand"), count, Jump(lay), phase("expand"))
+    def _state(self) -> _State:
+        r, build = self.builder.register, self.builder
+        return _State(
+            has=build.flag(),
+            more=build.flag(),
+            some=build.flag(),
+            left=r(f"b{width(self.loop.count.type)}"),
+            starts={name: r(self._type(name)) for name in self.loop.steps},
+            firsts={name: r(self._type(name)) for name in self.loop.steps},
+            trips=r(),
+            ends=r(),
+            before=r(),
+            rest=r(),
+            marks=_Marks(*(r() for _ in range(5))),
+        )
 
-        code = [*self._trips(left, has, trips), *self._sum(trips, ends)]
-        code += [op("shfl.sync.idx.b32", rest, ends, 31, 31, FULL_WARP), op("sub.s32", ahead, ends, trips)]
-        code += [self._add(n, firsts[n], ahead, -step, starts[n]) for n, step in self.loop.steps.items()]
-        self._close_up(nodes, lay, code, marks, (trips, ahead, ends), window)
+    def _expand(self, nodes: Nodes, state: _State, flag: Guard, lay: str) -> str:
+        """Adds the node at which lanes with ``flag`` count their trips; its name."""
+        # What lanes wrote before the loop, trips read in other lanes.
+        code = [op("bar.warp.sync", FULL_WARP), *self._count(state.left), flag_op(state.has.register, flag)]
+        code += [op(f"mov.b{width(self._type(n))}", start, own(n)) for n, start in state.starts.items()]
+        label = self.builder.label("expand")
+        return self.builder.node(nodes, label, code, Jump(lay), self.path.phase("expand"))
 
-        busy, last = Guard(r("pred")), Guard(r("pred"))
-        copies, names_of = copy(self.trip.values(), names, self.path.rewrite)
+    def _lay(self, nodes: Nodes, lay: str, state: _State, window: str) -> None:
+        """Adds what lays the trips of all lanes side by side."""
+        trips, ends, before = state.trips, state.ends, state.before
+        code = [*self._trips(state.left, state.has, trips), *self._sum(trips, ends)]
+        code += [op("shfl.sync.idx.b32", state.rest, ends, 31, 31, FULL_WARP)]
+        code += [op("sub.s32", before, ends, trips)]
+        for name, step in self.loop.steps.items():
+            code.append(self._add(name, state.firsts[name], before, -step, state.starts[name]))
+        self._close_up(nodes, lay, code, state, window)
+
+    def _window(self, nodes: Nodes, window: str, state: _State, ended: str) -> None:
+        """Adds the loop over windows of 32 trips: each lane gets a trip from its owner, and runs it."""
+        marks, rest = state.marks, state.rest
+        busy, last = self.builder.flag(), self.builder.flag()
+        copies, names_of = copy(self.trip.values(), self.builder.names, self.path.rewrite)
         nodes.update(copies)
-        owner = r("b32")
+        owner = self.builder.register()
         code = [
             *self._owner(marks, owner),
             *(p.reset for p in self.path.sums),
-            *self._received(firsts, owner),
+            *self._received(state.firsts, owner),
+            *self.path.restore,
+            op("setp.lt.s32", busy.register, self.lane, rest),
         ]
-        code += [*self.path.restore, op("setp.lt.s32", busy.register, self.lane, rest)]
-        begin = names_of[self.path.path.begin]
-        self._node(nodes, window, code, Branch(busy, begin, self.next), phase("trip"))
+        end = Branch(busy, names_of[self.path.path.begin], self.next)
+        self.builder.node(nodes, window, code, end, self.path.phase("trip"))
         step = [
             *self._given(marks),
             op("add.s32", rest, rest, -32),
@@ -114,38 +166,33 @@ class ExpandedSite:
         ]
         step += [op("add.s32", marks.end, marks.end, -32)] if self.path.sums else []
         for name, at in self.loop.steps.items():
-            step.append(op(f"add.s{width(self._type(name))}", firsts[name], firsts[name], 32 * at))
+            first = state.firsts[name]
+            step.append(op(f"add.s{width(self._type(name))}", first, first, 32 * at))
         step.append(op("setp.gt.s32", last.register, rest, 0))
-        ended = names.label("ended")
-        self._node(nodes, self.next, step, Branch(last, window, ended, UNIFORM))
+        self.builder.node(nodes, self.next, step, Branch(last, window, ended, UNIFORM))
 
+    def _round(self, nodes: Nodes, ended: str, again: str, state: _State, lay: str, after: str) -> None:
+        """Adds what goes back to ``lay`` while a lane has more trips than are laid out at a time."""
+        left, has, more, some = state.left, state.has, state.more, state.some
         bits = width(self.loop.count.type)
-        code = [op(f"setp.ge.and.u{bits}", more.register, left, MOST, has.register)]
-        code += [op("vote.sync.any.pred", some.register, predicate(more), FULL_WARP)]
-        self._node(nodes, ended, code, Branch(some, again, behind, UNIFORM))
+        code = [
+            op(f"setp.ge.and.u{bits}", more.register, left, MOST, has.register),
+            op("vote.sync.any.pred", some.register, predicate(more), FULL_WARP),
+        ]
+        self.builder.node(nodes, ended, code, Branch(some, again, after, UNIFORM))
         code = [op(f"sub.s{bits}", left, left, MOST), op("mov.pred", has.register, more.register)]
         for name, at in self.loop.steps.items():
-            code += [self._add(name, starts[name], marks.begin, at, firsts[name])]
-            code += [op(f"add.s{width(self._type(name))}", starts[name], starts[name], (MOST + 1) * at)]
-        self._node(nodes, again, code, Jump(lay))
-        if certain:
-            return nodes, self._node(
-                nodes, names.label("join"), [op("mov.pred", flag.register, 1)], Jump(expand)
-            )
-        wanted = Guard(r("pred"))
-        vote = [op("vote.sync.any.pred", wanted.register, predicate(flag), FULL_WARP)]
-        return nodes, self._node(nodes, names.label("join"), vote, Branch(wanted, expand, behind, UNIFORM))
-
-    def _node(self, nodes: Nodes, name: str, code: Iterable[Statement], end: End, phase: str = "") -> str:
-        nodes[name] = Node(name, tuple(code), end, self.region, phase)
-        return name
+            start = state.starts[name]
+            code.append(self._add(name, start, state.marks.begin, at, state.firsts[name]))
+            code.append(op(f"add.s{width(self._type(name))}", start, start, (MOST + 1) * at))
+        self.builder.node(nodes, again, code, Jump(lay))
 
     def _type(self, name: str) -> str:
         return next(v.type for v in self.path.stack.layout.values() if v.name == name)
 
     def _count(self, left: Register) -> list[Instruction]:
         """The trips behind the first one that a lane with any has left."""
-        count, r = self.loop.count, self.names.register
+        count, r = self.loop.count, self.builder.register
         bits = width(count.type)
         first, distance = r(f"b{bits}"), r(f"b{bits}")
         up = count.step > 0
@@ -171,7 +218,7 @@ class ExpandedSite:
     def _trips(self, left: Register, has: Guard, trips: Register) -> list[Instruction]:
         """The trips that a lane lays out now."""
         bits = width(self.loop.count.type)
-        some = left if bits == 32 else self.names.register("b64")
+        some = left if bits == 32 else self.builder.register("b64")
         code = [op(f"min.u{bits}", some if bits == 64 else trips, left, MOST - 1)]
         if bits == 64:
             code.append(op("cvt.u32.u64", trips, some))
@@ -181,7 +228,7 @@ class ExpandedSite:
         """The inclusive sum over the lanes."""
         code = [op("mov.b32", ends, trips)]
         for step in reversed(STEPS):
-            other, below = self.names.register("b32"), self.names.register("pred")
+            other, below = self.builder.register(), self.builder.register("pred")
             code += [
                 Instruction(
                     "shfl.sync.up.b32",
@@ -196,36 +243,34 @@ class ExpandedSite:
         nodes: Nodes,
         name: str,
         code: list[Instruction],
-        marks: _Marks,
-        places: tuple[Register, Register, Register],
+        state: _State,
         window: str,
     ) -> None:
         """Adds the node ``name`` of ``code``, and what finds the lanes that have trips, on to ``window``."""
-        r = self.names.register
-        trips, ahead, ends = places
+        r, marks, trips = self.builder.register, state.marks, state.trips
         some, rank, busy, full = r("b32"), r("b32"), r("pred"), Guard(r("pred"))
         code += [
             op("setp.ne.u32", busy, trips, 0),
             op("vote.sync.ballot.b32", some, busy, FULL_WARP),
             # Neither a lane without trips nor the first of the others ever marks a place.
-            op("selp.b32", marks.begin, ahead, 0, busy),
+            op("selp.b32", marks.begin, state.before, 0, busy),
             op("add.s32", marks.begin, marks.begin, -1),
-            *([op("selp.b32", marks.end, ends, 0, busy)] if self.path.sums else []),
+            *([op("selp.b32", marks.end, state.ends, 0, busy)] if self.path.sums else []),
             op("mov.u32", marks.begun, 0),
             op("mov.u32", marks.slot, self.lane),
             op("setp.eq.s32", full.register, some, FULL_WARP),
         ]
-        close = self.names.label("close")
-        self._node(nodes, name, code, Branch(full, window, close, UNIFORM))
+        close = self.builder.label("close")
+        self.builder.node(nodes, name, code, Branch(full, window, close, UNIFORM))
         upward = [op("mov.u32", rank, SpecialRegister("%lanemask_le"))]
         upward += [op("and.b32", rank, rank, some), op("popc.b32", rank, rank)]
-        self._node(nodes, close, [*upward, *self._search(rank, marks.slot)], Jump(window))
+        self.builder.node(nodes, close, [*upward, *self._search(rank, marks.slot)], Jump(window))
 
     def _search(self, ranks: Register, slot: Register) -> list[Instruction]:
         """In lane k the first lane whose rank is above k; lane 31 where none is."""
         code = [op("mov.u32", slot, 0)]
         for step in STEPS:
-            rank, probe, below = (self.names.register(type) for type in ("b32", "b32", "pred"))
+            rank, probe, below = (self.builder.register(type) for type in ("b32", "b32", "pred"))
             code += [
                 op("add.s32", probe, slot, step - 1),
                 op("shfl.sync.idx.b32", rank, ranks, probe, 31, FULL_WARP),
@@ -236,7 +281,7 @@ class ExpandedSite:
 
     def _owner(self, marks: _Marks, owner: Register) -> list[Instruction]:
         """The lane whose trip is at this lane's place of the window."""
-        mark, rank, count = (self.names.register("b32") for _ in range(3))
+        mark, rank, count = (self.builder.register() for _ in range(3))
         begins = marks.begins
         return [
             # A shift by more than 31 leaves nothing.
@@ -256,7 +301,7 @@ class ExpandedSite:
             return [op("redux.sync.or.b32", target, bits, FULL_WARP)]
         code = [op("mov.b32", target, bits)]
         for step in STEPS:
-            other = self.names.register("b32")
+            other = self.builder.register()
             code.append(op("shfl.sync.bfly.b32", other, target, step, 31, FULL_WARP))
             code.append(op("or.b32", target, target, other))
         return code
@@ -265,7 +310,7 @@ class ExpandedSite:
         """Puts together what trips of one lane in this window come to, and adds it to what the lane has."""
         if not self.path.sums:
             return []
-        r = self.names.register
+        r = self.builder.register
         far, last, given, begun = r("b32"), r("b32"), r("pred"), r("pred")
         code = [
             # How far ahead the window has its first trip of this owner: behind the last mark below.
@@ -288,10 +333,10 @@ class ExpandedSite:
                 code += [
                     op("setp.ge.s32", within, far, step),
                     *self._shuffled(size, other, part.register, number(step), "up"),
-                    *put(operator, part.register, other, self.names, Guard(within)),
+                    *put(operator, part.register, other, self.builder.names, Guard(within)),
                 ]
             code += self._shuffled(size, other, part.register, last)
-            code += put(operator, total, other, self.names, Guard(given))
+            code += put(operator, total, other, self.builder.names, Guard(given))
         return code
 
     def _received(self, firsts: Mapping[str, Register], owner: Register) -> list[Instruction]:
@@ -300,7 +345,7 @@ class ExpandedSite:
         code: list[Instruction] = []
         for word in stack.layout.words:
             packing, source = stack.pack(word, lambda name: firsts.get(name, own(name)))
-            target = self.names.register(word.type) if word.packed else self.path.task(word.values[0].name)
+            target = self.builder.register(word.type) if word.packed else self.path.task(word.values[0].name)
             code += [*packing, *self._shuffled(word.size, target, source, owner)]
             if word.packed:
                 code += stack.unpack(word, target, self.path.task)
@@ -319,8 +364,8 @@ class ExpandedSite:
         last = 0 if how == "up" else 31
         if size == 4:
             return [op(f"shfl.sync.{how}.b32", target, source, owner, last, FULL_WARP)]
-        parts = [self.names.register("b32") for _ in range(2)]
-        moved = [self.names.register("b32") for _ in range(2)]
+        parts = [self.builder.register() for _ in range(2)]
+        moved = [self.builder.register() for _ in range(2)]
         return [
             op("mov.b64", Vector(tuple(parts)), source),
             *(

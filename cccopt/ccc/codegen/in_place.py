@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cccopt.ccc.codegen.builder import Builder
 from cccopt.ccc.function.graph import Jump, Node, Nodes, copy, led, program_order
-from cccopt.ccc.function.names import Names
 from cccopt.ccc.plan.context import Placement
 from cccopt.ccc.plan.plan import PathPlan, own
 from cccopt.ptx import isa
@@ -19,26 +19,25 @@ from cccopt.ptx.ir import Instruction, Operand, Register
 def in_place(
     path: PathPlan,
     tail: Sequence[Instruction],
-    behind: str,
+    after: str,
     base: Mapping[str, Node],
-    names: Names,
-    region: int,
+    builder: Builder,
 ) -> tuple[str, Nodes]:
     """The name of the first node, and a copy of the path's nodes in ``base`` and of the ``tail`` that nobody runs
-    behind it, which goes on to ``behind``.
+    after it, which goes on to ``after``.
     """
     kept = {live.name: path.uses[live.name] for live in path.live_ins if live.decision == Placement.REBUILT}
     own_nodes = [base[name] for name in program_order(base, path.path.nodes)]
     last = _renamed(tail, kept, path)
-    nodes, names_of = copy(own_nodes, names, lambda instruction: isa.rename(instruction, kept, {}))
-    enter = names.label("place")
-    nodes[enter] = Node(enter, restore(path), Jump(names_of[path.path.begin]), region)
+    nodes, names_of = copy(own_nodes, builder.names, lambda instruction: isa.rename(instruction, kept, {}))
+    enter = builder.label("place")
+    builder.node(nodes, enter, restore(path), Jump(names_of[path.path.begin]))
     if last:
-        end = names.label("tail")
+        end = builder.label("tail")
         nodes = led(nodes, {path.path.end: end})
-        nodes[end] = Node(end, last, Jump(behind))
+        nodes[end] = Node(end, last, Jump(after))
         return enter, nodes
-    return enter, led(nodes, {path.path.end: behind})
+    return enter, led(nodes, {path.path.end: after})
 
 
 def _renamed(

@@ -28,7 +28,10 @@ from dataclasses import replace
 from cccopt.analysis import effects
 from cccopt.analysis.invariance import rematerialization_slice
 from cccopt.ccc.codegen.copies import without_pragmas
-from cccopt.ccc.codegen.tasks import Tasks
+from cccopt.ccc.codegen.drain import drain
+from cccopt.ccc.codegen.region_code import RegionCode
+from cccopt.ccc.codegen.vote_placement import Entry
+from cccopt.ccc.codegen.votes_at_joins import VotesAtJoins
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.code import FULL_WARP, op, predicate
 from cccopt.ccc.function.graph import (
@@ -68,8 +71,10 @@ class _Rewrite:
         self.plan = plan
         self.names = view.names
         self.region = plan.region.annotation.region
-        self.tasks = Tasks(view, plan)
-        self.base = self.tasks.base
+        self.code = RegionCode.of(view, plan)
+        self.builder = self.code.builder
+        self.votes = VotesAtJoins(self.code)
+        self.base = self.code.nodes
 
     def graph(self) -> Graph:
         """The function with both versions of the region, and the choice between them at its ``for.begin``."""
@@ -78,11 +83,11 @@ class _Rewrite:
         nodes: Nodes = {n: _unmarked(node) if n in original_nodes else node for n, node in old.nodes.items()}
         choice: Nodes = {}
         first, added = self._version()
-        original = self.tasks.phase(choice, f"original_{self.region}", (), Jump(region.select))
-        mask, partial = self.names.register("b32"), Guard(self.names.register("pred"))
+        original = self.builder.phase(choice, f"original_{self.region}", (), Jump(region.select))
+        mask, partial = self.names.register("b32"), self.builder.flag()
         # Only 32 lanes that are there can see a full mask; a partial one merely runs the original.
         test = [op("activemask.b32", mask), op("setp.ne.s32", partial.register, mask, FULL_WARP)]
-        choose = self.tasks.node(choice, self.names.label("choose"), test, Branch(partial, original, first))
+        choose = self.builder.node(choice, self.names.label("choose"), test, Branch(partial, original, first))
         ahead = set(predecessors(old.nodes).get(region.select, [])) - original_nodes
         nodes.update(led({name: nodes[name] for name in ahead}, {region.select: choose}))
         # A loop around the region may lead from its end straight back to its beginning.
@@ -103,7 +108,7 @@ class _Rewrite:
         """The rewritten loop with all that leads to it and behind it; the name of its first node."""
         plan, region = self.plan, self.plan.region
         exits = self._exits()
-        alive, number = Guard(self.names.register("pred")), self.names.register("b32")
+        alive, number = self.builder.flag(), self.names.register("b32")
         test, enter = self.names.label("test"), self.names.label("enter")
         ways: Nodes = {}
         # One node for lanes from ahead of the loop and from inside would be a second way into it.
@@ -116,7 +121,7 @@ class _Rewrite:
         )
         # Lanes that go on in the original loop pass the exits' numbers too.
         code = [op("mov.pred", alive.register, 1), *([op("mov.u32", number, 0)] if len(exits) > 1 else [])]
-        arrive = self.tasks.node(ways, self.names.label("arrive"), code, Jump(test))
+        arrive = self.builder.node(ways, self.names.label("arrive"), code, Jump(test))
         inside = {name: name for name in region.preheader}
         preheader = led(
             {name: self.base[name] for name in program_order(self.base, region.preheader)},
@@ -124,7 +129,9 @@ class _Rewrite:
         )
         copies, names_of = copy(preheader.values(), self.names, lambda instruction: instruction)
         nodes: Nodes = {}
-        setup = self.tasks.phase(nodes, f"whole_{self.region}", self._setup(), Jump(names_of[region.select]))
+        setup = self.builder.phase(
+            nodes, f"whole_{self.region}", self._setup(), Jump(names_of[region.select])
+        )
         nodes.update({**copies, **ways})
         behind: Nodes = {}
         final = self._final(alive, number, exits, behind)
@@ -134,11 +141,11 @@ class _Rewrite:
             going, outside = latch
             end_test = self.names.label("test")
             self._vote("all", test, alive, enter, final, nodes)
-            drained = self.tasks.drains(self._final(going, number, [outside], behind), behind)
+            drained = self._drain(self._final(going, number, [outside], behind), behind)
             self._vote("all", end_test, going, enter, drained, behind)
             whole = self._iteration(enter, None, end_test, {**leave, outside: end_test})
         else:
-            drained = self.tasks.drains(final, behind)
+            drained = self._drain(final, behind)
             self._vote("all" if plan.split else "any", test, alive, enter, drained, nodes)
             whole = self._iteration(enter, None if plan.split else alive, test, leave)
         program = [whole[name] for name in program_order(whole, region.nodes)]
@@ -164,28 +171,28 @@ class _Rewrite:
         code = [op("mov.pred", alive.register, 0)]
         if len(exits) > 1:
             code.append(op("mov.u32", number, place))
-        return self.tasks.node(nodes, self.names.label("leave"), code, Jump(test))
+        return self.builder.node(nodes, self.names.label("leave"), code, Jump(test))
 
     def _final(self, going: Guard, number: Register, exits: list[str], nodes: Nodes) -> str:
         """The node behind everything: lanes with trips left go on in the original loop, the others leave."""
         header = self.plan.region.header
         following = exits[-1] if exits else header
         for place in reversed(range(len(exits) - 1)):
-            chosen = Guard(self.names.register("pred"))
+            chosen = self.builder.flag()
             test = [op("setp.eq.u32", chosen.register, number, place)]
             end = Branch(chosen, exits[place], following)
-            following = self.tasks.node(nodes, self.names.label("exit"), test, end)
+            following = self.builder.node(nodes, self.names.label("exit"), test, end)
         if not self.plan.split:
             return following
-        return self.tasks.node(nodes, self.names.label("rest"), (), Branch(going, header, following))
+        return self.builder.node(nodes, self.names.label("rest"), (), Branch(going, header, following))
 
     def _vote(self, kind: str, name: str, flag: Guard, enter: str, done: str, nodes: Nodes) -> None:
         """Adds the node ``name`` that goes on to ``enter`` if all or any lanes have the flag."""
-        result = Guard(self.names.register("pred"))
+        result = self.builder.flag()
         # ptxas looks for the pragma in a loop's first block, and this may be it.
         nounroll = Pragma(("nounroll",))
         vote = op(f"vote.sync.{kind}.pred", result.register, predicate(flag), FULL_WARP)
-        self.tasks.node(nodes, name, [nounroll, vote], Branch(result, enter, done, UNIFORM))
+        self.builder.node(nodes, name, [nounroll, vote], Branch(result, enter, done, UNIFORM))
 
     def _single_latch(self) -> tuple[Guard, str] | None:
         """If one branch alone decides between the next trip and an exit: the condition to go on, and the exit."""
@@ -214,10 +221,12 @@ class _Rewrite:
             {n: self.base[n] for n in program_order(self.base, region.nodes)}, {**leave, region.header: test}
         )
         nodes[region.header] = without_pragmas(nodes[region.header])
-        self.tasks.enter(nodes, enter, self.plan.paths, region.header, test, alive)
         # A lane that has left the loop comes through each iteration with what it will need after the loop.
         kept = frozenset() if alive is None else self._live_at(self._exits())
-        return self.tasks.settle(nodes, enter, region.header, self.plan.paths, kept)
+        return self.votes.place(nodes, Entry(enter, region.header, test, alive), self.plan.paths, kept)
+
+    def _drain(self, final: str, nodes: Nodes) -> str:
+        return drain(self.code, self.votes.copies, self.votes.sorting_sites, final, nodes)
 
     # --- the warp's own registers ---
 
@@ -228,7 +237,7 @@ class _Rewrite:
             op("mov.u32", plan.lane, SpecialRegister("%laneid")),
             op("mov.u32", plan.lanes_before, SpecialRegister("%lanemask_lt")),
             *(op("mov.u32", path.top, 0) for path in plan.all_paths() if plan.has_stack(path)),
-            *(i for site in self.tasks.sorting_sites for i in site.setup()),
+            *(i for site in self.votes.sorting_sites for i in site.setup()),
         ]
         if plan.stack_bytes:
             row = r("b32")

@@ -15,11 +15,11 @@ elsewhere (a `continue`, the loop's exits), is led through the join with the num
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from cccopt.ccc.codegen.builder import Builder
 from cccopt.ccc.function.code import flag_op, op
 from cccopt.ccc.function.graph import Branch, Jump, Node, Nodes, condition, reachable, retarget, targets
-from cccopt.ccc.function.names import Names
 from cccopt.ptx.ir import Guard, Instruction, Register
 
 Build = Callable[[str], tuple[Nodes, str]]
@@ -29,16 +29,18 @@ Build = Callable[[str], tuple[Nodes, str]]
 @dataclass(frozen=True, slots=True)
 class Site:
     """Paths to be replaced, of which a lane comes to one at most: their first nodes, all their nodes, the node that
-    their ends lead to, and what the warp runs at the whole's beginning.
+    their ends lead to, and what the warp runs at the whole's beginning. A lane that comes to a path's first node runs
+    what ``arrive`` says.
 
-    That gives the registers of the contexts a value in every lane: lanes that come to the join past the paths read them
-    too, under a false guard, and ptxas (13.0) may take any value for one that was never written, also where it was.
+    ``start`` gives the registers of the contexts a value in every lane: lanes that come to the join past the paths read
+    them too, under a false guard, and ptxas (13.0) takes any value for one that was never written, also where it was.
     """
 
     begins: tuple[str, ...]
     paths: frozenset[str]
     end: str
     start: tuple[Instruction, ...] = ()
+    arrive: Mapping[str, Instruction] = field(default_factory=dict)
 
 
 def place_flagged(
@@ -46,8 +48,7 @@ def place_flagged(
     entry: str,
     site: Site,
     build: Callable[[Guard, str, bool], tuple[Nodes, str]],
-    names: Names,
-    region: int,
+    builder: Builder,
 ) -> Nodes:
     """`place_site` for one path: ``build`` is given the flag of the lanes that want it, too, and whether all do.
 
@@ -60,48 +61,44 @@ def place_flagged(
     if last is not None and isinstance(last.end, Branch) and set(targets(last.end)) == {begin, site.end}:
         own, first = build(condition(last.end, begin), site.end, False)
         return {**rest, last.name: replace(last, end=Jump(first)), **own}
-    flag = Guard(names.register("pred"))
+    flag = builder.flag()
     if last is not None and last.end == Jump(begin):
         own, first = build(flag, site.end, True)
         out = {**rest, last.name: replace(last, end=Jump(first)), **own}
         start = (*site.start, op("mov.pred", flag.register, 1))
         out[entry] = replace(out[entry], code=(*start, *out[entry].code))
         return out
-    flagged = replace(site, start=(*site.start, op("mov.pred", flag.register, 0)))
-    arrive = {begin: op("mov.pred", flag.register, 1)}
+    start = (*site.start, op("mov.pred", flag.register, 0))
+    flagged = replace(site, start=start, arrive={begin: op("mov.pred", flag.register, 1)})
 
     def shortened(node: Node) -> Instruction | None:
         if isinstance(node.end, Branch) and set(targets(node.end)) == {begin, site.end}:
             return flag_op(flag.register, condition(node.end, begin))
         return None
 
-    return place_site(
-        nodes, entry, flagged, arrive, lambda behind: build(flag, behind, False), names, region, shortened
-    )
+    return place_site(nodes, entry, flagged, lambda behind: build(flag, behind, False), builder, shortened)
 
 
 def place_site(
     nodes: Mapping[str, Node],
     entry: str,
     site: Site,
-    arrive: Mapping[str, Instruction],
     build: Build,
-    names: Names,
-    region: int,
+    builder: Builder,
     shortened: Callable[[Node], Instruction | None] = lambda node: None,
 ) -> Nodes:
     """The whole ``nodes``, entered at the node ``entry``, with a site of ``build`` in place of paths.
 
-    ``entry`` must not be in a path; code is added at its head. A lane that comes to a path's first node runs what
-    ``arrive`` says. ``shortened`` gives the code that may take the place of a node's branch.
+    ``entry`` must not be in a path; code is added at its head. ``shortened`` gives the code that may take the place of
+    a node's branch.
     """
     end = site.end
     rest = {name: node for name, node in nodes.items() if name not in site.paths}
     sources, crosses = _sources(nodes, entry, site)
-    destination = names.register("b32")
+    destination = builder.register()
     crossed = dict.fromkeys(t for n in sources for t in targets(rest[n].end) if crosses(t))
     elsewhere = [t for t in crossed if t not in (*site.begins, end)]
-    dispatch, behind_site = _dispatch(elsewhere, end, destination, names, region)
+    dispatch, behind_site = _dispatch(elsewhere, end, destination, builder)
     own, first = build(behind_site)
     out: Nodes = {**rest, **dispatch, **own}
 
@@ -110,17 +107,16 @@ def place_site(
     for target in crossed:
         if target == end:
             continue
-        code = arrive[target] if target in arrive else op("mov.u32", destination, elsewhere.index(target) + 1)
-        node = Node(names.label("way"), (code,), Jump(first), region)
-        out[node.name] = node
-        ways[target] = node.name
+        code = site.arrive.get(target)
+        if code is None:
+            code = op("mov.u32", destination, elsewhere.index(target) + 1)
+        ways[target] = builder.node(out, builder.label("way"), [code], Jump(first))
 
     for node in (rest[name] for name in sources):
         short = shortened(node)
         if short is not None:
-            setter = Node(names.label("flag"), (short,), Jump(first), region)
-            out[setter.name] = setter
-            out[node.name] = replace(node, end=Jump(setter.name))
+            setter = builder.node(out, builder.label("flag"), [short], Jump(first))
+            out[node.name] = replace(node, end=Jump(setter))
         else:
             out[node.name] = replace(node, end=retarget(node.end, lambda t: ways.get(t, t)))
     start = list(site.start)
@@ -142,17 +138,13 @@ def _sources(nodes: Mapping[str, Node], entry: str, site: Site) -> tuple[list[st
     return [n for n in rest if n in ahead and any(crosses(t) for t in targets(rest[n].end))], crosses
 
 
-def _dispatch(
-    elsewhere: list[str], end: str, destination: Register, names: Names, region: int
-) -> tuple[Nodes, str]:
+def _dispatch(elsewhere: list[str], end: str, destination: Register, builder: Builder) -> tuple[Nodes, str]:
     """Nodes that send lanes to the numbered destination, 1 being the first of ``elsewhere`` and 0 ``end``."""
     nodes: Nodes = {}
     following = end
     for place in reversed(range(len(elsewhere))):
-        chosen = names.register("pred")
-        test = op("setp.eq.u32", chosen, destination, place + 1)
-        branch = Branch(Guard(chosen), elsewhere[place], following)
-        node = Node(names.label("dispatch"), (test,), branch, region)
-        nodes[node.name] = node
-        following = node.name
+        chosen = builder.flag()
+        test = op("setp.eq.u32", chosen.register, destination, place + 1)
+        branch = Branch(chosen, elsewhere[place], following)
+        following = builder.node(nodes, builder.label("dispatch"), [test], branch)
     return nodes, following

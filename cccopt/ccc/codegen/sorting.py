@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from cccopt.ccc.codegen.builder import Builder
 from cccopt.ccc.function.code import FULL_WARP, number, op
-from cccopt.ccc.function.graph import UNIFORM, Branch, IndexedJump, Jump, Node, Nodes
-from cccopt.ccc.function.names import Names
+from cccopt.ccc.function.graph import UNIFORM, Branch, IndexedJump, Jump, Nodes
 from cccopt.ccc.legality.exclusive import CHAIN
 from cccopt.ccc.plan.plan import PAIRED, PathPlan, Sorting, own
 from cccopt.ccc.plan.stack import SLOTS
-from cccopt.ptx.ir import Guard, Instruction, Operand, Register, Statement
+from cccopt.ptx.ir import Instruction, Operand, Register, Statement
 
 NOT_DIFFERENT = 0x90
 """The truth table of a & ~(b ^ c): the lanes in a whose bit, given by the ballot b, is c."""
@@ -41,17 +41,14 @@ Task: TypeAlias = "Callable[[PathPlan, str], tuple[str, Nodes]]"
 class SortingSite:
     """The code of one group of exclusive paths, in the loop and behind it."""
 
-    def __init__(
-        self, sorting: Sorting, lane: Register, lanes_before: Register, names: Names, region: int
-    ) -> None:
+    def __init__(self, sorting: Sorting, lane: Register, lanes_before: Register, builder: Builder) -> None:
         self.sorting = sorting
         self.lane = lane
         self.lanes_before = lanes_before
-        self.names = names
-        self.region = region
-        self.which = names.register("b32")
-        self.serve = names.label("serve")
-        self.ready = names.register("b32")
+        self.builder = builder
+        self.which = builder.register()
+        self.serve = builder.label("serve")
+        self.ready = builder.register()
         self.first = sorting.paths[0]
 
     def arrivals(self) -> tuple[dict[str, Instruction], Instruction]:
@@ -67,7 +64,7 @@ class SortingSite:
             takers = sum(
                 1 << number for number, path in enumerate(self.sorting.paths) if skipping in path.skip_flags
             )
-            bit, kept = self.names.register("b32"), self.names.register("pred")
+            bit, kept = self.builder.register(), self.builder.register("pred")
             code += [
                 op("shr.u32", bit, takers, self.which),
                 op("and.b32", bit, bit, 1),
@@ -97,21 +94,23 @@ class SortingSite:
             nodes.update(added)
         direct = self._dispatch((*ways, behind), nodes)
         push = self._push(nodes)
-        first, like_first = self.names.register("b32"), self.names.register("pred")
-        agree = Guard(self.names.register("pred"))
+        first, like_first = self.builder.register(), self.builder.register("pred")
+        agree = self.builder.flag()
         test = [
             op("shfl.sync.idx.b32", first, self.which, 0, SLOTS - 1, FULL_WARP),
             op("setp.eq.u32", like_first, self.which, first),
             op("vote.sync.all.pred", agree.register, like_first, FULL_WARP),
         ]
-        return nodes, self._node(nodes, self.names.label("join"), test, Branch(agree, direct, push, UNIFORM))
+        return nodes, self.builder.node(
+            nodes, self.builder.label("join"), test, Branch(agree, direct, push, UNIFORM)
+        )
 
     def drain(self, task: Task, following: str, nodes: Nodes) -> str:
         """The remainder, path by path, by tasks of its own; the name of the node to go to."""
         for place, path in reversed([*enumerate(self.sorting.paths)]):
             begin, added = task(path, following)
             nodes.update(added)
-            waiting, mine = self.names.register("b32"), Guard(self.names.register("pred"))
+            waiting, mine = self.builder.register(), self.builder.flag()
             code = [
                 *self._waiting(number(place), waiting),
                 op("setp.lt.u32", mine.register, self.lane, waiting),
@@ -119,7 +118,7 @@ class SortingSite:
             load = self._load(place, self.lane, begin, nodes)
             phase = path.phase("drain")
             end = Branch(mine, load, following)
-            following = self._node(nodes, self.names.label(phase), code, end, phase)
+            following = self.builder.node(nodes, self.builder.label(phase), code, end, phase)
         # Pushes end with a barrier: none need be here.
         return following
 
@@ -129,13 +128,13 @@ class SortingSite:
         """The bits of the number, each all over a word; the ballots over them; the register with the lanes of one's own
         number; and the code.
         """
-        same = self.names.register("b32")
+        same = self.builder.register()
         spreads: list[Register] = []
         ballots: list[Register] = []
         code: list[Instruction] = []
         for bit in range(self.sorting.bits):
-            spread, ballot = (self.names.register("b32") for _ in range(2))
-            has = self.names.register("pred")
+            spread, ballot = (self.builder.register() for _ in range(2))
+            has = self.builder.register("pred")
             code += [
                 op("bfe.s32", spread, self.which, bit, 1),
                 op("setp.ne.u32", has, spread, 0),
@@ -148,10 +147,10 @@ class SortingSite:
 
     def _arrived(self, ballots: Sequence[Register]) -> tuple[Register, list[Instruction]]:
         """The register in which lane b has the lanes that came to path b, and the code."""
-        came = self.names.register("b32")
+        came = self.builder.register()
         code: list[Instruction] = []
         for bit, ballot in enumerate(ballots):
-            spread = self.names.register("b32")
+            spread = self.builder.register()
             code.append(op("bfe.s32", spread, self.lane, bit, 1))
             code.append(self._equal(came, ballot, spread, came if bit else None))
         return came, code
@@ -169,9 +168,9 @@ class SortingSite:
         return op("lop3.b32", target, among, ballot, spread, NOT_DIFFERENT)
 
     def _push(self, nodes: Nodes) -> str:
-        s, r = self.sorting, self.names.register
+        s, r = self.sorting, self.builder.register
         at, ahead, end, slot = (r("b32") for _ in range(4))
-        mine, filled = (Guard(r("pred")) for _ in range(2))
+        mine, filled = (self.builder.flag() for _ in range(2))
         (odd, *_), ballots, same, votes = self._sort()
         came, arrivals = self._arrived(ballots)
         code: list[Instruction] = [
@@ -198,7 +197,9 @@ class SortingSite:
             *self._without_others(),
             op("bar.warp.sync", FULL_WARP),
         ]
-        return self._node(nodes, self.names.label("push"), code, Jump(self.serve), self.first.phase("push"))
+        return self.builder.node(
+            nodes, self.builder.label("push"), code, Jump(self.serve), self.first.phase("push")
+        )
 
     def _serve_each(self, task: Task, behind: str, nodes: Nodes) -> None:
         """The question for each path in turn."""
@@ -206,30 +207,30 @@ class SortingSite:
         for place, path in reversed([*enumerate(self.sorting.paths)]):
             begin, added = task(path, following)
             nodes.update(added)
-            slot, bit = (self.names.register("b32") for _ in range(2))
-            ready = Guard(self.names.register("pred"))
+            slot, bit = (self.builder.register() for _ in range(2))
+            ready = self.builder.flag()
             load = self._load(place, slot, begin, nodes)
             phase = path.phase("take")
             code = self._top(number(place), slot)
-            take = self._node(nodes, self.names.label(phase), code, Jump(load), phase)
+            take = self.builder.node(nodes, self.builder.label(phase), code, Jump(load), phase)
             test = [
                 op("and.b32", bit, self.ready, 1 << place),
                 op("setp.ne.u32", ready.register, bit, 0),
             ]
-            asked = self.names.label("serve") if place else self.serve
-            following = self._node(nodes, asked, test, Branch(ready, take, following, UNIFORM))
+            asked = self.builder.label("serve") if place else self.serve
+            following = self.builder.node(nodes, asked, test, Branch(ready, take, following, UNIFORM))
 
     def _serve_any(self, task: Task, behind: str, nodes: Nodes) -> None:
         """The question for any path that is ready, asked until none is."""
-        chosen, one, slot = (self.names.register("b32") for _ in range(3))
-        none = Guard(self.names.register("pred"))
+        chosen, one, slot = (self.builder.register() for _ in range(3))
+        none = self.builder.flag()
         takes: list[str] = []
         for place, path in enumerate(self.sorting.paths):
             begin, added = task(path, self.serve)
             nodes.update(added)
             load = self._load(place, slot, begin, nodes)
             phase = path.phase("take")
-            takes.append(self._node(nodes, self.names.label(phase), (), Jump(load), phase))
+            takes.append(self.builder.node(nodes, self.builder.label(phase), (), Jump(load), phase))
         code = [
             op("bfind.u32", chosen, self.ready),
             op("shl.b32", one, 1, chosen),
@@ -238,7 +239,7 @@ class SortingSite:
         ]
         dispatch = self._jump(chosen, takes, nodes, code)
         test = [op("setp.eq.u32", none.register, self.ready, 0)]
-        self._node(nodes, self.serve, test, Branch(none, behind, dispatch, UNIFORM))
+        self.builder.node(nodes, self.serve, test, Branch(none, behind, dispatch, UNIFORM))
 
     def _waiting(self, path: Operand, target: Register) -> list[Instruction]:
         return [op("shfl.sync.idx.b32", target, self.sorting.waiting, path, SLOTS - 1, FULL_WARP)]
@@ -254,17 +255,17 @@ class SortingSite:
         odd = place % 2
         turn: list[Instruction] = []
         if odd:
-            turned = self.names.register("b32")
+            turned = self.builder.register()
             turn, slot = [op("not.b32", turned, slot)], turned
         below = -(place + odd) * (PAIRED // 2)
         pop = s.stack.pop(own, self._target(path), slot, None, below)
-        return self._node(nodes, self.names.label("load"), [*turn, *pop, *path.restore], Jump(begin))
+        return self.builder.node(nodes, self.builder.label("load"), [*turn, *pop, *path.restore], Jump(begin))
 
     def _target(self, path: PathPlan) -> Callable[[str], Register]:
         """Where a path's task has a value of the common layout; anywhere, if it has no use for it."""
         known = {value.name for value in path.stack.layout.values()}
         types = {value.name: value.type for value in self.sorting.stack.layout.values()}
-        return lambda name: path.task(name) if name in known else self.names.register(types[name])
+        return lambda name: path.task(name) if name in known else self.builder.register(types[name])
 
     def _dispatch(self, ways: Sequence[str], nodes: Nodes) -> str:
         """A node from which a warp whose lanes agree goes their path's way."""
@@ -272,24 +273,15 @@ class SortingSite:
         if len(self.sorting.paths) > CHAIN:
             return self._jump(self.which, (*ways, last), nodes)
         for place, way in reversed([*enumerate(ways)]):
-            chosen = Guard(self.names.register("pred"))
+            chosen = self.builder.flag()
             test = [op("setp.eq.u32", chosen.register, self.which, place)]
-            last = self._node(nodes, self.names.label("dispatch"), test, Branch(chosen, way, last, UNIFORM))
+            last = self.builder.node(
+                nodes, self.builder.label("dispatch"), test, Branch(chosen, way, last, UNIFORM)
+            )
         return last
 
     def _jump(
         self, number: Register, ways: Sequence[str], nodes: Nodes, code: Sequence[Statement] = ()
     ) -> str:
         end = IndexedJump("brx.idx.uni", number, tuple(ways))
-        return self._node(nodes, self.names.label("dispatch"), code, end)
-
-    def _node(
-        self,
-        nodes: Nodes,
-        name: str,
-        code: Sequence[Statement],
-        end: Branch | Jump | IndexedJump,
-        phase: str = "",
-    ) -> str:
-        nodes[name] = Node(name, tuple(code), end, self.region, phase)
-        return name
+        return self.builder.node(nodes, self.builder.label("dispatch"), code, end)
