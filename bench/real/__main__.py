@@ -1,0 +1,115 @@
+"""Build and run the programs of the gallery: `python -m bench.real CHECKOUT... --recipes FOLDER`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bench.real import result
+from bench.real.build import VARIANTS, build
+from bench.real.measure import Measured, measure, prepare
+from bench.real.program import Program, read_programs
+from bench.real.recipe import read_recipe
+from bench.real.table import show
+
+RECIPE = "recipe.toml"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    options = argparse.ArgumentParser(prog="python -m bench.real", description=(__doc__ or "").strip())
+    options.add_argument(
+        "checkouts", nargs="*", type=Path, help="folders with the checkouts, or the checkouts themselves"
+    )
+    options.add_argument(
+        "--recipes", type=Path, help="the folder with NAME.toml: how each program is built and run"
+    )
+    options.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="this program alone; may be repeated"
+    )
+    options.add_argument(
+        "--out", type=Path, default=Path("gallery"), help="where the builds go (default: %(default)s)"
+    )
+    options.add_argument(
+        "--variant", action="append", choices=VARIANTS, help="this build alone, beside plain"
+    )
+    options.add_argument(
+        "--build-only", action="store_true", help="build, and report what became of the annotations"
+    )
+    options.add_argument(
+        "--run", type=Path, metavar="DIR", help="run the builds of an earlier --build-only --out DIR"
+    )
+    options.add_argument(
+        "--jobs", type=int, default=1, help="programs built at a time (default: %(default)s)"
+    )
+    options.add_argument("--rounds", type=int, default=5, help="runs of each build (default: %(default)s)")
+    options.add_argument("--nvcc", default="nvcc", help="the plain compiler (default: %(default)s)")
+    options.add_argument("--ccc-nvcc", default="ccc-nvcc", help="ours (default: %(default)s)")
+    options.add_argument("--json", type=Path, metavar="FILE", help="write all results there")
+    return options
+
+
+def build_program(program: Program, given: argparse.Namespace) -> dict[str, Any] | None:
+    """Build a program in all variants; nothing where there is no recipe for it."""
+    path = given.recipes / f"{program.name}.toml"
+    if not path.exists():
+        return None
+    recipe = read_recipe(path)
+    variants = [each for each in VARIANTS if not given.variant or each in ("plain", *given.variant)]
+    commands = {"plain": given.nvcc, "ccc": given.ccc_nvcc}
+    builds = [build(program, recipe, given.checkouts, given.out, each, commands) for each in variants]
+    found = result.built(program, builds)
+    shutil.copy(path, given.out / program.name / RECIPE)
+    result.write(found, given.out)
+    return found
+
+
+def run_program(found: dict[str, Any], out: Path, rounds: int) -> dict[str, Any]:
+    """Run the builds of a program that succeeded; `plain` must be one of them."""
+    place = out / found["program"]
+    recipe = read_recipe(place / RECIPE)
+    folders = {
+        variant: place / variant / "tree" / found["folder"]
+        for variant, each in found["builds"].items()
+        if each["succeeded"]
+    }
+    if "plain" not in folders:
+        return found
+    wrong = prepare(recipe, place / "inputs")
+    runs = {"plain": Measured({}, wrong)} if wrong else measure(recipe, folders, place / "inputs", rounds)
+    found = result.with_runs(found, runs)
+    result.write(found, out)
+    return found
+
+
+def main() -> int:
+    """Build, run, print; returns the exit status, 1 where a result is wrong."""
+    given = parser().parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 180)
+    out = given.run or given.out
+    if given.run:
+        names = given.only or sorted(path.parent.name for path in out.glob(f"*/{result.FILE}"))
+        results = [result.read(out / name) for name in names]
+    else:
+        if not given.checkouts or not given.recipes:
+            parser().error("folders with checkouts and --recipes are needed to build")
+        with ThreadPoolExecutor(given.jobs) as pool:
+            built = pool.map(lambda program: build_program(program, given), read_programs(tuple(given.only)))
+            results = [each for each in built if each is not None]
+    if not given.build_only:
+        results = [run_program(each, out, given.rounds) for each in results]
+    show(results, console)
+    if given.json:
+        given.json.write_text(json.dumps(results, indent=1) + "\n")
+    return int(any(run["wrong"] for each in results for run in each["runs"].values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""Builds of a program: plain nvcc on the source as it is, and `ccc-nvcc` on the annotated one, by two modes.
+
+Each build has a folder of its own, with a copy of the program's folder at its place in the repository, so that paths to
+neighbouring folders hold:
+
+    OUT/NAME/plain/tree/FOLDER      the program, built
+    OUT/NAME/plain/log              what the compilers printed
+    OUT/NAME/always/reports/*.json  what `--ccc-report` says, a file for each run of the compiler
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.real.program import Program, annotate
+from bench.real.recipe import Recipe
+
+VARIANTS = ("plain", "always", "auto")
+LIMIT = 1200  # seconds for all build commands of one variant
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A build: whether it succeeded, how many seconds it took, what it printed, and the reports of `ccc-nvcc`."""
+
+    variant: str
+    succeeded: bool
+    seconds: float
+    log: str
+    reports: tuple[dict[str, Any], ...]
+
+
+def copy_sources(program: Program, recipe: Recipe, checkouts: list[Path], tree: Path) -> Path:
+    """Copy what a build needs; returns the program's folder in the copy. `FileNotFoundError` without a checkout."""
+    root = next((each / program.checkout for each in checkouts if (each / program.checkout).is_dir()), None)
+    root = root or next((each for each in checkouts if each.name == program.checkout), None)
+    if root is None:
+        raise FileNotFoundError(f"no folder `{program.checkout}`, a checkout of {program.repository}")
+    for part in (program.folder, *recipe.also):
+        source, target = root / part, tree / part
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git"))
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+    return tree / program.folder
+
+
+def _compiler(variant: str, place: Path, commands: dict[str, str]) -> Path:
+    """A script that stands for nvcc: the program's own build files know no options of ours."""
+    command = commands["plain"]
+    if variant != "plain":
+        reports = place / "reports"
+        reports.mkdir(exist_ok=True)
+        options = f'--ccc={variant} --ccc-keep-going --ccc-report="{reports}/$$.json"'
+        command = f"{commands['ccc']} {options}"
+    script = place / "nvcc"
+    script.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+def build(
+    program: Program, recipe: Recipe, checkouts: list[Path], out: Path, variant: str, commands: dict[str, str]
+) -> Build:
+    """Build one variant in a fresh folder.
+
+    The six parameters are what a build depends on, and nothing else needs them together.
+    """
+    place = (out / program.name / variant).absolute()
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    folder = copy_sources(program, recipe, checkouts, place / "tree")
+    if variant != "plain":
+        annotate(folder, program.annotations)
+    environment = {**os.environ, "NVCC": str(_compiler(variant, place, commands)), "HERE": str(Path.cwd())}
+    start = time.monotonic()
+    lines = "\n".join(["set -e", *recipe.build])
+    try:
+        done = subprocess.run(
+            ["bash", "-c", lines],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=LIMIT,
+        )
+        succeeded, log = done.returncode == 0, done.stdout + done.stderr
+    except subprocess.TimeoutExpired:
+        succeeded, log = False, f"not built in {LIMIT} seconds\n"
+    seconds = time.monotonic() - start
+    (place / "log").write_text(log, errors="replace")
+    reports = tuple(json.loads(path.read_text()) for path in sorted((place / "reports").glob("*.json")))
+    return Build(variant, succeeded, seconds, log, reports)

@@ -1,0 +1,124 @@
+"""Runs of a program's builds, by turns, and whether their results agree.
+
+The time of a kernel is what the program prints of it. Where it prints none, it is that of the whole process, start of
+the device included: that draws the ratio of two builds towards 1, but needs no profiler on the GPU's machine, and the
+table says where it is so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.real.recipe import Recipe
+
+LIMIT = 600  # seconds for one run
+WALL = "process"
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: its exit status, what it printed, and the seconds that it took in all."""
+
+    status: int
+    output: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The runs of one build: the median of each time, and why its results are not right (empty: they are)."""
+
+    times: dict[str, float]
+    wrong: str
+
+
+def prepare(recipe: Recipe, inputs: Path) -> str:
+    """Make the inputs in a folder that all builds share; returns what went wrong, or nothing."""
+    inputs.mkdir(parents=True, exist_ok=True)
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(root)}
+    lines = "\n".join(["set -e", *recipe.prepare])
+    done = subprocess.run(["bash", "-c", lines], cwd=inputs, env=environment, capture_output=True, text=True)
+    return "" if done.returncode == 0 else f"no inputs: {done.stderr[-200:]}"
+
+
+def run(recipe: Recipe, folder: Path, inputs: Path) -> Run:
+    """Run a build once; a run that takes too long has the status 124, as that of `timeout`."""
+    start = time.monotonic()
+    try:
+        done = subprocess.run(
+            ["bash", "-c", recipe.run],
+            cwd=folder,
+            env={**os.environ, "INPUTS": str(inputs.absolute())},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=LIMIT,
+        )
+        status, output = done.returncode, done.stdout
+    except subprocess.TimeoutExpired:
+        status, output = 124, ""
+    return Run(status, output, time.monotonic() - start)
+
+
+def times(recipe: Recipe, one: Run) -> dict[str, float]:
+    """What a run says of its kernels' times, each summed over its lines."""
+    printed = {name: re.findall(expression, one.output) for name, expression in recipe.time}
+    found = {name: sum(map(float, values)) for name, values in printed.items() if values}
+    return found or {WALL: one.seconds}
+
+
+def results(recipe: Recipe, one: Run) -> list[str]:
+    """The part of the output that must not differ between builds."""
+    return [match.group(0) for each in recipe.same for match in re.finditer(each, one.output, re.MULTILINE)]
+
+
+def agree(left: str, right: str, rtol: float) -> bool:
+    """Whether two texts are equal, their numbers but for a relative difference."""
+    if rtol == 0 or left == right:
+        return left == right
+    if NUMBER.sub("#", left) != NUMBER.sub("#", right):
+        return False
+    pairs = zip(map(float, NUMBER.findall(left)), map(float, NUMBER.findall(right)), strict=True)
+    return all(abs(a - b) <= rtol * max(abs(a), abs(b)) for a, b in pairs)
+
+
+def fault(recipe: Recipe, one: Run, plain: Run) -> str:
+    """Why a run is wrong, held against one of the plain build; empty where it is right."""
+    if one.status != 0:
+        return f"status {one.status}"
+    if recipe.passes and not re.search(recipe.passes, one.output):
+        return "its own check fails"
+    ours, theirs = results(recipe, one), results(recipe, plain)
+    if len(ours) != len(theirs) or not all(
+        agree(a, b, recipe.rtol) for a, b in zip(ours, theirs, strict=True)
+    ):
+        return "other results than the plain build"
+    return ""
+
+
+def measure(recipe: Recipe, folders: dict[str, Path], inputs: Path, rounds: int) -> dict[str, Measured]:
+    """Run the builds by turns, so that what changes meanwhile on the machine meets all of them; `plain` is one."""
+    runs: dict[str, list[Run]] = {variant: [] for variant in folders}
+    for _ in range(rounds):
+        for variant, folder in folders.items():
+            runs[variant].append(run(recipe, folder, inputs))
+    return {variant: _summary(recipe, each, runs["plain"][0]) for variant, each in runs.items()}
+
+
+def _summary(recipe: Recipe, runs: Sequence[Run], plain: Run) -> Measured:
+    wrong = next((why for each in runs if (why := fault(recipe, each, plain))), "")
+    found = [times(recipe, each) for each in runs]
+    return Measured(
+        {name: statistics.median(each.get(name, 0.0) for each in found) for name in found[0]}, wrong
+    )

@@ -1,0 +1,113 @@
+"""What became of each annotation, read from the reports of `ccc-nvcc` and from what it printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.real.build import Build
+from bench.real.program import Annotation, Kernel, Program, line_after
+
+DIAGNOSTIC = re.compile(r"^(error|warning)\[(CCC\d+)\]: (.*)\n\s+--> (.*?):(\d+):\d+", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """An error or a warning: a refused region is a warning where the compiler is told to go on."""
+
+    code: str
+    message: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`state` is `rewritten`, `declined`, `refused` or, where nothing is said of it, `dropped`.
+
+    `detail` is the form of a rewritten region, or the code of what was said about another one.
+    """
+
+    state: str
+    detail: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelOutcome:
+    """The outcomes of a kernel's annotations, in their order, and whether all of them were rewritten."""
+
+    kernel: str
+    outcomes: tuple[tuple[Annotation, Outcome], ...]
+
+    @property
+    def accepted(self) -> bool:
+        """All of the kernel's annotations are rewritten."""
+        return all(outcome.state == "rewritten" for _, outcome in self.outcomes)
+
+
+def diagnostics(log: str) -> list[Diagnostic]:
+    """The errors and warnings of `ccc-nvcc` in what a build printed."""
+    return [
+        Diagnostic(code, message, file, int(line)) for _, code, message, file, line in DIAGNOSTIC.findall(log)
+    ]
+
+
+def _regions(build: Build) -> Iterator[dict[str, Any]]:
+    for report in build.reports:
+        for unit in report["units"]:
+            yield from unit["regions"]
+
+
+def _at(file: str, line: int, place_file: str, place_line: int) -> bool:
+    return line == place_line and Path(file).name == Path(place_file).name
+
+
+def outcome_of(annotation: Annotation, program: Program, build: Build) -> Outcome:
+    """What became of an annotation in all of its copies: refused before declined, declined before rewritten."""
+    line = line_after(annotation, program.annotations)
+    for each in diagnostics(build.log):
+        if _at(annotation.file, line, each.file, each.line) or _at(
+            annotation.file, line - 1, each.file, each.line
+        ):
+            return Outcome("refused", each.code, each.message)
+    copies = [
+        region
+        for region in _regions(build)
+        if (place := region["place"]) and _at(annotation.file, line, place["file"], place["line"])
+    ]
+    if not copies:
+        return Outcome("dropped")
+    if any(region["outcome"] != "rewritten" for region in copies):
+        return Outcome("declined")
+    return Outcome("rewritten", "/".join(dict.fromkeys(region["form"] for region in copies)))
+
+
+def _with_cause(kernel: Kernel, program: Program, build: Build) -> KernelOutcome:
+    """A refusal that names no annotated line goes to the last annotation above it, in a kernel that was dropped."""
+    found = [(each, outcome_of(each, program, build)) for each in kernel.annotations]
+    if any(outcome.state == "refused" for _, outcome in found):
+        return KernelOutcome(kernel.name, tuple(found))
+    every = {(each.file, line_after(each, program.annotations)) for each in program.annotations}
+    for said in diagnostics(build.log):
+        if any(_at(file, line, said.file, said.line) for file, line in every):
+            continue
+        above = [
+            index
+            for index, (each, outcome) in enumerate(found)
+            if outcome.state == "dropped"
+            and Path(each.file).name == Path(said.file).name
+            and line_after(each, program.annotations) <= said.line
+        ]
+        if above:
+            last = above[-1]
+            found[last] = (found[last][0], Outcome("refused", said.code, said.message))
+    return KernelOutcome(kernel.name, tuple(found))
+
+
+def kernel_outcomes(program: Program, build: Build) -> list[KernelOutcome]:
+    """What became of the annotations of each kernel."""
+    return [_with_cause(kernel, program, build) for kernel in program.kernels]

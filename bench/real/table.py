@@ -1,0 +1,109 @@
+"""The table of the gallery: what became of each kernel, and what that does to its time and to the compiler's."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+ABSENT = "-"
+
+
+def _annotations(kernel: dict[str, Any]) -> str:
+    """`for split; while refused CCC034`, one after the other."""
+    return "; ".join(
+        " ".join(filter(None, (each["pragma"].split()[0], _state(each)))) for each in kernel["annotations"]
+    )
+
+
+def _state(annotation: dict[str, Any]) -> str:
+    state, detail = annotation["state"], annotation["detail"]
+    return detail if state == "rewritten" else f"{state} {detail}".strip()
+
+
+def speedups(result: dict[str, Any], variant: str) -> dict[str, float]:
+    """How many times as fast as the plain build, for each time printed; nothing where results are wrong."""
+    runs = result["runs"]
+    if variant not in runs or runs[variant]["wrong"] or runs["plain"]["wrong"]:
+        return {}
+    plain, ours = runs["plain"]["times"], runs[variant]["times"]
+    return {name: plain[name] / ours[name] for name in plain if ours.get(name)}
+
+
+def slowdown(result: dict[str, Any], variant: str) -> float | None:
+    """How many times as long as plain nvcc the compiler takes."""
+    builds = result["builds"]
+    if not builds["plain"]["succeeded"] or not builds.get(variant, {}).get("succeeded"):
+        return None
+    return float(builds[variant]["seconds"] / builds["plain"]["seconds"])
+
+
+def _gain(result: dict[str, Any], variant: str, kernel: str) -> str:
+    wrong = {each: run["wrong"] for each, run in result["runs"].items() if run["wrong"]}
+    if "plain" in wrong:
+        return f"plain: {wrong['plain']}"
+    if variant in wrong:
+        return f"WRONG: {wrong[variant]}"
+    gains = speedups(result, variant)
+    if kernel in gains:
+        return f"{gains[kernel]:.2f}"
+    if not gains:
+        return ABSENT
+    return f"{statistics.geometric_mean(gains.values()):.2f} ({', '.join(gains)})"
+
+
+def _rows(result: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    slower = slowdown(result, "always")
+    if not result["builds"]["plain"]["succeeded"]:
+        yield result["program"], ABSENT, "plain nvcc does not build it", ABSENT, ABSENT, ABSENT
+        return
+    for kernel in result["kernels"]["always"]:
+        yield (
+            result["program"],
+            kernel["kernel"],
+            _annotations(kernel),
+            _gain(result, "always", kernel["kernel"]),
+            _gain(result, "auto", kernel["kernel"]),
+            ABSENT if slower is None else f"{slower:.2f}",
+        )
+
+
+def summary(results: list[dict[str, Any]]) -> str:
+    """How many kernels are accepted, and the means of what was measured."""
+    kernels = [kernel for each in results for kernel in each["kernels"].get("always", ())]
+    accepted = sum(kernel["accepted"] for kernel in kernels)
+    parts = [f"{accepted} of {len(kernels)} kernels accepted"]
+    for variant in ("always", "auto"):
+        gains = [gain for each in results for gain in speedups(each, variant).values()]
+        if gains:
+            parts.append(
+                f"{variant}: {statistics.geometric_mean(gains):.3f} times plain (geometric mean of {len(gains)})"
+            )
+    slower = [ratio for each in results if (ratio := slowdown(each, "always")) is not None]
+    if slower:
+        parts.append(
+            f"compile time: median {statistics.median(slower):.2f} times nvcc's, at most {max(slower):.2f}"
+        )
+    return "; ".join(parts)
+
+
+def show(results: list[dict[str, Any]], console: Console) -> None:
+    """Print the table and a summary."""
+    table = Table(title="Other people's programs")
+    for title in (
+        "program",
+        "kernel",
+        "annotations (--ccc=always)",
+        "plain/always",
+        "plain/auto",
+        "compile time",
+    ):
+        table.add_column(title)
+    for result in results:
+        for row in _rows(result):
+            table.add_row(*row)
+    console.print(table)
+    console.print(summary(results))

@@ -1,0 +1,231 @@
+"""The gallery's runner on a made-up program: no program of others is here."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tomllib", reason="Python 3.11")
+
+from bench.real.__main__ import build_program, parser, run_program
+from bench.real.build import Build, build
+from bench.real.measure import Run, agree, fault, results, times
+from bench.real.outcome import diagnostics, kernel_outcomes
+from bench.real.program import (
+    Annotation,
+    Kernel,
+    LineChangedError,
+    Program,
+    annotated,
+    line_after,
+    line_hash,
+    read_program,
+    read_programs,
+)
+from bench.real.recipe import Recipe, read_recipe
+from bench.real.table import slowdown, speedups, summary
+
+SOURCE = """__global__ void scale(int n, float* out) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    if (out[i] > 1) out[i] = sqrtf(out[i]);
+  }
+}
+"""
+LOOP = Annotation("scale.cu", 2, line_hash(SOURCE.split("\n")[1]), "for block(64)")
+PATH = Annotation("scale.cu", 3, line_hash(SOURCE.split("\n")[2]), "if")
+PROGRAM = Program(
+    "scale",
+    "https://example.org/made-up",
+    "0" * 40,
+    "made-up",
+    "src",
+    "none",
+    "named",
+    (Kernel("scale", (LOOP, PATH)),),
+)
+RECIPE = Recipe(
+    build=("cp scale.cu built",), run="cat built", time=(("scale", r"time (\S+)"),), passes="PASS"
+)
+
+
+def region(line: int, outcome: str = "rewritten") -> dict[str, object]:
+    return {"place": {"file": "scale.cu", "line": line}, "outcome": outcome, "form": "split"}
+
+
+def a_build(*regions: dict[str, object], log: str = "") -> Build:
+    return Build("always", True, 2.0, log, ({"units": [{"regions": list(regions)}]},))
+
+
+def test_pragmas_stand_above_their_lines() -> None:
+    assert annotated(SOURCE, (LOOP, PATH)).split("\n")[1:5] == [
+        "  #pragma ccc for block(64)",
+        "  for (int i = threadIdx.x; i < n; i += blockDim.x) {",
+        "    #pragma ccc if",
+        "    if (out[i] > 1) out[i] = sqrtf(out[i]);",
+    ]
+    assert [line_after(each, PROGRAM.annotations) for each in (LOOP, PATH)] == [3, 5]
+
+
+def test_another_line_is_noticed() -> None:
+    with pytest.raises(LineChangedError, match=re.escape("scale.cu:2")):
+        annotated(SOURCE.replace("threadIdx.x", "0"), (LOOP,))
+    with pytest.raises(LineChangedError):
+        annotated("", (PATH,))
+
+
+def test_white_space_around_a_line_does_not_count() -> None:
+    assert line_hash("  a b\r") == line_hash("\ta b") != line_hash("ab")
+
+
+def test_a_program_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "scale.toml"
+    head = "".join(
+        f'{key} = "x"\n' for key in ("repository", "commit", "checkout", "folder", "licence", "origin")
+    )
+    kernel = (
+        '[[kernel]]\nname = "k"\nannotations = [{ file = "a.cu", line = 7, hash = "0", pragma = "if" }]\n'
+    )
+    path.write_text(head + kernel)
+    program = read_program(path)
+    assert program.name == "scale"
+    assert program.kernels == (Kernel("k", (Annotation("a.cu", 7, "0", "if"),)),)
+    path.write_text(head + 'wrong = "x"\n' + kernel)
+    with pytest.raises(TypeError):
+        read_program(path)
+
+
+def test_the_gallery_is_as_large_as_its_page_says() -> None:
+    programs = read_programs()
+    page = (Path(__file__).parents[2] / "bench/real/README.md").read_text()
+    kernels = sum(len(program.kernels) for program in programs)
+    assert f"{len(programs)} public programs with {kernels} kernels" in page
+
+
+def test_a_recipe_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "scale.toml"
+    path.write_text(
+        'build = ["a", "b"]\nrun = "c"\nsame = ["sum .*"]\nrtol = 1e-5\n[time]\nscale = "t=(.*)"\n'
+    )
+    assert read_recipe(path) == Recipe(
+        ("a", "b"), "c", time=(("scale", "t=(.*)"),), same=("sum .*",), rtol=1e-5
+    )
+    path.write_text('build = []\nrun = "c"\nspeed = 1\n')
+    with pytest.raises(TypeError):
+        read_recipe(path)
+    path.write_text('build = []\nrun = "c"\nsame = ["("]\n')
+    with pytest.raises(re.error):
+        read_recipe(path)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "rtol", "equal"),
+    [
+        ("sum 1.0 a", "sum 1.0 a", 0.0, True),
+        ("sum 1.0 a", "sum 1.00001 a", 0.0, False),
+        ("sum 1.0 a", "sum 1.00001 a", 1e-4, True),
+        ("sum 1.0 a", "sum 1.1 a", 1e-4, False),
+        ("sum 1.0 a", "sum 1.0 b", 1e-4, False),
+        ("sum 1.0 2.0", "sum 1.0", 1e-4, False),
+        ("-3e-2", "-3.00001e-2", 1e-4, True),
+        ("nan", "1.0", 1e-4, False),
+    ],
+)
+def test_results_agree(left: str, right: str, rtol: float, equal: bool) -> None:
+    assert agree(left, right, rtol) is equal
+
+
+def test_wrong_results_are_named() -> None:
+    recipe = Recipe((), "", passes="PASS", same=(r"^sum .*",))
+    plain = Run(0, "PASS\nsum 1\ntime 7", 1.0)
+    assert results(recipe, plain) == ["sum 1"]
+    assert fault(recipe, Run(0, "PASS\nsum 1\ntime 9", 1.0), plain) == ""
+    assert fault(recipe, Run(0, "PASS\nsum 2", 1.0), plain) == "other results than the plain build"
+    assert fault(recipe, Run(0, "PASS", 1.0), plain) == "other results than the plain build"
+    assert fault(recipe, Run(0, "FAIL\nsum 1", 1.0), plain) == "its own check fails"
+    assert fault(recipe, Run(3, "PASS\nsum 1", 1.0), plain) == "status 3"
+
+
+def test_times_are_summed_and_the_process_stands_in() -> None:
+    recipe = Recipe((), "", time=(("k", r"took (\S+)"),))
+    assert times(recipe, Run(0, "took 1.5\ntook 2", 9.0)) == {"k": 3.5}
+    assert times(recipe, Run(0, "", 9.0)) == {"process": 9.0}
+
+
+def test_outcomes_come_from_reports_and_messages() -> None:
+    (kernel,) = kernel_outcomes(PROGRAM, a_build(region(3), region(5), region(5)))
+    assert kernel.accepted
+    (kernel,) = kernel_outcomes(PROGRAM, a_build(region(3), region(5), region(5, "declined")))
+    assert [outcome.state for _, outcome in kernel.outcomes] == ["rewritten", "declined"]
+    log = "warning[CCC036]: may touch the same memory\n  --> src/scale.cu:5:5\n   |\n"
+    assert diagnostics(log)[0].code == "CCC036"
+    (kernel,) = kernel_outcomes(PROGRAM, a_build(log=log))
+    assert [(outcome.state, outcome.detail) for _, outcome in kernel.outcomes] == [
+        ("dropped", ""),
+        ("refused", "CCC036"),
+    ]
+    assert not kernel.accepted
+
+
+def test_a_message_inside_of_a_path_goes_to_the_path() -> None:
+    log = "error[CCC032]: left by a `break`\n  --> scale.cu:6:1\n"
+    (kernel,) = kernel_outcomes(PROGRAM, a_build(log=log))
+    assert [outcome.state for _, outcome in kernel.outcomes] == ["dropped", "refused"]
+
+
+def stand_in(path: Path, output: str) -> str:
+    path.write_text(f"#!/bin/sh\necho '{output}' > built\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    folder = tmp_path / "made-up" / "src"
+    folder.mkdir(parents=True)
+    (folder / "scale.cu").write_text(SOURCE)
+    return tmp_path
+
+
+def test_builds_hold_the_pragmas_or_not(checkout: Path) -> None:
+    out = checkout / "out"
+    for variant in ("plain", "always"):
+        made = build(PROGRAM, RECIPE, [checkout], out, variant, {"plain": "true", "ccc": "true"})
+        assert made.succeeded
+        text = (out / "scale" / variant / "tree/src/built").read_text()
+        assert ("#pragma ccc" in text) is (variant == "always")
+
+
+def test_without_a_checkout_there_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"example\.org/made-up"):
+        build(PROGRAM, RECIPE, [tmp_path], tmp_path / "out", "plain", {"plain": "true", "ccc": "true"})
+
+
+def test_from_recipe_to_speedup(checkout: Path) -> None:
+    recipes = checkout / "recipes"
+    recipes.mkdir()
+    (recipes / "scale.toml").write_text(
+        'build = ["$NVCC scale.cu"]\nrun = "cat built"\npasses = "PASS"\n[time]\nscale = "time (.*)"\n'
+    )
+    plain = stand_in(checkout / "plain", "PASS time 3")
+    ours = stand_in(checkout / "ours", "PASS time 2")
+    words = [
+        str(checkout),
+        "--recipes",
+        str(recipes),
+        "--out",
+        str(checkout / "out"),
+        "--nvcc",
+        plain,
+        "--ccc-nvcc",
+        ours,
+    ]
+    given = parser().parse_args(words)
+    built = build_program(PROGRAM, given)
+    assert built is not None
+    found = run_program(built, given.out, rounds=2)
+    assert speedups(found, "always") == {"scale": 1.5}
+    assert slowdown(found, "auto") is not None
+    assert "0 of 1 kernels accepted" in summary([found])
+    assert json.loads((given.out / "scale/result.json").read_text()) == found
+    assert "sqrtf" not in json.dumps(found)
