@@ -15,12 +15,13 @@ from cccopt.ccc.legality.rules import check
 from cccopt.ccc.legality.sunk_code import SunkCode
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.block_size import block_threads, check_size, whole_warps
-from cccopt.ccc.plan.compression import Compressed, Key, Outer, compress, compress_together
+from cccopt.ccc.plan.compression import Compressed, compress, compress_together
 from cccopt.ccc.plan.context import LiveIn, Placement, decide, live_ins
 from cccopt.ccc.plan.form import is_split
 from cccopt.ccc.plan.partials import Partial, slots
 from cccopt.ccc.plan.plan import PathPlan, Plan, Sorting, sorted_slots
 from cccopt.ccc.plan.remarks import reordered, stack_remarks
+from cccopt.ccc.plan.rematerialization import Outer, ReachingValue
 from cccopt.ccc.plan.stack import SLOTS, Layout, StackCode, Value, layout
 from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
@@ -229,7 +230,7 @@ class _Planner:
         """The contexts of exclusive paths, which share their slots; if ``tight``, small ones at a higher price."""
         found = [(path, self._live_ins(path)) for path in group]
         sunk = self.sunk[group[0].begin].dropped
-        return compress_together(self.view, self.region, found, one_stack=not tight, tail=sunk)
+        return compress_together(self.view, self.region, found, one_stack=not tight, sunk=sunk)
 
     def sorting(self, paths: Sequence[PathPlan]) -> Sorting:
         """What the site of exclusive paths needs, its stacks laid out."""
@@ -284,7 +285,7 @@ class _Planner:
 
     def _steps(self, compressed: Compressed, uses: Mapping[str, Operand]) -> tuple[Instruction, ...]:
         """The code that rebuilds what is not collected, on the registers of the task."""
-        made: dict[Key, Operand] = {}
+        made: dict[ReachingValue, Operand] = {}
         for key, live in compressed.shared:
             made[key] = self._rebuild(live) if live.decision == Placement.REBUILT else Register(live.name)
         recomputed = {live.name for live in compressed.live_ins if live.decision == Placement.RECOMPUTED}
@@ -292,8 +293,8 @@ class _Planner:
         for step in compressed.steps:
             statement = self.view.body[step.statement]
             assert isinstance(statement, Instruction)
-            name, _, current = step.result
-            wanted = current and name in recomputed
+            name = step.result.register
+            wanted = step.result.held and name in recomputed
             target = uses[name] if wanted else self.view.names.register(self.view.types[name])
             assert isinstance(target, Register)
             sources = {name: made.get(key, uses.get(name, Register(name))) for name, key in step.operands}
