@@ -48,7 +48,7 @@ _STRIDES = {"%tid.x": 1, "%laneid": 1, "%tid.y": 0, "%tid.z": 0}
 _Source = int | None | frozenset[int]
 """A stride that is known at once, or the definitions that tell it."""
 
-_Stride = int | None | OneOf["unsettled"]
+_Stride = int | None | OneOf["unsolved"]
 """The stride of a definition; unsettled until all that it is made of has been looked at."""
 
 
@@ -57,8 +57,8 @@ class LaneStrides:
     """The strides of one function's registers over the lanes. Statements go by index.
 
     A definition is looked at when something asks for it, with all that it is made of, and once, however many read it.
-    Counters are assumed to keep the stride that they begin with until a trip shows otherwise: Wegman, Zadeck, "Constant
-    propagation with conditional branches", TOPLAS 13(2), 1991.
+    Counters are assumed to keep the stride that they begin with until an iteration shows otherwise: Wegman, Zadeck,
+    "Constant propagation with conditional branches", TOPLAS 13(2), 1991.
     """
 
     reaching: ReachingDefinitions
@@ -90,11 +90,11 @@ class LaneStrides:
 
     def _of_source(self, source: _Source) -> int | None:
         if isinstance(source, frozenset):
-            self._settle(source)
+            self._solve(source)
         stride = self._joined(source)
-        return None if stride == "unsettled" else stride
+        return None if stride == "unsolved" else stride
 
-    def _settle(self, wanted: Iterable[int]) -> None:
+    def _solve(self, wanted: Iterable[int]) -> None:
         """Find the strides of definitions and of all that these are made of."""
         readers: dict[int, list[int]] = {}
         new: dict[int, None] = {}
@@ -104,7 +104,7 @@ class LaneStrides:
             if definition in self._strides or definition == ENTRY:
                 continue
             new[definition] = None
-            self._strides[definition] = "unsettled"
+            self._strides[definition] = "unsolved"
             for source in self._sources(definition):
                 for made_of in source if isinstance(source, frozenset) else ():
                     readers.setdefault(made_of, []).append(definition)
@@ -123,7 +123,7 @@ class LaneStrides:
 
     def _joined(self, source: _Source) -> _Stride:
         """The stride of a value from those of its definitions: there is one, or it is a loop's counter, which begins
-        with a stride that each trip leaves as it is.
+        with a stride that each iteration leaves unchanged.
         """
         if not isinstance(source, frozenset):
             return source
@@ -135,10 +135,10 @@ class LaneStrides:
         if counter is None:
             return None
         begins, again = (self._strides[definition] for definition in counter)
-        return begins if again in (begins, "unsettled") or begins == "unsettled" else None
+        return begins if again in (begins, "unsolved") or begins == "unsolved" else None
 
     def _counter(self, definitions: frozenset[int]) -> tuple[int, int] | None:
-        """The definitions ahead of a loop and in it, if there are these two, and each trip runs the latter once."""
+        """The definitions before a loop and in it, if there are these two, and each iteration runs the latter once."""
         if definitions not in self._counters:
             self._counters[definitions] = self._found_counter(definitions)
         return self._counters[definitions]
@@ -169,7 +169,7 @@ class LaneStrides:
             return None
         known: list[int | None] = []
         for stride in strides:
-            if stride == "unsettled":
+            if stride == "unsolved":
                 return stride
             known.append(stride)
         return combined(instruction, instruction.operands[1:], known)

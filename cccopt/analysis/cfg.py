@@ -2,7 +2,7 @@
 
 A block is a maximal run of statements that control enters at the first and leaves after the last. A block
 starts at a label and after each branch, `ret`, `exit` or `trap`; calls do not end one. Declarations, markers
-and `.loc` belong to the block they stand in, so the blocks cover the body without a gap, in file order.
+and `.loc` belong to the block they are in, so the blocks cover the body without a gap, in file order.
 
         setp.eq.s32 %p1, %r1, 0;      block 0  -> 2 (taken), 1 (falls through)
         @%p1 bra  DONE;
@@ -71,7 +71,7 @@ class ControlFlowGraph:
         return tuple(block.index for block in self.blocks for _ in block.statements())
 
     def block_of(self, statement: int) -> int:
-        """The block that statement ``statement`` of the body stands in."""
+        """The block that statement ``statement`` of the body is in."""
         return self._block_of[statement]
 
     @cached_property

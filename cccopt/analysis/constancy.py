@@ -5,7 +5,7 @@
         mov.u32 %r3, %clock;                another value each time
         ld.param.u32 %r4, [f_param_0];      a parameter of this function: unchanging
         ld.param.b32 %r5, [retval0];        what a call has returned: not
-        ld.global.nc.f32 %f1, [%rd1];       the program promises that nobody writes there
+        ld.global.nc.f32 %f1, [%rd1];       the program promises that nothing writes there
 
 PTX ISA 9.0, chapter 10 (special registers), 5.1 (state spaces), 9.7.9 (`ld`, `ld.global.nc`).
 """

@@ -1,10 +1,10 @@
-"""Static cost: issue slots of code by throughput class, inner loops weighted by their trips.
+"""Static cost: issue slots of code by throughput class, inner loops weighted by their trip counts.
 
 A statement costs what the instruction table says (`isa.Facts.slots`: 128 results a clock of an SM are one slot), a call
-also what it calls. A loop counts as often as it trips where a counter with constant start, step and bound tells,
-`DEFAULT_TRIPS` times elsewhere.
+also what it calls. A loop counts as often as it iterates where a counter with constant start, step and bound tells,
+`DEFAULT_TRIP_COUNT` times elsewhere.
 
-        mov.u32 %r1, 0;                          trips: 5, the block counts 5 x 7 slots
+        mov.u32 %r1, 0;                          5 iterations: the block counts 5 x 7 slots
     LOOP:
         fma.rn.f32 %f1, %f1, %f2, %f3;           1 slot
         add.s32 %r1, %r1, 4;                     2
@@ -31,10 +31,10 @@ from cccopt.ptx.constants import number
 from cccopt.ptx.ir import Body, Function, Instruction, Literal, Module, Operand, Register, Symbol
 from cccopt.ptx.isa import Arithmetic, Control
 
-DEFAULT_TRIPS = 8
-"""Trips of a loop of which nothing is known."""
+DEFAULT_TRIP_COUNT = 8
+"""The trip count of a loop of which nothing is known."""
 
-MOST_TRIPS = 1 << 16
+MAX_TRIP_COUNT = 1 << 16
 """A counter that has not ended by then counts as unknown."""
 
 _DEEPEST = 8
@@ -62,13 +62,13 @@ class Costs:
     calls: _Calls | None = field(default=None, compare=False, repr=False)
 
     def of_blocks(
-        self, blocks: Collection[int], inside: Collection[int], trip_of: int | None = None
+        self, blocks: Collection[int], inside: Collection[int], one_iteration_of: int | None = None
     ) -> float:
         """What ``blocks`` cost when the piece of code ``inside`` that they belong to runs once. Of the loop with header
-        ``trip_of`` it is one trip.
+        ``one_iteration_of`` it is one iteration.
         """
-        whole = frozenset(inside)
-        return sum(self.of_block(b) * self._weight(b, whole, trip_of) for b in sorted(blocks))
+        piece = frozenset(inside)
+        return sum(self.of_block(b) * self._weight(b, piece, one_iteration_of) for b in sorted(blocks))
 
     def of_block(self, block: int) -> float:
         """What one run of the block costs."""
@@ -82,21 +82,23 @@ class Costs:
         facts = isa.facts(statement)
         return facts.slots + (self._callee(statement) if facts.control is Control.CALL else 0.0)
 
-    def trips(self, loop: Loop) -> int | None:
+    def trip_count(self, loop: Loop) -> int | None:
         """How often the loop's body runs once it is entered, where all of that is constant."""
         found = [count for a, b in loop.exits if (count := self._exit_after(loop, a, b)) is not None]
         return min(found, default=None)
 
-    def _weight(self, block: int, inside: frozenset[int], trip_of: int | None) -> float:
-        around = (e for e in self.loops if block in e.blocks and e.blocks <= inside and e.header != trip_of)
+    def _weight(self, block: int, inside: frozenset[int], one_iteration_of: int | None) -> float:
+        around = (
+            e for e in self.loops if block in e.blocks and e.blocks <= inside and e.header != one_iteration_of
+        )
         weight = 1.0
         for loop in around:
-            weight *= self._trips.get(loop.header) or DEFAULT_TRIPS
+            weight *= self._trip_counts.get(loop.header) or DEFAULT_TRIP_COUNT
         return weight
 
     @cached_property
-    def _trips(self) -> dict[int, int | None]:
-        return {loop.header: self.trips(loop) for loop in self.loops}
+    def _trip_counts(self) -> dict[int, int | None]:
+        return {loop.header: self.trip_count(loop) for loop in self.loops}
 
     # --- calls ---
 
@@ -125,19 +127,19 @@ class Costs:
     # --- trip counts ---
 
     def _exit_after(self, loop: Loop, block: int, target: int) -> int | None:
-        """The number of trips after which the branch that ends ``block`` surely leaves the loop for ``target``."""
+        """The number of iterations after which the branch that ends ``block`` surely leaves the loop for ``target``."""
         branch = control_flow.ending(self.body, self.cfg.blocks[block])
         if branch is None or branch.guard is None or isa.facts(branch).control is not Control.BRANCH:
             return None
-        place = self.cfg.blocks[block].stop - 1
-        tests = self.reaching.reaching(place, branch.guard.register.name)
+        end = self.cfg.blocks[block].stop - 1
+        tests = self.reaching.reaching(end, branch.guard.register.name)
         test = next(iter(tests)) if len(tests) == 1 else ENTRY
         if test == ENTRY or self.cfg.block_of(test) not in loop.blocks:
             return None
         met = self._met(loop, test, (target != block + 1) != branch.guard.negated)
         if met is None:
             return None
-        # A test ahead of the body has been passed once more than the body.
+        # A test before the body has been passed once more than the body.
         return met if block in loop.latches else max(met - 1, 0)
 
     def _met(self, loop: Loop, test: int, wanted: bool) -> int | None:
@@ -155,14 +157,14 @@ class Costs:
             return None
         start, step = line
         signed = setp.parts[-1].startswith("s")
-        for passed in range(MOST_TRIPS):
+        for passed in range(MAX_TRIP_COUNT):
             value = _wrapped(start + passed * step, bits, signed)
             if compare(value, _wrapped(bound, bits, signed)) == wanted:
                 return passed + 1
         return None
 
     def _line(self, loop: Loop, use: int, name: str, depth: int) -> tuple[int, int] | None:
-        """The value of a register at ``use`` in the first trip, and by how much it grows each trip."""
+        """The value of a register at ``use`` in the first iteration, and by how much it grows in each."""
         definitions = self.reaching.reaching(use, name)
         inside = [d for d in definitions if d != ENTRY and self.cfg.block_of(d) in loop.blocks]
         if depth == 0 or len(inside) != 1:
@@ -223,7 +225,9 @@ class Costs:
 
 @dataclass(frozen=True)
 class _Calls:
-    """Who calls whom in a module, and the costs of functions by name and those of their callers that they may call."""
+    """Which function calls which in a module, and the costs of functions by name and those of their callers that they
+    may call.
+    """
 
     module: Module
     costs: dict[tuple[str, frozenset[str]], float] = field(default_factory=dict)

@@ -96,7 +96,7 @@ def solve(
     targets = graph.successors if forward else graph.predecessors
     boundary_nodes = graph.entries if forward else graph.exits
     order = _order(graph, forward)
-    rank = {node: place for place, node in enumerate(order)}
+    rank = {node: position for position, node in enumerate(order)}
     if known is None:
         into = dict.fromkeys(order, analysis.initial)
         out = {node: analysis.transfer(node, analysis.initial) for node in order}
@@ -131,7 +131,7 @@ class Numbering(Generic[Item]):
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._items = tuple(dict.fromkeys(items))
-        self._bit = {item: 1 << place for place, item in enumerate(self._items)}
+        self._bit = {item: 1 << position for position, item in enumerate(self._items)}
 
     def bits(self, items: Iterable[Item]) -> int:
         """The bit set of ``items``. Raises KeyError for one that is not numbered."""
@@ -145,10 +145,10 @@ class Numbering(Generic[Item]):
         # A search in the digits: to take away one bit after the other would copy a long set each time.
         digits = f"{bits:b}"[::-1]
         found = []
-        place = digits.find("1")
-        while place >= 0:
-            found.append(self._items[place])
-            place = digits.find("1", place + 1)
+        position = digits.find("1")
+        while position >= 0:
+            found.append(self._items[position])
+            position = digits.find("1", position + 1)
         return tuple(found)
 
     def __len__(self) -> int:

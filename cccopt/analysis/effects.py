@@ -50,7 +50,7 @@ def reads(statement: Statement) -> frozenset[str]:
 
 
 def needs(statement: Statement) -> frozenset[str]:
-    """The registers whose values before the statement can matter to it or behind it: reads and may-writes."""
+    """The registers whose values before the statement can matter to it or after it: reads and may-writes."""
     return _effects(statement).needs if isinstance(statement, Instruction) else _NONE.needs
 
 

@@ -1,9 +1,9 @@
 """Loop invariance, and the statements that rebuild an invariant value elsewhere.
 
-A use in a loop is *invariant* if a lane reads the same value there in each trip of one run of the loop: all
+A use in a loop is *invariant* if a lane reads the same value there in each iteration of one run of the loop: all
 definitions that reach it lie outside of the loop, or there is a single one inside, pure, and all it reads is
 invariant. The *rematerialisation slice* of a use is the chain of pure statements that computes its value
-again from parameters, constants and special registers alone; a copy of it may stand anywhere in the function.
+again from parameters, constants and special registers alone; a copy of it may be inserted anywhere in the function.
 
         ld.param.u64 %rd7, [f_param_2];
     LOOP:
@@ -34,19 +34,19 @@ Available = Callable[[int, str], bool]
 
 @dataclass(frozen=True)
 class LoopInvariance:
-    """Which registers keep their value from trip to trip of the loop ``blocks``."""
+    """Which registers keep their value from iteration to iteration of the loop ``blocks``."""
 
     function: Function
     reaching: ReachingDefinitions
     blocks: frozenset[int]
 
     def holds(self, statement: int, register: str) -> bool:
-        """Whether ``register`` has, at ``statement`` in the loop, the same value in each trip."""
+        """Whether ``register`` has, at ``statement`` in the loop, the same value in each iteration."""
         return self._holds(statement, register, self.definitions)
 
     @cached_property
     def definitions(self) -> frozenset[int]:
-        """The statements of the loop that write the same in each trip."""
+        """The statements of the loop that write the same in each iteration."""
         cfg = self.reaching.cfg
         order = [i for b in cfg.reverse_postorder if b in self.blocks for i in cfg.blocks[b].statements()]
         found: set[int] = set()
@@ -68,7 +68,7 @@ class LoopInvariance:
         return effects.needs(self.reaching.body[statement])
 
     def _repeats(self, statement: int) -> bool:
-        """Whether the statement writes the same in any trip if its operands are the same."""
+        """Whether the statement writes the same in any iteration if its operands are the same."""
         instruction = self.reaching.body[statement]
         if not isinstance(instruction, Instruction) or not effects.kills(instruction):
             return False
@@ -113,14 +113,14 @@ def rematerialization_slice(
         if definition not in found:
             found.add(definition)
             work += [(definition, needed) for needed in sorted(effects.needs(instruction))]
-    rank = {block: place for place, block in enumerate(reaching.cfg.reverse_postorder)}
+    rank = {block: position for position, block in enumerate(reaching.cfg.reverse_postorder)}
     order = sorted(found, key=lambda index: (rank[reaching.cfg.block_of(index)], index))
     written = [name for index in order for name in effects.writes(reaching.body[index])]
     return tuple(order) if len(written) == len(set(written)) else None
 
 
 def is_rebuildable(instruction: Instruction, function: Function) -> bool:
-    """Whether an instruction gives one thread the same result from the same registers at any time and place.
+    """Whether an instruction gives one thread the same result from the same registers at any time and in any position.
 
     Loads count only where the address cannot be wrong: a named parameter or constant.
     """

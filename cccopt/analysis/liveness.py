@@ -39,7 +39,7 @@ class Liveness:
         return self._before[statement]
 
     def live_after(self, statement: int) -> frozenset[str]:
-        """The registers live behind statement ``statement``, on any way that control goes from it."""
+        """The registers live after statement ``statement``, on any path of control from it."""
         block = self.cfg.blocks[self.cfg.block_of(statement)]
         if statement + 1 == block.stop:
             return self.live_out[block.index]
@@ -86,7 +86,7 @@ def upward_exposed(
 ) -> frozenset[str]:
     """The registers read between statement ``start`` and ``stops`` before they are written there.
 
-    The region is that of `region`; what is read at the stops or behind them does not count.
+    The region is that of `region`; what is read at the stops or after them does not count.
     """
     pieces = _pieces(cfg, start, frozenset(stops))
     graph = FlowGraph({at: targets for at, (_, targets) in pieces.items()}, frozenset({start}), frozenset())
@@ -117,7 +117,7 @@ def _pieces(
 def _solve(
     body: Sequence[Statement], graph: FlowGraph, statements: Callable[[int], Sequence[int]]
 ) -> tuple[Numbering[str], Solution[int]]:
-    """Liveness as bit sets over a graph whose nodes each stand for some statements."""
+    """Liveness as bit sets over a graph whose nodes each represent some statements."""
     kills: dict[int, set[str]] = {}
     needs: dict[int, set[str]] = {}
     for node in graph.successors:

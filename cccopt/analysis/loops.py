@@ -28,7 +28,7 @@ class Loop:
     """One natural loop, by block index.
 
     ``exits`` are the edges (inside, outside) that leave it; blocks that leave the function from inside are
-    not among them (``cfg.exits`` tells those). ``parent`` is the place of the next outer loop in `loops`'
+    not among them (``cfg.exits`` tells those). ``parent`` is the index of the next outer loop in `loops`'
     answer, None for an outermost one; ``depth`` is 1 for an outermost loop.
     """
 
@@ -46,12 +46,12 @@ def loops(cfg: ControlFlowGraph) -> tuple[Loop, ...]:
     for latch, header in back_edges(cfg):
         latches.setdefault(header, []).append(latch)
     blocks = {header: natural_loop(cfg, header, sources) for header, sources in latches.items()}
-    # Sorted by size, a loop stands behind all that hold it.
+    # Sorted by size, a loop comes after all loops that contain it.
     headers = sorted(blocks, key=lambda header: (-len(blocks[header]), header))
     found: list[Loop] = []
     for header in headers:
         inside = blocks[header]
-        holders = [place for place, outer in enumerate(found) if header in outer.blocks]
+        holders = [position for position, outer in enumerate(found) if header in outer.blocks]
         parent = holders[-1] if holders else None
         exits = tuple((a, b) for a in sorted(inside) for b in cfg.successors[a] if b not in inside)
         depth = 1 if parent is None else found[parent].depth + 1
@@ -75,7 +75,7 @@ def irreducible_edges(cfg: ControlFlowGraph) -> tuple[tuple[int, int], ...]:
 
     Of a cycle with several entries the edges are those that go backwards in reverse postorder.
     """
-    rank = {block: place for place, block in enumerate(cfg.reverse_postorder)}
+    rank = {block: position for position, block in enumerate(cfg.reverse_postorder)}
     back = set(back_edges(cfg))
     retreating = ((a, b) for a, b in cfg.edges() if a in rank and rank[a] >= rank[b])
     return tuple(edge for edge in retreating if edge not in back)

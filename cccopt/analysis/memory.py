@@ -2,7 +2,7 @@
 
 An address is followed through its use-def chains (`mov`, `cvta`, `add`, `sub`, `mad`, `selp`, ...) to its
 *roots*: the variables and kernel parameters that it may be derived from. Two accesses are *provably distinct*
-if neither writes, if one reads memory that nobody writes (`ld.const`, `.nc`, a kernel's parameters), if their
+if neither writes, if one reads memory that nothing writes (`ld.const`, `.nc`, a kernel's parameters), if their
 state spaces differ, or if their roots are variables with no name in common. Two pointer parameters may hold
 one address, and one that holds the address of a variable.
 
@@ -77,7 +77,7 @@ class MemoryAliasing:
         return {}
 
     def spaces(self, statement: int) -> frozenset[str]:
-        """The state spaces that a memory statement may touch; ``generic`` stands for any."""
+        """The state spaces that a memory statement may touch; ``generic`` means any."""
         space = isa.facts(self._instruction(statement)).space or "generic"
         if space != "generic":
             return frozenset({space})
@@ -92,7 +92,7 @@ class MemoryAliasing:
         return AddressRoots(self.function, self.reaching)
 
     def _space_of(self, root: Root) -> str:
-        """The state space behind a generic address; what a host passes in points to global memory."""
+        """The state space that a generic address points to; what a host passes in points to global memory."""
         if root.kind == "parameter":
             return "global"
         variable = self._variables.get(root.name) if root.kind == "variable" else None

@@ -3,7 +3,7 @@
 Lanes that a branch sends different ways wait for each other at its immediate post-dominator. Two things can
 make a register differ that is uniform on each way. *Joins*: at a block that more than one way out of the
 branch reaches, those registers that the ways between write. *Cycles*: where lanes can come back to the branch
-while others wait, they leave the cycle at different trips, so behind it all registers differ that the cycle
+while others wait, they leave the cycle in different iterations, so after it all registers differ that the cycle
 writes.
 
         block 0: @%p1 bra 2          branch 0 mixes, at block 2, what block 1 writes: {%r1}
@@ -29,7 +29,7 @@ from cccopt.analysis.dominance import total_post_dominators
 
 @dataclass(frozen=True)
 class Mixing:
-    """The meeting places of a function's lanes."""
+    """The reconvergence points of a function's lanes."""
 
     cfg: ControlFlowGraph
     written: Sequence[int]
@@ -55,8 +55,8 @@ class Mixing:
 
     def _cycle(self, branch: int, stop: int | None) -> set[int]:
         """The blocks between ``branch`` and itself where lanes may be while others wait at ``stop``."""
-        ahead = self._reach(self.cfg.successors[branch], {stop})
-        return ahead & (self._reaching(branch, ahead - {stop}) | {branch}) if branch in ahead else set()
+        reached = self._reach(self.cfg.successors[branch], {stop})
+        return reached & (self._reaching(branch, reached - {stop}) | {branch}) if branch in reached else set()
 
     def _reach(self, starts: Iterable[int], stops: Collection[int | None]) -> set[int]:
         """The blocks that ``starts`` reach, ways ending at ``stops`` (which are among them)."""

@@ -34,15 +34,15 @@ class ReachingDefinitions:
     body: Sequence[Statement]
     cfg: ControlFlowGraph
     _block_in: Mapping[int, int]
-    _sites: Mapping[str, tuple[int, tuple[int, ...]]]
-    """The definitions of each register, `ENTRY` first, and the place of the first one in the bit sets."""
+    _definitions: Mapping[str, tuple[int, tuple[int, ...]]]
+    """The definitions of each register, `ENTRY` first, and the position of the first one in the bit sets."""
 
     def reaching(self, statement: int, register: str) -> frozenset[int]:
         """The definitions of ``register`` just before ``statement``; none in dead code."""
         return self._reach(self.cfg.blocks[self.cfg.block_of(statement)].start, statement, register)
 
     def reaching_after(self, statement: int, register: str) -> frozenset[int]:
-        """The definitions of ``register`` that reach the point just behind ``statement`` itself."""
+        """The definitions of ``register`` that reach the point just after ``statement`` itself."""
         return self._reach(self.cfg.blocks[self.cfg.block_of(statement)].start, statement + 1, register)
 
     def reaching_end(self, block: int, register: str) -> frozenset[int]:
@@ -54,22 +54,24 @@ class ReachingDefinitions:
         block = self.cfg.block_of(start)
         if block not in self._block_in:
             return frozenset()
-        sites = self._writers.get((block, register), ())
-        for place in range(bisect_left(sites, stop) - 1, -1, -1):
-            if (sites[place], register) in self._killing:
-                return frozenset(sites[place : bisect_left(sites, stop)])
-        own = sites[: bisect_left(sites, stop)]
+        writers = self._writers.get((block, register), ())
+        for position in range(bisect_left(writers, stop) - 1, -1, -1):
+            if (writers[position], register) in self._killing:
+                return frozenset(writers[position : bisect_left(writers, stop)])
+        own = writers[: bisect_left(writers, stop)]
         before = self._at_block_start(block, register)
         return before.union(own) if own else before
 
     def _at_block_start(self, block: int, register: str) -> frozenset[int]:
-        if register not in self._sites:
+        if register not in self._definitions:
             return frozenset({ENTRY})
         key = block, register
         if key not in self._known:
-            first, sites = self._sites[register]
-            bits = self._block_in[block] >> first & (1 << len(sites)) - 1
-            self._known[key] = frozenset(site for place, site in enumerate(sites) if bits >> place & 1)
+            first, own = self._definitions[register]
+            bits = self._block_in[block] >> first & (1 << len(own)) - 1
+            self._known[key] = frozenset(
+                definition for position, definition in enumerate(own) if bits >> position & 1
+            )
         return self._known[key]
 
     @cached_property
@@ -90,7 +92,7 @@ class ReachingDefinitions:
             for index in block.statements():
                 for register in effects.writes(self.body[index]):
                     found.setdefault((block.index, register), []).append(index)
-        return {key: tuple(sites) for key, sites in found.items()}
+        return {key: tuple(indices) for key, indices in found.items()}
 
 
 def reaching_definitions(cfg: ControlFlowGraph, body: Sequence[Statement]) -> ReachingDefinitions:
@@ -99,17 +101,17 @@ def reaching_definitions(cfg: ControlFlowGraph, body: Sequence[Statement]) -> Re
     for index, statement in enumerate(body):
         for name in sorted(effects.writes(statement)):
             definitions.setdefault(name, [ENTRY]).append(index)
-    sites: dict[str, tuple[int, tuple[int, ...]]] = {}
+    numbered: dict[str, tuple[int, tuple[int, ...]]] = {}
     undefined = first = 0
     for name, found in definitions.items():
-        sites[name] = (first, tuple(found))
+        numbered[name] = (first, tuple(found))
         undefined |= 1 << first
         first += len(found)
     graph = over_blocks(cfg)
     made: dict[int, int] = {}
     kept: dict[int, int] = {}
     for block in graph.successors:
-        made[block], kept[block] = _transfer([(i, body[i]) for i in cfg.blocks[block].statements()], sites)
+        made[block], kept[block] = _transfer([(i, body[i]) for i in cfg.blocks[block].statements()], numbered)
     analysis = Analysis(
         Direction.FORWARD,
         undefined,
@@ -117,11 +119,11 @@ def reaching_definitions(cfg: ControlFlowGraph, body: Sequence[Statement]) -> Re
         or_,
         lambda block, reaching: reaching & kept[block] | made[block],
     )
-    return ReachingDefinitions(body, cfg, solve(analysis, graph).before, sites)
+    return ReachingDefinitions(body, cfg, solve(analysis, graph).before, numbered)
 
 
 def _transfer(
-    statements: Sequence[tuple[int, Statement]], sites: Mapping[str, tuple[int, tuple[int, ...]]]
+    statements: Sequence[tuple[int, Statement]], numbered: Mapping[str, tuple[int, tuple[int, ...]]]
 ) -> tuple[int, int]:
     """The definitions that some statements make and those of others that they keep, as bit sets."""
     own: dict[str, list[int]] = {}
@@ -134,9 +136,9 @@ def _transfer(
             own.setdefault(name, []).append(index)
     make = gone = 0
     for name, indices in own.items():
-        first, places = sites[name]
+        first, found = numbered[name]
         for index in indices:
-            make |= 1 << first + bisect_left(places, index)
+            make |= 1 << first + bisect_left(found, index)
         if name in killed:
-            gone |= ((1 << len(places)) - 1) << first
+            gone |= ((1 << len(found)) - 1) << first
     return make, ~gone

@@ -1,7 +1,7 @@
-"""Definite assignment of local arrays: whether all bytes that a load may read have been stored ahead of it.
+"""Definite assignment of local arrays: whether all bytes that a load may read have been stored before it.
 
-Stores at constant addresses count where they dominate the load, and so do those of a loop of one block whose trips can
-be followed: it starts from constants, and steps to a constant end. nvcc's `sinf` fills its scratch like this:
+Stores at constant addresses count where they dominate the load, and so do those of a loop of one block whose iterations
+can be followed: it starts from constants, and steps to a constant end. nvcc's `sinf` fills its scratch like this:
 
         mov.u64 %rd1, __local_depot0; mov.u32 %r1, 0;
     L:  st.local.u32 [%rd1], %r9; add.s64 %rd1, %rd1, 4; add.s32 %r1, %r1, 1;     bytes 0 to 23
@@ -27,7 +27,7 @@ from cccopt.ptx.constants import number
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, Symbol, Variable
 from cccopt.ptx.isa import Arithmetic
 
-_MOST_TRIPS = 1024
+_MAX_TRIP_COUNT = 1024
 _LARGEST = 1 << 31
 _DEEPEST = 24
 
@@ -45,7 +45,7 @@ _COMPARE: Mapping[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A known number, or an address: that many bytes behind the beginning of the variable ``root``."""
+    """A known number, or an address: that many bytes after the beginning of the variable ``root``."""
 
     number: int
     root: str = ""
@@ -66,12 +66,14 @@ class StoredBytes:
             return False
         missing = set(range(size))
         for store in stores:
-            if missing and self._ahead(store, load):
+            if missing and self._always_before(store, load):
                 missing -= self._bytes(store, variable)
         return not missing
 
-    def _ahead(self, store: int, load: int) -> bool:
-        """Whether each way to ``load`` passes ``store``, and the whole loop of one block that may be around it."""
+    def _always_before(self, store: int, load: int) -> bool:
+        """Whether every path of control to ``load`` passes ``store``, and completes the loop of one block that may be
+        around it.
+        """
         cfg = self.reaching.cfg
         a, b = cfg.block_of(store), cfg.block_of(load)
         if a == b:
@@ -89,16 +91,16 @@ class StoredBytes:
             around = self._around(block)
             statement = self.reaching.body[store]
             assert isinstance(statement, Instruction)
-            places = (
-                [self._place(statement, lambda name: self._value(store, name, 0))]
+            addresses = (
+                [self._address(statement, lambda name: self._value(store, name, 0))]
                 if around is None
                 else self._followed(around, store)
             )
             size = self._width(statement)
             self._known[store, variable] = frozenset(
-                place.number + i
-                for place in places
-                if place is not None and place.root == variable and statement.guard is None
+                address.number + i
+                for address in addresses
+                if address is not None and address.root == variable and statement.guard is None
                 for i in range(size)
             )
         return self._known[store, variable]
@@ -127,7 +129,7 @@ class StoredBytes:
         vector = next((int(part[1:]) for part in store.parts if part in ("v2", "v4", "v8")), 1)
         return isa.width(store.parts[-1]) // 8 * vector
 
-    def _place(self, store: Instruction, value: Callable[[str], _Value | None]) -> _Value | None:
+    def _address(self, store: Instruction, value: Callable[[str], _Value | None]) -> _Value | None:
         address = next((o for o in store.operands if isinstance(o, Address)), None)
         if address is None:
             return None
@@ -139,7 +141,9 @@ class StoredBytes:
         return _Value(base.number + int(moved), base.root) if base is not None else None
 
     def _followed(self, loop: Loop, store: int) -> list[_Value | None]:
-        """Where ``store`` stores in each trip of a loop of one block, from constants; nothing where that is unknown."""
+        """Where ``store`` stores in each iteration of a loop of one block, from constants; nothing where that is
+        unknown.
+        """
         (block,) = loop.blocks
         cfg, body = self.reaching.cfg, self.reaching.body
         statements = list(cfg.blocks[block].statements())
@@ -147,30 +151,30 @@ class StoredBytes:
         entering = [b for b in cfg.predecessors[block] if b != block]
         if len(entering) != 1 or not isinstance(end, Instruction) or end.guard is None:
             return []
-        (ahead,) = entering
+        (before,) = entering
         target = next((o.name for o in end.operands if isinstance(o, Symbol)), "")
         again = target == cfg.blocks[block].label
         state: dict[str, _Value | None] = {}
 
         def value(name: str) -> _Value | None:
             if name not in state:
-                state[name] = self._only(self.reaching.reaching_end(ahead, name), name, 0)
+                state[name] = self._only(self.reaching.reaching_end(before, name), name, 0)
             return state[name]
 
-        places: list[_Value | None] = []
-        for _ in range(_MOST_TRIPS):
+        addresses: list[_Value | None] = []
+        for _ in range(_MAX_TRIP_COUNT):
             for index in statements[:-1]:
                 statement = body[index]
                 if isinstance(statement, Instruction):
                     if index == store:
-                        places.append(self._place(statement, value))
+                        addresses.append(self._address(statement, value))
                     made = self._computed(statement, value)
                     state.update(dict.fromkeys(effects.writes(statement), made))
             test = value(end.guard.register.name)
             if test is None:
                 return []
             if (bool(test.number) != end.guard.negated) != again:
-                return places
+                return addresses
         return []
 
     def _value(self, statement: int, name: str, depth: int) -> _Value | None:

@@ -5,8 +5,8 @@ Sources are `%tid`, `%laneid`, the lane masks and clocks, what atomics, calls, s
 (others may have stored meanwhile; `ld.param` of a kernel, `ld.const` and `.nc` loads through a uniform
 address are the exceptions) and what was never written. It spreads through operands and guards, and through
 control: at a block where lanes meet that a varying branch sent different ways, each register written on the
-ways between varies (even if each way wrote a uniform value), and behind a cycle that lanes leave at different
-trips each register written in the cycle does.
+ways between varies (even if each way wrote a uniform value), and after a cycle that lanes leave in different
+iterations each register written in the cycle does.
 
         mov.u32 %r1, %tid.x;            %r1 varies
         mov.u32 %r2, 0;                 %r2 is uniform here
@@ -61,13 +61,13 @@ class Uniformity:
         return self._is_uniform(statement, register)
 
     def is_uniform_definition(self, statement: int, register: str) -> bool:
-        """Whether the lanes that ran ``statement`` together hold one value in ``register`` just behind it."""
+        """Whether the lanes that ran ``statement`` together hold one value in ``register`` just after it."""
         return self._is_uniform(statement + 1, register, self.cfg.block_of(statement))
 
     def divergent_control(self, block: int) -> frozenset[int]:
         """The varying branches that decide which lanes run ``block``: its transitive control dependence.
 
-        A block inside a cycle that lanes leave at different trips depends on the branch that leaves it.
+        A block inside a cycle that lanes leave in different iterations depends on the branch that leaves it.
         """
         found: set[int] = set()
         work = [block]
@@ -82,27 +82,27 @@ class Uniformity:
         return control_dependence(self.cfg)
 
     def _is_uniform(self, stop: int, register: str, block: int | None = None) -> bool:
-        """Whether the register is uniform where statement ``stop`` begins, or behind the last one of ``block``."""
+        """Whether the register is uniform where statement ``stop`` begins, or after the last one of ``block``."""
         block = self.cfg.block_of(stop) if block is None else block
         if register not in self._numbering or block not in self._varying_in:
             return False
-        sites, uniform = self._writers.get((block, register), ((), ()))
-        place = bisect_left(sites, stop)
-        if place:
-            return uniform[place - 1]
+        statements, uniform = self._writers.get((block, register), ((), ()))
+        position = bisect_left(statements, stop)
+        if position:
+            return uniform[position - 1]
         return not self._varying_in[block] & self._numbering.bits([register])
 
     @cached_property
     def _writers(self) -> Mapping[tuple[int, str], tuple[list[int], list[bool]]]:
-        """The statements of each block that may write a register, in order, and whether it is uniform behind each."""
+        """The statements of each block that may write a register, in order, and whether it is uniform after each."""
         body = self.function.body or ()
         found: dict[tuple[int, str], tuple[list[int], list[bool]]] = {}
         for block, varying in self._varying_in.items():
             for index in self.cfg.blocks[block].statements():
                 varying = self._steps[index].apply(varying)
                 for register in effects.writes(body[index]):
-                    sites, uniform = found.setdefault((block, register), ([], []))
-                    sites.append(index)
+                    statements, uniform = found.setdefault((block, register), ([], []))
+                    statements.append(index)
                     uniform.append(not varying & self._numbering.bits([register]))
         return found
 
@@ -125,10 +125,10 @@ def uniformity(function: Function, cfg: ControlFlowGraph) -> Uniformity:
         if not found:
             return Uniformity(function, cfg, branches, varying_in, steps, numbering)
         branches |= found
-        places = [place for branch in sorted(found) for place in mixing.mixed_by(branch)]
-        for block, registers in places:
+        pairs = [pair for branch in sorted(found) for pair in mixing.mixed_by(branch)]
+        for block, registers in pairs:
             mixed[block] |= registers
-        solution = solve(analysis, graph, solution, {block for block, _ in places})
+        solution = solve(analysis, graph, solution, {block for block, _ in pairs})
         now = {block: solution.before[block] | mixed[block] for block in varying_in}
         grown = {block for block in now if now[block] != varying_in[block]}
         varying_in = now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cccopt.analysis.cost import DEFAULT_TRIPS, Costs, costs
+from cccopt.analysis.cost import DEFAULT_TRIP_COUNT, Costs, costs
 from cccopt.emulator import Program
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
@@ -75,7 +75,7 @@ def test_counted_loops_trip_as_often_as_on_the_emulator(name: str) -> None:
     ahead, inside, trips = COUNTED[name]
     text = KERNEL.format(body=f"{ahead}\nLOOP:\n{inside}")
     found = of(f"{ahead}\nLOOP:\n{inside}")
-    assert found.trips(found.loops[0]) == trips
+    assert found.trip_count(found.loops[0]) == trips
     profile = Program(text).launch("k", 1, 32, [1])
     assert profile.by_label["k", "LOOP"].warps == trips
 
@@ -84,18 +84,18 @@ def test_counted_loops_trip_as_often_as_on_the_emulator(name: str) -> None:
 def test_other_loops_count_as_unknown(name: str) -> None:
     ahead, inside = UNKNOWN[name]
     found = of(f"{ahead}\nLOOP:\n{inside}")
-    assert found.trips(found.loops[0]) is None
+    assert found.trip_count(found.loops[0]) is None
     header = found.loops[0].header
     everything = range(len(found.cfg.blocks))
-    assert found.of_blocks([header], everything) == DEFAULT_TRIPS * found.of_block(header)
-    assert found.of_blocks([header], everything, trip_of=header) == found.of_block(header)
+    assert found.of_blocks([header], everything) == DEFAULT_TRIP_COUNT * found.of_block(header)
+    assert found.of_blocks([header], everything, one_iteration_of=header) == found.of_block(header)
 
 
 def test_a_test_ahead_of_the_body_is_passed_once_more() -> None:
     found = of(
         "mov.u32 %r1, 0;\nLOOP:\nsetp.ge.s32 %p1, %r1, 10;\n@%p1 bra DONE;\nadd.s32 %r1, %r1, 1;\nbra LOOP;\nDONE:"
     )
-    assert found.trips(found.loops[0]) == 10
+    assert found.trip_count(found.loops[0]) == 10
 
 
 def test_loops_in_loops_multiply_and_only_those_inside_count() -> None:
@@ -108,7 +108,7 @@ def test_loops_in_loops_multiply_and_only_those_inside_count() -> None:
         found.of_block(b.index) for b in found.cfg.blocks if b.index != within.header
     )
     assert found.of_blocks([within.header], everything) == 15 * once
-    assert found.of_blocks([within.header], outer.blocks, trip_of=outer.header) == 3 * once
+    assert found.of_blocks([within.header], outer.blocks, one_iteration_of=outer.header) == 3 * once
 
 
 def test_a_call_costs_what_it_calls_also_where_that_calls_itself() -> None:

@@ -95,6 +95,6 @@ def collect(partials: Iterable[Partial], slots: Slots, names: Names, *, header: 
         if offset is not None:
             part = names.register(f"b{operator.bits}")
             code.append(op(f"ld.shared.b{operator.bits}", part, at(slots.address, offset)))
-        goals = sorted(reduction.behind | ({reduction.register} if header else frozenset()))
+        goals = sorted(reduction.at_exits | ({reduction.register} if header else frozenset()))
         code += [i for goal in goals for i in put(operator, Register(goal), part, names)]
     return code

@@ -19,11 +19,11 @@ class Annotation:
     """One pragma, of a switch one of its cases.
 
     ``event`` is ``for`` for loops (``recursive`` and ``grid`` among them), ``if`` for paths; ``kind`` is the pragma's
-    words (``for variable``, ``switch``), ``variable`` whether the trips of the loop are tasks; ``block`` is x, y, z.
-    ``case`` is the label of a switch's case without blanks (``default``), ``group`` the region number of its first
-    case, by which the cases of one switch are known. ``chunk`` is in trips between two votes, ``collect`` in paths;
-    ``reductions`` are pairs of operator and source variable. ``hoist`` tells whether the loads at the path's head are
-    done ahead of it: True asks for it, False forbids it.
+    words (``for variable``, ``switch``), ``variable`` whether the inner iterations of the loop are tasks; ``block`` is
+    x, y, z. ``case`` is the label of a switch's case without blanks (``default``), ``group`` the region number of its
+    first case, by which the cases of one switch are known. ``chunk`` is in inner iterations between two votes,
+    ``collect`` in paths; ``reductions`` are pairs of operator and source variable. ``hoist`` tells whether the loads at
+    the path's head are done before it: True asks for it, False forbids it.
     """
 
     region: int
@@ -83,7 +83,7 @@ def _annotation(marker: Marker) -> Annotation:
         block=(*block, 1, 1)[:3] if block else None,  # type: ignore[arg-type]
         mode=Mode(values["mode"]) if "mode" in values else None,
         independent="independent" in values,
-        place=_place(values),
+        place=_source_place(values),
         case=values.get("case", ""),
         group=int(values.get("group", 0)),
         chunk=int(values.get("chunk", 1)),
@@ -105,7 +105,7 @@ def _reductions(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((operator, variable) for operator, _, variable in (w.partition(":") for w in written if w))
 
 
-def _place(values: Mapping[str, str]) -> Place | None:
+def _source_place(values: Mapping[str, str]) -> Place | None:
     if "line" not in values or "file" not in values:
         return None
     line, _, column = values["line"].partition(":")

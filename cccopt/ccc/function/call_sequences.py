@@ -42,7 +42,7 @@ from cccopt.ptx.ir import (
 
 
 class Unfit(Exception):
-    """Why a function cannot be put in the place of its call."""
+    """Why a function cannot be put in place of its call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def calls(statement: Statement, name: str) -> bool:
 
 
 def is_last(function: Function, call: int) -> bool:
-    """Whether nothing is left to do behind a call of itself but to hand its results on as they are."""
+    """Whether nothing is left to do after a call of itself but to return its results unchanged."""
     sequence = sequence_of(function.body or (), call)
     return _handed_on(function, sequence) == _returned(function)
 
@@ -110,9 +110,9 @@ def sequence_of(body: Body, call: int) -> CallSequence:
     """The scope around a call, with the names that it passes. Raises Unfit."""
     instruction = body[call]
     assert isinstance(instruction, Instruction)
-    place = next(i for i, o in enumerate(instruction.operands) if isinstance(o, Symbol))
+    position = next(i for i, o in enumerate(instruction.operands) if isinstance(o, Symbol))
     results, arguments = (
-        _names(group) for group in (instruction.operands[:place], instruction.operands[place + 1 :])
+        _names(group) for group in (instruction.operands[:position], instruction.operands[position + 1 :])
     )
     depth, start = 0, call
     while start >= 0 and depth < 1:
@@ -203,7 +203,7 @@ def _returned(function: Function) -> set[CallPiece]:
 def _handed_on(function: Function, sequence: CallSequence) -> set[CallPiece] | None:
     """The results that go from a call straight to the function's own, if nothing else happens up to its `ret`."""
     body = function.body or ()
-    places = {s.name: i for i, s in enumerate(body) if isinstance(s, Label)}
+    positions = {s.name: i for i, s in enumerate(body) if isinstance(s, Label)}
     returns = [r.name for r in function.returns]
     walk, seen, index = _Walk(), set[int](), sequence.call + 1
     while index not in seen:
@@ -221,7 +221,7 @@ def _handed_on(function: Function, sequence: CallSequence) -> set[CallPiece] | N
         if statement.base == "ret":
             return walk.stored
         if statement.base == "bra" and isinstance(statement.operands[0], Symbol):
-            index = places[statement.operands[0].name]
+            index = positions[statement.operands[0].name]
         elif not _passes(statement, walk, sequence, returns):
             return None
     return None

@@ -1,4 +1,4 @@
-"""Who calls whom, and which shared variables a function and its callees use."""
+"""Which function calls which, and which shared variables a function and its callees use."""
 
 from __future__ import annotations
 

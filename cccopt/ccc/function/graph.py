@@ -5,7 +5,7 @@
     J:
 
 `from_body` and `to_body` lead there and back; the statement list stays the program. Declarations at the top level
-stand apart, so that a copied block declares nothing twice. ``.loc`` is sticky: a block begins with the one in force.
+are kept apart, so that a copied block declares nothing twice. ``.loc`` is sticky: a block begins with the one in force.
 """
 
 from __future__ import annotations
@@ -171,10 +171,10 @@ def predecessors(nodes: Mapping[str, Node]) -> dict[str, list[str]]:
 
 
 def split_at_markers(body: Body, names: Names) -> Body:
-    """``body`` with a label ahead of each begin marker and behind each end marker, and at each block's head."""
+    """``body`` with a label before each begin marker and after each end marker, and at each block's head."""
     out: list[Statement] = []
     pending = False
-    for statement in _whole_scopes(body):
+    for statement in _balanced_scopes(body):
         marker = statement.event if isinstance(statement, Marker) else ""
         begins = marker.endswith(".begin") and not marker.startswith("overhead")
         if (pending or begins) and not isinstance(statement, Label):
@@ -191,8 +191,8 @@ def split_at_markers(body: Body, names: Names) -> Body:
     return tuple(labelled)
 
 
-def _whole_scopes(body: Body) -> Iterator[Statement]:
-    """The body with labels that nothing jumps to, as debug information has them, moved behind the scope they are in."""
+def _balanced_scopes(body: Body) -> Iterator[Statement]:
+    """The body with labels that nothing jumps to, as debug information has them, moved after the scope they are in."""
     goals = {goal for s in body if isinstance(s, BranchTargets) for goal in s.targets}
     goals |= {o.name for s in body if isinstance(s, Instruction) for o in s.operands if isinstance(o, Symbol)}
     depth = 0

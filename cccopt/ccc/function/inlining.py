@@ -1,4 +1,4 @@
-"""A device function's code in the place of a call to it, its parameters and results in registers.
+"""A device function's code in place of a call to it, its parameters and results in registers.
 
     {                                               before
     .param .b32 param0;
@@ -63,7 +63,7 @@ Pieces = Mapping[CallPiece, Register]
 
 
 def inline(caller: Function, call: int, callee: Function) -> Function:
-    """``caller`` with the code of ``callee`` in the place of the call at statement ``call``. Raises Unfit.
+    """``caller`` with the code of ``callee`` in place of the call at statement ``call``. Raises Unfit.
 
     Registers and labels of both must be unique in each (`cccopt.ptx.scopes`).
     """
@@ -107,8 +107,8 @@ class _Inlining:
     def function(self) -> Function:
         """The caller with the callee's code in it."""
         sequence = self.sequence
-        ahead = self.body[: sequence.start]
-        location = next((s for s in reversed(ahead) if isinstance(s, Location)), None)
+        before = self.body[: sequence.start]
+        location = next((s for s in reversed(before) if isinstance(s, Location)), None)
         code: list[Statement] = []
         sent: dict[CallPiece, Register] = {}
         for index in range(sequence.start + 1, sequence.stop):
@@ -118,7 +118,7 @@ class _Inlining:
                 code += [] if location is None else [location]
             else:
                 code += self._around(statement, sequence, sent)
-        body = (*self.names.declarations(), *ahead, *code, *self.body[sequence.stop + 1 :])
+        body = (*self.names.declarations(), *before, *code, *self.body[sequence.stop + 1 :])
         return replace(self.caller, body=body)
 
     def _registers(self) -> dict[str, Register]:
@@ -199,12 +199,12 @@ class _Inlining:
     def _inside(self) -> list[Statement]:
         """The callee's code, from its beginning to where its caller goes on."""
         own = {*self.parameters, *self.returns}
-        tails = {call: sequence_of(self.own, call) for call in self_calls(self.callee)}
-        for call in tails:
+        sequences = {call: sequence_of(self.own, call) for call in self_calls(self.callee)}
+        for call in sequences:
             if not is_last(self.callee, call):
                 raise Unfit("it goes on behind a call of itself")
-        own_memory = ("shared", "local") if tails else ("shared",)
-        around = {i: s for s in tails.values() for i in range(s.start, s.stop + 1)}
+        own_memory = ("shared", "local") if sequences else ("shared",)
+        around = {i: s for s in sequences.values() for i in range(s.start, s.stop + 1)}
         sent: dict[CallPiece, Register] = {}
         code: list[Statement] = [Label(self.head)]
         for index, statement in enumerate(self.own):
@@ -295,7 +295,7 @@ class _Inlining:
         return [op(f"cvt.u{bits}.u{width}", target, source)]
 
     def _load(self, access: ParameterAccess, pieces: Pieces) -> list[Instruction]:
-        """The register of the access set to what ``pieces`` hold of its bytes; what nobody stored is 0."""
+        """The register of the access set to what ``pieces`` hold of its bytes; what was never stored is 0."""
         wanted = access.piece
         if wanted in pieces:
             return self._extended(access, pieces[wanted])
@@ -338,7 +338,7 @@ class _Inlining:
 
 
 def _holder(bits: int) -> str:
-    """The type of the register that holds a piece; bytes stand in the low half of 16 bits."""
+    """The type of the register that holds a piece; bytes are in the low half of 16 bits."""
     if bits not in (8, 16, 32, 64):
         raise Unfit(f"a parameter has a piece of {bits} bits")
     return f"b{max(bits, 16)}"

@@ -42,11 +42,11 @@ def to_body(graph: Graph, names: Names) -> Body:
     order = _layout(graph.entry, nodes)
     writer = _Writer(nodes[name] for name in order)
     referenced: set[str] = set()
-    for place, name in enumerate(order):
-        following = order[place + 1] if place + 1 < len(order) else None
+    for position, name in enumerate(order):
+        following = order[position + 1] if position + 1 < len(order) else None
         referenced |= set(_printed_targets(nodes[name].end, following))
-    for place, name in enumerate(order):
-        following = order[place + 1] if place + 1 < len(order) else None
+    for position, name in enumerate(order):
+        following = order[position + 1] if position + 1 < len(order) else None
         node = nodes[name]
         # Debug information may name any label of the program's own.
         if node.phase or name in referenced or not names.made(name):
@@ -61,10 +61,10 @@ class _Writer:
     """Appends statements, opening and closing overhead brackets where they change."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
-        places = (s for node in nodes for s in node.code if isinstance(s, Location))
-        self._calls = {(s.file, s.line, s.column): s for s in places}
+        locations = (s for node in nodes for s in node.code if isinstance(s, Location))
+        self._calls = {(s.file, s.line, s.column): s for s in locations}
         self.out: list[Statement] = []
-        self._placed: set[tuple[int, int, int]] = set()
+        self._written: set[tuple[int, int, int]] = set()
         self._overhead: int | None = None
         self._location: Location | None = None
 
@@ -75,19 +75,19 @@ class _Writer:
         for statement in statements:
             if isinstance(statement, Location):
                 if statement != self._location:
-                    self._place(statement)
+                    self._append_location(statement)
                 continue
             if overhead != self._overhead:
                 self._bracket(overhead)
             self.out.append(statement)
 
-    def _place(self, location: Location) -> None:
-        """Appends a `.loc`; ptxas wants that of the call that it was inlined at somewhere ahead of it."""
+    def _append_location(self, location: Location) -> None:
+        """Appends a `.loc`; ptxas wants that of the call that it was inlined at somewhere before it."""
         call = location.inlined_at
-        if call is not None and call not in self._placed:
-            self._placed.add(call)
-            self._place(self._calls.get(call, Location(*call)))
-        self._placed.add((location.file, location.line, location.column))
+        if call is not None and call not in self._written:
+            self._written.add(call)
+            self._append_location(self._calls.get(call, Location(*call)))
+        self._written.add((location.file, location.line, location.column))
         self._location = location
         self.out.append(location)
 
@@ -160,23 +160,23 @@ def _thread_jumps(graph: Graph) -> Mapping[str, Node]:
 
 
 def _layout(entry: str, nodes: Mapping[str, Node]) -> list[str]:
-    """The reachable nodes, each behind one that falls through to it where possible, else in the given order."""
+    """The reachable nodes, each after one that falls through to it where possible, else in the given order."""
     alive = reachable(nodes, [entry])
     waiting = [entry, *nodes]
-    placed: dict[str, None] = {}
+    laid_out: dict[str, None] = {}
     for start in waiting:
         name: str | None = start
-        while name is not None and name in alive and name not in placed:
-            placed[name] = None
-            name = _preferred(nodes[name].end, placed)
-    return list(placed)
+        while name is not None and name in alive and name not in laid_out:
+            laid_out[name] = None
+            name = _preferred(nodes[name].end, laid_out)
+    return list(laid_out)
 
 
-def _preferred(end: End, placed: Collection[str]) -> str | None:
+def _preferred(end: End, laid_out: Collection[str]) -> str | None:
     match end:
         case Jump(target):
             return target
         case Branch(_, taken, otherwise):
-            return otherwise if otherwise not in placed else taken
+            return otherwise if otherwise not in laid_out else taken
         case _:
             return None

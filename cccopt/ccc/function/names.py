@@ -24,7 +24,7 @@ class Names:
         self._registers: dict[str, int] = {}
 
     def label(self, what: str) -> str:
-        """A fresh label that says ``what`` the code behind it does: ``$ccc_take``, ``$ccc_take_2``."""
+        """A fresh label that says ``what`` the code that follows it does: ``$ccc_take``, ``$ccc_take_2``."""
         while True:
             number = self._labels[what] = self._labels.get(what, 0) + 1
             label = f"${self._prefix}_{what}" + (f"_{number}" if number > 1 else "")

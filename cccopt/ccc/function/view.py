@@ -73,17 +73,17 @@ class View:
 
     def innermost(self, block: int) -> Loop | None:
         """The innermost loop around ``block``."""
-        place = self.loop_of.get(block)
-        return None if place is None else self.loops[place]
+        index = self.loop_of.get(block)
+        return None if index is None else self.loops[index]
 
     @cached_property
     def loop_of(self) -> Mapping[int, int]:
-        """The place in `loops` of the innermost loop around each block that is in one."""
+        """The index in `loops` of the innermost loop around each block that is in one."""
         found: dict[int, int] = {}
-        for place, loop in enumerate(self.loops):
+        for index, loop in enumerate(self.loops):
             for block in loop.blocks:
                 if block not in found or self.loops[found[block]].depth < loop.depth:
-                    found[block] = place
+                    found[block] = index
         return found
 
     @cached_property

@@ -127,8 +127,8 @@ class Continuation:
 
     @cached_property
     def order(self) -> Mapping[int, int]:
-        """The place of each statement in the order of control."""
-        return {index: place for place, index in enumerate(self.statements)}
+        """The position of each statement in the order of control."""
+        return {index: position for position, index in enumerate(self.statements)}
 
     @cached_property
     def _walk(self) -> tuple[tuple[int, ...], tuple[Hammock, ...]]:

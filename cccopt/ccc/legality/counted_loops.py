@@ -1,14 +1,14 @@
-"""Counted loops whose trips are tasks: how many trips a lane has left, and what a trip reads, from its number alone.
+"""Counted loops whose inner iterations are tasks: how many a lane has left, and what one reads, from its number alone.
 
     LOOP: ld.global.u32 %r5, [%rd1];        header registers: %rd1 begins with a and grows by 4,
           ...                                                 %r1 begins with b and grows by 1
-          add.s64 %rd1, %rd1, 4;            trip t reads %rd1 = a + 4 t; nothing but the test reads %r1
+          add.s64 %rd1, %rd1, 4;            inner iteration t reads %rd1 = a + 4 t; nothing but the test reads %r1
           add.s32 %r1, %r1, 1;
-          setp.ne.s32 %p1, %r1, 0;          behind the first trip -b - 1 are left
+          setp.ne.s32 %p1, %r1, 0;          after the first one -b - 1 are left
           @%p1 bra LOOP;
 
 Basic induction variables: Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2 and 9.6. All arithmetic is that of the
-machine, modulo 2^32 or 2^64: trips are counted right whenever the loop ends.
+machine, modulo 2^32 or 2^64: the count is right whenever the loop ends.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 @dataclass(frozen=True, slots=True)
 class TripCount:
-    """Behind a trip the lane goes on while ``register`` + ``offset`` ``compare`` ``bound``, both of ``type``; at the
-    end of the first trip the register is what it was at its beginning, and it grows by ``step`` from trip to trip.
+    """After an inner iteration the lane goes on while ``register`` + ``offset`` ``compare`` ``bound``, both of
+    ``type``; at the end of the first one the register is what it was at its beginning, and it grows by ``step`` in
+    each.
 
     ``step`` is a power of two, or its negative where ``compare`` is ``gt`` or ``ge``, or maybe where it is ``ne``.
     """
@@ -49,13 +50,13 @@ class TripCount:
 
     @property
     def registers(self) -> frozenset[str]:
-        """Those that tell how many trips there are."""
+        """Those that tell how many inner iterations there are."""
         return frozenset({self.register, *([self.bound.name] if isinstance(self.bound, Register) else [])})
 
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A register that is ``base`` + ``counter`` * ``size`` in each trip, the product made by ``widen``."""
+    """A register that is ``base`` + ``counter`` * ``size`` in each inner iteration, the product made by ``widen``."""
 
     register: str
     base: str
@@ -66,11 +67,11 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class CountedLoop:
-    """A loop with one exit, at its latch, whose trips a lane can begin in any order.
+    """A loop with one exit, at its latch, whose inner iterations a lane can begin in any order.
 
-    ``steps`` are the bytes or counts by which registers that a trip reads grow from trip to trip, ``pointers`` those
-    that follow one of them, ``reads`` all other registers that a trip reads before it writes them, ``code`` the
-    statements that a trip needs, its own test not.
+    ``steps`` are the bytes or counts by which registers that an inner iteration reads grow from one to the next,
+    ``pointers`` those that follow one of them, ``reads`` all other registers that one reads before it writes them,
+    ``code`` the statements that one needs, its own test not.
     """
 
     latch: str
@@ -82,12 +83,12 @@ class CountedLoop:
 
     @property
     def strides(self) -> Mapping[str, int]:
-        """How much each register that trips count grows from one to the next."""
+        """How much each register that counts inner iterations grows in each."""
         return {**self.steps, **{p.register: p.size * self.steps[p.counter] for p in self.pointers}}
 
 
 def may_expand(path: Path) -> bool:
-    """Whether the pragma leaves the order of a path's trips open."""
+    """Whether the pragma leaves the order of a path's inner iterations open."""
     return path.annotation.kind == "for variable" and path.annotation.chunk == 1 and not path.children
 
 
@@ -96,8 +97,8 @@ def counted_loop(
 ) -> CountedLoop | None:
     """The path as a counted loop, or None where it is none.
 
-    ``carried`` registers go from trip to trip in any lane; ``fixed`` tells which are the same in the whole warp for all
-    its trips.
+    ``carried`` registers pass from one inner iteration to the next in any lane; ``fixed`` tells which are the same in
+    the whole warp for all its inner iterations.
     """
     return _Loop(view, path, frozenset(carried), fixed).counted()
 
@@ -122,7 +123,9 @@ class _Loop(Induction):
         if in_order(self.view, self.path):
             return None
         needed = self._needed(branch)
-        reads = {r for i in needed for r in effects.needs(self.view.body[i]) if self.from_ahead(i, r)}
+        reads = {
+            r for i in needed for r in effects.needs(self.view.body[i]) if self.unchanged_since_header(i, r)
+        }
         steps: dict[str, int] = {}
         for register in sorted(reads & self.written - self.carried):
             step = self.step(register)
@@ -139,7 +142,7 @@ class _Loop(Induction):
     def _pointer(self, register: str, step: int, count: TripCount) -> Pointer | None:
         """The register as an address that the loop's counter gives, without its wrapping around."""
         sign = count.type[0]
-        made = self._ahead(register)
+        made = self._first_value(register)
         if isa.width(count.type) != 32 or sign not in "su" or count.compare == "ne" or made is None:
             return None
         if count.offset != 0 and not (count.offset == count.step and self._guarded(count)):
@@ -163,8 +166,8 @@ class _Loop(Induction):
                 return Pointer(register, base.name, count.register, size, multiply.opcode)
         return None
 
-    def _ahead(self, register: str) -> tuple[int, Instruction] | None:
-        """The one statement ahead of the loop that gives a register its first value."""
+    def _first_value(self, register: str) -> tuple[int, Instruction] | None:
+        """The one statement before the loop that gives a register its first value."""
         first = self.view.cfg.blocks[self.header].start
         outside = self.view.reaching.reaching(first, register) - self.statements
         return self._statement(outside)
@@ -183,7 +186,9 @@ class _Loop(Induction):
         return found[0], statement
 
     def _lasts(self, use: int, register: str, *, counts: bool = False) -> bool:
-        """Whether a register holds at the loop's header, or where it ``counts`` trips at first, what ``use`` reads."""
+        """Whether a register holds at the loop's header, or where it ``counts`` inner iterations at first, what ``use``
+        reads.
+        """
         first = self.view.cfg.blocks[self.header].start
         held = self.view.reaching.reaching(first, register)
         if counts:
@@ -246,7 +251,9 @@ class _Loop(Induction):
         return _OPPOSITE[compare] if going.negated else compare, type, left, right
 
     def _guarded(self, count: TripCount) -> bool:
-        """Whether lanes come to the loop only where its counter and bound compare as they do from trip to trip."""
+        """Whether lanes come to the loop only where its counter and bound compare as they do after each inner
+        iteration.
+        """
         view = self.view
         for block in view.dominators.chain(self.header):
             end = view.graph.nodes[view.name(block)].end
@@ -280,13 +287,15 @@ class _Loop(Induction):
         return held == self.view.reaching.reaching(use, register)
 
     def _is_fixed(self, operand: Operand) -> bool:
-        """Whether an operand of the test is the same in each trip of a lane."""
+        """Whether an operand of the test is the same in each inner iteration of a lane."""
         if isinstance(operand, Register):
             return operand.name not in self.written
         return isinstance(operand, Literal) and integer(operand) is not None
 
     def _needed(self, branch: int) -> set[int]:
-        """The statements of a trip without those that only count: the next trip's registers come from its number."""
+        """The statements of an inner iteration without those that only count: the next one's registers come from its
+        number.
+        """
         body, reaching = self.view.body, self.view.reaching
         work = [i for i in self.statements - {branch} if self._acts(body[i])]
         found: set[int] = set()
@@ -296,12 +305,15 @@ class _Loop(Induction):
                 continue
             found.add(index)
             for name in effects.needs(body[index]):
-                if not (name in self.written and self.from_ahead(index, name)) or name in self.carried:
+                if (
+                    not (name in self.written and self.unchanged_since_header(index, name))
+                    or name in self.carried
+                ):
                     work += reaching.reaching(index, name) & self.statements
         return found
 
     def _acts(self, statement: Statement) -> bool:
-        """Whether a statement does more than to compute a register that only the trip may read."""
+        """Whether a statement does more than to compute a register that only the inner iteration may read."""
         if not isinstance(statement, Instruction):
             return False
         names = effects.writes(statement)

@@ -1,6 +1,6 @@
 """Sibling paths of which a lane comes to one at most in an iteration: the cases of a switch, the arms of an if-chain.
 
-They can share one site: the warp sorts its lanes by path, and no path needs a vote of its own
+They can share one reconvergence point: the warp sorts its lanes by path, and no path needs a vote of its own
 (`cccopt.ccc.codegen.sorting`).
 """
 
@@ -28,10 +28,10 @@ MOST = 31
 
 
 def exclusive_paths(view: View, region: Region, sunk: Mapping[str, SunkCode]) -> tuple[tuple[Path, ...], ...]:
-    """Groups of the region's outer paths that end at one node, none of them behind another one.
+    """Groups of the region's outer paths that end at one node, none of them after another one.
 
-    Loops whose trips are tasks, paths with others inside, and those of which a lane computes something again for
-    itself, stay by themselves.
+    Loops of tasks, paths with others inside, and those of which a lane computes something again for
+    itself, are in no group.
     """
     plain = [
         path for path in region.paths if not (path.is_loop or path.children or sunk[path.begin].recomputed)

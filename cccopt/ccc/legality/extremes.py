@@ -98,7 +98,7 @@ def _definition(view: View, index: int, operand: Operand) -> int | None:
 
 
 def _only_use(view: View, definition: int, use: int) -> bool:
-    """Whether nothing but ``use``, which comes behind it in its block, reads what a statement writes."""
+    """Whether nothing but ``use``, which comes after it in its block, reads what a statement writes."""
     names = effects.writes(view.body[definition])
     between = range(definition + 1, view.cfg.blocks[view.cfg.block_of(definition)].stop)
     readers = {

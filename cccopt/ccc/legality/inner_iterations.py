@@ -1,15 +1,16 @@
-"""Whether the trips of a loop have to run in their order, for what they do to memory.
+"""Whether the inner iterations of a loop have to run in their order, for what they do to memory.
 
-`#pragma ccc for variable` says that they are tasks: what they share with other lanes' trips they may do in any order.
-What a lane has for itself alone is another matter, because its own trips came one after the other until now:
+`#pragma ccc for variable` says that they are tasks: what they share with other lanes' inner iterations they may do in
+any order. What a lane has for itself alone is another matter, because its own inner iterations ran in order in the
+original program:
 
-        out[k] = x;             each trip has a place of its own: any order
-        levels[u] = next;       the place is found in data, and all lanes may find it: any order
-        *changed = 1;           one place, always the same value: any order
-        total[v] = x;           one place of the lane's own: the last trip wins, in order
-        bins[8 * v + b] = x;    places of the lane's own: in order
-        count[u] += x;          what a load took, changed and put back: in order (atomicAdd: any)
-        a[k] = a[k - 1];        what another trip stores: in order
+        out[k] = x;             each inner iteration has an address of its own: any order
+        levels[u] = next;       the address is found in data, and all lanes may find it: any order
+        *changed = 1;           one address, always the same value: any order
+        total[v] = x;           one address of the lane's own: the last one wins, in order
+        bins[8 * v + b] = x;    addresses of the lane's own: in order
+        count[u] += x;          a value loaded, changed and stored again: in order (atomicAdd: any)
+        a[k] = a[k - 1];        what another inner iteration stores: in order
         a[8 * v + k] = a[8 * v + (k - 1 & 7)];     the lane's own part of an array, not understood: in order
 
 Where addresses hide what they have in common, the pragma's word is taken.
@@ -35,13 +36,14 @@ from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, Text
 from cccopt.ptx.isa import Control, Memory
 
 _ELSEWHERE = ("local", "param", "const")
-"""State spaces in which no two trips meet."""
+"""State spaces in which no two inner iterations meet."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
     """An access to memory: ``base`` is the register of its address, empty for a variable's own; ``fixed`` tells whether
-    all trips of a lane access one place; ``register`` and ``offset`` give the place from what the loop's header knows.
+    all inner iterations of a lane access one address; ``register`` and ``offset`` give it as a sum of a register of
+    the loop's header and a constant.
     ``size`` is in bytes, ``value`` what a store stores.
     """
 
@@ -56,7 +58,7 @@ class _Access:
 
 
 def in_order(view: View, path: Path) -> bool:
-    """Whether a trip of the loop may depend on one before it, as far as can be seen."""
+    """Whether an inner iteration may depend on one before it, as far as can be seen."""
     return InnerIterations(view, path).in_order()
 
 
@@ -78,7 +80,7 @@ class InnerIterations(Induction):
             if facts.memory is Memory.NONE or facts.space in _ELSEWHERE:
                 continue
             if any(isinstance(o, TextureAddress) for o in instruction.operands):
-                # Nothing else in a loop reaches what a texture reads; of a surface's places nothing is known.
+                # Nothing else in a loop reaches what a texture reads; of the addresses in a surface nothing is known.
                 if facts.memory is not Memory.LOAD:
                     return True
                 continue
@@ -118,12 +120,12 @@ class InnerIterations(Induction):
         return _overlap(x.displacement - y.displacement, self._growth(a, x.base), max(x.size, y.size))
 
     def _access(self, index: int, instruction: Instruction) -> _Access:
-        place = next(o for o in instruction.operands if isinstance(o, Address))
-        base = place.base.name if isinstance(place.base, Register) else ""
-        by = 0 if place.offset is None else integer(place.offset)
+        address = next(o for o in instruction.operands if isinstance(o, Address))
+        base = address.base.name if isinstance(address.base, Register) else ""
+        by = 0 if address.offset is None else integer(address.offset)
         fixed = not base or self.invariance.holds(index, base)
-        value = tuple(self._plain(index, o) for o in instruction.operands if o is not place)
-        found = self.from_header(index, place.base)
+        value = tuple(self._plain(index, o) for o in instruction.operands if o is not address)
+        found = self.from_header(index, address.base)
         size = access_size(instruction)
         if found is None or by is None:
             return _Access(index, base, by, fixed, size, value=value)
@@ -131,7 +133,9 @@ class InnerIterations(Induction):
         return _Access(index, base, by, fixed, size, register, offset + by, value)
 
     def _keeps_order(self, store: _Access) -> bool:
-        """Whether what a store leaves behind depends on which trip comes last, in a place of the lane's own."""
+        """Whether what a store leaves in memory depends on which inner iteration comes last, at an address of the
+        lane's own.
+        """
         if store.fixed:
             own = effects.reads(self.view.body[store.index]) - {store.base}
             return not all(self.invariance.holds(store.index, name) for name in own)
@@ -141,7 +145,7 @@ class InnerIterations(Induction):
         return self._is_own(store)
 
     def _share_a_segment(self, store: _Access, load: _Access) -> bool:
-        """Whether both go to the lane's own part of one array, at places of which it is not seen how they meet."""
+        """Whether both go to the lane's own part of one array, at addresses of which it is not known how they meet."""
         roots = [self.view.memory.roots(access.index) - {UNKNOWN} for access in (store, load)]
         if roots[0].isdisjoint(roots[1]) or not self.may_meet(store.index, load.index):
             return False
@@ -158,7 +162,7 @@ class InnerIterations(Induction):
             if state in seen:
                 continue
             seen.add(state)
-            if self.from_ahead(use, name):
+            if self.unchanged_since_header(use, name):
                 counts = self.step(name) is not None and not counting
                 if not counts and not self.view.uniformity.is_uniform_use(use, name):
                     return True
@@ -170,7 +174,7 @@ class InnerIterations(Induction):
                 if not effects.special_registers(statement) <= UNIFORM_SPECIAL_REGISTERS:
                     return True
                 fixed = all(self.invariance.holds(index, needed) for needed in effects.needs(statement))
-                # What is found in data that changes from trip to trip is nobody's own.
+                # What is found in data that changes from one inner iteration to the next belongs to no lane.
                 if facts.memory is Memory.NONE or (facts.memory is Memory.LOAD and fixed):
                     # A remainder of a counter is no part of an array.
                     linear = counting and facts.linear
@@ -178,10 +182,12 @@ class InnerIterations(Induction):
         return False
 
     def _growth(self, use: int, name: str, depth: int = 8) -> int | None:
-        """By how much a register grows from trip to trip as ``use`` reads it; None where that is not known."""
+        """By how much a register grows from one inner iteration to the next as ``use`` reads it; None where that is not
+        known.
+        """
         if self.invariance.holds(use, name):
             return 0
-        if self.from_ahead(use, name):
+        if self.unchanged_since_header(use, name):
             return self.step(name)
         index = self.definition(use, name)
         if index is None or not depth:
@@ -196,14 +202,15 @@ class InnerIterations(Induction):
         )
 
     def _meet(self, store: _Access, other: _Access) -> bool:
-        """Whether the store of one trip is seen to reach what the other access does in another one."""
+        """Whether the store of one inner iteration is known to meet the other access in another one."""
         if store.fixed and other.fixed:
             return store.value != other.value
         step = self.step(store.register) if store.register and store.register == other.register else None
         return step is not None and _overlap(store.offset - other.offset, step, max(store.size, other.size))
 
     def _updates(self, store: _Access, load: _Access) -> bool:
-        """Whether a store puts back what the load took from the same place, changed, where trips may share places."""
+        """Whether a store writes back a changed value that the load read from the same address, where inner iterations
+        may share addresses."""
         reaching = self.view.reaching.reaching
         if not store.base or (store.base, store.displacement) != (load.base, load.displacement):
             return False
@@ -216,7 +223,9 @@ class InnerIterations(Induction):
         return any(self._reads(store.index, name, load.index) for name in values)
 
     def _reads(self, use: int, register: str, source: int) -> bool:
-        """Whether a value that ``use`` reads is computed from what the statement ``source`` of the same trip loads."""
+        """Whether a value that ``use`` reads is computed from what the statement ``source`` of the same inner iteration
+        loads.
+        """
         work, seen = [(use, register)], set[int]()
         while work:
             at, name = work.pop()

@@ -1,10 +1,10 @@
 """Local memory that tasks use: it belongs to a lane, while a task may run in another one (DESIGN 4.1).
 
-What a task stores and loads again while it runs may stay where it is: `sinf` keeps scratch there. Nothing may live into
-a task or out of it. That is so where no other code uses local memory at all, or where every load, in the task and
+What a task stores and loads again while it runs may stay in local memory: `sinf` keeps scratch there. Nothing may live
+into a task or out of it. That is so where no other code uses local memory at all, or where every load, in the task and
 elsewhere, surely finds what the same piece of code has stored (`cccopt.analysis.stored`), with no task between: nvcc
-gives the scratch of all calls of `sinf` one place. The task of a ``for variable`` loop may change lanes from trip to
-trip: there each trip must store ahead of what it loads.
+gives the scratch of all calls of `sinf` one address. The task of a ``for variable`` loop may change lanes from inner
+iteration to inner iteration: there each must store before it loads.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LocalMemory:
 
     @cached_property
     def _all_assigned(self) -> bool:
-        """Whether every load from local memory finds what code of its own path, or of none, has stored ahead of it,
+        """Whether every load from local memory finds what code of its own path, or of none, has stored before it,
         with no path between.
         """
         plain = all(self._is_plain(i) for i in self._users)
@@ -135,12 +135,12 @@ class LocalMemory:
         return frozenset(found)
 
     def _carried(self, path: Path, users: Collection[int]) -> int | None:
-        """A use of local memory in a loop that may see what an earlier trip left there."""
+        """A use of local memory in a loop that may see what an earlier inner iteration left there."""
         stores = [i for i in users if self._facts(i).memory is Memory.STORE]
         loads = [i for i in users if self._facts(i).memory is Memory.LOAD]
         odd = [i for i in users if i not in stores and i not in loads]
-        moving = [i for i in stores if not self._same_each_trip(path, i)]
-        early = [i for i in loads if not all(self._ahead(path, store, i) for store in stores)]
+        moving = [i for i in stores if not self._same_each_iteration(path, i)]
+        early = [i for i in loads if not all(self._stores_before(path, store, i) for store in stores)]
         return next(iter(sorted([*odd, *moving, *early])), None)
 
     def _is_plain(self, index: int) -> bool:
@@ -154,13 +154,15 @@ class LocalMemory:
         assert isinstance(statement, Instruction)
         return isa.facts(statement)
 
-    def _ahead(self, path: Path, store: int, load: int) -> bool:
-        """Whether each trip that comes to ``load`` has stored all that the loop of ``store`` in it stores."""
+    def _stores_before(self, path: Path, store: int, load: int) -> bool:
+        """Whether each inner iteration that comes to ``load`` has stored all that the loop of ``store`` in it
+        stores.
+        """
         block, own = self.view.cfg.block_of(load), self.view.cfg.block_of(store)
-        trip = self.view.blocks_of(path.nodes)
-        # The outermost loop around the store inside the trip: its blocks come round again.
+        body = self.view.blocks_of(path.nodes)
+        # The outermost loop around the store inside the inner iteration: its blocks run again.
         around = max(
-            (loop.blocks for loop in self.view.loops if own in loop.blocks and loop.blocks < trip),
+            (loop.blocks for loop in self.view.loops if own in loop.blocks and loop.blocks < body),
             key=len,
             default=frozenset({own}),
         )
@@ -168,18 +170,18 @@ class LocalMemory:
             return block == own and store < load and len(around) == 1
         return self.view.dominators.dominates(own, block)
 
-    def _same_each_trip(self, path: Path, store: int) -> bool:
-        """Whether a store's address, and whether it runs at all, is the same in each trip."""
+    def _same_each_iteration(self, path: Path, store: int) -> bool:
+        """Whether a store's address, and whether it runs at all, is the same in each inner iteration."""
         statement = self.view.body[store]
         assert isinstance(statement, Instruction)
         bases = [o.base for o in statement.operands if isinstance(o, Address)]
         if statement.guard is not None or not bases:
             return False
-        block, trip = self.view.cfg.block_of(store), self.view.blocks_of(path.nodes)
+        block, body = self.view.cfg.block_of(store), self.view.blocks_of(path.nodes)
         deciding = [
             self.view.cfg.blocks[a].stop - 1
             for loop in self.view.loops
-            if block in loop.blocks and loop.blocks < trip
+            if block in loop.blocks and loop.blocks < body
             for a, _ in loop.exits
         ]
         return all(
@@ -191,13 +193,14 @@ class LocalMemory:
 
     def _fixed(self, path: Path, use: int, register: str) -> bool:
         """Whether the register's value is made from constants and what the loop does not write."""
-        trip = self.view.blocks_of(path.nodes)
+        body = self.view.blocks_of(path.nodes)
         found: set[int] = set()
         work = [(use, register)]
         while work:
             definitions = self.view.reaching.reaching(*work.pop())
-            inside = {d for d in definitions if d != ENTRY and self.view.cfg.block_of(d) in trip}
-            # One that comes in from ahead of the loop and from inside it goes on from trip to trip.
+            inside = {d for d in definitions if d != ENTRY and self.view.cfg.block_of(d) in body}
+            # One that comes both from before the loop and from inside it is carried from one inner iteration to the
+            # next.
             if inside and inside != definitions:
                 return False
             for definition in inside - found:

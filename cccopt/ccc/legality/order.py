@@ -1,4 +1,4 @@
-"""May two accesses to memory change order? The one place that answers for everything that the rewrite defers.
+"""May two accesses to memory change order? The one module that answers for everything that the rewrite defers.
 
 A *token* is one iteration of the marked loop. The pragma's word is that tokens are independent; it says nothing of the
 order inside one. A path P runs as a task, later than what follows it in its token: it *overtakes* nothing and is
@@ -7,13 +7,14 @@ overtaken by all of that, so each access of P, and of the continuation that move
 * access that follows P in the same inner iteration, or after the loops of tasks around P (`clash`);
 * access of a later inner iteration of a loop of tasks around P, other runs of P included
   (`clash_in_inner_iterations`). A `for variable` is the user's word that its inner iterations are independent, except
-  where their order is seen to matter (`cccopt.ccc.legality.inner_iterations`); those of a `while` keep their order.
+  where their order is known to matter (`cccopt.ccc.legality.inner_iterations`); those of a `while` keep their order.
 
 Two accesses commute if neither writes, if they cannot touch the same bytes (`cccopt.analysis.memory`: state spaces,
-roots of addresses, memory that nobody writes), or if both are integer atomics of one operation whose results nobody
-reads. In another inner iteration an address that advances by a constant is another place.
+roots of addresses, memory that nothing writes), or if both are integer atomics of one operation whose results nothing
+reads. In another inner iteration an address that advances by a constant is another address.
 
-Two tokens of one thread meet at the places that a thread uses again (`cccopt.ccc.legality.thread_memory`): `meeting`.
+Two tokens of one thread meet at the addresses that a thread uses again (`cccopt.ccc.legality.thread_memory`):
+`meeting`.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ class MemoryOrder:
         return next(found, None)
 
     def meeting(self, path: Path, *, own: bool) -> Clash | None:
-        """An access of the path's tasks and one of another token of the same thread that meet at a place which belongs
-        to the thread: both ``own`` to the path, or the other one, a write, elsewhere in the loop.
+        """An access of the path's tasks and one of another token of the same thread that meet at an address which
+        belongs to the thread: both ``own`` to the path, or the other one, a write, elsewhere in the loop.
         """
         mine = self._accesses(self.deferred(path))
         if own:
@@ -169,7 +170,7 @@ class MemoryOrder:
         return self.view.names_of(self.view.cfg.block_of(i) for i in markers)
 
     def _stops(self, starts: frozenset[str]) -> frozenset[str]:
-        """Where a token ends: the next one starts behind its test, or at the header where there is no mark."""
+        """Where a token ends: the next one starts after its test, or at the header where there is no marker."""
         return starts if starts & self.region.nodes else frozenset({self.region.header})
 
     @cached_property

@@ -1,7 +1,7 @@
 """Values of a path that a lane computes again for itself, where that is cheaper than to move what reads them.
 
 if (v > 0.5f) { w = a[i]; f(w); }      nvcc merges the two loads of a[i]: the path has one, and hands w on
-out[i] = w;                            the lane loads a[i] again, and the store stays where it is
+out[i] = w;                            the lane loads a[i] again, and the store does not move
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def recomputation(view: View, path: Path, outs: Iterable[str], most: float) -> R
     """The registers among ``outs`` that a lane computes again for at most ``most`` issue slots each."""
     slices = {name: _slice(view, path, name) for name in sorted(outs)}
     chosen = {name: s for name, s in slices.items() if s is not None and _cost(view, s) <= most}
-    rank = {block: place for place, block in enumerate(view.cfg.reverse_postorder)}
+    rank = {block: position for position, block in enumerate(view.cfg.reverse_postorder)}
     found = {index for s in chosen.values() for index in s}
     ordered = tuple(sorted(found, key=lambda index: (rank[view.cfg.block_of(index)], index)))
     written = [name for index in ordered for name in effects.writes(view.body[index])]
@@ -41,7 +41,7 @@ def recomputation(view: View, path: Path, outs: Iterable[str], most: float) -> R
 
 
 def repeatable(view: View, instruction: Instruction) -> bool:
-    """Whether running it twice gives the same result: pure, or a load of what nobody writes."""
+    """Whether running it twice gives the same result: pure, or a load of what nothing writes."""
     facts = isa.facts(instruction)
     if not facts.known or facts.control is not Control.NEXT or isa.is_conditional_write(instruction):
         return False

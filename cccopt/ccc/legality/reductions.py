@@ -7,10 +7,10 @@ the marked loop's header and all that the loop makes of it
         mov.f32 %f2, %f1;           a copy
         selp.f32 %f1, %f2, %f1, %p; a choice among values
 
-and nothing else in the loop reads one. A task then starts with the operator's identity in place of the value, ends
+and nothing else in the loop reads one. A task then starts with the operator's identity instead of the value, ends
 with what it contributes, and the contributions of all tasks may be put together in any order. In the *any-lane* form
 each lane adds up what it runs, for itself or for others; that is right if all lanes' values end in one atomic of the
-operator on one address behind the loop. Else the *owner* of a task gets its contribution.
+operator on one address after the loop. Else the *owner* of a task gets its contribution.
 
 Safety: REASSOCIATES for floating-point `+` and `*`.
 """
@@ -42,18 +42,18 @@ Value = tuple[int, str]
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """An accumulator of a region: the register that holds it at the loop's header, its values in and ahead of the loop,
+    """An accumulator of a region: the register that holds it at the loop's header, its values in and before the loop,
     and for each statement that updates it the register it writes and the operand that it updates.
 
-    ``behind`` are the registers that hold it where lanes leave the loop; ``any_lane`` whether all lanes' values end in
-    one result there.
+    ``at_exits`` are the registers that hold it where lanes leave the loop; ``any_lane`` whether all lanes' values end
+    in one result there.
     """
 
     register: str
     operator: Operator
     values: frozenset[Value]
     updates: Mapping[int, tuple[str, str]]
-    behind: frozenset[str]
+    at_exits: frozenset[str]
     any_lane: bool = False
 
     @cached_property
@@ -67,7 +67,7 @@ class Reduction:
         return frozenset(n for n in self._names & view.liveness.live_in[block] if self.holds(view, start, n))
 
     def live_after(self, view: View, index: int) -> frozenset[str]:
-        """The registers that hold a value behind a statement and are read later."""
+        """The registers that hold a value after a statement and are read later."""
         return frozenset(
             n
             for n in self._names & view.liveness.live_after(index)
@@ -158,8 +158,9 @@ def reductions(view: View, region: Region) -> Reductions:
 
 
 def loop_sums(view: View, region: Region, path: Path, names: Collection[str]) -> tuple[Reduction, ...] | None:
-    """The registers ``names``, which a loop of tasks leaves behind, as accumulators that its trips only update: none is
-    missing, and floating-point ones are named by the region's clause. None where one is something else.
+    """The registers ``names``, which a loop of tasks leaves for later code, as accumulators that its inner iterations
+    only update: none is missing, and floating-point ones are named by the region's clause. None where one is something
+    else.
     """
     signs = {sign for sign, _ in region.annotation.reductions}
     search = _Search(view, replace(region, header=path.begin, nodes=path.nodes, preheader=frozenset()))
@@ -171,7 +172,7 @@ def loop_sums(view: View, region: Region, path: Path, names: Collection[str]) ->
             return None
         if (
             made is None
-            or made.behind != {name}
+            or made.at_exits != {name}
             or (made.operator.floating and made.operator.sign not in signs)
         ):
             return None
@@ -243,9 +244,9 @@ class _Search:
         held = [made.live(view, view.block_of_name[e]) for e in exits if e in view.block_of_name]
         if any(len(names) > 1 for names in held):
             raise _Not("an older value of it is read behind the loop")
-        behind = frozenset().union(*held)
+        at_exits = frozenset().union(*held)
         any_lane = any_lane and _AnyLane(view, self.region, made, exits).holds()
-        return Reduction(name, operator, made.values, updates, behind, any_lane)
+        return Reduction(name, operator, made.values, updates, at_exits, any_lane)
 
     def chosen(self, index: int | None) -> frozenset[str]:
         """The registers that a statement may update by choosing the smaller or larger one."""
@@ -284,7 +285,7 @@ class _Search:
 
 
 class _AnyLane:
-    """Whether all that lanes do with a reduction behind the loop is to put it, once, into one result for all."""
+    """Whether all that lanes do with a reduction after the loop is to put it, once, into one result for all."""
 
     def __init__(self, view: View, region: Region, reduction: Reduction, exits: Collection[str]) -> None:
         self.view = view
@@ -314,7 +315,7 @@ class _AnyLane:
         return atomics is not None and bool(atomics) and all(map(self._by_all, atomics))
 
     def _atomics(self, values: set[Value]) -> list[int] | None:
-        """The atomics behind the loop that alone read the values, copies of these among them; None where others do."""
+        """The atomics after the loop that alone read the values, copies of these among them; None where others do."""
         view = self.view
         loop = view.blocks_of(self.region.nodes)
         made = {d for d, _ in values if view.cfg.block_of(max(d, 0)) in loop and d >= 0}
@@ -328,7 +329,7 @@ class _AnyLane:
                 if index in uses or (definition in made and block in loop):
                     continue
                 if block in self.around:
-                    # What lies ahead of the loop knows only what an earlier run of it, and copies behind that, left.
+                    # Code before the loop knows only what an earlier run of it, and copies after that, left.
                     if definition in made or definition in uses:
                         return None
                     continue
@@ -349,7 +350,9 @@ class _AnyLane:
         return found
 
     def _fits(self, index: int, atomic: Instruction, name: str) -> bool:
-        """Whether a statement is an atomic of the operator whose result nobody reads, on an address all lanes share."""
+        """Whether a statement is an atomic of the operator whose result nothing reads, on an address all lanes
+        share.
+        """
         operator = self.reduction.operator
         facts = isa.facts(atomic)
         if facts.memory is not Memory.ATOMIC or atomic.guard is not None or operator.atomic is None:

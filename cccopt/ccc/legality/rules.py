@@ -161,7 +161,7 @@ class _Rules:
         met = self.order.meeting(path, own=False)
         if met is not None:
             notes = (*self._note("in the path", met.deferred), *self._note("the store", met.other))
-            raise refuse(refusal.SCRATCH_AHEAD, path.annotation.place, notes=notes)
+            raise refuse(refusal.SCRATCH_BEFORE, path.annotation.place, notes=notes)
 
     def order_within_iteration(self, path: Path) -> None:
         """No access of P and no access that follows it in its iteration may touch the same bytes, one of them writing,

@@ -181,7 +181,7 @@ def _of_group(
         return sunk
     block = view.block_of_name[end]
     alone = all(view.dominators.dominates(block, view.cfg.block_of(i)) for i in readers)
-    # Lanes that agree run the sunk code whole or not at all.
+    # Lanes that agree run all of the sunk code or none of it.
     if not alone or any(readers.difference(code.skipped) for code in sunk.values()):
         return sunk
     return {begin: replace(code, dropped=readers) for begin, code in sunk.items()}

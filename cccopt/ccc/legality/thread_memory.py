@@ -1,13 +1,13 @@
-"""Memory that belongs to a thread: places to which it comes back in one iteration of the marked loop after another.
+"""Memory that belongs to a thread: addresses to which it comes back in one iteration of the marked loop after another.
 
 Two iterations of a thread may be under way at once, in two lanes, so they must not share scratch. Each register of the
 loop is described by its *growth* from one iteration to the next, the *span* of what else varies in it, and how far
 neighbouring lanes are *apart* in what is fixed (`%tid`, `%laneid`, what differs between lanes before the loop):
 
-        out[i], out[i * 4 + (x & 3)]    the growth is at least the span and the size: another place in each iteration
+        out[i], out[i * 4 + (x & 3)]    the growth is at least the span and the size: another address in each iteration
         out[i * 8 + n++], i += 64       the growth is more than lanes are apart: in between are other threads
-        scratch[%tid]                   growth 0, lanes apart: one place of the thread's own in all iterations
-        bins[(x & 3) * 64 + %tid]       growth 0, lanes apart: the places of one iteration meet those of the next
+        scratch[%tid]                   growth 0, lanes apart: one address of the thread's own in all iterations
+        bins[(x & 3) * 64 + %tid]       growth 0, lanes apart: the addresses of one iteration meet those of the next
         map[%tid * 4 + (k & 3)]         the same, for a remainder of a counter grows no more
         levels[u], u loaded             lanes not apart in what is fixed: whether iterations meet is the pragma's word
         out[i / w * pitch + i % w]      made of the number of the iteration alone: the same
@@ -70,8 +70,8 @@ class ThreadMemory:
         instruction = self.view.body[statement]
         assert isinstance(instruction, Instruction)
         size = access_size(instruction)
-        places = [o.base for o in instruction.operands if isinstance(o, Address)]
-        found = [self._of_operand(statement, place, self._carried, self._known) for place in places]
+        bases = [o.base for o in instruction.operands if isinstance(o, Address)]
+        found = [self._of_operand(statement, base, self._carried, self._known) for base in bases]
         return any(_comes_back(number, size) for number in found)
 
     # --- operands ---
@@ -120,16 +120,16 @@ class ThreadMemory:
         return UNBOUNDED if stride is None else stride
 
     def _counted(self, use: int, name: str, inside: frozenset[int]) -> float:
-        """The span of a counter of a loop inside the iteration, where constants tell how often that trips."""
+        """The span of a counter of a loop inside the iteration, where constants tell its trip count."""
         view = self.view
         loop = view.innermost(view.cfg.block_of(use))
         if loop is None or not loop.blocks < self._blocks:
             return UNBOUNDED
         again = [d for d in inside if view.cfg.block_of(d) in loop.blocks]
-        inner_trips = self._costs.trips(loop)
+        trip_count = self._costs.trip_count(loop)
         statement = view.body[again[0]] if len(again) == 1 else None
         if (
-            inner_trips is None
+            trip_count is None
             or not isinstance(statement, Instruction)
             or isa.facts(statement).arithmetic not in (Arithmetic.SUM, Arithmetic.DIFFERENCE)
         ):
@@ -137,12 +137,12 @@ class ThreadMemory:
         step = integer(statement.operands[2])
         if step is None or statement.operands[1] != Register(name):
             return UNBOUNDED
-        # Once in each trip: neither in a loop of its own nor after another addition.
+        # Once in each inner iteration: neither in a loop of its own nor after another addition.
         before = (d for d in view.reaching.reaching(again[0], name) if d in self._statements)
         others = any(d != again[0] and view.cfg.block_of(d) in loop.blocks for d in before)
         if others or view.innermost(view.cfg.block_of(again[0])) != loop:
             return UNBOUNDED
-        return abs(step) * inner_trips
+        return abs(step) * trip_count
 
     # --- what an iteration hands to the next one ---
 
@@ -178,7 +178,7 @@ class ThreadMemory:
             moves = isa.width(self.view.types[name]) == 64 and self._moves(name)
             return replace(DATA, apart=self._apart(self._first, name)) if moves else DATA
         apart = self._apart(self._first, name)
-        # Where lanes begin to count somewhere, the number is no place of their own yet; a pointer is.
+        # Where lanes begin to count somewhere, the number is no address of their own yet; a pointer is.
         counts = apart == UNBOUNDED and isa.width(self.view.types[name]) <= 32
         return Number(growth=step, apart=0 if counts else apart)
 
@@ -275,7 +275,7 @@ class ThreadMemory:
                 statement = self.view.body[index]
                 if isinstance(statement, Instruction) and effects.writes(statement):
                     number = self._of_statement(index, statement, carried, known)
-                    # Where the guard does not hold, the old value stays.
+                    # Where the guard does not hold, the old value is kept.
                     kept = isa.is_conditional_write(statement)
                     known[index] = replace(number, span=UNBOUNDED, value=None) if kept else number
         return known
@@ -285,8 +285,8 @@ class ThreadMemory:
         if not facts.known or len(effects.writes(statement)) != 1:
             return DATA
         if facts.memory is Memory.LOAD:
-            places = [o.base for o in statement.operands if isinstance(o, Address)]
-            found = [self._of_operand(index, place, carried, known) for place in places]
+            bases = [o.base for o in statement.operands if isinstance(o, Address)]
+            found = [self._of_operand(index, base, carried, known) for base in bases]
             if found and all(number.fixed for number in found):
                 return Number(apart=UNBOUNDED if any(number.apart for number in found) else 0)
             return replace(DATA, span=values_of(facts.types[0]))
@@ -330,7 +330,8 @@ class ThreadMemory:
 
 def _comes_back(number: Number, size: int) -> bool:
     """Whether an access of ``size`` bytes at such an address may meet that of another iteration of its thread, where no
-    other thread comes. Where an iteration moves on by more than lanes are apart, the places in between are theirs.
+    other thread comes. Where an iteration moves on by more than lanes are apart, the addresses in between belong to
+    other threads.
     """
     growth, apart = abs(number.growth), abs(number.apart)
     return apart != 0 and growth < number.span + size and not apart < growth

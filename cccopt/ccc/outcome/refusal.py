@@ -91,7 +91,7 @@ SCRATCH = Rule(
     " thread would run at once, in two lanes, on the same storage",
     "index the array by the iteration, or keep the scratch in local variables of the path",
 )
-SCRATCH_AHEAD = Rule(
+SCRATCH_BEFORE = Rule(
     "CCC037",
     "the marked path uses memory of its thread that other iterations write to",
     "the address has the thread's own index in it, and does not move on with the iterations: the next iteration writes"

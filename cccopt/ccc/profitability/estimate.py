@@ -1,10 +1,10 @@
-"""The numbers behind a decision for one region: its code's static cost, and how often lanes come to each path.
+"""The numbers that a decision rests on for one region: its code's static cost, and how often lanes come to each path.
 
 Where a profile tells, both are what was counted. Elsewhere lanes are assumed to take a path independently of each
-other, each with probability `DEFAULT_TAKEN` (a case of a switch: one of n). Loops make `DEFAULT_TRIPS` on average, or
-`CHUNKS` times what ``chunk(u)`` says if that is more: a `for` spread evenly between none and twice as many, a `while`
-geometrically, as one that ends with the same probability in each trip. The rest of what is assumed is said in
-`cccopt.ccc.profitability.model`.
+other, each with probability `DEFAULT_TAKEN` (a case of a switch: one of n). Loops make `DEFAULT_TRIP_COUNT` iterations
+on average, or `CHUNKS` times what ``chunk(u)`` says if that is more: a `for` spread evenly between none and twice as
+many, a `while` geometrically, as one that ends with the same probability in each trip. The rest of what is assumed is
+said in `cccopt.ccc.profitability.model`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from cccopt.analysis.affine import LaneStrides, access_size
-from cccopt.analysis.cost import DEFAULT_TRIPS, Costs
+from cccopt.analysis.cost import DEFAULT_TRIP_COUNT, Costs
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.exclusive import FEWEST
@@ -119,7 +119,7 @@ class _Maker:
             lanes = LANES * full / warps if warps else 0.0
             if path.is_loop:
                 entries, entered = warps, full
-                mean = max(DEFAULT_TRIPS, CHUNKS * path.annotation.chunk)
+                mean = max(DEFAULT_TRIP_COUNT, CHUNKS * path.annotation.chunk)
                 warps, full = warps * max(_longest(path, mean, lanes), mean), full * mean
             else:
                 share = self._share(path)
@@ -174,7 +174,7 @@ class _Maker:
 
     def _coalesced(self, path: Path) -> float:
         """The sectors that a trip of a full warp touches less once trips are expanded: now each lane mostly reads an
-        array of its own, and then all of them read one behind the other. Negative where they read side by side now.
+        array of its own, and then all of them read one after the other. Negative where they read side by side now.
         """
         planned = self._planned(path)
         if planned is None or planned.counted is None:
@@ -226,8 +226,10 @@ class _Maker:
     def _slots(self, path: Path) -> float:
         """The static cost of a run of the path's own code: a trip of a loop."""
         own = path.nodes - frozenset().union(*(child.nodes for child in path.children))
-        trip_of = self.view.block_of_name[path.begin] if path.is_loop else None
-        return self.costs.of_blocks(self.view.blocks_of(own), self.view.blocks_of(path.nodes), trip_of)
+        one_iteration_of = self.view.block_of_name[path.begin] if path.is_loop else None
+        return self.costs.of_blocks(
+            self.view.blocks_of(own), self.view.blocks_of(path.nodes), one_iteration_of
+        )
 
     def _sectors(self, nodes: Collection[str]) -> float:
         """The least sectors of global memory that one run of ``nodes`` by a full warp touches: neighbouring lanes

@@ -1,4 +1,4 @@
-"""A branch around a piece of code, as a unit that may move: `if (left) atomicAdd(failures, 1);` behind a path.
+"""A branch around a piece of code, as a unit that may move: `if (left) atomicAdd(failures, 1);` after a path.
 
         setp...; @%p bra J;         the branch
         ...                         the hammock's own nodes, entered here alone, left to J alone
@@ -36,8 +36,8 @@ class Hammock:
 
 
 def hammock_at(view: View, region: Region, head: str, around: frozenset[str]) -> Hammock | None:
-    """The hammock that the end of node ``head`` leads past, if its nodes are all in ``around``, have no marks, and
-    write nothing that is read behind it.
+    """The hammock that the end of node ``head`` leads past, if its nodes are all in ``around``, hold no markers, and
+    write nothing that is read after it.
     """
     end = view.graph.nodes[head].end
     if not isinstance(end, Branch):

@@ -1,7 +1,7 @@
-"""Basic induction variables of a loop: registers that grow by the same number from trip to trip.
+"""Basic induction variables of a loop: registers that grow by the same number from iteration to iteration.
 
         LOOP: ...
-              add.s32 %r2, %r1, 1;      %r1 grows by 1: its only definition in the loop, run once in each trip,
+              add.s32 %r2, %r1, 1;      %r1 grows by 1: its only definition in the loop, run once in each iteration,
               mov.u32 %r1, %r2;         is what it held at the header and 1
 
 Aho, Lam, Sethi, Ullman, "Compilers", 2nd ed., 9.1.2. All arithmetic is that of the machine, modulo 2^32 or 2^64.
@@ -40,12 +40,12 @@ class Induction:
         self.written = set(self.writers)
 
     def once(self, name: str) -> bool:
-        """Whether each trip runs the node, once."""
+        """Whether each iteration runs the node, once."""
         loop = self.view.innermost(self.view.block_of_name[name])
         return loop is not None and loop.header == self.header
 
     def definition(self, use: int, register: str) -> int | None:
-        """The one statement of a trip whose result ``use`` reads, whatever way the trip took."""
+        """The one statement of an iteration whose result ``use`` reads, whatever way control took."""
         definitions = self.view.reaching.reaching(use, register)
         if len(definitions) != 1 or not definitions <= self.statements:
             return None
@@ -58,7 +58,7 @@ class Induction:
         """The register of the header, and what is added to it, whose sum ``use`` reads."""
         if not isinstance(operand, Register) or operand.name not in self.written or not depth:
             return None
-        if self.from_ahead(use, operand.name):
+        if self.unchanged_since_header(use, operand.name):
             return operand.name, 0
         index = self.definition(use, operand.name)
         if index is None:
@@ -88,7 +88,7 @@ class Induction:
             return None
         return self.from_header(index, statement.operands[1], depth - 1)
 
-    def from_ahead(self, use: int, register: str) -> bool:
+    def unchanged_since_header(self, use: int, register: str) -> bool:
         """Whether ``use`` reads what the register held at the header, for all that is known of it."""
         definitions = self.view.reaching.reaching(use, register)
         return not definitions <= self.statements or definitions == self.view.reaching.reaching(
@@ -96,7 +96,7 @@ class Induction:
         )
 
     def step(self, register: str) -> int | None:
-        """By how much a register of the header grows from trip to trip."""
+        """By how much a register of the header grows from iteration to iteration."""
         first = self.view.cfg.blocks[self.header].start
         inside = self.view.reaching.reaching(first, register) & self.statements
         if len(inside) != 1 or ENTRY in inside:
@@ -130,7 +130,7 @@ class Induction:
             return None
         half = 1 << isa.width(kind[0]) - 1
         step = (found[1] + (-by if sums is Arithmetic.DIFFERENCE else by) + half) % (2 * half) - half
-        # Trips are told apart by multiplications of 32 bits.
+        # Iterations are told apart by multiplications of 32 bits.
         return step if step and abs(step) < 1 << 31 else None
 
     def _dominates_latches(self, block: int) -> bool:

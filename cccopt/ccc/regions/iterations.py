@@ -5,7 +5,7 @@
     for.end          it is out of the loop
     grid.begin       the thread is one iteration, to its end
 
-Marks of ``while`` and ``recursive`` say nothing here: their inner iterations keep their order. A way out of the loop
+Markers of ``while`` and ``recursive`` say nothing here: their inner iterations keep their order. A way out of the loop
 that passes no ``for.end`` (a ``return`` in an inlined function) ends at the head of the block that it leads to.
 """
 
@@ -26,7 +26,7 @@ VOUCHED = frozenset({"for", "for variable", "grid"})
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Ahead of ``statement``, threads come to the marked loop ``region`` (`ENTER`), begin its next iteration
+    """Before ``statement``, threads come to the marked loop ``region`` (`ENTER`), begin its next iteration
     (`ITERATE`) or are out of it (`LEAVE`).
     """
 
@@ -53,9 +53,10 @@ def boundaries(body: Body) -> tuple[Boundary, ...]:
             continue
         kinds = {"for.begin": ENTER, "body.begin": ITERATE, "for.end": LEAVE}
         found += (Boundary(i, kinds[event], region) for i, event in of_region if event in kinds)
-        marks = {event: [i for i, e in of_region if e == event] for event in kinds}
+        statements = {event: [i for i, e in of_region if e == event] for event in kinds}
         found += (
-            Boundary(i, LEAVE, region) for i in _ways_out(body, marks["for.begin"], marks["body.begin"])
+            Boundary(i, LEAVE, region)
+            for i in _ways_out(body, statements["for.begin"], statements["body.begin"])
         )
     return tuple(sorted(found, key=lambda b: (b.statement, b.event == ITERATE)))
 

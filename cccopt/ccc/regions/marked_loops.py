@@ -37,8 +37,8 @@ class Region:
         return tuple(p for path in self.paths for p in path.tree())
 
     def loops_around(self, path: Path) -> Mapping[str, frozenset[str]]:
-        """The nodes, by header, of the loops whose trips may part ``path`` from its next run: the marked one, and those
-        whose trips are tasks.
+        """The nodes, by header, of the loops whose iterations may part ``path`` from its next run: the marked one, and
+        those whose inner iterations are tasks.
         """
         inner = {p.begin: p.nodes for p in self.all_paths() if p.is_loop and path.nodes < p.nodes}
         return {self.header: self.nodes, **inner}
@@ -53,7 +53,7 @@ class Found:
 
 
 def annotations_in_loops(view: View) -> frozenset[int]:
-    """The annotated paths of which a copy stands in a marked loop of this function."""
+    """The annotated paths of which a copy is in a marked loop of this function."""
     plain = [a for a in view.annotations.values() if a.event == "for" and not a.variable]
     around = [loop for annotation in plain for loop in loops_of(view, annotation)]
     begins = {
@@ -68,9 +68,11 @@ def annotations_in_loops(view: View) -> frozenset[int]:
     )
 
 
-def find(view: View, settled: frozenset[int] = frozenset(), elsewhere: frozenset[int] = frozenset()) -> Found:
-    """The regions of a function, but for ``settled`` annotations, which have been rewritten; those in ``elsewhere``
-    have a copy in a marked loop of another function.
+def find(
+    view: View, rewritten: frozenset[int] = frozenset(), elsewhere: frozenset[int] = frozenset()
+) -> Found:
+    """The regions of a function, but for ``rewritten`` annotations, whose loops have been rewritten; those in
+    ``elsewhere`` have a copy in a marked loop of another function.
 
     Raises Refusal where a marked piece is not what its pragma promises.
     """
@@ -83,12 +85,12 @@ def find(view: View, settled: frozenset[int] = frozenset(), elsewhere: frozenset
                 region = _region(view, annotation, loop, marked, remarks)
                 if region is not None:
                     regions.append(region)
-    _check_placed(view, marked, regions, settled, elsewhere, remarks)
+    _check_in_loops(view, marked, regions, rewritten, elsewhere, remarks)
     return Found(tuple(sorted(regions, key=lambda r: len(r.nodes))), tuple(remarks))
 
 
 def _body(annotation: Annotation) -> str:
-    """The marker in a trip of the loop. A recursion is a loop only once the compiler has made one of it."""
+    """The marker in an iteration of the loop. A recursion is a loop only once the compiler has made one of it."""
     return "recursive.begin" if annotation.kind == "recursive" else "body.begin"
 
 
@@ -103,7 +105,7 @@ def loops_of(view: View, annotation: Annotation) -> list[Loop]:
     found: dict[int, Loop] = {}
     for index in view.markers(_body(annotation), annotation.region):
         loop = view.innermost(view.cfg.block_of(index))
-        # A trip that was peeled out of the loop has another loop around it, or none.
+        # An iteration that was peeled out of the loop has another loop around it, or none.
         if loop is not None and not begins & loop.blocks and loop.header not in taken:
             found[loop.header] = loop
     return list(found.values())
@@ -162,28 +164,28 @@ def _region(
 
 def _preheader(view: View, select: str, header: str, loop: Collection[str]) -> frozenset[str]:
     """The nodes on the way from ``select`` to the loop, once: a loop around both does not count."""
-    ahead: set[str] = set()
+    found: set[str] = set()
     work = [header]
     while work:
-        new = {n for n in view.sources[work.pop()] if n != select and n not in loop} - ahead
-        ahead |= new
+        new = {n for n in view.sources[work.pop()] if n != select and n not in loop} - found
+        found |= new
         work += new
-    nodes = {name: view.graph.nodes[name] for name in {select, *ahead}}
+    nodes = {name: view.graph.nodes[name] for name in {select, *found}}
     return frozenset(reachable(nodes, [select]))
 
 
-def _check_placed(
+def _check_in_loops(
     view: View,
     marked: Mapping[int, list[Loop]],
     regions: list[Region],
-    settled: frozenset[int],
+    rewritten: frozenset[int],
     elsewhere: frozenset[int],
     remarks: list[Diagnostic],
 ) -> None:
     """Each annotation must have a copy in a marked loop; a copy outside of one stays as it is."""
     in_loops = {p.annotation.region for region in regions for p in region.all_paths()}
     for annotation in view.annotations.values():
-        if annotation.region in settled:
+        if annotation.region in rewritten:
             continue
         is_path = annotation.event == "if" or annotation.variable
         if not is_path and not marked[annotation.region]:

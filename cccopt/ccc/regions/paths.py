@@ -54,7 +54,7 @@ def paths_of(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop
     plain = [copy for n, copies in marked.items() if not view.annotations[n].variable for copy in copies]
     found: list[Path] = []
     for annotation, inner in variable.values():
-        if _home(view, inner.parent, plain) is not loop:
+        if _marked_for_around(view, inner.parent, plain) is not loop:
             continue
         _require_direct(view, annotation, inner.parent, loop, variable)
         found.append(_variable_path(view, annotation, inner, loop))
@@ -63,36 +63,38 @@ def paths_of(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop
             continue
         for index in view.markers("if.begin", annotation.region):
             block = view.cfg.block_of(index)
-            place = view.loop_of.get(block)
-            if block not in loop.blocks or _home(view, place, plain) is not loop:
+            number = view.loop_of.get(block)
+            if block not in loop.blocks or _marked_for_around(view, number, plain) is not loop:
                 continue
-            _require_direct(view, annotation, place, loop, variable)
+            _require_direct(view, annotation, number, loop, variable)
             found.append(_if_path(view, annotation, view.name(block), header))
     return _nest(view, found)
 
 
-def _home(view: View, place: int | None, plain: list[Loop]) -> Loop | None:
-    """The innermost loop marked ``for`` around the loop at ``place`` (itself included)."""
+def _marked_for_around(view: View, number: int | None, plain: list[Loop]) -> Loop | None:
+    """The innermost loop marked ``for`` around the loop ``number`` of the function (itself included)."""
     by_header = {loop.header: loop for loop in plain}
-    while place is not None:
-        if view.loops[place].header in by_header:
-            return by_header[view.loops[place].header]
-        place = view.loops[place].parent
+    while number is not None:
+        if view.loops[number].header in by_header:
+            return by_header[view.loops[number].header]
+        number = view.loops[number].parent
     return None
 
 
 def _require_direct(
     view: View,
     annotation: Annotation,
-    place: int | None,
+    number: int | None,
     loop: Loop,
     variable: Mapping[int, tuple[Annotation, Loop]],
 ) -> None:
-    """Between a path and the marked loop it belongs to there may only be loops whose trips are tasks themselves."""
-    while place is not None and view.loops[place].header != loop.header:
-        if view.loops[place].header not in variable:
+    """Between a path and the marked loop it belongs to there may only be loops whose inner iterations are tasks
+    themselves.
+    """
+    while number is not None and view.loops[number].header != loop.header:
+        if view.loops[number].header not in variable:
             raise refuse(refusal.INNER_LOOP, annotation.place)
-        place = view.loops[place].parent
+        number = view.loops[number].parent
 
 
 def _variable_path(view: View, annotation: Annotation, inner: Loop, loop: Loop) -> Path:
@@ -112,7 +114,7 @@ def _variable_path(view: View, annotation: Annotation, inner: Loop, loop: Loop) 
 
 
 def _exits(view: View, nodes: frozenset[str]) -> set[str]:
-    """Where control goes on behind ``nodes``, lanes that trap aside."""
+    """Where control goes on after ``nodes``, lanes that trap aside."""
     ways = {t for n in nodes for t in targets(view.graph.nodes[n].end) if t not in nodes}
     return {forward(view, t) for t in ways - view.traps}
 
@@ -195,14 +197,14 @@ def forward(view: View, name: str) -> str:
 
 def _nest(view: View, flat: list[Path]) -> tuple[Path, ...]:
     """``flat`` as a forest by containment, siblings in reverse postorder."""
-    rank = {block: place for place, block in enumerate(view.cfg.reverse_postorder)}
+    rank = {block: position for position, block in enumerate(view.cfg.reverse_postorder)}
     ordered = sorted(flat, key=lambda p: (len(p.nodes), rank[view.block_of_name[p.begin]]))
-    placed: list[Path] = []
+    nested: list[Path] = []
     for path in ordered:
-        inner = tuple(p for p in placed if p.nodes <= path.nodes)
-        if any(p.nodes & path.nodes and p not in inner for p in placed):
+        inner = tuple(p for p in nested if p.nodes <= path.nodes)
+        if any(p.nodes & path.nodes and p not in inner for p in nested):
             raise refuse(refusal.OTHER_ENTRY, path.annotation.place)
-        placed = [p for p in placed if p not in inner]
+        nested = [p for p in nested if p not in inner]
         children = tuple(sorted(inner, key=lambda p: rank[view.block_of_name[p.begin]]))
-        placed.append(replace(path, children=children))
-    return tuple(sorted(placed, key=lambda p: rank[view.block_of_name[p.begin]]))
+        nested.append(replace(path, children=children))
+    return tuple(sorted(nested, key=lambda p: rank[view.block_of_name[p.begin]]))
