@@ -1,4 +1,4 @@
-"""What must hold of a module ahead of the first pass: a fault of the input is told as one, at its place."""
+"""What must hold of a module before the first pass: a fault of the input is reported as one, where it is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_input(module: Module, source: SourceText) -> frozenset[str]:
     """Verify ``module``, which was parsed from ``source``; the names of functions that it calls and need not declare.
 
     Such calls (``call (%r1), _optix_get_launch_index_x, ();``) are resolved by what loads the module. Functions without
-    annotations may hold them: they stay as they are. Raises `PtxError` (CCC005 to CCC009).
+    annotations may hold them: they are not changed. Raises `PtxError` (CCC005 to CCC009).
     """
     marked = {f.name for f in module.functions() if any(map(is_annotation, f.body or ()))}
     unmarked = {f.name for f in module.functions()} - marked

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from cccopt.analysis import effects
-from cccopt.ccc.function.view import View, view
+from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.reductions import Reduction, reductions
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.regions.marked_loops import Region, find
@@ -38,32 +38,32 @@ def run(module: Module, options: Options) -> PassResult:
 
 
 def _coalesced(module: Module, function: Function, options: Options) -> Function:
-    seen = view(module, function)
-    if not any(annotation.reductions for annotation in seen.annotations.values()):
+    view = view_of(module, function)
+    if not any(annotation.reductions for annotation in view.annotations.values()):
         return function
     try:
-        regions = find(seen, frozenset(seen.annotations)).regions
+        regions = find(view, frozenset(view.annotations)).regions
     except Refusal:
         return function  # collect-contexts tells of it
-    webs = [(region, made) for region in regions for made in reductions(seen, region).found]
-    merged = _merged(seen, webs)
+    webs = [(region, made) for region in regions for made in reductions(view, region).found]
+    merged = _merged(view, webs)
     if not merged:
         return function
     renamed = (_renamed(statement, merged) for statement in function.body or ())
     return replace(function, body=tuple(s for s in renamed if not _copies_itself(s)))
 
 
-def _merged(seen: View, webs: Iterable[tuple[Region, Reduction]]) -> Mapping[str, Register]:
-    """For each register that another one takes the place of, that one."""
+def _merged(view: View, webs: Iterable[tuple[Region, Reduction]]) -> Mapping[str, Register]:
+    """For each register that is replaced by another one, that one."""
     found = [(region, made.register, {name for _, name in made.values}) for region, made in webs]
     names = frozenset(name for _, _, web in found for name in web)
-    clashes = _interferences(seen, names)
+    clashes = _interferences(view, names)
     members = {name: {name} for name in names}
     leader = {name: name for name in names}
     for region, register, web in found:
-        for name in _by_need(seen, region, web):
+        for name in _by_need(view, region, web):
             goal, other = leader[register], leader[name]
-            alike = seen.types[goal] == seen.types[other]
+            alike = view.types[goal] == view.types[other]
             if goal == other or not alike or any(clashes[n] & members[goal] for n in members[other]):
                 continue
             members[goal] |= members.pop(other)
@@ -71,20 +71,20 @@ def _merged(seen: View, webs: Iterable[tuple[Region, Reduction]]) -> Mapping[str
     return {name: Register(chosen) for name, chosen in leader.items() if name != chosen}
 
 
-def _by_need(seen: View, region: Region, names: Collection[str]) -> list[str]:
+def _by_need(view: View, region: Region, names: Collection[str]) -> list[str]:
     """The names, those first that are live where a path begins or ends."""
-    places = {seen.block_of_name[place] for path in region.all_paths() for place in (path.begin, path.end)}
-    live = frozenset[str]().union(*(seen.liveness.live_in[block] for block in places))
+    places = {view.block_of_name[place] for path in region.all_paths() for place in (path.begin, path.end)}
+    live = frozenset[str]().union(*(view.liveness.live_in[block] for block in places))
     return sorted(names, key=lambda name: (name not in live, name))
 
 
-def _interferences(seen: View, names: Collection[str]) -> Mapping[str, set[str]]:
+def _interferences(view: View, names: Collection[str]) -> Mapping[str, set[str]]:
     found: dict[str, set[str]] = {name: set() for name in names}
-    for index, statement in enumerate(seen.body):
+    for index, statement in enumerate(view.body):
         written = effects.writes(statement) & found.keys()
         if not written:
             continue
-        live = seen.liveness.live_after(index) & found.keys()
+        live = view.liveness.live_after(index) & found.keys()
         for name in written:
             for other in (live | written) - {name, _copied(statement)}:
                 found[name].add(other)

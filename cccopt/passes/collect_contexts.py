@@ -1,7 +1,7 @@
 """The pass that rewrites each marked loop of each function, inner ones first (`cccopt.ccc.codegen.rewrite` does one).
 
 Safety: ASSUMES independent iterations (the pragma's word). Under `auto` it declines what is not expected to pay
-(`cccopt.ccc.profitability.decision`): a path then stays in its loop, and a loop without paths stays as it is.
+(`cccopt.ccc.profitability.decision`): a path is then left in its loop, and a loop without paths is left as it was.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.calls import called, static_shared_bytes
 from cccopt.ccc.function.graph import Graph, reachable
 from cccopt.ccc.function.linearize import to_body
-from cccopt.ccc.function.view import View, view
+from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.legality.rules import check
 from cccopt.ccc.outcome import refusal
@@ -51,8 +51,8 @@ def run(module: Module, options: Options) -> PassResult:
     items: list[Item] = []
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
-    views = [view(module, f) for f in module.functions() if any(is_annotation(s) for s in f.body or ())]
-    in_loops = frozenset(region for seen in views for region in annotations_in_loops(seen))
+    views = [view_of(module, f) for f in module.functions() if any(is_annotation(s) for s in f.body or ())]
+    in_loops = frozenset(region for view in views for region in annotations_in_loops(view))
     for item in module.items:
         marked = isinstance(item, Function) and any(is_annotation(s) for s in item.body or ())
         if isinstance(item, Function) and marked and options.mode != Mode.OFF:
@@ -68,7 +68,7 @@ def run(module: Module, options: Options) -> PassResult:
         items.append(item)
     if options.profile is not None and options.mode != Mode.OFF and views:
         remarks += _misfits(options.profile, views)
-    # Where something is rewritten, the marks of what is not go as well: nothing finds work here a second time.
+    # Where something is rewritten, the markers of what is not go as well: nothing finds work here a second time.
     made_module = Module(
         tuple(_unmarked(item) for item in items) if any(map(_is_rewritten, reports)) else module.items
     )
@@ -98,16 +98,16 @@ def _function(module: Module, function: Function, options: Options, in_loops: fr
     reports: list[RegionReport] = []
     original = function
     while True:
-        seen = view(module, function)
-        found = find(seen, frozenset(report.region for report in reports), in_loops)
+        view = view_of(module, function)
+        found = find(view, frozenset(report.region for report in reports), in_loops)
         if function is original:
             remarks += found.remarks
         if not found.regions:
             break
-        function, said, made = _region(function, seen, found.regions[0], options)
+        function, said, made = _region(function, view, found.regions[0], options)
         reports += made
         remarks += said
-        # What became of a region is settled: its markers are gone, and the rest is found anew in the new body.
+        # A region is done: its markers are gone, and the rest is found anew in the new body.
         if not any(is_annotation(s) for s in function.body or ()):
             break
     if not any(map(_is_rewritten, reports)):
@@ -119,32 +119,32 @@ def _is_rewritten(report: RegionReport) -> bool:
     return report.outcome is Outcome.REWRITTEN
 
 
-def _region(function: Function, seen: View, region: Region, options: Options) -> _Rewritten:
+def _region(function: Function, view: View, region: Region, options: Options) -> _Rewritten:
     """The function with ``region`` rewritten, or with nothing but its markers gone where that would not pay."""
-    analysis = RegionAnalysis(seen, region, options.expand)
+    analysis = RegionAnalysis(view, region, options.expand)
     check(analysis)
     plan = _plan(analysis, options)
-    settled = _decided(analysis, function, plan, options)
-    said = remarks_of(region, settled, options.mode)
+    decision = _decided(analysis, function, plan, options)
+    said = remarks_of(region, decision, options.mode)
     everything = frozenset(range(len(region.all_paths())))
-    if plan is None or settled.chosen != everything:
-        found = _smaller(analysis, function, settled, options) if settled.chosen else None
-        if settled.chosen and found is None:
-            settled = replace(settled, chosen=frozenset(), limited="the other paths cannot stay beside it")
-            said = remarks_of(region, settled, options.mode)
+    if plan is None or decision.chosen != everything:
+        found = _smaller(analysis, function, decision, options) if decision.chosen else None
+        if decision.chosen and found is None:
+            decision = replace(decision, chosen=frozenset(), limited="the other paths cannot stay beside it")
+            said = remarks_of(region, decision, options.mode)
         if found is None:
-            reports = (_loop_report(seen, region, settled), *_left(seen, region, settled, everything))
+            reports = (_loop_report(view, region, decision), *_left(view, region, decision, everything))
             return _without(function, reports), said, reports
-        seen, plan = found
-    graph = rewrite(seen, plan)
-    body = to_body(graph, seen.names)
+        view, plan = found
+    graph = rewrite(view, plan)
+    body = to_body(graph, view.names)
     function = replace(
-        seen.function,
-        body=(*seen.names.declarations(), *body),
-        directives=(*seen.function.directives, *_block_limit(seen, plan)),
+        view.function,
+        body=(*view.names.declarations(), *body),
+        directives=(*view.function.directives, *_block_limit(view, plan)),
     )
-    reports = _reports(seen, plan, graph, region, settled)
-    return function, (*plan.remarks, *said), (*reports, *_left(seen, region, settled, everything))
+    reports = _reports(view, plan, graph, region, decision)
+    return function, (*plan.remarks, *said), (*reports, *_left(view, region, decision, everything))
 
 
 def _plan(analysis: RegionAnalysis, options: Options) -> Plan | None:
@@ -164,19 +164,19 @@ def _plan(analysis: RegionAnalysis, options: Options) -> Plan | None:
 
 
 def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, options: Options) -> Decision:
-    seen, region = analysis.view, analysis.region
+    view, region = analysis.view, analysis.region
     measured = None if options.profile is None else options.profile.functions.get(function.name)
-    numbers = estimate(seen, region, plan, measured)
+    numbers = estimate(view, region, plan, measured)
     threads, _ = block_threads(function, region)
     if plan is None:
         paths = range(len(region.all_paths()))
         # Plans take names, which the function that is rewritten must not be without.
-        spare = view(seen.module, function)
+        spare = view_of(view.module, function)
         alone = (RegionAnalysis(spare, pruned(region, [key]), analysis.expand) for key in paths)
         stacks = {key: _stack_bytes(one, options) for key, one in enumerate(alone)}
     else:
         stacks = {key: path.stack.layout.bytes for key, path in enumerate(plan.all_paths())}
-    own = static_shared_bytes(seen.module, function)
+    own = static_shared_bytes(view.module, function)
     room = min(room_for_stacks(threads), SHARED_BYTES) - own
     return decide(region, numbers, options.mode, stacks, room, empty_tasks(analysis))
 
@@ -190,18 +190,18 @@ def _stack_bytes(analysis: RegionAnalysis, options: Options) -> int:
 
 
 def _smaller(
-    analysis: RegionAnalysis, function: Function, settled: Decision, options: Options
+    analysis: RegionAnalysis, function: Function, decision: Decision, options: Options
 ) -> tuple[View, Plan] | None:
     """A view and a plan of the function's region with the chosen paths alone; None where `auto` must leave it.
 
     The other paths are part of the iteration now, so that the chosen ones have to be legal beside them.
     """
     region = analysis.region
-    seen = view(analysis.view.module, function)
-    (same,) = (r for r in find(seen, frozenset(seen.annotations)).regions if r.header == region.header)
-    smaller = RegionAnalysis(seen, pruned(same, settled.chosen), analysis.expand)
+    view = view_of(analysis.view.module, function)
+    (same,) = (r for r in find(view, frozenset(view.annotations)).regions if r.header == region.header)
+    smaller = RegionAnalysis(view, pruned(same, decision.chosen), analysis.expand)
     try:
-        return seen, legal_plan(smaller, options.form)
+        return view, legal_plan(smaller, options.form)
     except Refusal:
         if any(mode_of(region, path, options.mode) == Mode.ALWAYS for path in region.all_paths()):
             raise
@@ -218,12 +218,12 @@ def _without(function: Function, reports: Sequence[RegionReport]) -> Function:
 def _misfits(profile: RunProfile, views: Sequence[View]) -> tuple[Diagnostic, ...]:
     """Functions with regions that the profile does not tell of, or tells otherwise of."""
     found: list[Diagnostic] = []
-    for seen in views:
-        regions = profile.functions.get(seen.function.name)
-        name, place = seen.function.name, next(iter(seen.annotations.values())).place
+    for view in views:
+        regions = profile.functions.get(view.function.name)
+        name, place = view.function.name, next(iter(view.annotations.values())).place
         if regions is None:
             why = "it holds no run of this function: how often lanes come to its paths is assumed"
-        elif any(a.region in regions and not fits_to(regions, a) for a in seen.annotations.values()):
+        elif any(a.region in regions and not fits_to(regions, a) for a in view.annotations.values()):
             why = "its regions are of other kinds: the source has changed since the profile was made"
         else:
             continue
@@ -239,41 +239,41 @@ def _misfits(profile: RunProfile, views: Sequence[View]) -> tuple[Diagnostic, ..
     return tuple(found)
 
 
-def _block_limit(seen: View, plan: Plan) -> tuple[Directive, ...]:
+def _block_limit(view: View, plan: Plan) -> tuple[Directive, ...]:
     """`block(...)` sized the stacks: a launch with a larger block must fail."""
-    known = any(d.name in (".maxntid", ".reqntid") for d in seen.function.directives)
-    if known or plan.region.annotation.block is None or seen.function.kind != "entry":
+    known = any(d.name in (".maxntid", ".reqntid") for d in view.function.directives)
+    if known or plan.region.annotation.block is None or view.function.kind != "entry":
         return ()
     return (Directive(".maxntid", tuple(str(size) for size in plan.region.annotation.block)),)
 
 
 def _reports(
-    seen: View, plan: Plan, graph: Graph, region: Region, settled: Decision
+    view: View, plan: Plan, graph: Graph, region: Region, decision: Decision
 ) -> tuple[RegionReport, ...]:
     form = Form.SPLIT if plan.split else Form.IDLE_LANES
     labels = _labels(graph, ("original", "whole"), str(region.annotation.region))
     assert len(labels) == 2, "the rewritten function lost one version of its loop"
     loop = replace(
-        _loop_report(seen, region, settled),
+        _loop_report(view, region, decision),
         outcome=Outcome.REWRITTEN,
         form=form,
         shared_bytes=plan.stack_bytes,
         threads=plan.threads,
         labels=labels,
         resident=resident_threads(
-            plan.stack_bytes + static_shared_bytes(seen.module, seen.function), plan.threads
+            plan.stack_bytes + static_shared_bytes(view.module, view.function), plan.threads
         ),
-        code=_code(seen, plan, graph),
+        code=_code(view, plan, graph),
     )
-    costs = {path.begin: cost for path, cost in zip(region.all_paths(), settled.costs, strict=True)}
+    costs = {path.begin: cost for path, cost in zip(region.all_paths(), decision.costs, strict=True)}
     return (
         loop,
-        *(_path_report(seen, plan, p, graph, form, costs[p.path.begin]) for p in plan.all_paths()),
+        *(_path_report(view, plan, p, graph, form, costs[p.path.begin]) for p in plan.all_paths()),
     )
 
 
-def _code(seen: View, plan: Plan, graph: Graph) -> RewrittenLoop:
-    """What the check of the output is told of the rewritten loop."""
+def _code(view: View, plan: Plan, graph: Graph) -> RewrittenLoop:
+    """What the check of the output needs to know of the rewritten loop."""
     region = plan.region.annotation
     alone = [(p.stack.layout, p.top.name, 0) for p in plan.all_paths() if plan.has_stack(p)]
     shared = [(s.stack.layout, s.waiting.name, len(s.paths)) for s in plan.sortings]
@@ -293,33 +293,33 @@ def _code(seen: View, plan: Plan, graph: Graph) -> RewrittenLoop:
     )
 
 
-def _loop_report(seen: View, region: Region, settled: Decision) -> RegionReport:
+def _loop_report(view: View, region: Region, decision: Decision) -> RegionReport:
     a = region.annotation
     return RegionReport(
-        seen.function.name, a.region, a.pragma, a.place, Outcome.DECLINED, name=a.name, cost=settled.loop
+        view.function.name, a.region, a.pragma, a.place, Outcome.DECLINED, name=a.name, cost=decision.loop
     )
 
 
 def _left(
-    seen: View, region: Region, settled: Decision, everything: frozenset[int]
+    view: View, region: Region, decision: Decision, everything: frozenset[int]
 ) -> tuple[RegionReport, ...]:
-    """The reports of the paths that stay in their loop."""
-    paths = [(path.annotation, settled.costs[key]) for key, path in enumerate(region.all_paths())]
+    """The reports of the paths that are left in their loop."""
+    paths = [(path.annotation, decision.costs[key]) for key, path in enumerate(region.all_paths())]
     return tuple(
         RegionReport(
-            seen.function.name, a.region, a.pragma, a.place, Outcome.DECLINED, name=a.name, cost=cost
+            view.function.name, a.region, a.pragma, a.place, Outcome.DECLINED, name=a.name, cost=cost
         )
         for key, (a, cost) in enumerate(paths)
-        if key in everything - settled.chosen
+        if key in everything - decision.chosen
     )
 
 
 def _path_report(
-    seen: View, plan: Plan, path: PathPlan, graph: Graph, form: Form, cost: Cost
+    view: View, plan: Plan, path: PathPlan, graph: Graph, form: Form, cost: Cost
 ) -> RegionReport:
     annotation = path.path.annotation
     return RegionReport(
-        seen.function.name,
+        view.function.name,
         annotation.region,
         annotation.pragma,
         annotation.place,

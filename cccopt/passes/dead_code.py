@@ -1,12 +1,12 @@
 """Pure instructions whose results nothing reads any more are dropped from rewritten functions.
 
-        sqrt.rn.f32 %f3, %f2;       -> (nothing)        each task computes the root from %f2, and no lane ahead of it
+        sqrt.rn.f32 %f3, %f2;       -> (nothing)        each task computes the root from %f2, and no lane before it
 
-Collecting leaves such code behind: what tasks compute from less than its result (`cccopt.ccc.plan.sinking`) was
-computed ahead of the branch for them alone. ptxas drops it too; without it, counts of PTX instructions are those of
+Collecting leaves such code in the program: what tasks compute from less than its result (`cccopt.ccc.plan.sinking`) was
+computed before the branch for them alone. ptxas drops it too; without it, counts of PTX instructions are those of
 the program that runs.
 
-Dropped is what the instruction table calls pure and what writes registers that are dead behind it. Safety: EXACT.
+Dropped is what the instruction table calls pure and what writes registers that are dead after it. Safety: EXACT.
 Functions without added code are left as they are.
 """
 

@@ -19,8 +19,8 @@ The block index is kept in three registers, a carry from one to the next; so tha
                                             ret;
 
 What must hold: blocks do not wait for each other, nor threads of a block; they share no memory of the block; nothing
-that the kernel calls asks for the block index or ends the thread; warp-wide operations stand where the whole warp
-comes, for lanes that have returned early are still there now. A kernel without a marked path of its own stays as it is.
+that the kernel calls asks for the block index or ends the thread; warp-wide operations are where the whole warp
+comes, for lanes that have returned early are still there now. A kernel without a marked path of its own is not changed.
 
 Safety: ASSUMES that the order of blocks does not matter, which the pragma says.
 """
@@ -35,7 +35,7 @@ from cccopt.ccc.function.annotations import Annotation, without_annotations
 from cccopt.ccc.function.calls import called, callee_of, shared_variables
 from cccopt.ccc.function.code import op
 from cccopt.ccc.function.names import Names
-from cccopt.ccc.function.view import View, view
+from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.rules import HARMLESS_CALLS, waits
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.choices import Mode
@@ -126,14 +126,14 @@ def _is_marked(function: Function) -> bool:
 
 
 def _looped(module: Module, kernel: Function, options: Options) -> tuple[Function, tuple[Diagnostic, ...]]:
-    seen = view(module, kernel)
-    (annotation,) = (a for a in seen.annotations.values() if a.kind == "grid")
-    paths = {a.region for a in seen.annotations.values() if a.event == "if" or a.variable}
-    if not paths - annotations_in_loops(seen):
+    view = view_of(module, kernel)
+    (annotation,) = (a for a in view.annotations.values() if a.kind == "grid")
+    paths = {a.region for a in view.annotations.values() if a.event == "if" or a.variable}
+    if not paths - annotations_in_loops(view):
         why = "no marked path is in this kernel, other than in marked loops of its own: it gets no loop over blocks"
         body = tuple(s for s in kernel.body or () if not _is_mark_of(s, annotation))
         return replace(kernel, body=body), (refusal.remark("CCC054", why, annotation.place),)
-    _check(seen, annotation)
+    _check(view, annotation)
     device = _device(module)
     said: tuple[Diagnostic, ...] = ()
     if device is None and options.resident is None:
@@ -169,17 +169,17 @@ def _unknown(module: Module, annotation: Annotation, device: Device) -> Diagnost
 # --- what must hold ---
 
 
-def _check(seen: View, annotation: Annotation) -> None:
+def _check(view: View, annotation: Annotation) -> None:
     """Raises Refusal for the first rule that the kernel breaks."""
 
     def refused(rule: Rule, *details: object) -> Refusal:
         return refuse(rule, annotation.place, *details)
 
-    module, kernel = seen.module, seen.function
+    module, kernel = view.module, view.function
     bodies = {f.name: f for f in module.functions() if f.body is not None}
     reached = called(module, [kernel.name])
     unseen = sorted(reached - bodies.keys() - HARMLESS_CALLS)
-    own = [s for s in seen.body if isinstance(s, Instruction)]
+    own = [s for s in view.body if isinstance(s, Instruction)]
     others = {
         name: [s for s in bodies[name].body or () if isinstance(s, Instruction)]
         for name in sorted(reached & bodies.keys() - {kernel.name})
@@ -205,7 +205,7 @@ def _check(seen: View, annotation: Annotation) -> None:
             raise refused(refusal.GRID_CALL, name, "ends the thread")
     if any("%ctaid" in effects.special_registers(s) for s in own):
         raise refused(refusal.GRID_CALL, kernel.name, "reads the block index as a vector")
-    culprit = _partial_collective(seen, others)
+    culprit = _partial_collective(view, others)
     if culprit is not None:
         raise refused(refusal.GRID_COLLECTIVE, culprit)
 
@@ -216,19 +216,19 @@ def _synchronises_blocks(instruction: Instruction) -> bool:
     return waits(instruction) or clusters
 
 
-def _partial_collective(seen: View, others: dict[str, list[Instruction]]) -> str | None:
+def _partial_collective(view: View, others: dict[str, list[Instruction]]) -> str | None:
     """A warp-wide operation, in the kernel or in what it calls, that not all lanes of the warp surely come to."""
     wide = {name for name, code in others.items() if any(_is_collective(s) for s in code)}
-    for block in seen.cfg.blocks:
-        if not seen.uniformity.divergent_control(block.index):
+    for block in view.cfg.blocks:
+        if not view.uniformity.divergent_control(block.index):
             continue
-        for instruction in (seen.body[i] for i in block.statements()):
+        for instruction in (view.body[i] for i in block.statements()):
             if not isinstance(instruction, Instruction):
                 continue
             if _is_collective(instruction):
                 return instruction.opcode
             callee = callee_of(instruction) if instruction.base == "call" else None
-            if callee is not None and wide & called(seen.module, [callee]):
+            if callee is not None and wide & called(view.module, [callee]):
                 return f"call {callee}"
     return None
 

@@ -1,4 +1,4 @@
-"""Coalesced loads at the head of an `if` path are done ahead of it, and their values wait on the stack (DESIGN 4.1).
+"""Coalesced loads at the head of an `if` path are done before it, and their values wait on the stack (DESIGN 4.1).
 
         @%p2 bra JOIN;                          @%p2 bra JOIN;
         // ccc if.begin 2                       mul.wide.s32 %rd5, %r5, 4;
@@ -8,15 +8,15 @@
         ld.global.u32 %r6, [%rd6];              sqrt.rn.f32 %f2, %f1;
 
 The lanes of a warp read elements beside one another, those that run its tasks need not: F. Khorasani 2016, 4.1.3 and
-figure 4.9. What comes to stand ahead of the marker is run by the lane itself, before it votes; the context of the path
-is chosen from what is live behind it.
+figure 4.9. What is moved before the marker is run by the lane itself, before it votes; the context of the path
+is chosen from what is live after it.
 
 Moved are loads whose address has the access' own size as its stride over the lanes, with the pure instructions that
 they need. They and all that they pass are straight code of the path's first block: no store, atomic, barrier, call,
 volatile or ordered access, and no other marker. A lane that takes the path then loads in each iteration what a full
-warp would have loaded at once, and the value takes a place on the stack. So loads move only
+warp would have loaded at once, and the value takes room on the stack. So loads move only
 
-* where the context does not grow: the value waits in place of its address or index,
+* where the context does not grow: the value waits instead of its address or index,
 * or where it grows by no more than `MOST_GROWTH` bytes, and what is loaded by one address register takes no more than
   those (`row[v]` and `row[v + 1]` are one access to memory, and two words on the stack);
 
@@ -24,7 +24,7 @@ all such loads if that holds for them together, else one address register after 
 them. ``hoist`` asks for all loads, whatever their addresses and the context; ``nohoist`` forbids it; loops of tasks
 keep theirs.
 
-Safety: EXACT. Declines without a remark; a path that collect-contexts could rewrite only before stays as it is.
+Safety: EXACT. Declines without a remark; a path that collect-contexts could rewrite only before is not rewritten.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 
 from cccopt.analysis import effects
 from cccopt.analysis.affine import LaneStrides, access_size
-from cccopt.ccc.function.view import View, view
+from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal
@@ -57,9 +57,11 @@ MOST_TRIED = 16
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The statements behind a path's begin marker, the ``place``-th of its function, among which ``loads`` may move."""
+    """The statements after a path's begin marker, the ``position``-th of its function, among which ``loads`` may
+    move.
+    """
 
-    place: int
+    position: int
     marker: Marker
     window: tuple[Statement, ...]
     loads: tuple[int, ...]
@@ -69,13 +71,13 @@ Moves = tuple[tuple[Head, tuple[int, ...]], ...]
 """Heads of one marked loop, and the loads of each that move."""
 
 Contexts = Mapping[int, int]
-"""The bytes of context of paths, by the place of their heads; one that cannot be collected is not in it."""
+"""The bytes of context of paths, by the position of their heads; one that cannot be collected is not in it."""
 
 Trials = Generator[Moves, Contexts | None, Moves]
 
 
 def run(module: Module, options: Options) -> PassResult:
-    """Move loads ahead of the paths of all marked functions; EXACT."""
+    """Move loads before the paths of all marked functions; EXACT."""
     items: list[Item] = []
     for item in module.items:
         if isinstance(item, Function) and options.mode != Mode.OFF and any(_heads(item)):
@@ -85,22 +87,22 @@ def run(module: Module, options: Options) -> PassResult:
 
 
 def _hoisted(module: Module, function: Function, options: Options) -> Function:
-    seen = view(module, function)
+    view = view_of(module, function)
     try:
-        paths = _paths(seen)
+        paths = _paths(view)
     except Refusal:
-        return function  # collect-contexts tells of it
-    strides = LaneStrides(seen.reaching, seen.uniformity, seen.dominators, seen.loops)
-    places = {id(statement): index for index, statement in enumerate(seen.body)}
+        return function  # collect-contexts reports it
+    strides = LaneStrides(view.reaching, view.uniformity, view.dominators, view.loops)
+    indices = {id(statement): index for index, statement in enumerate(view.body)}
     heads: dict[str, list[tuple[Head, bool]]] = {}
     for head in _heads(function):
-        if head.place not in paths:
+        if head.position not in paths:
             continue
-        region, path = paths[head.place]
+        region, path = paths[head.position]
         asked = path.annotation.hoist
         if asked is False:
             continue
-        first = places[id(head.marker)] + 1
+        first = indices[id(head.marker)] + 1
         wanted = [p for p in head.loads if asked or _is_coalesced(strides, first + p)]
         loads = tuple(p for p in wanted if _needed(head.window, [p], wanted) is not None)
         if loads:
@@ -109,7 +111,7 @@ def _hoisted(module: Module, function: Function, options: Options) -> Function:
 
 
 def _tried(module: Module, function: Function, options: Options, trials: Sequence[Trials]) -> Function:
-    """The function with the moves that trials settle on. Marked loops have nothing to do with each other, so that one
+    """The function with the moves that trials end with. Marked loops have nothing to do with each other, so that one
     view of the function serves a trial of each.
     """
     going = dict(enumerate(trials))
@@ -124,7 +126,9 @@ def _tried(module: Module, function: Function, options: Options, trials: Sequenc
                 del going[key]
         changed = _all_moved(function, moves.values())
         if going:
-            contexts = _contexts(module, changed, options, {h.place for key in going for h, _ in moves[key]})
+            contexts = _contexts(
+                module, changed, options, {h.position for key in going for h, _ in moves[key]}
+            )
     return changed if moves else function
 
 
@@ -148,7 +152,7 @@ def _trials(heads: Sequence[tuple[Head, bool]]) -> Trials:
             continue
         if contexts is None:
             contexts = yield (*kept, (head, ()))
-        before = (contexts or {}).get(head.place)
+        before = (contexts or {}).get(head.position)
         if before is None:
             continue
         after = yield everything
@@ -159,7 +163,7 @@ def _trials(heads: Sequence[tuple[Head, bool]]) -> Trials:
         best: list[tuple[int, ...]] = []
         moved = kept
         for group in groups[:MOST_TRIED]:
-            some: Moves = (*kept, (head, tuple(place for chosen in (*best, group) for place in chosen)))
+            some: Moves = (*kept, (head, tuple(position for chosen in (*best, group) for position in chosen)))
             after = yield some
             if _fits(head, [*best, group], before, after):
                 best.append(group)
@@ -169,7 +173,7 @@ def _trials(heads: Sequence[tuple[Head, bool]]) -> Trials:
 
 
 def _fits(head: Head, groups: Sequence[tuple[int, ...]], before: int, contexts: Contexts | None) -> bool:
-    after = (contexts or {}).get(head.place)
+    after = (contexts or {}).get(head.position)
     if after is None:
         return False
     small = all(sum(access_size(head.window[p]) for p in group) <= MOST_GROWTH for group in groups)
@@ -179,43 +183,43 @@ def _fits(head: Head, groups: Sequence[tuple[int, ...]], before: int, contexts: 
 def _by_address(head: Head) -> tuple[tuple[int, ...], ...]:
     """The head's loads by the operand that their addresses are made of, each in order."""
     found: dict[object, list[int]] = {}
-    for place in head.loads:
-        statement = head.window[place]
+    for position in head.loads:
+        statement = head.window[position]
         assert isinstance(statement, Instruction)
-        base = next((o.base for o in statement.operands if isinstance(o, Address)), place)
-        found.setdefault(base, []).append(place)
+        base = next((o.base for o in statement.operands if isinstance(o, Address)), position)
+        found.setdefault(base, []).append(position)
     return tuple(tuple(group) for group in found.values())
 
 
-def _paths(seen: View) -> dict[int, tuple[Region, Path]]:
-    """The `if` paths of all marked loops, by their begin marker's place among those of the body."""
+def _paths(view: View) -> dict[int, tuple[Region, Path]]:
+    """The `if` paths of all marked loops, by their begin marker's position among those of the body."""
     found = {
-        seen.block_of_name[path.begin]: (region, path)
-        for region in find(seen, frozenset(seen.annotations)).regions
+        view.block_of_name[path.begin]: (region, path)
+        for region in find(view, frozenset(view.annotations)).regions
         for path in region.all_paths()
         if not path.is_loop
     }
-    begins = (seen.cfg.block_of(i) for i, s in enumerate(seen.body) if _is_begin(s))
-    return {place: found[block] for place, block in enumerate(begins) if block in found}
+    begins = (view.cfg.block_of(i) for i, s in enumerate(view.body) if _is_begin(s))
+    return {position: found[block] for position, block in enumerate(begins) if block in found}
 
 
-def _contexts(module: Module, function: Function, options: Options, places: Collection[int]) -> Contexts:
-    """The contexts of the paths in the loops of those with the function's ``places``-th markers."""
-    seen = view(module, function)
+def _contexts(module: Module, function: Function, options: Options, positions: Collection[int]) -> Contexts:
+    """The contexts of the paths in the loops of those with the function's ``positions``-th markers."""
+    view = view_of(module, function)
     try:
-        paths = _paths(seen)
+        paths = _paths(view)
     except Refusal:
         return {}
     found: dict[int, int] = {}
-    for header in {paths[place][0].header for place in places if place in paths}:
-        mine = {place: path for place, (region, path) in paths.items() if region.header == header}
+    for header in {paths[position][0].header for position in positions if position in paths}:
+        mine = {position: path for position, (region, path) in paths.items() if region.header == header}
         region = next(region for region, _ in paths.values() if region.header == header)
         try:
-            plans = legal_plan(RegionAnalysis(seen, region, options.expand), options.form).all_paths()
+            plans = legal_plan(RegionAnalysis(view, region, options.expand), options.form).all_paths()
         except Refusal:
             continue
         sizes = {plan.path.begin: plan.stack.layout.context_bytes for plan in plans}
-        found.update((place, sizes[path.begin]) for place, path in mine.items())
+        found.update((position, sizes[path.begin]) for position, path in mine.items())
     return found
 
 
@@ -227,23 +231,23 @@ def _heads(function: Function) -> Iterator[Head]:
     """The heads of a function's `if` paths that have loads."""
     body = function.body or ()
     begins = [index for index, statement in enumerate(body) if _is_begin(statement)]
-    for place, index in enumerate(begins):
+    for position, index in enumerate(begins):
         marker = body[index]
         window = tuple(_window(body[index + 1 :]))
         loads = tuple(p for p, statement in enumerate(window) if _is_load(statement))
         if loads and isinstance(marker, Marker):
-            yield Head(place, marker, window, loads)
+            yield Head(position, marker, window, loads)
 
 
-def _window(behind: Sequence[Statement]) -> Iterator[Statement]:
-    for statement in behind:
+def _window(after: Sequence[Statement]) -> Iterator[Statement]:
+    for statement in after:
         if not isinstance(statement, Location) and not _may_pass(statement):
             return
         yield statement
 
 
 def _may_pass(statement: Statement) -> bool:
-    """Whether a load may change places with the statement: an instruction without effects, or a plain load."""
+    """Whether a load may swap with the statement: an instruction without effects, or a plain load."""
     if not isinstance(statement, Instruction):
         return False
     facts = isa.facts(statement)
@@ -261,22 +265,22 @@ def _is_load(statement: Statement) -> bool:
 
 
 def _needed(window: Sequence[Statement], loads: Sequence[int], others: Collection[int]) -> list[int] | None:
-    """The places in ``window`` of ``loads`` and of all that must move along with them, in order; None if that is a load
-    that is not among ``others``.
+    """The positions in ``window`` of ``loads`` and of all that must move along with them, in order; None if that is a
+    load that is not among ``others``.
     """
     found = set(loads)
     read: set[str] = set()
     written: set[str] = set()
-    for place in range(max(loads), -1, -1):
-        statement = window[place]
-        # Two instructions may not change places if one reads or overwrites what the other writes.
+    for position in range(max(loads), -1, -1):
+        statement = window[position]
+        # Two instructions may not swap if one reads or overwrites what the other writes.
         writes, needs = effects.writes(statement), effects.needs(statement)
-        if place not in found:
+        if position not in found:
             if writes.isdisjoint(read | written) and needs.isdisjoint(written):
                 continue
-            if _is_load(statement) and place not in others:
+            if _is_load(statement) and position not in others:
                 return None
-            found.add(place)
+            found.add(position)
         read |= needs
         written |= writes
     return sorted(found)
@@ -284,33 +288,33 @@ def _needed(window: Sequence[Statement], loads: Sequence[int], others: Collectio
 
 def _all_moved(function: Function, moves: Iterable[Moves]) -> Function:
     """The function with all the loads moved, each head's in the order of the body."""
-    for head, loads in sorted((m for found in moves for m in found), key=lambda move: move[0].place):
+    for head, loads in sorted((m for found in moves for m in found), key=lambda move: move[0].position):
         function = _moved(function, head, loads) if loads else function
     return function
 
 
 def _moved(function: Function, head: Head, loads: Sequence[int]) -> Function:
-    """The function with ``loads``, and what they need, ahead of the path's marker."""
+    """The function with ``loads``, and what they need, before the path's marker."""
     body = function.body or ()
     index = next(i for i, s in enumerate(body) if s is head.marker)
-    places = _needed(head.window, loads, head.loads)
-    assert places is not None, "a load that is not to move stands in the way of one that is"
-    names = sorted(n for p in places if _is_load(head.window[p]) for n in effects.writes(head.window[p]))
+    positions = _needed(head.window, loads, head.loads)
+    assert positions is not None, "a load that is not to move stands in the way of one that is"
+    names = sorted(n for p in positions if _is_load(head.window[p]) for n in effects.writes(head.window[p]))
     at = next((i for i, (key, _) in enumerate(head.marker.attributes) if key == "file"), None)
     attributes = list(head.marker.attributes)
     attributes.insert(len(attributes) if at is None else at, (HOISTED, ",".join(names)))
     marker = replace(head.marker, attributes=tuple(attributes))
-    behind = [s for p, s in enumerate(head.window) if p not in places]
+    after = [s for p, s in enumerate(head.window) if p not in positions]
     where = next((s for s in reversed(body[:index]) if isinstance(s, Location)), None)
-    ahead: list[Statement] = []
+    before: list[Statement] = []
     current = where
-    for place, statement in enumerate(head.window):
+    for position, statement in enumerate(head.window):
         if isinstance(statement, Location):
             current = statement
-        elif place in places:
-            last = next((s for s in reversed(ahead) if isinstance(s, Location)), where)
-            ahead += [statement] if current is None or current == last else [current, statement]
+        elif position in positions:
+            last = next((s for s in reversed(before) if isinstance(s, Location)), where)
+            before += [statement] if current is None or current == last else [current, statement]
     # A `.loc` holds until the next one: the path's begins again with its own.
-    again = [where] if where is not None and any(isinstance(s, Location) for s in ahead) else []
+    again = [where] if where is not None and any(isinstance(s, Location) for s in before) else []
     stop = index + 1 + len(head.window)
-    return replace(function, body=(*body[:index], *ahead, *again, marker, *behind, *body[stop:]))
+    return replace(function, body=(*body[:index], *before, *again, marker, *after, *body[stop:]))

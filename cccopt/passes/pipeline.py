@@ -75,7 +75,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
 )
 
 PREPARING = ("unique-names", "recursion", "grid-loop")
-"""The passes that make loops where marks ask for one."""
+"""The passes that make loops where markers ask for one."""
 
 
 def run(module: Module, options: Options, source: SourceText | None = None) -> Result:
@@ -118,9 +118,10 @@ def _check_rewrites(before: Module, after: Module, regions: Iterable[RegionRepor
 
 
 def prepared(module: Module) -> Module:
-    """``module`` with the loops that its marks ask for, and all marks: what profiles are made of. It computes the same.
+    """``module`` with the loops that its markers ask for, and all markers: what profiles are made of. It computes the
+    same.
 
-    Functions of which that cannot be are left, without marks.
+    Functions of which that cannot be are left, without markers.
     """
     for name, step in PIPELINE:
         if name in PREPARING:
@@ -129,7 +130,7 @@ def prepared(module: Module) -> Module:
 
 
 def _with_untouched(module: Module, original: Module, regions: Iterable[RegionReport]) -> Module:
-    """``module`` with the functions of which nothing was rewritten as they are in ``original``, without their marks;
+    """``module`` with the functions of which nothing was rewritten as they are in ``original``, without their markers;
     all of ``original`` where that is every function.
     """
     done = {report.kernel for report in regions if report.outcome is Outcome.REWRITTEN}

@@ -29,7 +29,7 @@ from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS
 from cccopt.ccc.function.code import op
 from cccopt.ccc.function.graph import Branch, condition, reachable, targets
 from cccopt.ccc.function.names import Names
-from cccopt.ccc.function.view import View, view
+from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.exclusive import FEWEST
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.outcome.refusal import Refusal
@@ -47,7 +47,7 @@ MOST_STATEMENTS = 8
 
 
 class _NotKnown(Exception):
-    """Where the next iteration loads is not to be told."""
+    """It is not known where the next iteration loads."""
 
 
 def run(module: Module, options: Options) -> PassResult:
@@ -56,32 +56,32 @@ def run(module: Module, options: Options) -> PassResult:
 
 
 def _prefetching(module: Module, function: Function, options: Options) -> Function:
-    seen = view(module, function)
-    names = Names(function.body or (), seen.types, prefix="next")
-    ahead: dict[int, list[Statement]] = {}
+    view = view_of(module, function)
+    names = Names(function.body or (), view.types, prefix="next")
+    added: dict[int, list[Statement]] = {}
     try:
-        for region in find(seen, frozenset(seen.annotations)).regions:
-            going = _going(seen, region) if len(region.paths) >= FEWEST else None
-            if going is not None and RegionAnalysis(seen, region, options.expand).exclusive:
-                iteration = _Iteration(seen, region, names)
-                if iteration.place_is_in_path():
+        for region in find(view, frozenset(view.annotations)).regions:
+            going = _going(view, region) if len(region.paths) >= FEWEST else None
+            if going is not None and RegionAnalysis(view, region, options.expand).exclusive:
+                iteration = _Iteration(view, region, names)
+                if iteration.parts_in_path():
                     continue
-                code = ahead.setdefault(id(seen.body[iteration.place]), [])
+                code = added.setdefault(id(view.body[iteration.parting]), [])
                 for index in iteration.loads():
                     with suppress(_NotKnown):
                         code += iteration.prefetch(index, going)
     except Refusal:
-        return function  # collect-contexts tells of it
-    if not any(ahead.values()):
+        return function  # collect-contexts reports it
+    if not any(added.values()):
         return function
-    body = (new for old in function.body or () for new in (*ahead.get(id(old), ()), old))
+    body = (new for old in function.body or () for new in (*added.get(id(old), ()), old))
     return replace(function, body=(*names.declarations(), *body))
 
 
-def _going(seen: View, region: Region) -> Guard | None:
+def _going(view: View, region: Region) -> Guard | None:
     """The condition at the one latch to go on, which is the only way out of the loop too; None if there is another."""
-    nodes = seen.graph.nodes
-    leaving = [n for n in region.nodes for t in targets(nodes[n].end) if t not in region.nodes | seen.traps]
+    nodes = view.graph.nodes
+    leaving = [n for n in region.nodes for t in targets(nodes[n].end) if t not in region.nodes | view.traps]
     latches = [n for n in region.nodes if region.header in targets(nodes[n].end)]
     if len(latches) != 1 or leaving != latches:
         return None
@@ -90,25 +90,25 @@ def _going(seen: View, region: Region) -> Guard | None:
 
 
 class _Iteration:
-    """An iteration of one loop: what its head loads, and from where the next one does. Code for that goes ahead of
-    statement ``place``, where the iteration parts into its paths: few registers are in use there.
+    """An iteration of one loop: what its head loads, and from where the next one does. Code for that is inserted before
+    statement ``parting``, where the iteration parts into its paths: few registers are in use there.
     """
 
-    def __init__(self, seen: View, region: Region, names: Names) -> None:
-        self.seen = seen
+    def __init__(self, view: View, region: Region, names: Names) -> None:
+        self.view = view
         self.region = region
         self.names = names
-        header = seen.block_of_name[region.header]
-        (latch,) = (b for b in seen.cfg.predecessors[header] if seen.name(b) in region.nodes)
-        self.head = [i for block in _straight(seen, header) for i in seen.cfg.blocks[block].statements()]
-        self.own = seen.statements(region.nodes)
-        self.stop = seen.cfg.blocks[latch].stop - 1
-        parting = {seen.block_of_name[name] for path in region.paths for name in (path.begin, path.end)}
-        self.place = seen.cfg.blocks[seen.dominators.nearest_common(parting)].stop - 1
+        header = view.block_of_name[region.header]
+        (latch,) = (b for b in view.cfg.predecessors[header] if view.name(b) in region.nodes)
+        self.head = [i for block in _straight(view, header) for i in view.cfg.blocks[block].statements()]
+        self.own = view.statements(region.nodes)
+        self.stop = view.cfg.blocks[latch].stop - 1
+        ends = {view.block_of_name[name] for path in region.paths for name in (path.begin, path.end)}
+        self.parting = view.cfg.blocks[view.dominators.nearest_common(ends)].stop - 1
 
-    def place_is_in_path(self) -> bool:
+    def parts_in_path(self) -> bool:
         """Whether all lanes come through a path first: its tasks run elsewhere, and for another iteration."""
-        name = self.seen.name(self.seen.cfg.block_of(self.place))
+        name = self.view.name(self.view.cfg.block_of(self.parting))
         return any(name in path.nodes for path in self.region.paths)
 
     def loads(self) -> list[int]:
@@ -116,7 +116,7 @@ class _Iteration:
         return [
             i
             for i in self.head
-            if isinstance(s := self.seen.body[i], Instruction)
+            if isinstance(s := self.view.body[i], Instruction)
             and isa.facts(s).memory is Memory.LOAD
             and isa.facts(s).space == "global"
             and s.guard is None
@@ -131,13 +131,13 @@ class _Iteration:
         needed: set[str] = set()
         written: set[str] = set()
         for i in (*address, index):
-            needed |= effects.needs(self.seen.body[i]) - written
-            written |= effects.writes(self.seen.body[i])
+            needed |= effects.needs(self.view.body[i]) - written
+            written |= effects.writes(self.view.body[i])
         steps: set[int] = set()
         for name in sorted({*needed, going.register.name}):
             self._next(name, self.stop, steps)
-        rank = {block: place for place, block in enumerate(self.seen.cfg.reverse_postorder)}
-        ordered = sorted(steps, key=lambda i: (rank[self.seen.cfg.block_of(i)], i))
+        rank = {block: position for position, block in enumerate(self.view.cfg.reverse_postorder)}
+        ordered = sorted(steps, key=lambda i: (rank[self.view.cfg.block_of(i)], i))
         computed, uses = self._copied(ordered, {})
         again, uses = self._copied(address, uses)
         where = next(o for o in self._instruction(index).operands if isinstance(o, Address))
@@ -145,13 +145,13 @@ class _Iteration:
         return [*computed, *again, isa.rename(fetch, uses, {})]
 
     def _instruction(self, index: int) -> Instruction:
-        statement = self.seen.body[index]
+        statement = self.view.body[index]
         assert isinstance(statement, Instruction)
         return statement
 
     def _computation(self, index: int) -> Instruction:
-        statement = self.seen.body[index]
-        # It runs in the lane's own place.
+        statement = self.view.body[index]
+        # It runs in the lane itself.
         if not isinstance(statement, Instruction) or not is_computation(
             statement, CONSTANT_SPECIAL_REGISTERS
         ):
@@ -161,13 +161,13 @@ class _Iteration:
     def _copied(
         self, statements: Iterable[int], given: Mapping[str, Operand]
     ) -> tuple[list[Statement], dict[str, Operand]]:
-        """The statements on fresh registers, and the register that each name then stands for."""
+        """The statements on fresh registers, and the register that each name then means."""
         uses = dict(given)
         code: list[Statement] = []
         for index in statements:
             instruction = self._instruction(index)
             results = {
-                d.name: self.names.register(self.seen.types[d.name]) for d in isa.definitions(instruction)
+                d.name: self.names.register(self.view.types[d.name]) for d in isa.definitions(instruction)
             }
             code.append(isa.rename(instruction, uses, results))
             uses.update(results)
@@ -179,9 +179,9 @@ class _Iteration:
         work = [load]
         while work:
             at = work.pop()
-            ahead = self.head[: self.head.index(at)]
-            for name in effects.needs(self.seen.body[at]):
-                last = next((i for i in reversed(ahead) if name in effects.writes(self.seen.body[i])), None)
+            earlier = self.head[: self.head.index(at)]
+            for name in effects.needs(self.view.body[at]):
+                last = next((i for i in reversed(earlier) if name in effects.writes(self.view.body[i])), None)
                 if last is not None and last not in found:
                     self._computation(last)
                     found.add(last)
@@ -192,23 +192,23 @@ class _Iteration:
 
     def _next(self, name: str, at: int, steps: set[int]) -> None:
         """Adds to ``steps`` what computes the value that a register has at statement ``at`` from what registers hold at
-        ``place``.
+        ``parting``.
         """
-        writers = [i for i in self.own if name in effects.writes(self.seen.body[i])]
+        writers = [i for i in self.own if name in effects.writes(self.view.body[i])]
         before = [i for i in writers if self._may_run_before(i, at)]
-        later = [i for i in before if not self._may_run_before(i, self.place)]
+        later = [i for i in before if not self._may_run_before(i, self.parting)]
         if not later:
-            # What the register holds at `place` it holds from there on.
-            if before != [i for i in writers if self._may_run_before(i, self.place)]:
+            # What the register holds at `parting` it holds from there on.
+            if before != [i for i in writers if self._may_run_before(i, self.parting)]:
                 raise _NotKnown
             return
         index = later[0]
         if index in steps:
             return
-        block = self.seen.cfg.block_of
-        if len(later) > 1 or not self.seen.dominators.dominates(block(index), block(at)):
+        block = self.view.cfg.block_of
+        if len(later) > 1 or not self.view.dominators.dominates(block(index), block(at)):
             raise _NotKnown
-        if self.seen.innermost(block(index)) != self.seen.innermost(block(self.head[0])):
+        if self.view.innermost(block(index)) != self.view.innermost(block(self.head[0])):
             raise _NotKnown
         if len(steps) == MOST_STATEMENTS:
             raise _NotKnown
@@ -217,20 +217,20 @@ class _Iteration:
             self._next(operand, index, steps)
 
     def _may_run_before(self, index: int, at: int) -> bool:
-        """Whether statement ``index`` may run ahead of statement ``at`` in one iteration."""
-        block, end = (self.seen.cfg.block_of(i) for i in (index, at))
+        """Whether statement ``index`` may run before statement ``at`` in one iteration."""
+        block, end = (self.view.cfg.block_of(i) for i in (index, at))
         if block == end and index < at:
             return True
-        once = {n: self.seen.graph.nodes[n] for n in self.region.nodes if n != self.region.header}
-        following = targets(self.seen.graph.nodes[self.seen.name(block)].end)
-        return self.seen.name(end) in reachable(once, following)
+        once = {n: self.view.graph.nodes[n] for n in self.region.nodes if n != self.region.header}
+        following = targets(self.view.graph.nodes[self.view.name(block)].end)
+        return self.view.name(end) in reachable(once, following)
 
 
-def _straight(seen: View, header: int) -> list[int]:
+def _straight(view: View, header: int) -> list[int]:
     """The block of a loop's header and those that it alone goes on to, which markers have parted from it."""
     found = [header]
     while True:
-        following = seen.cfg.successors[found[-1]]
-        if len(following) != 1 or following[0] in found or len(seen.cfg.predecessors[following[0]]) != 1:
+        following = view.cfg.successors[found[-1]]
+        if len(following) != 1 or following[0] in found or len(view.cfg.predecessors[following[0]]) != 1:
             return found
         found.append(following[0])

@@ -1,8 +1,8 @@
-"""The pass that puts functions marked ``recursive`` where their calls stand in marked loops (DESIGN 5.5).
+"""The pass that puts functions marked ``recursive`` at their calls in marked loops (DESIGN 5.5).
 
 nvcc makes a loop of a call of itself at the end of a function, but leaves the function a function where it is told to
-(`__noinline__`), and for sm_100 and later always. The trips of that loop are tasks only once it is part of the marked
-loop. Where nvcc has left the call of itself, as for results that are structures, it becomes a jump here.
+(`__noinline__`), and for sm_100 and later always. The iterations of that loop are tasks only once it is part of the
+marked loop. Where nvcc has left the call of itself, as for results that are structures, it becomes a jump here.
 
     LOOP:                               LOOP:
         call walk, (a, b);                  %x = a; %y = b
@@ -31,7 +31,7 @@ from cccopt.ccc.function.annotations import Annotation, annotations_of, without_
 from cccopt.ccc.function.call_sequences import Unfit, calls, is_last, self_calls
 from cccopt.ccc.function.calls import called, callee_of, callees
 from cccopt.ccc.function.inlining import inline
-from cccopt.ccc.function.view import View, view
+from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal, refuse
@@ -63,13 +63,13 @@ def run(module: Module, options: Options) -> PassResult:
                 said += _as_warnings(problem)
                 item = without_annotations(item)
         items.append(item)
-    # Where a function has been put into a loop, its own copy has served.
+    # Where a function has been put into a loop, its own copy is no longer needed.
     made = Module(tuple(_served(i) if isinstance(i, Function) and i.name in used else i for i in items))
     known = {diagnostic.place for diagnostic in said}
     for lost in _left(made):
         if not options.keep_going:
             raise lost.refusal
-        # Who calls it has been refused for it.
+        # Its callers have been refused for it.
         said += () if lost.annotation.place in known else _as_warnings(lost.refusal)
         made = Module(
             tuple(_without(i, lost.annotation.region) if isinstance(i, Function) else i for i in made.items)
@@ -138,11 +138,11 @@ def _call_in_loop(module: Module, function: Function, names: Iterable[str]) -> i
         return None
     if any(a.kind == "grid" for a in marked):
         return found[0]
-    seen = view(module, function)
-    blocks = {b for a in marked for loop in _loops(seen, "body.begin", a) for b in loop.blocks}
+    view = view_of(module, function)
+    blocks = {b for a in marked for loop in _loops(view, "body.begin", a) for b in loop.blocks}
     # The view's body has labels that the function's own has not: calls are told apart by their order.
-    places = [i for i, s in enumerate(seen.body) if any(calls(s, name) for name in names)]
-    inside = (own for own, place in zip(found, places, strict=True) if seen.cfg.block_of(place) in blocks)
+    places = [i for i, s in enumerate(view.body) if any(calls(s, name) for name in names)]
+    inside = (own for own, place in zip(found, places, strict=True) if view.cfg.block_of(place) in blocks)
     return next(inside, None)
 
 
@@ -166,25 +166,25 @@ def _check_form(module: Module, function: Function, annotation: Annotation) -> N
 
 def _left(module: Module) -> list[_Lost]:
     """The marked functions of which no loop is left anywhere, each with the reason."""
-    homes: dict[int, tuple[Annotation, list[Function]]] = {}
+    holders: dict[int, tuple[Annotation, list[Function]]] = {}
     looped: set[int] = set()
     for function in module.functions():
         for annotation in _recursions(function):
-            homes.setdefault(annotation.region, (annotation, []))[1].append(function)
-            seen = view(module, function)
-            others = [a for a in seen.annotations.values() if a.event == "for" and a.kind != "recursive"]
-            taken = {loop.header for other in others for loop in _loops(seen, "body.begin", other)}
-            if {loop.header for loop in _loops(seen, "recursive.begin", annotation)} - taken:
+            holders.setdefault(annotation.region, (annotation, []))[1].append(function)
+            view = view_of(module, function)
+            others = [a for a in view.annotations.values() if a.event == "for" and a.kind != "recursive"]
+            taken = {loop.header for other in others for loop in _loops(view, "body.begin", other)}
+            if {loop.header for loop in _loops(view, "recursive.begin", annotation)} - taken:
                 looped.add(annotation.region)
     return [
         _Lost(annotation, _reason(module, annotation, functions))
-        for region, (annotation, functions) in homes.items()
+        for region, (annotation, functions) in holders.items()
         if region not in looped
     ]
 
 
 def _reason(module: Module, annotation: Annotation, functions: Iterable[Function]) -> Refusal:
-    """Why no loop is left of an annotation that stands in ``functions``."""
+    """Why no loop is left of an annotation that is in ``functions``."""
     for function in functions:
         try:
             _check_form(module, function, annotation)
@@ -201,7 +201,7 @@ def _is_indirect(statement: Statement) -> bool:
     return isinstance(statement, Instruction) and statement.base == "call" and callee_of(statement) is None
 
 
-def _loops(seen: View, event: str, annotation: Annotation) -> list[Loop]:
+def _loops(view: View, event: str, annotation: Annotation) -> list[Loop]:
     """The innermost loops around the markers ``event`` of the annotation."""
-    around = (seen.innermost(seen.cfg.block_of(i)) for i in seen.markers(event, annotation.region))
+    around = (view.innermost(view.cfg.block_of(i)) for i in view.markers(event, annotation.region))
     return [loop for loop in around if loop is not None]

@@ -10,7 +10,9 @@ from cccopt.ptx.ir import Module
 
 
 class PassResult(NamedTuple):
-    """The module after a pass, what there is to say, and what became of the annotations that the pass has settled."""
+    """The module after a pass, what there is to say, and what became of the annotations that the pass has dealt
+    with.
+    """
 
     module: Module
     remarks: tuple[Diagnostic, ...] = ()

@@ -1,4 +1,4 @@
-"""The regions that `--ccc-only` names: the others lose their marks, as if each had the clause `off`.
+"""The regions that `--ccc-only` names: the others lose their markers, as if each had the clause `off`.
 
 A region is named by its number (as `cccopt explain` prints it), by its clause `name(...)`, or by the line that
 `cccopt explain` prints: `FILE:LINE`, or `:LINE` where any file will do. With a region goes all that is inside it, and
@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from cccopt.ccc.function.annotations import Annotation, annotations_of, is_annotation
-from cccopt.ccc.function.view import view
+from cccopt.ccc.function.view import view_of
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.regions.marked_loops import find
 from cccopt.ccc.regions.paths import Path
@@ -21,7 +21,7 @@ from cccopt.ptx.ir import Function, Item, Module
 
 
 def selected(module: Module, prepared: Module, only: Sequence[str]) -> Module:
-    """``module`` with the marks of the regions that ``only`` names. ``prepared`` is the same with all its loops.
+    """``module`` with the markers of the regions that ``only`` names. ``prepared`` is the same with all its loops.
 
     Raises CccError (CCC089) for a word that names no region of the module; a line of another file may be anywhere.
     """
@@ -87,7 +87,7 @@ def _around(module: Module) -> Mapping[int, frozenset[int]]:
         if not any(is_annotation(s) for s in function.body or ()):
             continue
         try:
-            regions = find(view(module, function)).regions
+            regions = find(view_of(module, function)).regions
         except Refusal:
             continue
         for region in regions:

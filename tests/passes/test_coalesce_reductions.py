@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cccopt.ccc.function.view import view
+from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.regions.marked_loops import find
@@ -107,10 +107,10 @@ def test_without_the_pass_it_would_be_refused() -> None:
     """The tail knows by itself that a moved update must not lose what the path has added."""
     module = parse(text(after=AFTER["owner"]))
     (function,) = module.functions()
-    seen = view(module, function)
-    (region,) = find(seen).regions
+    view = view_of(module, function)
+    (region,) = find(view).regions
     with pytest.raises(Refusal) as caught:
-        _ = RegionAnalysis(seen, region).sunk
+        _ = RegionAnalysis(view, region).sunk
     assert caught.value.diagnostics[0].code == "CCC035"
 
 

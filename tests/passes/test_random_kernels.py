@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, note, settings
 
-from cccopt.ccc.function.view import view
+from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.exclusive import CHAIN, exclusive_paths
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.regions.marked_loops import find
@@ -123,11 +123,11 @@ def test_counted_loops_are_expanded_and_keep_their_results() -> None:
 
 def _sorted_groups(module: Module) -> tuple[list[int], int]:
     """The sizes of the groups of paths that share a site, and how many of them drop a common tail."""
-    seen = view(module, next(f for f in module.functions() if f.name == NAME))
+    view = view_of(module, next(f for f in module.functions() if f.name == NAME))
     sizes, dropped = [], 0
-    for region in find(seen).regions:
-        found = RegionAnalysis(seen, region).sunk
-        for group in exclusive_paths(seen, region, found):
+    for region in find(view).regions:
+        found = RegionAnalysis(view, region).sunk
+        for group in exclusive_paths(view, region, found):
             sizes.append(len(group))
             dropped += bool(found[group[0].begin].dropped)
     return sizes, dropped

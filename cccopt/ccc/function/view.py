@@ -206,7 +206,7 @@ class View:
         return found
 
 
-def view(module: Module, function: Function) -> View:
+def view_of(module: Module, function: Function) -> View:
     """The view of a function with a body."""
     if function.body is None:
         raise ValueError(f"`{function.name}` has no body")

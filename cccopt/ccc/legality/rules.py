@@ -13,7 +13,7 @@ from functools import cached_property
 
 from cccopt.analysis import effects
 from cccopt.ccc.function.calls import called, callee_of, callees
-from cccopt.ccc.function.view import View, view
+from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.local_memory import LocalMemory
 from cccopt.ccc.legality.order import Clash, MemoryOrder
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
@@ -210,7 +210,9 @@ class _Rules:
         names = () if callee is None else called(self.view.module, [callee])
         functions = (f for f in self.view.module.functions() if f.name in names and f.body is not None)
         return any(
-            spinning_atomics(inner, inner.loops) for f in functions for inner in [view(self.view.module, f)]
+            spinning_atomics(inner, inner.loops)
+            for f in functions
+            for inner in [view_of(self.view.module, f)]
         )
 
     def _independent(self, path: Path) -> bool:

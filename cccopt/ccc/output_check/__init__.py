@@ -38,7 +38,7 @@ def check_output(before: Function, after: Function, loops: Sequence[RewrittenLoo
             error(
                 "CCC099",
                 f"internal error: the rewritten code of `{after.name}` is not sound: {found.message}",
-                _place(loop, loops),
+                _place_of(loop, loops),
                 why=f"{_statement(code, found.statement)} does not pass the check of what a rewrite makes",
                 help="please report this with the files kept by `--ccc-keep`; `--ccc=off` compiles without the rewrite",
             )
@@ -65,7 +65,7 @@ def _second_entries(before: Function, code: FunctionCode) -> Iterator[Violation]
             yield Violation(code.cfg.blocks[source].stop - 1, "a loop may be entered in two places")
 
 
-def _place(loop: RewrittenLoop | None, loops: Sequence[RewrittenLoop]) -> Place | None:
+def _place_of(loop: RewrittenLoop | None, loops: Sequence[RewrittenLoop]) -> Place | None:
     return (loop or loops[0]).place
 
 

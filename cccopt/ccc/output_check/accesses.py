@@ -15,7 +15,7 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, Symbol
 
 OWNED = -1
-"""Stands for the owners' slots of reductions in place of a stack's number."""
+"""The owners' slots of reductions, as the number of a stack."""
 
 
 class StackAddresses:

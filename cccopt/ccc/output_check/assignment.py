@@ -24,7 +24,7 @@ from cccopt.ccc.output_check.regions import FunctionCode, Violation
 from cccopt.ptx.ir import Function, Instruction, Literal, Register, Statement
 
 _MOST = 100_000
-"""Blocks, each with what is known of flags, that a search visits: beyond, the register counts as read unwritten."""
+"""Blocks, each with what is known of flags, that a search looks at: beyond, the register counts as read unwritten."""
 
 
 def assignment_violations(before: Function, code: FunctionCode) -> Iterator[Violation]:
@@ -84,7 +84,7 @@ def _constant(statement: Statement) -> tuple[str, bool] | None:
 
 
 def _follow(instruction: Instruction, flags: Collection[str], known: dict[str, bool]) -> None:
-    """Brings ``known``, the flags with known values, behind an instruction."""
+    """Updates ``known``, the flags with known values, for an instruction."""
     for name in effects.writes(instruction).intersection(flags):
         known.pop(name, None)
         if made := _constant(instruction):

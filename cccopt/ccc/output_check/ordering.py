@@ -6,8 +6,8 @@ what may be *pending*: done by some lane, with no barrier since on some way. It 
 
 * a stack is loaded from while stores to it are pending, or stored to while loads are;
 * a part is given to an owner's slot while the owner's own accesses are pending, or the owner reads it too early;
-* an expanded window begins while memory accesses of the iteration, or of other trips, are pending: its trips run in
-  other lanes than those that made them;
+* an expanded window begins while memory accesses of the iteration, or of other inner iterations, are pending: its own
+  run in other lanes than those that made them;
 * control leaves the loop while anything of that, or a memory access of a task, is pending;
 * control leaves the loop while tasks may still wait on some stack.
 
@@ -28,14 +28,14 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Register
 from cccopt.ptx.isa import Control, Facts, Memory
 
-OWN, TRIP, TASKS, FOREIGN, GIVEN, OWNER, FIRST = (1 << place for place in range(7))
-"""What may be pending: accesses of the iteration, of expanded trips; (lanes may run tasks of others by now;) accesses
-of tasks; parts given to owners' slots; accesses of owners to their slots. From `FIRST` on, bits of each stack.
+OWN, INNER, TASKS, FOREIGN, GIVEN, OWNER, FIRST = (1 << bit for bit in range(7))
+"""What may be pending: accesses of the iteration, of expanded inner iterations; (lanes may run tasks of others by now;)
+accesses of tasks; parts given to owners' slots; accesses of owners to their slots. From `FIRST` on, bits of each stack.
 """
 
 _WHY = {
     OWN: "memory accesses of the iteration",
-    TRIP: "memory accesses of other trips",
+    INNER: "memory accesses of other trips",
     FOREIGN: "memory accesses of tasks",
     GIVEN: "updates of owners' slots",
     OWNER: "accesses of owners to their slots",
@@ -61,7 +61,7 @@ class _Event:
 
 
 def ordering_violations(loop: LoopCode) -> Iterator[Violation]:
-    """Accesses that no barrier orders, and tasks that may be left behind."""
+    """Accesses that no barrier orders, and tasks that may never run."""
     bits = _Bits(loop)
     reader = _Reader(loop, bits)
     events = {block: reader.events(block) for block in loop.blocks}
@@ -94,11 +94,11 @@ class _Bits:
         self.loads: list[int] = []
         self.waiting: list[list[int]] = []
         self.texts = dict(_WHY)
-        self.barrier = OWN | TRIP | FOREIGN | GIVEN | OWNER
+        self.barrier = OWN | INNER | FOREIGN | GIVEN | OWNER
         self.outside = FOREIGN | GIVEN
         following = FIRST
         for stack in loop.facts.stacks:
-            store, load, *waiting = (following << place for place in range(2 + max(stack.sorted_paths, 1)))
+            store, load, *waiting = (following << bit for bit in range(2 + max(stack.sorted_paths, 1)))
             following <<= 2 + len(waiting)
             self.stores.append(store)
             self.loads.append(load)
@@ -133,8 +133,8 @@ class _Reader:
         if block in self.loop.windows:
             found.append(_Event(start, forbidden=OWN, added=TASKS))
         if block not in self.loop.expansions:
-            # What is between two loops of trips comes before the trips of the second one.
-            found.append(_Event(start, when=TRIP, then=OWN))
+            # What is between two loops of inner iterations comes before those of the second one.
+            found.append(_Event(start, when=INNER, then=OWN))
         for index, instruction in self.loop.code.instructions(block):
             found += self._of(index, instruction, block)
         gone = sum(self.bits.waiting[stack][path] for stack, path in self.drained.get(block, ()))
@@ -155,7 +155,7 @@ class _Reader:
         elif facts.space == "shared" and self.addresses.are_of(instruction):
             yield from self._shared(index, instruction)
         elif _touches_memory(facts):
-            own = TRIP if block in self.loop.trips else OWN
+            own = INNER if block in self.loop.inner_iterations else OWN
             yield _Event(index, added=own, when=TASKS, then=FOREIGN)
 
     def _shared(self, index: int, instruction: Instruction) -> Iterator[_Event]:

@@ -67,7 +67,7 @@ class FunctionCode:
         return not effects.writes(instruction) <= self.known
 
     def instructions(self, block: int) -> Iterator[tuple[int, Instruction]]:
-        """The instructions of a block with their places in the body."""
+        """The instructions of a block with their positions in the body."""
         for index in self.cfg.blocks[block].statements():
             statement = self.body[index]
             if isinstance(statement, Instruction):
@@ -130,21 +130,23 @@ class LoopCode:
 
     @cached_property
     def windows(self) -> Mapping[int, frozenset[int]]:
-        """The blocks at which windows of expanded trips begin, each with the blocks of its trips: its natural loop."""
+        """The blocks at which windows of expanded inner iterations begin, each with the blocks of these: its natural
+        loop.
+        """
         at = (self.code.block_at.get(label) for label in self.facts.windows)
         return {window: self._loop_at(window) for window in at if window in self.successors}
 
     @cached_property
-    def trips(self) -> frozenset[int]:
-        """The blocks of expanded trips."""
+    def inner_iterations(self) -> frozenset[int]:
+        """The blocks of expanded inner iterations."""
         return frozenset().union(*self.windows.values())
 
     @cached_property
     def expansions(self) -> frozenset[int]:
-        """The blocks of the loops right around windows, which lay out further trips of the same loops."""
+        """The blocks of the loops right around windows, which lay out further inner iterations of the same loops."""
         found: set[int] = set()
-        for window, trips in self.windows.items():
-            found |= trips
+        for window, inner_iterations in self.windows.items():
+            found |= inner_iterations
             for header in self.code.dominance.chain(window)[1:]:
                 around = self._loop_at(header)
                 if window in around:

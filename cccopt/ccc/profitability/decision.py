@@ -1,7 +1,7 @@
 """Which paths of a region are collected (DESIGN 5.7): all that must be, and under `auto` those expected to pay.
 
 A path's mode is what its pragma says, else its loop's, else the option. ``collect(k)`` keeps the k costliest, and
-stacks that would leave too few blocks to an SM make cheap paths stay where they are.
+stacks that would leave too few blocks to an SM keep cheap paths in their loop.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _NO_TASKS = "the compiler removed its code or moved it elsewhere, so that collec
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The paths to collect, by their places in `Region.all_paths`, and the numbers of all of them: ``loop`` of the
-    marked loop, ``costs`` by place. ``limited`` tells why a path that would pay is left alone, where one is; ``empty``
+    """The paths to collect, by their indices in `Region.all_paths`, and the numbers of all of them: ``loop`` of the
+    marked loop, ``costs`` by index. ``limited`` tells why a path that would pay is left alone, where one is; ``empty``
     are those that do nothing.
     """
 
@@ -62,7 +62,7 @@ def decide(
     empty: frozenset[int] = frozenset(),
 ) -> Decision:
     """Choose among the paths of ``region``, but for those with ``empty`` tasks. ``mode`` is the option's; ``shared``
-    are the bytes of each path's stack in a block, ``room`` those that all may take. Paths that share a site come and
+    are the bytes of each path's stack in a block, ``room`` those that all may take. Sorted paths come and
     go together: what their stacks take is limited by the plan.
     """
     flow = estimate.flow
@@ -85,10 +85,10 @@ def decide(
 
 def _stacks(flow: LoopFlow, chosen: frozenset[int], shared: Mapping[int, int]) -> float:
     """The bytes of shared memory of a block that the stacks of the paths ``chosen`` take."""
-    sites = [(group.collected(chosen), group) for group in flow.groups]
-    alone = chosen.difference(*(ours for ours, _ in sites))
-    in_sites = sum(group.bytes * len(ours) / len(group.keys) for ours, group in sites)
-    return in_sites + sum(shared[key] for key in alone)
+    sorted_groups = [(group.collected(chosen), group) for group in flow.groups]
+    alone = chosen.difference(*(ours for ours, _ in sorted_groups))
+    in_groups = sum(group.bytes * len(ours) / len(group.keys) for ours, group in sorted_groups)
+    return in_groups + sum(shared[key] for key in alone)
 
 
 def _limits(region: Region) -> tuple[Limit, ...]:
@@ -125,7 +125,7 @@ def resident_threads(shared: int, threads: int) -> int:
 
 
 def pruned(region: Region, chosen: Iterable[int]) -> Region:
-    """The region with the ``chosen`` paths alone; those inside one that is left out move up into its place."""
+    """The region with the ``chosen`` paths alone; those inside one that is left out move up in its stead."""
     wanted = frozenset(chosen)
     keys = {path.begin: key for key, path in enumerate(region.all_paths())}
 
@@ -140,7 +140,9 @@ def pruned(region: Region, chosen: Iterable[int]) -> Region:
 
 
 def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic, ...]:
-    """What `auto` says: of the loop if something is collected, of each path that stays, or of the loop if all do."""
+    """What `auto` says: of the loop if something is collected, of each path that is left in the loop, or of the loop if
+    all are.
+    """
     paths = region.all_paths()
     places = dict.fromkeys(paths[key].annotation.place for key in sorted(decision.empty))
     empty = tuple(refusal.remark("CCC054", _NOTHING, place, _NO_TASKS) for place in places)

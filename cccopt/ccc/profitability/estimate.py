@@ -1,10 +1,10 @@
 """The numbers that a decision rests on for one region: its code's static cost, and how often lanes come to each path.
 
-Where a profile tells, both are what was counted. Elsewhere lanes are assumed to take a path independently of each
+Where there is a profile, both are what was counted. Elsewhere lanes are assumed to take a path independently of each
 other, each with probability `DEFAULT_TAKEN` (a case of a switch: one of n). Loops make `DEFAULT_TRIP_COUNT` iterations
 on average, or `CHUNKS` times what ``chunk(u)`` says if that is more: a `for` spread evenly between none and twice as
-many, a `while` geometrically, as one that ends with the same probability in each trip. The rest of what is assumed is
-said in `cccopt.ccc.profitability.model`.
+many, a `while` geometrically, as one that ends with the same probability in each inner iteration. The rest of what is
+assumed is said in `cccopt.ccc.profitability.model`.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ DEFAULT_CONTEXT = 8
 
 
 CHUNKS = 4
-"""Who votes every u trips expects several times as many."""
+"""A user who asks for a vote every u inner iterations expects several times as many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A region's numbers; paths go by their place in `Region.all_paths`. ``assumed``: no profile was there."""
+    """A region's numbers; paths go by their index in `Region.all_paths`. ``assumed``: no profile was there."""
 
     flow: LoopFlow
     assumed: bool
@@ -62,7 +62,7 @@ def estimate(
     annotations = [region.annotation, *(path.annotation for path in region.all_paths())]
     fits = measured is not None and all(fits_to(measured, a) for a in annotations)
     if measured is not None and fits and measured[region.annotation.region].warps:
-        return Estimate(maker.counted(measured, form), False)
+        return Estimate(maker.from_profile(measured, form), False)
     return Estimate(maker.assumed(form), True)
 
 
@@ -79,27 +79,27 @@ class _Maker:
     plan: Plan | None
     costs: Costs
 
-    def counted(self, measured: Mapping[int, RegionProfile], form: str) -> LoopFlow:
+    def from_profile(self, measured: Mapping[int, RegionProfile], form: str) -> LoopFlow:
         """By a profile, whose loop has run."""
         loop = measured[self.region.annotation.region]
         copies = Counter(path.annotation.region for path in self.region.all_paths())
         found: list[PathFlow] = []
         for key, path in enumerate(self.region.all_paths()):
             of = measured[path.annotation.region]
-            visits = loop.warps * copies[path.annotation.region]
+            iterations = loop.warps * copies[path.annotation.region]
             full = of.lanes / LANES
             static = self._slots(path)
             found.append(
                 self._flow(
                     key,
                     path,
-                    of.entries / visits,
-                    of.entered / LANES / visits,
-                    of.warps / visits,
-                    full / visits,
+                    of.entries / iterations,
+                    of.entered / LANES / iterations,
+                    of.warps / iterations,
+                    full / iterations,
                     of.issued / of.warps if of.warps else static,
                     of.packed / full if full else static,
-                    self._coalesced(path) * full / visits * SECTOR,
+                    self._coalesced(path) * full / iterations * SECTOR,
                 )
             )
         memory = loop.sectors * SECTOR / loop.warps
@@ -173,8 +173,9 @@ class _Maker:
         )
 
     def _coalesced(self, path: Path) -> float:
-        """The sectors that a trip of a full warp touches less once trips are expanded: now each lane mostly reads an
-        array of its own, and then all of them read one after the other. Negative where they read side by side now.
+        """The sectors that an inner iteration of a full warp touches less once the loop is expanded: now each lane
+        mostly reads an array of its own, and then all of them read one after the other. Negative where they read side
+        by side now.
         """
         planned = self._planned(path)
         if planned is None or planned.counted is None:
@@ -211,7 +212,7 @@ class _Maker:
         return next((p for p in self.plan.all_paths() if p.path.begin == path.begin), None)
 
     def _parent(self, path: Path) -> int | None:
-        """The place of the path right around ``path``."""
+        """The index of the path right around ``path``."""
         paths = self.region.all_paths()
         around = (key for key, other in enumerate(paths) if any(c is path for c in other.children))
         return next(around, None)
@@ -224,7 +225,7 @@ class _Maker:
         return 1 / len(cases) if len(cases) > 1 else DEFAULT_TAKEN
 
     def _slots(self, path: Path) -> float:
-        """The static cost of a run of the path's own code: a trip of a loop."""
+        """The static cost of a run of the path's own code: an inner iteration of a loop."""
         own = path.nodes - frozenset().union(*(child.nodes for child in path.children))
         one_iteration_of = self.view.block_of_name[path.begin] if path.is_loop else None
         return self.costs.of_blocks(
@@ -252,7 +253,7 @@ class _Maker:
 
 
 def _longest(path: Path, mean: float, lanes: float) -> float:
-    """The expected trips of the slowest of ``lanes`` lanes that make ``mean`` on average."""
+    """The expected inner iterations of the slowest of ``lanes`` lanes that make ``mean`` on average."""
     if path.annotation.kind == "for variable":
         return 2 * mean * lanes / (lanes + 1)
     return mean * sum(1 / rank for rank in range(1, max(round(lanes), 1) + 1))

@@ -1,13 +1,14 @@
 """What collecting gains, in issue slots: pure arithmetic on a few numbers of each path (DESIGN 4.2, 5.7).
 
-All numbers are per *visit*: one iteration of the marked loop by one warp. Of 32 lanes some take a path; with
-``warps`` the share of visits in which any lane does and ``full`` the full warps that all those lanes would make:
+All numbers are per *warp iteration*: one iteration of the marked loop by one warp. Of 32 lanes some take a path; with
+``warps`` the share of warp iterations in which any lane does and ``full`` the full warps that all those lanes would
+make:
 
     before:  own code + cost of the path x warps           k = 4 lanes of 32: warps = 0.99
     after:   own code + overhead + cost of the path x full                     full = 0.125
 
-The tasks of a loop are rounds of trips: ``warps`` are trips of a warp, as many as its slowest lane makes, ``full`` the
-trips of all lanes over 32. A kernel that waits for memory gains no more than down to the time of its traffic.
+The tasks of a loop run in rounds: ``warps`` are inner iterations of a warp, as many as its slowest lane makes, ``full``
+those of all lanes over 32. A kernel that waits for memory gains no more than down to the time of its traffic.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ AN_INSTRUCTION = 2.4
 """
 
 WORD = 4.0
-"""Issue slots of a visit for each four bytes of context: they are stored or loaded (`ptx.isa_table`, "memory")."""
+"""Issue slots of a warp iteration for each four bytes of context: they are stored or loaded (`ptx.isa_table`,
+"memory").
+"""
 
 SECTOR = 6.0
 """Issue slots that pass while 32 bytes come from memory. An H200 issues 132 x 4 slots at 1.9 GHz and reads 4.8 TB/s:
@@ -49,14 +52,14 @@ DEFAULT_TAKEN = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """What a form of the loop adds: to a visit, to a vote that no lane wants, to one that pushes or takes, and to one
-    of the latter for a loop whose trips are tasks.
+    """What a form of the loop adds: to a warp iteration, to a vote in which no lane wants the path, to one that pushes
+    or pops, and to one of the latter for a loop of tasks.
     """
 
-    visit: float
-    nobody: float
-    some: float
-    trips: float
+    iteration: float
+    unwanted: float
+    wanted: float
+    loop_vote: float
 
 
 OVERHEADS: Mapping[str, Overhead] = {
@@ -69,50 +72,54 @@ OVERHEADS: Mapping[str, Overhead] = {
 }
 
 AGREE, JUMP = 8.0, 6.0
-"""Slots of a visit for a group of paths that share a site (`cccopt.ccc.codegen.sorting`), where all lanes have one
+"""Slots of a warp iteration for a group of sorted paths (`cccopt.ccc.codegen.sorting`), where all lanes have one
 number; and what a jump table takes more than a comparison.
 """
 
 SORT, SORT_BIT = 24.0, 6.0
-"""Slots that a visit takes on top where they have not, and more for each bit of the number."""
+"""Slots that a warp iteration takes on top where they have not, and more for each bit of the number."""
 
 ASKED, TAKEN, FOUND = 4.5, 6.0, 14.0
-"""Slots for which such a site asks whether 32 tasks wait for a path, takes them, their words aside, and finds the path
+"""Slots for which such a group asks whether 32 tasks wait for a path, pops them, their words aside, and finds the path
 where there are too many to ask for each.
 """
 
 APART = 2 * AN_INSTRUCTION
-"""A path that stays beside those of its group that are sorted: its lanes jump there and wait for the others."""
+"""A path that is not collected beside those of its group that are sorted: its lanes jump there and wait for the
+others.
+"""
 
 ROUND = 8 * AN_INSTRUCTION
-"""A vote among the trips of a loop whose tasks are trips: ballot, count, two tests, two branches, a flag."""
+"""A vote between the inner iterations of a loop of tasks: ballot, count, two tests, two branches, a flag."""
 
 REFILL = 5 * AN_INSTRUCTION
 """What finished lanes of such a loop pay to take the next task, its words aside."""
 
 
 EXPAND = 45 * AN_INSTRUCTION
-"""What it takes to lay the trips of all lanes side by side (`cccopt.ccc.codegen.expansion`), mostly a sum."""
+"""What it takes to lay the inner iterations of all lanes side by side (`cccopt.ccc.codegen.expansion`), mostly a
+sum.
+"""
 
 WINDOW = 15 * AN_INSTRUCTION
-"""What it takes to find the owners of the next 32 trips, the words of their contexts aside."""
+"""What it takes to find the owners of the next 32 inner iterations, the words of their contexts aside."""
 
 
 SUM = 24 * AN_INSTRUCTION
-"""What it takes to put together what such 32 trips add to one variable, by lane."""
+"""What it takes to put together what such 32 inner iterations add to one variable, by lane."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathFlow:
-    """One path, per visit of its marked loop.
+    """One path, per warp iteration of its marked loop.
 
     ``key`` names it, ``parent`` the path around it. ``entries`` and ``entered`` are the warps that come to it and the
     full warps that their lanes would make; ``warps`` and ``full`` count its runs, which differ from those for a loop
-    (``is_loop``), where they count trips. ``slots`` is the cost of its own code for one run as warps come now,
-    ``packed`` that for one run by a full warp. ``context`` is what its words (of `WORD` slots) and what lanes recompute
-    cost a vote that any lane wants, ``extra`` what a task rebuilds. ``chunk`` is the trips between two votes.
-    The trips of a loop that is ``expanded`` are laid side by side: ``saved`` is the time of memory traffic that this
-    spares, because the loop's own loads are coalesced then.
+    (``is_loop``), where they count inner iterations. ``slots`` is the cost of its own code for one run as warps come
+    now, ``packed`` that for one run by a full warp. ``context`` is what its words (of `WORD` slots) and what lanes
+    recompute cost a vote in which any lane wants the path, ``extra`` what a task rebuilds. ``chunk`` is the inner
+    iterations between two votes. The inner iterations of a loop that is ``expanded`` are laid side by side: ``saved``
+    is the time of memory traffic that this spares, because the loop's own loads are coalesced then.
     """
 
     key: int
@@ -133,8 +140,8 @@ class PathFlow:
 
 @dataclass(frozen=True, slots=True)
 class SortedGroup:
-    """Paths, by key, that share a site if at least ``fewest`` of them are collected. ``context`` is the cost of all
-    words of a slot of the site, stored and loaded; ``bytes`` are those of its stacks for all paths in a block.
+    """Paths, by key, that are sorted if at least ``fewest`` of them are collected. ``context`` is the cost of all
+    words of a slot of their stacks, stored and loaded; ``bytes`` are those of the stacks of all paths in a block.
     """
 
     keys: frozenset[int]
@@ -143,17 +150,17 @@ class SortedGroup:
     bytes: int
 
     def collected(self, chosen: Collection[int]) -> frozenset[int]:
-        """Those of the paths ``chosen`` that share the site."""
+        """Those of the paths ``chosen`` that are sorted."""
         ours = self.keys.intersection(chosen)
         return ours if len(ours) >= self.fewest else frozenset()
 
-    def served(self, chosen: Collection[int]) -> float:
-        """The slots for which the site takes 32 tasks of one of its paths, their words aside."""
+    def take(self, chosen: Collection[int]) -> float:
+        """The slots for which the warp pops 32 tasks of one of its paths, their words aside."""
         return TAKEN if len(self.collected(chosen)) <= CHAIN else TAKEN + FOUND
 
-    def parted(self, paths: Collection[PathFlow]) -> float:
-        """The visits in which lanes of a warp come to different ones of ``paths``, or some of them to none: half way
-        between the fewest and the most that their numbers allow. Paths that are rare may come in the same visits.
+    def diverged(self, paths: Collection[PathFlow]) -> float:
+        """The warp iterations in which lanes come to different ones of ``paths``, or some of them to none: half way
+        between the fewest and the most that their numbers allow. Paths that are rare may come in the same ones.
         """
         none = any_of(1 - sum(path.full for path in paths))
         first, second, *others = sorted((none, 0.0, *(path.warps for path in paths)), reverse=True)
@@ -164,8 +171,8 @@ class SortedGroup:
 
 @dataclass(frozen=True, slots=True)
 class LoopFlow:
-    """A marked loop: the slots of its own code per visit, the least time of a visit for its memory traffic (in slots),
-    its form, its paths, outer ones first, and the groups of those that can share a site.
+    """A marked loop: the slots of its own code per warp iteration, the least time of one for its memory traffic (in
+    slots), its form, its paths, outer ones first, and the groups of those that can be sorted.
     """
 
     own: float
@@ -185,8 +192,8 @@ def _share(number: float) -> float:
 
 
 def time(loop: LoopFlow, chosen: Collection[int]) -> float:
-    """The slots that pass in a visit when the paths ``chosen`` are collected: about the larger of those that are issued
-    and those that memory takes.
+    """The slots that pass in a warp iteration when the paths ``chosen`` are collected: about the larger of those that
+    are issued and those that memory takes.
     """
     issued = slots(loop, chosen)
     memory = max(loop.memory - sum(path.saved for path in loop.paths if path.key in chosen), 0.0)
@@ -203,27 +210,27 @@ def gain(loop: LoopFlow, chosen: Collection[int], over: Collection[int] = ()) ->
 
 
 def slots(loop: LoopFlow, chosen: Collection[int]) -> float:
-    """The issue slots of a visit when the paths ``chosen`` are collected."""
+    """The issue slots of a warp iteration when the paths ``chosen`` are collected."""
     form = OVERHEADS[loop.form]
-    total = loop.own + (form.visit if chosen else 0.0)
+    total = loop.own + (form.iteration if chosen else 0.0)
     runs: dict[int, _Runs] = {}
     together: dict[int, float] = {}
-    served: dict[int, float] = {}
+    take: dict[int, float] = {}
     for group in loop.groups:
         ours = group.collected(chosen)
-        parted = group.parted([path for path in loop.paths if path.key in ours])
-        together |= dict.fromkeys(ours, parted)
-        served |= dict.fromkeys(ours, group.served(chosen))
+        diverged = group.diverged([path for path in loop.paths if path.key in ours])
+        together |= dict.fromkeys(ours, diverged)
+        take |= dict.fromkeys(ours, group.take(chosen))
     for path in loop.paths:
         around = runs[path.parent] if path.parent is not None else _Runs(1.0, 1.0, False)
         now = runs[path.key] = _runs(path, around, path.key in chosen, loop)
-        cost = path.packed if now.whole else path.slots
+        cost = path.packed if now.full_warps else path.slots
         total += now.warps * cost
         if path.key in together:
-            total += now.warps * (together[path.key] * (served[path.key] + path.context / 2) + path.extra)
+            total += now.warps * (together[path.key] * (take[path.key] + path.context / 2) + path.extra)
         elif path.key in chosen:
             total += _overhead(path, around, now, loop, form)
-    return total + sum(_site(group, chosen, runs, together) for group in loop.groups)
+    return total + sum(_sorting(group, chosen, runs, together) for group in loop.groups)
 
 
 def break_even(loop: LoopFlow, path: PathFlow, chosen: Collection[int] = ()) -> float | None:
@@ -235,7 +242,7 @@ def break_even(loop: LoopFlow, path: PathFlow, chosen: Collection[int] = ()) -> 
     around = _around(path, loop, others)
     before, after = _runs(path, around, False, loop), _runs(path, around, True, loop)
     packed = path.packed / path.slots if path.slots else 1.0
-    saved = before.warps * (packed if before.whole else 1.0) - after.warps * packed
+    saved = before.warps * (packed if before.full_warps else 1.0) - after.warps * packed
     # What both are for a path of some cost is linear in it: the rest of the difference is overhead.
     return max(more + saved * path.slots, 0.0) / saved if saved > 1e-9 else None
 
@@ -255,8 +262,8 @@ class Limit:
 
 def choose(loop: LoopFlow, kept: Collection[int] = (), limits: Sequence[Limit] = ()) -> frozenset[int]:
     """The paths to collect. From all of them, the one whose loss costs least goes as long as that loses nothing; those
-    in ``kept`` stay. As long as there are more than a limit allows, the one of least `worth` among its paths goes, kept
-    or not. A path in a loop of tasks goes with it. None, if all of them together gain too little.
+    in ``kept`` are not given up. As long as there are more than a limit allows, the one of least `worth` among its
+    paths goes, kept or not. A path in a loop of tasks goes with it. None, if all of them together gain too little.
     """
     chosen = frozenset(path.key for path in loop.paths)
     worths = {path.key: worth(path) for path in loop.paths}
@@ -274,8 +281,8 @@ def choose(loop: LoopFlow, kept: Collection[int] = (), limits: Sequence[Limit] =
 def _without_one(
     loop: LoopFlow, chosen: frozenset[int], kept: Collection[int], forced: bool = False
 ) -> Sequence[frozenset[int]]:
-    """``chosen`` without one path that is not ``kept``, or one site, in all ways; ``forced``: nor does what stands
-    inside stay.
+    """``chosen`` without one path that is not ``kept``, or one group of sorted ones, in all ways; ``forced``: without
+    what is inside of it either.
     """
     found = []
     for path in loop.paths:
@@ -283,9 +290,16 @@ def _without_one(
         held = {path.key} if forced else gone
         if path.key in chosen and held.isdisjoint(kept):
             found.append(chosen - gone)
-    # Of a site that does not pay, one path less may cost more yet.
-    sites = () if forced else (group.collected(chosen) for group in loop.groups)
-    return [*found, *(chosen - (site - frozenset(kept)) for site in sites if site.difference(kept))]
+    # Of a group that does not pay, one path less may cost more yet.
+    groups_chosen = () if forced else (group.collected(chosen) for group in loop.groups)
+    return [
+        *found,
+        *(
+            chosen - (sorted_paths - frozenset(kept))
+            for sorted_paths in groups_chosen
+            if sorted_paths.difference(kept)
+        ),
+    ]
 
 
 def _inside(loop: LoopFlow, path: PathFlow) -> frozenset[int]:
@@ -298,22 +312,23 @@ def _inside(loop: LoopFlow, path: PathFlow) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Runs of a path: how many by warps, how many full warps their lanes make, and whether they are whole warps."""
+    """Runs of a path: how many by warps, how many full warps their lanes make, and whether these are full warps."""
 
     warps: float
     full: float
-    whole: bool
+    full_warps: bool
 
 
 def _runs(path: PathFlow, around: _Runs, collected: bool, loop: LoopFlow) -> _Runs:
     if collected:
-        # A lane whose task has ended waits for the next vote; of expanded trips the last 32 are half as many.
+        # A lane whose task has ended waits for the next vote; of expanded inner iterations the last 32 are half as
+        # many.
         late = path.entered * (path.chunk - 1) / 2 if path.is_loop else 0.0
         late += _wanted(path, around) / 2 if path.expanded else 0.0
         return _Runs(path.full + late, path.full, True)
-    if not around.whole:
+    if not around.full_warps:
         return _Runs(path.warps, path.full, False)
-    # Whole warps run what is around: fewer of them, each with more lanes that may take this path.
+    # Full warps run what is around: fewer of them, each with more lanes that may take this path.
     parent = next((p for p in loop.paths if p.key == path.parent), None)
     share = path.full / around.full if around.full else 0.0
     if share <= 1:
@@ -323,16 +338,17 @@ def _runs(path: PathFlow, around: _Runs, collected: bool, loop: LoopFlow) -> _Ru
 
 
 def _wanted(path: PathFlow, around: _Runs) -> float:
-    """The visits in which any lane comes to the path."""
+    """The warp iterations in which any lane comes to the path."""
     share = path.entered / around.full if around.full else 0.0
-    return around.warps * any_of(share) if around.whole else min(path.entries, around.warps)
+    return around.warps * any_of(share) if around.full_warps else min(path.entries, around.warps)
 
 
-def _site(
-    group: SortedGroup, chosen: Collection[int], runs: Mapping[int, _Runs], parted: Mapping[int, float]
+def _sorting(
+    group: SortedGroup, chosen: Collection[int], runs: Mapping[int, _Runs], diverged: Mapping[int, float]
 ) -> float:
-    """The slots of a visit that the site of a group takes, and what is lost on those of its paths that stay.
-    ``parted`` is the share of visits in which the lanes differ, by path.
+    """The slots of a warp iteration that sorting takes for a group, and what is lost on those of its paths that are not
+    collected.
+    ``diverged`` is the share of warp iterations in which the lanes differ, by path.
     """
     ours = group.collected(chosen)
     if not ours:
@@ -341,7 +357,7 @@ def _site(
     sort = SORT + SORT_BIT * len(ours).bit_length() + group.context / 2
     few = len(ours) <= CHAIN
     sort += ASKED * len(ours) if few else 0.0
-    return AGREE + (0.0 if few else JUMP) + max(parted[key] for key in ours) * sort + left * APART
+    return AGREE + (0.0 if few else JUMP) + max(diverged[key] for key in ours) * sort + left * APART
 
 
 def _around(path: PathFlow, loop: LoopFlow, chosen: Collection[int]) -> _Runs:
@@ -353,15 +369,15 @@ def _around(path: PathFlow, loop: LoopFlow, chosen: Collection[int]) -> _Runs:
 
 def _overhead(path: PathFlow, around: _Runs, now: _Runs, loop: LoopFlow, form: Overhead) -> float:
     """The slots that the votes and the stack of a collected path take."""
-    visits = around.warps
-    if not visits:
+    iterations = around.warps
+    if not iterations:
         return 0.0
-    some = _wanted(path, around)
+    wanted = _wanted(path, around)
     if path.expanded:
         each = WINDOW + path.context / 2 + path.extra
-        return (visits - some) * form.nobody + some * EXPAND + now.warps * each
-    vote = form.trips if path.is_loop else form.some
-    total = (visits - some) * form.nobody + some * (vote + path.context) + now.warps * path.extra
+        return (iterations - wanted) * form.unwanted + wanted * EXPAND + now.warps * each
+    vote = form.loop_vote if path.is_loop else form.wanted
+    total = (iterations - wanted) * form.unwanted + wanted * (vote + path.context) + now.warps * path.extra
     if path.is_loop and path.entered > 0:
         rounds = now.warps / path.chunk
         ended = any_of(path.entered * path.chunk / max(path.full, path.entered))

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from cccopt.analysis.cost import Costs
 from cccopt.ccc.function.annotations import is_annotation
-from cccopt.ccc.function.view import View, view
+from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.profitability.model import LANES, any_of
 from cccopt.ccc.regions.marked_loops import Region, find
@@ -50,10 +50,10 @@ Issues = Mapping[tuple[str, int], Count]
 class RegionProfile:
     """One marked region, all its copies and launches together.
 
-    ``warps`` and ``lanes`` ran it: trips of a loop, runs of a path. ``entries`` and ``entered`` are the warps and lanes
-    that came to a loop, the same as those for a path. ``issued`` are the issue slots of its own code (inner marked
-    regions aside), ``packed`` those that it would take if only full warps began it. ``sectors`` is the 32-byte pieces
-    of global memory that a marked loop touched, with all inside it.
+    ``warps`` and ``lanes`` ran it: inner iterations of a loop, runs of a path. ``entries`` and ``entered`` are the
+    warps and lanes that came to a loop, the same as those for a path. ``issued`` are the issue slots of its own code
+    (inner marked regions aside), ``packed`` those that it would take if only full warps began it. ``sectors`` is the
+    32-byte pieces of global memory that a marked loop touched, with all inside it.
     """
 
     kind: str
@@ -159,15 +159,15 @@ def measure(module: Module, issues: Issues, sectors: int = 0) -> RunProfile:
     for function in module.functions():
         if not any(is_annotation(s) for s in function.body or ()):
             continue
-        seen = view(named, renamed[function.name])
-        counted = _Counted(seen, _by_index(seen, function, issues))
+        view = view_of(named, renamed[function.name])
+        launch = _CountedFunction(view, _by_index(view, function, issues))
         try:
-            regions = find(seen).regions
+            regions = find(view).regions
         except Refusal:
             continue
         own: dict[int, RegionProfile] = {}
         for region in regions:
-            own = _summed(own, counted.region(region, sectors / total if total else 0.0))
+            own = _summed(own, launch.region(region, sectors / total if total else 0.0))
         if any(profile.warps for profile in own.values()):
             found[function.name] = own
     return RunProfile(found)
@@ -182,16 +182,16 @@ def _slots_of(module: Module, issues: Issues) -> Iterator[float]:
             yield count.warps * isa.facts(statement).slots
 
 
-def _by_index(seen: View, function: Function, issues: Issues) -> dict[int, Count]:
+def _by_index(view: View, function: Function, issues: Issues) -> dict[int, Count]:
     """The counts by the statements of the view, which has more labels than the function."""
     before = [i for i, s in enumerate(function.body or ()) if isinstance(s, Instruction)]
-    now = [i for i, s in enumerate(seen.body) if isinstance(s, Instruction)]
+    now = [i for i, s in enumerate(view.body) if isinstance(s, Instruction)]
     pairs = zip(now, before, strict=True)
     return {i: issues[function.name, old] for i, old in pairs if (function.name, old) in issues}
 
 
 @dataclass(frozen=True)
-class _Counted:
+class _CountedFunction:
     """A function with the counts of a launch by statement."""
 
     view: View
@@ -225,12 +225,12 @@ class _Counted:
         warps, lanes = self._at_node(path.begin)
         entries, entered = (warps, lanes)
         if path.is_loop:
-            begins = [self._behind(i) for i in self.view.markers("for.begin", path.annotation.region)]
+            begins = [self._at(i) for i in self.view.markers("for.begin", path.annotation.region)]
             if path.annotation.kind == "recursive":
                 # It has no such marker: what leads to its loop counts, or past it.
                 header = self.view.block_of_name[path.begin]
-                ahead = self.view.names_of(self.view.cfg.predecessors[header]) - path.nodes
-                begins = [self._at_node(name) for name in sorted(ahead)]
+                entering = self.view.names_of(self.view.cfg.predecessors[header]) - path.nodes
+                begins = [self._at_node(name) for name in sorted(entering)]
             entries = min(sum(w for w, _ in begins), warps)
             entered = min(sum(n for _, n in begins), lanes)
         packed = self._packed(own, warps, lanes)
@@ -246,8 +246,8 @@ class _Counted:
     def _packed(self, nodes: Collection[str], warps: int, lanes: int) -> float:
         """The issue slots of ``nodes`` if their ``lanes`` began in full warps instead of ``warps``.
 
-        Code that only some of them run is run if any of a warp's lanes does; in a loop the trips of a warp stay as many
-        as they were, or as a lane makes on average.
+        Code that only some of them run is run if any of a warp's lanes does; in a loop the inner iterations of a warp
+        stay as many as they were, or as a lane makes on average.
         """
         total = 0.0
         for index, _ in self.view.instructions(nodes) if lanes else ():
@@ -260,13 +260,13 @@ class _Counted:
 
     def _at_node(self, name: str) -> tuple[int, int]:
         """Warps and lanes that came to a node."""
-        return self._behind(self.view.cfg.blocks[self.view.block_of_name[name]].start)
+        return self._at(self.view.cfg.blocks[self.view.block_of_name[name]].start)
 
-    def _behind(self, index: int) -> tuple[int, int]:
+    def _at(self, index: int) -> tuple[int, int]:
         """Warps and lanes of the first instruction from statement ``index`` on."""
-        for place in range(index, len(self.view.body)):
-            if isinstance(self.view.body[place], Instruction):
-                count = self.counts.get(place)
+        for statement in range(index, len(self.view.body)):
+            if isinstance(self.view.body[statement], Instruction):
+                count = self.counts.get(statement)
                 return (0, 0) if count is None else (count.warps, count.lanes)
         return 0, 0
 

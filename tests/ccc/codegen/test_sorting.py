@@ -12,7 +12,7 @@ import pytest
 from cccopt.analysis.cfg import build
 from cccopt.analysis.loops import irreducible_edges
 from cccopt.ccc.codegen.sorting import CHAIN
-from cccopt.ccc.function.view import view
+from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.regions.marked_loops import find
 from cccopt.emulator import Program
@@ -61,9 +61,9 @@ def switch(
 
 def sorted_groups(text: str) -> list[int]:
     module = parse(text)
-    seen = view(module, next(f for f in module.functions() if f.name == "k"))
-    (region,) = find(seen).regions
-    return [len(group) for group in RegionAnalysis(seen, region).exclusive]
+    view = view_of(module, next(f for f in module.functions() if f.name == "k"))
+    (region,) = find(view).regions
+    return [len(group) for group in RegionAnalysis(view, region).exclusive]
 
 
 def same_results(text: str, make: Any = uneven_arguments, launches: tuple[Launch, ...] = LAUNCHES) -> None:

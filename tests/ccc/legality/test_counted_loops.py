@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cccopt.ccc.function.view import view
+from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.counted_loops import CountedLoop, Pointer, TripCount, counted_loop
 from cccopt.ccc.regions.marked_loops import find
 from cccopt.ptx.ir import Literal, Module, Register
@@ -63,10 +63,10 @@ SHAPES = {
 def found(module: Module, carried: tuple[str, ...] = ()) -> CountedLoop | None:
     """The only task's loop as a counted one."""
     (function,) = (f for f in module.functions() if f.name == "k")
-    seen = view(module, function)
-    (region,) = find(seen).regions
+    view = view_of(module, function)
+    (region,) = find(view).regions
     (path,) = region.all_paths()
-    return counted_loop(seen, path, carried, UNIFORM.__contains__)
+    return counted_loop(view, path, carried, UNIFORM.__contains__)
 
 
 def found_in(code: str | None = None, module: str = "", **holes: str) -> CountedLoop | None:

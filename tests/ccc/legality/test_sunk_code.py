@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cccopt.ccc.function.view import view
+from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.legality.sunk_code import SunkCode
 from cccopt.ccc.outcome.refusal import Refusal
@@ -32,12 +32,12 @@ def tails_of(**holes: Any) -> tuple[list[str], list[str], list[str]]:
     """Of the loop's first path the statements that run with the task, are left out by its lane, are computed again."""
     (function,) = (f for f in parse(loop(**holes)).functions() if f.kind == "entry")
     assert isinstance(function, Function)
-    seen = view(parse(loop(**holes)), function)
-    (region,) = find(seen).regions
-    found = RegionAnalysis(seen, region).sunk[region.paths[0].begin]
+    view = view_of(parse(loop(**holes)), function)
+    (region,) = find(view).regions
+    found = RegionAnalysis(view, region).sunk[region.paths[0].begin]
     assert isinstance(found, SunkCode)
     texts = [
-        [print_statement(seen.body[i]).strip() for i in part]
+        [print_statement(view.body[i]).strip() for i in part]
         for part in (found.moved, found.skipped, found.recomputed)
     ]
     return texts[0], texts[1], texts[2]
@@ -358,9 +358,9 @@ def cases(codes: Sequence[str], behind: str, *, covering: bool = True, ahead: st
 def common(text: str) -> tuple[list[int], list[int]]:
     """Of each path how many statements run with its tasks, and how many of them in no lane."""
     (function,) = (f for f in parse(text).functions() if f.kind == "entry")
-    seen = view(parse(text), function)
-    (region,) = find(seen).regions
-    found = RegionAnalysis(seen, region).sunk
+    view = view_of(parse(text), function)
+    (region,) = find(view).regions
+    found = RegionAnalysis(view, region).sunk
     ordered = [found[p.begin] for p in sorted(region.paths, key=lambda p: p.annotation.region)]
     return [len(t.moved) for t in ordered], [len(t.dropped) for t in ordered]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cccopt
-from cccopt.ccc.function.view import view
+from cccopt.ccc.function.view import view_of
 from cccopt.ccc.profitability import profile as profiles
 from cccopt.ccc.profitability.decision import LEAST_RESIDENT, Decision, decide, room_for_stacks
 from cccopt.ccc.profitability.estimate import Estimate
@@ -222,7 +222,7 @@ def test_cheap_paths_stay_where_stacks_would_leave_an_sm_too_few_threads() -> No
 
 def test_paths_that_share_a_site_are_not_taken_apart_for_want_of_shared_memory() -> None:
     parsed = parse(loop_of(body=switch(4)))
-    (region,) = find(view(parsed, next(parsed.functions()))).regions
+    (region,) = find(view_of(parsed, next(parsed.functions()))).regions
     flow = cases(90.0, 80.0, 100.0, 120.0)
     shared = dict.fromkeys(range(4), 9000)
     for room in (27_000, 40_000):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cccopt.ccc.function.annotations import Annotation
-from cccopt.ccc.function.view import View, view
+from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.ccc.regions.paths import Path
@@ -40,8 +40,8 @@ def kernel_of(text: str) -> Function:
 
 
 def regions_of(text: str) -> tuple[View, tuple[Region, ...]]:
-    seen = view(parse(text), kernel_of(text))
-    return seen, find(seen).regions
+    view = view_of(parse(text), kernel_of(text))
+    return view, find(view).regions
 
 
 def tree(paths: tuple[Path, ...]) -> list[Any]:
@@ -71,11 +71,11 @@ def same_results(
 
 
 def test_a_path_s_nodes() -> None:
-    seen, (region,) = regions_of(loop())
+    view, (region,) = regions_of(loop())
     (found,) = region.paths
     assert found.annotation.region == IF
     assert not found.is_loop
-    texts = [s.opcode for _, s in seen.instructions(found.nodes)]
+    texts = [s.opcode for _, s in view.instructions(found.nodes)]
     assert texts == ["mad.lo.u32", "st.global.u32"]
     assert region.header not in found.nodes
     assert region.select in region.preheader
