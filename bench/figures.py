@@ -14,7 +14,7 @@ from cccopt.harness.workload import load
 from cccopt.ptx.ir import Function, Location, Marker
 from cccopt.report.warp_figure import Panel, Part, WarpStep, draw
 
-TRIPS = 24
+ITERATIONS = 24
 TAKEN_BY = 8
 
 
@@ -23,7 +23,9 @@ def main(folder: Path) -> None:
     source = load("sensitivity").source
     program = cccopt.compile(source, ccc="always", nvcc_options=("-lineinfo",))
     path = lines_of_the_path(source.read_text())
-    title = f"One warp, {TRIPS} trips of a loop, a path of 20 multiply-adds that {TAKEN_BY} of 32 lanes take"
+    title = (
+        f"One warp, {ITERATIONS} trips of a loop, a path of 20 multiply-adds that {TAKEN_BY} of 32 lanes take"
+    )
     panels = [
         Panel("before", list(steps(program.original_ptx, "path_20", path))),
         Panel("after", list(steps(program.ptx, "path_20", path))),
@@ -37,7 +39,7 @@ def steps(ptx: str, kernel: str, path: frozenset[int]) -> Iterator[WarpStep]:
     program = Program(ptx)
     trace = Trace(warp=0)
     cells = np.zeros(1 << 20, np.float32)
-    program.launch(kernel, 1, 32, [np.uint32(32 * TRIPS), np.uint32(TAKEN_BY), cells], trace=trace)
+    program.launch(kernel, 1, 32, [np.uint32(32 * ITERATIONS), np.uint32(TAKEN_BY), cells], trace=trace)
     parts = parts_of(next(f for f in program.module.functions() if f.name == kernel), path)
     for _, statement, mask in trace.steps:
         yield WarpStep(parts[statement], mask)

@@ -44,7 +44,7 @@ MEMORY = 100.0
 """Bytes that may be taken for a byte of text, from the third size on: below, the parser's tables count."""
 
 SHARE = 0.15
-"""The part of nvcc's time that ccc-nvcc may add where an annotated kernel stands among large ones."""
+"""The part of nvcc's time that ccc-nvcc may add where an annotated kernel is among large ones."""
 
 RUNS = 3
 

@@ -7,10 +7,10 @@ with one change:
     condition   a test of several parts in the code of the rules lacks one of them (only with ``--conditions``)
     barrier     a `bar.warp.sync` is not written
     guard       an instruction of the rewrite loses its guard
-    clear       a register is not given a value ahead of a join
+    clear       a register is not given a value before a join
 
-One copy of the package holds all mutants, each behind a switch (`bench.mutation_probe`). The tests run once with all
-switches off; then each mutant meets the tests that came to its place and saw another value there, in a process of
+One copy of the package holds all mutants, each guarded by a switch (`bench.mutation_probe`). The tests run once with
+all switches off; then each mutant meets the tests that came to its place and saw another value there, in a process of
 its own, until one fails (`bench.mutation_tests`). Tests that fail without any mutant are left out and named.
 
 A mutant is *killed* by the first test that fails. What no test kills is *equivalent*, for a reason that `EQUIVALENT`
@@ -96,7 +96,7 @@ class Mutant:
 
 
 class Switches(ast.NodeTransformer):
-    """Puts each mutant of a file behind a switch; the numbers go on from ``first``."""
+    """Puts each mutant of a file under a switch; the numbers go on from ``first``."""
 
     def __init__(self, file: str, source: str, *, first: int = 0) -> None:
         self.file, self.source, self.first = file, source, first

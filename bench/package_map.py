@@ -17,7 +17,7 @@ BEGIN, END = "<!-- packages: python -m bench.package_map -->\n", "<!-- end of pa
 
 
 def package_of(module: str) -> str:
-    """Of ``cccopt.ccc.plan.stack`` the package ``ccc.plan``; what lies directly in `cccopt` stands for itself."""
+    """Of ``cccopt.ccc.plan.stack`` the package ``ccc.plan``; a module directly in `cccopt` is its own package."""
     parts = module.split(".")[1:]
     if parts[:1] == ["ccc"] and len(parts) > 1:
         return ".".join(parts[:2])

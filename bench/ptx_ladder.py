@@ -27,7 +27,7 @@ from tests.corpus.ladder import RUNGS, Outcome, climb, unchanged_by_constants
 
 @dataclass(frozen=True, slots=True)
 class Climbed:
-    """A file with its outcomes; ``unchanged`` counts (of all) sections with constants ahead of writes, everywhere."""
+    """A file with its outcomes; ``unchanged`` counts (of all) sections with constants before writes, everywhere."""
 
     path: Path
     outcomes: tuple[Outcome, ...]
@@ -42,8 +42,8 @@ def climbed(tools: Sequence[str], rungs: Sequence[str], constants: bool, path: P
     outcomes = climb(text, tools, rungs)
     unchanged = (0, 0, 0)
     if constants and not any(outcome.problem for outcome in outcomes):
-        ahead, sections = unchanged_by_constants(text, tools, heads=False)
-        unchanged = (ahead, unchanged_by_constants(text, tools, heads=True)[0], sections)
+        before, sections = unchanged_by_constants(text, tools, heads=False)
+        unchanged = (before, unchanged_by_constants(text, tools, heads=True)[0], sections)
     return Climbed(path, outcomes, unchanged, time.perf_counter() - start)
 
 

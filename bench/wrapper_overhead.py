@@ -2,9 +2,9 @@
 
 Times whole commands in pairs, nvcc first in one and ccc-nvcc first in the next, and prints medians: of nvcc, of the
 pairs' differences (with their quartiles), and of the differences in processor time. Ends with status 1 where a bar is
-missed: 5 % for compiling a file without annotations, half a second for an annotated one. Marks alone change code, so
-where no region is rewritten the device compiler (cicc) runs a second time, on the text without marks: that run stands
-apart. On a machine with other work to do differences mean little; the load is printed.
+missed: 5 % for compiling a file without annotations, half a second for an annotated one. Markers alone change code, so
+where no region is rewritten the device compiler (cicc) runs a second time, on the text without markers: that run is
+shown apart. On a machine with other work to do differences mean little; the load is printed.
 """
 
 from __future__ import annotations

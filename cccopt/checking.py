@@ -1,6 +1,6 @@
 """Tests the promise of independence on real inputs: do iterations of a marked loop access memory so that order shows?
 
-The emulator runs the *original* program, PTX with the marks of annotations before any rewrite, and records what each
+The emulator runs the *original* program, PTX with the markers of annotations before any rewrite, and records what each
 iteration does to memory (`cccopt.emulator.record`). `cccopt.emulator.judging` says what is a conflict and what a benign
 meeting. A check holds for the inputs that it saw and no others.
 """
@@ -217,7 +217,7 @@ class Checker:
         seen: set[tuple[Any, ...]] = set()
         kernel = self._launch[0]
         for meeting in meetings(record):
-            places = (self._place(touch) for touch in (meeting.first, meeting.second))
+            places = (self._source_place(touch) for touch in (meeting.first, meeting.second))
             lines = sorted((place.file, place.position.line) for place in places)
             key = (kernel, meeting.kind, meeting.loop, *lines)
             before = self._found.get(key)
@@ -277,12 +277,12 @@ class Checker:
         return f"element {element}{inside} of {name}", dtype
 
     def _access(self, touch: Touch, size: int, dtype: np.dtype[Any] | None) -> CheckedAccess:
-        place = self._place(touch)
+        place = self._source_place(touch)
         steps = tuple(Iteration(self._loops[s.loop], s.number, s.entry) for s in touch.steps)
         thread = self._record.machine.shape.thread_name(touch.lane)
         return CheckedAccess(place, touch.action, thread, steps, _number(touch, size, dtype))
 
-    def _place(self, touch: Touch) -> Place:
+    def _source_place(self, touch: Touch) -> Place:
         """The CUDA line of an access, for one in a header of the toolkit the line that calls it; or its PTX line."""
         if touch.function not in self._lines:
             function = next(
@@ -307,7 +307,7 @@ def check(
     shared_bytes: int = 0,
     name: str = "<ptx>",
 ) -> Checked:
-    """Runs one kernel of ``marked``, PTX with the marks of annotations (`cccopt.driver.marked_ptx`), and tells where
+    """Runs one kernel of ``marked``, PTX with the markers of annotations (`cccopt.driver.marked_ptx`), and tells where
     iterations of its marked loops meet in memory. The arguments are those of `cccopt.emulate`.
 
     Raises EmulatorError (CCC070 to CCC079), PtxError for text that is no PTX, and CccError (CCC103) where no iteration

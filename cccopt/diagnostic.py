@@ -1,7 +1,7 @@
 """What cccopt says: a diagnostic is a value (code, severity, message, places, help); rendering comes last.
 
-The manner is rustc's: the message is lower-case and stands alone, identifiers are in backticks; the *error* says
-what, *why* gives the reason, *help* says what would work.
+The manner is rustc's: the message is lower-case and is complete by itself, identifiers are in backticks; the *error*
+says what, *why* gives the reason, *help* says what would work.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -
     """An ``ObjectCode`` of cuda.core with the marked regions of the PTX in ``object_code`` rewritten.
 
     Its name and symbol mapping are those of ``object_code``, which comes back itself where no region is
-    rewritten. Marks get into PTX by `cccopt.annotate` ahead of NVRTC. With ``keep_going`` a refusal is a warning;
+    rewritten. Markers get into PTX by `cccopt.annotate` before NVRTC. With ``keep_going`` a refusal is a warning;
     `cccopt.transform` gives a report.
 
     Raises CccError for refused regions and for PTX that cannot be read, as `cccopt.transform` does, and for object

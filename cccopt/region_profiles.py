@@ -28,7 +28,7 @@ class Launch(Protocol):
 
 
 def profile_of(marked: str, launches: Iterable[Launch]) -> RunProfile:
-    """The profile of all ``launches`` of ``marked``, PTX that holds the marks of annotations and was not rewritten
+    """The profile of all ``launches`` of ``marked``, PTX that holds the markers of annotations and was not rewritten
     (`cccopt.driver.marked_ptx`). Each launch runs before the next is asked for.
 
     Raises EmulatorError and, for text that is no PTX, PtxError.
@@ -42,7 +42,8 @@ def profile_of(marked: str, launches: Iterable[Launch]) -> RunProfile:
 
 
 def program_of(marked: str, name: str = "<ptx>") -> Program:
-    """Marked PTX, ready to be run for a profile: where marks ask for a loop (``grid``, ``recursive``), with that loop.
+    """Marked PTX, ready to be run for a profile: where markers ask for a loop (``grid``, ``recursive``), with that
+    loop.
 
     Raises PtxError for text that is no PTX.
     """

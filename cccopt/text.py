@@ -36,7 +36,7 @@ class SourceText:
         return self.text[start:stop]
 
     def place(self, position: Position) -> Place:
-        """``position`` as a diagnostic points at it: with its line, or with what stands around it in a long one."""
+        """``position`` as a diagnostic points at it: with its line, or with what is around it in a long one."""
         start, stop = self._extent(position.line)
         first, last = _around(stop - start, position.column)
         line = self.text[start + first : start + last]

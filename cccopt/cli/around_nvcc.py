@@ -18,8 +18,8 @@ from cccopt.toolchain.discovery import evidence, find_nvcc, warnings_of
 from cccopt.toolchain.invoke import read_reports, was_refused
 from cccopt.toolchain.settings import Settings
 
-# Where a region begins. What is rewritten holds other marks, for the emulator's counters.
-_MARKS = tuple(f"// ccc {event}.begin " for event in ("for", "if", "recursive", "grid"))
+# Where a region begins. What is rewritten holds other markers, for the emulator's counters.
+_MARKERS = tuple(f"// ccc {event}.begin " for event in ("for", "if", "recursive", "grid"))
 
 
 def find_program(named: str | None) -> tuple[str, str]:
@@ -34,7 +34,7 @@ def find_program(named: str | None) -> tuple[str, str]:
 
 
 def refuse_options(ours: Sequence[str]) -> NoReturn:
-    """Raise CccError (CCC083) for the options of ours that do not exist, or stand where none may."""
+    """Raise CccError (CCC083) for the options of ours that do not exist, or are where none may be."""
     unknown = [option for option in ours if not options.is_known(option)]
     if not unknown:
         message = "options of ccc-nvcc stand in an options file"
@@ -71,9 +71,9 @@ def print_help() -> None:
 
 
 def with_rewritten_ptx(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """``arguments`` with each PTX file that holds marks replaced by its rewritten text, under the same name.
+    """``arguments`` with each PTX file that holds markers replaced by its rewritten text, under the same name.
 
-    What is rewritten holds no marks, so nothing is rewritten twice. Raises CccError for what is refused, and
+    What is rewritten holds no markers, so nothing is rewritten twice. Raises CccError for what is refused, and
     (CCC098) for a marked file that only an options file names.
     """
     settings = Settings.from_environment(environment)
@@ -113,7 +113,7 @@ def _is_marked(word: str) -> bool:
     if not Path(word).is_file():
         return False
     text = read_text(Path(word))
-    return any(mark in text for mark in _MARKS)
+    return any(marker in text for marker in _MARKERS)
 
 
 def _rewritten(word: str, settings: Settings, number: int) -> str:
@@ -148,7 +148,7 @@ def _hint_at_spelling(arguments: Sequence[str]) -> None:
 
 
 def _hint_at_launcher(arguments: Sequence[str]) -> None:
-    """nvcc was given a program as its first word: we stand before the wrong one."""
+    """nvcc was given a program as its first word: ccc-nvcc was put before the wrong command."""
     word = arguments[0] if arguments else ""
     if word.startswith("-") or Path(word).suffix or shutil.which(word) is None:
         return

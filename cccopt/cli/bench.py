@@ -210,7 +210,7 @@ def _cte(args: argparse.Namespace) -> int:
         profile=not args.no_profile,
         headers=tuple(_named_folder(text) for text in args.headers or ()),
     )
-    # A run takes long: what there is stands in the file, should it be ended.
+    # A run takes long: the file holds the results so far, should it be ended.
     table = cte_run.run(plan, lambda so_far: _write(args.json, json_of(so_far)))
     _write(args.json, json_of(table))
     print_cte(table, console(_CTE_WIDTH))

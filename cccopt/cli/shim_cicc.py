@@ -1,6 +1,6 @@
 """What nvcc runs in place of cicc on a text with pragmas of ours: ``REAL_TOOL arguments...``.
 
-cicc compiles the text with marks in it, the passes rewrite the PTX, and that is what nvcc goes on with. On
+cicc compiles the text with markers in it, the passes rewrite the PTX, and that is what nvcc goes on with. On
 any failure there is no PTX at all. What the passes need is imported while cicc works.
 """
 
@@ -38,13 +38,13 @@ class ToolFailed(Exception):
 class DeviceCompiler:
     """The real cicc as a function from preprocessed text to PTX.
 
-    What it says of a marked text quotes our marks, so it is asked again about the text as the user wrote it:
+    What it says of a marked text quotes our markers, so it is asked again about the text as the user wrote it:
     ``messages`` are those. ``seconds`` is the processor time of each run.
     """
 
     def __init__(self, call: Call, text: str, keep: str) -> None:
         self._call, self._text, self._keep = call, text, keep
-        self._ahead: dict[str, Running] = {}
+        self._started: dict[str, Running] = {}
         self._done: dict[str, Outcome] = {}
         self._stage = 0
         self.messages = ""
@@ -54,7 +54,7 @@ class DeviceCompiler:
     def started(self, text: str) -> Iterator[None]:
         """Let cicc work on ``text``, which it will be asked for, while the caller does something else."""
         with self._call.running(text) as tool:
-            self._ahead[text] = tool
+            self._started[text] = tool
             yield
 
     def __call__(self, text: str) -> str:
@@ -67,7 +67,7 @@ class DeviceCompiler:
             if plain.status != 0:
                 raise ToolFailed(plain.status, plain.messages)
             if outcome.status != 0:
-                raise CccError(_marks_refused(outcome.messages))
+                raise CccError(_markers_refused(outcome.messages))
             self.messages = plain.messages
         elif outcome.status != 0:
             raise ToolFailed(outcome.status, outcome.messages)
@@ -78,7 +78,7 @@ class DeviceCompiler:
 
     def _run(self, text: str) -> Outcome:
         if text not in self._done:
-            tool = self._ahead.pop(text, None)
+            tool = self._started.pop(text, None)
             self._done[text] = self._call.run(text) if tool is None else tool.wait()
             self.seconds.append(self._done[text].seconds)
         return self._done[text]
@@ -176,7 +176,7 @@ def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -
     return CompiledUnit(compiler(plain), remarks=(trouble,))
 
 
-def _marks_refused(messages: str) -> Diagnostic:
+def _markers_refused(messages: str) -> Diagnostic:
     return error(
         "CCC088",
         "nvcc refuses the marks that stand for the annotations",

@@ -112,14 +112,14 @@ def marked_ptx(
     nvcc_options: Sequence[str] = (),
     nvcc: Nvcc | None = None,
 ) -> str:
-    """What nvcc's front end makes of ``source`` with all its marks, before any rewrite; empty without
+    """What nvcc's front end makes of ``source`` with all its markers, before any rewrite; empty without
     annotations.
 
     Raises CccError for errors in annotations, or with nvcc's own messages (CCC085).
     """
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         _ptx_of(source, arch, nvcc_options, Settings("always", keep_going=True, keep=folder), nvcc)
-        # The text with all marks is the first that the shim gives to cicc.
+        # The text with all markers is the first that the shim gives to cicc.
         stages = list(Path(folder).glob("*.1.ptx"))
         return read_text(stages[0]) if stages else ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-MARK = re.compile(r"// ccc (for|if|body|recursive|grid)\.")
+MARKER = re.compile(r"// ccc (for|if|body|recursive|grid)\.")
 WORD = re.compile(r"[A-Za-z_$%][\w$]*")
 _STRING = r"\"(?:[^\"\\\n]|\\.)*\""
 _SKIPPED = rf"//[^\n]*|/\*[\s\S]*?\*/|{_STRING}"

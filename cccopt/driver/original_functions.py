@@ -1,25 +1,27 @@
-"""Declined means untouched: functions of which nothing was rewritten, as nvcc makes them of the text without marks.
+"""Declined means untouched: functions of which nothing was rewritten, as nvcc makes them of the text without markers.
 
-Marks alone change code. Where one annotated piece of source became several functions (a template, an inlined function),
-it cannot lose its marks for some of them, so the functions come from another compilation.
+Markers alone change code. Where one annotated piece of source became several functions (a template, an inlined
+function), it cannot lose its markers for some of them, so the functions come from another compilation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from cccopt.driver.function_texts import MARK, WORD, FunctionText, definitions
+from cccopt.driver.function_texts import MARKER, WORD, FunctionText, definitions
 
 
 def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Callable[[], str]) -> str:
-    """``made`` with the functions that have marks in ``marked`` and are not ``rewritten`` replaced by those that
+    """``made`` with the functions that have markers in ``marked`` and are not ``rewritten`` replaced by those that
     ``plain()`` gives; as it is where there are none, or where the two compilations have not the same variables.
     """
     found = definitions(marked)
     own = definitions(made)
     if found is None or own is None:
         return made
-    left = {d.name for d in found if d.body is not None and MARK.search(marked, d.body, d.end)} - {*rewritten}
+    left = {d.name for d in found if d.body is not None and MARKER.search(marked, d.body, d.end)} - {
+        *rewritten
+    }
     if not left:
         return made
     original = plain()

@@ -66,8 +66,8 @@ def transform(
 def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], str]) -> CompiledUnit:
     """Compile the preprocessed ``text``, whose pragmas are still in it, and rewrite what they name.
 
-    ``device_compiler`` makes PTX of preprocessed text. Declined means untouched: marks alone change code, so
-    a text none of whose regions is rewritten is compiled without marks, and one with some is compiled again
+    ``device_compiler`` makes PTX of preprocessed text. Declined means untouched: markers alone change code, so
+    a text none of whose regions is rewritten is compiled without markers, and one with some is compiled again
     with those alone. Raises CccError for errors in annotations and, unless ``options.keep_going``, for
     refused regions.
     """
@@ -75,7 +75,7 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
         return CompiledUnit(device_compiler(strip(text)))
     asked = annotate(text, options.file)
     wanted = frozenset(region.id for region in asked.regions)
-    settled: tuple[RegionReport, ...] = ()
+    reports: tuple[RegionReport, ...] = ()
     remarks: tuple[Diagnostic, ...] = ()
     marked_text = asked.text
     while wanted:
@@ -87,20 +87,20 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
         except CccError as problem:
             if not options.keep_going:
                 raise
-            return CompiledUnit(device_compiler(strip(text)), settled, _once(remarks + _as_warnings(problem)))
+            return CompiledUnit(device_compiler(strip(text)), reports, _once(remarks + _as_warnings(problem)))
         accepted = _with_parents(_rewritten(result.regions), asked.regions)
         if accepted == wanted:
             made = split.restored(result.module) if split else print_module(result.module)
             done = {report.kernel for report in result.regions if report.outcome is Outcome.REWRITTEN}
             made = with_originals(made, marked, done, lambda: device_compiler(strip(text)))
-            return CompiledUnit(made, settled + result.regions, _once(remarks + result.remarks))
-        settled += tuple(report for report in result.regions if report.region not in accepted)
+            return CompiledUnit(made, reports + result.regions, _once(remarks + result.remarks))
+        reports += tuple(report for report in result.regions if report.region not in accepted)
         remarks += result.remarks
         wanted = accepted
         # What is marked now is what was chosen.
         options = replace(options, only=())
         marked_text = annotate(text, options.file, only=wanted).text
-    return CompiledUnit(device_compiler(marked_text), settled, _once(remarks))
+    return CompiledUnit(device_compiler(marked_text), reports, _once(remarks))
 
 
 def _once(remarks: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
 
-from cccopt.driver.function_texts import MARK, WORD, FunctionText, definitions
+from cccopt.driver.function_texts import MARKER, WORD, FunctionText, definitions
 from cccopt.ptx.ir import Function, Module, Section
 from cccopt.ptx.printer import print_item
 
@@ -64,7 +64,7 @@ def split_module(text: str) -> SplitModule | None:
 def _concerned(text: str, found: Sequence[FunctionText]) -> set[str]:
     """The functions with markers, their callers, and what any of these call, directly or not."""
     bodies = {d.name: text[d.body : d.end] for d in found if d.body is not None}
-    marked = {name for name, body in bodies.items() if MARK.search(body)}
+    marked = {name for name, body in bodies.items() if MARKER.search(body)}
     if not marked:
         return set()
     names = {d.name for d in found}

@@ -48,16 +48,16 @@ def diagnostics_of(data: Iterable[dict[str, Any]]) -> tuple[Diagnostic, ...]:
             item["code"],
             Severity(item["severity"]),
             item["message"],
-            _place(item["place"]),
+            _source_place(item["place"]),
             item["why"],
             item["help"],
-            tuple((label, place) for label, at in item["notes"] if (place := _place(at)) is not None),
+            tuple((label, place) for label, at in item["notes"] if (place := _source_place(at)) is not None),
         )
         for item in data
     )
 
 
-def _place(data: dict[str, Any] | None) -> Place | None:
+def _source_place(data: dict[str, Any] | None) -> Place | None:
     if data is None:
         return None
     return Place(data["file"], Position(data["line"], data["column"]), data["text"], data["skipped"])

@@ -85,7 +85,7 @@ class MemoryAccess:
         return np.asarray(words[index])
 
     def store(self, address: Array, values: Array, group: LaneGroup) -> None:
-        """Puts ``values`` (shaped as `load` gives them) to ``address``; of two lanes at one place the later wins."""
+        """Puts ``values`` (shaped as `load` gives them) to ``address``; of two lanes at one address the later wins."""
         if self.space == "global":
             index = self._index(address)
             try:
@@ -142,7 +142,7 @@ class MemoryAccess:
         windows, others = self._by_space(address)
         for part, inner, lanes in windows:
             apply(part, inner, lanes)
-        for buffer, where in self._places(address[others], group.part(others)) if others.size else ():
+        for buffer, where in self._located(address[others], group.part(others)) if others.size else ():
             self._use(buffer)
             apply(self, address[others[where]], others[where])
         return result if want_old else None
@@ -169,7 +169,7 @@ class MemoryAccess:
                 result[lanes] = part.load(inner, group.part(lanes))
             else:
                 part.store(inner, values[lanes], group.part(lanes))
-        for buffer, where in self._places(address[selected], group.part(selected)) if selected.size else ():
+        for buffer, where in self._located(address[selected], group.part(selected)) if selected.size else ():
             lanes = selected[where]
             self._use(buffer)
             index = self._index(address[lanes])
@@ -209,7 +209,7 @@ class MemoryAccess:
         """The access and what generic addresses made it into: whose counters count together."""
         return (self, *self._parts.values())
 
-    def _places(self, address: Array, group: LaneGroup) -> list[tuple[Allocation, Array]]:
+    def _located(self, address: Array, group: LaneGroup) -> list[tuple[Allocation, Array]]:
         """The allocations that the lanes touch, each with its lanes. Raises for lanes outside of all."""
         memory = self._memory.allocations
         found: list[tuple[Allocation, Array]] = []

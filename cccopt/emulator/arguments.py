@@ -77,7 +77,7 @@ class Buffers:
         self._regions = [*apart, region]
 
     def copy_in(self) -> None:
-        """Gives every region its place on the device and its contents."""
+        """Gives every region its address on the device and its contents."""
         for region in self._regions:
             key = (region.start, region.stop)
             if key not in self._known:

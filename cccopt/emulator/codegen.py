@@ -241,17 +241,17 @@ def _read_outside(piece: Piece) -> list[Slot]:
         return []
     found: list[Slot] = []
 
-    def visit(operand: object) -> None:
+    def collect(operand: object) -> None:
         if isinstance(operand, Slot):
             found.append(operand)
         elif isinstance(operand, OperandList):
             for element in operand.elements:
-                visit(element)
+                collect(element)
         elif isinstance(operand, Modified):
-            visit(operand.operand)
+            collect(operand.operand)
 
     for operand in piece.ending.operands:
-        visit(operand)
+        collect(operand)
     return found
 
 

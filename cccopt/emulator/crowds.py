@@ -1,7 +1,7 @@
 """Crowds: what the iterations of one meeting ground (`iterations`) do to one piece of memory.
 
 A piece of memory is some bytes that are always accessed whole. A crowd is kept where several iterations access the
-piece. Questions about crowds are answered for all at once, by arrays with an element a crowd; the place of an access is
+piece. Questions about crowds are answered for all at once, by arrays with an element a crowd; the index of an access is
 -1 where a crowd has none.
 """
 
@@ -18,7 +18,7 @@ class Crowds:
     """The crowds among ``rows``, accesses of ``size`` bytes each, whose meeting grounds are those of loops at ``depth``
     (0: outermost).
 
-    Accesses are sorted by crowd and, in it, by iteration; ``time`` is each one's place among ``rows``, ``token`` its
+    Accesses are sorted by crowd and, in it, by iteration; ``time`` is each one's index among ``rows``, ``token`` its
     iteration at ``depth``, ``crowd`` the number of its crowd. A crowd has the accesses from ``starts`` to ``stops``.
     """
 
@@ -44,19 +44,19 @@ class Crowds:
         self.crowd = np.repeat(np.arange(sizes.size), sizes)
 
     def nowhere(self) -> Array:
-        """No place, for each crowd."""
+        """No index, for each crowd."""
         return np.full(self.starts.size, -1)
 
     def _ends(self, chosen: Array) -> tuple[Array, Array]:
         """The first and the last chosen access of each crowd, which are of its first and last iteration; -1: none."""
-        places = np.flatnonzero(chosen)
-        if not places.size:
+        indices = np.flatnonzero(chosen)
+        if not indices.size:
             return self.nowhere(), self.nowhere()
-        low = np.searchsorted(places, self.starts)
-        high = np.searchsorted(places, self.stops)
+        low = np.searchsorted(indices, self.starts)
+        high = np.searchsorted(indices, self.stops)
         some = low < high
-        first = np.where(some, places[np.minimum(low, places.size - 1)], -1)
-        return first, np.where(some, places[high - 1], -1)
+        first = np.where(some, indices[np.minimum(low, indices.size - 1)], -1)
+        return first, np.where(some, indices[high - 1], -1)
 
     def pair(self, chosen: Array, others: Array) -> tuple[Array, Array]:
         """Of each crowd one of ``chosen`` and one of ``others``, of different iterations; -1: there are none."""
@@ -70,8 +70,8 @@ class Crowds:
 
     def differing(self, chosen: Array) -> tuple[Array, Array]:
         """Of each crowd two of the chosen accesses that differ in values; an iteration has at most one chosen."""
-        places = np.flatnonzero(chosen)
-        order = places[np.lexsort((self.rows.value[places], self.crowd[places]))]
+        indices = np.flatnonzero(chosen)
+        order = indices[np.lexsort((self.rows.value[indices], self.crowd[indices]))]
         crowds = self.crowd[order]
         low = np.searchsorted(crowds, np.arange(self.starts.size))
         high = np.searchsorted(crowds, np.arange(self.starts.size), side="right")
@@ -84,12 +84,12 @@ class Crowds:
 
     def last_of_iteration(self, chosen: Array) -> Array:
         """The last chosen access of each iteration to each piece of memory."""
-        places = np.flatnonzero(chosen)
+        indices = np.flatnonzero(chosen)
         last = np.zeros(chosen.size, bool)
-        if places.size:
-            crowd, token = self.crowd[places], self.token[places]
+        if indices.size:
+            crowd, token = self.crowd[indices], self.token[indices]
             ends = np.append((crowd[1:] != crowd[:-1]) | (token[1:] != token[:-1]), True)
-            last[places[ends]] = True
+            last[indices[ends]] = True
         return last
 
     def exposed(self, store: Array) -> Array:

@@ -229,7 +229,7 @@ def _targets(body: _Body, block: flow.Block, end: Instruction) -> Iterator[int]:
         return
     names = [operand.name for operand in end.operands if isinstance(operand, Symbol)]
     lists = {s.label: s.targets for s in body.statements if isinstance(s, BranchTargets)}
-    places = {s.name: i for i, s in enumerate(body.statements) if isinstance(s, Label)}
+    labels = {s.name: i for i, s in enumerate(body.statements) if isinstance(s, Label)}
     for name in names:
         for label in lists.get(name, (name,)):
-            yield body.graph.block_of(places[label])
+            yield body.graph.block_of(labels[label])

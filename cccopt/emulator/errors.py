@@ -11,7 +11,7 @@ HAZARD = "CCC073"  # two lanes touch the same shared bytes with no barrier betwe
 DEADLOCK = "CCC074"  # all that is left waits
 STEP_LIMIT = "CCC075"  # max_steps reached
 LAUNCH = "CCC076"  # a bad launch: kernel name, sizes, arguments
-UNWRITTEN = "CCC077"  # a read of shared memory that nobody wrote
+UNWRITTEN = "CCC077"  # a read of shared memory that was never written
 TRAPPED = "CCC078"  # the kernel ran `trap`
 MALFORMED = "CCC079"  # PTX that does not hold together: unknown names, wrong widths, call depth
 

@@ -1,4 +1,4 @@
-"""Groups: fragments of warps that stand at the same piece and take the next step together.
+"""Groups: fragments of warps that are at the same piece and take the next step together.
 
 A *fragment* is a set of lanes of one warp that run together. Lanes are numbered through all warps of the launch
 (warp * 32 + lane); a group lists them fragment by fragment. Each fragment has a label, the number of its first
@@ -44,7 +44,7 @@ class LaneGroup:
         return self._high
 
     def _bounds(self) -> Array:
-        """The places where fragments begin, and the end."""
+        """The indices where fragments begin, and the end."""
         if self._edges is None:
             if self.n == self.nf:
                 self._edges = np.arange(self.n + 1)
@@ -58,7 +58,7 @@ class LaneGroup:
         return self._edges
 
     def heads(self) -> Array:
-        """The place of each fragment's first lane."""
+        """The index of each fragment's first lane."""
         return self._bounds()[:-1]
 
     def counts(self) -> Array:
@@ -71,7 +71,7 @@ class LaneGroup:
         return np.repeat(np.arange(self.nf), self.counts())
 
     def part(self, lanes: Array) -> LaneGroup:
-        """The group of the lanes at places ``lanes`` (ascending); fragments keep their labels."""
+        """The group of the lanes with the indices ``lanes`` (ascending); fragments keep their labels."""
         ix = self.ix[lanes]
         if self.nf == 1:
             return LaneGroup(ix, 1, self.lab)

@@ -125,9 +125,9 @@ class Hazards:
             found = found[~strong[shadow.access[units[found]]]]
         if values is not None and access.kind is AccessKind.STORE and found.size:
             found = found[self._changes(access, flat, values)[found // (units.size // flat.size)]]
-        for place in found:
-            if not self._paired(shadow, int(units[place]), int(lanes[place])):
-                raise self._error(access, shadow, int(units[place]), int(lanes[place]))
+        for row in found:
+            if not self._paired(shadow, int(units[row]), int(lanes[row])):
+                raise self._error(access, shadow, int(units[row]), int(lanes[row]))
 
     def _ordered_at(self, shadow: _Shadow, units: Array, lanes: Array) -> Array:
         """The time of the last barrier between each lane and the one in the shadow."""
@@ -155,7 +155,7 @@ class Hazards:
     def _one_instruction(
         self, access: MemoryInstruction, units: Array, lanes: Array, values: Array | None, per_lane: int
     ) -> None:
-        """Two lanes that write different values to one place in the same instruction."""
+        """Two lanes that write different values to one address in the same instruction."""
         if lanes.size <= per_lane:
             return
         ordered = np.sort(units)

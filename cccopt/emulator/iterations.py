@@ -39,7 +39,7 @@ class Event:
 
 
 @dataclass
-class _Visit:
+class _Run:
     """One loop, by lane: whether it is in it, the iteration around it, its meeting ground, entries and iterations."""
 
     active: Array
@@ -55,7 +55,7 @@ class Iterations:
     def __init__(self, lanes: int) -> None:
         self.now = np.zeros(lanes, np.int32)
         self._lanes = lanes
-        self._visits: dict[int, _Visit] = {}
+        self._runs: dict[int, _Run] = {}
         self._grounds = 0
         self._rows = 1
         self._table = {
@@ -80,51 +80,51 @@ class Iterations:
         doing[event.kind](event.loop, group.ix)
 
     def _enter(self, loop: int, lanes: Array) -> None:
-        visit = self._visit(loop)
+        run = self._run(loop)
         outer = self.now[lanes]
         # A lane that left by a way without an event comes again.
         again = self._table["loop"][outer] == loop
         outer = np.where(again, self._table["outer"][outer], outer)
         alone = np.where(outer == NOWHERE, lanes >> 5, self._lanes + lanes)
         _, which = np.unique(alone, return_inverse=True)
-        visit.ground[lanes] = self._grounds + which
+        run.ground[lanes] = self._grounds + which
         self._grounds += int(which.max()) + 1
-        visit.outer[lanes] = self.now[lanes] = outer
-        visit.entries[lanes] += 1
-        visit.count[lanes] = 0
-        visit.active[lanes] = True
+        run.outer[lanes] = self.now[lanes] = outer
+        run.entries[lanes] += 1
+        run.count[lanes] = 0
+        run.active[lanes] = True
 
     def _iterate(self, loop: int, lanes: Array) -> None:
-        visit = self._visit(loop)
-        if not visit.active[lanes].all():
-            self._enter(loop, lanes[~visit.active[lanes]])
-        outer = visit.outer[lanes]
+        run = self._run(loop)
+        if not run.active[lanes].all():
+            self._enter(loop, lanes[~run.active[lanes]])
+        outer = run.outer[lanes]
         rows = self._new(lanes.size)
         new = slice(self._rows - lanes.size, self._rows)
         for name, values in (
             ("outer", outer),
             ("loop", loop),
-            ("ground", visit.ground[lanes]),
+            ("ground", run.ground[lanes]),
             ("lane", lanes),
-            ("number", visit.count[lanes]),
-            ("entry", visit.entries[lanes] - 1),
+            ("number", run.count[lanes]),
+            ("entry", run.entries[lanes] - 1),
             ("depth", self._table["depth"][outer] + 1),
         ):
             self._table[name][new] = values
-        visit.count[lanes] += 1
+        run.count[lanes] += 1
         self.now[lanes] = rows
 
     def _leave(self, loop: int, lanes: Array) -> None:
-        visit = self._visit(loop)
-        inside = lanes[visit.active[lanes]]
-        self.now[inside] = visit.outer[inside]
-        visit.active[inside] = False
+        run = self._run(loop)
+        inside = lanes[run.active[lanes]]
+        self.now[inside] = run.outer[inside]
+        run.active[inside] = False
 
-    def _visit(self, loop: int) -> _Visit:
-        if loop not in self._visits:
-            whole = [np.zeros(self._lanes, np.int32) for _ in range(4)]
-            self._visits[loop] = _Visit(np.zeros(self._lanes, bool), *whole)
-        return self._visits[loop]
+    def _run(self, loop: int) -> _Run:
+        if loop not in self._runs:
+            columns = [np.zeros(self._lanes, np.int32) for _ in range(4)]
+            self._runs[loop] = _Run(np.zeros(self._lanes, bool), *columns)
+        return self._runs[loop]
 
     def _new(self, count: int) -> Array:
         """``count`` new rows."""

@@ -15,7 +15,7 @@ Exchanges are ``exch``, ``cas`` and atomic loads and stores: code that uses them
 
 What an iteration itself overwrites does not count, unless another one loads. In a thread's local memory only
 loads of what another iteration has stored count: where each iteration stores before it loads, the compiler has merely
-given their arrays one place.
+given their arrays one address.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ _KINDS = tuple(MeetingKind)
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Crowds that come to something: the number of its `kind`, and the places of two accesses as an example."""
+    """Crowds that come to something: the number of its `kind`, and the indices of two accesses as an example."""
 
     number: Array
     one: Array
     other: Array
 
-    def kind(self, place: int) -> MeetingKind:
-        """What the crowd at ``place`` comes to."""
-        return _KINDS[int(self.number[place])]
+    def kind(self, index: int) -> MeetingKind:
+        """What the crowd ``index`` comes to."""
+        return _KINDS[int(self.number[index])]
 
 
 def judged(crowds: Crowds, action: Array, flag: Array, *, local: bool) -> Verdicts:
@@ -112,11 +112,11 @@ def judged(crowds: Crowds, action: Array, flag: Array, *, local: bool) -> Verdic
         }
     number = np.full(crowds.starts.size, -1)
     one, other = crowds.nowhere(), crowds.nowhere()
-    for place, kind in enumerate(_KINDS):
+    for index, kind in enumerate(_KINDS):
         if kind in rules:
             first, second = rules[kind]
             now = (number < 0) & (first >= 0)
-            number[now], one[now], other[now] = place, first[now], second[now]
+            number[now], one[now], other[now] = index, first[now], second[now]
     found = np.flatnonzero(number >= 0)
     return Verdicts(number[found], one[found], other[found])
 

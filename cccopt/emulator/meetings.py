@@ -23,7 +23,7 @@ _SPAN = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class IterationStep:
-    """An iteration by its place in the nest: its loop, its number and its entry of the loop, both from 0."""
+    """An iteration by its position in the nest: its loop, its number and its entry of the loop, both from 0."""
 
     loop: int
     number: int
@@ -96,7 +96,7 @@ def _in_space(record: Record, space: str) -> Iterator[Meeting]:
 
 
 def _by_allocation(memory: GlobalMemory, rows: Rows) -> Iterator[Array]:
-    """The places of the accesses to each allocation."""
+    """The indices of the accesses to each allocation."""
     bases = np.array(memory.bases, np.int64)
     which = np.searchsorted(bases, rows.address, side="right")
     for number in np.flatnonzero(np.bincount(which)):
@@ -163,9 +163,9 @@ class _CrowdsOfSpace:
         loops = self.record.iterations.column("loop")[crowds.token[one]]
         keys = np.stack([verdicts.number, loops, *sites])
         _, examples, counts = np.unique(keys, axis=1, return_index=True, return_counts=True)
-        for place, count in zip(examples.tolist(), counts.tolist(), strict=True):
-            first, second = int(one[place]), int(other[place])
-            yield self._meeting(verdicts.kind(place), int(loops[place]), first, second, count)
+        for example, count in zip(examples.tolist(), counts.tolist(), strict=True):
+            first, second = int(one[example]), int(other[example])
+            yield self._meeting(verdicts.kind(example), int(loops[example]), first, second, count)
 
     def _meeting(self, kind: MeetingKind, loop: int, one: int, other: int, places: int) -> Meeting:
         address = int(self.crowds.rows.address[one])
@@ -182,11 +182,11 @@ class _CrowdsOfSpace:
         touches = self._touch(one), self._touch(other)
         return Meeting(kind, loop, *touches, self.space, array, base, offset, owner, self.size, places)
 
-    def _touch(self, place: int) -> Touch:
-        site = self.record.sites[int(self.crowds.rows.site[place])]
+    def _touch(self, access: int) -> Touch:
+        site = self.record.sites[int(self.crowds.rows.site[access])]
         item = site.instruction.item
         iterations = self.record.iterations
-        row = int(self.crowds.rows.iteration[place])
+        row = int(self.crowds.rows.iteration[access])
         lane = int(iterations.column("lane")[row])
         steps: list[IterationStep] = []
         while row != NOWHERE:
@@ -201,5 +201,5 @@ class _CrowdsOfSpace:
             item.instruction.opcode,
             lane,
             tuple(reversed(steps)),
-            int(self.crowds.rows.value[place]),
+            int(self.crowds.rows.value[access]),
         )

@@ -61,9 +61,9 @@ class GlobalMemory:
 
     def free(self, base: int) -> None:
         """Takes an allocation back; touching it is an error from now on."""
-        place = self._bases.index(base)
-        buffer = self._buffers.pop(place)
-        self._bases.pop(place)
+        position = self._bases.index(base)
+        buffer = self._buffers.pop(position)
+        self._bases.pop(position)
         self._freed.append((base, base + buffer.data.size, buffer.name))
 
     def at(self, address: int) -> Allocation:
@@ -75,10 +75,10 @@ class GlobalMemory:
 
     def find(self, address: int) -> Allocation | None:
         """The allocation that holds ``address``, or None."""
-        place = bisect_right(self._bases, address) - 1
-        if place < 0:
+        position = bisect_right(self._bases, address) - 1
+        if position < 0:
             return None
-        buffer = self._buffers[place]
+        buffer = self._buffers[position]
         return buffer if address < buffer.base + max(buffer.data.size, 1) else None
 
     def describe(self, address: int) -> str:
@@ -86,12 +86,12 @@ class GlobalMemory:
         for base, stop, name in self._freed:
             if base <= address < stop:
                 return f"it lies in `{name}`, which was freed"
-        place = bisect_right(self._bases, address) - 1
-        if place >= 0 and address - (self._bases[place] + self._buffers[place].data.size) < 1 << 32:
-            buffer = self._buffers[place]
+        position = bisect_right(self._bases, address) - 1
+        if position >= 0 and address - (self._bases[position] + self._buffers[position].data.size) < 1 << 32:
+            buffer = self._buffers[position]
             past = address - buffer.base - buffer.data.size
             return f"it is {past} bytes behind the end of `{buffer.name}` ({buffer.data.size} bytes)"
-        if place + 1 < len(self._bases) and self._bases[place + 1] - address < 1 << 32:
-            buffer = self._buffers[place + 1]
+        if position + 1 < len(self._bases) and self._bases[position + 1] - address < 1 << 32:
+            buffer = self._buffers[position + 1]
             return f"it is {buffer.base - address} bytes ahead of `{buffer.name}` ({buffer.data.size} bytes)"
         return "no allocation is near it"

@@ -95,8 +95,8 @@ class MemoryCode(Values):
         assert isinstance(where, MemoryOperand)
         if isinstance(where.base, ParameterVariable):
             for i, target in enumerate(targets):
-                place = self._parameter_place(item, where.base, where.offset + i * dtype.itemsize, dtype)
-                name = f"P[{where.base.index}].view(T_{type_name(unsigned(dtype))})[rx, {place}]"
+                index = self._parameter_index(item, where.base, where.offset + i * dtype.itemsize, dtype)
+                name = f"P[{where.base.index}].view(T_{type_name(unsigned(dtype))})[rx, {index}]"
                 self.write(item, target, self.view(self.emit(name, unsigned(dtype)), dtype), widens=True)
             return
         if space == "param" and item.guard is None and isinstance(where.base, SymbolAddress):
@@ -121,7 +121,7 @@ class MemoryCode(Values):
             value = loaded if count == 1 else self.emit(f"{loaded.name}[:, {i}]", unsigned(dtype))
             self.write(item, target, self.view(value, dtype), widens=True)
 
-    def _parameter_place(self, item: Decoded, variable: ParameterVariable, offset: int, dtype: Type) -> int:
+    def _parameter_index(self, item: Decoded, variable: ParameterVariable, offset: int, dtype: Type) -> int:
         """The index of an element of a device function's or call's parameter."""
         if offset % dtype.itemsize or not 0 <= offset <= variable.size - dtype.itemsize:
             raise self.places.error(
@@ -145,13 +145,13 @@ class MemoryCode(Values):
         assert isinstance(where, MemoryOperand)
         if isinstance(where.base, ParameterVariable):
             for i, value in enumerate(values):
-                place = self._parameter_place(item, where.base, where.offset + i * storage.itemsize, storage)
+                index = self._parameter_index(item, where.base, where.offset + i * storage.itemsize, storage)
                 target = f"P[{where.base.index}].view(T_{type_name(storage)})"
                 if item.guard is None:
-                    self.code.lines.append(f"{target}[rx, {place}] = {value.name}")
+                    self.code.lines.append(f"{target}[rx, {index}] = {value.name}")
                 else:
                     s = self.guard_name(item)
-                    self.code.lines.append(f"{target}[rx[{s}], {place}] = {self.array(value).name}[{s}]")
+                    self.code.lines.append(f"{target}[rx[{s}], {index}] = {self.array(value).name}[{s}]")
             return
         access = self._access(item, space, dtype, count, AccessKind.STORE)
         address = self.address(item, where)

@@ -18,7 +18,7 @@ NO_PIECE = -1
 
 @dataclass(frozen=True)
 class Slot:
-    """A register: its place in the register file and how its values are stored."""
+    """A register: its index in the register file and how its values are stored."""
 
     index: int
     dtype: Type
@@ -96,7 +96,7 @@ class Piece:
     """A run of instructions and how it ends.
 
     ``counted`` are the instructions that a pass through it issues; ``join`` is the piece where lanes that part at its
-    end meet again. Among ``straight`` are the watched events, at their places.
+    end meet again. Among ``straight`` are the watched events, where they happen.
     """
 
     index: int

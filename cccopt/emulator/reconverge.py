@@ -111,7 +111,7 @@ class Reconvergence:
         group._labels, group._high = labels, None
 
     def arrive(self, piece: int, group: LaneGroup) -> LaneGroup | None:
-        """What goes on at a meeting point when ``group`` comes there: fragments that are whole, or not under way
+        """What goes on at a reconvergence point when ``group`` comes there: fragments that are whole, or not under way
         to it; None when all wait.
         """
         if group.nf == 1:
@@ -164,7 +164,7 @@ class Reconvergence:
         self._free.append(token)
         return LaneGroup(ix, 1, self.lab)
 
-    def go_ahead(self, lanes: Array) -> list[tuple[int, LaneGroup]]:
+    def resume(self, lanes: Array) -> list[tuple[int, LaneGroup]]:
         """``lanes``, which have arrived at meeting points, wait no longer: (piece, fragments) to go on."""
         going: list[tuple[int, LaneGroup]] = []
         tokens = self.tok[lanes]

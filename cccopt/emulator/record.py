@@ -60,7 +60,7 @@ class Rows:
     value: Array
 
     def where(self, chosen: Array) -> Rows:
-        """Those that are chosen, by a mask or by their places."""
+        """Those that are chosen, by a mask or by their indices."""
         return Rows(self.address[chosen], self.iteration[chosen], self.site[chosen], self.value[chosen])
 
 

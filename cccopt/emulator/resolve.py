@@ -1,4 +1,4 @@
-"""Names to what they stand for, by scope: a register becomes a slot of the register file, a variable its address."""
+"""Names to what they mean, by scope: a register becomes a slot of the register file, a variable its address."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ class Resolver:
         return Decoded(scopes.function, index, instruction, operands, guard, negated, overhead)
 
     def _symbol(self, operand: Symbol, instruction: Instruction, scopes: _Scopes) -> object | None:
-        """What a name stands for; labels and functions are left as they are."""
+        """What a name means; labels and functions are left as they are."""
         if isa.facts(instruction).control in (Control.BRANCH, Control.INDEXED):
             return operand
         found = self._look_up(operand.name, scopes)

@@ -204,7 +204,7 @@ def emulate(
     ``grid`` and ``block`` are numbers or up to three of them. numpy arrays in ``args`` are device buffers, updated in
     place; numbers take the parameter's type after a range check; bytes are by-value structs. ``shuffle`` is a seed:
     lanes then run one at a time between their meeting points, in an order drawn from it. ``hazards`` reports
-    unordered accesses to shared memory, ``check_uninitialized_shared`` reads of what nobody wrote.
+    unordered accesses to shared memory, ``check_uninitialized_shared`` reads of what was never written.
 
     Raises EmulatorError (CCC070 to CCC079) and, for text that is no PTX, PtxError.
     """

@@ -1,10 +1,10 @@
-"""Warps in lock-step: sweeps over the pieces in program order, each step for all fragments that stand there.
+"""Warps in lock-step: sweeps over the pieces in program order, each step for all fragments that are there.
 
 In one sweep every fragment that can run takes at least one step, so none starves and a spin loop lets the others
 go on. Lanes that wait where a branch meets again for lanes that spin on what only they can do (a lock taken in the
-loop and released after it) are let go ahead: the sign is that nothing has changed in any running lane's registers
-over many sweeps. Pieces are visited in reverse postorder: lanes that part at a branch have both run their sides by
-the time the sweep comes to the place where they meet.
+loop and released after it) are resumed: the sign is that nothing has changed in any running lane's registers
+over many sweeps. Pieces are run in reverse postorder: lanes that part at a branch have both run their sides by
+the time the sweep comes to the piece where they meet.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LockStep:
         self._seen: list[bytes] = []
 
     def push(self, piece: int, group: LaneGroup) -> None:
-        """``group`` stands at ``piece``: in this sweep when it still comes there, else in the next."""
+        """``group`` is at ``piece``: in this sweep when it still comes there, else in the next."""
         standing = self._standing[piece]
         standing.append(group)
         if len(standing) == 1:
@@ -173,7 +173,7 @@ class LockStep:
                 seen += [machine.registers[slot][rows].tobytes() for slot in machine.kernel.code.exposed]
         if seen == self._seen:
             held = machine.alive & ~running & ~self.waiting.waits()
-            for piece, fragments in machine.threads.go_ahead(held.nonzero()[0]):
+            for piece, fragments in machine.threads.resume(held.nonzero()[0]):
                 self.push(piece, fragments)
         self._seen = seen
 

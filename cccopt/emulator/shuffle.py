@@ -5,8 +5,8 @@ from a seed, runs. In every round a drawn set of warps takes one step. Long stre
 spin loop does not keep out the lane that it waits for. Lanes never run together except in collectives, so efficiency
 counted here says nothing.
 
-`activemask` says which lanes run it together, and code asks it whether the warp is whole. So lanes are held there
-until no lane of their warp can run otherwise; then the largest set that stands at one `activemask` passes with its
+`activemask` says which lanes run it together, and code asks it whether the warp is complete. So lanes are held there
+until no lane of their warp can run otherwise; then the largest set that waits at one `activemask` passes with its
 joint mask.
 """
 
@@ -47,7 +47,7 @@ class Shuffled:
         machine.lab[:] = np.arange(machine.lanes)
 
     def push(self, piece: int, group: LaneGroup) -> None:
-        """Each lane of ``group`` stands at ``piece`` by itself."""
+        """Each lane of ``group`` is at ``piece`` by itself."""
         self.machine.lab[group.ix] = group.ix
         self._at[group.ix] = piece
         for lane in group.ix.tolist():
@@ -86,8 +86,8 @@ class Shuffled:
                 return lane
             self._ready[warp].append(lane)
         ready = self._ready[warp]
-        place = self._random.randrange(len(ready))
-        ready[place], ready[-1] = ready[-1], ready[place]
+        chosen = self._random.randrange(len(ready))
+        ready[chosen], ready[-1] = ready[-1], ready[chosen]
         self._turn[warp] = ready.pop()
         return self._turn[warp]
 

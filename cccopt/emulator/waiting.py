@@ -1,7 +1,7 @@
 """Lanes that wait: at block barriers, and at warp collectives until all lanes of their member mask are there.
 
 A warp collective needs all lanes of its mask that have not exited, at an instruction of the same opcode and with
-the same mask, wherever it stands (PTX ISA 9.7.14, "the same qualifiers and same membermask value"). A fragment goes
+the same mask, wherever it is (PTX ISA 9.7.14, "the same qualifiers and same membermask value"). A fragment goes
 on when the collectives of all its lanes are done; meanwhile its siblings run. A block barrier is complete when all
 threads of the block that have not exited, or as many as it says, have come (PTX ISA 9.7.13.1).
 """
@@ -115,7 +115,7 @@ class Waiting:
                 self.machine.scheduler.push(piece.following, group)
 
     def _released(self, lanes: Array) -> list[tuple[Piece, LaneGroup]]:
-        """Takes lanes off the waiting list; by the piece that they stood at, fragments in one row."""
+        """Takes lanes off the waiting list; by the piece that they waited at, fragments in one row."""
         pieces, labels = self._piece[lanes], self.machine.lab[lanes]
         order = np.lexsort((lanes, labels, pieces))
         lanes, pieces, labels = lanes[order], pieces[order], labels[order]

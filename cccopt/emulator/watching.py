@@ -12,7 +12,7 @@ from cccopt.emulator.semantics import Array
 
 
 class Executable(Protocol):
-    """A memory instruction that code calls: a `MemoryAccess`, or what stands in for it."""
+    """A memory instruction that code calls: a `MemoryAccess`, or what is called instead of it."""
 
     def load(self, address: Array, group: LaneGroup) -> Array:
         """See `MemoryAccess.load`."""

@@ -21,7 +21,7 @@ class MeasureOptions:
     """Where and what to measure.
 
     ``arch`` is None for the GPU's own or `EMULATED_ARCH`; ``ccc`` is the
-    pass' mode (``auto`` or ``always``); ``marked`` asks for the build with marks and without the pass too.
+    pass' mode (``auto`` or ``always``); ``marked`` asks for the build with markers and without the pass too.
     """
 
     on: Platform = Platform.EMULATOR

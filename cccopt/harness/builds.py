@@ -1,6 +1,6 @@
 """The builds of a workload: plain, annotated with the pass off, with the pass on, and the peer written by hand.
 
-Marks alone can change what nvcc makes of a loop, so annotated code with the pass off is measured too. DESIGN
+Markers alone can change what nvcc makes of a loop, so annotated code with the pass off is measured too. DESIGN
 chapter 8.
 """
 

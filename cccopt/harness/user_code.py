@@ -82,7 +82,7 @@ class Guarded:
 
     def _check_inputs(self, inputs: Mapping[Any, Any]) -> None:
         for name, value in inputs.items():
-            # `Zeros` stand for an array.
+            # `Zeros` represent an array.
             if not isinstance(name, str) or not (isinstance(value, _VALUES) or hasattr(value, "make")):
                 why = (
                     f"`inputs` has {_named(value)} for {name!r}, not an array, `Zeros` or a number for a name"
@@ -191,7 +191,7 @@ def _named(value: Any) -> str:
 
 
 def _no_launch(launch: Any) -> str:
-    """What stands in the place of a launch, or is wrong with it; empty where all is well."""
+    """What was given instead of a launch, or is wrong with it; empty where all is well."""
     if not hasattr(launch, "_fields") or not hasattr(launch, "timed"):
         return f"{_named(launch)}, not a `Launch`"
     if not isinstance(launch.kernel, str):

@@ -4,7 +4,7 @@ A sample's ``workload.py`` is a module with the functions of `Workload` and, whe
 ``setup(state)`` (launches that fill inputs, like `Workload.launches`; run once, by the plain build, never
 timed), ``RESULTS``, the names of the arrays that the launches write (all of them where it is missing), and ``SCRATCH``,
 those of arrays that they write too, but that are not checked when they are large, at size `FULL`. Where a source holds
-kernels that only some of its builds have, ``launches_of(state, build)`` stands in for ``launches``; with
+kernels that only some of its builds have, ``launches_of(state, build)`` replaces ``launches``; with
 ``FULL_REFERENCE = True`` the reference is asked at size `FULL`, too.
 The emulator and the GPU both run it, so a before/after comparison means the same inputs and the same
 launches. DESIGN chapter 8.

@@ -28,7 +28,7 @@ MOST_SCOPES = 500
 """Scopes that may be open at a time; ptxas gives up at about 1,000."""
 
 MOST_NAMES = 1 << 20
-"""Names that counts such as ``%r<9>`` may stand for in one function; real ones have less than a tenth as many."""
+"""Names that counts such as ``%r<9>`` may declare in one function; real ones have less than a tenth as many."""
 
 
 def _dotless(token: Token) -> str:
@@ -322,7 +322,7 @@ class ModuleBuilder(OperandBuilder):
         return ir.RegisterNames(children[0].value, self._count(children[1]) if len(children) > 1 else None)
 
     def _count(self, token: Token) -> int:
-        """How many names a declarator stands for: whoever lists them must not fill the memory."""
+        """How many names a declarator declares: listing them must not fill the memory."""
         count = integer_of(token)
         self._declared += count
         if self._declared > MOST_NAMES:

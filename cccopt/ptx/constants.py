@@ -81,7 +81,7 @@ _FLOATS: dict[str, Callable[[float, float], float]] = {
 
 
 def value_of(expression: Expression) -> Literal:
-    """The literal that ``expression`` stands for; ValueError where it has no value."""
+    """The literal of ``expression``'s value; ValueError where it has no value."""
     reader = _Reader(expression.tokens)
     try:
         value = reader.conditional()
@@ -245,7 +245,7 @@ def _apply_floats(sign: str, a: float, b: float) -> _Value:
 
 
 def with_constants(module: Module) -> Module:
-    """``module`` with every constant expression replaced by the literal that it stands for."""
+    """``module`` with every constant expression replaced by the literal of its value."""
     return Module(tuple(map(_item, module.items)))
 
 

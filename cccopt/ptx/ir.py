@@ -354,7 +354,7 @@ class Function:
 
     ``directives`` are the performance directives between the parameter list and the body; ``parenthesised``
     tells whether there is a parameter list, be it empty, ``terminated`` whether a prototype ends with its ``;``;
-    ``no_returns`` that an empty list of results stands before the name.
+    ``no_returns`` that an empty list of results comes before the name.
     """
 
     kind: str

@@ -289,7 +289,7 @@ def rename(
     """``instruction`` with what it reads replaced by ``uses`` and what it writes by ``definitions``.
 
     Both go by register name (special registers too); a name without an entry (or with None) stays. The
-    guard is a use. Raises ValueError where a replacement cannot stand: a literal as a guard, or a
+    guard is a use. Raises ValueError where a replacement is not allowed: a literal as a guard, or a
     register that is both read and written whose two replacements differ.
     """
     replacement = uses if callable(uses) else uses.get
@@ -325,7 +325,7 @@ def _register(operand: Operand) -> Register:
 
 
 def substitute(operand: Operand, new: Callable[[Register | SpecialRegister], Operand]) -> Operand:
-    """``operand`` with its registers replaced by what ``new`` gives; ValueError where that cannot stand."""
+    """``operand`` with its registers replaced by what ``new`` gives; ValueError where that is not allowed."""
     match operand:
         case Register() | SpecialRegister():
             return new(operand)
@@ -370,7 +370,7 @@ def register_types(function: Function) -> dict[str, str]:
 
 
 def declared_names(declared: RegisterNames) -> tuple[str, ...]:
-    """The names that one declarator stands for: ``%r<3>`` is ``%r0``, ``%r1``, ``%r2``."""
+    """The names that one declarator declares: ``%r<3>`` is ``%r0``, ``%r1``, ``%r2``."""
     if declared.count is None:
         return (declared.name,)
     return tuple([f"{declared.name}{i}" for i in range(declared.count)])

@@ -1,7 +1,7 @@
 """The rows of the instruction table (PTX ISA 9.0, chapter 9): one row a family, the more special row first.
 
 A row names its opcode and the modifiers that it needs, then its operands in order: a letter for the role and
-the type behind a colon.
+the type after a colon.
 
     d  written    u  read (an address where the operand is one)    x  read and written
     m  memory operand    l  label
@@ -270,7 +270,7 @@ def _matrices(warp: str) -> Iterator[Row]:
     yield from _rows("ldmatrix", "d:b32 m", warp + " load", "memory", since="6.5 sm_75")
     yield from _rows("stmatrix", "m u:b32", warp + " store", "memory", since="7.8 sm_90")
     yield from _rows("movmatrix", "d:b32 u:b32", warp, "shuffle", since="7.8 sm_75")
-    # Work on registers (wgmma) and on tensor memory (tcgen05) that goes on behind the instruction.
+    # Work on registers (wgmma) and on tensor memory (tcgen05) that goes on after the instruction.
     group = ("sync convergent aligned atomic waits", "special", "generic", "8.0 sm_90a")
     yield from _rows("wgmma.fence wgmma.commit_group", "", *group)
     yield from _rows("wgmma.wait_group", "u", *group)
@@ -295,7 +295,7 @@ def _matrices(warp: str) -> Iterator[Row]:
 def _control() -> Iterator[Row]:
     yield from _rows("bra", "l", "branch", "branch")
     yield from _rows("brx", "u:u32 l", "indexed", "branch", since="6.0 sm_30")
-    # A call's own facts: what the function behind it does is for an analysis to find out.
+    # A call's own facts: what the called function does is for an analysis to find out.
     yield from _rows("call", "", "call convergent atomic", "call", "generic")
     yield from _rows("ret", "", "return", "branch")
     yield from _rows("exit", "", "exit", "branch")

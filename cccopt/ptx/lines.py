@@ -1,6 +1,6 @@
 """Where statements come from: the CUDA source line of each, by ``.loc`` and ``.file`` (PTX ISA 9.0, 11.5).
 
-A ``.loc`` holds until the next one, so the line of a statement depends on what stands before it in the text.
+A ``.loc`` holds until the next one, so the line of a statement depends on what comes before it in the text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from cccopt.ptx.ir import Directive, Function, Location, Module
 
 
 class SourceLine(NamedTuple):
-    """A place in CUDA source; ``line`` and ``column`` count from 1 (column 0: the whole line)."""
+    """A line and column in CUDA source; ``line`` and ``column`` count from 1 (column 0: the whole line)."""
 
     file: str
     line: int

@@ -21,7 +21,7 @@ Children: TypeAlias = "list[Any]"
 MOST_OPEN = 100
 """Brackets that may be open in one statement: what is nested more deeply is no program, and walks would overflow."""
 
-_MOST_PREFIXED = 1000  # tokens of a constant expression behind a sign
+_MOST_PREFIXED = 1000  # tokens of a constant expression after a sign
 
 
 class MalformedError(Exception):
@@ -35,7 +35,7 @@ class MalformedError(Exception):
 
 
 def position_of(token: Token) -> Position:
-    """Where ``token`` stands in the text."""
+    """Where ``token`` is in the text."""
     return Position(token.line or 1, token.column or 1)
 
 
@@ -70,12 +70,12 @@ class OperandBuilder(Transformer[Token, ir.Module]):
         self._percent = False
         self._names: dict[str, ir.Operand] = {}
         self._last = Token("NUMBER", "0", line=1, column=1)  # of a constant expression: for errors
-        # A declaration of several variables was seen: it stands as a list among statements.
+        # A declaration of several variables was seen: it is a list among statements.
         self._split = False
         # Parentheses were seen in the present instruction: outside a call's lists they are an expression's.
         self._grouped = False
         self._open = 0  # brackets
-        self._declared = 0  # names that counts in the present function stand for
+        self._declared = 0  # names that counts in the present function declare
 
     # --- tokens ---
 
@@ -205,7 +205,7 @@ class OperandBuilder(Transformer[Token, ir.Module]):
 
     def _prefixed(self, value: Any, *prefix: str) -> ir.Expression:
         words = self._words(value)
-        if len(words) > _MOST_PREFIXED:  # each sign copies what is behind it
+        if len(words) > _MOST_PREFIXED:  # each sign copies what follows it
             raise MalformedError("CCC001", "a constant expression that is too long", position_of(self._last))
         return ir.Expression((*prefix, *words))
 

@@ -32,7 +32,7 @@ def keep_tables(file: str | os.PathLike[str]) -> None:
     """Read the parser's tables from ``file``, which takes 10 ms; to make them takes 60.
 
     They are written there when they are missing, damaged or those of another grammar. A file that cannot be read
-    or written is no error. For programs that run often and not long; to be called ahead of the first `parse`.
+    or written is no error. For programs that run often and not long; to be called before the first `parse`.
     """
     global _tables
     _tables = os.fspath(file)
@@ -84,7 +84,7 @@ def _parser() -> tuple[Lark, ModuleBuilder]:
 
     try:
         with open(f"{_tables}.lock", "w") as lock:
-            flock(lock, LOCK_EX)  # Lark writes in place: nobody may read meanwhile
+            flock(lock, LOCK_EX)  # Lark writes in place: no process may read meanwhile
             return make(cache=_tables), builder
     except OSError:
         return make(), builder
@@ -103,7 +103,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def parse(text: str, name: str = "<ptx>") -> Module:
-    """The module that ``text`` spells; ``name`` stands for the text in errors.
+    """The module that ``text`` spells; ``name`` names the text in errors.
 
     Raises `PtxError`: CCC001 syntax, CCC002 text that ends too early, CCC003 a character or string that is no
     token, CCC004 a malformed marker, CCC005 an unknown directive.

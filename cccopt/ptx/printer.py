@@ -77,7 +77,7 @@ def print_statement(statement: ir.Statement) -> str:
 
 
 def print_operand(operand: ir.Operand) -> str:
-    """One operand as it stands in an instruction."""
+    """One operand as it is written in an instruction."""
     match operand:
         case ir.Register(text) | ir.SpecialRegister(text) | ir.Literal(text) | ir.Symbol(text):
             return text
@@ -160,9 +160,9 @@ def _parameters(parameters: tuple[ir.Variable, ...], end: str = "") -> str:
 
 
 def _call_prototype(prototype: ir.CallPrototype) -> str:
-    before, behind = prototype.lists
+    before, after = prototype.lists
     words = [_parameters(prototype.returns)] if before else []
-    words += [prototype.name, *([_parameters(prototype.parameters)] if behind else [])]
+    words += [prototype.name, *([_parameters(prototype.parameters)] if after else [])]
     words += map(_directive, prototype.directives)
     return f"{prototype.label}:\n\t.callprototype {' '.join(words)};"
 

@@ -1,6 +1,6 @@
 """Names without scopes: what analyses and rewrites need to tell registers and labels apart by name alone.
 
-Constant expressions become the literals that they stand for.
+Constant expressions become the literals of their values.
 
 Inline assembly declares registers and labels in braces, and nvcc repeats the block at each use:
 

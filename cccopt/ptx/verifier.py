@@ -60,7 +60,7 @@ def verify(
     print. Names in ``undeclared`` pass without a declaration: functions that the module's consumer provides.
 
     CCC006: a register, label, function or variable that is not declared; CCC007: one that is declared
-    twice; CCC008: a wrong number of operands, a predicate where none can stand or the other way about, a
+    twice; CCC008: a wrong number of operands, a predicate where none is allowed or the other way about, a
     register of the wrong width, an instruction that is younger than the module's ``.version`` or ``.target``;
     CCC009: scopes that do not close.
     """

@@ -14,7 +14,7 @@ _SHADES = ("white", "#deebf7", "#fdd0a2", "#fdae6b", "#e6550d")
 def dot(module: Module) -> str:
     """One digraph with a cluster for each function that has a body.
 
-    A block shows its instructions and marks; its shade deepens with the number of regions it begins in.
+    A block shows its instructions and markers; its shade deepens with the number of regions it begins in.
     Dashed edges fall through, solid ones are taken.
     """
     lines = ["digraph ptx {", '  node [shape=box, style=filled, fontname="monospace", fontsize=9];']

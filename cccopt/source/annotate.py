@@ -10,14 +10,14 @@
 
 ``#pragma ccc if`` above a plain ``{`` names that block; ``else`` is marked as an ``if`` is, ``while`` and ``do`` as a
 ``for`` is. The work of a switch's case gets ``if.begin`` and ``if.end`` without braces, which may not hold part of a
-case; a function's body begins with its one marker. An event stands for a statement of `cccopt.source.markers`.
+case; a function's body begins with its one marker. An event is written as a statement of `cccopt.source.markers`.
 
 A ``continue`` in S leaves the body without passing ``body.end``, and any jump may leave a path without passing
 ``if.end``: the PTX passes judge by control flow whether that ends the region, or refuse it. Everything goes on lines
 that exist, so line numbers stay the user's.
 
-Ahead of the marker that ends a path, a path that updates a reduced variable pins it: cicc makes one addition of those
-in both branches of an ``if`` otherwise, and puts it behind both. The functions for that stand ahead of the text.
+Before the marker that ends a path, a path that updates a reduced variable pins it: cicc makes one addition of those
+in both branches of an ``if`` otherwise, and puts it after both. The functions for that are inserted before the text.
 
 A constexpr function may not hold assembly before C++20: nvcc warns (#2388-D) where one is annotated.
 """
@@ -65,7 +65,7 @@ class MarkedPiece:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The text with markers in the place of pragmas, and the regions that they mark."""
+    """The text with markers in place of pragmas, and the regions that they mark."""
 
     text: str
     regions: tuple[MarkedPiece, ...] = ()
@@ -100,7 +100,7 @@ def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annot
     blanks |= {t for _, n in accepted for t in n.directives}
     edits = [_Edit(t.start, t.end, blank(t.text)) for t in blanks]
     edits += [e for r, n in accepted for e in _openings(r, n, unit.code)]
-    # Regions in reverse: of those that end in one place, the inner one ends first.
+    # Regions in reverse: of those that end at one offset, the inner one ends first.
     reduced = [_reduced(n, [around for _, around in accepted], unit.code) for _, n in accepted]
     closings = [
         e
@@ -130,7 +130,7 @@ def _reduced(path: Named, everything: Sequence[Named], code: Code) -> list[str]:
 
 
 def _with_pins(text: str, name: str) -> str:
-    """``text`` with the functions of pins ahead of it, attributed to its file: that of cicc's text is temporary."""
+    """``text`` with the functions of pins before it, attributed to its file: that of cicc's text is temporary."""
     first = text[: text.find("\n") + 1]
     if is_line_marker(first):
         return f"{first}{pins()}\n{text}"
@@ -140,7 +140,7 @@ def _with_pins(text: str, name: str) -> str:
 
 def _named(text: str, name: str) -> tuple[Unit, list[Named]]:
     """What the pragmas of ``text`` name. Headers and other functions make up most of it: no more is lexed than
-    stands around the pragmas, as far as their statements reach.
+    surrounds the pragmas, as far as their statements reach.
     """
     first, *_, last = 2 * hints(text)
     outside = Outside(text)
@@ -181,22 +181,22 @@ def _regions(named: Sequence[Named], unit: Unit) -> list[MarkedPiece]:
 
 
 def _openings(region: MarkedPiece, named: Named, code: Code) -> list[_Edit]:
-    """The begin markers; those ahead of a statement go on the pragma's own line, which leaves columns
+    """The begin markers; those before a statement go on the pragma's own line, which leaves columns
     alone."""
     if region.kind in _FUNCTIONS:
         return [_insert(code.tokens[named.body].end, f" {_begin(region, f'{region.kind}.begin')}")]
     own_line = named.directive.end if named.follows else code.tokens[named.start].start
-    behind_head = code.tokens[named.body - 1].end
+    after_head = code.tokens[named.body - 1].end
     if region.kind in _BRANCHES:
-        at = own_line if code.text(named.head) == "{" else behind_head
+        at = own_line if code.text(named.head) == "{" else after_head
         return [_insert(at, f" {{ {_begin(region, 'if.begin')} {{")]
     if region.kind == "switch":
-        return [_insert(behind_head, f" {_begin(region, 'if.begin')}")]
+        return [_insert(after_head, f" {_begin(region, 'if.begin')}")]
     unrolls = named.unrolls if named.unrolls else ("unroll 1",)
     pragmas = " ".join(inline_pragma(words) for words in unrolls)
     return [
         _insert(own_line, f" {{ {_begin(region, 'for.begin')} {pragmas} "),
-        _insert(behind_head, f" {{ {marker('body.begin', region.id)} {{"),
+        _insert(after_head, f" {{ {marker('body.begin', region.id)} {{"),
     ]
 
 
@@ -204,14 +204,14 @@ def _closings(region: MarkedPiece, named: Named, reduced: Iterable[str], code: C
     if region.kind in _FUNCTIONS:
         return []
     pinned = "".join(f" {pin(variable)}" for variable in reduced)
-    behind_body, behind = (code.tokens[end - 1].end for end in (named.body_end, named.end))
+    after_body, after = (code.tokens[end - 1].end for end in (named.body_end, named.end))
     if region.kind in _BRANCHES:
-        return [_insert(behind, f" }}{pinned} {marker('if.end', region.id)} }}")]
+        return [_insert(after, f" }}{pinned} {marker('if.end', region.id)} }}")]
     if region.kind == "switch":
-        return [_insert(behind, f"{pinned} {marker('if.end', region.id)}")]
+        return [_insert(after, f"{pinned} {marker('if.end', region.id)}")]
     return [
-        _insert(behind_body, f" }}{pinned} {marker('body.end', region.id)} }}"),
-        _insert(behind, f" {marker('for.end', region.id)} }}"),
+        _insert(after_body, f" }}{pinned} {marker('body.end', region.id)} }}"),
+        _insert(after, f" {marker('for.end', region.id)} }}"),
     ]
 
 
@@ -270,7 +270,7 @@ def _insert(at: int, new: str) -> _Edit:
 
 
 def _applied(text: str, edits: Iterable[_Edit]) -> str:
-    """``text`` with the edits made; in one place, in the order given."""
+    """``text`` with the edits made; at one offset, in the order given."""
     pieces: list[str] = []
     done = 0
     for edit in sorted(edits, key=lambda e: e.start):

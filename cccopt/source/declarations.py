@@ -38,12 +38,12 @@ def _statement(code: Code, start: int, index: int) -> int:
     """The first token of the statement, or of the head of the `for`, that ``index`` is in outside of other brackets;
     ``index`` itself where it is in an expression in brackets.
     """
-    place = index - 1
-    while place >= start and code.text(place) not in (";", "{", "}"):
-        if code.text(place) in ("(", "["):
-            return place + 1 if code.text(place - 1) == "for" else index
-        place = code.partners.get(place, place) - 1 if code.text(place) in (")", "]") else place - 1
-    return place + 1
+    at = index - 1
+    while at >= start and code.text(at) not in (";", "{", "}"):
+        if code.text(at) in ("(", "["):
+            return at + 1 if code.text(at - 1) == "for" else index
+        at = code.partners.get(at, at) - 1 if code.text(at) in (")", "]") else at - 1
+    return at + 1
 
 
 def _is_word(code: Code, index: int) -> bool:

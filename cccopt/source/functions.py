@@ -57,7 +57,7 @@ def _may_be_name(code: Code, index: int) -> bool:
 
 
 def _after_operator(code: Code, index: int) -> int:
-    """The parameters behind the name of an operator function, which may hold brackets: ``operator()``."""
+    """The parameters after the name of an operator function, which may hold brackets: ``operator()``."""
     index += 1
     while code.text(index) not in ("(", ""):
         index += 1

@@ -39,7 +39,7 @@ class LineMap:
     """Places in the user's files for offsets in ``text``, a preprocessed file called ``name``.
 
     ``outside`` tells which of its lines begin outside literals. The user's files are opened only to quote a line as
-    it was written and to find a word's column in it; where one cannot be read, the preprocessed line stands in.
+    it was written and to find a word's column in it; where one cannot be read, the preprocessed line is used.
     """
 
     text: str
@@ -49,23 +49,23 @@ class LineMap:
     _asked: list[tuple[int, _Origin]] = field(default_factory=list)
 
     def _origin(self, offset: int) -> _Origin:
-        """What the last marker ahead of ``offset`` says."""
+        """What the last marker before ``offset`` says."""
         low, origin = self._asked[-1] if self._asked else (0, _Origin(0, self.name, 1))
         if low > offset:
             low, origin = 0, _Origin(0, self.name, 1)
         found = []
-        for behind, marker in self._markers(low, offset):
-            found.append((behind, marker))
+        for after, marker in self._markers(low, offset):
+            found.append((after, marker))
             if marker["file"] is not None:
                 break
-        for behind, marker in reversed(found):
+        for after, marker in reversed(found):
             file = origin.file if marker["file"] is None else _unescaped(marker["file"])
-            origin = _Origin(behind, file, int(marker["line"]))
+            origin = _Origin(after, file, int(marker["line"]))
         self._asked[:] = [(offset, origin)]  # the next question is about what follows
         return origin
 
     def _markers(self, low: int, high: int) -> Iterator[tuple[int, re.Match[str]]]:
-        """The line markers between two offsets, last first, and where the lines behind them begin."""
+        """The line markers between two offsets, last first, and where the lines after them begin."""
         text = self.text
         while (high := text.rfind("#", low, high)) >= 0:
             start, stop = self.outside.line(high), text.find("\n", high)
@@ -79,11 +79,11 @@ class LineMap:
 
     @cached_property
     def _directives(self) -> frozenset[int]:
-        """Where directives begin: for lines that may stand in a raw string or comment."""
+        """Where directives begin: for lines that may be in a raw string or comment."""
         return frozenset(t.start for t in tokens(self.text) if t.kind == "directive")
 
     def place(self, offset: int, word: str) -> Place:
-        """The place of ``word``, which stands at ``offset`` of the text, in the user's file.
+        """The place of ``word``, which is at ``offset`` of the text, in the user's file.
 
         The preprocessor keeps lines but not always columns (macros, runs of blanks, tabs): the column is that
         of the same occurrence of ``word`` in the user's line.

@@ -1,5 +1,5 @@
 """Markers as CUDA C++ statements: empty inline assembly whose comment cicc prints into PTX (TOOLCHAIN 3).
-Pins: empty assembly that takes a variable and gives it back, so that its value stands in one place of the code.
+Pins: empty assembly that takes a variable and gives it back, so that its value is in one register there.
 
 ``"memory"`` keeps loads and stores on their side. nvcc substitutes nothing in assembly without operands, so
 ``%``, ``$`` and braces stay as they are (measured, 13.0). ptxas accepts no byte beyond ASCII, not even in a
@@ -35,7 +35,7 @@ def marker(event: str, region: int, attributes: Sequence[str] = ()) -> str:
 
 
 def pin(variable: str) -> str:
-    """A statement ahead of which the last update of ``variable`` is made; its text needs `pins` ahead of it."""
+    """A statement before which the last update of ``variable`` is made; its text needs `pins` before it."""
     return f"::{_PIN}({variable});"
 
 

@@ -1,4 +1,4 @@
-"""Which statement each ``#pragma ccc`` names: the one right behind it, labels and attributes aside.
+"""Which statement each ``#pragma ccc`` names: the one right after it, labels and attributes aside.
 
 Diagnostics, besides those of `cccopt.source.pragmas`: CCC012 a pragma over nothing or over the wrong
 statement, CCC013 a path without any annotated loop, CCC015 two pragmas over one statement, CCC016 a statement
@@ -58,7 +58,7 @@ class Named:
 
     ``start``, ``head``, ``body``, ``body_end`` and ``end`` are code token indices: the statement, its keyword, brace
     or function's name, the loop's or function's body, branch, block or case's work, one past that, and one past what
-    is marked (a ``do`` goes on behind its body). ``label`` is the index of a case's label, else of the head, ``case``
+    is marked (a ``do`` goes on after its body). ``label`` is the index of a case's label, else of the head, ``case``
     the label's text. ``directives`` are the ``#pragma ccc`` line and the unroll pragmas that go with it.
     """
 
@@ -118,7 +118,7 @@ def _directive_runs(tokens: Sequence[Token]) -> Iterable[tuple[list[Token], int]
 
 
 def _check_alone(pragmas: list[Token], latest: Named, earlier: list[Named], unit: Unit) -> None:
-    """One statement has one pragma; a label may stand between two that name it."""
+    """One statement has one pragma; a label may be between two that name it."""
     before = [n.directive for n in earlier if n.head == latest.head]
     over_it = list(dict.fromkeys([*before, *pragmas]))
     if len(over_it) > 1:
@@ -165,7 +165,7 @@ def _statement(pragma: Pragma, directive: Token, following: int, unit: Unit) -> 
 
 
 def _head(pragma: Pragma, directive: Token, following: int, unit: Unit) -> tuple[int, int]:
-    """Where the statement and its keyword or brace stand; raises `SourceError` over another statement."""
+    """Where the statement and its keyword or brace is; raises `SourceError` over another statement."""
     code = unit.code
     start = following if pragma.kind == "else" else code.unlabelled(following)
     head = code.after_attributes(start)

@@ -2,7 +2,7 @@
 lexing, which takes 0.1 s for a megabyte.
 
 A line begins inside a token only where a raw string or a comment (there only under ``-C``) spans lines, or where a
-directive goes on behind a backslash: strings and characters end on their line. ISO C++20 [lex]. What only looks like
+directive goes on after a backslash: strings and characters end on their line. ISO C++20 [lex]. What only looks like
 the beginning of such a token counts as one, so an answer may be "not sure" where a lexer would be, never the other
 way round. Imports little, because each compilation of an annotated file pays for it twice.
 """
@@ -48,7 +48,7 @@ class Outside:
         return found
 
     def around(self, first: int, last: int, reach: int) -> tuple[int, int]:
-        """From ``reach`` before ``first`` to ``reach`` behind ``last``, but at lines that begin outside; else all."""
+        """From ``reach`` before ``first`` to ``reach`` after ``last``, but at lines that begin outside; else all."""
         text, start, end = self._text, 0, len(self._text)
         if first > reach and self.begins(line := self.line(first - reach)):
             start = line
@@ -62,7 +62,7 @@ class Outside:
 
 
 def hints(text: str) -> list[int]:
-    """Where text stands that every ``#pragma ccc`` holds; empty for most texts, which hold none."""
+    """The offsets of a word that every ``#pragma ccc`` holds; empty for most texts, which hold none."""
     return [m.start() for m in _HINT.finditer(text)]
 
 

@@ -32,8 +32,8 @@ class SourceError(CccError):
 @dataclass(frozen=True, slots=True)
 class Clauses:
     """What a pragma says beyond its kind. ``block`` is x, y, z threads; ``mode`` is always, auto, off or None;
-    ``reductions`` are pairs of operator and variable; ``collect`` counts paths, ``chunk`` trips between two votes;
-    ``hoist`` is True for ``hoist``, False for ``nohoist``."""
+    ``reductions`` are pairs of operator and variable; ``collect`` counts paths, ``chunk`` inner iterations between two
+    votes; ``hoist`` is True for ``hoist``, False for ``nohoist``."""
 
     name: str | None = None
     block: tuple[int, int, int] | None = None

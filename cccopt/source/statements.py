@@ -1,7 +1,7 @@
 """Where a C++ statement begins and ends, by its grammar (ISO C++20 [stmt]), not by its lines.
 
 Only brackets, keywords, labels and semicolons matter: templates' angle brackets need no matching, because a
-``;`` inside them can only stand in a lambda's braces.
+``;`` inside them can only be in a lambda's braces.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ class Code:
         return index + 1 if self.text(index) == "consteval" else self.after_bracket(index)
 
     def after_attributes(self, index: int) -> int:
-        """The first token behind any ``[[attributes]]`` at ``index``."""
+        """The first token after any ``[[attributes]]`` at ``index``."""
         while self.text(index) == "[" and self.text(index + 1) == "[":
             index = self.after_bracket(index)
         return index
 
     def after_label(self, index: int) -> int:
-        """The first token behind one label (``name:``, ``case x:``, ``default:``) at ``index``, or
+        """The first token after one label (``name:``, ``case x:``, ``default:``) at ``index``, or
         ``index``."""
         if self.text(index) == "case":
             return self._after_case(index)
@@ -91,7 +91,7 @@ class Code:
         return index + 2 if is_label else index
 
     def unlabelled(self, index: int) -> int:
-        """The statement at ``index`` behind its labels, with the attributes that follow the last one."""
+        """The statement at ``index`` after its labels, with the attributes that follow the last one."""
         while True:
             after = self.after_label(self.after_attributes(index))
             if after == self.after_attributes(index):
@@ -131,7 +131,7 @@ class Code:
         return self._try_end(index) if word == "try" else self._expression_end(index)
 
     def may_begin_statement(self, index: int) -> bool:
-        """Whether a statement can begin at ``index`` by what stands before it."""
+        """Whether a statement can begin at ``index`` by what comes before it."""
         before = self.text(index - 1)
         if before in _BEFORE_STATEMENT:
             return True
@@ -154,7 +154,7 @@ class Code:
         return before if self.text(index) != "else" and self.text(before) == "else" else index
 
     def do_of(self, index: int) -> int | None:
-        """The ``do`` whose ``while`` stands at ``index``, None where that begins a statement of its own."""
+        """The ``do`` whose ``while`` is at ``index``, None where that begins a statement of its own."""
         at = index - 1
         while self.text(at) not in ("", "(", "[", "{"):
             if self.text(at) == "do" and self._ends_at(at + 1, index):

@@ -23,5 +23,5 @@ def strip(text: str) -> str:
 
 
 def blank(directive: str) -> str:
-    """What takes a directive's place, so that all lines keep their numbers."""
+    """What replaces a directive, so that all lines keep their numbers."""
     return "\n" * directive.count("\n")

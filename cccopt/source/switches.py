@@ -1,7 +1,7 @@
 """The cases of a switch as pieces of text that can be marked: ISO C++20 [stmt.label], [stmt.switch].
 
     case 1: case 2: S; T; break;      the group of the labels 1 and 2: its work is `S; T;`
-    case 3: { S; return; }            its work begins ahead of `{` and ends ahead of `return`
+    case 3: { S; return; }            its work begins before `{` and ends before `return`
     default: break;                   no work
 
 A group that runs on into the next one has two ways in, so it is no path of its own: refused.
@@ -65,17 +65,17 @@ def groups(code: Code, head: int) -> Iterator[Group]:
 
 
 def _statements(code: Code, opening: int) -> Iterator[tuple[int, int, list[int]]]:
-    """The statements of a block: where each begins behind its labels and ends, and its ``case`` and ``default``
+    """The statements of a block: where each begins after its labels and ends, and its ``case`` and ``default``
     labels."""
     index, closing = opening + 1, code.after_bracket(opening) - 1
     while index < closing:
-        begin, labels = _behind_labels(code, index)
+        begin, labels = _after_labels(code, index)
         # A label may end its block (C++23).
         index = code.statement_end(begin) if begin < closing else closing
         yield begin, index, labels
 
 
-def _behind_labels(code: Code, index: int) -> tuple[int, list[int]]:
+def _after_labels(code: Code, index: int) -> tuple[int, list[int]]:
     found = []
     while (after := code.after_label(label := code.after_attributes(index))) != label:
         if code.text(label) in ("case", "default"):
@@ -85,7 +85,7 @@ def _behind_labels(code: Code, index: int) -> tuple[int, list[int]]:
 
 
 def _check_nested(code: Code, begin: int, end: int) -> None:
-    """No label of this switch stands inside one of its statements (Duff's device)."""
+    """No label of this switch is inside one of its statements (Duff's device)."""
     index = begin
     while index < end:
         word = code.text(index)
@@ -103,7 +103,7 @@ def _check_nested(code: Code, begin: int, end: int) -> None:
 
 
 def _work_end(code: Code, statements: list[tuple[int, int]]) -> int | None:
-    """One past the work, which is ahead of the jump that ends it; None where control runs off the end."""
+    """One past the work, which is before the jump that ends it; None where control runs off the end."""
     head = -1
     while statements:
         begin, end = statements[-1]

@@ -14,7 +14,7 @@ _THESIS = re.compile(r"[ \t]*#[ \t]*(?P<word>[Cc][Cc][Cc])\b[ \t]*(?P<rest>[^\r\
 def thesis_annotations(text: str, name: str) -> tuple[Diagnostic, ...]:
     """An error (CCC017) for each ``#CCC`` line of a source file as written, with the pragma to write instead.
 
-    The thesis' ``for const``, a loop that all lanes trip through alike, is plain ``for`` here.
+    The thesis' ``for const``, a loop that all lanes iterate alike, is plain ``for`` here.
     """
     source = SourceText(name, text)
     found = []

@@ -91,7 +91,7 @@ class Call:
         return self.output is None or "-olto" in self.arguments
 
     def after(self, option: str) -> str:
-        """The argument behind ``option``, or an empty string."""
+        """The argument after ``option``, or an empty string."""
         if option not in self.arguments[:-1]:
             return ""
         return self.arguments[self.arguments.index(option) + 1]
@@ -103,7 +103,7 @@ class Call:
 
     @contextmanager
     def running(self, text: str) -> Iterator[Running]:
-        """As `run`, while the caller does something else; the tool is stopped if nobody waited for it."""
+        """As `run`, while the caller does something else; the tool is stopped if the caller did not wait for it."""
         with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
             source = Path(folder) / self.source.name
             write_text(source, text)

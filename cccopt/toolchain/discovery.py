@@ -52,7 +52,7 @@ class Nvcc:
 
     @property
     def driver(self) -> Path:
-        """The nvcc program itself, behind any wrapper script."""
+        """The nvcc program itself, not a wrapper script around it."""
         return self.bin / "nvcc"
 
     @property
@@ -134,9 +134,9 @@ def _places(wheel_only: bool) -> Iterator[tuple[Path, str]]:
             yield toolkit / "bin" / "nvcc", _WHEELS
     if wheel_only:
         return
-    for variable, tail in (("CONDA_PREFIX", "bin"), ("CUDA_HOME", "bin"), ("CUDA_PATH", "bin")):
+    for variable, subfolder in (("CONDA_PREFIX", "bin"), ("CUDA_HOME", "bin"), ("CUDA_PATH", "bin")):
         if os.environ.get(variable):
-            yield Path(os.environ[variable]).absolute() / tail / "nvcc", variable
+            yield Path(os.environ[variable]).absolute() / subfolder / "nvcc", variable
     for place in _on_path():
         if os.access(place, os.X_OK):
             yield place, "PATH"

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 def preprocessed(arguments: Sequence[str]) -> list[str]:
     """The preprocessed files among the arguments of cicc or cudafe++.
 
-    They are known by their suffix; the user's own file may have the same, and is only ever named behind an option.
+    They are known by their suffix; the user's own file may have the same, and is only ever named after an option.
     """
-    behind = ("", *arguments)
+    options = ("", *arguments)
     return [
         argument
-        for option, argument in zip(behind, arguments, strict=False)
+        for option, argument in zip(options, arguments, strict=False)
         if argument.endswith(".ii") and not option.startswith("--orig_src")
     ]

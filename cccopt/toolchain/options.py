@@ -1,4 +1,4 @@
-"""ccc-nvcc's own options among nvcc's: where they may stand, and which there are.
+"""ccc-nvcc's own options among nvcc's: where they may be given, and which there are.
 
 Imports nothing heavy: every compilation goes through here, annotated or not.
 """
@@ -127,12 +127,12 @@ def words_in_files(arguments: Sequence[str], environment: Mapping[str, str]) -> 
 
 
 def ptx_inputs(arguments: Sequence[str]) -> list[int]:
-    """Where ``arguments`` name PTX that nvcc reads: a name behind ``-o`` is no input."""
-    behind_option = ("", *arguments)
+    """Where ``arguments`` name PTX that nvcc reads: a name after ``-o`` is no input."""
+    before = ("", *arguments)
     return [
         position
         for position, word in enumerate(arguments)
-        if word.endswith(".ptx") and not word.startswith("-") and behind_option[position] not in _OUTPUT
+        if word.endswith(".ptx") and not word.startswith("-") and before[position] not in _OUTPUT
     ]
 
 

@@ -134,7 +134,7 @@ def _built(nvcc: Nvcc, shadow: Path) -> Path:
 
 
 def _remove_abandoned(toolkits: Path) -> None:
-    """What killed processes left half built, when it is old enough that nobody can be at work on it."""
+    """What killed processes left half built, when it is old enough that no process can be at work on it."""
     for folder in toolkits.glob(f"*{_ASIDE}*"):
         try:
             if time.time() - folder.stat().st_mtime > 3600:
@@ -165,7 +165,7 @@ def _key(nvcc: Nvcc) -> str:
 
 
 def _interpreter() -> str:
-    """The Python behind any virtual environment: the shims bring their own module path."""
+    """The Python that a virtual environment was made from: the shims bring their own module path."""
     return os.path.realpath(sys.executable)
 
 

@@ -43,7 +43,7 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
 
 
 def launches(state: State, form: str) -> Generator[Launch, None, None]:
-    """One launch a level, until a launch reaches nobody."""
+    """One launch a level, until a launch reaches no vertex."""
     offsets, neighbours, levels, changed = arrays(state, "offsets", "neighbours", "levels", "changed")
     vertices, current = len(levels), 0
     changed[0] = 1

@@ -55,10 +55,10 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
     """The text, and where its lines begin. Lines without a number are empty: they lack even the line end."""
     random = np.random.default_rng(seed)
     counts = number_counts(random, name, *_SIZES[size][name])
-    behind = np.cumsum(random.integers(2, DIGITS + 2, counts.sum(), dtype=np.int32), dtype=np.int64)
-    text = random.integers(ord("0"), ord("9") + 1, behind[-1], dtype=np.uint8)
-    offsets = np.append(0, behind)[np.append(0, np.cumsum(counts))]
-    text[behind - 1] = ord(",")
+    ends = np.cumsum(random.integers(2, DIGITS + 2, counts.sum(), dtype=np.int32), dtype=np.int64)
+    text = random.integers(ord("0"), ord("9") + 1, ends[-1], dtype=np.uint8)
+    offsets = np.append(0, ends)[np.append(0, np.cumsum(counts))]
+    text[ends - 1] = ord(",")
     text[offsets[1:][counts > 0] - 1] = ord("\n")
     offsets = offsets.astype(np.int32)
     sums = np.full(len(counts), UNSET)

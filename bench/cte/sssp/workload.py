@@ -64,7 +64,7 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
 
 
 def launches(state: State, form: str) -> Generator[Launch, None, None]:
-    """Two launches a round, until a round brings nobody nearer."""
+    """Two launches a round, until a round brings no vertex nearer."""
     distances, updated, nearer, changed = arrays(state, "distances", "updated", "nearer", "changed")
     in_offsets, owner, first = arrays(state, "in_offsets", "owners", "first")
     pulled = (*arrays(state, "sources", "in_lengths"), distances, updated)

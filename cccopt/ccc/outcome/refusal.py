@@ -18,7 +18,7 @@ class Refusal(CccError):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One legality rule: its code, what is wrong, why it matters, what helps; ``{}`` stands for details."""
+    """One legality rule: its code, what is wrong, why it matters, what helps; ``{}`` is replaced by details."""
 
     code: str
     message: str

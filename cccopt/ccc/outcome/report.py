@@ -26,10 +26,10 @@ class ContextEntry:
 class Cost:
     """What a region was expected to cost and gain, in issue slots (`cccopt.ccc.profitability.model`).
 
-    ``slots`` is one run of the region's own code, ``taken`` the share of lanes that come to it (trips a lane, for the
-    tasks of a loop). ``gain`` is how many times faster the marked loop was predicted to be with the region collected
-    than without it, ``break_even`` the slots of a run from which on that would be more than 1 (None: never). With
-    ``assumed`` no profile told how often lanes come.
+    ``slots`` is one run of the region's own code, ``taken`` the share of lanes that come to it (inner iterations a
+    lane, for the tasks of a loop). ``gain`` is how many times faster the marked loop was predicted to be with the
+    region collected than without it, ``break_even`` the slots of a run from which on that would be more than 1 (None:
+    never). With ``assumed`` no profile told how often lanes come.
     """
 
     slots: float
@@ -43,13 +43,13 @@ class Cost:
 class RegionReport:
     """One marked loop or one copy of a marked path in ``kernel``.
 
-    ``outcome`` is ``rewritten`` or ``declined``; ``form`` is that of the loop, ``expanded`` for a path whose trips are
-    laid side by side. ``context_bytes`` is the size of one task's context, ``shared_bytes`` what the region adds to a
-    block's static shared memory (a path's share of its loop's). ``labels`` maps a phase (``push``, ``take``, ``drain``,
-    ``original``, ...) to labels of the rewritten code. ``name`` is what the clause `name(...)` calls it. ``cost`` is
-    what `auto` decides by. ``resident`` is how many threads an SM has room for in blocks of ``threads`` that use the
-    kernel's shared memory, stacks included. ``code`` is what the check of the output is told of a rewritten loop;
-    reports as JSON data leave it out.
+    ``outcome`` is ``rewritten`` or ``declined``; ``form`` is that of the loop, ``expanded`` for a path whose inner
+    iterations are laid side by side. ``context_bytes`` is the size of one task's context, ``shared_bytes`` what the
+    region adds to a block's static shared memory (a path's share of its loop's). ``labels`` maps a phase (``push``,
+    ``take``, ``drain``, ``original``, ...) to labels of the rewritten code. ``name`` is what the clause `name(...)`
+    calls it. ``cost`` is what `auto` decides by. ``resident`` is how many threads an SM has room for in blocks of
+    ``threads`` that use the kernel's shared memory, stacks included. ``code`` is what the check of the output is told
+    of a rewritten loop; reports as JSON data leave it out.
     """
 
     kernel: str

@@ -104,7 +104,7 @@ def bfe(m: Modifiers) -> Operation:
     top = u.type(bits(t) - 1)
 
     def run(a: Array, position: Array, length: Array) -> Array:
-        p, n = _place(position, u), _place(length, u)
+        p, n = _bit_count(position, u), _bit_count(length, u)
         ua = a.view(u)
         field = np.where(p <= top, ua >> np.minimum(p, top), u.type(0)) & _low_ones(n, u)
         if t.kind == "u":
@@ -117,7 +117,7 @@ def bfe(m: Modifiers) -> Operation:
     return Operation(run, (t, _U4, _U4), (t,))
 
 
-def _place(value: Array, u: Type) -> Array:
+def _bit_count(value: Array, u: Type) -> Array:
     """A position or length of a bit field: a byte in the 32-bit form, any number in the 64-bit one (as hardware)."""
     if u.itemsize == 4:
         return value & np.uint32(0xFF)
@@ -136,8 +136,8 @@ def bfi(m: Modifiers) -> Operation:
     u = TYPES[m.type_of("b32", "b64")]
 
     def run(a: Array, b: Array, position: Array, length: Array) -> Array:
-        p = _place(position, u)
-        mask = _low_ones(_place(length, u), u)
+        p = _bit_count(position, u)
+        mask = _low_ones(_bit_count(length, u), u)
         inside = p < bits(u)
         shift = np.minimum(p, u.type(bits(u) - 1))
         mask_there = np.where(inside, mask << shift, u.type(0))
@@ -233,7 +233,7 @@ _PERMUTE = {
 
 
 def fns(m: Modifiers) -> Operation:
-    """``fns.b32 d, mask, base, offset``: the place of the n-th set bit from a base."""
+    """``fns.b32 d, mask, base, offset``: the position of the n-th set bit from a base."""
     m.type_of("b32")
     return Operation(
         lambda mask, base, offset: np.array(
@@ -247,8 +247,8 @@ def fns(m: Modifiers) -> Operation:
 def _nth_set(mask: int, base: int, offset: int) -> int:
     if offset == 0:
         return base if base < 32 and mask >> base & 1 else 0xFFFFFFFF
-    places = range(base, 32) if offset > 0 else range(min(base, 31), -1, -1)
-    found = [i for i in places if mask >> i & 1]
+    positions = range(base, 32) if offset > 0 else range(min(base, 31), -1, -1)
+    found = [i for i in positions if mask >> i & 1]
     return found[abs(offset) - 1] if len(found) >= abs(offset) else 0xFFFFFFFF
 
 

@@ -45,7 +45,7 @@ class Operation:
 
 
 class Modifiers:
-    """The dotted parts behind an opcode's first, taken one by one; what nobody took is an error."""
+    """The dotted parts after an opcode's first, read one by one; one that is never read is an error."""
 
     def __init__(self, parts: Sequence[str]) -> None:
         self.opcode = ".".join(parts)

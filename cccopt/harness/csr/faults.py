@@ -95,7 +95,7 @@ class _Fault(Exception):
 
 
 def malformed(path: str, form: str, reason: str) -> CccError:
-    """The error (CCC101) for a file that is not of ``form``; ``reason`` stands in where every line seems right."""
+    """The error (CCC101) for a file that is not of ``form``; ``reason`` is given where every line seems right."""
     try:
         with open_text(path) as stream:
             _CHECKS[form](_lines(stream))

@@ -24,7 +24,7 @@ EMULATED_INPUTS = 2
 """How many of a workload's inputs the emulator runs where none are named: the first ones."""
 
 ALL_SUB_WARPS = "sub_warp"
-"""Stands for all of `SUB_WARPS`."""
+"""Means all of `SUB_WARPS`."""
 
 
 @dataclass(frozen=True, slots=True)
