@@ -165,7 +165,7 @@ def cases(*costs: float, own: float = 100.0, fewest: int = 3) -> LoopFlow:
 
 
 def parted(flow: LoopFlow, chosen: Collection[int]) -> float:
-    return flow.groups[0].parted([path for path in flow.paths if path.key in chosen])
+    return flow.groups[0].diverged([path for path in flow.paths if path.key in chosen])
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 10])
@@ -223,7 +223,7 @@ ASIDE = [{0: 31, 1: 1}, {0: 31, 2: 1}, *[{0: 32}] * 8]
 def test_warps_part_half_way_between_the_fewest_and_the_most_visits() -> None:
     assert flows(TOGETHER) == flows(ASIDE)
     assert [really(TOGETHER), really(ASIDE)] == [0.1, 0.2]
-    assert SITE.parted(flows(TOGETHER)) == pytest.approx((0.1 + 0.2) / 2)
+    assert SITE.diverged(flows(TOGETHER)) == pytest.approx((0.1 + 0.2) / 2)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -234,7 +234,7 @@ def test_how_often_warps_part_is_within_its_bounds(seed: int) -> None:
     for _ in range(rng.randrange(1, 12)):
         lanes = Counter(rng.choices(range(5), weights=[20, *rng.choices([0, 0, 1, 9], k=4)], k=model.LANES))
         visits.append(lanes)
-    share = SITE.parted(flows(visits))
+    share = SITE.diverged(flows(visits))
     often = sorted((path.warps for path in flows(visits)), reverse=True)
     # No more visits part than those that come to a second path for each path but the most frequent one.
     most = min(sum(often) - 1, 1.0)
@@ -244,20 +244,20 @@ def test_how_often_warps_part_is_within_its_bounds(seed: int) -> None:
 
 
 def test_no_path_parts_no_warp() -> None:
-    assert SITE.parted([]) == 0.0
-    assert SITE.parted(flows([{}, {}])) == 0.0
-    assert SITE.parted([if_path(0, 80.0, 0.0)]) == 0.0
+    assert SITE.diverged([]) == 0.0
+    assert SITE.diverged(flows([{}, {}])) == 0.0
+    assert SITE.diverged([if_path(0, 80.0, 0.0)]) == 0.0
 
 
 def test_one_path_parts_warps_that_do_not_take_it_as_a_whole() -> None:
-    assert SITE.parted([if_path(0, 80.0, 1.0)]) == 0.0
-    assert SITE.parted(flows([{0: 32}])) == 0.0
+    assert SITE.diverged([if_path(0, 80.0, 1.0)]) == 0.0
+    assert SITE.diverged(flows([{0: 32}])) == 0.0
     # Lanes by themselves: some take it and some do not.
-    assert SITE.parted([if_path(0, 80.0, 0.25)]) == pytest.approx(any_of(0.25) + any_of(0.75) - 1)
+    assert SITE.diverged([if_path(0, 80.0, 0.25)]) == pytest.approx(any_of(0.25) + any_of(0.75) - 1)
 
 
 def test_all_warps_part_at_most() -> None:
-    assert SITE.parted(flows([{0: 10, 1: 10, 2: 12}])) == 1.0
+    assert SITE.diverged(flows([{0: 10, 1: 10, 2: 12}])) == 1.0
     assert parted(cases(*[80.0] * 10), range(10)) <= 1.0
 
 
