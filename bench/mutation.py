@@ -58,7 +58,7 @@ CODE = (
         f"ccc/codegen/{name}.py"
         for name in (
             "votes_at_joins", "path_vote", "push_pop", "task_copies", "drain", "partial_results", "region_code",
-            "rewrite", "sorting", "expansion", "in_place", "own_nodes", "sites",
+            "rewrite", "sorting", "expansion", "in_place", "own_nodes", "joins",
         )
     ),
     "ccc/plan/partials.py",

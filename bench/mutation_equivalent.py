@@ -12,15 +12,15 @@ EQUIVALENT: dict[str, str] = {
         "without the guard lanes put in the operator's identity, which changes nothing; it saves accesses"
     ),
     "clear ccc/codegen/rewrite.py _Rewrite._early: clear(Value(name, view.types[name])) (2)": (
-        "only lanes without trips hold that value, and no result is made of it; it is there for ptxas"
+        "only lanes without iterations hold that value, and no result is made of it; it is there for ptxas"
     ),
     "condition ccc/legality/growth.py values_of: type is not None (2)": _TYPES,
     f"{_THREAD}_literal: isinstance(statement, Instruction) (2)": _TYPES,
     f"{_THREAD}_of_register: name in carried": (
         "what reaches a use just as it reaches the header is alive at the header, so it is among the carried ones"
     ),
-    f"{_THREAD}_counted: loop is None": "an access of the marked loop is in a loop",
-    f"{_THREAD}_counted: not loop.blocks < self._blocks": (
+    f"{_THREAD}_counter_span: loop is None": "an access of the marked loop is in a loop",
+    f"{_THREAD}_counter_span: not loop.blocks < self._blocks": (
         "outside of inner loops a register that is not known yet has no single definition in the loop"
     ),
     f"{_THREAD}_literal: ENTRY not in definitions": "for ENTRY the statement looked at is the last one, no `mov`",
@@ -28,7 +28,7 @@ EQUIVALENT: dict[str, str] = {
         "a write under a guard leaves the older definitions alone, so it is never the only one"
     ),
     f"{_THREAD}_run: isinstance(statement, Instruction)": "what is no instruction writes nothing",
-    f"{_THREAD}_run: effects.writes(statement)": "nobody asks for the number of what writes nothing",
+    f"{_THREAD}_run: effects.writes(statement)": "the number of what writes nothing is never asked for",
     f"{_THREAD}_of_statement: not facts.known": "a loop with an unknown instruction is refused before (CCC044)",
     f"{_THREAD}_of_statement: found": "each load has an address",
     "condition ccc/legality/rules.py _Rules.no_opaque_call: callee is None": (

@@ -1,4 +1,4 @@
-"""What copies of a loop's code are told differently: how often trips stand in a row, pragmas, and the word ``.uni``."""
+"""What copies of a loop's code have otherwise: unrolled inner iterations, pragmas, and the word ``.uni``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from cccopt.ccc.function.graph import Jump, Node, Nodes
 from cccopt.ptx.ir import Instruction, Pragma, Statement
 
 UNROLLED = 240
-"""Instructions up to which trips of a chunk are written out in a row."""
+"""Instructions up to which the inner iterations of a chunk are unrolled."""
 
 
 def unrolled(chunk: int, instructions: int) -> int:
-    """How many trips of that many instructions stand in a row where ``chunk`` are run between two votes: counting them
-    one by one would cost a short one dear.
+    """How many inner iterations of that many instructions are unrolled where ``chunk`` are run between two votes:
+    counting short ones one by one would be costly.
     """
     return next(n for n in (16, 8, 4, 2, 1) if chunk % n == 0 and (n == 1 or n * instructions <= UNROLLED))
 

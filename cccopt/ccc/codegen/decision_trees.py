@@ -45,7 +45,7 @@ def flattened(
 
     ``alive`` are the registers that are read from each leaf on: lanes that come there must find them as they were.
     """
-    # Nodes that only led on are no longer on any way, and would count as others that lead to a test.
+    # Nodes that only led on are no longer reached, and would count as others that lead to a test.
     used = reachable(nodes, [entry, *leaves])
     nodes = {name: node for name, node in nodes.items() if name in used}
     tree = _Trees(nodes, leaves, alive, names)
@@ -93,14 +93,16 @@ class _Trees:
             others = (s for test in tests - inside for s in self.nodes[test].code)
             read = {n for s in others for n in effects.needs(s)}
             read |= {self._guard(test) for test in (tests | {root}) - inside}
-            # Another way may lead to a leaf below the test.
+            # Another edge may lead to a leaf below the test.
             read = read.union(*(self.alive[leaf] for leaf in self._below(root, name) & self.leaves.keys()))
             if written & read:
                 return False
         return True
 
     def _below(self, name: str, without: str = "") -> set[str]:
-        """The nodes and leaves of the tree from a node on, itself included, but for ways through ``without``."""
+        """The nodes and leaves of the tree from a node on, itself included, but for what is reached through
+        ``without``.
+        """
         if name == without:
             return set()
         if name in self.leaves:
@@ -112,7 +114,7 @@ class _Trees:
         return end.guard.register.name if isinstance(end, Branch) else ""
 
     def select(self, name: str) -> tuple[list[Statement], Operand]:
-        """The code behind the node's own that selects the number of its leaf."""
+        """The code after the node's own that selects the number of its leaf."""
         end = self.nodes[name].end
         assert isinstance(end, Branch)
         code: list[Statement] = []
@@ -130,7 +132,7 @@ class _Trees:
         return [*code, op("selp.b32", selected, first, second, end.guard.register)], selected
 
     def _size(self, name: str) -> int | None:
-        """The branches of the tree that the node's end begins, if all its ways lead to leaves."""
+        """The branches of the tree that the node's end begins, if all its edges lead to leaves."""
         node = self.nodes.get(name)
         if node is None or name in self.leaves or not isinstance(node.end, Branch):
             return None

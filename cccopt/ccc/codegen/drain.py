@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from cccopt.ccc.codegen.partial_results import collect
 from cccopt.ccc.codegen.region_code import RegionCode
-from cccopt.ccc.codegen.sorting import SortingSite
+from cccopt.ccc.codegen.sorting import SortingCode
 from cccopt.ccc.codegen.task_copies import TaskCopies
 from cccopt.ccc.function.code import FULL_WARP, op
 from cccopt.ccc.function.graph import UNIFORM, Branch, Jump, Nodes
@@ -19,7 +19,7 @@ from cccopt.ccc.plan.stack import Value, clear
 
 
 def drain(
-    code: RegionCode, copies: TaskCopies, sorting_sites: Iterable[SortingSite], final: str, nodes: Nodes
+    code: RegionCode, copies: TaskCopies, sortings: Iterable[SortingCode], final: str, nodes: Nodes
 ) -> str:
     """Adds the drain, which goes on to ``final``; the name of its first node."""
     build, plan = code.builder, code.plan
@@ -27,8 +27,8 @@ def drain(
     last = [op("bar.warp.sync", FULL_WARP)]
     last += collect(plan.partials, plan.slots, build.names, header=plan.split)
     following = build.node(nodes, build.label("drained"), last, Jump(final))
-    for site in reversed([*sorting_sites]):
-        following = site.drain(copies.task, following, nodes)
+    for sorting in reversed([*sortings]):
+        following = sorting.drain(copies.task, following, nodes)
     for path in reversed(plan.all_paths()):
         if plan.has_stack(path):
             following = _drain_path(code, copies, path, following, nodes)

@@ -1,21 +1,21 @@
-"""Counted loops whose trips are tasks, without a stack: the warp lays the trips of all its lanes side by side and runs
-32 of them at a time (`cccopt.ccc.legality.counted_loops` finds such loops).
+"""Counted loops whose inner iterations are tasks, without a stack: the warp lays those of all its lanes side by side
+and runs 32 of them at a time (`cccopt.ccc.legality.counted_loops` finds such loops).
 
-        lane    0  1  2  3 ...      place   0 1 2 | 3 | 4 5 6 7 8 ...
-        trips   3  0  1  5          lane    0 0 0 | 2 | 3 3 3 3 3
-        ends    3  3  4  9          trip    0 1 2 | 0 | 0 1 2 3 4
+        lane    0  1  2  3 ...      position    0 1 2 | 3 | 4 5 6 7 8 ...
+        counts  3  0  1  5          lane        0 0 0 | 2 | 3 3 3 3 3
+        ends    3  3  4  9          iteration   0 1 2 | 0 | 0 1 2 3 4
 
-    lay:    ends = inclusive sum of the lanes' trips; rest = that of lane 31
-            slot = in lane k, the k-th lane that has trips
-    window: each lane marks the place ahead of its trips: the number of marks below a place says which of the lanes with
-            trips it belongs to, the owner
-            the owner's registers come by shuffles, those that grow from trip to trip from the number of the trip
-            lanes below rest run one trip;  rest -= 32; rest > 0: window
+    lay:    ends = inclusive sum of the lanes' counts; rest = that of lane 31
+            slot = in lane k, the k-th lane that has any
+    window: each lane sets the bit of the position before its first one: the number of bits set below a position says
+            which of the lanes with inner iterations it belongs to, the owner
+            the owner's registers come by shuffles, those that grow in each inner iteration from its number
+            lanes below rest run one inner iteration;  rest -= 32; rest > 0: window
 
-Trips of neighbouring places run in neighbouring lanes: loads that follow the loop's counter are coalesced. Sums stay
-below 2^31 because a lane lays out no more than `MOST` trips at a time.
+Neighbouring inner iterations run in neighbouring lanes: loads that follow the loop's counter are coalesced. Sums stay
+below 2^31 because a lane lays out no more than `MOST` inner iterations at a time.
 
-Khorasani 2016, 4.2 does this by hand (CTE), with a binary search in place of marks.
+Khorasani 2016, 4.2 does this by hand (CTE), with a binary search instead of bits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cccopt.ptx.ir import Guard, Instruction, Operand, Pair, Register, SpecialRe
 from cccopt.ptx.isa import width
 
 MOST = 1 << 25
-"""Trips of a lane that are laid out at a time."""
+"""Inner iterations of a lane that are laid out at a time."""
 
 STEPS = (16, 8, 4, 2, 1)
 
@@ -42,10 +42,10 @@ REDUX = op("redux.sync.or.b32", 0, 0, FULL_WARP)
 
 
 @dataclass(frozen=True, slots=True)
-class _Marks:
-    """Registers: the place in the window that is ahead of where a lane's trips begin, how many lanes' trips but the
-    first's have begun up to the place ahead of the window, in lane k the k-th lane that has trips, the place behind a
-    lane's last trip (for sums alone), and all lanes' marks in the window.
+class _Bounds:
+    """Registers: the position in the window just before a lane's first inner iteration, how many lanes but the first
+    have begun up to the position before the window, in lane k the k-th lane that has inner iterations, the position
+    after a lane's last one (for sums alone), and the bits that all lanes have set in the window.
     """
 
     begin: Register
@@ -57,10 +57,10 @@ class _Marks:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Registers of the site: the flag of lanes that have trips, that of those with more than are laid out now, and
-    whether any has more; the trips left behind the first one; the steady registers as they are at a lane's first trip,
-    and as they would be at the window's first place; a lane's trips, their inclusive and exclusive sums, and all trips
-    from the window on.
+    """Registers of the expansion: the flag of lanes that have inner iterations, that of those with more than are laid
+    out now, and whether any has more; the number left after the first one; the steady registers as they are in a lane's
+    first one, and as they would be at the window's first position; a lane's count, the inclusive and exclusive sums of
+    the counts, and all that is left from the window on.
     """
 
     has: Guard
@@ -69,23 +69,23 @@ class _State:
     left: Register
     starts: Mapping[str, Register]
     firsts: Mapping[str, Register]
-    trips: Register
+    counts: Register
     ends: Register
     before: Register
     rest: Register
-    marks: _Marks
+    bounds: _Bounds
 
 
 @dataclass(frozen=True, slots=True)
-class ExpandedSite:
-    """The site of one counted loop: ``lane`` and ``before`` are the registers of the lane's number and of the mask of
-    those below it, ``trip`` the nodes of one trip on the program's registers, entered at the path's beginning; it ends
-    at ``next``. ``redux`` tells whether the target has `redux.sync`.
+class ExpansionCode:
+    """The code of one expanded loop: ``lane`` and ``before`` are the registers of the lane's number and of the mask of
+    those below it, ``iteration`` the nodes of one inner iteration on the program's registers, entered at the path's
+    beginning; it ends at ``next``. ``redux`` tells whether the target has `redux.sync`.
     """
 
     path: PathPlan
     loop: CountedLoop
-    trip: Mapping[str, Node]
+    iteration: Mapping[str, Node]
     next: str
     lane: Register
     before: Register
@@ -93,7 +93,9 @@ class ExpandedSite:
     redux: bool
 
     def nodes(self, flag: Guard, after: str, certain: bool) -> tuple[Nodes, str]:
-        """The site's nodes and its first, where lanes with ``flag`` have trips, and all if ``certain``."""
+        """The nodes and the name of the first, where lanes with ``flag`` have inner iterations, and all if
+        ``certain``.
+        """
         nodes: Nodes = {}
         state = self._state()
         lay, window, ended, again = (self.builder.label(what) for what in ("lay", "window", "ended", "again"))
@@ -118,40 +120,40 @@ class ExpandedSite:
             left=r(f"b{width(self.loop.count.type)}"),
             starts={name: r(self._type(name)) for name in self.loop.steps},
             firsts={name: r(self._type(name)) for name in self.loop.steps},
-            trips=r(),
+            counts=r(),
             ends=r(),
             before=r(),
             rest=r(),
-            marks=_Marks(*(r() for _ in range(5))),
+            bounds=_Bounds(*(r() for _ in range(5))),
         )
 
     def _expand(self, nodes: Nodes, state: _State, flag: Guard, lay: str) -> str:
-        """Adds the node at which lanes with ``flag`` count their trips; its name."""
-        # What lanes wrote before the loop, trips read in other lanes.
+        """Adds the node at which lanes with ``flag`` count their inner iterations; its name."""
+        # What lanes wrote before the loop, inner iterations read in other lanes.
         code = [op("bar.warp.sync", FULL_WARP), *self._count(state.left), flag_op(state.has.register, flag)]
         code += [op(f"mov.b{width(self._type(n))}", start, own(n)) for n, start in state.starts.items()]
         label = self.builder.label("expand")
         return self.builder.node(nodes, label, code, Jump(lay), self.path.phase("expand"))
 
     def _lay(self, nodes: Nodes, lay: str, state: _State, window: str) -> None:
-        """Adds what lays the trips of all lanes side by side."""
-        trips, ends, before = state.trips, state.ends, state.before
-        code = [*self._trips(state.left, state.has, trips), *self._sum(trips, ends)]
+        """Adds what lays the inner iterations of all lanes side by side."""
+        counts, ends, before = state.counts, state.ends, state.before
+        code = [*self._laid_out(state.left, state.has, counts), *self._sum(counts, ends)]
         code += [op("shfl.sync.idx.b32", state.rest, ends, 31, 31, FULL_WARP)]
-        code += [op("sub.s32", before, ends, trips)]
+        code += [op("sub.s32", before, ends, counts)]
         for name, step in self.loop.steps.items():
             code.append(self._add(name, state.firsts[name], before, -step, state.starts[name]))
         self._close_up(nodes, lay, code, state, window)
 
     def _window(self, nodes: Nodes, window: str, state: _State, ended: str) -> None:
-        """Adds the loop over windows of 32 trips: each lane gets a trip from its owner, and runs it."""
-        marks, rest = state.marks, state.rest
+        """Adds the loop over windows of 32 inner iterations: each lane gets one from its owner, and runs it."""
+        bounds, rest = state.bounds, state.rest
         busy, last = self.builder.flag(), self.builder.flag()
-        copies, names_of = copy(self.trip.values(), self.builder.names, self.path.rewrite)
+        copies, names_of = copy(self.iteration.values(), self.builder.names, self.path.rewrite)
         nodes.update(copies)
         owner = self.builder.register()
         code = [
-            *self._owner(marks, owner),
+            *self._owner(bounds, owner),
             *(p.reset for p in self.path.sums),
             *self._received(state.firsts, owner),
             *self.path.restore,
@@ -160,11 +162,11 @@ class ExpandedSite:
         end = Branch(busy, names_of[self.path.path.begin], self.next)
         self.builder.node(nodes, window, code, end, self.path.phase("trip"))
         step = [
-            *self._given(marks),
+            *self._given(bounds),
             op("add.s32", rest, rest, -32),
-            op("add.s32", marks.begin, marks.begin, -32),
+            op("add.s32", bounds.begin, bounds.begin, -32),
         ]
-        step += [op("add.s32", marks.end, marks.end, -32)] if self.path.sums else []
+        step += [op("add.s32", bounds.end, bounds.end, -32)] if self.path.sums else []
         for name, at in self.loop.steps.items():
             first = state.firsts[name]
             step.append(op(f"add.s{width(self._type(name))}", first, first, 32 * at))
@@ -172,7 +174,7 @@ class ExpandedSite:
         self.builder.node(nodes, self.next, step, Branch(last, window, ended, UNIFORM))
 
     def _round(self, nodes: Nodes, ended: str, again: str, state: _State, lay: str, after: str) -> None:
-        """Adds what goes back to ``lay`` while a lane has more trips than are laid out at a time."""
+        """Adds what goes back to ``lay`` while a lane has more inner iterations than are laid out at a time."""
         left, has, more, some = state.left, state.has, state.more, state.some
         bits = width(self.loop.count.type)
         code = [
@@ -183,7 +185,7 @@ class ExpandedSite:
         code = [op(f"sub.s{bits}", left, left, MOST), op("mov.pred", has.register, more.register)]
         for name, at in self.loop.steps.items():
             start = state.starts[name]
-            code.append(self._add(name, start, state.marks.begin, at, state.firsts[name]))
+            code.append(self._add(name, start, state.bounds.begin, at, state.firsts[name]))
             code.append(op(f"add.s{width(self._type(name))}", start, start, (MOST + 1) * at))
         self.builder.node(nodes, again, code, Jump(lay))
 
@@ -191,7 +193,7 @@ class ExpandedSite:
         return next(v.type for v in self.path.stack.layout.values() if v.name == name)
 
     def _count(self, left: Register) -> list[Instruction]:
-        """The trips behind the first one that a lane with any has left."""
+        """The inner iterations after the first one that a lane with any has left."""
         count, r = self.loop.count, self.builder.register
         bits = width(count.type)
         first, distance = r(f"b{bits}"), r(f"b{bits}")
@@ -215,18 +217,18 @@ class ExpandedSite:
         code.append(op(f"setp.{count.compare}.{count.type}", goes, first, count.bound))
         return [*code, op(f"selp.b{bits}", left, distance, 0, goes)]
 
-    def _trips(self, left: Register, has: Guard, trips: Register) -> list[Instruction]:
-        """The trips that a lane lays out now."""
+    def _laid_out(self, left: Register, has: Guard, counts: Register) -> list[Instruction]:
+        """The inner iterations that a lane lays out now."""
         bits = width(self.loop.count.type)
         some = left if bits == 32 else self.builder.register("b64")
-        code = [op(f"min.u{bits}", some if bits == 64 else trips, left, MOST - 1)]
+        code = [op(f"min.u{bits}", some if bits == 64 else counts, left, MOST - 1)]
         if bits == 64:
-            code.append(op("cvt.u32.u64", trips, some))
-        return [*code, op("add.s32", trips, trips, 1), op("selp.b32", trips, trips, 0, has.register)]
+            code.append(op("cvt.u32.u64", counts, some))
+        return [*code, op("add.s32", counts, counts, 1), op("selp.b32", counts, counts, 0, has.register)]
 
-    def _sum(self, trips: Register, ends: Register) -> list[Instruction]:
+    def _sum(self, counts: Register, ends: Register) -> list[Instruction]:
         """The inclusive sum over the lanes."""
-        code = [op("mov.b32", ends, trips)]
+        code = [op("mov.b32", ends, counts)]
         for step in reversed(STEPS):
             other, below = self.builder.register(), self.builder.register("pred")
             code += [
@@ -246,25 +248,25 @@ class ExpandedSite:
         state: _State,
         window: str,
     ) -> None:
-        """Adds the node ``name`` of ``code``, and what finds the lanes that have trips, on to ``window``."""
-        r, marks, trips = self.builder.register, state.marks, state.trips
+        """Adds the node ``name`` of ``code``, and what finds the lanes that have inner iterations, on to ``window``."""
+        r, bounds, counts = self.builder.register, state.bounds, state.counts
         some, rank, busy, full = r("b32"), r("b32"), r("pred"), Guard(r("pred"))
         code += [
-            op("setp.ne.u32", busy, trips, 0),
+            op("setp.ne.u32", busy, counts, 0),
             op("vote.sync.ballot.b32", some, busy, FULL_WARP),
-            # Neither a lane without trips nor the first of the others ever marks a place.
-            op("selp.b32", marks.begin, state.before, 0, busy),
-            op("add.s32", marks.begin, marks.begin, -1),
-            *([op("selp.b32", marks.end, state.ends, 0, busy)] if self.path.sums else []),
-            op("mov.u32", marks.begun, 0),
-            op("mov.u32", marks.slot, self.lane),
+            # Neither a lane without inner iterations nor the first of the others ever sets a bit.
+            op("selp.b32", bounds.begin, state.before, 0, busy),
+            op("add.s32", bounds.begin, bounds.begin, -1),
+            *([op("selp.b32", bounds.end, state.ends, 0, busy)] if self.path.sums else []),
+            op("mov.u32", bounds.begun, 0),
+            op("mov.u32", bounds.slot, self.lane),
             op("setp.eq.s32", full.register, some, FULL_WARP),
         ]
         close = self.builder.label("close")
         self.builder.node(nodes, name, code, Branch(full, window, close, UNIFORM))
         upward = [op("mov.u32", rank, SpecialRegister("%lanemask_le"))]
         upward += [op("and.b32", rank, rank, some), op("popc.b32", rank, rank)]
-        self.builder.node(nodes, close, [*upward, *self._search(rank, marks.slot)], Jump(window))
+        self.builder.node(nodes, close, [*upward, *self._search(rank, bounds.slot)], Jump(window))
 
     def _search(self, ranks: Register, slot: Register) -> list[Instruction]:
         """In lane k the first lane whose rank is above k; lane 31 where none is."""
@@ -279,20 +281,20 @@ class ExpandedSite:
             ]
         return code
 
-    def _owner(self, marks: _Marks, owner: Register) -> list[Instruction]:
-        """The lane whose trip is at this lane's place of the window."""
-        mark, rank, count = (self.builder.register() for _ in range(3))
-        begins = marks.begins
+    def _owner(self, bounds: _Bounds, owner: Register) -> list[Instruction]:
+        """The lane whose inner iteration is at this lane's position of the window."""
+        bit, rank, count = (self.builder.register() for _ in range(3))
+        begins = bounds.begins
         return [
             # A shift by more than 31 leaves nothing.
-            op("shl.b32", mark, 1, marks.begin),
-            *self._all_bits(begins, mark),
+            op("shl.b32", bit, 1, bounds.begin),
+            *self._all_bits(begins, bit),
             op("and.b32", rank, begins, self.before),
             op("popc.b32", rank, rank),
-            op("add.s32", rank, rank, marks.begun),
+            op("add.s32", rank, rank, bounds.begun),
             op("popc.b32", count, begins),
-            op("add.s32", marks.begun, marks.begun, count),
-            op("shfl.sync.idx.b32", owner, marks.slot, rank, 31, FULL_WARP),
+            op("add.s32", bounds.begun, bounds.begun, count),
+            op("shfl.sync.idx.b32", owner, bounds.slot, rank, 31, FULL_WARP),
         ]
 
     def _all_bits(self, target: Register, bits: Register) -> list[Instruction]:
@@ -306,22 +308,22 @@ class ExpandedSite:
             code.append(op("or.b32", target, target, other))
         return code
 
-    def _given(self, marks: _Marks) -> list[Instruction]:
-        """Puts together what trips of one lane in this window come to, and adds it to what the lane has."""
+    def _given(self, bounds: _Bounds) -> list[Instruction]:
+        """Puts together what inner iterations of one lane in this window come to, and adds it to what the lane has."""
         if not self.path.sums:
             return []
         r = self.builder.register
         far, last, given, begun = r("b32"), r("b32"), r("pred"), r("pred")
         code = [
-            # How far ahead the window has its first trip of this owner: behind the last mark below.
-            op("and.b32", far, marks.begins, self.before),
+            # How many lanes below this one the owner's first one in the window is: right after the last bit set below.
+            op("and.b32", far, bounds.begins, self.before),
             op("bfind.u32", far, far),
             op("add.s32", far, far, 1),
             op("sub.s32", far, self.lane, far),
-            op("min.s32", last, marks.end, 32),
+            op("min.s32", last, bounds.end, 32),
             op("add.s32", last, last, -1),
-            op("setp.lt.s32", begun, marks.begin, 31),
-            op("setp.gt.and.s32", given, marks.end, 0, begun),
+            op("setp.lt.s32", begun, bounds.begin, 31),
+            op("setp.gt.and.s32", given, bounds.end, 0, begun),
         ]
         for part in self.path.sums:
             operator, total = part.reduction.operator, own(part.reduction.register)
@@ -340,7 +342,7 @@ class ExpandedSite:
         return code
 
     def _received(self, firsts: Mapping[str, Register], owner: Register) -> list[Instruction]:
-        """The registers of the trip at the lane's place, from its owner."""
+        """The registers of the inner iteration at the lane's position, from its owner."""
         stack = self.path.stack
         code: list[Instruction] = []
         for word in stack.layout.words:
@@ -375,7 +377,7 @@ class ExpandedSite:
             op("mov.b64", target, Vector(tuple(moved))),
         ]
 
-    def _add(self, name: str, target: Register, trips: Register, step: int, start: Operand) -> Instruction:
-        """``start`` and so many times the step, for the register ``name``: places are below 2^31."""
+    def _add(self, name: str, target: Register, times: Register, step: int, start: Operand) -> Instruction:
+        """``start`` and so many times the step, for the register ``name``: positions are below 2^31."""
         kind = "mad.wide.s32" if width(self._type(name)) == 64 else "mad.lo.s32"
-        return op(kind, target, trips, step, start)
+        return op(kind, target, times, step, start)

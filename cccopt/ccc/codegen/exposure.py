@@ -1,7 +1,7 @@
-"""Registers that a whole may read before it writes them, on ways that no lane goes.
+"""Registers that converged code may read before it writes them, along edges that no lane takes together.
 
 A join brings all lanes together, those that go on elsewhere (a `continue`, the end of an arm) too, and a number sends
-each on its way. Along the edges, a lane may then come from any way ahead of the join to any way behind it:
+each on its way. Along the edges, a lane may then come from any edge before the join to any edge after it:
 
         A: mov.u32 %r1, 28;   ->  destination 1     join, dispatch     1: add.s32 %r2, %r1, 3;
         B: ...                ->  destination 0                        0: ...
@@ -22,11 +22,13 @@ from cccopt.ptx.ir import Register
 
 
 def exposed(
-    nodes: Mapping[str, Node], entry: str, behind: Collection[str], given: Collection[str]
+    nodes: Mapping[str, Node], entry: str, read_after: Collection[str], given: Collection[str]
 ) -> frozenset[str]:
-    """The registers without those ``given`` that are live at ``entry``; ``behind`` are live outside of ``nodes``."""
+    """The registers without those ``given`` that are live at ``entry``; ``read_after`` are live outside of
+    ``nodes``.
+    """
     names = program_order(nodes, reachable(nodes, [entry]))
-    place = {name: number for number, name in enumerate(names)}
+    index = {name: number for number, name in enumerate(names)}
     kills: list[frozenset[str]] = []
     needs: list[frozenset[str]] = []
     for name in names:
@@ -38,17 +40,17 @@ def exposed(
             needed = (needed - gone) | effects.needs(statement)
         kills.append(killed)
         needs.append(needed.difference(given))
-    ways = {place[name]: [*targets(nodes[name].end)] for name in names}
+    edges = {index[name]: [*targets(nodes[name].end)] for name in names}
     graph = FlowGraph(
-        {number: [place[t] for t in found if t in place] for number, found in ways.items()},
-        frozenset({place[entry]}),
-        frozenset(number for number, found in ways.items() if any(t not in place for t in found)),
+        {number: [index[t] for t in found if t in index] for number, found in edges.items()},
+        frozenset({index[entry]}),
+        frozenset(number for number, found in edges.items() if any(t not in index for t in found)),
     )
-    outside, nothing = frozenset(behind).difference(given), frozenset[str]()
+    outside, nothing = frozenset(read_after).difference(given), frozenset[str]()
     live = Analysis(
         Direction.BACKWARD, outside, nothing, or_, lambda number, after: after - kills[number] | needs[number]
     )
-    return solve(live, graph).before[place[entry]]
+    return solve(live, graph).before[index[entry]]
 
 
 def _needs(end: End) -> frozenset[str]:

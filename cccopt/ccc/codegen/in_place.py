@@ -1,7 +1,7 @@
-"""A path on the registers of the lanes that came to it: the warp runs it where it stands, and nothing is stored.
+"""A path on the registers of the lanes that came to it: the warp runs it at once, and nothing is stored.
 
-What tasks compute for themselves ahead of a path (`cccopt.ccc.plan.compression`) these lanes compute there too, so
-that code ahead of the branch whose values only paths read stays dead.
+What tasks compute for themselves before a path (`cccopt.ccc.plan.compression`) these lanes compute there too, so
+that code before the branch whose values only paths read stays dead.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from cccopt.ptx.ir import Instruction, Operand, Register
 
 def in_place(
     path: PathPlan,
-    tail: Sequence[Instruction],
+    sunk: Sequence[Instruction],
     after: str,
     base: Mapping[str, Node],
     builder: Builder,
 ) -> tuple[str, Nodes]:
-    """The name of the first node, and a copy of the path's nodes in ``base`` and of the ``tail`` that nobody runs
+    """The name of the first node, and a copy of the path's nodes in ``base`` and of the ``sunk`` code that no task runs
     after it, which goes on to ``after``.
     """
     kept = {live.name: path.uses[live.name] for live in path.live_ins if live.decision == Placement.REBUILT}
     own_nodes = [base[name] for name in program_order(base, path.path.nodes)]
-    last = _renamed(tail, kept, path)
+    last = _renamed(sunk, kept, path)
     nodes, names_of = copy(own_nodes, builder.names, lambda instruction: isa.rename(instruction, kept, {}))
     enter = builder.label("place")
     builder.node(nodes, enter, restore(path), Jump(names_of[path.path.begin]))
@@ -41,12 +41,12 @@ def in_place(
 
 
 def _renamed(
-    tail: Sequence[Instruction], kept: Mapping[str, Operand], path: PathPlan
+    sunk: Sequence[Instruction], kept: Mapping[str, Operand], path: PathPlan
 ) -> tuple[Instruction, ...]:
-    """The tail with its results in the registers of a task: what stands ahead of it may still read the lane's own."""
+    """The sunk code with its results in the registers of a task: code before it may still read the lane's own."""
     uses = dict(kept)
     code: list[Instruction] = []
-    for instruction in tail:
+    for instruction in sunk:
         results = {register.name: path.task(register.name) for register in isa.definitions(instruction)}
         code.append(isa.rename(instruction, uses, results))
         uses.update(results)

@@ -23,8 +23,10 @@ class OwnNodes:
         self.view = view
         self.plan = plan
         hammocks = [h for path in plan.all_paths() for h in path.hammocks]
-        whole = {i for h in hammocks for i in (h.branch, *h.statements)}
-        self._skip = {id(view.body[i]): Guard(r, True) for i, r in plan.skipped.items() if i not in whole}
+        of_hammocks = {i for h in hammocks for i in (h.branch, *h.statements)}
+        self._skip = {
+            id(view.body[i]): Guard(r, True) for i, r in plan.skipped.items() if i not in of_hammocks
+        }
         self._past = {h.head: (h, plan.skipped[h.branch]) for h in hammocks}
         self._dropped = {id(view.body[i]) for i in plan.dropped}
         self._handed = self._hand_over()
@@ -53,9 +55,9 @@ class OwnNodes:
         """A node with a branch that leads also those lanes past a hammock whose tasks run it."""
         if node.name not in self._past or not isinstance(node.end, Branch):
             return node
-        hammock, took = self._past[node.name]
+        hammock, pushed = self._past[node.name]
         past = self.view.names.register("pred")
-        code = [flag_op(past, hammock.past), op("or.pred", past, past, took)]
+        code = [flag_op(past, hammock.past), op("or.pred", past, past, pushed)]
         inside, beyond = node.end.taken, node.end.otherwise
         if forward(self.view, inside) != hammock.begin:
             inside, beyond = beyond, inside
@@ -68,7 +70,7 @@ class OwnNodes:
         return parting(statement)
 
     def _hand_over(self) -> Mapping[int, Sequence[Instruction]]:
-        """For updates of reductions that tasks run in their lane's place: the lane's own value stays what it was."""
+        """For updates of reductions that tasks run instead of their lane: the lane's own value stays what it was."""
         moves: dict[int, Sequence[Instruction]] = {}
         for path in self.plan.all_paths():
             for part in path.partials:

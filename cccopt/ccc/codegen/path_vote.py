@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cccopt.ccc.codegen.copies import without_pragmas
-from cccopt.ccc.codegen.expansion import REDUX, ExpandedSite
+from cccopt.ccc.codegen.expansion import REDUX, ExpansionCode
 from cccopt.ccc.codegen.push_pop import Ballot, StackTraffic
 from cccopt.ccc.codegen.region_code import RegionCode
 from cccopt.ccc.codegen.task_copies import TaskCopies
@@ -110,7 +110,7 @@ class PathVote:
         iteration[path.path.begin] = without_pragmas(iteration[path.path.begin])
         redux = Language.of(view.module).has(REDUX)
         lanes = plan.lane, plan.lanes_before
-        return ExpandedSite(path, loop, iteration, following, *lanes, self.builder, redux).nodes(
+        return ExpansionCode(path, loop, iteration, following, *lanes, self.builder, redux).nodes(
             flag, after, certain
         )
 
@@ -118,14 +118,14 @@ class PathVote:
         return StackTraffic(path, Ballot.fresh(self.builder), self.code.plan.lanes_before, self.builder)
 
     def _join(self, path: PathPlan, ballot: Ballot, flag: Guard, after: str, some: str, nodes: Nodes) -> str:
-        """The node at which the warp meets: on to ``some`` if any lane wants the path."""
-        nobody = self.builder.flag()
+        """The node at which the warp reconverges: on to ``some`` if any lane wants the path."""
+        unwanted = self.builder.flag()
         code = [
             *self._hold(path, flag),
             ballot.vote(flag),
-            op("setp.eq.s32", nobody.register, ballot.idle, FULL_WARP),
+            op("setp.eq.s32", unwanted.register, ballot.idle, FULL_WARP),
         ]
-        end = Branch(nobody, after, some, UNIFORM)
+        end = Branch(unwanted, after, some, UNIFORM)
         return self.builder.node(nodes, self.builder.label("join"), code, end)
 
     def _admitted(self, path: PathPlan) -> list[Instruction]:
@@ -134,8 +134,8 @@ class PathVote:
         return [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
 
     def _order(self, path: PathPlan) -> list[Instruction]:
-        """The barrier between this visit's accesses to the stack and those of the last visit. A path inside an `if`
-        path needs none: the outer one's is between any two runs of its tasks.
+        """The barrier between the accesses to the stack after this vote and those after the last one. A path inside an
+        `if` path needs none: the outer one's is between any two runs of its tasks.
         """
         paths = self.code.plan.all_paths()
         once = any(path is p for outer in paths if not outer.path.is_loop for p in outer.children)

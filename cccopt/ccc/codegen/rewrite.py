@@ -1,7 +1,7 @@
 """The core rewrite: tasks of divergent paths wait on warp-private stacks until the whole warp has work (DESIGN 4.2).
 
     for.begin:                          for.begin: activemask full? else the original code
-      guard                               (whole) stack addresses, tops = 0, what all lanes may share
+      guard                               stack addresses, tops = 0, what all lanes may share
     H: A                                  guard, each lane's answer in `alive`
        @!p bra J                        T: vote on `alive`; done: drain
        P                                H: A
@@ -11,10 +11,10 @@
                                         C: C; latch -> T
                                         drain: lanes below top pop and run P once
 
-Two forms. *Split*: the loop runs while all lanes continue, then lanes with trips left go on in the original loop.
+Two forms. *Split*: the loop runs while all lanes continue, then lanes with iterations left go on in the original loop.
 *Idle lanes*: lanes whose loop has ended stay, flag down, until none is left. A path that is a loop is expanded
-(`cccopt.ccc.codegen.expansion`), or its task is one lane's remaining trips: the warp runs trip after trip and refills
-idle lanes from the stack.
+(`cccopt.ccc.codegen.expansion`), or its task is one lane's remaining inner iterations: the warp runs one after the
+other and refills idle lanes from the stack.
 
 Safety: ASSUMES that iterations are independent, which the pragma says; `cccopt.ccc.legality.rules` refuses the rest.
 Khorasani 2016, 4.1; what the thesis leaves to lock-step is explicit here (votes with masks, `bar.warp.sync`).
@@ -55,7 +55,7 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Guard, Instruction, Pragma, Register, SpecialRegister, Statement, Symbol, Variable
 
 EARLY = 4
-"""Instructions with which all lanes give a register the value that lanes with trips have in the loop."""
+"""Instructions with which all lanes give a register the value that lanes with iterations have in the loop."""
 
 
 def rewrite(view: View, plan: Plan) -> Graph:
@@ -88,8 +88,8 @@ class _Rewrite:
         # Only 32 lanes that are there can see a full mask; a partial one merely runs the original.
         test = [op("activemask.b32", mask), op("setp.ne.s32", partial.register, mask, FULL_WARP)]
         choose = self.builder.node(choice, self.names.label("choose"), test, Branch(partial, original, first))
-        ahead = set(predecessors(old.nodes).get(region.select, [])) - original_nodes
-        nodes.update(led({name: nodes[name] for name in ahead}, {region.select: choose}))
+        entering = set(predecessors(old.nodes).get(region.select, [])) - original_nodes
+        nodes.update(led({name: nodes[name] for name in entering}, {region.select: choose}))
         # A loop around the region may lead from its end straight back to its beginning.
         added = led(added, {region.select: choose})
         layout: Nodes = {}
@@ -105,54 +105,54 @@ class _Rewrite:
         return (Variable("shared", ".b8", self.plan.stack_name, (size,), alignment=8),) if size else ()
 
     def _version(self) -> tuple[str, Nodes]:
-        """The rewritten loop with all that leads to it and behind it; the name of its first node."""
+        """The rewritten loop with all that leads to it and follows it; the name of its first node."""
         plan, region = self.plan, self.plan.region
         exits = self._exits()
         alive, number = self.builder.flag(), self.names.register("b32")
         test, enter = self.names.label("test"), self.names.label("enter")
-        ways: Nodes = {}
-        # One node for lanes from ahead of the loop and from inside would be a second way into it.
-        ahead, leave = (
+        exit_nodes: Nodes = {}
+        # One node for lanes from before the loop and from inside would be a second entry to it.
+        from_preheader, leave = (
             {
-                target: self._leave(ways, place, exits, alive, number, test)
-                for place, target in enumerate(exits)
+                target: self._leave(exit_nodes, index, exits, alive, number, test)
+                for index, target in enumerate(exits)
             }
             for _ in range(2)
         )
         # Lanes that go on in the original loop pass the exits' numbers too.
         code = [op("mov.pred", alive.register, 1), *([op("mov.u32", number, 0)] if len(exits) > 1 else [])]
-        arrive = self.builder.node(ways, self.names.label("arrive"), code, Jump(test))
+        arrive = self.builder.node(exit_nodes, self.names.label("arrive"), code, Jump(test))
         inside = {name: name for name in region.preheader}
         preheader = led(
             {name: self.base[name] for name in program_order(self.base, region.preheader)},
-            {**ahead, region.header: arrive, **inside},
+            {**from_preheader, region.header: arrive, **inside},
         )
         copies, names_of = copy(preheader.values(), self.names, lambda instruction: instruction)
         nodes: Nodes = {}
         setup = self.builder.phase(
             nodes, f"whole_{self.region}", self._setup(), Jump(names_of[region.select])
         )
-        nodes.update({**copies, **ways})
-        behind: Nodes = {}
-        final = self._final(alive, number, exits, behind)
+        nodes.update({**copies, **exit_nodes})
+        after: Nodes = {}
+        final = self._final(alive, number, exits, after)
         latch = self._single_latch() if plan.split else None
         if latch is not None:
-            # The latch's own condition tells who goes on: no flag to keep from trip to trip.
+            # The latch's own condition tells who goes on: no flag to keep from iteration to iteration.
             going, outside = latch
             end_test = self.names.label("test")
             self._vote("all", test, alive, enter, final, nodes)
-            drained = self._drain(self._final(going, number, [outside], behind), behind)
-            self._vote("all", end_test, going, enter, drained, behind)
-            whole = self._iteration(enter, None, end_test, {**leave, outside: end_test})
+            drained = self._drain(self._final(going, number, [outside], after), after)
+            self._vote("all", end_test, going, enter, drained, after)
+            iteration = self._iteration(enter, None, end_test, {**leave, outside: end_test})
         else:
-            drained = self._drain(final, behind)
+            drained = self._drain(final, after)
             self._vote("all" if plan.split else "any", test, alive, enter, drained, nodes)
-            whole = self._iteration(enter, None if plan.split else alive, test, leave)
-        program = [whole[name] for name in program_order(whole, region.nodes)]
+            iteration = self._iteration(enter, None if plan.split else alive, test, leave)
+        program = [iteration[name] for name in program_order(iteration, region.nodes)]
         renamed, names_of = copy(program, self.names, lambda instruction: instruction)
-        ours = {name: node for name, node in whole.items() if name not in region.nodes}
-        # Laid out in this order, an iteration falls through to the test behind it.
-        return setup, {**nodes, **led({**renamed, **ours}, names_of), **behind}
+        ours = {name: node for name, node in iteration.items() if name not in region.nodes}
+        # Laid out in this order, an iteration falls through to the test after it.
+        return setup, {**nodes, **led({**renamed, **ours}, names_of), **after}
 
     def _exits(self) -> list[str]:
         """Where lanes may go when they leave the region, from the loop or past it."""
@@ -160,27 +160,27 @@ class _Rewrite:
         loop = (t for n in program_order(self.base, region.nodes) for t in targets(self.base[n].end))
         past = (t for n in program_order(self.base, region.preheader) for t in targets(self.base[n].end))
         found = [*loop, *(t for t in past if t not in region.preheader)]
-        # A lane that traps ends the launch: nobody need wait for it.
+        # A lane that traps ends the launch: no other lane need wait for it.
         elsewhere = region.nodes | self.view.traps
         return list(dict.fromkeys(t for t in found if t not in elsewhere))
 
     def _leave(
-        self, nodes: Nodes, place: int, exits: list[str], alive: Guard, number: Register, test: str
+        self, nodes: Nodes, index: int, exits: list[str], alive: Guard, number: Register, test: str
     ) -> str:
-        """The node that a lane passes on its way to exit number ``place``."""
+        """The node that a lane passes on its way to exit number ``index``."""
         code = [op("mov.pred", alive.register, 0)]
         if len(exits) > 1:
-            code.append(op("mov.u32", number, place))
+            code.append(op("mov.u32", number, index))
         return self.builder.node(nodes, self.names.label("leave"), code, Jump(test))
 
     def _final(self, going: Guard, number: Register, exits: list[str], nodes: Nodes) -> str:
-        """The node behind everything: lanes with trips left go on in the original loop, the others leave."""
+        """The node after everything: lanes with iterations left go on in the original loop, the others leave."""
         header = self.plan.region.header
         following = exits[-1] if exits else header
-        for place in reversed(range(len(exits) - 1)):
+        for index in reversed(range(len(exits) - 1)):
             chosen = self.builder.flag()
-            test = [op("setp.eq.u32", chosen.register, number, place)]
-            end = Branch(chosen, exits[place], following)
+            test = [op("setp.eq.u32", chosen.register, number, index)]
+            end = Branch(chosen, exits[index], following)
             following = self.builder.node(nodes, self.names.label("exit"), test, end)
         if not self.plan.split:
             return following
@@ -195,7 +195,7 @@ class _Rewrite:
         self.builder.node(nodes, name, [nounroll, vote], Branch(result, enter, done, UNIFORM))
 
     def _single_latch(self) -> tuple[Guard, str] | None:
-        """If one branch alone decides between the next trip and an exit: the condition to go on, and the exit."""
+        """If one branch alone decides between the next iteration and an exit: the condition to go on, and the exit."""
         region = self.plan.region
         outer = {
             n: [
@@ -226,7 +226,7 @@ class _Rewrite:
         return self.votes.place(nodes, Entry(enter, region.header, test, alive), self.plan.paths, kept)
 
     def _drain(self, final: str, nodes: Nodes) -> str:
-        return drain(self.code, self.votes.copies, self.votes.sorting_sites, final, nodes)
+        return drain(self.code, self.votes.copies, self.votes.sortings, final, nodes)
 
     # --- the warp's own registers ---
 
@@ -237,7 +237,7 @@ class _Rewrite:
             op("mov.u32", plan.lane, SpecialRegister("%laneid")),
             op("mov.u32", plan.lanes_before, SpecialRegister("%lanemask_lt")),
             *(op("mov.u32", path.top, 0) for path in plan.all_paths() if plan.has_stack(path)),
-            *(i for site in self.votes.sorting_sites for i in site.setup()),
+            *(i for sorting in self.votes.sortings for i in sorting.setup()),
         ]
         if plan.stack_bytes:
             row = r("b32")
@@ -271,7 +271,9 @@ class _Rewrite:
         return [*code, *self._unset(), *plan.rebuilt]
 
     def _unset(self) -> list[Instruction]:
-        """Values for registers that only lanes with trips set on their way to the loop, or in it on their way out."""
+        """Values for registers that only lanes with iterations set on their way to the loop, or in it on their way
+        out.
+        """
         region = self.plan.region
         names = self._live_at([region.header, *self._exits()]) - self._live_at([region.select])
         return [i for name in sorted(names) for i in self._early(name)]
@@ -283,10 +285,10 @@ class _Rewrite:
         return frozenset[str]().union(*(view.liveness.live_in[block] for block in blocks))
 
     def _early(self, name: str) -> list[Instruction]:
-        """The value that lanes with trips have in the loop, where a few instructions give it; else any value.
+        """The value that lanes with iterations have in the loop, where a few instructions give it; else any value.
 
-        Two different ones would keep ptxas from leaving a parameter where it is: in constant memory. Sorted lanes and
-        expanded trips need the registers. In other loops, where it sees so few, ptxas has loads wait for one another:
+        Two different ones would keep ptxas from leaving a parameter in constant memory. Sorted lanes and
+        expanded loops need the registers. In other loops, where it sees so few, ptxas has loads wait for one another:
         sssp was a fifth slower with stacks.
         """
         view, region = self.view, self.plan.region

@@ -1,4 +1,4 @@
-"""One site for many exclusive paths: the warp sorts its lanes by path, and runs a path when 32 tasks wait for it.
+"""One join for many exclusive paths: the warp sorts its lanes by path, and runs a path when 32 tasks wait for it.
 
     join:   which = the number of the lane's path, or one more
             all lanes have one: they run that path where they are, and go on
@@ -10,8 +10,8 @@
 
 A few paths are asked one after the other, of many one is found by its bit and a jump table. Lane b counts the tasks
 that wait for path b. Two paths fill one array from both of its ends: the even one from slot 0 upwards, the odd one from
-the last slot downwards. All paths have one layout: what any of them collects. One vote for each bit of the number takes
-the place of one for each path. Khorasani 2016, 4.1.4 collects one path after another.
+the last slot downwards. All paths have one layout: what any of them collects. One vote for each bit of the number
+replaces one for each path. Khorasani 2016, 4.1.4 collects one path after another.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Task: TypeAlias = "Callable[[PathPlan, str], tuple[str, Nodes]]"
 """Makes a path's nodes that end at a given one; the name of the first."""
 
 
-class SortingSite:
-    """The code of one group of exclusive paths, in the loop and behind it."""
+class SortingCode:
+    """The code of one group of exclusive paths, in the loop and after it."""
 
     def __init__(self, sorting: Sorting, lane: Register, lanes_before: Register, builder: Builder) -> None:
         self.sorting = sorting
@@ -52,13 +52,13 @@ class SortingSite:
         self.first = sorting.paths[0]
 
     def arrivals(self) -> tuple[dict[str, Instruction], Instruction]:
-        """What a lane runs that comes to each path's first node, and what it runs ahead of that."""
+        """What a lane runs that comes to each path's first node, and what it runs before that."""
         numbered = enumerate(self.sorting.paths)
         found = {path.path.begin: op("mov.u32", self.which, number) for number, path in numbered}
         return found, op("mov.u32", self.which, len(self.sorting.paths))
 
     def flags(self) -> list[Instruction]:
-        """Keeps the flags for the code behind the site that lanes skip, because their tasks run it."""
+        """Keeps the flags for the code after the join that lanes skip, because their tasks run it."""
         code: list[Instruction] = []
         for skipping in dict.fromkeys(flag for path in self.sorting.paths for flag in path.skip_flags):
             takers = sum(
@@ -74,25 +74,25 @@ class SortingSite:
         return code
 
     def setup(self) -> list[Instruction]:
-        """What each lane computes ahead of the loop: no tasks wait."""
+        """What each lane computes before the loop: no tasks wait."""
         return [op("mov.u32", self.sorting.waiting, 0)]
 
-    def site(self, task: Task, in_place: Task, behind: str) -> tuple[Nodes, str]:
+    def nodes(self, task: Task, in_place: Task, after: str) -> tuple[Nodes, str]:
         """The nodes from the join on, and the join. ``task`` makes a path's task, ``in_place`` the path as the program
         has it, both ending at a node that they are given.
         """
         nodes: Nodes = {}
         if len(self.sorting.paths) > CHAIN:
-            self._serve_any(task, behind, nodes)
+            self._run_any_ready(task, after, nodes)
         else:
-            self._serve_each(task, behind, nodes)
-        ways: list[str] = []
+            self._run_each_ready(task, after, nodes)
+        targets: list[str] = []
         for path in self.sorting.paths:
             # Where lanes agree nothing has become ready.
-            begin, added = in_place(path, behind)
-            ways.append(begin)
+            begin, added = in_place(path, after)
+            targets.append(begin)
             nodes.update(added)
-        direct = self._dispatch((*ways, behind), nodes)
+        direct = self._dispatch((*targets, after), nodes)
         push = self._push(nodes)
         first, like_first = self.builder.register(), self.builder.register("pred")
         agree = self.builder.flag()
@@ -107,22 +107,22 @@ class SortingSite:
 
     def drain(self, task: Task, following: str, nodes: Nodes) -> str:
         """The remainder, path by path, by tasks of its own; the name of the node to go to."""
-        for place, path in reversed([*enumerate(self.sorting.paths)]):
+        for index, path in reversed([*enumerate(self.sorting.paths)]):
             begin, added = task(path, following)
             nodes.update(added)
             waiting, mine = self.builder.register(), self.builder.flag()
             code = [
-                *self._waiting(number(place), waiting),
+                *self._waiting(number(index), waiting),
                 op("setp.lt.u32", mine.register, self.lane, waiting),
             ]
-            load = self._load(place, self.lane, begin, nodes)
+            load = self._load(index, self.lane, begin, nodes)
             phase = path.phase("drain")
             end = Branch(mine, load, following)
             following = self.builder.node(nodes, self.builder.label(phase), code, end, phase)
         # Pushes end with a barrier: none need be here.
         return following
 
-    # --- the parts of the site ---
+    # --- the parts of the join ---
 
     def _sort(self) -> tuple[list[Register], list[Register], Register, list[Instruction]]:
         """The bits of the number, each all over a word; the ballots over them; the register with the lanes of one's own
@@ -169,7 +169,7 @@ class SortingSite:
 
     def _push(self, nodes: Nodes) -> str:
         s, r = self.sorting, self.builder.register
-        at, ahead, end, slot = (r("b32") for _ in range(4))
+        at, rank, end, slot = (r("b32") for _ in range(4))
         mine, filled = (self.builder.flag() for _ in range(2))
         (odd, *_), ballots, same, votes = self._sort()
         came, arrivals = self._arrived(ballots)
@@ -177,9 +177,9 @@ class SortingSite:
             *self.flags(),
             *votes,
             op("shfl.sync.idx.b32", at, s.waiting, self.which, SLOTS - 1, FULL_WARP),
-            op("and.b32", ahead, same, self.lanes_before),
-            op("popc.b32", ahead, ahead),
-            op("add.s32", slot, at, ahead),
+            op("and.b32", rank, same, self.lanes_before),
+            op("popc.b32", rank, rank),
+            op("add.s32", slot, at, rank),
             # From the lower end of a pair's slots upwards, or from the upper one downwards.
             op("xor.b32", slot, slot, odd),
             op("sub.s32", end, self.which, odd),
@@ -201,34 +201,34 @@ class SortingSite:
             nodes, self.builder.label("push"), code, Jump(self.serve), self.first.phase("push")
         )
 
-    def _serve_each(self, task: Task, behind: str, nodes: Nodes) -> None:
+    def _run_each_ready(self, task: Task, after: str, nodes: Nodes) -> None:
         """The question for each path in turn."""
-        following = behind
-        for place, path in reversed([*enumerate(self.sorting.paths)]):
+        following = after
+        for index, path in reversed([*enumerate(self.sorting.paths)]):
             begin, added = task(path, following)
             nodes.update(added)
             slot, bit = (self.builder.register() for _ in range(2))
             ready = self.builder.flag()
-            load = self._load(place, slot, begin, nodes)
+            load = self._load(index, slot, begin, nodes)
             phase = path.phase("take")
-            code = self._top(number(place), slot)
+            code = self._top(number(index), slot)
             take = self.builder.node(nodes, self.builder.label(phase), code, Jump(load), phase)
             test = [
-                op("and.b32", bit, self.ready, 1 << place),
+                op("and.b32", bit, self.ready, 1 << index),
                 op("setp.ne.u32", ready.register, bit, 0),
             ]
-            asked = self.builder.label("serve") if place else self.serve
+            asked = self.builder.label("serve") if index else self.serve
             following = self.builder.node(nodes, asked, test, Branch(ready, take, following, UNIFORM))
 
-    def _serve_any(self, task: Task, behind: str, nodes: Nodes) -> None:
+    def _run_any_ready(self, task: Task, after: str, nodes: Nodes) -> None:
         """The question for any path that is ready, asked until none is."""
         chosen, one, slot = (self.builder.register() for _ in range(3))
         none = self.builder.flag()
         takes: list[str] = []
-        for place, path in enumerate(self.sorting.paths):
+        for index, path in enumerate(self.sorting.paths):
             begin, added = task(path, self.serve)
             nodes.update(added)
-            load = self._load(place, slot, begin, nodes)
+            load = self._load(index, slot, begin, nodes)
             phase = path.phase("take")
             takes.append(self.builder.node(nodes, self.builder.label(phase), (), Jump(load), phase))
         code = [
@@ -239,7 +239,7 @@ class SortingSite:
         ]
         dispatch = self._jump(chosen, takes, nodes, code)
         test = [op("setp.eq.u32", none.register, self.ready, 0)]
-        self.builder.node(nodes, self.serve, test, Branch(none, behind, dispatch, UNIFORM))
+        self.builder.node(nodes, self.serve, test, Branch(none, after, dispatch, UNIFORM))
 
     def _waiting(self, path: Operand, target: Register) -> list[Instruction]:
         return [op("shfl.sync.idx.b32", target, self.sorting.waiting, path, SLOTS - 1, FULL_WARP)]
@@ -248,16 +248,16 @@ class SortingSite:
         """The slot from which each lane takes its task: a full warp's lie on top of those that go on waiting."""
         return [*self._waiting(path, slot), op("add.s32", slot, slot, self.lane)]
 
-    def _load(self, place: int, slot: Register, begin: str, nodes: Nodes) -> str:
-        """The node at which a lane loads the task of path ``place`` in ``slot``, on its way to ``begin``."""
-        s, path = self.sorting, self.sorting.paths[place]
-        # The place that `_push` computes, most of it in the address.
-        odd = place % 2
+    def _load(self, index: int, slot: Register, begin: str, nodes: Nodes) -> str:
+        """The node at which a lane loads the task of path ``index`` in ``slot``, on its way to ``begin``."""
+        s, path = self.sorting, self.sorting.paths[index]
+        # The position that `_push` computes, most of it in the address.
+        odd = index % 2
         turn: list[Instruction] = []
         if odd:
             turned = self.builder.register()
             turn, slot = [op("not.b32", turned, slot)], turned
-        below = -(place + odd) * (PAIRED // 2)
+        below = -(index + odd) * (PAIRED // 2)
         pop = s.stack.pop(own, self._target(path), slot, None, below)
         return self.builder.node(nodes, self.builder.label("load"), [*turn, *pop, *path.restore], Jump(begin))
 
@@ -267,21 +267,21 @@ class SortingSite:
         types = {value.name: value.type for value in self.sorting.stack.layout.values()}
         return lambda name: path.task(name) if name in known else self.builder.register(types[name])
 
-    def _dispatch(self, ways: Sequence[str], nodes: Nodes) -> str:
-        """A node from which a warp whose lanes agree goes their path's way."""
-        *ways, last = ways
+    def _dispatch(self, targets: Sequence[str], nodes: Nodes) -> str:
+        """A node from which a warp whose lanes agree goes to their path."""
+        *targets, last = targets
         if len(self.sorting.paths) > CHAIN:
-            return self._jump(self.which, (*ways, last), nodes)
-        for place, way in reversed([*enumerate(ways)]):
+            return self._jump(self.which, (*targets, last), nodes)
+        for index, target in reversed([*enumerate(targets)]):
             chosen = self.builder.flag()
-            test = [op("setp.eq.u32", chosen.register, self.which, place)]
+            test = [op("setp.eq.u32", chosen.register, self.which, index)]
             last = self.builder.node(
-                nodes, self.builder.label("dispatch"), test, Branch(chosen, way, last, UNIFORM)
+                nodes, self.builder.label("dispatch"), test, Branch(chosen, target, last, UNIFORM)
             )
         return last
 
     def _jump(
-        self, number: Register, ways: Sequence[str], nodes: Nodes, code: Sequence[Statement] = ()
+        self, number: Register, targets: Sequence[str], nodes: Nodes, code: Sequence[Statement] = ()
     ) -> str:
-        end = IndexedJump("brx.idx.uni", number, tuple(ways))
+        end = IndexedJump("brx.idx.uni", number, tuple(targets))
         return self.builder.node(nodes, self.builder.label("dispatch"), code, end)

@@ -66,7 +66,7 @@ class TaskCopies:
         return names_of[entry.name], {**led(copies, {end: leave}), **ending}
 
     def in_place(self, path: PathPlan, after: str) -> tuple[str, Nodes]:
-        """The path where it stands, for a warp whose lanes all came to it."""
+        """The path at its own position, for a warp whose lanes all came to it."""
         # Sunk code that the rest of the iteration no longer holds has to run here.
         alone = not self.code.plan.dropped.isdisjoint(path.tail)
         sunk = [self.code.instruction(index) for index in path.tail] if alone else []
@@ -140,7 +140,7 @@ class TaskCopies:
         header, end = path.path.begin, path.path.end
         build = self.builder
         done = build.node(nodes, build.label("done"), [op("mov.pred", busy.register, 0)], Jump(landing))
-        for place in reversed(range(together)):
+        for index in reversed(range(together)):
             iteration: Nodes = {}
             for name in self._order(path):
                 node = self.code.nodes[name]
@@ -152,14 +152,14 @@ class TaskCopies:
                 else:
                     iteration.update(led({name: node}, {header: again, end: done}))
             again = header
-            if place:
+            if index:
                 iteration, names_of = copy(iteration.values(), self.names, lambda instruction: instruction)
                 again = names_of[header]
             nodes.update(iteration)
         return again
 
     def _flagged(self, node: Node, header: str, busy: Guard, landing: str, nodes: Nodes) -> Nodes:
-        """The node that ends an inner iteration: its condition goes into ``busy`` in place of a branch."""
+        """The node that ends an inner iteration: its condition goes into ``busy`` instead of a branch."""
         assert isinstance(node.end, Branch)
         code = [flag_op(busy.register, condition(node.end, header))]
         setter = self.builder.node(nodes, self.builder.label("flag"), code, Jump(landing))

@@ -12,10 +12,10 @@ from functools import partial
 from cccopt.analysis import effects
 from cccopt.ccc.codegen.decision_trees import flattened
 from cccopt.ccc.codegen.exposure import exposed
+from cccopt.ccc.codegen.joins import Join, insert_flagged_join, insert_join
 from cccopt.ccc.codegen.path_vote import PathVote
 from cccopt.ccc.codegen.region_code import RegionCode
-from cccopt.ccc.codegen.sites import Site, place_flagged, place_site
-from cccopt.ccc.codegen.sorting import SortingSite
+from cccopt.ccc.codegen.sorting import SortingCode
 from cccopt.ccc.codegen.task_copies import TaskCopies
 from cccopt.ccc.codegen.vote_placement import Entry
 from cccopt.ccc.function.code import op
@@ -25,14 +25,14 @@ from cccopt.ccc.regions.values import live_outs
 
 
 class VotesAtJoins:
-    """Places votes at joins; ``copies`` makes the copies that run tasks, ``sorting_sites`` are the shared votes."""
+    """Places votes at joins; ``copies`` makes the copies that run tasks, ``sortings`` the code of the shared ones."""
 
     def __init__(self, code: RegionCode) -> None:
         self.code = code
         self.copies = TaskCopies(code, self)
         self.vote = PathVote(code, self.copies)
-        self.sorting_sites = tuple(
-            SortingSite(sorting, code.plan.lane, code.plan.lanes_before, code.builder)
+        self.sortings = tuple(
+            SortingCode(sorting, code.plan.lane, code.plan.lanes_before, code.builder)
             for sorting in code.plan.sortings
         )
 
@@ -49,11 +49,11 @@ class VotesAtJoins:
         nodes = self._entered(nodes, entry, paths)
         alive = self.code.live_at(entry.begin).union(given)
         for path in paths:
-            sorting = next((s for s in self.sorting_sites if path in s.sorting.paths), None)
+            sorting = next((s for s in self.sortings if path in s.sorting.paths), None)
             if sorting is None:
                 join = self._join([path], nodes, alive)
                 vote = partial(self.vote.code_of, path)
-                nodes = place_flagged(nodes, enter, join, vote, self.code.builder)
+                nodes = insert_flagged_join(nodes, enter, join, vote, self.code.builder)
             elif path is sorting.first:
                 nodes = self._sorted(sorting, nodes, enter, alive)
             if path.skip_flags:
@@ -74,12 +74,12 @@ class VotesAtJoins:
         self.code.builder.node(nodes, entry.name, [op("mov.pred", flag, 0) for flag in flags], end)
         return nodes
 
-    def _join(self, paths: Sequence[PathPlan], nodes: Nodes, alive: Collection[str]) -> Site:
-        """Where lanes meet after some paths that end at one place in ``nodes``; ``alive`` registers have a value there
+    def _join(self, paths: Sequence[PathPlan], nodes: Nodes, alive: Collection[str]) -> Join:
+        """Where lanes meet after some paths that end at one node of ``nodes``; ``alive`` registers have a value there
         anyway.
         """
         inside = frozenset().union(*(path.path.nodes for path in paths))
-        # A vote placed before may stand between a path and where its end led at first. Nodes that only held markers
+        # A vote placed before may be between a path and where its end led at first. Nodes that only held markers
         # are no longer reached.
         begins = tuple(path.path.begin for path in paths)
         run = reachable({name: nodes[name] for name in inside if name in nodes}, begins)
@@ -91,9 +91,9 @@ class VotesAtJoins:
         met |= frozenset().union(*(self.code.live_at(path.path.end) for path in paths))
         # What a lane computes again there has operands of its own.
         met |= {n for path in paths for i in path.recomputed for n in effects.reads(self.code.view.body[i])}
-        return Site(begins, inside, goal, self.code.cleared(met - {*alive}))
+        return Join(begins, inside, goal, self.code.cleared(met - {*alive}))
 
-    def _sorted(self, sorting: SortingSite, nodes: Nodes, enter: str, alive: Collection[str]) -> Nodes:
+    def _sorted(self, sorting: SortingCode, nodes: Nodes, enter: str, alive: Collection[str]) -> Nodes:
         """The code with one vote for exclusive paths."""
         paths = sorting.sorting.paths
         join = self._join(paths, nodes, alive)
@@ -106,6 +106,6 @@ class VotesAtJoins:
         join = replace(join, begins=tuple(arrive), arrive=arrive, start=(*join.start, first))
 
         def build(after: str) -> tuple[Nodes, str]:
-            return sorting.site(self.copies.task, self.copies.in_place, after)
+            return sorting.nodes(self.copies.task, self.copies.in_place, after)
 
-        return place_site(straight.nodes, enter, join, build, self.code.builder)
+        return insert_join(straight.nodes, enter, join, build, self.code.builder)

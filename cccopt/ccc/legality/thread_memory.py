@@ -104,7 +104,7 @@ class ThreadMemory:
         if len(found) == len(definitions) == 1:
             return found[0]
         # What a loop inside the iteration hands on is not known yet; it begins with what is.
-        spread = self._counted(use, name, inside) if len(found) < len(definitions) else 0
+        spread = self._counter_span(use, name, inside) if len(found) < len(definitions) else 0
         return joined(found, spread)
 
     def _from_outside(self, use: int, name: str) -> Number:
@@ -119,7 +119,7 @@ class ThreadMemory:
         stride = self._strides.of_register(use, name)
         return UNBOUNDED if stride is None else stride
 
-    def _counted(self, use: int, name: str, inside: frozenset[int]) -> float:
+    def _counter_span(self, use: int, name: str, inside: frozenset[int]) -> float:
         """The span of a counter of a loop inside the iteration, where constants tell its trip count."""
         view = self.view
         loop = view.innermost(view.cfg.block_of(use))

@@ -1,4 +1,4 @@
-"""The block that the stacks of a region must serve, and the shared memory that it has for them."""
+"""The block that the stacks of a region must be large enough for, and the shared memory that it has for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST_BLOCK = 1024
 
 
 def block_threads(function: Function, region: Region) -> tuple[int, tuple[Diagnostic, ...]]:
-    """The largest block that the stacks must serve, and a remark when nothing tells it."""
+    """The largest block that the stacks must be large enough for, and a remark when nothing tells it."""
     for directive in function.directives:
         if directive.name in (".reqntid", ".maxntid"):
             return prod(int(a) for a in directive.arguments), ()

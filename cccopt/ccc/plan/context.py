@@ -1,7 +1,7 @@
 """Which registers a task takes along (DESIGN 4.1): the context of a path, chosen from its live-ins.
 
 A live-in is left out only if it has one value in all lanes and all later iterations and its definition runs in all 32
-lanes: it is uniform, defined once ahead of the marked loop, or rebuilt there by the whole warp from such values. All
+lanes: it is uniform, defined once before the marked loop, or rebuilt there by the whole warp from such values. All
 others are collected, warp-uniform loop counters too: those change between push and pop.
 """
 
@@ -59,11 +59,11 @@ def live_ins(
     view: View,
     region: Region,
     path: Path,
-    tail: Sequence[int] = (),
+    sunk: Sequence[int] = (),
     around: frozenset[str] = frozenset(),
     sums: Sequence[Reduction] = (),
 ) -> tuple[LiveIn, ...]:
-    """The live-ins of ``path`` and of the statements ``tail`` that run behind it with the task, sorted by name.
+    """The live-ins of ``path`` and of the ``sunk`` statements that run after it in the task, sorted by name.
 
     ``around`` are registers that paths around it write: their tasks' own copies do not last. Of ``sums`` tasks have
     parts of their own.
@@ -78,15 +78,15 @@ def live_ins(
         for name in upward_exposed(view.cfg, view.body, begin, stops)
         if not any(r.holds(view, begin, name) for r in sums)
     }
-    updated = {index: r.updates[index][1] for r in sums for index in tail if index in r.updates}
+    updated = {index: r.updates[index][1] for r in sums for index in sunk if index in r.updates}
     own = set(view.statements(path.nodes))
     written = {name for i in own for name in effects.writes(view.body[i])}
     surely = {name for name in written if definitions_at_end(view, path, name) <= own}
-    for index in tail:
+    for index in sunk:
         names |= effects.needs(view.body[index]) - surely - {updated.get(index, "")}
         surely |= effects.kills(view.body[index])
         written |= effects.writes(view.body[index])
-    code = [*view.statements(path.nodes), *tail]
+    code = [*view.statements(path.nodes), *sunk]
     found = [decide(view, region, path, begin, name, name in written | around) for name in sorted(names)]
     return (*found, *(_identity(name) for name in sorted(_identities(view, code))))
 
@@ -150,10 +150,10 @@ def _same_in_whole_warp(view: View, region: Region, definition: int, register: s
         block, select
     ):
         return False
-    # Lanes that meet at the region may be in different trips of a loop around it.
+    # Lanes that meet at the region may be in different iterations of a loop around it.
     if any(block in loop.blocks and select in loop.blocks for loop in view.loops):
         return False
-    # Behind a loop that lanes leave at different trips, a value that was uniform in it no longer is.
+    # After a loop that lanes leave in different iterations, a value that was uniform in it no longer is.
     meets = view.cfg.blocks[select].start
     uniformity = view.uniformity
     return uniformity.is_uniform_definition(definition, register) and uniformity.is_uniform_use(

@@ -16,7 +16,7 @@ from cccopt.ccc.regions.paths import Path
 
 
 def empty_tasks(analysis: RegionAnalysis) -> frozenset[int]:
-    """The paths without an effect, by their places in `Region.all_paths`."""
+    """The paths without an effect, by their indices in `Region.all_paths`."""
     return frozenset(
         key
         for key, path in enumerate(analysis.region.all_paths())

@@ -3,7 +3,7 @@
 Both are right for any loop; the choice is one of speed (DESIGN 4.2). The loops that split suits:
 
         for (i = tid + ctaid * ntid; i < n; i += ntid * nctaid)     affine start, grid stride, uniform bound
-        for (k = 0; k < trips; ++k)                                 all of it uniform
+        for (k = 0; k < count; ++k)                                 all of it uniform
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from cccopt.ptx.ir import Instruction
 
 _STRIDES = ("%ntid", "%nctaid")
 _DEEPEST = 8
-"""Operations in a row behind which the stride of a loop is looked for."""
+"""The longest chain of operations through which the stride of a loop is looked for."""
 
 
 def is_split(view: View, region: Region) -> bool:
-    """Whether the loop is entered and left by one test each whose outcome is at most one trip apart over the lanes."""
-    loop, ahead = view.blocks_of(region.nodes), view.blocks_of(region.preheader)
+    """Whether the loop is entered and left by one test each whose outcome is at most one iteration apart over the
+    lanes.
+    """
+    loop, preheader = view.blocks_of(region.nodes), view.blocks_of(region.preheader)
     last = _leaving(view, loop, loop)
-    guards = _leaving(view, ahead, loop | ahead)
+    guards = _leaving(view, preheader, loop | preheader)
     if len(last) != 1:
         return False
     return _even(view, region, last[0], in_loop=True) and all(
@@ -44,7 +46,7 @@ def _leaving(view: View, blocks: frozenset[int], inside: frozenset[int]) -> list
 
 def _even(view: View, region: Region, branch: int, *, in_loop: bool) -> bool:
     """Whether a branch tests a uniform value, or compares an index affine in the thread with a uniform bound; one
-    that ends trips must advance by the size of a block or the grid.
+    that ends iterations must advance by the size of a block or the grid.
     """
     statement = view.body[branch]
     if not isinstance(statement, Instruction) or statement.guard is None:

@@ -2,7 +2,7 @@
 
 A task updates a register of its own, its *partial*, which begins with the operator's identity. In the any-lane form a
 lane keeps one for the whole loop. In the owner form each thread has a slot in shared memory, and the context holds its
-address. `cccopt.ccc.codegen.partial_results` has the code that brings partials to where they belong.
+address. `cccopt.ccc.codegen.partial_results` has the code that brings partials to their owners.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cccopt.ptx.ir import Instruction, Register
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A task's part of a reduction, in ``register``; ``offset`` is the place of its slot from the address that the
+    """A task's part of a reduction, in ``register``; ``offset`` is that of its slot from the address that the
     context holds, in bytes, None in the any-lane form.
     """
 
@@ -44,7 +44,7 @@ class Slots:
     bytes: int
 
     def offset(self, reduction: Reduction) -> int | None:
-        """The place of a reduction's slot, None where any lane may keep its part."""
+        """The offset of a reduction's slot, None where any lane may keep its part."""
         return self.offsets.get(reduction.register)
 
     def setup(self, reductions: Iterable[Reduction]) -> list[Instruction]:
@@ -62,11 +62,11 @@ def slots(reductions: Sequence[Reduction], threads: int, names: Names) -> Slots:
     owned = [r for r in reductions if not r.any_lane]
     stride = max((r.operator.bits // 8 for r in owned), default=4)
     offsets: dict[str, int] = {}
-    place = 0
-    # Wide ones first: two narrow ones share the place of a wide one.
+    offset = 0
+    # Wide ones first: two narrow ones share the slot of a wide one.
     for r in sorted(owned, key=lambda r: -r.operator.bits):
-        row, within = divmod(place, stride)
+        row, within = divmod(offset, stride)
         offsets[r.register] = row * stride * threads + within
-        place += r.operator.bits // 8
-    rows = (place + stride - 1) // stride
+        offset += r.operator.bits // 8
+    rows = (offset + stride - 1) // stride
     return Slots(names.register("b32"), stride, offsets, (rows * stride * threads + 7) // 8 * 8)

@@ -27,7 +27,7 @@ def reordered(region: Region, sums: Iterable[Reduction]) -> tuple[Diagnostic, ..
 
 
 def stack_remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, ...]:
-    """What the user should know of the place that the stacks take, and of how often the new loop will run."""
+    """What the user should know of the memory that the stacks take, and of how often the new loop will run."""
     found: list[Diagnostic] = []
     if needed and any("extern" in v.linkage for v in shared_variables(view.module, view.function)):
         found.append(

@@ -1,7 +1,7 @@
-"""Values that nothing but some paths reads: where their tasks compute them, the code ahead of the branch is dead.
+"""Values that nothing but some paths reads: where their tasks compute them, the code before the branch is dead.
 
-        sqrt.rn.f32 %f3, %f2;       only the path reads %f3: where each task computes it from %f2, no lane does so ahead
-        @!%p1 bra   J;              of the branch (ptxas drops it), and no more tasks compute it than lanes did
+        sqrt.rn.f32 %f3, %f2;       only the path reads %f3: where each task computes it from %f2, no lane does so
+        before @!%p1 bra   J;              the branch (ptxas drops it), and no more tasks compute it than lanes did
 
 The computation moves from each iteration into each task: Knoop, Rüthing, Steffen, "Partial dead code elimination", PLDI
 1994.
@@ -26,14 +26,14 @@ from cccopt.ptx.isa import Control, Memory
 
 @dataclass(frozen=True)
 class Sinking:
-    """Which statements ahead of ``paths`` compute what only these read, or the statements ``tail`` that run behind them
-    with their tasks alone. The paths exclude each other, or are one.
+    """Which statements before ``paths`` compute what only these read, or the ``sunk`` statements that run after them in
+    their tasks alone. The paths exclude each other, or are one.
     """
 
     view: View
     region: Region
     paths: tuple[Path, ...]
-    tail: frozenset[int] = frozenset()
+    sunk: frozenset[int] = frozenset()
     _known: dict[int, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def holds(self, statement: int) -> bool:
@@ -44,7 +44,7 @@ class Sinking:
         return self._known[statement]
 
     def _holds(self, index: int) -> bool:
-        if index == ENTRY or self.view.cfg.block_of(index) not in self._ahead:
+        if index == ENTRY or self.view.cfg.block_of(index) not in self._before_paths:
             return False
         statement = self.view.body[index]
         if not isinstance(statement, Instruction) or not is_computation(statement):
@@ -58,18 +58,18 @@ class Sinking:
         )
 
     def _reads_in_path(self, reader: int, name: str, definition: int) -> bool:
-        """Whether the path that holds the statement begins with that value alone, or all those that leave it to a tail
-        do.
+        """Whether the path that holds the statement begins with that value alone, or all those that leave it to sunk
+        code do.
         """
-        if reader in self.tail:
+        if reader in self.sunk:
             leaving = (p for p in self.paths if definition in definitions_at_end(self.view, p, name))
             begins = (self.view.cfg.blocks[self.view.block_of_name[p.begin]].start for p in leaving)
             return all(self.view.reaching.reaching(begin, name) == {definition} for begin in begins)
-        begin = self._homes.get(self.view.cfg.block_of(reader))
+        begin = self._path_begins.get(self.view.cfg.block_of(reader))
         return begin is not None and self.view.reaching.reaching(begin, name) == {definition}
 
     @cached_property
-    def _homes(self) -> dict[int, int]:
+    def _path_begins(self) -> dict[int, int]:
         """The first statement of the path of each block that is in one of the paths."""
         return {
             block: self.view.cfg.blocks[self.view.block_of_name[path.begin]].start
@@ -78,7 +78,7 @@ class Sinking:
         }
 
     @cached_property
-    def _ahead(self) -> frozenset[int]:
+    def _before_paths(self) -> frozenset[int]:
         """The blocks of the loop that are in no path but those around."""
         others = (p for p in self.region.all_paths() if not all(path.nodes < p.nodes for path in self.paths))
         inside = frozenset(block for p in others for block in self.view.blocks_of(p.nodes))
@@ -94,18 +94,18 @@ class Sinking:
 
 
 def sinking(
-    view: View, region: Region, paths: Sequence[Path], tail: frozenset[int] = frozenset()
+    view: View, region: Region, paths: Sequence[Path], sunk: frozenset[int] = frozenset()
 ) -> Sinking | None:
-    """What may sink into ``paths`` and the ``tail`` of all their tasks.
+    """What may sink into ``paths`` and the ``sunk`` code of all their tasks.
 
-    None for a loop's trips, where each pop would compute it, for a path around others, whose tasks have it from their
+    None for a loop of tasks, where each pop would compute it, for a path around others, whose tasks have it from their
     own, and for one of which its lane may compute something again for itself.
     """
     if any(path.is_loop or path.children for path in paths) or (
         len(paths) == 1 and live_outs(view, paths[0])
     ):
         return None
-    return Sinking(view, region, tuple(paths), tail)
+    return Sinking(view, region, tuple(paths), sunk)
 
 
 def is_computation(instruction: Instruction, given: Collection[str] = ()) -> bool:

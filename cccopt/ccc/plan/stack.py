@@ -47,7 +47,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The words of one path's stack, those of 8 bytes first; ``start`` is its place in the block's stacks."""
+    """The words of one path's stack, those of 8 bytes first; ``start`` is its offset in the block's stacks."""
 
     words: tuple[Word, ...]
     threads: int
@@ -67,9 +67,9 @@ class Layout:
         """All values of a context."""
         return tuple(value for word in self.words for value in word.values)
 
-    def offset(self, place: int) -> int:
-        """Where the array of word ``place`` begins, in bytes."""
-        return self.start + sum(word.size for word in self.words[:place]) * self.threads
+    def offset(self, index: int) -> int:
+        """Where the array of word ``index`` begins, in bytes."""
+        return self.start + sum(word.size for word in self.words[:index]) * self.threads
 
 
 def layout(values: Iterable[Value], threads: int, start: int) -> Layout:
@@ -113,9 +113,9 @@ class StackCode:
     def push(self, source: Lookup, slot: Register, flag: Guard) -> list[Instruction]:
         """Lanes with ``flag`` store the context that ``source`` names into ``slot``."""
         code, address = self.addresses(slot)
-        for place, word in enumerate(self.layout.words):
+        for index, word in enumerate(self.layout.words):
             packing, value = self.pack(word, source)
-            where = at(address[word.size], self.layout.offset(place))
+            where = at(address[word.size], self.layout.offset(index))
             code += [*packing, op(f"st.shared.b{word.size * 8}", where, value, guard=flag)]
         return code
 
@@ -131,8 +131,8 @@ class StackCode:
         move theirs there from ``source``.
         """
         code, address = self.addresses(slot)
-        for place, word in enumerate(self.layout.words):
-            where = at(address[word.size], self.layout.offset(place) - below * word.size)
+        for index, word in enumerate(self.layout.words):
+            where = at(address[word.size], self.layout.offset(index) - below * word.size)
             load = f"ld.shared.b{word.size * 8}"
             if word.packed:
                 # Where all lanes load, there is nothing of their own to keep.

@@ -1,4 +1,4 @@
-"""Sites whose lanes come from several ways, by a kernel that once went wrong (a random one, kept as it was)."""
+"""Joins whose lanes come from several branches, by a kernel that once went wrong (a random one, kept as it was)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.parser import parse
 from tests.kernels.running import PTX
 
-# Two paths in one whole, the ends of the second leading past the first one's join by several branches.
+# Two paths in one piece of converged code, the ends of the second leading past the first one's join by several branches.
 SEVERAL_ENDS = (PTX / "several_ends.ptx").read_text()
 
 
