@@ -286,7 +286,10 @@ def _code(view: View, plan: Plan, graph: Graph) -> RewrittenLoop:
         plan.stack_name,
         plan.slots.bytes,
         frozenset(
-            [plan.slots.address.name, *(p.owner.name for p in plan.all_paths() if p.owner is not None)]
+            [
+                plan.slots.address.name,
+                *(p.results.owner.name for p in plan.all_paths() if p.results.owner is not None),
+            ]
         ),
         tuple(TaskStack(w.start, w.start + w.bytes, name, paths) for w, name, paths in (*alone, *shared)),
         frozenset(label for found in windows for _, labels in found for label in labels),
@@ -325,7 +328,7 @@ def _path_report(
         annotation.place,
         Outcome.REWRITTEN,
         form if path.counted is None else Form.EXPANDED,
-        tuple(ContextEntry(i.name, i.type, i.decision, i.reason) for i in path.live_ins),
+        tuple(ContextEntry(i.name, i.type, i.decision, i.reason) for i in path.context.live_ins),
         path.stack.layout.context_bytes,
         path.stack.layout.bytes,
         plan.threads,

@@ -45,15 +45,15 @@ def _drain_path(code: RegionCode, copies: TaskCopies, path: PathPlan, following:
         together = copies.remaining_together if path.path.is_loop else copies.task
         begin, task = together(path, following, mine)
         values = path.stack.layout.values()
-        first += [clear(Value(path.task(v.name).name, v.type)) for v in values]
-        first += path.stack.pop(path.task, path.task, lane, mine)
-        first += [*path.restore, *path.resets]
+        first += [clear(Value(path.registers.of(v.name).name, v.type)) for v in values]
+        first += path.stack.pop(path.registers.of, path.registers.of, lane, mine)
+        first += [*path.context.restore, *path.results.resets]
         pop = build.phase(nodes, path.phase("drain"), first, Jump(begin))
     else:
         apart = copies.remaining if path.path.is_loop else copies.task
         begin, task = apart(path, following)
-        load = path.stack.pop(path.task, path.task, lane, None)
-        load += [*path.restore, *path.resets]
+        load = path.stack.pop(path.registers.of, path.registers.of, lane, None)
+        load += [*path.context.restore, *path.results.resets]
         own_task = build.node(nodes, build.label("last"), load, Jump(begin))
         pop = build.phase(nodes, path.phase("drain"), first, Branch(mine, own_task, following))
     nodes.update(task)

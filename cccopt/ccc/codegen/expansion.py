@@ -149,14 +149,14 @@ class ExpansionCode:
         """Adds the loop over windows of 32 inner iterations: each lane gets one from its owner, and runs it."""
         bounds, rest = state.bounds, state.rest
         busy, last = self.builder.flag(), self.builder.flag()
-        copies, names_of = copy(self.iteration.values(), self.builder.names, self.path.rewrite)
+        copies, names_of = copy(self.iteration.values(), self.builder.names, self.path.registers.rename)
         nodes.update(copies)
         owner = self.builder.register()
         code = [
             *self._owner(bounds, owner),
-            *(p.reset for p in self.path.sums),
+            *(p.reset for p in self.path.results.sums),
             *self._received(state.firsts, owner),
-            *self.path.restore,
+            *self.path.context.restore,
             op("setp.lt.s32", busy.register, self.lane, rest),
         ]
         end = Branch(busy, names_of[self.path.path.begin], self.next)
@@ -166,7 +166,7 @@ class ExpansionCode:
             op("add.s32", rest, rest, -32),
             op("add.s32", bounds.begin, bounds.begin, -32),
         ]
-        step += [op("add.s32", bounds.end, bounds.end, -32)] if self.path.sums else []
+        step += [op("add.s32", bounds.end, bounds.end, -32)] if self.path.results.sums else []
         for name, at in self.loop.steps.items():
             first = state.firsts[name]
             step.append(op(f"add.s{width(self._type(name))}", first, first, 32 * at))
@@ -257,7 +257,7 @@ class ExpansionCode:
             # Neither a lane without inner iterations nor the first of the others ever sets a bit.
             op("selp.b32", bounds.begin, state.before, 0, busy),
             op("add.s32", bounds.begin, bounds.begin, -1),
-            *([op("selp.b32", bounds.end, state.ends, 0, busy)] if self.path.sums else []),
+            *([op("selp.b32", bounds.end, state.ends, 0, busy)] if self.path.results.sums else []),
             op("mov.u32", bounds.begun, 0),
             op("mov.u32", bounds.slot, self.lane),
             op("setp.eq.s32", full.register, some, FULL_WARP),
@@ -310,7 +310,7 @@ class ExpansionCode:
 
     def _given(self, bounds: _Bounds) -> list[Instruction]:
         """Puts together what inner iterations of one lane in this window come to, and adds it to what the lane has."""
-        if not self.path.sums:
+        if not self.path.results.sums:
             return []
         r = self.builder.register
         far, last, given, begun = r("b32"), r("b32"), r("pred"), r("pred")
@@ -325,7 +325,7 @@ class ExpansionCode:
             op("setp.lt.s32", begun, bounds.begin, 31),
             op("setp.gt.and.s32", given, bounds.end, 0, begun),
         ]
-        for part in self.path.sums:
+        for part in self.path.results.sums:
             operator, total = part.reduction.operator, own(part.reduction.register)
             assert isinstance(total, Register)
             size = operator.bits // 8
@@ -347,14 +347,18 @@ class ExpansionCode:
         code: list[Instruction] = []
         for word in stack.layout.words:
             packing, source = stack.pack(word, lambda name: firsts.get(name, own(name)))
-            target = self.builder.register(word.type) if word.packed else self.path.task(word.values[0].name)
+            target = (
+                self.builder.register(word.type)
+                if word.packed
+                else self.path.registers.of(word.values[0].name)
+            )
             code += [*packing, *self._shuffled(word.size, target, source, owner)]
             if word.packed:
-                code += stack.unpack(word, target, self.path.task)
+                code += stack.unpack(word, target, self.path.registers.of)
         return [
             *code,
             *(
-                self._add(n, self.path.task(n), self.lane, at, self.path.task(n))
+                self._add(n, self.path.registers.of(n), self.lane, at, self.path.registers.of(n))
                 for n, at in self.loop.steps.items()
             ),
         ]

@@ -26,7 +26,11 @@ def in_place(
     """The name of the first node, and a copy of the path's nodes in ``base`` and of the ``sunk`` code that no task runs
     after it, which goes on to ``after``.
     """
-    kept = {live.name: path.uses[live.name] for live in path.live_ins if live.decision == Placement.REBUILT}
+    kept = {
+        live.name: path.registers.uses[live.name]
+        for live in path.context.live_ins
+        if live.decision == Placement.REBUILT
+    }
     own_nodes = [base[name] for name in program_order(base, path.path.nodes)]
     last = _renamed(sunk, kept, path)
     nodes, names_of = copy(own_nodes, builder.names, lambda instruction: isa.rename(instruction, kept, {}))
@@ -47,7 +51,9 @@ def _renamed(
     uses = dict(kept)
     code: list[Instruction] = []
     for instruction in sunk:
-        results = {register.name: path.task(register.name) for register in isa.definitions(instruction)}
+        results = {
+            register.name: path.registers.of(register.name) for register in isa.definitions(instruction)
+        }
         code.append(isa.rename(instruction, uses, results))
         uses.update(results)
     return tuple(code)
@@ -56,9 +62,11 @@ def _renamed(
 def restore(path: PathPlan) -> tuple[Instruction, ...]:
     """The code that rebuilds what a task's context leaves out, on the lane's own registers."""
     given = [
-        live.name for live in path.live_ins if live.decision in (Placement.COLLECTED, Placement.RECOMPUTED)
+        live.name
+        for live in path.context.live_ins
+        if live.decision in (Placement.COLLECTED, Placement.RECOMPUTED)
     ]
-    back: dict[str, Operand] = {path.task(name).name: own(name) for name in given}
+    back: dict[str, Operand] = {path.registers.of(name).name: own(name) for name in given}
     written = {name: operand for name, operand in back.items() if isinstance(operand, Register)}
-    resets = [partial.reset for partial in path.partials]
-    return tuple(isa.rename(i, back, written) for i in path.restore if i not in resets)
+    resets = [partial.reset for partial in path.results.partials]
+    return tuple(isa.rename(i, back, written) for i in path.context.restore if i not in resets)

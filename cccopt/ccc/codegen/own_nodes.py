@@ -22,7 +22,7 @@ class OwnNodes:
     def __init__(self, view: View, plan: Plan) -> None:
         self.view = view
         self.plan = plan
-        hammocks = [h for path in plan.all_paths() for h in path.hammocks]
+        hammocks = [h for path in plan.all_paths() for h in path.after.hammocks]
         of_hammocks = {i for h in hammocks for i in (h.branch, *h.statements)}
         self._skip = {
             id(view.body[i]): Guard(r, True) for i, r in plan.skipped.items() if i not in of_hammocks
@@ -73,8 +73,8 @@ class OwnNodes:
         """For updates of reductions that tasks run instead of their lane: the lane's own value stays what it was."""
         moves: dict[int, Sequence[Instruction]] = {}
         for path in self.plan.all_paths():
-            for part in path.partials:
-                for index in path.updates.keys() & part.reduction.updates.keys():
+            for part in path.results.partials:
+                for index in path.after.updates.keys() & part.reduction.updates.keys():
                     written, read = part.reduction.updates[index]
                     value = Value(written, self.view.types[written])
                     moves[id(self.view.body[index])] = copy_value(value, Register(read), Register(written))

@@ -53,9 +53,9 @@ class PathVote:
         if certain:
             # All lanes have a task of their own: none need wait.
             # Without a vote of its own, the path orders accesses to the stacks of those inside it and to owners' slots.
-            ordered = path.owner is not None or any(map(self.code.plan.has_stack, path.children))
+            ordered = path.results.owner is not None or any(map(self.code.plan.has_stack, path.children))
             order = self._order(path) if ordered else []
-            code = [*order, *self._hold(path, flag), *self._admitted(path), *path.restore]
+            code = [*order, *self._hold(path, flag), *self._admitted(path), *path.context.restore]
             nodes.update(task)
             return nodes, build.phase(nodes, path.phase("take"), code, Jump(begin))
         push = build.phase(nodes, path.phase("push"), traffic.push(flag, own), Jump(after))
@@ -79,9 +79,9 @@ class PathVote:
         run = build.phase(nodes, path.phase("trip"), (), Jump(begin))
         nodes.update(task)
         build.node(nodes, vote, [ballot.vote(busy)], Jump(turn))
-        take = build.phase(nodes, path.phase("take"), traffic.pop(busy, path.task), Jump(run))
+        take = build.phase(nodes, path.phase("take"), traffic.pop(busy, path.registers.of), Jump(run))
         # A pop may have been the last access to the slots that are written now.
-        code = [op("bar.warp.sync", FULL_WARP), *traffic.push(busy, path.task)]
+        code = [op("bar.warp.sync", FULL_WARP), *traffic.push(busy, path.registers.of)]
         store = build.phase(nodes, path.phase("push"), code, Jump(after))
         given = self.copies.deposit(path, store, nodes)
         test = [ballot.count(), op("setp.ge.s32", enough.register, path.top, ballot.missing)]
@@ -89,8 +89,8 @@ class PathVote:
         code = [
             *self._order(path),
             *self._admitted(path),
-            *path.restore,
-            *path.resets,
+            *path.context.restore,
+            *path.results.resets,
             flag_op(busy.register, flag),
         ]
         admit = build.label("admit")
@@ -131,7 +131,7 @@ class PathVote:
     def _admitted(self, path: PathPlan) -> list[Instruction]:
         """Moves what the lane has for its own task into the task's registers."""
         values = path.stack.layout.values()
-        return [i for v in values for i in copy_value(v, own(v.name), path.task(v.name))]
+        return [i for v in values for i in copy_value(v, own(v.name), path.registers.of(v.name))]
 
     def _order(self, path: PathPlan) -> list[Instruction]:
         """The barrier between the accesses to the stack after this vote and those after the last one. A path inside an
@@ -143,18 +143,20 @@ class PathVote:
 
     def _recompute(self, path: PathPlan, flag: Guard, after: str, nodes: Nodes) -> str:
         """Lanes that wanted the path compute again what they read after it; the name of the node to go to."""
-        if not path.recomputed:
+        if not path.after.recomputed:
             return after
         build = self.builder
-        again = build.node(nodes, build.label("recompute"), path.own(self.code.view.body), Jump(after))
+        again = build.node(
+            nodes, build.label("recompute"), path.after.recompute(self.code.view.body), Jump(after)
+        )
         return build.node(nodes, build.label("mine"), (), Branch(flag, again, after))
 
     def _hold(self, path: PathPlan, flag: Guard) -> list[Instruction]:
         """Keeps the flag for the code after the join that these lanes skip, because their tasks run it."""
-        if not path.skip_flags:
+        if not path.after.skip_flags:
             return []
         kept = self.builder.register("pred")
         return [
             flag_op(kept, flag),
-            *(op("or.pred", skipping, skipping, kept) for skipping in path.skip_flags),
+            *(op("or.pred", skipping, skipping, kept) for skipping in path.after.skip_flags),
         ]

@@ -67,7 +67,7 @@ class StackTraffic:
             op("and.b32", rank, self.ballot.idle, self.lanes_before),
             op("popc.b32", rank, rank),
             op("sub.s32", slot, path.top, rank),
-            *path.stack.pop(source, path.task, slot, negated(flag), below=1),
-            *path.restore,
+            *path.stack.pop(source, path.registers.of, slot, negated(flag), below=1),
+            *path.context.restore,
             op("sub.s32", path.top, path.top, self.ballot.missing),
         ]

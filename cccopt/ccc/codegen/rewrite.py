@@ -264,7 +264,7 @@ class _Rewrite:
                 code.append(op("add.u32", linear, linear, plan.lane))
                 code.append(op("mad.lo.u32", address, linear, stride, stack))
                 code += plan.slots.setup(dict.fromkeys(owned))
-                if any(path.owner for sorting in plan.sortings for path in sorting.paths):
+                if any(path.results.owner for sorting in plan.sortings for path in sorting.paths):
                     # Their remainder leaves it to the last push to order memory, and there may have been none.
                     code.append(op("bar.warp.sync", FULL_WARP))
         code += [p.reset for p in plan.partials if p.offset is None]

@@ -60,9 +60,11 @@ class SortingCode:
     def flags(self) -> list[Instruction]:
         """Keeps the flags for the code after the join that lanes skip, because their tasks run it."""
         code: list[Instruction] = []
-        for skipping in dict.fromkeys(flag for path in self.sorting.paths for flag in path.skip_flags):
+        for skipping in dict.fromkeys(flag for path in self.sorting.paths for flag in path.after.skip_flags):
             takers = sum(
-                1 << number for number, path in enumerate(self.sorting.paths) if skipping in path.skip_flags
+                1 << number
+                for number, path in enumerate(self.sorting.paths)
+                if skipping in path.after.skip_flags
             )
             bit, kept = self.builder.register(), self.builder.register("pred")
             code += [
@@ -259,13 +261,15 @@ class SortingCode:
             turn, slot = [op("not.b32", turned, slot)], turned
         below = -(index + odd) * (PAIRED // 2)
         pop = s.stack.pop(own, self._target(path), slot, None, below)
-        return self.builder.node(nodes, self.builder.label("load"), [*turn, *pop, *path.restore], Jump(begin))
+        return self.builder.node(
+            nodes, self.builder.label("load"), [*turn, *pop, *path.context.restore], Jump(begin)
+        )
 
     def _target(self, path: PathPlan) -> Callable[[str], Register]:
         """Where a path's task has a value of the common layout; anywhere, if it has no use for it."""
         known = {value.name for value in path.stack.layout.values()}
         types = {value.name: value.type for value in self.sorting.stack.layout.values()}
-        return lambda name: path.task(name) if name in known else self.builder.register(types[name])
+        return lambda name: path.registers.of(name) if name in known else self.builder.register(types[name])
 
     def _dispatch(self, targets: Sequence[str], nodes: Nodes) -> str:
         """A node from which a warp whose lanes agree goes to their path."""

@@ -54,10 +54,10 @@ class TaskCopies:
         begin, end = path.path.begin, path.path.end
         nodes: Nodes = {name: self.code.nodes[name] for name in self._order(path)}
         entry = Entry(self.builder.label("enter"), begin, end, alive)
-        given = [live.name for live in path.live_ins]
-        read = live_outs(self.code.view, path.path) if path.tail else ()
+        given = [live.name for live in path.context.live_ins]
+        read = live_outs(self.code.view, path.path) if path.after.sunk else ()
         nodes = self.votes.place(nodes, entry, path.children, given, read)
-        copies, names_of = copy(nodes.values(), self.names, path.rewrite)
+        copies, names_of = copy(nodes.values(), self.names, path.registers.rename)
         ending: Nodes = {}
         leave = self._ending(path, after, ending)
         if leave != after and alive is not None:
@@ -68,8 +68,8 @@ class TaskCopies:
     def in_place(self, path: PathPlan, after: str) -> tuple[str, Nodes]:
         """The path at its own position, for a warp whose lanes all came to it."""
         # Sunk code that the rest of the iteration no longer holds has to run here.
-        alone = not self.code.plan.dropped.isdisjoint(path.tail)
-        sunk = [self.code.instruction(index) for index in path.tail] if alone else []
+        alone = not self.code.plan.dropped.isdisjoint(path.after.sunk)
+        sunk = [self.code.instruction(index) for index in path.after.sunk] if alone else []
         return in_place(path, sunk, after, self.code.nodes, self.builder)
 
     # --- a lane's remaining inner iterations ---
@@ -86,8 +86,8 @@ class TaskCopies:
         # tasks.
         landing = vote
         given = self.deposit(path, vote, nodes)
-        if path.tail or given != vote:
-            ended = self._sunk(path, given, nodes) if path.tail else given
+        if path.after.sunk or given != vote:
+            ended = self._sunk(path, given, nodes) if path.after.sunk else given
             landing = build.node(nodes, build.label("landing"), (), Branch(busy, vote, ended))
         again = build.label("again")
         if path.chunk > 1:
@@ -97,15 +97,17 @@ class TaskCopies:
             begin = self._body(path, busy, again, landing, 1, nodes)
         if path.children:
             entry = Entry(build.label("enter"), begin, vote, alive)
-            nodes = self.votes.place(nodes, entry, path.children, [live.name for live in path.live_ins])
+            nodes = self.votes.place(
+                nodes, entry, path.children, [live.name for live in path.context.live_ins]
+            )
             begin = entry.name
-        copies, names_of = copy(nodes.values(), self.names, path.rewrite)
+        copies, names_of = copy(nodes.values(), self.names, path.registers.rename)
         return names_of[begin], copies
 
     def remaining(self, path: PathPlan, after: str) -> tuple[str, Nodes]:
         """All remaining inner iterations, each lane at its own pace."""
         nodes = [self.code.nodes[name] for name in self._order(path)]
-        copies, names_of = copy(nodes, self.names, path.rewrite)
+        copies, names_of = copy(nodes, self.names, path.registers.rename)
         ending: Nodes = {}
         leave = self._ending(path, after, ending)
         return names_of[path.path.begin], {**led(copies, {path.path.end: leave}), **ending}
@@ -171,9 +173,11 @@ class TaskCopies:
         """Adds what gives a task's parts of reductions to its owner; the name of its first node, which is ``after``
         where there is nothing to give.
         """
-        if path.owner is None:
+        if path.results.owner is None:
             return after
-        own, first = deposit(path.partials, path.owner, after, self.builder, reset=path.path.is_loop)
+        own, first = deposit(
+            path.results.partials, path.results.owner, after, self.builder, reset=path.path.is_loop
+        )
         nodes.update(own)
         return first
 
@@ -182,21 +186,21 @@ class TaskCopies:
         which is ``after`` where there is nothing to do.
         """
         after = self.deposit(path, after, nodes)
-        if not path.tail:
+        if not path.after.sunk:
             return after
         own: Nodes = {}
         first = self._sunk(path, after, own)
-        copies, names_of = copy(own.values(), self.names, path.rewrite)
+        copies, names_of = copy(own.values(), self.names, path.registers.rename)
         nodes.update(copies)
         return names_of[first]
 
     def _sunk(self, path: PathPlan, after: str, nodes: Nodes) -> str:
         """Adds the sunk code on the program's own registers; the name of its first node."""
-        branches = {h.branch: h for h in path.hammocks}
-        inside = {i for h in path.hammocks for i in h.statements}
+        branches = {h.branch: h for h in path.after.hammocks}
+        inside = {i for h in path.after.hammocks for i in h.statements}
         first = name = self.builder.label("tail")
         code: list[Statement] = []
-        for index in path.tail:
+        for index in path.after.sunk:
             if index in branches:
                 hammock, following = branches[index], self.builder.label("tail")
                 nodes[name] = Node(name, tuple(code), Branch(hammock.past, following, hammock.begin))
@@ -204,7 +208,7 @@ class TaskCopies:
                 nodes.update(led(piece, {hammock.join: following}))
                 name, code = following, []
             elif index not in inside:
-                code.append(path.updates.get(index) or self.code.instruction(index))
+                code.append(path.after.updates.get(index) or self.code.instruction(index))
         nodes[name] = Node(name, tuple(code), Jump(after))
         return first
 

@@ -56,10 +56,10 @@ class VotesAtJoins:
                 nodes = insert_flagged_join(nodes, enter, join, vote, self.code.builder)
             elif path is sorting.first:
                 nodes = self._sorted(sorting, nodes, enter, alive)
-            if path.skip_flags:
+            if path.after.skip_flags:
                 # Lanes whose tasks run the sunk code pass it under a false guard.
                 view, skipped = self.code.view, self.code.plan.skipped
-                written = (effects.writes(view.body[i]) for i in path.tail if i in skipped)
+                written = (effects.writes(view.body[i]) for i in path.after.sunk if i in skipped)
                 unset = self.code.cleared(live_outs(view, path.path).union(*written) - alive)
                 nodes[enter] = replace(nodes[enter], code=(*unset, *nodes[enter].code))
         unset = self.code.cleared(exposed(nodes, enter, read_after, alive))
@@ -69,7 +69,7 @@ class VotesAtJoins:
     def _entered(self, nodes: Nodes, entry: Entry, paths: Sequence[PathPlan]) -> Nodes:
         """The code with its entry, at which no lane has come to a path yet."""
         nodes = {**nodes}
-        flags = dict.fromkeys(flag for path in paths for flag in path.skip_flags)
+        flags = dict.fromkeys(flag for path in paths for flag in path.after.skip_flags)
         end = Jump(entry.begin) if entry.alive is None else Branch(entry.alive, entry.begin, entry.end)
         self.code.builder.node(nodes, entry.name, [op("mov.pred", flag, 0) for flag in flags], end)
         return nodes
@@ -90,7 +90,9 @@ class VotesAtJoins:
         met |= {name for path in paths if path.counted is not None for name in path.counted.count.registers}
         met |= frozenset().union(*(self.code.live_at(path.path.end) for path in paths))
         # What a lane computes again there has operands of its own.
-        met |= {n for path in paths for i in path.recomputed for n in effects.reads(self.code.view.body[i])}
+        met |= {
+            n for path in paths for i in path.after.recomputed for n in effects.reads(self.code.view.body[i])
+        }
         return Join(begins, inside, goal, self.code.cleared(met - {*alive}))
 
     def _sorted(self, sorting: SortingCode, nodes: Nodes, enter: str, alive: Collection[str]) -> Nodes:

@@ -22,63 +22,51 @@ PAIRED = 3 * SLOTS - 2
 """Slots of a warp for two exclusive paths."""
 
 
-@dataclass(frozen=True)
-class PathPlan:
-    """One path: its context and stack, the names of its tasks' registers, and what runs behind it.
+@dataclass(frozen=True, slots=True)
+class TaskRegisters:
+    """The registers of the running task: what it reads for a register of the program, and what it writes."""
 
-    ``tail`` are the statements that run with the task instead of behind the join, those of ``hammocks`` among them;
-    ``skip_flags`` keep the lane itself from running them. ``recomputed`` are those that a lane runs again
-    for itself at the join. ``restore`` rebuilds, at the beginning of a task, what its compressed context leaves out.
-
-    ``partials`` are the task's parts of reductions, ``updates`` the statements of the tail that update them,
-    ``owner`` the address of the slots of the lane that made the task; a loop's tasks begin with ``resets``.
-
-    The trips of a ``counted`` loop are expanded over the warp (`cccopt.ccc.codegen.expansion`): its stack is the layout
-    of a context only.
-    """
-
-    path: Path
-    number: int
-    live_ins: tuple[LiveIn, ...]
-    stack: StackCode
-    top: Register
     uses: Mapping[str, Operand]
     definitions: Mapping[str, Register]
-    tail: tuple[int, ...]
-    hammocks: tuple[Hammock, ...]
-    skip_flags: tuple[Register, ...]
-    recomputed: tuple[int, ...]
-    temporaries: Mapping[str, Register]
-    restore: tuple[Instruction, ...]
-    children: tuple[PathPlan, ...] = ()
-    partials: tuple[Partial, ...] = ()
-    counted: CountedLoop | None = None
-    sums: tuple[Partial, ...] = ()
-    resets: tuple[Instruction, ...] = ()
-    updates: Mapping[int, Instruction] = field(default_factory=dict)
-    owner: Register | None = None
 
-    @property
-    def chunk(self) -> int:
-        """Trips of a loop between two votes. A path inside needs the whole warp in each trip."""
-        return 1 if self.children else self.path.annotation.chunk
-
-    def phase(self, what: str) -> str:
-        """The name of a phase of this path in labels: ``push_1``."""
-        return f"{what}_{self.number}"
-
-    def task(self, name: str) -> Register:
-        """The register of the running task that stands for ``name``."""
+    def of(self, name: str) -> Register:
+        """The register that stands for ``name``."""
         register = self.uses[name]
         assert isinstance(register, Register)
         return register
 
-    def rewrite(self, instruction: Instruction) -> Instruction:
-        """The instruction on the registers of the running task."""
+    def rename(self, instruction: Instruction) -> Instruction:
+        """The instruction on the registers of the task."""
         return isa.rename(instruction, self.uses, self.definitions)
 
-    def own(self, body: Body) -> list[Instruction]:
-        """What the lane computes again, on its own registers but for intermediate results, which nothing behind reads.
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """What becomes of the path's live-ins; ``restore`` rebuilds, at the beginning of a task, what is not collected."""
+
+    live_ins: tuple[LiveIn, ...]
+    restore: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAfter:
+    """Code after a path that does not simply run in the lane's own iteration, by its places in the function's body.
+
+    ``sunk`` are the statements that run with the task instead, those of ``hammocks`` among them; ``updates`` are those
+    that update a task's parts of reductions, as they run there; ``skip_flags`` keep the lane from running them.
+    ``recomputed`` are statements that a lane runs again for itself at the join, with ``temporaries`` for intermediate
+    results.
+    """
+
+    sunk: tuple[int, ...]
+    hammocks: tuple[Hammock, ...]
+    updates: Mapping[int, Instruction]
+    skip_flags: tuple[Register, ...]
+    recomputed: tuple[int, ...]
+    temporaries: Mapping[str, Register]
+
+    def recompute(self, body: Body) -> list[Instruction]:
+        """What the lane computes again, on its own registers but for intermediate results, which nothing reads later.
         A register with both a value from before the path and an intermediate one changes its name where it is written.
         """
         code: list[Instruction] = []
@@ -91,7 +79,51 @@ class PathPlan:
         return code
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class PartialResults:
+    """A task's parts of reductions: ``partials``, and ``sums``, which the warp puts together for each owner.
+
+    ``owner`` is the register of the task with the address of the slots of the lane that made it; the tasks of a loop
+    begin with ``resets``.
+    """
+
+    partials: tuple[Partial, ...]
+    sums: tuple[Partial, ...]
+    owner: Register | None
+    resets: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathPlan:
+    """One path: its number, the stack of its tasks and the register with the number of tasks on it, and the rest sorted
+    by what it decides.
+
+    The inner iterations of a ``counted`` loop are expanded over the warp (`cccopt.ccc.codegen.expansion`): its stack is
+    the layout of a context only.
+    """
+
+    path: Path
+    number: int
+    stack: StackCode
+    top: Register
+    context: TaskContext
+    registers: TaskRegisters
+    after: CodeAfter
+    results: PartialResults
+    counted: CountedLoop | None
+    children: tuple[PathPlan, ...]
+
+    @property
+    def chunk(self) -> int:
+        """Inner iterations of a loop between two votes. A path inside needs the whole warp in each."""
+        return 1 if self.children else self.path.annotation.chunk
+
+    def phase(self, what: str) -> str:
+        """The name of a phase of this path in labels: ``push_1``."""
+        return f"{what}_{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
 class Sorting:
     """Exclusive paths that share a site (`cccopt.ccc.codegen.sorting`), by number.
 
@@ -122,7 +154,7 @@ def sorted_slots(paths: int) -> int:
     return paths // 2 * PAIRED + paths % 2 * (2 * SLOTS - 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One region: its paths (outer ones first in `all_paths`) and the registers that the whole warp shares.
 
@@ -157,7 +189,7 @@ class Plan:
     @property
     def partials(self) -> tuple[Partial, ...]:
         """The parts of reductions that tasks of all paths have."""
-        return tuple(dict.fromkeys(partial for path in self.all_paths() for partial in path.partials))
+        return tuple(dict.fromkeys(partial for path in self.all_paths() for partial in path.results.partials))
 
     def all_paths(self) -> tuple[PathPlan, ...]:
         """All paths, each ahead of those inside it."""

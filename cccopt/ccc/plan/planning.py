@@ -19,7 +19,16 @@ from cccopt.ccc.plan.compression import Compressed, compress, compress_together
 from cccopt.ccc.plan.context import LiveIn, Placement, decide, live_ins
 from cccopt.ccc.plan.form import is_split
 from cccopt.ccc.plan.partials import Partial, slots
-from cccopt.ccc.plan.plan import PathPlan, Plan, Sorting, sorted_slots
+from cccopt.ccc.plan.plan import (
+    CodeAfter,
+    PartialResults,
+    PathPlan,
+    Plan,
+    Sorting,
+    TaskContext,
+    TaskRegisters,
+    sorted_slots,
+)
 from cccopt.ccc.plan.remarks import reordered, stack_remarks
 from cccopt.ccc.plan.rematerialization import Outer, ReachingValue
 from cccopt.ccc.plan.stack import SLOTS, Layout, StackCode, Value, layout
@@ -119,81 +128,96 @@ class _Planner:
         return {index: self._flags[group] for index, group in self._users.items()}
 
     def path(self, path: Path, outer: Outer | None = None) -> PathPlan:
-        """The plan of ``path``, which stands in the path ``outer``."""
+        """The plan of ``path``, which is inside the path ``outer``."""
         view, names = self.view, self.view.names
         self._number += 1
         number = self._number
         sunk = self.sunk[path.begin]
         around = frozenset[str]() if outer is None else outer.written
-        written = {
-            name
-            for index in (*view.statements(path.nodes), *sunk.moved)
-            for name in effects.writes(view.body[index])
-        }
-        if path.begin in self._compressed:
-            compressed = self._compressed[path.begin]
-        else:
-            found = self._live_ins(path, around)
-            compressed = compress(view, self.region, path, found, outer)
-        found = compressed.live_ins
-        inner = Outer(
-            frozenset(view.statements(path.nodes)), frozenset(live.name for live in found), around | written
-        )
+        written = self._written((*view.statements(path.nodes), *sunk.moved))
+        compressed = self._compressed.get(path.begin)
+        if compressed is None:
+            compressed = compress(view, self.region, path, self._live_ins(path, around), outer)
         partials = tuple(self._partial(r) for r in sunk.reductions)
-        found = (*found, *self._reduced(path, partials), *_summed(view, sunk))
-        counted = self._counted(path, sunk, around | written)
         sums = tuple(Partial(r, names.register(view.types[r.register]), None) for r in sunk.sums)
+        counted = self._counted(path, sunk, around | written)
+        live = (*compressed.live_ins, *self._reduced(path, partials), *_summed(view, sunk))
         if counted is not None:
-            found = _without_counters(found, counted, compressed)
-        collected = [Value(live.name, live.type) for live in found if live.decision == Placement.COLLECTED]
-        definitions = {name: names.register(view.types[name]) for name in sorted(written)}
-        again_written = {name for index in sunk.recomputed for name in effects.writes(view.body[index])}
-        inside = set(view.statements(path.nodes))
-        definitions.update(
-            {
-                p.reduction.register: p.register
-                for p in (*partials, *sums)
-                if inside & p.reduction.updates.keys()
-            }
+            live = _without_counters(live, counted, compressed)
+        registers = self._registers(path, live, written, (*partials, *sums))
+        stack, top = self._stack(path, live, counted), names.register("b32")
+        resets = tuple(p.reset for p in partials if p.offset is not None)
+        restore = (
+            *(() if counted is None else self._pointers(path, counted, registers.uses)),
+            *self._steps(compressed, registers.uses),
+            *(() if path.is_loop else resets),
         )
+        owner = registers.uses.get(self.slots.address.name)
+        inner = Outer(
+            frozenset(view.statements(path.nodes)),
+            frozenset(live.name for live in compressed.live_ins),
+            around | written,
+        )
+        return PathPlan(
+            path=path,
+            number=number,
+            stack=stack,
+            top=top,
+            context=TaskContext(live, restore),
+            registers=registers,
+            after=self._after(path, sunk, partials, registers),
+            results=PartialResults(
+                partials,
+                sums,
+                owner if isinstance(owner, Register) else None,
+                resets if path.is_loop else (),
+            ),
+            counted=counted,
+            children=tuple(self.path(child, inner) for child in path.children),
+        )
+
+    def _written(self, statements: Iterable[int]) -> frozenset[str]:
+        return frozenset(name for index in statements for name in effects.writes(self.view.body[index]))
+
+    def _registers(
+        self, path: Path, live: Sequence[LiveIn], written: Collection[str], parts: Iterable[Partial]
+    ) -> TaskRegisters:
+        """The registers of a task whose path, with what sinks into it, writes ``written``."""
+        view, register = self.view, self.view.names.register
+        definitions = {name: register(view.types[name]) for name in sorted(written)}
+        inside = set(view.statements(path.nodes))
+        for part in parts:
+            if inside & part.reduction.updates.keys():
+                definitions[part.reduction.register] = part.register
         uses: dict[str, Operand] = dict(definitions)
-        uses.update({v.name: names.register(v.type) for v in collected if v.name not in written})
-        uses.update({live.name: self._rebuild(live) for live in found if live.decision == Placement.REBUILT})
-        again = [live for live in found if live.decision == Placement.RECOMPUTED and live.name not in written]
-        uses.update({live.name: names.register(live.type) for live in again})
-        words = layout(collected, self.threads if counted is None else 0, self.bytes)
+        uses.update({v.name: register(v.type) for v in _collected(live) if v.name not in written})
+        uses.update({i.name: self._rebuild(i) for i in live if i.decision == Placement.REBUILT})
+        again = [i for i in live if i.decision == Placement.RECOMPUTED and i.name not in written]
+        uses.update({i.name: register(i.type) for i in again})
+        return TaskRegisters(uses, definitions)
+
+    def _stack(self, path: Path, live: Iterable[LiveIn], counted: CountedLoop | None) -> StackCode:
+        """The stack of a path, with its place unless it shares one; for a counted loop the layout of a context."""
+        words = layout(_collected(live), self.threads if counted is None else 0, self.bytes)
         if path.begin not in self.grouped and counted is None:
             self._allocate(words)
             self.layouts.append(words)
         sizes = {word.size for word in words.words}
         bases = {size: base for size, base in self.bases.items() if size in sizes}
-        resets = tuple(p.reset for p in partials if p.offset is not None)
-        owner = uses.get(self.slots.address.name)
-        return PathPlan(
-            path=path,
-            number=number,
-            live_ins=found,
-            stack=StackCode(words, bases, names),
-            top=names.register("b32"),
-            uses=uses,
-            definitions=definitions,
-            tail=sunk.moved,
+        return StackCode(words, bases, self.view.names)
+
+    def _after(
+        self, path: Path, sunk: SunkCode, partials: Iterable[Partial], registers: TaskRegisters
+    ) -> CodeAfter:
+        """What becomes of the code after a path."""
+        again = self._written(sunk.recomputed) - sunk.kept
+        return CodeAfter(
+            sunk=sunk.moved,
             hammocks=sunk.hammocks,
+            updates={i: self._update(i, p) for p in partials for i in sunk.moved if i in p.reduction.updates},
             skip_flags=tuple(flag for group, flag in self._flags.items() if path.begin in group),
             recomputed=sunk.recomputed,
-            temporaries={name: definitions[name] for name in again_written - sunk.kept},
-            restore=(
-                *(() if counted is None else self._pointers(path, counted, uses)),
-                *self._steps(compressed, uses),
-                *(() if path.is_loop else resets),
-            ),
-            children=tuple(self.path(child, inner) for child in path.children),
-            partials=partials,
-            counted=counted,
-            sums=sums,
-            resets=resets if path.is_loop else (),
-            updates={i: self._update(i, p) for p in partials for i in sunk.moved if i in p.reduction.updates},
-            owner=owner if isinstance(owner, Register) else None,
+            temporaries={name: registers.definitions[name] for name in again},
         )
 
     def _counted(self, path: Path, sunk: SunkCode, written: Collection[str]) -> CountedLoop | None:
@@ -316,6 +340,10 @@ class _Planner:
             fresh.update(new)
         self._shared[key] = fresh[live.name]
         return fresh[live.name]
+
+
+def _collected(live: Iterable[LiveIn]) -> list[Value]:
+    return [Value(i.name, i.type) for i in live if i.decision == Placement.COLLECTED]
 
 
 def _summed(view: View, sunk: SunkCode) -> Iterable[LiveIn]:

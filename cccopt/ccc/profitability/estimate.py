@@ -152,9 +152,9 @@ class _Maker:
         extra = 0.0
         expanded = planned is not None and planned.counted is not None
         if planned is not None:
-            again = sum(self.costs.of_statement(i) for i in planned.recomputed)
+            again = sum(self.costs.of_statement(i) for i in planned.after.recomputed)
             context = planned.stack.layout.context_bytes / 4 * WORD + again
-            extra = sum(isa.facts(i).slots for i in planned.restore) + SUM * len(planned.sums)
+            extra = sum(isa.facts(i).slots for i in planned.context.restore) + SUM * len(planned.results.sums)
         return PathFlow(
             key,
             self._parent(path),

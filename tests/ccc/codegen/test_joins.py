@@ -12,7 +12,7 @@ from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.parser import parse
 from tests.kernels.running import PTX
 
-# Two paths in one piece of converged code, the ends of the second leading past the first one's join by several branches.
+# Two paths in one piece of converged code, the ends of the second leading past the first one's join several times.
 SEVERAL_ENDS = (PTX / "several_ends.ptx").read_text()
 
 
