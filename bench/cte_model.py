@@ -38,42 +38,42 @@ Sizes = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class UnitCosts:
     """What one run of the map and one of the reduction cost, in any unit."""
 
     map: float
     reduce: float
 
 
-Model = Callable[[Sizes, Costs], float]
+Model = Callable[[Sizes, UnitCosts], float]
 
 
-def one_per_lane(sizes: Sizes, cost: Costs) -> float:
+def one_per_lane(sizes: Sizes, cost: UnitCosts) -> float:
     """Equation 4.1. Nothing is left out."""
     return max(sizes) * (cost.map + cost.reduce)
 
 
-def sub_warp(width: int, sizes: Sizes, cost: Costs) -> float:
+def sub_warp(width: int, sizes: Sizes, cost: UnitCosts) -> float:
     """Equation 4.2, of sub-warps of ``width`` lanes: in each round the longest of 32 / ``width`` tasks counts."""
     return width * log2(width) * cost.reduce + sum(_steps(width, sizes)) * cost.map
 
 
-def sub_warp_any_order(width: int, sizes: Sizes, cost: Costs) -> float:
+def sub_warp_any_order(width: int, sizes: Sizes, cost: UnitCosts) -> float:
     """Equation 4.2, and a reduction at each step, by which what a lane mapped joins what it had, or ``init``."""
     return sub_warp(width, sizes, cost) + sum(_steps(width, sizes)) * cost.reduce
 
 
-def sub_warp_in_order(width: int, sizes: Sizes, cost: Costs) -> float:
+def sub_warp_in_order(width: int, sizes: Sizes, cost: UnitCosts) -> float:
     """The same where only neighbours may be joined: the lanes reduce their values at each step."""
     return sum(_steps(width, sizes)) * (cost.map + (log2(width) + 1) * cost.reduce)
 
 
-def warp(sizes: Sizes, cost: Costs) -> float:
+def warp(sizes: Sizes, cost: UnitCosts) -> float:
     """Equation 4.3."""
     return _rounds(sizes) * (cost.map + log2(LANES) * cost.reduce)
 
 
-def warp_with_all(sizes: Sizes, cost: Costs) -> float:
+def warp_with_all(sizes: Sizes, cost: UnitCosts) -> float:
     """Equation 4.3, and a reduction in each round, by which what it came to joins what the owner had, or ``init``."""
     return warp(sizes, cost) + (_rounds(sizes) + 1) * cost.reduce
 
@@ -90,7 +90,7 @@ def _rounds(sizes: Sizes) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ModelCase:
     """A build: a policy, an operator that is known to commute or not, and its models."""
 
     policy: str
@@ -99,31 +99,31 @@ class Case:
     with_all: Model | None = None
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[ModelCase, ...]:
     """The builds, the one that others are held against first."""
-    found = [Case("one_per_lane", equation=one_per_lane, with_all=one_per_lane)]
+    found = [ModelCase("one_per_lane", equation=one_per_lane, with_all=one_per_lane)]
     for commutes, in_full in ((True, sub_warp_any_order), (False, sub_warp_in_order)):
         for width in (2, 4, 8, 16, 32):
             models = partial(sub_warp, width), partial(in_full, width)
-            found.append(Case(f"sub_warp<{width}>", commutes, *models))
-    return (*found, Case("warp", equation=warp, with_all=warp_with_all), Case("warp_chunked"))
+            found.append(ModelCase(f"sub_warp<{width}>", commutes, *models))
+    return (*found, ModelCase("warp", equation=warp, with_all=warp_with_all), ModelCase("warp_chunked"))
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class WarpInstructions:
     """Warp instructions of a run."""
 
     multiply_adds: int
     all: int
 
 
-def ptx_of(workload: CteWorkload, case: Case) -> str:
+def ptx_of(workload: CteWorkload, case: ModelCase) -> str:
     """The build's PTX."""
     flags = (*options(workload, case.policy), *(["-DLINE_QUAD_COMMUTATIVE"] if case.commutes else []))
     return driver.compile(workload.source, arch=ARCH, ccc="off", nvcc_options=flags).ptx
 
 
-def count(workload: CteWorkload, pattern: str, ptx: str) -> Counted:
+def count(workload: CteWorkload, pattern: str, ptx: str) -> WarpInstructions:
     """Run a build on the emulator. Raises `SystemExit` where its result is wrong."""
     program, sample = Program(ptx), workload.sample(pattern)
     inputs = sample.inputs(SIZE, seed=1)
@@ -138,7 +138,7 @@ def count(workload: CteWorkload, pattern: str, ptx: str) -> Counted:
         for (function, index), issued in profile.issues.items()
         if isinstance(statement := bodies[function][index], Instruction) and statement.base == "fma"
     )
-    return Counted(multiply_adds, profile.warp_instructions)
+    return WarpInstructions(multiply_adds, profile.warp_instructions)
 
 
 def sizes_of(workload: CteWorkload, pattern: str) -> list[int]:
@@ -147,9 +147,11 @@ def sizes_of(workload: CteWorkload, pattern: str) -> list[int]:
     return [int(size) for size in np.diff(begins)]
 
 
-def rows(workload: CteWorkload, pattern: str, built: Sequence[tuple[Case, str]]) -> Iterator[tuple[str, ...]]:
+def rows(
+    workload: CteWorkload, pattern: str, built: Sequence[tuple[ModelCase, str]]
+) -> Iterator[tuple[str, ...]]:
     """The table's cells; ``built`` has cases with their PTX, the one that others are held against first."""
-    sizes, cost = sizes_of(workload, pattern), Costs(1, 1)
+    sizes, cost = sizes_of(workload, pattern), UnitCosts(1, 1)
     counts = [count(workload, pattern, ptx) for _, ptx in built]
     for (case, _), counted in zip(built, counts, strict=True):
         models = (case.equation, case.with_all)

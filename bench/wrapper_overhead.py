@@ -96,7 +96,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class PairTimes:
     """A case's seconds: of nvcc alone, what ccc-nvcc took more in each pair and how much more processor time, and the
     device compiler's second run.
     """
@@ -187,7 +187,7 @@ def _make(source: str) -> Command:
     return lambda compiler, options: [*make, f"NVCC={' '.join([compiler, *options])}"]
 
 
-def _measure(case: Case, nvcc: str, ours: str, pairs: int) -> Times:
+def _measure(case: Case, nvcc: str, ours: str, pairs: int) -> PairTimes:
     commands = case.command(nvcc, ()), case.command(ours, case.options)
     for command in commands:
         _seconds(command)  # the first one may build what later ones find
@@ -198,7 +198,7 @@ def _measure(case: Case, nvcc: str, ours: str, pairs: int) -> Times:
         plain.append(taken[0][0])
         more.append(taken[1][0] - taken[0][0])
         work.append(taken[1][1] - taken[0][1])
-    return Times(tuple(plain), tuple(more), tuple(work), _second_run(case, ours) if case.runs else 0.0)
+    return PairTimes(tuple(plain), tuple(more), tuple(work), _second_run(case, ours) if case.runs else 0.0)
 
 
 def _seconds(command: Sequence[str]) -> tuple[float, float]:
@@ -229,7 +229,7 @@ def _second_run(case: Case, ours: str) -> float:
     return statistics.median(found)
 
 
-def _row(case: Case, times: Times) -> list[str]:
+def _row(case: Case, times: PairTimes) -> list[str]:
     low, high = times.quartiles
     bar = f"{case.share:.0%}" if case.share is not None else ""
     bar = f"{1000 * case.seconds:.0f} ms" if case.seconds is not None else bar
@@ -245,7 +245,7 @@ def _row(case: Case, times: Times) -> list[str]:
     ]
 
 
-def _missed(case: Case, times: Times) -> Iterator[str]:
+def _missed(case: Case, times: PairTimes) -> Iterator[str]:
     if case.share is not None and times.cost > case.share * times.plain:
         yield f"{case.name} costs {times.cost / times.plain:.1%} of nvcc's time, more than {case.share:.0%}"
     if case.seconds is not None and times.cost > case.seconds:

@@ -14,7 +14,7 @@ from cccopt.ptx.parser import parse
 __all__ = ["RunProfile", "of_run", "profile_of", "program_of"]
 
 
-class Launch(Protocol):
+class KernelLaunch(Protocol):
     """One kernel launch; numpy arrays among the arguments are device buffers, updated in place."""
 
     @property
@@ -27,7 +27,7 @@ class Launch(Protocol):
     def arguments(self) -> Sequence[Any]: ...
 
 
-def profile_of(marked: str, launches: Iterable[Launch]) -> RunProfile:
+def profile_of(marked: str, launches: Iterable[KernelLaunch]) -> RunProfile:
     """The profile of all ``launches`` of ``marked``, PTX that holds the markers of annotations and was not rewritten
     (`cccopt.driver.marked_ptx`). Each launch runs before the next is asked for.
 

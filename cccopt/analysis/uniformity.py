@@ -134,7 +134,7 @@ def uniformity(function: Function, cfg: ControlFlowGraph) -> Uniformity:
         varying_in = now
 
 
-class _Origin(Enum):
+class _Variation(Enum):
     """Where the variation of an instruction's results comes from."""
 
     VARIES = "the instruction itself"
@@ -160,29 +160,29 @@ class _Step:
 def _step(statement: Statement, function: Function, numbering: Numbering[str]) -> _Step:
     if not isinstance(statement, Instruction):
         return _Step(False, 0, 0, 0)
-    origin = _origin(statement, function)
+    origin = _variation(statement, function)
     reads = effects.reads(statement)
-    if origin is _Origin.UNIFORM:
+    if origin is _Variation.UNIFORM:
         reads = frozenset() if statement.guard is None else frozenset({statement.guard.register.name})
     return _Step(
-        origin is _Origin.VARIES,
+        origin is _Variation.VARIES,
         numbering.bits(reads),
         numbering.bits(effects.writes(statement)),
         numbering.bits(effects.kills(statement)),
     )
 
 
-def _origin(instruction: Instruction, function: Function) -> _Origin:
+def _variation(instruction: Instruction, function: Function) -> _Variation:
     facts = isa.facts(instruction)
     if not effects.special_registers(instruction) <= UNIFORM_SPECIAL_REGISTERS:
-        return _Origin.VARIES
+        return _Variation.VARIES
     if not facts.known or facts.control is Control.CALL:
-        return _Origin.VARIES
+        return _Variation.VARIES
     if facts.memory is Memory.LOAD:
-        return _Origin.OPERANDS if _reads_constant_memory(instruction, function) else _Origin.VARIES
+        return _Variation.OPERANDS if _reads_constant_memory(instruction, function) else _Variation.VARIES
     if _is_whole_warp_vote(instruction):
-        return _Origin.UNIFORM
-    return _Origin.OPERANDS if facts.pure else _Origin.VARIES
+        return _Variation.UNIFORM
+    return _Variation.OPERANDS if facts.pure else _Variation.VARIES
 
 
 def _reads_constant_memory(instruction: Instruction, function: Function) -> bool:

@@ -22,7 +22,7 @@ from cccopt.driver.unit_report import CompiledUnit, failure_data, report_data
 from cccopt.files import read_text, write_text
 from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
-from cccopt.toolchain.call import Call, Outcome, Running
+from cccopt.toolchain.call import Call, CallResult, Running
 from cccopt.toolchain.settings import Settings
 
 
@@ -45,7 +45,7 @@ class DeviceCompiler:
     def __init__(self, call: Call, text: str, keep: str) -> None:
         self._call, self._text, self._keep = call, text, keep
         self._started: dict[str, Running] = {}
-        self._done: dict[str, Outcome] = {}
+        self._done: dict[str, CallResult] = {}
         self._stage = 0
         self.messages = ""
         self.seconds: list[float] = []
@@ -76,7 +76,7 @@ class DeviceCompiler:
         self.keep(f"{self._stage}.ptx", outcome.ptx)
         return outcome.ptx
 
-    def _run(self, text: str) -> Outcome:
+    def _run(self, text: str) -> CallResult:
         if text not in self._done:
             tool = self._started.pop(text, None)
             self._done[text] = self._call.run(text) if tool is None else tool.wait()

@@ -55,7 +55,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class LoadedModule:
     """Loaded code. Its kernels live as long as it does."""
 
     handle: Any
@@ -83,11 +83,11 @@ class Gpu:
     _hold: Kernel | None = field(default=None, init=False)
     _profiled: bool = field(default=False, init=False)
 
-    def load(self, code: str | bytes) -> Module:
+    def load(self, code: str | bytes) -> LoadedModule:
         """Load PTX or a cubin. Raises `CccError` (CCC094) where the driver does not take it."""
         image = code.encode() + b"\0" if isinstance(code, str) else code
         try:
-            return Module(self._driver.module_from_buffer(image))
+            return LoadedModule(self._driver.module_from_buffer(image))
         except self._driver.Error as reason:
             raise CccError(
                 error(

@@ -27,7 +27,7 @@ from cccopt.toolchain.settings import Settings
 @dataclass(frozen=True, slots=True)
 class Program:
     """A compiled source: the rewritten PTX, plain nvcc's PTX of the unmarked text, and the report (JSON
-    data).
+    data). `cccopt.emulator.Program` is another thing: PTX that runs on the CPU; both names are public.
     """
 
     ptx: str

@@ -39,7 +39,8 @@ MAX_STEPS = 10_000_000
 class Program:
     """A module whose kernels can be launched many times; its global variables live on between launches.
 
-    With a ``record`` its launches are recorded: what iterations do to memory.
+    With a ``record`` its launches are recorded: what iterations do to memory. What `cccopt.compile` returns is a
+    `Program` of its own, the text before and after the rewrite; both names are public.
     """
 
     def __init__(self, ptx: str | Module, name: str = "<ptx>", *, record: Record | None = None) -> None:

@@ -139,7 +139,7 @@ def _looped(module: Module, kernel: Function, options: Options) -> tuple[Functio
     if device is None and options.resident is None:
         device = UNKNOWN_DEVICE
         said = (_unknown(module, annotation, device),)
-    return _Loop(kernel, annotation, options.resident or device or UNKNOWN_DEVICE).function(), said
+    return _GridLoop(kernel, annotation, options.resident or device or UNKNOWN_DEVICE).function(), said
 
 
 def _is_mark_of(statement: Statement, annotation: Annotation) -> bool:
@@ -241,7 +241,7 @@ def _is_collective(instruction: Instruction) -> bool:
 # --- the loop ---
 
 
-class _Loop:
+class _GridLoop:
     """One kernel's loop: its registers, and the code around the body."""
 
     def __init__(self, kernel: Function, annotation: Annotation, resident: Device | int) -> None:

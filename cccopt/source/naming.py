@@ -16,7 +16,7 @@ from cccopt.diagnostic import Diagnostic, error
 from cccopt.source.functions import definition
 from cccopt.source.lexer import Token, ccc_pragma
 from cccopt.source.lines import LineMap
-from cccopt.source.pragmas import Pragma, SourceError, parse_pragma
+from cccopt.source.pragmas import CccPragma, SourceError, parse_pragma
 from cccopt.source.statements import Code, OutOfSight, Unbalanced
 from cccopt.source.switches import NoPath, groups
 from cccopt.text import Place
@@ -62,7 +62,7 @@ class Named:
     the label's text. ``directives`` are the ``#pragma ccc`` line and the unroll pragmas that go with it.
     """
 
-    pragma: Pragma
+    pragma: CccPragma
     directive: Token
     unrolls: tuple[str, ...]
     directives: tuple[Token, ...]
@@ -138,7 +138,7 @@ def _named(directive: Token, following: int, unit: Unit) -> list[Named]:
     return named
 
 
-def _statement(pragma: Pragma, directive: Token, following: int, unit: Unit) -> Named:
+def _statement(pragma: CccPragma, directive: Token, following: int, unit: Unit) -> Named:
     code = unit.code
     if pragma.kind == "else":
         following = code.else_at(following)
@@ -164,7 +164,7 @@ def _statement(pragma: Pragma, directive: Token, following: int, unit: Unit) -> 
     )
 
 
-def _head(pragma: Pragma, directive: Token, following: int, unit: Unit) -> tuple[int, int]:
+def _head(pragma: CccPragma, directive: Token, following: int, unit: Unit) -> tuple[int, int]:
     """Where the statement and its keyword or brace is; raises `SourceError` over another statement."""
     code = unit.code
     start = following if pragma.kind == "else" else code.unlabelled(following)
@@ -177,7 +177,7 @@ def _head(pragma: Pragma, directive: Token, following: int, unit: Unit) -> tuple
     return start, head
 
 
-def _cases(pragma: Pragma, directive: Token, following: int, unit: Unit) -> list[Named]:
+def _cases(pragma: CccPragma, directive: Token, following: int, unit: Unit) -> list[Named]:
     _, head = _head(pragma, directive, following, unit)
     try:
         found = [
@@ -204,7 +204,7 @@ def _cases(pragma: Pragma, directive: Token, following: int, unit: Unit) -> list
     return found
 
 
-def _function(pragma: Pragma, directive: Token, following: int, unit: Unit) -> Named:
+def _function(pragma: CccPragma, directive: Token, following: int, unit: Unit) -> Named:
     code = unit.code
     found = definition(code, following)
     if found is None or _SPACES[pragma.kind] not in found.spaces:
@@ -232,7 +232,7 @@ def _check_reductions(named: Named, unit: Unit) -> None:
             raise SourceError(_absent(variable, named, unit))
 
 
-def _parsed(directive: Token, unit: Unit) -> Pragma:
+def _parsed(directive: Token, unit: Unit) -> CccPragma:
     offset = ccc_pragma(directive)
     assert offset is not None
     body = directive.text[offset - directive.start :]
@@ -262,7 +262,7 @@ def _two_pragmas(pragmas: list[Token], unit: Unit) -> Diagnostic:
     )
 
 
-def _wrong_statement(pragma: Pragma, directive: Token, head: int, begins: bool, unit: Unit) -> Diagnostic:
+def _wrong_statement(pragma: CccPragma, directive: Token, head: int, begins: bool, unit: Unit) -> Diagnostic:
     word = unit.code.text(head)
     _, wanted = _WANTED[pragma.kind]
     help_text = f"write it on the line above {wanted}"

@@ -46,7 +46,7 @@ class Clauses:
 
 
 @dataclass(frozen=True, slots=True)
-class Pragma:
+class CccPragma:
     """``kind`` is a first column of DESIGN 3's table without its ``#pragma ccc``."""
 
     kind: str
@@ -62,7 +62,7 @@ class _Word:
     argument: str | None
 
 
-def parse_pragma(body: str, locate: Locate) -> Pragma:
+def parse_pragma(body: str, locate: Locate) -> CccPragma:
     """Parse ``ccc KIND CLAUSE ...``; raises `SourceError` at the first mistake."""
     words = list(_words(body, locate))[1:]
     kind, rest = _kind(words, body, locate)
@@ -73,7 +73,7 @@ def parse_pragma(body: str, locate: Locate) -> Pragma:
         _check_word(word, kind, seen, place)
         seen[_key(word)] = word
         clauses = _PARSERS[word.text](clauses, word, place)
-    return Pragma(kind, clauses)
+    return CccPragma(kind, clauses)
 
 
 def _words(body: str, locate: Locate) -> Iterator[_Word]:

@@ -19,7 +19,7 @@ _NO_WORK = frozenset({";", "{", "}"})
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CaseGroup:
     """What is done for some labels of a switch: code token indices of the first label, of the work's first token
     and one past its last; ``text`` is that label without blanks (``default``)."""
 
@@ -40,7 +40,7 @@ class NoPath(Exception):
         self.help = help_text
 
 
-def groups(code: Code, head: int) -> Iterator[Group]:
+def groups(code: Code, head: int) -> Iterator[CaseGroup]:
     """The groups with work of the ``switch`` at ``head``, in order; raises `NoPath` and `Unbalanced`."""
     body = code.after_head(head)
     if code.text(body) != "{":
@@ -61,7 +61,7 @@ def groups(code: Code, head: int) -> Iterator[Group]:
         last = inside[label][-1][1] if inside[label] else start
         end = last if jump is None else jump
         if any(code.text(index) not in _NO_WORK for index in range(start, end)):
-            yield Group(label, start, end, _label_text(code, label))
+            yield CaseGroup(label, start, end, _label_text(code, label))
 
 
 def _statements(code: Code, opening: int) -> Iterator[tuple[int, int, list[int]]]:

@@ -16,7 +16,7 @@ from cccopt.toolchain.inputs import preprocessed
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallResult:
     """How the real tool ended: exit status, what it printed, the PTX it made (empty when it failed or makes
     none), and the processor time it took.
     """
@@ -34,14 +34,14 @@ class Running:
     process: subprocess.Popen[str]
     ptx: Path
 
-    def wait(self) -> Outcome:
+    def wait(self) -> CallResult:
         """Wait for its end. To be called once, and while no other one runs."""
         before = _seconds_of_children()
         messages, _ = self.process.communicate()
         seconds = _seconds_of_children() - before
         status = self.process.returncode
         status = status if status >= 0 else 128 - status
-        return Outcome(status, messages, read_text(self.ptx) if self.ptx.exists() else "", seconds)
+        return CallResult(status, messages, read_text(self.ptx) if self.ptx.exists() else "", seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Call:
             return ""
         return self.arguments[self.arguments.index(option) + 1]
 
-    def run(self, text: str) -> Outcome:
+    def run(self, text: str) -> CallResult:
         """Run the real tool on ``text``; the PTX is returned and not yet written where nvcc looks for it."""
         with self.running(text) as tool:
             return tool.wait()

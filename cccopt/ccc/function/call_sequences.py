@@ -186,7 +186,7 @@ def symbols_of(instruction: Instruction) -> Iterator[str]:
 
 
 @dataclass
-class _Walk:
+class _ResultState:
     """What is known of the results of a call on the way from it to the function's end."""
 
     held: dict[str, CallPiece] = field(default_factory=dict)
@@ -205,7 +205,7 @@ def _handed_on(function: Function, sequence: CallSequence) -> set[CallPiece] | N
     body = function.body or ()
     positions = {s.name: i for i, s in enumerate(body) if isinstance(s, Label)}
     returns = [r.name for r in function.returns]
-    walk, seen, index = _Walk(), set[int](), sequence.call + 1
+    walk, seen, index = _ResultState(), set[int](), sequence.call + 1
     while index not in seen:
         seen.add(index)
         if index >= len(body):
@@ -231,7 +231,9 @@ def _is_end(statement: Statement) -> bool:
     return isinstance(statement, Marker) and statement.event.endswith(".end")
 
 
-def _passes(statement: Instruction, walk: _Walk, sequence: CallSequence, returns: Sequence[str]) -> bool:
+def _passes(
+    statement: Instruction, walk: _ResultState, sequence: CallSequence, returns: Sequence[str]
+) -> bool:
     """Whether a statement only moves results of the call on."""
     if statement.base == "ld":
         loaded = accesses(statement, sequence.results)

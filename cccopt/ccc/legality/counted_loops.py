@@ -100,10 +100,10 @@ def counted_loop(
     ``carried`` registers pass from one inner iteration to the next in any lane; ``fixed`` tells which are the same in
     the whole warp for all its inner iterations.
     """
-    return _Loop(view, path, frozenset(carried), fixed).counted()
+    return _CountedLoopFinder(view, path, frozenset(carried), fixed).counted()
 
 
-class _Loop(Induction):
+class _CountedLoopFinder(Induction):
     def __init__(self, view: View, path: Path, carried: frozenset[str], fixed: Callable[[str], bool]) -> None:
         super().__init__(view, path)
         self.path = path

@@ -63,7 +63,7 @@ class _Event:
 def ordering_violations(loop: LoopCode) -> Iterator[Violation]:
     """Accesses that no barrier orders, and tasks that may never run."""
     bits = _Bits(loop)
-    reader = _Reader(loop, bits)
+    reader = _EventReader(loop, bits)
     events = {block: reader.events(block) for block in loop.blocks}
 
     def transfer(block: int, state: int) -> int:
@@ -116,7 +116,7 @@ class _Bits:
         return f"{text} may be left behind" if waits else f"no `bar.warp.sync` orders this after {text}"
 
 
-class _Reader:
+class _EventReader:
     """Reads the events of blocks; ``strays`` are accesses to shared memory that belong to no stack."""
 
     def __init__(self, loop: LoopCode, bits: _Bits) -> None:

@@ -53,7 +53,7 @@ def _even(view: View, region: Region, branch: int, *, in_loop: bool) -> bool:
         return False
     for test in view.reaching.reaching(branch, statement.guard.register.name):
         varying = [] if test == ENTRY else _varying_reads(view, test)
-        walk = _Walk(view, region)
+        walk = _IndexOrigin(view, region)
         if test == ENTRY or len(varying) > 1:
             return False
         if varying and not (walk.affine(test, varying[0]) and (walk.stride or not in_loop)):
@@ -66,7 +66,7 @@ def _varying_reads(view: View, index: int) -> list[str]:
     return [name for name in names if not view.uniformity.is_uniform_use(index, name)]
 
 
-class _Walk:
+class _IndexOrigin:
     """Follows an index back to its start; ``stride`` tells whether the loop adds a block's or the grid's size to it."""
 
     def __init__(self, view: View, region: Region) -> None:

@@ -38,7 +38,7 @@ PROFILED_LAUNCHES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class JobResults:
     """What a process brings back of a job."""
 
     results: tuple[BuildResult, ...]
@@ -152,7 +152,7 @@ def _emulate_apart(one: _Found, seed: int, size: str) -> None:
 
 def _emulate_here(
     began: apart.Began, name: str, input: str, codes: Mapping[str, str], size: str, seed: int
-) -> Ran:
+) -> JobResults:
     workload = load(name)
     instance = workload.sample(input).instance(size, seed)
     results = run_on_emulator(
@@ -161,7 +161,7 @@ def _emulate_here(
         on_failure=lambda build, problem: BuildResult(build, (), (), first_of(problem)),
         began=began,
     )
-    return Ran(results, workload.module.least_bytes(base_state(instance.inputs)))
+    return JobResults(results, workload.module.least_bytes(base_state(instance.inputs)))
 
 
 # --- GPU ----------------------------------------------------------------------------------------------------------
@@ -202,12 +202,12 @@ def _time(one: _Found, seed: int) -> None:
 
 def _time_here(
     began: apart.Began, name: str, input: str, codes: Mapping[str, bytes | Library], size: str, seed: int
-) -> Ran:
+) -> JobResults:
     workload = load(name)
     instance = workload.sample(input).instance(size, seed)
     with open_gpu() as gpu:
         results = run_on_gpu(gpu, instance, codes, began)
-    return Ran(results, workload.module.least_bytes(base_state(instance.inputs)))
+    return JobResults(results, workload.module.least_bytes(base_state(instance.inputs)))
 
 
 def _profile(one: _Found, folder: Path, seed: int) -> None:
