@@ -11,6 +11,7 @@ from typing import Any
 from bench.real.build import Build
 from bench.real.program import Annotation, Kernel, Program, line_after
 
+HEAD = 10  # lines between a pragma for a kernel and the kernel's name, at most
 DIAGNOSTIC = re.compile(r"^(error|warning)\[(CCC\d+)\]: (.*)\n\s+--> (.*?):(\d+):\d+", re.MULTILINE)
 
 
@@ -62,22 +63,29 @@ def _regions(build: Build) -> Iterator[dict[str, Any]]:
             yield from unit["regions"]
 
 
-def _at(file: str, line: int, place_file: str, place_line: int) -> bool:
-    return line == place_line and Path(file).name == Path(place_file).name
+def _names(annotation: Annotation, program: Program, file: str, line: int) -> bool:
+    """Whether a place is that of an annotation: its pragma, its statement, or, of a kernel, a line of its head."""
+    if Path(annotation.file).name != Path(file).name:
+        return False
+    own = line_after(annotation, program.annotations)
+    last = own + HEAD if annotation.pragma.startswith("grid") else own
+    others = [
+        line_after(each, program.annotations) - 1
+        for each in program.annotations
+        if each.file == annotation.file and each.line > annotation.line
+    ]
+    return own - 1 <= line <= min([last, *(other - 1 for other in others)])
 
 
 def outcome_of(annotation: Annotation, program: Program, build: Build) -> Outcome:
     """What became of an annotation in all of its copies: refused before declined, declined before rewritten."""
-    line = line_after(annotation, program.annotations)
     for each in diagnostics(build.log):
-        if _at(annotation.file, line, each.file, each.line) or _at(
-            annotation.file, line - 1, each.file, each.line
-        ):
+        if _names(annotation, program, each.file, each.line):
             return Outcome("refused", each.code, each.message)
     copies = [
         region
         for region in _regions(build)
-        if (place := region["place"]) and _at(annotation.file, line, place["file"], place["line"])
+        if (place := region["place"]) and _names(annotation, program, place["file"], place["line"])
     ]
     if not copies:
         return Outcome("dropped")
@@ -91,9 +99,8 @@ def _with_cause(kernel: Kernel, program: Program, build: Build) -> KernelOutcome
     found = [(each, outcome_of(each, program, build)) for each in kernel.annotations]
     if any(outcome.state == "refused" for _, outcome in found):
         return KernelOutcome(kernel.name, tuple(found))
-    every = {(each.file, line_after(each, program.annotations)) for each in program.annotations}
     for said in diagnostics(build.log):
-        if any(_at(file, line, said.file, said.line) for file, line in every):
+        if any(_names(each, program, said.file, said.line) for each in program.annotations):
             continue
         above = [
             index

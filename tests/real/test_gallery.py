@@ -34,16 +34,8 @@ SOURCE = """__global__ void scale(int n, float* out) {
 """
 LOOP = Annotation("scale.cu", 2, line_hash(SOURCE.split("\n")[1]), "for block(64)")
 PATH = Annotation("scale.cu", 3, line_hash(SOURCE.split("\n")[2]), "if")
-PROGRAM = Program(
-    "scale",
-    "https://example.org/made-up",
-    "0" * 40,
-    "made-up",
-    "src",
-    "none",
-    "named",
-    (Kernel("scale", (LOOP, PATH)),),
-)
+ORIGIN = ("https://example.org/made-up", "0" * 40, "made-up", "src", "none", "named")
+PROGRAM = Program("scale", *ORIGIN, (Kernel("scale", (LOOP, PATH)),))
 RECIPE = Recipe(
     build=("cp scale.cu built",), run="cat built", time=(("scale", r"time (\S+)"),), passes="PASS"
 )
@@ -171,6 +163,15 @@ def test_a_message_inside_of_a_path_goes_to_the_path() -> None:
     log = "error[CCC032]: left by a `break`\n  --> scale.cu:6:1\n"
     (kernel,) = kernel_outcomes(PROGRAM, a_build(log=log))
     assert [outcome.state for _, outcome in kernel.outcomes] == ["dropped", "refused"]
+
+
+def test_a_kernel_is_named_by_its_head() -> None:
+    source = ["template <int N>", "__global__", "void k(", "  int n) {", "  if (n)"]
+    grid = Annotation("scale.cu", 1, line_hash(source[0]), "grid")
+    path = Annotation("scale.cu", 5, line_hash(source[4]), "if")
+    program = Program("scale", *ORIGIN, (Kernel("k", (grid, path)),))
+    (kernel,) = kernel_outcomes(program, a_build(region(4), region(7, "declined")))
+    assert [outcome.state for _, outcome in kernel.outcomes] == ["rewritten", "declined"]
 
 
 def stand_in(path: Path, output: str) -> str:
