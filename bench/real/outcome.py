@@ -88,7 +88,7 @@ def outcome_of(annotation: Annotation, program: Program, build: Build) -> Outcom
         if (place := region["place"]) and _names(annotation, program, place["file"], place["line"])
     ]
     if not copies:
-        return Outcome("dropped")
+        return Outcome("dropped", "" if build.succeeded else "(no build)")
     if any(region["outcome"] != "rewritten" for region in copies):
         return Outcome("declined")
     return Outcome("rewritten", "/".join(dict.fromkeys(region["form"] for region in copies)))

@@ -2,13 +2,14 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("tomllib", reason="Python 3.11")
 
-from bench.real.__main__ import build_program, parser, run_program
+from bench.real.__main__ import build_program, main, parser, run_program
 from bench.real.build import Build, build
 from bench.real.measure import Run, agree, fault, results, times
 from bench.real.outcome import diagnostics, kernel_outcomes
@@ -230,3 +231,22 @@ def test_from_recipe_to_speedup(checkout: Path) -> None:
     assert "0 of 1 kernels accepted" in summary([found])
     assert json.loads((given.out / "scale/result.json").read_text()) == found
     assert "sqrtf" not in json.dumps(found)
+
+
+def test_builds_run_elsewhere_without_checkout(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = checkout / "scale.toml"
+    recipe.write_text(
+        'build = ["echo PASS > built"]\nrun = "cat built $INPUTS/size"\nprepare = ["echo 3 > size"]\n'
+    )
+    out = checkout / "out"
+    places = [str(checkout), "--recipes", str(checkout), "--out", str(out)]
+    assert build_program(PROGRAM, parser().parse_args([*places, "--nvcc", "true", "--ccc-nvcc", "true"]))
+    shutil.rmtree(checkout / "made-up")
+    table = checkout / "table.json"
+    monkeypatch.setattr("sys.argv", ["bench.real", "--run", str(out), "--rounds", "1", "--json", str(table)])
+    assert main() == 0
+    assert "scale" in capsys.readouterr().out
+    (result,) = json.loads(table.read_text())
+    assert set(result["runs"]) == {"plain", "always", "auto"}
