@@ -21,7 +21,7 @@ def report(problem: Exception, keep: str = "") -> int:
 
 
 def reader_left() -> int:
-    """Whoever read our output has seen enough (``| head``): end quietly; returns the exit status, 1."""
+    """The reader of our output has closed it (``| head``): end quietly; returns the exit status, 1."""
     # The interpreter writes what is left at its end, and would complain.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

@@ -2,7 +2,7 @@
 
 For each piece of shared memory (4 bytes, or 1 once a shorter access is seen) the last writer and the readers since
 are kept with the time of their access. Time advances at barriers. Two accesses of different lanes are ordered when
-a `bar.warp.sync` that both took part in, or a block barrier, lies between; votes and shuffles order nothing (PTX ISA
+a `bar.warp.sync` that both took part in, or a block barrier, is between them; votes and shuffles order nothing (PTX ISA
 chapter 8). Unordered accesses, at least one of them a write, are an error, except: both strong (atomic, volatile,
 relaxed, acquire, release), or a second write of the same value. Order that warps make by flags or locks in shared
 memory is not seen.

@@ -222,6 +222,6 @@ def checked_targets(machine: Machine, piece: Piece, group: LaneGroup, index: Arr
     """The targets of an indexed branch; raises EmulatorError when an index lies beyond them."""
     beyond = index >= len(piece.targets)
     if beyond.any():
-        who = machine.shape.thread_name(int(group.ix[beyond][0]))
-        raise machine.places.error(OUT_OF_BOUNDS, f"branch index beyond its table in {who}", piece.ending)
+        thread = machine.shape.thread_name(int(group.ix[beyond][0]))
+        raise machine.places.error(OUT_OF_BOUNDS, f"branch index beyond its table in {thread}", piece.ending)
     return piece.targets

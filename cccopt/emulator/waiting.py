@@ -274,10 +274,10 @@ class Waiting:
             item = machine.pieces[number].ending
             assert item is not None
             first = machine.shape.thread_name(int(lanes[0]))
-            who = f"{lanes.size} lanes wait at `{item.instruction.opcode}`, {first} first"
+            text = f"{lanes.size} lanes wait at `{item.instruction.opcode}`, {first} first"
             if self._key[lanes[0]] >= 0:
-                who += f", member mask {int(self._mask[lanes[0]]):#010x}"
-            found.append((who, item))
+                text += f", member mask {int(self._mask[lanes[0]]):#010x}"
+            found.append((text, item))
         waiting = int((self._piece != _RUNNING).sum())
         held = machine.live - waiting
         why = f"{held} lanes wait for these where a branch meets again" if held > 0 else ""

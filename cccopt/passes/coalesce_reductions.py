@@ -44,7 +44,7 @@ def _coalesced(module: Module, function: Function, options: Options) -> Function
     try:
         regions = find(view, frozenset(view.annotations)).regions
     except Refusal:
-        return function  # collect-contexts tells of it
+        return function  # collect-contexts reports it
     webs = [(region, made) for region in regions for made in reductions(view, region).found]
     merged = _merged(view, webs)
     if not merged:

@@ -1,7 +1,7 @@
 """Constant expressions and their values (PTX ISA 9.0, 4.5): ``(1+2)*3``, ``WARP_SZ-1``, ``x ? y : z``.
 
 Integers have 64 bits and are signed unless spelled ``U``, cast to ``.u64`` or too large; floats are doubles.
-The parser keeps an expression by its tokens, so that it is printed as it was; who wants to compute
+The parser keeps an expression by its tokens, so that it is printed as it was; code that wants to compute
 with it takes the module `with_constants`.
 """
 

@@ -173,18 +173,18 @@ def facts(instruction: Instruction) -> Facts:
     known: Facts | None = instruction.__dict__.get("_facts")
     if known is None:
         # Passes ask millions of times, so that the instruction keeps the answer.
-        known = instruction.__dict__["_facts"] = _told(instruction)
+        known = instruction.__dict__["_facts"] = _facts_of(instruction)
     return known
 
 
-def _told(instruction: Instruction) -> Facts:
+def _facts_of(instruction: Instruction) -> Facts:
     kinds = tuple([operand.__class__ for operand in instruction.operands])
-    told = _facts(instruction.opcode, kinds)
-    if not told.pure or (SpecialRegister not in kinds and Vector not in kinds):
-        return told
+    found = _facts(instruction.opcode, kinds)
+    if not found.pure or (SpecialRegister not in kinds and Vector not in kinds):
+        return found
     registers = (register for operand in instruction.operands for register in _registers(operand))
     changing = any(isinstance(r, SpecialRegister) and r.name in CHANGING for r in registers)
-    return replace(told, pure=False, volatile=True) if changing else told
+    return replace(found, pure=False, volatile=True) if changing else found
 
 
 @cache

@@ -257,15 +257,15 @@ class _Verifier:
             raise self._fail(
                 "CCC008", f"`{instruction.opcode}` came with {came}", help="raise the `.version` or `.target`"
             )
-        told = facts(instruction)
-        for operand, role, type_ in zip(instruction.operands, told.roles, told.types, strict=True):
+        row = facts(instruction)
+        for operand, role, type_ in zip(instruction.operands, row.roles, row.types, strict=True):
             if role is Role.LABEL:
                 self._label(operand)
             else:
                 self._operand(instruction, operand, role, type_)
             if role is Role.DEF and isinstance(operand, Literal | SpecialRegister | Not | Negative):
                 raise self._fail("CCC008", f"`{print_operand(operand)}` cannot be written")
-        if told.control is Control.INDEXED and not self._is_branch_list(instruction.operands[-1]):
+        if row.control is Control.INDEXED and not self._is_branch_list(instruction.operands[-1]):
             raise self._fail("CCC006", "no `.branchtargets` with this label")
 
     def _is_branch_list(self, operand: Operand) -> bool:

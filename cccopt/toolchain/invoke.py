@@ -45,10 +45,10 @@ def run_nvcc(
     real = nvcc if nvcc is not None else find_nvcc()
     program = shadow_toolkit(real) / "bin" / "nvcc"
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
-        told = replace(settings, reports=folder)
+        extended = replace(settings, reports=folder)
         # The caller's settings hold: options of ccc-nvcc in nvcc's variables are not for us, and nvcc knows none.
         _, _, variables = split_variables(os.environ)
-        environment = {**os.environ, **variables, **told.environment()}
+        environment = {**os.environ, **variables, **extended.environment()}
         # errors="surrogateescape": nvcc quotes the user's source, whatever its encoding.
         done = subprocess.run(
             [str(program), *arguments],

@@ -48,8 +48,8 @@ class RegionReport:
     region adds to a block's static shared memory (a path's share of its loop's). ``labels`` maps a phase (``push``,
     ``take``, ``drain``, ``original``, ...) to labels of the rewritten code. ``name`` is what the clause `name(...)`
     calls it. ``cost`` is what `auto` decides by. ``resident`` is how many threads an SM has room for in blocks of
-    ``threads`` that use the kernel's shared memory, stacks included. ``code`` is what the check of the output is told
-    of a rewritten loop; reports as JSON data leave it out.
+    ``threads`` that use the kernel's shared memory, stacks included. ``code`` is what the check of the output needs to
+    know of a rewritten loop; reports as JSON data leave it out.
     """
 
     kernel: str

@@ -1,6 +1,6 @@
 """Context compression: values that cheap arithmetic rebuilds from others are rebuilt after the pop (DESIGN 4.1).
 
-        cvt.s64.s32 %rd2, %r22;     P reads %rd2 (8 bytes): %r22 (4 bytes) is collected in its place,
+        cvt.s64.s32 %rd2, %r22;     P reads %rd2 (8 bytes): %r22 (4 bytes) is collected instead,
         @%p2 bra    J;              and each task begins with the conversion
 
 `cccopt.ccc.plan.rematerialization` tells which values can be computed again, and from which. The choice is a minimum
@@ -136,7 +136,7 @@ class _Cut:
         rebuilt: dict[ReachingValue, Step] = {}
         collected: dict[ReachingValue, None] = {}
         for key in keys.values():
-            self._settle(key, source, rebuilt, collected)
+            self._decide(key, source, rebuilt, collected)
         if not rebuilt:
             return Compressed(live_ins)
         names = {key.register for key in collected}
@@ -165,7 +165,7 @@ class _Cut:
             live, decision=Placement.RECOMPUTED, reason=f"each task computes it again from {sources}"
         )
 
-    def _settle(
+    def _decide(
         self,
         key: ReachingValue,
         source: set[object],
@@ -179,7 +179,7 @@ class _Cut:
             collected[key] = None
             return
         for _, operand in self.values.steps[key].operands:
-            self._settle(operand, source, rebuilt, collected)
+            self._decide(operand, source, rebuilt, collected)
         rebuilt[key] = self.values.steps[key]
 
     def _graph(

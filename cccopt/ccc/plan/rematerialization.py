@@ -101,14 +101,14 @@ class Rematerialization:
         """All values from which those wanted can be computed again, themselves included; notes the steps."""
         depth: dict[ReachingValue, int] = dict.fromkeys(wanted, 0)
         work = deque(depth)
-        settled: dict[ReachingValue, None] = {}
+        values: dict[ReachingValue, None] = {}
         while work:
             value = work.popleft()
-            if value in settled:
+            if value in values:
                 continue
-            settled[value] = None
-            room = len(self.steps) < MOST_STEPS * len(self.begins)
-            step = self._step(value, depth[value]) if room else None
+            values[value] = None
+            affordable = len(self.steps) < MOST_STEPS * len(self.begins)
+            step = self._step(value, depth[value]) if affordable else None
             if step is None:
                 continue
             self.steps[value] = step
@@ -120,7 +120,7 @@ class Rematerialization:
                 if far < depth.get(operand, far + 1):
                     depth[operand] = far
                     work.appendleft(operand) if sinks else work.append(operand)
-        return list(settled)
+        return list(values)
 
     def sources(self, values: Iterable[ReachingValue]) -> set[ReachingValue]:
         """The values and all that steps compute them from."""

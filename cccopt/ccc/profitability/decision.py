@@ -58,11 +58,11 @@ def decide(
     estimate: Estimate,
     mode: Mode,
     shared: Mapping[int, int],
-    room: int,
+    capacity: int,
     empty: frozenset[int] = frozenset(),
 ) -> Decision:
     """Choose among the paths of ``region``, but for those with ``empty`` tasks. ``mode`` is the option's; ``shared``
-    are the bytes of each path's stack in a block, ``room`` those that all may take. Sorted paths come and
+    are the bytes of each path's stack in a block, ``capacity`` those that all may take. Sorted paths come and
     go together: what their stacks take is limited by the plan.
     """
     flow = estimate.flow
@@ -76,7 +76,7 @@ def decide(
             limited = f"`collect({limit.most})` keeps the costliest paths"
     together = frozenset[int]().union(*(group.keys for group in flow.groups))
     others = frozenset(range(len(paths))) - kept - together
-    while chosen & others and _stacks(flow, chosen, shared) > room:
+    while chosen & others and _stacks(flow, chosen, shared) > capacity:
         limited = f"the stacks of all paths leave an SM room for fewer than {LEAST_RESIDENT} threads"
         chosen = model.choose(flow, kept, [*limits, Limit(others, len(chosen & others) - 1)])
     chosen -= empty
