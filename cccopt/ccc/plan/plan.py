@@ -30,7 +30,7 @@ class TaskRegisters:
     definitions: Mapping[str, Register]
 
     def of(self, name: str) -> Register:
-        """The register that stands for ``name``."""
+        """The register that holds ``name``."""
         register = self.uses[name]
         assert isinstance(register, Register)
         return register
@@ -125,7 +125,7 @@ class PathPlan:
 
 @dataclass(frozen=True, slots=True)
 class Sorting:
-    """Exclusive paths that share a site (`cccopt.ccc.codegen.sorting`), by number.
+    """Exclusive paths that share a join (`cccopt.ccc.codegen.sorting`), by number.
 
     ``stack`` has one layout for all paths, which share its slots by two. Lane b holds in ``waiting`` how
     many tasks path b has.
@@ -179,7 +179,7 @@ class Plan:
     remarks: tuple[Diagnostic, ...] = field(default=())
 
     def sorting(self, path: PathPlan) -> Sorting | None:
-        """The group that the path shares a site with."""
+        """The group that the path shares a join with."""
         return next((s for s in self.sortings if any(path is p for p in s.paths)), None)
 
     def has_stack(self, path: PathPlan) -> bool:
@@ -192,7 +192,7 @@ class Plan:
         return tuple(dict.fromkeys(partial for path in self.all_paths() for partial in path.results.partials))
 
     def all_paths(self) -> tuple[PathPlan, ...]:
-        """All paths, each ahead of those inside it."""
+        """All paths, each before those inside it."""
         found: list[PathPlan] = []
         work = list(self.paths)
         while work:

@@ -124,7 +124,7 @@ class _Planner:
         self._kept = {r: view.names.register(view.types[r.register]) for r in self.sums if r.any_lane}
 
     def skipped(self) -> Mapping[int, Register]:
-        """For each statement that tasks run in place of their lanes the flag of the lanes that leave it out."""
+        """For each statement that tasks run instead of their lanes the flag of the lanes that leave it out."""
         return {index: self._flags[group] for index, group in self._users.items()}
 
     def path(self, path: Path, outer: Outer | None = None) -> PathPlan:
@@ -197,7 +197,9 @@ class _Planner:
         return TaskRegisters(uses, definitions)
 
     def _stack(self, path: Path, live: Iterable[LiveIn], counted: CountedLoop | None) -> StackCode:
-        """The stack of a path, with its place unless it shares one; for a counted loop the layout of a context."""
+        """The stack of a path, with its offset in shared memory unless it shares one; for a counted loop the layout of
+        a context.
+        """
         words = layout(_collected(live), self.threads if counted is None else 0, self.bytes)
         if path.begin not in self.grouped and counted is None:
             self._allocate(words)
@@ -221,7 +223,7 @@ class _Planner:
         )
 
     def _counted(self, path: Path, sunk: SunkCode, written: Collection[str]) -> CountedLoop | None:
-        """The path as a counted loop whose trips nothing keeps in order."""
+        """The path as a counted loop whose inner iterations nothing keeps in order."""
         if not self.expand or not may_expand(path):
             return None
         if sunk.moved or sunk.recomputed or any(not r.any_lane for r in sunk.reductions):
@@ -240,7 +242,7 @@ class _Planner:
         return decide(self.view, self.region, path, begin, name, written)
 
     def _pointers(self, path: Path, counted: CountedLoop, uses: Mapping[str, Operand]) -> list[Instruction]:
-        """The code that makes the pointers of a trip from its counter."""
+        """The code that makes the pointers of an inner iteration from its counter."""
         code: list[Instruction] = []
         for pointer in counted.pointers:
             base = self._same(path, pointer.base, written=False)
@@ -257,7 +259,7 @@ class _Planner:
         return compress_together(self.view, self.region, found, one_stack=not tight, sunk=sunk)
 
     def sorting(self, paths: Sequence[PathPlan]) -> Sorting:
-        """What the site of exclusive paths needs, its stacks laid out."""
+        """What the join of exclusive paths needs, its stacks laid out."""
         register = self.view.names.register
         values = dict.fromkeys(value for path in paths for value in path.stack.layout.values())
         warps = whole_warps(self.threads) // SLOTS
@@ -327,7 +329,7 @@ class _Planner:
         return tuple(code)
 
     def _rebuild(self, live: LiveIn) -> Register:
-        """The register in which the whole warp keeps an invariant value, computed ahead of the loop."""
+        """The register in which the whole warp keeps an invariant value, computed before the loop."""
         key = (live.name, live.slice)
         if key in self._shared:
             return self._shared[key]
@@ -355,7 +357,7 @@ def _summed(view: View, sunk: SunkCode) -> Iterable[LiveIn]:
 def _without_counters(
     found: Iterable[LiveIn], counted: CountedLoop, compressed: Compressed
 ) -> tuple[LiveIn, ...]:
-    """The live-ins of a trip: what only counts the trips is not among them."""
+    """The live-ins of an inner iteration: what only counts them is not among these."""
     read = counted.reads.union(name for step in compressed.steps for name, _ in step.operands)
     made = {pointer.register: pointer for pointer in counted.pointers}
     out: list[LiveIn] = []
