@@ -38,8 +38,9 @@ from cccopt.ccc.profitability.decision import remarks as remarks_of
 from cccopt.ccc.profitability.estimate import estimate, fits_to
 from cccopt.ccc.profitability.profile import RunProfile
 from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find
-from cccopt.diagnostic import Diagnostic, Severity
+from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
+from cccopt.passes.refused import left
 from cccopt.passes.result import PassResult
 from cccopt.ptx.ir import Directive, Function, Item, Module
 
@@ -59,9 +60,7 @@ def run(module: Module, options: Options) -> PassResult:
             try:
                 item, said, made = _function(module, item, options, in_loops)
             except Refusal as problem:
-                if not options.keep_going:
-                    raise
-                said = tuple(replace(d, severity=Severity.WARNING) for d in problem.diagnostics)
+                said = left(problem, options)
                 made = ()
             remarks += said
             reports += made

@@ -41,8 +41,9 @@ from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal, Rule, refuse
 from cccopt.ccc.regions.marked_loops import annotations_in_loops
-from cccopt.diagnostic import Diagnostic, Severity
+from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
+from cccopt.passes.refused import left
 from cccopt.passes.result import PassResult
 from cccopt.ptx import isa
 from cccopt.ptx.ir import (
@@ -112,9 +113,7 @@ def run(module: Module, options: Options) -> PassResult:
             try:
                 item, said = _looped(module, item, options)
             except Refusal as problem:
-                if not options.keep_going:
-                    raise
-                said = tuple(replace(d, severity=Severity.WARNING) for d in problem.diagnostics)
+                said = left(problem, options)
                 item = without_annotations(item)
             remarks += said
         items.append(item)

@@ -35,8 +35,9 @@ from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal, refuse
-from cccopt.diagnostic import Diagnostic, Severity
+from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
+from cccopt.passes.refused import left
 from cccopt.passes.result import PassResult
 from cccopt.ptx.ir import Function, Instruction, Item, Marker, Module, Statement
 
@@ -58,19 +59,16 @@ def run(module: Module, options: Options) -> PassResult:
                 item, found = _inlined(module, item, templates)
                 used |= found
             except Refusal as problem:
-                if not options.keep_going:
-                    raise
-                said += _as_warnings(problem)
+                said += left(problem, options)
                 item = without_annotations(item)
         items.append(item)
     # Where a function has been put into a loop, its own copy is no longer needed.
     made = Module(tuple(_served(i) if isinstance(i, Function) and i.name in used else i for i in items))
     known = {diagnostic.place for diagnostic in said}
     for lost in _left(made):
-        if not options.keep_going:
-            raise lost.refusal
+        warnings = left(lost.refusal, options)
         # Its callers have been refused for it.
-        said += () if lost.annotation.place in known else _as_warnings(lost.refusal)
+        said += () if lost.annotation.place in known else warnings
         made = Module(
             tuple(_without(i, lost.annotation.region) if isinstance(i, Function) else i for i in made.items)
         )
@@ -99,10 +97,6 @@ def _served(function: Function) -> Function:
     for annotation in _recursions(function):
         function = _without(function, annotation.region)
     return function
-
-
-def _as_warnings(problem: Refusal) -> tuple[Diagnostic, ...]:
-    return tuple(replace(d, severity=Severity.WARNING) for d in problem.diagnostics)
 
 
 def _recursions(function: Function) -> list[Annotation]:
