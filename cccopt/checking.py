@@ -192,8 +192,8 @@ class Checker:
         label: str = "",
         names: Sequence[str] = (),
     ) -> None:
-        """Runs a kernel as `cccopt.emulate` does and checks it. ``label`` names the launch in findings, ``names`` its
-        arguments. Raises EmulatorError.
+        """Runs a kernel as `cccopt.emulate` does, with arguments as there, and checks it. ``label`` names the launch in
+        findings, ``names`` its arguments. Raises EmulatorError.
         """
         self._launches += 1
         self._launch = (self._program.kernel_name(kernel), label, args, names)
@@ -308,7 +308,7 @@ def check(
     name: str = "<ptx>",
 ) -> Checked:
     """Runs one kernel of ``marked``, PTX with the markers of annotations (`cccopt.driver.marked_ptx`), and tells where
-    iterations of its marked loops meet in memory. The arguments are those of `cccopt.emulate`.
+    iterations of its marked loops meet in memory. The arguments, many as they are, are those of `cccopt.emulate`.
 
     Raises EmulatorError (CCC070 to CCC079), PtxError for text that is no PTX, and CccError (CCC103) where no iteration
     of a marked loop ran.

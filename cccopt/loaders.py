@@ -35,7 +35,8 @@ def cupy_module(
 ) -> Any:
     """A ``cupy.RawModule`` with the kernels of the annotated CUDA text ``source``; its ``report`` is JSON data.
 
-    ``options`` are nvcc's, ``arch`` (``sm_90``) is that of the current device unless named, ``ccc`` and
+    The arguments, many as they are, are those of ``cupy.RawModule`` and of `cccopt.compile`: ``options`` are
+    nvcc's, ``arch`` (``sm_90``) is that of the current device unless named, ``ccc`` and
     ``keep_going`` are those of `cccopt.compile`. Kernels go by their names in PTX, so put them into
     ``extern "C"``. What nvcc says of a text that compiles becomes a warning.
 

@@ -59,6 +59,8 @@ def compile(
 ) -> Program:
     """Compile the annotated CUDA file ``source`` to PTX for ``arch`` (``sm_90``), rewritten and plain.
 
+    Its many arguments are public: one for each option of the commands, all optional and by name.
+
     ``ccc`` is ``auto``, ``always`` or ``off``. With ``keep_going`` a refused region is left as it was, with a
     warning in the report. ``profile`` (a file, or what `profile_of` gives) tells ``auto`` how often lanes come to
     each region; ``resident`` is how many blocks of a kernel marked ``grid`` share its work (by default as many as the

@@ -45,6 +45,8 @@ def transform(
 ) -> Transformed:
     """Rewrite PTX that holds cccopt's markers; without an accepted region the text comes back as it was.
 
+    The arguments, many as they are, are those of `cccopt.compile`.
+
     Raises CccError for PTX that cannot be read (CCC001-009) and for refused regions (CCC030-069).
     """
     settings = Settings(ccc, keep_going, resident=resident or 0, form=form, only=only)

@@ -72,7 +72,11 @@ class Places:
         help: str = "",
         others: tuple[tuple[str, Decoded], ...] = (),
     ) -> EmulatorError:
-        """An error at an instruction, with its PTX line beside the CUDA line; ``others`` are noted."""
+        """An error at an instruction, with its PTX line beside the CUDA line; ``others`` are noted.
+
+        The many arguments are the parts of a diagnostic, as `cccopt.diagnostic.error` takes them, and two ways to name
+        an instruction.
+        """
         if item is not None:
             function, statement = item.function, item.statement
         place = None

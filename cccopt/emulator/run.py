@@ -202,6 +202,8 @@ def emulate(
 ) -> Profile:
     """Runs one kernel of ``ptx`` on the CPU warp machine and gives its counters.
 
+    Its many arguments are public: those of a launch, then one for each option of `cccopt emulate`, by name.
+
     ``grid`` and ``block`` are numbers or up to three of them. numpy arrays in ``args`` are device buffers, updated in
     place; numbers take the parameter's type after a range check; bytes are by-value structs. ``shuffle`` is a seed:
     lanes then run one at a time between their meeting points, in an order drawn from it. ``hazards`` reports

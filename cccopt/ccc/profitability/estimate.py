@@ -72,7 +72,20 @@ def fits_to(measured: Mapping[int, RegionProfile], annotation: Annotation) -> bo
     return number in measured and measured[number].kind == annotation.kind
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """How often warps and lanes run a path and what a run costs, as in `PathFlow`."""
+
+    entries: float
+    entered: float
+    warps: float
+    full: float
+    slots: float
+    packed: float
+    saved: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Maker:
     view: View
     region: Region
@@ -93,13 +106,15 @@ class _Maker:
                 self._flow(
                     key,
                     path,
-                    of.entries / iterations,
-                    of.entered / LANES / iterations,
-                    of.warps / iterations,
-                    full / iterations,
-                    of.issued / of.warps if of.warps else static,
-                    of.packed / full if full else static,
-                    self._coalesced(path) * full / iterations * SECTOR,
+                    _Runs(
+                        entries=of.entries / iterations,
+                        entered=of.entered / LANES / iterations,
+                        warps=of.warps / iterations,
+                        full=full / iterations,
+                        slots=of.issued / of.warps if of.warps else static,
+                        packed=of.packed / full if full else static,
+                        saved=self._coalesced(path) * full / iterations * SECTOR,
+                    ),
                 )
             )
         memory = loop.sectors * SECTOR / loop.warps
@@ -130,23 +145,13 @@ class _Maker:
             # Where a profile would see each lane read an array of its own.
             apart = self._coalesced(path)
             sectors += full * (self._sectors(own_code) + max(apart, 0.0))
-            flow = self._flow(key, path, entries, entered, warps, full, slots, slots, full * apart * SECTOR)
-            found.append(flow)
+            runs = _Runs(entries, entered, warps, full, slots, slots, full * apart * SECTOR)
+            found.append(self._flow(key, path, runs))
         slots = self.costs.of_blocks(self.view.blocks_of(own), blocks, header)
         return LoopFlow(slots, sectors * SECTOR, form, tuple(found), self._groups())
 
-    def _flow(
-        self,
-        key: int,
-        path: Path,
-        entries: float,
-        entered: float,
-        warps: float,
-        full: float,
-        slots: float,
-        packed: float,
-        saved: float = 0.0,
-    ) -> PathFlow:
+    def _flow(self, key: int, path: Path, runs: _Runs) -> PathFlow:
+        """A path with its runs and with what its plan, if there is one, says of its tasks."""
         planned = self._planned(path)
         context = DEFAULT_CONTEXT / 4 * WORD
         extra = 0.0
@@ -158,18 +163,18 @@ class _Maker:
         return PathFlow(
             key,
             self._parent(path),
-            entries,
-            entered,
-            warps,
-            full,
-            slots,
-            packed,
+            runs.entries,
+            runs.entered,
+            runs.warps,
+            runs.full,
+            runs.slots,
+            runs.packed,
             context,
             extra,
             path.is_loop,
             path.annotation.chunk,
             expanded,
-            saved,
+            runs.saved,
         )
 
     def _coalesced(self, path: Path) -> float:
