@@ -27,22 +27,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from cccopt.clauses import ITERATED, Clauses, Kind, attributes
 from cccopt.diagnostic import error
 from cccopt.source.declarations import declares
 from cccopt.source.lexer import ccc_pragma, tokens
 from cccopt.source.lines import LineMap, is_line_marker
 from cccopt.source.markers import inline_pragma, marker, pin, pins
-from cccopt.source.naming import REPETITIVE, Named, Unit, all_named
+from cccopt.source.naming import Named, Unit, all_named
 from cccopt.source.outside import Outside, hints
-from cccopt.source.pragmas import Clauses, SourceError
+from cccopt.source.pragmas import SourceError
 from cccopt.source.statements import Code, OutOfSight
 from cccopt.source.strip import blank
 from cccopt.text import Place
 
 _REACH = 1 << 12  # characters
 _DEEPEST = 192  # stacks of 63 slots of 4 bytes fit into the 48 KiB of a block of one warp
-_BRANCHES = ("if", "else")
-_FUNCTIONS = ("recursive", "grid")
+_BRANCHES = (Kind.IF, Kind.ELSE)
+_FUNCTIONS = (Kind.RECURSIVE, Kind.GRID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class MarkedPiece:
     """
 
     id: int
-    kind: str
+    kind: Kind
     place: Place
     clauses: Clauses
     parent: int | None = None
@@ -113,7 +114,7 @@ def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annot
 
 def _reduced(path: Named, everything: Sequence[Named], code: Code) -> list[str]:
     """The variables that a loop around ``path`` reduces and that its text names, other than as its own."""
-    if path.pragma.kind in (*REPETITIVE, *_FUNCTIONS):
+    if path.pragma.kind in (*ITERATED, *_FUNCTIONS):
         return []
     around = [n.pragma.clauses.reductions for n in everything if n.holds(path)]
     reduced = dict.fromkeys(name for clauses in around for _, name in clauses)
@@ -160,9 +161,9 @@ def _is_off(named: Named, everything: Sequence[Named]) -> bool:
     """Whether the user switched it off: by its own word, or by that of every loop that can be meant."""
     if named.pragma.clauses.mode == "off":
         return True
-    if named.pragma.kind in REPETITIVE:
+    if named.pragma.kind in ITERATED:
         return False
-    loops = [n for n in everything if n.pragma.kind in REPETITIVE]
+    loops = [n for n in everything if n.pragma.kind in ITERATED]
     around = [n for n in loops if n.holds(named)]
     meant = around if around else loops
     return all(n.pragma.clauses.mode == "off" for n in meant)
@@ -190,7 +191,7 @@ def _openings(region: MarkedPiece, named: Named, code: Code) -> list[_Edit]:
     if region.kind in _BRANCHES:
         at = own_line if code.text(named.head) == "{" else after_head
         return [_insert(at, f" {{ {_begin(region, 'if.begin')} {{")]
-    if region.kind == "switch":
+    if region.kind == Kind.SWITCH:
         return [_insert(after_head, f" {_begin(region, 'if.begin')}")]
     unrolls = named.unrolls if named.unrolls else ("unroll 1",)
     pragmas = " ".join(inline_pragma(words) for words in unrolls)
@@ -207,7 +208,7 @@ def _closings(region: MarkedPiece, named: Named, reduced: Iterable[str], code: C
     after_body, after = (code.tokens[end - 1].end for end in (named.body_end, named.end))
     if region.kind in _BRANCHES:
         return [_insert(after, f" }}{pinned} {marker('if.end', region.id)} }}")]
-    if region.kind == "switch":
+    if region.kind == Kind.SWITCH:
         return [_insert(after, f"{pinned} {marker('if.end', region.id)}")]
     return [
         _insert(after_body, f" }}{pinned} {marker('body.end', region.id)} }}"),
@@ -221,27 +222,12 @@ def _begin(region: MarkedPiece, event: str) -> str:
 
 def _attributes(region: MarkedPiece) -> Iterator[str]:
     """What the begin marker says of the region; what is as usual is left out."""
-    clauses, position = region.clauses, region.place.position
+    position = region.place.position
     yield f"line={position.line}:{position.column}"
-    if clauses.name is not None:
-        yield f"name={clauses.name}"
-    if clauses.block is not None:
-        yield "block=" + ",".join(map(str, clauses.block))
-    if clauses.mode is not None:
-        yield f"mode={clauses.mode}"
-    if clauses.reductions:
-        yield "reduce=" + ",".join(f"{operator}:{variable}" for operator, variable in clauses.reductions)
-    if clauses.collect is not None:
-        yield f"collect={clauses.collect}"
-    if clauses.chunk is not None:
-        yield f"chunk={clauses.chunk}"
-    if clauses.hoist is not None:
-        yield f"hoist={'yes' if clauses.hoist else 'no'}"
-    if clauses.independent:
-        yield "independent"
-    if region.kind == "for variable":
+    yield from attributes(region.clauses)
+    if region.kind == Kind.FOR_VARIABLE:
         yield "variable"
-    if region.kind in ("while", "else", "switch"):
+    if region.kind in (Kind.WHILE, Kind.ELSE, Kind.SWITCH):
         yield f"kind={region.kind}"
     if region.case:
         yield f"case={region.case}"

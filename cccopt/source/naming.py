@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from cccopt.clauses import ITERATED, Kind
 from cccopt.diagnostic import Diagnostic, error
 from cccopt.source.functions import definition
 from cccopt.source.lexer import Token, ccc_pragma
@@ -23,20 +24,18 @@ from cccopt.text import Place
 
 _UNROLL = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+(unroll\b[^\r\n]*)")
 _LOOPS = ("for", "while", "do")
-_WANTED: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "for": (("for",), "a `for` loop"),
-    "for variable": (("for",), "a `for` loop"),
-    "while": (("while", "do"), "a `while` or `do` loop"),
-    "if": (("if", "{"), "an `if` or a block in braces"),
-    "else": (("else",), "an `else`"),
-    "switch": (("switch",), "a `switch`"),
-    "recursive": ((), "the definition of a `__device__` function"),
-    "grid": ((), "the definition of a `__global__` function"),
+_WANTED: Mapping[Kind, tuple[tuple[str, ...], str]] = {
+    Kind.FOR: (("for",), "a `for` loop"),
+    Kind.FOR_VARIABLE: (("for",), "a `for` loop"),
+    Kind.WHILE: (("while", "do"), "a `while` or `do` loop"),
+    Kind.IF: (("if", "{"), "an `if` or a block in braces"),
+    Kind.ELSE: (("else",), "an `else`"),
+    Kind.SWITCH: (("switch",), "a `switch`"),
+    Kind.RECURSIVE: ((), "the definition of a `__device__` function"),
+    Kind.GRID: ((), "the definition of a `__global__` function"),
 }
 """The keywords of what each pragma names, and what that is called."""
-_SPACES = {"recursive": "device", "grid": "global"}
-REPETITIVE = frozenset({"for", "grid"})
-"""The pragmas over whose iterations paths are collected."""
+_SPACES = {Kind.RECURSIVE: "device", Kind.GRID: "global"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ def all_named(unit: Unit) -> list[Named]:
             problems.append(_endless(pragmas[0], found.index, unit))
     if not problems:
         problems = _unpaired(named, unit)
-    if not problems and not any(n.pragma.kind in REPETITIVE for n in named):
+    if not problems and not any(n.pragma.kind in ITERATED for n in named):
         problems = [_stray(n, unit) for n in named]
     if problems:
         raise SourceError(*dict.fromkeys(problems))
@@ -130,7 +129,7 @@ def _named(directive: Token, following: int, unit: Unit) -> list[Named]:
     pragma = _parsed(directive, unit)
     if pragma.kind in _SPACES:
         named = [_function(pragma, directive, following, unit)]
-    elif pragma.kind == "switch":
+    elif pragma.kind == Kind.SWITCH:
         named = _cases(pragma, directive, following, unit)
     else:
         named = [_statement(pragma, directive, following, unit)]
@@ -140,7 +139,7 @@ def _named(directive: Token, following: int, unit: Unit) -> list[Named]:
 
 def _statement(pragma: CccPragma, directive: Token, following: int, unit: Unit) -> Named:
     code = unit.code
-    if pragma.kind == "else":
+    if pragma.kind == Kind.ELSE:
         following = code.else_at(following)
     start, head = _head(pragma, directive, following, unit)
     word = code.text(head)
@@ -167,7 +166,7 @@ def _statement(pragma: CccPragma, directive: Token, following: int, unit: Unit) 
 def _head(pragma: CccPragma, directive: Token, following: int, unit: Unit) -> tuple[int, int]:
     """Where the statement and its keyword or brace is; raises `SourceError` over another statement."""
     code = unit.code
-    start = following if pragma.kind == "else" else code.unlabelled(following)
+    start = following if pragma.kind == Kind.ELSE else code.unlabelled(following)
     head = code.after_attributes(start)
     word = code.text(head)
     begins = code.may_begin_statement(following)
@@ -271,19 +270,19 @@ def _wrong_statement(pragma: CccPragma, directive: Token, head: int, begins: boo
         found = "nothing"
     elif not begins:
         help_text += ", inside the function"
-    elif pragma.kind in ("for", "for variable") and word in ("while", "do"):
+    elif pragma.kind in (Kind.FOR, Kind.FOR_VARIABLE) and word in ("while", "do"):
         help_text = (
             "write `#pragma ccc while` above a loop whose trips are tasks, or write the loop as a `for`"
         )
-    elif pragma.kind == "while" and word == "for":
+    elif pragma.kind == Kind.WHILE and word == "for":
         help_text = "write `#pragma ccc for` or `#pragma ccc for variable`"
-    elif pragma.kind == "while" and word == "while":
+    elif pragma.kind == Kind.WHILE and word == "while":
         help_text = "write it above the `do`"
     elif word == "else":
         help_text = "write it above the `if`, or `#pragma ccc else` here"
     elif pragma.kind in _SPACES:
         help_text = f"write it on the line above {wanted}, ahead of all its words"
-    elif pragma.kind == "else":
+    elif pragma.kind == Kind.ELSE:
         help_text = "write it above the `else`, or between it and its statement"
     return error(
         "CCC012",
@@ -296,7 +295,7 @@ def _wrong_statement(pragma: CccPragma, directive: Token, head: int, begins: boo
 
 def _unpaired(named: Sequence[Named], unit: Unit) -> list[Diagnostic]:
     """An error for each annotated ``else`` whose ``if`` is not."""
-    branches = {n.end for n in named if n.pragma.kind == "if"}
+    branches = {n.end for n in named if n.pragma.kind == Kind.IF}
     return [
         error(
             "CCC012",
@@ -306,7 +305,7 @@ def _unpaired(named: Sequence[Named], unit: Unit) -> list[Diagnostic]:
             help="write `#pragma ccc if` above the `if` too",
         )
         for n in named
-        if n.pragma.kind == "else" and n.start not in branches
+        if n.pragma.kind == Kind.ELSE and n.start not in branches
     ]
 
 

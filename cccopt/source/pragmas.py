@@ -1,4 +1,4 @@
-"""One ``#pragma ccc`` line to its kind and clauses (DESIGN 3), every word checked.
+"""One ``#pragma ccc`` line to its kind and clauses (DESIGN 3), every word checked against `cccopt.clauses`.
 
 Diagnostics: CCC010 unknown word, CCC011 a clause badly written, CCC015 clauses that contradict, repeat or do
 not belong to the pragma.
@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
+from cccopt.clauses import BY_WORD, Clauses, Kind
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.text import Place
 
-_KINDS = ("for", "for variable", "while", "if", "else", "switch", "recursive", "grid")
+_KINDS = tuple(Kind)
 _MODES = ("always", "auto", "off")
 _REDUCTIONS = frozenset({"+", "*", "min", "max", "&", "|", "^"})
 _MOST_THREADS = 1024  # a block, CUDA C++ Programming Guide, compute capabilities; z is limited to 64
@@ -30,26 +31,10 @@ class SourceError(CccError):
 
 
 @dataclass(frozen=True, slots=True)
-class Clauses:
-    """What a pragma says beyond its kind. ``block`` is x, y, z threads; ``mode`` is always, auto, off or None;
-    ``reductions`` are pairs of operator and variable; ``collect`` counts paths, ``chunk`` inner iterations between two
-    votes; ``hoist`` is True for ``hoist``, False for ``nohoist``."""
-
-    name: str | None = None
-    block: tuple[int, int, int] | None = None
-    mode: str | None = None
-    independent: bool = False
-    reductions: tuple[tuple[str, str], ...] = ()
-    collect: int | None = None
-    chunk: int | None = None
-    hoist: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class CccPragma:
     """``kind`` is a first column of DESIGN 3's table without its ``#pragma ccc``."""
 
-    kind: str
+    kind: Kind
     clauses: Clauses
 
 
@@ -101,7 +86,7 @@ def _closing(body: str, offset: int) -> int:
     return -1
 
 
-def _kind(words: list[_Word], body: str, locate: Locate) -> tuple[str, list[_Word]]:
+def _kind(words: list[_Word], body: str, locate: Locate) -> tuple[Kind, list[_Word]]:
     if not words:
         raise _refused(
             error(
@@ -119,25 +104,26 @@ def _kind(words: list[_Word], body: str, locate: Locate) -> tuple[str, list[_Wor
         raise _refused(
             error("CCC011", problem, locate(words[0].offset, kind), help=f"write `#pragma ccc {kind}` alone")
         )
-    if kind == "for" and len(words) > 1 and words[1].text == "variable":
-        return "for variable", words[2:]
-    return kind, words[1:]
+    if kind == Kind.FOR and len(words) > 1 and words[1].text == "variable":
+        return Kind.FOR_VARIABLE, words[2:]
+    return Kind(kind), words[1:]
 
 
-def _check_word(word: _Word, kind: str, seen: dict[str, _Word], place: Place) -> None:
+def _check_word(word: _Word, kind: Kind, seen: dict[str, _Word], place: Place) -> None:
     if word.text not in _PARSERS:
         raise _refused(_unknown("clause", word, tuple(_PARSERS), place))
     if _key(word) in seen and word.text != "reduce":
         earlier = seen[_key(word)].text
         problem = f"`{word.text}` contradicts `{earlier}`" if earlier != word.text else f"`{word.text}` twice"
         raise _refused(error("CCC015", problem, place, help="keep one of them"))
-    if word.text in _FLAGS and word.argument is not None:
+    form = BY_WORD[word.text].form
+    if not form and word.argument is not None:
         problem = f"`{word.text}` takes no argument"
         raise _refused(error("CCC011", problem, place, help=f"write `{word.text}` alone"))
-    if word.text not in _FLAGS and not word.argument:
+    if form and not word.argument:
         problem = f"`{word.text}` needs an argument"
-        raise _refused(error("CCC011", problem, place, help=f"write `{_FORMS[word.text]}`"))
-    if kind not in _BELONGS.get(word.text, _KINDS):
+        raise _refused(error("CCC011", problem, place, help=f"write `{form}`"))
+    if kind not in BY_WORD[word.text].kinds:
         why, help_text = _ELSEWHERE[word.text]
         problem = f"`{word.text}` does not belong to `#pragma ccc {kind}`"
         raise _refused(error("CCC015", problem, place, why=why, help=help_text))
@@ -207,7 +193,6 @@ def _reduce(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     return replace(clauses, reductions=pairs)
 
 
-_FLAGS = frozenset({*_MODES, "independent", "hoist", "nohoist"})
 _PARSERS: dict[str, Callable[[Clauses, _Word, Place], Clauses]] = {
     "name": _name,
     "block": _block,
@@ -218,22 +203,6 @@ _PARSERS: dict[str, Callable[[Clauses, _Word, Place], Clauses]] = {
     "nohoist": _hoist,
     "independent": _independent,
     **dict.fromkeys(_MODES, _mode),
-}
-_FORMS = {
-    "name": "name(id)",
-    "block": "block(x)`, `block(x, y)` or `block(x, y, z)",
-    "reduce": "reduce(+: sum)",
-    "collect": "collect(k)",
-    "chunk": "chunk(u)",
-}
-_PATHS = tuple(kind for kind in _KINDS if kind not in ("for", "grid"))
-_BELONGS = {
-    "block": ("for", "grid"),
-    "reduce": ("for", "grid"),
-    "collect": ("for", "grid", "switch"),
-    "chunk": ("for variable", "while", "recursive"),
-    "hoist": _PATHS,
-    "nohoist": _PATHS,
 }
 _OUTER_LOOP = "write it on the `#pragma ccc for` of the outer loop"
 _ON_THE_PATH = "write it on the path's own pragma"
@@ -261,7 +230,9 @@ def _is_identifier(text: str) -> bool:
 
 def _bad_argument(word: _Word, place: Place, why: str) -> Diagnostic:
     problem = f"`{word.text}` cannot take `{word.argument}`"
-    return error("CCC011", problem, place, why=why, help=f"write `{_FORMS[word.text]}` with literal values")
+    return error(
+        "CCC011", problem, place, why=why, help=f"write `{BY_WORD[word.text].form}` with literal values"
+    )
 
 
 def _unknown(what: str, word: _Word, known: tuple[str, ...], place: Place) -> Diagnostic:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cccopt.clauses import Clauses
 from cccopt.source.annotate import annotate
-from cccopt.source.pragmas import Clauses, SourceError
+from cccopt.source.pragmas import SourceError
 from cccopt.source.strip import strip
 from cccopt.text import Place, Position
 from tests.source.marks import attributes, read

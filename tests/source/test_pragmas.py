@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cccopt.clauses import Clauses
 from cccopt.diagnostic import Diagnostic
-from cccopt.source.pragmas import Clauses, SourceError, parse_pragma
+from cccopt.source.pragmas import SourceError, parse_pragma
 from cccopt.text import Place, Position
 
 

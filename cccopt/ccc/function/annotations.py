@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cccopt.ccc.outcome.choices import Mode
+from cccopt.clauses import LOOPS_OF_TASKS, Event, Kind, clauses_of
 from cccopt.ptx.ir import Function, Marker, Statement
 from cccopt.text import Place, Position, SourceText
 
 _BEGINS = ("for.begin", "if.begin", "recursive.begin", "grid.begin")
-_LOOPS_OF_TASKS = frozenset({"for variable", "while", "recursive"})
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
     """One pragma, of a switch one of its cases.
 
-    ``event`` is ``for`` for loops (``recursive`` and ``grid`` among them), ``if`` for paths; ``kind`` is the pragma's
+    ``event`` tells loops (``recursive`` and ``grid`` among them) from other paths; ``kind`` is the pragma's
     words (``for variable``, ``switch``), ``variable`` whether the inner iterations of the loop are tasks; ``block`` is
     x, y, z. ``case`` is the label of a switch's case without blanks (``default``), ``group`` the region number of its
     first case, by which the cases of one switch are known. ``chunk`` is in inner iterations between two votes,
@@ -27,8 +27,8 @@ class Annotation:
     """
 
     region: int
-    event: str
-    kind: str
+    event: Event
+    kind: Kind
     variable: bool = False
     name: str = ""
     block: tuple[int, int, int] | None = None
@@ -72,37 +72,31 @@ def without_annotations(function: Function) -> Function:
 
 def _annotation(marker: Marker) -> Annotation:
     values = dict(marker.attributes)
-    block = tuple(int(size) for size in values["block"].split(",")) if "block" in values else ()
+    clauses = clauses_of(values)
     kind = _kind(marker, values)
     return Annotation(
         region=marker.region,
-        event="if" if marker.event == "if.begin" else "for",
+        event=Event.PATH if marker.event == "if.begin" else Event.LOOP,
         kind=kind,
-        variable=kind in _LOOPS_OF_TASKS,
-        name=values.get("name", ""),
-        block=(*block, 1, 1)[:3] if block else None,  # type: ignore[arg-type]
-        mode=Mode(values["mode"]) if "mode" in values else None,
-        independent="independent" in values,
+        variable=kind in LOOPS_OF_TASKS,
+        name=clauses.name or "",
+        block=clauses.block,
+        mode=None if clauses.mode is None else Mode(clauses.mode),
+        independent=clauses.independent,
         place=_source_place(values),
         case=values.get("case", ""),
         group=int(values.get("group", 0)),
-        chunk=int(values.get("chunk", 1)),
-        reductions=_reductions(values),
-        collect=int(values["collect"]) if "collect" in values else None,
-        hoist=values["hoist"] == "yes" if "hoist" in values else None,
+        chunk=1 if clauses.chunk is None else clauses.chunk,
+        reductions=clauses.reductions,
+        collect=clauses.collect,
+        hoist=clauses.hoist,
     )
 
 
-def _kind(marker: Marker, values: Mapping[str, str]) -> str:
+def _kind(marker: Marker, values: Mapping[str, str]) -> Kind:
     """``kind=`` tells the rarer pragmas that share an event."""
     event = marker.event.partition(".")[0]
-    return values.get("kind", "for variable" if event == "for" and "variable" in values else event)
-
-
-def _reductions(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """The pairs of ``reduce=+:sum,max:best``."""
-    written = values.get("reduce", "").split(",")
-    return tuple((operator, variable) for operator, _, variable in (w.partition(":") for w in written if w))
+    return Kind(values.get("kind", Kind.FOR_VARIABLE if event == "for" and "variable" in values else event))
 
 
 def _source_place(values: Mapping[str, str]) -> Place | None:

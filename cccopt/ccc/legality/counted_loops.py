@@ -24,6 +24,7 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.inner_iterations import in_order
 from cccopt.ccc.regions.induction import Induction
 from cccopt.ccc.regions.paths import Path
+from cccopt.clauses import Kind
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Guard, Instruction, Literal, Operand, Register, Statement
 
@@ -89,7 +90,7 @@ class CountedLoop:
 
 def may_expand(path: Path) -> bool:
     """Whether the pragma leaves the order of a path's inner iterations open."""
-    return path.annotation.kind == "for variable" and path.annotation.chunk == 1 and not path.children
+    return path.annotation.kind == Kind.FOR_VARIABLE and path.annotation.chunk == 1 and not path.children
 
 
 def counted_loop(

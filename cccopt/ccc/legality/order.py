@@ -32,6 +32,7 @@ from cccopt.ccc.legality.sunk_code import SunkCode
 from cccopt.ccc.legality.thread_memory import ThreadMemory
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
+from cccopt.clauses import Kind
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction
 from cccopt.ptx.isa import Memory
@@ -86,7 +87,7 @@ class MemoryOrder:
         """An access of the path's tasks and one of another inner iteration which may not change order."""
         for loop in self._loops_of_tasks(path):
             iterations = InnerIterations(self.view, loop)
-            if loop.annotation.kind == "for variable" and not iterations.in_order():
+            if loop.annotation.kind == Kind.FOR_VARIABLE and not iterations.in_order():
                 continue
             others = self._accesses(self.view.statements(loop.nodes))
             others += self._accesses(self.sunk[loop.begin].moved)

@@ -39,6 +39,7 @@ from cccopt.ccc.legality.growth import (
     values_of,
 )
 from cccopt.ccc.regions.marked_loops import Region
+from cccopt.clauses import Kind
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, SpecialRegister, Symbol
 from cccopt.ptx.isa import Arithmetic, Memory
@@ -168,7 +169,7 @@ class ThreadMemory:
         return joined([known[d] for d in sorted(definitions)], 0) if definitions <= known.keys() else DATA
 
     def _of_carried(self, name: str) -> Number:
-        if self.region.annotation.kind == "grid":
+        if self.region.annotation.kind == Kind.GRID:
             # A loop over blocks carries nothing but the index of the block.
             return Number(growth=SYMBOLIC)
         reaching = self.view.reaching

@@ -34,6 +34,7 @@ from cccopt.ccc.profitability.model import (
 from cccopt.ccc.profitability.profile import RegionProfile, costs_of
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
+from cccopt.clauses import Kind
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Register, Vector
 
@@ -259,7 +260,7 @@ class _Maker:
 
 def _longest(path: Path, mean: float, lanes: float) -> float:
     """The expected inner iterations of the slowest of ``lanes`` lanes that make ``mean`` on average."""
-    if path.annotation.kind == "for variable":
+    if path.annotation.kind == Kind.FOR_VARIABLE:
         return 2 * mean * lanes / (lanes + 1)
     return mean * sum(1 / rank for rank in range(1, max(round(lanes), 1) + 1))
 

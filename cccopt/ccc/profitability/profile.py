@@ -23,6 +23,7 @@ from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.profitability.model import LANES, any_of
 from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.ccc.regions.paths import Path
+from cccopt.clauses import Kind
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
 from cccopt.ptx import isa
@@ -226,7 +227,7 @@ class _CountedFunction:
         entries, entered = (warps, lanes)
         if path.is_loop:
             begins = [self._at(i) for i in self.view.markers("for.begin", path.annotation.region)]
-            if path.annotation.kind == "recursive":
+            if path.annotation.kind == Kind.RECURSIVE:
                 # It has no such marker: what leads to its loop counts, or past it.
                 header = self.view.block_of_name[path.begin]
                 entering = self.view.names_of(self.view.cfg.predecessors[header]) - path.nodes

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from cccopt.analysis import cfg as control_flow
 from cccopt.analysis.loops import innermost, loops
 from cccopt.ccc.function.annotations import Annotation, annotations_of
+from cccopt.clauses import Kind
 from cccopt.ptx.ir import Body, Marker
 
 ENTER, ITERATE, LEAVE = "enter", "iterate", "leave"
@@ -47,7 +48,7 @@ def boundaries(body: Body) -> tuple[Boundary, ...]:
     found: list[Boundary] = []
     for region, annotation in vouched(body).items():
         of_region = [(i, s.event) for i, s in enumerate(body) if isinstance(s, Marker) and s.region == region]
-        if annotation.kind == "grid":
+        if annotation.kind == Kind.GRID:
             begins = [i for i, event in of_region if event == "grid.begin"]
             found += (Boundary(i, event, region) for i in begins for event in (ENTER, ITERATE))
             continue

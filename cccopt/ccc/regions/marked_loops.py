@@ -16,6 +16,7 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import refuse
 from cccopt.ccc.regions.paths import Path, paths_of
+from cccopt.clauses import Event, Kind
 from cccopt.diagnostic import Diagnostic
 
 
@@ -54,7 +55,7 @@ class Found:
 
 def annotations_in_loops(view: View) -> frozenset[int]:
     """The annotated paths of which a copy is in a marked loop of this function."""
-    plain = [a for a in view.annotations.values() if a.event == "for" and not a.variable]
+    plain = [a for a in view.annotations.values() if a.event == Event.LOOP and not a.variable]
     around = [loop for annotation in plain for loop in loops_of(view, annotation)]
     begins = {
         a.region: view.markers(_body(a) if a.variable else "if.begin", a.region)
@@ -76,11 +77,11 @@ def find(
 
     Raises Refusal where a marked piece is not what its pragma promises.
     """
-    marked = {a.region: loops_of(view, a) for a in view.annotations.values() if a.event == "for"}
+    marked = {a.region: loops_of(view, a) for a in view.annotations.values() if a.event == Event.LOOP}
     remarks: list[Diagnostic] = []
     regions: list[Region] = []
     for annotation in view.annotations.values():
-        if annotation.event == "for" and not annotation.variable:
+        if annotation.event == Event.LOOP and not annotation.variable:
             for loop in marked[annotation.region]:
                 region = _region(view, annotation, loop, marked, remarks)
                 if region is not None:
@@ -91,15 +92,17 @@ def find(
 
 def _body(annotation: Annotation) -> str:
     """The marker in an iteration of the loop. A recursion is a loop only once the compiler has made one of it."""
-    return "recursive.begin" if annotation.kind == "recursive" else "body.begin"
+    return "recursive.begin" if annotation.kind == Kind.RECURSIVE else "body.begin"
 
 
 def loops_of(view: View, annotation: Annotation) -> list[Loop]:
     """The copies of a marked loop: the innermost loops around its body markers that it begins outside of."""
-    recursive = annotation.kind == "recursive"
+    recursive = annotation.kind == Kind.RECURSIVE
     begins = {view.cfg.block_of(i) for i in view.markers("for.begin", annotation.region)}
     others = (
-        a for a in view.annotations.values() if recursive and a.event == "for" and a.kind != "recursive"
+        a
+        for a in view.annotations.values()
+        if recursive and a.event == Event.LOOP and a.kind != Kind.RECURSIVE
     )
     taken = {loop.header for other in others for loop in loops_of(view, other)}
     found: dict[int, Loop] = {}
@@ -187,7 +190,7 @@ def _check_in_loops(
     for annotation in view.annotations.values():
         if annotation.region in rewritten:
             continue
-        is_path = annotation.event == "if" or annotation.variable
+        is_path = annotation.event == Event.PATH or annotation.variable
         if not is_path and not marked[annotation.region]:
             raise refuse(refusal.VANISHED, annotation.place, "loop")
         if not is_path or annotation.region in in_loops:
@@ -200,7 +203,9 @@ def _check_in_loops(
         if _leaves_loop(view, annotation, marked):
             raise refuse(refusal.OTHER_EXIT, annotation.place)
         raise refuse(
-            refusal.NO_LOOP, annotation.place, f"`{annotation.event}`" if annotation.event == "if" else "loop"
+            refusal.NO_LOOP,
+            annotation.place,
+            f"`{annotation.event}`" if annotation.event == Event.PATH else "loop",
         )
     for path in (p for region in regions for p in region.all_paths()):
         if len(view.markers(f"{path.annotation.event}.begin", path.annotation.region)) > sum(

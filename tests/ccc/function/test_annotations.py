@@ -8,10 +8,10 @@ from dataclasses import fields
 import pytest
 
 from cccopt.ccc.function.annotations import Annotation, annotations_of
+from cccopt.clauses import Clauses
 from cccopt.ptx.ir import Function
 from cccopt.ptx.parser import parse
 from cccopt.source.annotate import annotate
-from cccopt.source.pragmas import Clauses
 from cccopt.text import Place, Position
 
 
