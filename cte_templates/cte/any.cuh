@@ -41,7 +41,7 @@ __device__ bool search_by_block(Index first, Index last, Predicate& has, const D
     return found;
 }
 
-/// Who searches, by policy.
+/// Which threads search, by policy.
 template <class Policy>
 struct search {
     template <int BlockDim, class Layout, class Index, class Predicate, class... D>
@@ -102,18 +102,18 @@ struct search<warp> {
             run(shuffle(tasks.closed_up(descriptors), member.rank)...);
             found |= warp_or(hit ? 1u << owner : 0u);
             // Past a task that is done with, and goes on for more than these places.
-            const bool done = found >> lane & 1u && tasks.mine.first <= from && tasks.mine.behind > from;
-            const unsigned skips = __ballot_sync(full_warp, done && list::between(from, tasks.mine.behind) > 2 * lanes);
+            const bool done = found >> lane & 1u && tasks.mine.first <= from && tasks.mine.bound > from;
+            const unsigned skips = __ballot_sync(full_warp, done && list::between(from, tasks.mine.bound) > 2 * lanes);
             if (skips != 0) from += shuffle(skipped(tasks.mine, from), __ffs(skips) - 1);
         }
         return found >> lane & 1u;
     }
 
    private:
-    /// How many places, in steps of a round, lie between the round at `from` and the one ahead of the task's last.
+    /// How many places, in steps of a round, lie between the round at `from` and the one before the task's last.
     template <class Layout, class Index>
     __device__ static auto skipped(const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from) {
-        const auto more = listing<Layout, Index>::between(from, mine.behind);
+        const auto more = listing<Layout, Index>::between(from, mine.bound);
         return static_cast<typename listing<Layout, Index>::place>((more - 1) / lanes * lanes - lanes);
     }
 };

@@ -1,4 +1,4 @@
-// What threads of a block tell one another: who is there, where their tasks stand in the list of the block, what each needs of the
+// What threads of a block tell one another: which are there, where their tasks are in the list of the block, what each needs of the
 // threads before it. Functions called by "the block" are called by all its threads.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace cte::detail {
 
-/// Begins a policy of the whole block: nobody uses the shared memory of the call before.
+/// Begins a policy of the whole block: no thread uses the shared memory of the call before.
 template <int BlockDim>
 __device__ __forceinline__ void enter_block() {
     const int here = __syncthreads_count(1);
@@ -75,7 +75,7 @@ __device__ __forceinline__ Index warp_partition_point(Index low, Index high, Bef
     return low;
 }
 
-/// The fine tasks of a block in the order of its threads: this thread's stand at places [first, first + size) of `total`. Among the
+/// The fine tasks of a block in the order of its threads: this thread's are at positions [first, first + size) of `total`. Among the
 /// threads with a task that is not empty, of which there are `busy`, this one is number `rank`.
 template <class count>
 struct block_listing {
@@ -93,9 +93,9 @@ struct listing_memory {
     __device__ block_listing<count> list(count size) {
         const int lane = lane_number(), warp = warp_number();
         const unsigned some = __ballot_sync(full_warp, size != 0);
-        const count behind = inclusive_sum(size);
+        const count bound = inclusive_sum(size);
         if (lane == lanes - 1) {
-            sizes[warp] = behind;
+            sizes[warp] = bound;
             busy[warp] = __popc(some);
         }
         __syncthreads();
@@ -104,7 +104,7 @@ struct listing_memory {
         const int tasks = inclusive_sum(counts ? busy[lane] : 0);
         const count places_before = shuffle(places, warp == 0 ? 0 : warp - 1);
         const int tasks_before = shuffle(tasks, warp == 0 ? 0 : warp - 1);
-        return {(warp == 0 ? 0 : places_before) + behind - size, size, shuffle(places, lanes - 1),
+        return {(warp == 0 ? 0 : places_before) + bound - size, size, shuffle(places, lanes - 1),
                 (warp == 0 ? 0 : tasks_before) + __popc(some & lanes_below(lane)), shuffle(tasks, lanes - 1)};
     }
 };
@@ -181,9 +181,9 @@ __device__ __forceinline__ int same_segment_below(unsigned borders) {
     return upto == 0 ? lane : __clz(upto) - (lanes - 1 - lane);
 }
 
-/// What stands open ahead of a thread, and whether a border lies before it in the block.
+/// What is open before a thread, and whether a border lies before it in the block.
 template <class T>
-struct ahead_of {
+struct open_before {
     partial<T> open;
     bool closed;
 };
@@ -194,10 +194,10 @@ struct carry_memory {
     values_of<T, BlockDim / lanes> values;
     unsigned char some[BlockDim / lanes], closed[BlockDim / lanes];
 
-    /// What stands open ahead of each thread; `own` is what it holds behind its last border, or in all if it is not closed by one.
+    /// What is open before each thread; `own` is what it holds after its last border, or in all if it is not closed by one.
     /// The block calls, and has passed a barrier since the last call.
     template <class Reduce>
-    __device__ ahead_of<T> scan(const partial<T>& own, bool closes, Reduce& op) {
+    __device__ open_before<T> scan(const partial<T>& own, bool closes, Reduce& op) {
         const int lane = lane_number(), warp = warp_number();
         const unsigned borders = __ballot_sync(full_warp, closes);
         const int reach = same_segment_below(borders);
@@ -207,19 +207,19 @@ struct carry_memory {
             const partial<T> left = shuffle_up(open, distance);
             if (distance <= reach) open = joined(left, open, op);
         }
-        ahead_of<T> ahead{shuffle_up(open, 1), (borders & lanes_below(lane)) != 0};
-        if (lane == 0) ahead.open.some = false;
+        open_before<T> preceding{shuffle_up(open, 1), (borders & lanes_below(lane)) != 0};
+        if (lane == 0) preceding.open.some = false;
         if (lane == lanes - 1) {
             if (open.some) values[warp] = open.value;
             some[warp] = open.some;
             closed[warp] = borders != 0;
         }
         __syncthreads();
-        for (int left = warp - 1; left >= 0 && !ahead.closed; --left) {
-            if (some[left]) ahead.open = joined(partial<T>{values[left], true}, ahead.open, op);
-            ahead.closed = closed[left];
+        for (int left = warp - 1; left >= 0 && !preceding.closed; --left) {
+            if (some[left]) preceding.open = joined(partial<T>{values[left], true}, preceding.open, op);
+            preceding.closed = closed[left];
         }
-        return ahead;
+        return preceding;
     }
 };
 

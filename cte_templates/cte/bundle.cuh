@@ -7,9 +7,9 @@ namespace cte::detail {
 
 template <class... D>
 struct bundle {
-    template <class F, class... Ahead>
-    __device__ __forceinline__ auto apply(F f, const Ahead&... ahead) const {
-        return f(ahead...);
+    template <class F, class... Leading>
+    __device__ __forceinline__ auto apply(F f, const Leading&... leading) const {
+        return f(leading...);
     }
 };
 
@@ -20,10 +20,10 @@ struct bundle<First, D...> {
 
     __device__ __forceinline__ explicit bundle(const First& value, const D&... values) : first(value), rest(values...) {}
 
-    /// `f(ahead..., values...)`.
-    template <class F, class... Ahead>
-    __device__ __forceinline__ auto apply(F f, const Ahead&... ahead) const {
-        return rest.apply(f, ahead..., first);
+    /// `f(leading..., values...)`.
+    template <class F, class... Leading>
+    __device__ __forceinline__ auto apply(F f, const Leading&... leading) const {
+        return rest.apply(f, leading..., first);
     }
 };
 

@@ -1,4 +1,4 @@
-// `exclusive_scan`: each fine task learns what the fine tasks ahead of it in its coarse task reduce to.
+// `exclusive_scan`: each fine task learns what the fine tasks before it in its coarse task reduce to.
 #pragma once
 
 #include <cte/expansion.cuh>
@@ -30,12 +30,12 @@ __device__ T scan_by_group(Index first, Index last, Map& map, Op& op, T total, W
     for (count left = size_of(first, last); left != 0; from += Width) {
         const bool busy = left > rank;
         const Index index = static_cast<Index>(from + rank);
-        T value = total;  // of lanes behind the end, for nobody
+        T value = total;  // of lanes after the end: never read
         if (busy) value = map(index, descriptors...);
         __syncwarp(group);
         value = scan_lanes<Width>(value, rank, 0, op, group);
-        const T ahead = shuffle_up<Width>(value, 1, group);
-        if (busy) write(index, rank == 0 ? total : op(total, ahead), descriptors...);
+        const T preceding = shuffle_up<Width>(value, 1, group);
+        if (busy) write(index, rank == 0 ? total : op(total, preceding), descriptors...);
         __syncwarp(group);
         const int some = left < Width ? static_cast<int>(left) : Width;
         total = op(total, shuffle(value, lane_number() - rank + some - 1, group));
@@ -56,26 +56,26 @@ __device__ T scan_by_block(values_of<T, BlockDim / lanes>& sums, Index first, In
         const int some = left < BlockDim ? static_cast<int>(left) : BlockDim;
         const bool busy = thread < some;
         const Index index = static_cast<Index>(from + thread);
-        T value = total;  // of threads behind the end, for nobody
+        T value = total;  // of threads after the end: never read
         if (busy) value = map(index, descriptors...);
         __syncwarp();
         value = scan_lanes<lanes>(value, lane, 0, op);
         const T below = shuffle_up(value, 1);
         if (busy && (lane == lanes - 1 || thread == some - 1)) sums[warp] = value;
         __syncthreads();
-        T ahead = total;  // of this warp
+        T preceding = total;  // of this warp
         for (int other = 0; other * lanes < some; ++other) {
-            if (other == warp) ahead = total;
+            if (other == warp) preceding = total;
             total = op(total, sums[other]);
         }
-        if (busy) write(index, lane == 0 ? ahead : op(ahead, below), descriptors...);
+        if (busy) write(index, lane == 0 ? preceding : op(preceding, below), descriptors...);
         __syncthreads();
         left -= some;
     }
     return total;
 }
 
-/// Who scans what, by policy.
+/// Which threads scan what, by policy.
 template <class Policy>
 struct scan {
     template <int BlockDim, class Layout, class T, class Index, class Map, class Op, class Write, class... D>
@@ -134,18 +134,18 @@ struct scan<warp> {
             const Index index = tasks.index_at(from + lane, member.rank);
             const bool busy = list::between(from, tasks.mine.stop) > lane;
             const T carried = shuffle(total, tasks.owner_of(member.rank));
-            T value = carried;  // of lanes behind the end, for nobody
+            T value = carried;  // of lanes after the end: never read
             const auto run = [&](const D&... theirs) {
                 if (busy) value = map(index, theirs...);
                 __syncwarp();
                 value = scan_lanes<lanes>(value, lane, member.head, op);
-                const T ahead = shuffle_up(value, 1);
-                if (busy) write(index, lane == member.head ? carried : op(carried, ahead), theirs...);
+                const T preceding = shuffle_up(value, 1);
+                if (busy) write(index, lane == member.head ? carried : op(carried, preceding), theirs...);
             };
             run(shuffle(tasks.closed_up(descriptors), member.rank)...);
             __syncwarp();
             const bool here = tasks.mine.meets(from, lanes);
-            const T part = shuffle(value, here ? tasks.mine.behind_in(from, lanes) - 1 : 0);
+            const T part = shuffle(value, here ? tasks.mine.bound_in(from, lanes) - 1 : 0);
             if (here) total = op(total, part);
         }
         return total;
@@ -199,7 +199,7 @@ struct scan<automatic> {
 
 /// Calls `write(i, prefix, descriptors...)` for i in [begin, end), where `prefix` is what `op` makes of `init` and of
 /// `map(j, descriptors...)` for j in [begin, i), in this order. Returns what it makes of all. `op` is associative. `map(i)` may come
-/// ahead of `write` for lower indices. For the rest see `for_each_index`. No shared memory is used but by `thread_warp_block`.
+/// before `write` for lower indices. For the rest see `for_each_index`. No shared memory is used but by `thread_warp_block`.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Map, class Op, class T, class Write, class... D>
 __device__ __forceinline__ T exclusive_scan(Index begin, Index end, Map map, Op op, T init, Write write, D... descriptors) {
     detail::check_call<BlockDim, Layout, Index>();

@@ -36,8 +36,8 @@ class expansion {
     __device__ membership member_at(place from) {
         const count into = list::between(from, mine.first);
         const unsigned begins = warp_or(busy_ && mine.first >= from && into < lanes ? 1u << into : 0u);
-        const unsigned ahead = begins & (2u << lane_number()) - 1u;
-        const membership found{begun_ + __popc(ahead) - 1, 31 - __clz(ahead | 1u)};
+        const unsigned upto = begins & (2u << lane_number()) - 1u;
+        const membership found{begun_ + __popc(upto) - 1, 31 - __clz(upto | 1u)};
         begun_ += __popc(begins);
         return found;
     }

@@ -1,4 +1,4 @@
-// The list of all fine tasks of a warp, in the order of its lanes: where each lane's stand in it, and how results come back.
+// The list of all fine tasks of a warp, in the order of its lanes: where each lane's are in it, and how results come back.
 #pragma once
 
 #include <cte/tasks.cuh>
@@ -6,27 +6,27 @@
 
 namespace cte::detail {
 
-/// A lane's fine tasks stand at the places `[first, behind)` of the list, which has the places `[start, stop)`. Where tasks follow
-/// one another a place is an index; else places are counted from 0. Only differences are added up: no place lies behind `stop`.
+/// A lane's fine tasks are at the positions `[first, bound)` of the list, which has `[start, stop)`. Where tasks follow
+/// one another a position is an index; else positions are counted from 0. Only differences are added up: none is after `stop`.
 template <class Layout, class Index>
 struct listing {
     static constexpr bool contiguous = std::is_same_v<Layout, scanned>;
     using count = std::make_unsigned_t<Index>;
     using place = std::conditional_t<contiguous, Index, count>;
-    place first, behind, start, stop;
+    place first, bound, start, stop;
 
     __device__ listing(Index begin, Index end) {
         if constexpr (contiguous) {
             first = begin;
-            behind = end;
+            bound = end;
             start = shuffle(begin, 0);
         } else {
             const count size = static_cast<count>(end) - static_cast<count>(begin);
-            behind = inclusive_sum(size);
-            first = behind - size;
+            bound = inclusive_sum(size);
+            first = bound - size;
             start = 0;
         }
-        stop = shuffle(behind, lanes - 1);
+        stop = shuffle(bound, lanes - 1);
     }
 
     /// Whether the list is too long for places to be counted; the same in all lanes.
@@ -39,22 +39,22 @@ struct listing {
     /// How many places there are from `from` up to `to`.
     __device__ static count between(place from, place to) { return static_cast<count>(to) - static_cast<count>(from); }
 
-    /// What comes `length` places behind `from`, or `stop`.
+    /// What comes `length` positions after `from`, or `stop`.
     __device__ place next(place from, count length) const {
         return between(from, stop) > length ? from + static_cast<place>(length) : stop;
     }
 
-    /// Whether some of the lane's tasks stand among the `length` places from `from` on.
+    /// Whether some of the lane's tasks are among the `length` positions from `from` on.
     __device__ bool meets(place from, count length) const {
-        return first < behind && behind > from && (first < from || between(from, first) < length);
+        return first < bound && bound > from && (first < from || between(from, first) < length);
     }
 
     /// The first of these, relative to `from`.
     __device__ int first_in(place from) const { return first > from ? static_cast<int>(between(from, first)) : 0; }
 
     /// Where these end, relative to `from`.
-    __device__ int behind_in(place from, count length) const {
-        return between(from, behind) < length ? static_cast<int>(between(from, behind)) : static_cast<int>(length);
+    __device__ int bound_in(place from, count length) const {
+        return between(from, bound) < length ? static_cast<int>(between(from, bound)) : static_cast<int>(length);
     }
 };
 

@@ -10,7 +10,7 @@ namespace cte::detail {
 template <class T, int Steps>
 class path_piece {
    public:
-    partial<T> open;  // what stands behind the last end
+    partial<T> open;  // what is open after the last end
 
     __device__ explicit path_piece(const T& init) : open{init}, lead_{init} {}
 
@@ -18,13 +18,13 @@ class path_piece {
 
     /// Takes `steps` steps from where the next end is that of `task` and the next fine task is `place`. `result_of` makes results of
     /// the tasks that lie in the piece.
-    template <class count, class BehindOf, class ValueOf, class Reduce, class ResultOf>
-    __device__ void walk(int task, count place, int steps, BehindOf behind_of, ValueOf value_of, Reduce& op, ResultOf result_of) {
-        count behind = steps > 0 ? behind_of(task) : 0;
+    template <class count, class BoundOf, class ValueOf, class Reduce, class ResultOf>
+    __device__ void walk(int task, count place, int steps, BoundOf bound_of, ValueOf value_of, Reduce& op, ResultOf result_of) {
+        count bound = steps > 0 ? bound_of(task) : 0;
 #pragma unroll
         for (int k = 0; k < Steps; ++k) {
             if (k < steps) {
-                if (place < behind) {
+                if (place < bound) {
                     open.append(value_of(place), op);
                     ++place;
                 } else {
@@ -36,18 +36,18 @@ class path_piece {
                     ends_ |= 1u << k;
                     open.some = false;
                     ++task;
-                    if (k + 1 < steps) behind = behind_of(task);
+                    if (k + 1 < steps) bound = bound_of(task);
                 }
             }
         }
     }
 
     /// Calls `first(task, reduction)` for the first task that ended, of which there may be none yet, and `put(task, result)` for the
-    /// others; `ahead` stood open ahead of the piece.
+    /// others; `preceding` was open before the piece.
     template <class Reduce, class First, class Put>
-    __device__ void finish(int task, const partial<T>& ahead, Reduce& op, First first, Put put) const {
+    __device__ void finish(int task, const partial<T>& preceding, Reduce& op, First first, Put put) const {
         if (ends_ == 0) return;
-        first(task, joined(ahead, lead_, op));
+        first(task, joined(preceding, lead_, op));
         const unsigned others = ends_ & (ends_ - 1);
 #pragma unroll
         for (int k = 1; k < Steps; ++k) {

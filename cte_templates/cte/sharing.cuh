@@ -1,5 +1,5 @@
 // Long tasks that the warps of a block share. A warp that has one puts it on a board in shared memory for whoever comes by: warps that
-// have done their own take pieces of it before they leave. No barrier is needed, and nobody waits but the owner, for what others took.
+// have done their own take pieces of it before they leave. No barrier is needed, and only the owner waits, for what others took.
 #pragma once
 
 #include <cte/bundle.cuh>
@@ -52,7 +52,7 @@ struct shared_task {
     bundle<D...> descriptors;
 };
 
-/// Its address stands for types: only calls with the same ones understand one another's tasks and values.
+/// Its address identifies types: only calls with the same ones understand one another's tasks and values.
 template <class Task, class T>
 __device__ unsigned char kind_of_task;
 
@@ -72,7 +72,7 @@ constexpr bool may_share = BlockDim > lanes && sizeof(T) <= (BlockDim > 512 ? 8 
                            (is_uniform<Map> || (!is_nothing<T> && is_comparable<Map>)) &&
                            (is_uniform<Reduce> || is_comparable<Reduce>) && (true && ... && std::is_trivially_copyable_v<D>);
 
-/// Who has which task up. All is accessed by atomics and ordered loads, and nothing need be set before: what another block has left
+/// Which warp has which task up. All is accessed by atomics and ordered loads, and nothing need be set before: what another block has left
 /// here does not bear this one's sign, or if so is of no task with pieces left.
 template <int BlockDim>
 struct board {
@@ -104,7 +104,7 @@ __device__ __forceinline__ unsigned address_of(const void* shared) { return stat
 // Words of the board, in PTX: nvcc's functions forget that the memory is shared, which makes slow instructions of quick ones, and
 // beside fences ptxas keeps the results of all of a kernel's atomics.
 
-/// What is looked at behind a word is as it was when the word was put there, or newer.
+/// What is read after a word is as it was when the word was put there, or newer.
 __device__ __forceinline__ unsigned look_at(const unsigned* word) {
     unsigned found;
     asm("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(found) : "r"(address_of(word)) : "memory");
@@ -116,7 +116,7 @@ __device__ __forceinline__ unsigned long long look_at(const unsigned long long* 
     return found;
 }
 
-/// The same for less, where nothing else is looked at behind it; by the word's address in shared memory.
+/// The same for less, where nothing else is read after it; by the word's address in shared memory.
 __device__ __forceinline__ unsigned glance_at(unsigned place) {
     unsigned found;
     asm("ld.relaxed.cta.shared.u32 %0, [%1];" : "=r"(found) : "r"(place) : "memory");
@@ -129,7 +129,7 @@ __device__ __forceinline__ unsigned known_here(unsigned value) {
     return value;
 }
 
-/// Behind all that the thread has written, and what it knows of other lanes. (Atomics, as racecheck takes stores for races.)
+/// After all that the thread has written, and what it knows of other lanes. (Atomics, as racecheck takes stores for races.)
 __device__ __forceinline__ void put(unsigned* word, unsigned value) {
     asm("{ .reg .b32 before; atom.release.cta.shared.exch.b32 before, [%0], %1; }" : : "r"(address_of(word)), "r"(value) : "memory");
 }
@@ -208,7 +208,7 @@ class sharing {
         __syncwarp();
     }
 
-    /// Waits for those who have taken pieces of the warp's task, of which none is left. The warp has more tasks to put up, or not.
+    /// Waits for the warps that have taken pieces of the warp's task, of which none is left. The warp has more tasks to put up, or not.
     __device__ void wait(bool more) {
         if (!more) pass();
         while (__shfl_sync(full_warp, lane_number() == 0 ? look_at(&board_.under_way[warp_number()]) : 0, 0) != 0) __nanosleep(32);
@@ -275,8 +275,8 @@ class sharing {
     __device__ unsigned place_of_signs() const { return address_of(&board_.sign[min(lane_number(), warps - 1)]); }
 
     /// Whether no other warp is known to have anything to share or to be still away, by the signs `found`. The warp itself has nothing
-    /// left, so that nobody need be left out. Most that have not come yet are about to: they are looked for a while without a nap.
-    __device__ bool nobody_shares(unsigned found) const {
+    /// left, so that no warp need be left out. Most that have not come yet are about to: they are looked for a while without a nap.
+    __device__ bool none_shares(unsigned found) const {
         if constexpr (!awaits) {
             return __all_sync(full_warp, found != sign());
         } else {
@@ -309,7 +309,7 @@ class sharing {
                 __nanosleep(64);
                 continue;
             }
-            // Who has come to a `scanned` call and shares there is not away.
+            // A warp that has come to a `scanned` call and shares there is not away.
             const bool absent = awaits && found != sign() && found != sign() + 1 && found != sign_of(0);
             if (!__any_sync(full_warp, absent)) return -1;
             // Those do not call, or much later.
@@ -325,7 +325,7 @@ class sharing {
     static constexpr int pieces = pieces_of<T>, warps = BlockDim / lanes, words = is_nothing<T> ? 0 : (sizeof(T) + 3) / 4;
     static constexpr int last_ones = pieces / 2;
     static constexpr int most_looks = 24;      // without a nap
-    static constexpr int most_naps = 1 << 14;  // should a task be up that nobody owns
+    static constexpr int most_naps = 1 << 14;  // should a task be up that no warp owns
     static constexpr int least_unit = 4 * lanes;  // to take a piece costs less than to run it, four turns at a time
     static constexpr int closure_words = std::is_empty_v<decltype(task::closure)> ? 0 : (sizeof(task::closure) + 7) / 8 * 2;
 
@@ -336,7 +336,7 @@ class sharing {
     /// Even.
     __device__ static unsigned sign_of(unsigned block) { return (block + 0x5bd1e995u) * 2; }
 
-    /// The block's. Where nobody asks who has come, one for all blocks, which takes less time to know than whose block it is.
+    /// The block's. Where it is not asked which have come, one for all blocks, which takes less time to know than whose block it is.
     __device__ static unsigned sign() {
         return sign_of(awaits ? blockIdx.x * 0x9e3779b1u + blockIdx.y * 0x85ebca6bu + blockIdx.z * 0xc2b2ae35u : 0);
     }
@@ -352,7 +352,7 @@ class sharing {
         return word;
     }
 
-    /// The unit of a task's pieces. The last half of the most pieces that a task may have are of one, those ahead of three, so that
+    /// The unit of a task's pieces. The last half of the most pieces that a task may have are of one, those before of three, so that
     /// warps are done at much the same time.
     __device__ static count unit_of(count size) {
         return (size / (last_ones + 3 * (pieces - last_ones)) / least_unit + 1) * least_unit;
@@ -366,8 +366,8 @@ class sharing {
 
     /// Where a piece of a task begins, counted from the last one, 1. The task ends where piece 0 would begin.
     __device__ static Index start_of(Index begin, Index end, int piece) {
-        const count size = size_of(begin, end), behind = (piece <= last_ones ? piece : 3 * piece - 2 * last_ones) * unit_of(size);
-        return behind < size ? static_cast<Index>(static_cast<count>(end) - behind) : begin;
+        const count size = size_of(begin, end), rest = (piece <= last_ones ? piece : 3 * piece - 2 * last_ones) * unit_of(size);
+        return rest < size ? static_cast<Index>(static_cast<count>(end) - rest) : begin;
     }
 
     board<BlockDim>& board_;

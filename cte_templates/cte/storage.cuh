@@ -42,7 +42,7 @@ struct storage_for {
     static constexpr int threads = BlockDim;
     using policy = Policy;
 
-    /// What the policy keeps there: a part for each warp, who waits for no other, unless the whole block calls.
+    /// What the policy keeps there: a part for each warp, which waits for no other, unless the whole block calls.
     template <class Temp, class Caller = Policy>
     __device__ decltype(auto) as() {
         return detail::part_in<Caller, Temp>(memory);

@@ -143,8 +143,8 @@ __device__ std::make_unsigned_t<Index> size_of(Index begin, Index end) {
     return begin < end ? static_cast<count>(end) - static_cast<count>(begin) : 0;
 }
 
-/// How many of `size` places a runner has that takes each `width`-th from the place `rank` on. Who counts turns asks no index whether it
-/// lies behind the last one, which may be no index.
+/// How many of `size` places a runner has that takes each `width`-th from the place `rank` on. Counting turns asks no index whether it
+/// is after the last one, which may be no index.
 template <class Count>
 __device__ Count turns_of(Count size, int rank, int width) {
     return size > rank ? (size - rank - 1) / width + 1 : 0;
@@ -162,9 +162,9 @@ struct partial {
         some = true;
     }
 
-    /// What comes behind `init`.
+    /// What comes after `init`.
     template <class Reduce>
-    __device__ T behind(const T& init, Reduce& op) const {
+    __device__ T after(const T& init, Reduce& op) const {
         return some ? op(init, value) : init;
     }
 };

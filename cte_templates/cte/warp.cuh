@@ -155,7 +155,7 @@ __device__ __forceinline__ T reduce_lanes(T value, int count, Reduce& op, unsign
 #pragma unroll
     for (int distance = 1; distance < width; distance *= 2) {
         const T above = shuffle_down<width>(value, distance, mask);
-        // Lanes that are no multiple of 2 * distance compute what nobody reads.
+        // Lanes that are no multiple of 2 * distance compute what is never read.
         if (rank + distance < count) value = op(value, above);
     }
     return value;

@@ -76,8 +76,8 @@ struct open_run {
             const T left = shuffle_up(next, distance);
             if (distance <= reach) next = op(left, next);
         }
-        const Index behind = shuffle_down(to, 1);
-        if (lane < count - 1 && behind != to) combine(op, out + to, next);
+        const Index following = shuffle_down(to, 1);
+        if (lane < count - 1 && following != to) combine(op, out + to, next);
         owner = shuffle(to, count - 1);
         value = shuffle(next, count - 1);
         some = true;

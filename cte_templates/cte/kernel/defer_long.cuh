@@ -14,7 +14,7 @@ struct piece {
 };
 
 /// Pieces that wait for `finish`: room for `defer_long::capacity` of them. `count` points to two ints, their number and a ticket of
-/// `finish`'s own. Both are 0 ahead of the first `reduce`, and again once `finish` has ended.
+/// `finish`'s own. Both are 0 before the first `reduce`, and again once `finish` has ended.
 template <class Index>
 struct pieces {
     piece<Index>* list;
@@ -84,7 +84,7 @@ struct defer_long {
     __device__ static void forget(int* counters) {
         __syncthreads();
         if (detail::thread_number() != 0) return;
-        __threadfence();  // no ticket ahead of the block's reads, no zero ahead of the last ticket
+        __threadfence();  // no ticket before the block's reads, no zero before the last ticket
         if (atomicAdd(counters + 1, 1) != static_cast<int>(gridDim.x) - 1) return;
         __threadfence();
         counters[0] = counters[1] = 0;

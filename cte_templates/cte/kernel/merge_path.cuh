@@ -42,7 +42,7 @@ struct merge_path {
     template <class T>
     struct temp {
         static constexpr int widest = sizeof(T) > sizeof(int) ? sizeof(T) : sizeof(int);
-        // Where the tile's tasks end, and behind that its values; later the results of its tasks. A task or a value is a step each.
+        // Where the tile's tasks end, and after that its values; later the results of its tasks. A task or a value is a step each.
         alignas(T) alignas(int) unsigned char bytes[tile * widest + sizeof(int) + alignof(T)];
         detail::carry_memory<BlockDim, T> carries;
         long long borders[2];
@@ -86,33 +86,33 @@ struct merge_path {
         const Index first = static_cast<Index>(origin + (step - task));             // fine task
         const bool entered = task < tasks && first > offsets[task];                 // the first task began in an earlier block
 
-        int* const behind = reinterpret_cast<int*>(shared.bytes);
-        T* const values = aligned_behind<T>(behind + count + 1);
-        for (int i = thread; i < count; i += BlockDim) behind[i] = static_cast<int>(offsets[task + 1 + i] - first);
-        if (thread == 0) behind[count] = length;  // more than there are: it does not end here
+        int* const bound = reinterpret_cast<int*>(shared.bytes);
+        T* const values = aligned_after<T>(bound + count + 1);
+        for (int i = thread; i < count; i += BlockDim) bound[i] = static_cast<int>(offsets[task + 1 + i] - first);
+        if (thread == 0) bound[count] = length;  // more than there are: it does not end here
         stage<BlockDim, ItemsPerThread>(values, length - count, thread, [&](int i) { return map(static_cast<Index>(first + i)); });
         __syncthreads();
 
         const int from = thread * ItemsPerThread < length ? thread * ItemsPerThread : length;
         const int mine = length - from < ItemsPerThread ? length - from : ItemsPerThread;
         const int least = from > length - count ? from - (length - count) : 0, most = from < count ? from : count;
-        const int first_end = partition_point(least, most, [&](int i) { return behind[i] + i < from; });
+        const int first_end = partition_point(least, most, [&](int i) { return bound[i] + i < from; });
         path_piece<T, ItemsPerThread> piece(init);
-        piece.walk(first_end, from - first_end, mine, [&](int i) { return behind[i]; }, [&](int i) -> const T& { return values[i]; },
-                   op, [&](const partial<T>& sum) { return sum.behind(init, op); });
-        const ahead_of<T> ahead = shared.carries.scan(piece.open, piece.closes(), op);
+        piece.walk(first_end, from - first_end, mine, [&](int i) { return bound[i]; }, [&](int i) -> const T& { return values[i]; },
+                   op, [&](const partial<T>& sum) { return sum.after(init, op); });
+        const open_before<T> preceding = shared.carries.scan(piece.open, piece.closes(), op);
 
         T* const results = reinterpret_cast<T*>(shared.bytes);
         const auto put_first = [&](int i, const partial<T>& sum) {
             if (i == 0 && entered) {
                 leave(left, task, sum);
             } else {
-                results[i] = sum.behind(init, op);
+                results[i] = sum.after(init, op);
             }
         };
-        piece.finish(first_end, ahead.open, op, put_first, [&](int i, const T& result) { results[i] = result; });
+        piece.finish(first_end, preceding.open, op, put_first, [&](int i, const T& result) { results[i] = result; });
         if (thread == BlockDim - 1) {
-            const partial<T> open = piece.closes() ? piece.open : joined(ahead.open, piece.open, op);
+            const partial<T> open = piece.closes() ? piece.open : joined(preceding.open, piece.open, op);
             if (count == 0 && entered) {
                 leave(left, Index{-1}, open);
             } else {
@@ -177,11 +177,11 @@ struct merge_path {
     }
 
     template <class T>
-    __device__ static T* aligned_behind(int* behind) {
+    __device__ static T* aligned_after(int* bound) {
         if constexpr (alignof(T) <= alignof(int)) {
-            return reinterpret_cast<T*>(behind);
+            return reinterpret_cast<T*>(bound);
         } else {
-            const auto address = reinterpret_cast<unsigned long long>(behind);
+            const auto address = reinterpret_cast<unsigned long long>(bound);
             return reinterpret_cast<T*>((address + alignof(T) - 1) / alignof(T) * alignof(T));
         }
     }

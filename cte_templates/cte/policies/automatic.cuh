@@ -15,7 +15,7 @@ struct automatic {
 
     enum class way { staged, searched, chunked };
 
-    /// What is known when the kernel is compiled. Small values of neighbouring indices that nobody need know the owner of are staged:
+    /// What is known when the kernel is compiled. Small values of neighbouring indices whose owner need not be known are staged:
     /// what is read comes in whole lines. Large descriptors lead to more that is read for each task: lanes that search the owners read
     /// it once for all lanes of a task. Otherwise reductions between lanes are what costs, and chunks have the fewest.
     template <class Layout, class T, class... D>
@@ -140,7 +140,7 @@ struct automatic {
         constexpr way chosen = way_for<Layout, T, D...>;
         constexpr bool apart = std::is_same_v<Layout, disjoint>, chunks = chosen == way::chunked;
         sharing<BlockDim, Layout, T, Index, Map, Reduce, D...> others;
-        // Behind the warp's work there is nothing left that the look at the board could be waited for beside. So values of a strip are
+        // After the warp's work nothing is left with which the look at the board could overlap. So values of a strip are
         // reduced meanwhile; beside `disjoint` tasks at least where to look is known.
         constexpr bool looks_early = chosen == way::staged && !apart && !is_nothing<T>;
         const unsigned place = apart ? known_here(others.place_of_signs()) : 0;
@@ -184,7 +184,7 @@ struct automatic {
             }
         }
         if constexpr (!looks_early) look();
-        if (!others.nobody_shares(seen)) help<BlockDim, Layout, Index>(map, op, like, descriptors...);
+        if (!others.none_shares(seen)) help<BlockDim, Layout, Index>(map, op, like, descriptors...);
         return init;
     }
 

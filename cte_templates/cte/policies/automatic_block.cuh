@@ -32,7 +32,7 @@ struct automatic_block {
         // Those that are done leave gaps.
         const bool done = begin < end && static_cast<std::make_unsigned_t<Index>>(end - begin) >= least;
         const T rest = automatic::by_itself<BlockDim, disjoint>(own, begin, done ? begin : end, map, op, init, descriptors...);
-        return done ? sum.behind(init, op) : rest;
+        return done ? sum.after(init, op) : rest;
     }
 };
 

@@ -21,7 +21,7 @@ struct block_memory {
     unsigned long long first[BlockDim], shift[BlockDim];
     unsigned marks[warps][per_lane + 1];
     values_of<T, BlockDim * per_lane> values;
-    // A task's reduction within the part of the list where it begins; behind all tasks, for each part, that of a task begun before.
+    // A task's reduction within the part of the list where it begins; after all tasks, for each part, that of a task begun before.
     values_of<T, BlockDim + warps> results;
 };
 
@@ -80,8 +80,8 @@ class block_part {
         const unsigned begins = __funnelshift_r(marks_[from / lanes], marks_[from / lanes + 1], from % lanes) & mine;
         const int begun = inclusive_sum(__popc(begins));
         const int ending = task_ + begun - __popc(begins);  // the task that ends where the first of this lane begins
-        T open = here > 0 ? values[from] : carry.value;  // behind the last begin, or all
-        partial<T> lead = carry;                         // ahead of the first begin
+        T open = here > 0 ? values[from] : carry.value;  // after the last begin, or all
+        partial<T> lead = carry;                         // before the first begin
         lead.some = false;
         int task = ending + (begins & 1u);
 #pragma unroll
@@ -166,7 +166,7 @@ struct block {
                                          const D&... descriptors) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
-        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // nobody asks whose a place is
+        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // the owner of a position is never asked for
         const count size = begin < end ? static_cast<count>(end - begin) : 0;
         const block_listing<count> mine = shared.lister.list(size);
         const count shift = static_cast<count>(begin) - mine.first;
@@ -203,7 +203,7 @@ struct block {
         const int warp = warp_number(), lane = lane_number();
         count from = warp * part;
         if (from >= mine.total) return;
-        const count behind = mine.total - from < part ? mine.total : from + part;
+        const count bound = mine.total - from < part ? mine.total : from + part;
         block_part<BlockDim, Direct, T, count> places(shared, mine, from);
         const count* const shifts = reinterpret_cast<const count*>(shared.shift);
         const auto value_at = [&](count place, int task) {
@@ -213,8 +213,8 @@ struct block {
             return columns.run(task, run);
         };
         partial<T> carry{init};
-        for (; from < behind; from += strip) {
-            const int length = behind - from < strip ? static_cast<int>(behind - from) : strip;
+        for (; from < bound; from += strip) {
+            const int length = bound - from < strip ? static_cast<int>(bound - from) : strip;
             places.mark(length);
             if constexpr (is_nothing<T>) {
                 places.advance(length, places.visit(length, [&](int, count place, int task) { value_at(place, task); }));

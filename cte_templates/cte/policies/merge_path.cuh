@@ -13,7 +13,7 @@ template <int BlockDim, class T>
 struct path_memory {
     static constexpr int per_thread = staged_per_thread<BlockDim, T>(BlockDim * (16 + sizeof(T)));
     listing_memory<BlockDim> lister;
-    unsigned long long behind[BlockDim], shift[BlockDim];  // where the tasks end in the list, and what takes places to indices
+    unsigned long long bound[BlockDim], shift[BlockDim];  // where the tasks end in the list, and what to add for an index
     values_of<T, BlockDim * per_thread> values;
     values_of<T, BlockDim> results;
     carry_memory<BlockDim, T> carries;
@@ -23,7 +23,7 @@ struct path_memory {
 template <int BlockDim>
 struct path_memory<BlockDim, nothing> {
     listing_memory<BlockDim> lister;
-    unsigned long long behind[BlockDim], shift[BlockDim];
+    unsigned long long bound[BlockDim], shift[BlockDim];
 };
 
 }  // namespace detail
@@ -38,7 +38,7 @@ struct merge_path {
                                const D&... descriptors) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
-        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // nobody asks whose a place is
+        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // the owner of a position is never asked for
         enter_block<BlockDim>();
         if (block_overflows<BlockDim, Layout>(begin, end)) {
             nothing none;
@@ -47,17 +47,17 @@ struct merge_path {
         const count size = begin < end ? static_cast<count>(end - begin) : 0;
         const block_listing<count> mine = shared.lister.list(size);
         const count shift = static_cast<count>(begin) - mine.first;
-        count* const behind = reinterpret_cast<count*>(shared.behind);
+        count* const bound = reinterpret_cast<count*>(shared.bound);
         count* const shifts = reinterpret_cast<count*>(shared.shift);
         auto& columns = descriptor_storage<BlockDim, D...>();
-        behind[thread_number()] = mine.first + size;
+        bound[thread_number()] = mine.first + size;
         shifts[thread_number()] = shift;
         columns.put(thread_number(), descriptors...);
         __syncthreads();
         // The value of a place of one of the tasks [low, high].
         const auto value_at = [&](count place, int low, int high) {
             int task = 0;
-            if constexpr (!direct) task = partition_point(low, high, [&](int t) { return behind[t] <= place; });
+            if constexpr (!direct) task = partition_point(low, high, [&](int t) { return bound[t] <= place; });
             const auto run = [&](const D&... theirs) {
                 return map(static_cast<Index>((direct ? shift : shifts[task]) + place), theirs...);
             };
@@ -68,7 +68,7 @@ struct merge_path {
             __syncthreads();
             return init;
         } else {
-            run_tiles<BlockDim>(shared, behind, mine.total, value_at, op, init);
+            run_tiles<BlockDim>(shared, bound, mine.total, value_at, op, init);
             __syncthreads();
             const T result = size == 0 ? init : op(init, shared.results[thread_number()]);
             __syncthreads();
@@ -78,7 +78,7 @@ struct merge_path {
 
    private:
     template <int BlockDim, class T, class count, class ValueAt, class Reduce>
-    __device__ static void run_tiles(detail::path_memory<BlockDim, T>& shared, const count* behind, count total, ValueAt value_at,
+    __device__ static void run_tiles(detail::path_memory<BlockDim, T>& shared, const count* bound, count total, ValueAt value_at,
                                      Reduce& op, const T& init) {
         using namespace detail;
         constexpr int per_thread = detail::path_memory<BlockDim, T>::per_thread, tile = BlockDim * per_thread;
@@ -87,39 +87,39 @@ struct merge_path {
         count place = 0;
         if (thread == 0) shared.open_some[0] = false;
         for (int turn = 0; task < BlockDim; turn ^= 1) {
-            // The walk through a tile: a task ends at step (task - first task) + (behind - first place).
+            // The walk through a tile: a task ends at step (task - first task) + (bound - first place).
             const auto ends_before = [&](int step) {
-                return [=](int t) { return behind[t] - place + (t - task) < static_cast<count>(step); };
+                return [=](int t) { return bound[t] - place + (t - task) < static_cast<count>(step); };
             };
             const int most = BlockDim - task < tile ? BlockDim : task + tile;
-            const int task_behind = warp_partition_point(task, most, ends_before(tile));
-            const count left = total - place, room = tile - (task_behind - task);
+            const int task_bound = warp_partition_point(task, most, ends_before(tile));
+            const count left = total - place, room = tile - (task_bound - task);
             const int values = static_cast<int>(left < room ? left : room);
-            const int last_task = task_behind < BlockDim ? task_behind : BlockDim - 1;
+            const int last_task = task_bound < BlockDim ? task_bound : BlockDim - 1;
             stage<BlockDim, per_thread>(shared.values.begin(), values, thread,
                                         [&](int i) { return value_at(place + i, task, last_task); });
             __syncthreads();
-            const int length = task_behind - task + values;
+            const int length = task_bound - task + values;
             const int from = thread * per_thread < length ? thread * per_thread : length;
             const int steps = length - from < per_thread ? length - from : per_thread;
-            const int first = partition_point(task, task_behind, ends_before(from));
+            const int first = partition_point(task, task_bound, ends_before(from));
             path_piece<T, per_thread> piece(init);
-            piece.walk(first, static_cast<count>(from - (first - task)), steps, [&](int t) { return behind[t] - place; },
+            piece.walk(first, static_cast<count>(from - (first - task)), steps, [&](int t) { return bound[t] - place; },
                        [&](count i) -> const T& { return shared.values[static_cast<int>(i)]; }, op,
                        [](const partial<T>& sum) { return sum.value; });
-            ahead_of<T> ahead = shared.carries.scan(piece.open, piece.closes(), op);
-            if (!ahead.closed && shared.open_some[turn]) {
-                ahead.open = joined(partial<T>{shared.open[turn], true}, ahead.open, op);
+            open_before<T> preceding = shared.carries.scan(piece.open, piece.closes(), op);
+            if (!preceding.closed && shared.open_some[turn]) {
+                preceding.open = joined(partial<T>{shared.open[turn], true}, preceding.open, op);
             }
             // Without `init`, which is the owner's; of an empty task anything.
             const auto put_first = [&](int t, const partial<T>& sum) { shared.results[t] = sum.value; };
-            piece.finish(first, ahead.open, op, put_first, [&](int t, const T& sum) { shared.results[t] = sum; });
+            piece.finish(first, preceding.open, op, put_first, [&](int t, const T& sum) { shared.results[t] = sum; });
             if (thread == BlockDim - 1) {
-                const partial<T> open = piece.closes() ? piece.open : joined(ahead.open, piece.open, op);
+                const partial<T> open = piece.closes() ? piece.open : joined(preceding.open, piece.open, op);
                 if (open.some) shared.open[turn ^ 1] = open.value;
                 shared.open_some[turn ^ 1] = open.some;
             }
-            task = task_behind;
+            task = task_bound;
             place += values;
         }
     }

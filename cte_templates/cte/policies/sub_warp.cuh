@@ -65,7 +65,7 @@ struct sub_warp {
             count from = static_cast<count>(first);
             for (count left = size; left != 0; from += Width) {
                 const int some = left < Width ? static_cast<int>(left) : Width;
-                T value = init;  // of lanes behind the end, for nobody
+                T value = init;  // of lanes after the end: never read
                 if (rank < some) value = map(static_cast<Index>(from + rank), descriptors...);
                 __syncwarp(group);
                 sum.append(reduce_lanes<Width>(value, some, op, group), op);

@@ -22,16 +22,16 @@ struct classes_memory<BlockDim, nothing> {
     turn_memory turn;
 };
 
-/// The reduction of `run` over [from, behind) by a warp, in lane 0. `values` is memory for `per_lane` of them a lane.
+/// The reduction of `run` over [from, bound) by a warp, in lane 0. `values` is memory for `per_lane` of them a lane.
 template <int per_lane, class T, class Index, class Run, class Reduce>
-__device__ partial<T> reduce_by_warp(T* values, Index from, Index behind, Run run, const T& init, Reduce& op) {
+__device__ partial<T> reduce_by_warp(T* values, Index from, Index bound, Run run, const T& init, Reduce& op) {
     using count = std::make_unsigned_t<Index>;
-    const count size = size_of(from, behind);
+    const count size = size_of(from, bound);
     partial<T> sum{init};
     if constexpr (is_nothing<T>) {
-        run_along(from, behind, run);
+        run_along(from, bound, run);
     } else if constexpr (is_commutative<Reduce>) {
-        run_along(from, behind, [&](Index i) { sum.append(run(i), op); });
+        run_along(from, bound, [&](Index i) { sum.append(run(i), op); });
         __syncwarp();
         sum.value = reduce_lanes<lanes>(sum.value, size < lanes ? static_cast<int>(size) : lanes, op);
     } else {
@@ -78,7 +78,7 @@ struct thread_warp_block {
             }
         });
         __syncthreads();
-        if (size >= lanes) return sum.behind(init, op);
+        if (size >= lanes) return sum.after(init, op);
         T result = init;
         for (Index i = begin; i < end; ++i) result = op(result, map(i, descriptors...));
         return result;
@@ -110,12 +110,12 @@ struct thread_warp_block {
         using count = std::make_unsigned_t<Index>;
         const count size = static_cast<count>(end - begin), part = ((size - 1) / BlockDim + 1) * lanes;
         const count from = warp_number() * part < size ? warp_number() * part : size;
-        const count behind = size - from < part ? size : from + part;
+        const count bound = size - from < part ? size : from + part;
         const auto index = [=](count place) { return static_cast<Index>(static_cast<count>(begin) + place); };
         T* values = nullptr;
         constexpr int per_lane = temp<BlockDim, T>::per_lane;
         if constexpr (!is_nothing<T>) values = shared.values.begin() + warp_number() * per_lane * lanes;
-        const partial<T> theirs = reduce_by_warp<per_lane>(values, index(from), index(behind), run, sum.value, op);
+        const partial<T> theirs = reduce_by_warp<per_lane>(values, index(from), index(bound), run, sum.value, op);
         if constexpr (!is_nothing<T>) {
             if (lane_number() == 0 && theirs.some) shared.sums[warp_number()] = theirs.value;
             __syncthreads();

@@ -11,7 +11,7 @@ namespace detail {
 /// Where a warp's tasks end in the list, and what takes a place in the list to an index.
 template <class Index>
 struct searched_tasks {
-    Index behind[lanes], shift[lanes];
+    Index bound[lanes], shift[lanes];
 };
 
 /// Steps of a warp's segmented reduction: all five, or as many as the longest segment needs.
@@ -43,21 +43,21 @@ struct searching {
         }
         const int lane = lane_number();
         const list mine(begin, end);
-        place* const behind = reinterpret_cast<place*>(shared.behind);
+        place* const bound = reinterpret_cast<place*>(shared.bound);
         Index* const shift = shared.shift;
-        behind[lane] = mine.behind;
+        bound[lane] = mine.bound;
         if constexpr (!list::contiguous) shift[lane] = static_cast<Index>(static_cast<place>(begin) - mine.first);
         __syncwarp();
         partial<T> sum{init};
         for (place from = mine.start; from < mine.stop; from = mine.next(from, lanes)) {
             const bool busy = list::between(from, mine.stop) > lane;
             const place at = busy ? from + lane : from;
-            int owner = 0;  // the first task that ends behind the place
+            int owner = 0;  // the first task that ends after the place
 #pragma unroll
             for (int half = lanes / 2; half > 0; half /= 2) {
-                if (behind[owner + half - 1] <= at) owner += half;
+                if (bound[owner + half - 1] <= at) owner += half;
             }
-            T value = init;  // of lanes behind the end, for nobody
+            T value = init;  // of lanes after the end: never read
             const auto run = [&](const D&... theirs) {
                 if (!busy) return;
                 Index index = static_cast<Index>(at);
@@ -67,7 +67,7 @@ struct searching {
             run(shuffle(descriptors, owner)...);
             if constexpr (!is_nothing<T>) {
                 // What is left of the segment from this lane on.
-                const int length = busy ? static_cast<int>(min(list::between(at, behind[owner]), typename list::count{lanes} - lane)) : 0;
+                const int length = busy ? static_cast<int>(min(list::between(at, bound[owner]), typename list::count{lanes} - lane)) : 0;
                 __syncwarp();
 #pragma unroll
                 for (int distance = 1; distance < lanes; distance *= 2) {
@@ -79,7 +79,7 @@ struct searching {
             }
         }
         __syncwarp();
-        return sum.behind(init, op);
+        return sum.after(init, op);
     }
 };
 

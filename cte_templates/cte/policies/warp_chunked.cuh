@@ -13,29 +13,29 @@ namespace detail {
 /// Where a warp's tasks end in the list, what takes a place in the list to an index, and the tasks' results.
 template <class T, class Index>
 struct chunks {
-    Index behind[lanes], shift[lanes];
+    Index bound[lanes], shift[lanes];
     alignas(T) unsigned char bytes[lanes * sizeof(T)];
 
     __device__ T* results() { return reinterpret_cast<T*>(bytes); }
 };
 
-/// What stands open ahead of each lane's chunk, and behind the last one. `closes`: a task ends in the lane's chunk; `open`: what it has
-/// of the one behind its last end; `before`: what stood open ahead of the first chunk.
+/// What is open before each lane's chunk, and after the last one. `closes`: a task ends in the lane's chunk; `open`: what it has
+/// of the one after its last end; `before`: what was open before the first chunk.
 template <class T, class Reduce>
 __device__ partial<T> hand_on(partial<T> open, bool closes, partial<T>& before, Reduce& op) {
     const int lane = lane_number();
     const unsigned ends = __ballot_sync(full_warp, closes), upto = ends & (2u << lane) - 1u;
-    const int head = upto == 0 ? 0 : 31 - __clz(upto);  // where what is open behind this lane began
+    const int head = upto == 0 ? 0 : 31 - __clz(upto);  // where what is open after this lane began
 #pragma unroll
     for (int distance = 1; distance < lanes; distance *= 2) {
         const partial<T> below = shuffle_up(open, distance);
         if (lane - distance >= head) open = joined(below, open, op);
     }
     if (upto == 0) open = joined(before, open, op);
-    partial<T> ahead = shuffle_up(open, 1);
-    if (lane == 0) ahead = before;
+    partial<T> preceding = shuffle_up(open, 1);
+    if (lane == 0) preceding = before;
     before = shuffle(open, lanes - 1);
-    return ahead;
+    return preceding;
 }
 
 }  // namespace detail
@@ -68,9 +68,9 @@ struct warp_chunked {
         const int lane = lane_number();
         const list mine(begin, end);
         if (mine.start == mine.stop) return init;
-        place* const behind = reinterpret_cast<place*>(shared.behind);
+        place* const bound = reinterpret_cast<place*>(shared.bound);
         Index* const shift = shared.shift;
-        behind[lane] = mine.behind;
+        bound[lane] = mine.bound;
         if constexpr (!list::contiguous) shift[lane] = static_cast<Index>(static_cast<place>(begin) - mine.first);
         __syncwarp();
 
@@ -83,18 +83,18 @@ struct warp_chunked {
             const int skipped = lane * chunk;
             const int length = left <= skipped ? 0 : left - skipped < chunk ? static_cast<int>(left) - skipped : chunk;
             place at = length > 0 ? from + skipped : mine.stop;
-            int owner = 0;  // the first task that ends behind the place
+            int owner = 0;  // the first task that ends after the place
 #pragma unroll
             for (int half = lanes / 2; half > 0; half /= 2) {
-                if (behind[owner + half - 1] <= at) owner += half;
+                if (bound[owner + half - 1] <= at) owner += half;
             }
-            place ends = behind[owner];
+            place ends = bound[owner];
             Index shifted = 0;
             if constexpr (!list::contiguous) shifted = shift[owner];
             partial<T> open{init}, lead{init};
             int led = -1;  // the task that `lead` belongs to, the first that ends in the chunk
             bool moved = true;
-            // In step: a chunk ahead, lanes still read the lines that others of them read.
+            // In step: a chunk further on, lanes still read the lines that others of them read.
             for (int step = 0; step < chunk; ++step) {
                 if constexpr (sizeof...(D) > 0) {
                     if (__any_sync(full_warp, moved)) theirs = shuffle(own, owner);
@@ -115,7 +115,7 @@ struct warp_chunked {
                             open.some = false;
                         }
                         moved = true;
-                        while (owner < lanes - 1 && ends == at) ends = behind[++owner];  // past empty ones
+                        while (owner < lanes - 1 && ends == at) ends = bound[++owner];  // past empty ones
                         if constexpr (!list::contiguous) shifted = shift[owner];
                     }
                 }
@@ -123,8 +123,8 @@ struct warp_chunked {
             }
             __syncwarp();
             if constexpr (!is_nothing<T>) {
-                const partial<T> ahead = hand_on(open, led >= 0, before, op);
-                if (led >= 0) results[led] = joined(ahead, lead, op).value;
+                const partial<T> preceding = hand_on(open, led >= 0, before, op);
+                if (led >= 0) results[led] = joined(preceding, lead, op).value;
             }
         }
         T result = init;

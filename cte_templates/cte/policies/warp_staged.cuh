@@ -20,19 +20,19 @@ struct strip {
 template <int PerLane>
 struct strip<nothing, PerLane> {};
 
-/// Reduces `values[from .. behind)` (more than one for each lane), in order unless the operator is commutative; lane 0 has the result.
+/// Reduces `values[from .. bound)` (more than one for each lane), in order unless the operator is commutative; lane 0 has the result.
 template <class T, class Reduce>
-__device__ T reduce_long(const T* values, int from, int behind, Reduce& op) {
-    const int lane = lane_number(), length = behind - from;
+__device__ T reduce_long(const T* values, int from, int bound, Reduce& op) {
+    const int lane = lane_number(), length = bound - from;
     if constexpr (is_commutative<Reduce>) {
         T sum = values[from + lane];
-        for (int i = from + lane + lanes; i < behind; i += lanes) sum = op(sum, values[i]);
+        for (int i = from + lane + lanes; i < bound; i += lanes) sum = op(sum, values[i]);
         return reduce_lanes<lanes>(sum, lanes, op);
     } else {
         // A piece a lane; of odd length, so that the lanes read from different banks.
         const int piece = (length + lanes - 1) / lanes | 1;
-        const int first = from + lane * piece, last = first + piece < behind ? first + piece : behind;
-        T sum = values[first < behind ? first : from];
+        const int first = from + lane * piece, last = first + piece < bound ? first + piece : bound;
+        T sum = values[first < bound ? first : from];
         for (int i = first + 1; i < last; ++i) sum = op(sum, values[i]);
         return reduce_lanes<lanes>(sum, (length + piece - 1) / piece, op);
     }
@@ -57,7 +57,7 @@ struct staged {
 
     /// The same where all lanes are known to be here. What is left of a task that goes on for more than `Defer::most` places goes to
     /// `defer(its lane, begin, end)`, unless that is `nothing`. With values and without `defer`, `mapped()` is called once
-    /// all is mapped, ahead of the last strip's reduction where there is one, and maybe before.
+    /// all is mapped, before the last strip's reduction where there is one, and maybe before.
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class Defer, class Mapped, class... D>
     __device__ static T of_whole_warp(strip<T, PerLane>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                       Defer& defer, const Mapped& mapped, const D&... descriptors) {
@@ -97,7 +97,7 @@ struct staged {
                 __syncwarp();
             }
         }
-        return sum.behind(init, op);
+        return sum.after(init, op);
     }
 
    private:
@@ -115,10 +115,10 @@ struct staged {
         }
     }
 
-    /// Whether the lane's task began ahead of `from` and has more than `more` places from there on. It is one lane's at most.
+    /// Whether the lane's task began before `from` and has more than `more` places from there on. It is one lane's at most.
     template <class Layout, class Index>
     __device__ static bool goes_on(const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from, int more) {
-        return mine.first < from && mine.behind > from && listing<Layout, Index>::between(from, mine.behind) > more;
+        return mine.first < from && mine.bound > from && listing<Layout, Index>::between(from, mine.bound) > more;
     }
 
     /// Leaves what is left of a task to `defer`, and returns its end.
@@ -126,42 +126,42 @@ struct staged {
     __device__ static auto leave_giant(Index begin, const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from,
                                        int owner, Defer& defer) {
         using place = typename listing<Layout, Index>::place;
-        const place behind = shuffle(mine.behind, owner);
+        const place bound = shuffle(mine.bound, owner);
         const Index shift = shuffle(static_cast<Index>(static_cast<place>(begin) - mine.first), owner);
-        defer(owner, static_cast<Index>(from) + shift, static_cast<Index>(behind) + shift);
-        return behind;
+        defer(owner, static_cast<Index>(from) + shift, static_cast<Index>(bound) + shift);
+        return bound;
     }
 
-    /// Runs what it can of a task that goes on for long, without staging. Returns where to go on, ahead of the task's end.
+    /// Runs what it can of a task that goes on for long, without staging. Returns where to go on, before the task's end.
     template <class Layout, class Index, class Map, class T, class Reduce, class... D>
     __device__ static auto run_giant(strip<T, PerLane>& shared, Index begin, listing<Layout, Index>& mine,
                                      typename listing<Layout, Index>::place from, int owner, Map& map, partial<T>& sum, Reduce& op,
                                      const D&... descriptors) {
         using list = listing<Layout, Index>;
-        const auto behind = shuffle(mine.behind, owner);
+        const auto bound = shuffle(mine.bound, owner);
         Index shift = 0;
         if constexpr (!list::contiguous) shift = static_cast<Index>(shuffle(static_cast<typename list::place>(begin) - mine.first, owner));
         partial<T> part{sum.value};
         // What a lane knows of its own task waits in the strip meanwhile, so that its registers hold values on their way.
         struct parked {
-            typename list::place first, behind;
+            typename list::place first, bound;
             partial<T> sum;
         };
         constexpr bool fits = sizeof(parked) <= PerLane * sizeof(T) && alignof(parked) <= alignof(T);
         parked* const own = reinterpret_cast<parked*>(shared.values()) + (fits ? lane_number() : 0);
-        if constexpr (fits) *own = parked{mine.first, mine.behind, sum};
+        if constexpr (fits) *own = parked{mine.first, mine.bound, sum};
         __syncwarp();
         const auto run = [&](const D&... theirs) {
-            const Index to = static_cast<Index>(behind) + shift;
+            const Index to = static_cast<Index>(bound) + shift;
             return run_wide<Wide>(static_cast<Index>(from) + shift, to, [&](Index i) { return map(i, theirs...); }, part, op);
         };
         from = static_cast<typename list::place>(run(shuffle(descriptors, owner)...) - shift);
         __syncwarp();
         if constexpr (fits) {
             mine.first = own->first;
-            mine.behind = own->behind;
+            mine.bound = own->bound;
             sum = own->sum;
-            mine.stop = shuffle(mine.behind, lanes - 1);
+            mine.stop = shuffle(mine.bound, lanes - 1);
             __syncwarp();
         }
         const T all = shuffle(part.value, 0);
@@ -187,7 +187,7 @@ struct staged {
     template <int Turns, class T, class Layout, class Index, class Map, class... D>
     __device__ static void map_turns(strip<T, PerLane>& shared, expansion<Layout, Index>& tasks,
                                      typename listing<Layout, Index>::place from, Map& map, const D&... descriptors) {
-        constexpr bool anonymous = listing<Layout, Index>::contiguous && sizeof...(D) == 0;  // nobody asks whose a place is
+        constexpr bool anonymous = listing<Layout, Index>::contiguous && sizeof...(D) == 0;  // the owner of a position is never asked for
         const auto rest = listing<Layout, Index>::between(from, tasks.mine.stop);
         const auto first = from + lane_number();
 #pragma unroll
@@ -212,14 +212,14 @@ struct staged {
     __device__ static void reduce_strip(const T* values, const listing<Layout, Index>& mine,
                                         typename listing<Layout, Index>::place from, partial<T>& sum, Reduce& op) {
         const bool here = mine.meets(from, length);
-        const int first = here ? mine.first_in(from) : 0, behind = here ? mine.behind_in(from, length) : 0;
-        for (unsigned many = __ballot_sync(full_warp, behind - first > Long); many != 0; many &= many - 1) {
+        const int first = here ? mine.first_in(from) : 0, bound = here ? mine.bound_in(from, length) : 0;
+        for (unsigned many = __ballot_sync(full_warp, bound - first > Long); many != 0; many &= many - 1) {
             const int owner = __ffs(many) - 1;
-            const T total = shuffle(reduce_long(values, shuffle(first, owner), shuffle(behind, owner), op), 0);
+            const T total = shuffle(reduce_long(values, shuffle(first, owner), shuffle(bound, owner), op), 0);
             if (lane_number() == owner) sum.append(total, op);
         }
-        if (behind - first <= Long) {
-            for (int i = first; i < behind; ++i) sum.append(values[i], op);
+        if (bound - first <= Long) {
+            for (int i = first; i < bound; ++i) sum.append(values[i], op);
         }
     }
 };
