@@ -39,7 +39,7 @@ class Shuffled:
         machine.scheduler = self
         self.waiting = Waiting(machine)
         self._random = random.Random(seed)
-        self._at = np.full(machine.lanes, -1, np.int64)  # the piece at which a lane can run
+        self._at = [-1] * machine.lanes  # the piece at which a lane can run
         self._held = np.full(machine.lanes, -1, np.int64)  # the `activemask` at which it is held
         self._ready: list[list[int]] = [[] for _ in range(machine.lanes // 32)]
         self._turn = [-1] * (machine.lanes // 32)
@@ -49,8 +49,8 @@ class Shuffled:
     def push(self, piece: int, group: LaneGroup) -> None:
         """Each lane of ``group`` is at ``piece`` by itself."""
         self.machine.lab[group.ix] = group.ix
-        self._at[group.ix] = piece
         for lane in group.ix.tolist():
+            self._at[lane] = piece
             if lane != self._turn[lane >> 5]:
                 self._ready[lane >> 5].append(lane)
             self._runnable.add(lane >> 5)
@@ -73,11 +73,13 @@ class Shuffled:
         if len(warps) > 1:
             share = draw.random()
             warps = [warp for warp in warps if draw.random() < share] or [draw.choice(warps)]
-        lanes = np.array([self._whose_turn(warp) for warp in warps], np.int64)
-        pieces = self._at[lanes]
-        for number in np.unique(pieces).tolist():
-            chosen = lanes[pieces == number]
-            self._step(self.machine.pieces[number], LaneGroup(chosen, chosen.size, self.machine.lab))
+        # A lane or two at a time: lists and dicts take a fraction of what arrays of this size take.
+        at: dict[int, list[int]] = {}
+        for warp in warps:
+            lane = self._whose_turn(warp)
+            at.setdefault(self._at[lane], []).append(lane)
+        for number in sorted(at):
+            self._step(self.machine.pieces[number], at[number])
 
     def _whose_turn(self, warp: int) -> int:
         lane = self._turn[warp]
@@ -91,10 +93,11 @@ class Shuffled:
         self._turn[warp] = ready.pop()
         return self._turn[warp]
 
-    def _step(self, piece: Piece, group: LaneGroup) -> None:
+    def _step(self, piece: Piece, lanes: list[int]) -> None:
         machine = self.machine
+        group = LaneGroup(np.array(lanes, np.int64), len(lanes), machine.lab)
         if piece.end in _WAITS:
-            self._stop(group.ix)
+            self._stop(lanes)
             if piece.end is PieceEnd.ACTIVEMASK:
                 self._held[group.ix] = piece.index
             elif self.waiting.arrive(piece, group):
@@ -104,19 +107,25 @@ class Shuffled:
         function = machine.functions[piece.index]
         result: Array = None if function is None else function(group)
         if piece.end is _NEXT:
-            self._at[group.ix] = piece.following
+            for lane in lanes:
+                self._at[lane] = piece.following
         elif piece.end is _BRANCH:
-            machine.tallies[piece.index].taken += int(np.count_nonzero(result))
-            self._at[group.ix] = np.where(result, piece.target, piece.following)
+            assert result is not None
+            taken = result.tolist() if result.ndim else [bool(result)] * len(lanes)
+            machine.tallies[piece.index].taken += sum(taken)
+            for lane, takes in zip(lanes, taken, strict=True):
+                self._at[lane] = piece.target if takes else piece.following
         elif piece.end is PieceEnd.INDEXED:
             assert result is not None
-            self._at[group.ix] = np.array(checked_targets(machine, piece, group, result))[result]
+            targets = checked_targets(machine, piece, group, result)
+            for lane, index in zip(lanes, np.broadcast_to(result, len(lanes)).tolist(), strict=True):
+                self._at[lane] = targets[index]
         else:
+            self._stop(lanes)
             self._leave(piece, group)
 
     def _leave(self, piece: Piece, group: LaneGroup) -> None:
         machine = self.machine
-        self._stop(group.ix)
         if piece.end is PieceEnd.CALL:
             machine.call(piece, group)
         elif piece.end is PieceEnd.RETURN and machine.threads.inside_call(group):
@@ -127,11 +136,11 @@ class Shuffled:
         else:
             raise machine.trap(piece, group)
 
-    def _stop(self, lanes: Array) -> None:
+    def _stop(self, lanes: list[int]) -> None:
         """These lanes cannot run for now; another of their warp has its turn."""
-        self._at[lanes] = -1
-        for warp in (lanes >> 5).tolist():
-            self._turn[warp] = -1
+        for lane in lanes:
+            warp = lane >> 5
+            self._at[lane] = self._turn[warp] = -1
             if not self._ready[warp]:
                 self._runnable.discard(warp)
 

@@ -83,12 +83,16 @@ class Waiting:
         rows = warps[:, None] * 32 + np.arange(32)
         key, mask = self._key[rows], self._mask[rows]
         waits = key >= 0
+        alive = (self.machine.alive[rows] * LANE_BITS).sum(axis=1).astype(np.uint32)[:, None]
+        members = mask & alive
+        waiting = (waits * LANE_BITS).sum(axis=1).astype(np.uint32)[:, None]
+        if not (waits & ((members & ~waiting) == 0)).any():
+            # A lane that comes alone, as most do in a shuffled order: no collective has all its lanes.
+            return
         same = (
             (key[:, :, None] == key[:, None, :]) & (mask[:, :, None] == mask[:, None, :]) & waits[:, None, :]
         )
         there = (same * LANE_BITS).sum(axis=2).astype(np.uint32)
-        alive = (self.machine.alive[rows] * LANE_BITS).sum(axis=1).astype(np.uint32)[:, None]
-        members = mask & alive
         ready = waits & ((members & ~there) == 0) & ((members & LANE_BITS) != 0)
         if ready.any():
             numbers = np.unique(self._piece[rows][ready])
