@@ -94,11 +94,13 @@ def run(module: Module, options: Options, source: SourceText | None = None) -> R
     before = module
     for name, step in PIPELINE:
         before = module if name == "collect-contexts" else before
-        module, said, made = step(module, options)
-        try:
-            verify(module, undeclared=undeclared)
-        except CccError as problem:
-            raise CccError(*(_internal(name, d) for d in problem.diagnostics)) from problem
+        after, said, made = step(module, options)
+        if after != module:  # what no pass has touched is verified already
+            try:
+                verify(after, undeclared=undeclared)
+            except CccError as problem:
+                raise CccError(*(_internal(name, d) for d in problem.diagnostics)) from problem
+        module = after
         remarks += said
         regions += made
     _check_rewrites(before, module, regions)
