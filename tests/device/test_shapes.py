@@ -13,9 +13,9 @@ from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
-from tests.ccc.codegen.test_sorting import switch
 from tests.device.programs import ProgramOnGpu
 from tests.kernels.ptx_loops import loop
+from tests.kernels.ptx_switch import switch
 from tests.kernels.running import CUDA, FORMS, marked
 
 pytestmark = [pytest.mark.gpu, pytest.mark.nvcc]

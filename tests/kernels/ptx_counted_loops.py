@@ -15,26 +15,24 @@ from tests.kernels.running import Arguments, Launch
 TABLE = 256
 """Words of the table that trips add to."""
 
-LOADED = "ld.global.nc.u32 %r13, [%rd7]; mov.u32 %r15, %r6;"
+LOADED = "ld.global.nc.u32 %k, [%other_i]; mov.u32 %bound, %value;"
 """Begin and bound of the counter, from ``other`` and ``a``."""
 
 WIDE = """
-    mul.wide.u32 %rd10, %r5, 8; add.u64 %rd11, %rd3, %rd10; ld.global.nc.u64 %rd13, [%rd11];
-    add.u64 %rd11, %rd1, %rd10; ld.global.nc.u64 %rd15, [%rd11];
+    mul.wide.u32 %rd10, %i, 8; add.u64 %rd11, %other, %rd10; ld.global.nc.u64 %wide_k, [%rd11];
+    add.u64 %rd11, %a, %rd10; ld.global.nc.u64 %wide_bound, [%rd11];
 """
 """The same for a counter of 64 bits."""
 
-HALVES = (
-    "cvt.u32.u64 %r16, %rd13; shr.u64 %rd16, %rd13, 32; cvt.u32.u64 %r17, %rd16; xor.b32 %r16, %r16, %r17;"
-)
+HALVES = "cvt.u32.u64 %r16, %wide_k; shr.u64 %rd16, %wide_k, 32; cvt.u32.u64 %r17, %rd16; xor.b32 %r16, %r16, %r17;"
 """%r16 from both halves of such a counter."""
 
 
-def added(value: str = "%r13", counter: str = "%r13") -> str:
+def added(value: str = "%k", counter: str = "%k") -> str:
     """Adds ``value`` to a word of the table that the counter and the iteration choose."""
     return f"""
-    mad.lo.u32 %r20, {counter}, 0x9E3779B1, %r5; shr.u32 %r21, %r20, 9; and.b32 %r21, %r21, {TABLE - 1};
-    mul.wide.u32 %rd20, %r21, 4; add.u64 %rd20, %rd2, %rd20; mad.lo.u32 %r22, {value}, 5, %r20;
+    mad.lo.u32 %r20, {counter}, 0x9E3779B1, %i; shr.u32 %r21, %r20, 9; and.b32 %r21, %r21, {TABLE - 1};
+    mul.wide.u32 %rd20, %r21, 4; add.u64 %rd20, %out, %rd20; mad.lo.u32 %r22, {value}, 5, %r20;
     red.global.add.u32 [%rd20], %r22;
 """
 
@@ -45,12 +43,12 @@ def counted(
     /,
     *,
     begin: str = LOADED,
-    leave: str = "setp.ge.s32 %p8, %r13, %r15;",
-    advance: str = "add.s32 %r13, %r13, 1;",
-    test: str = "setp.lt.s32 %p9, %r13, %r15;",
+    leave: str = "setp.ge.s32 %p8, %k, %bound;",
+    advance: str = "add.s32 %k, %k, 1;",
+    test: str = "setp.lt.s32 %p9, %k, %bound;",
     going: str = "@%p9",
 ) -> str:
-    """A loop marked ``for variable`` whose counter is %r13 and whose bound is %r15, or what the holes make of it.
+    """A loop marked ``for variable`` whose counter is %k and whose bound is %bound, or what the holes make of it.
 
     ``leave`` sets %p8 in lanes that make no trip; without it each lane makes one. ``code`` (`added`, if None) may use
     %r16 on, %rd16 on, %p5 to %p7, %h, %f.
@@ -111,16 +109,19 @@ class Shape:
     @property
     def module(self) -> Module:
         """The kernel."""
-        bound = "%r15" if self.bound is None else str(self.bound)
+        bound = "%bound" if self.bound is None else str(self.bound)
         opposite = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq"}[self.compare]
         holes = {
-            "advance": self.advance or f"add.s{self.bits} %r13, %r13, {self.step};",
-            "test": self.test or f"setp.{self.compare}.{self.type} %p9, %r13, {bound};",
-            "leave": f"setp.{opposite}.{self.type} %p8, %r13, {bound};",
+            "advance": self.advance or f"add.s{self.bits} %k, %k, {self.step};",
+            "test": self.test or f"setp.{self.compare}.{self.type} %p9, %k, {bound};",
+            "leave": f"setp.{opposite}.{self.type} %p8, %k, {bound};",
         }
         if self.bits == 32:
             return parse(loop(counted(going=self.going, **holes)))
-        wide = {name: text.replace("%r", "%rd") for name, text in holes.items()}
+        wide = {
+            name: text.replace("%k", "%wide_k").replace("%bound", "%wide_bound")
+            for name, text in holes.items()
+        }
         return parse(loop(counted(HALVES + added("%r16", "%r16"), begin=WIDE, going=self.going, **wide)))
 
     def arguments(self, launch: Launch) -> Arguments:

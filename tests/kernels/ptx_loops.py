@@ -6,12 +6,28 @@ from typing import Any
 
 import numpy as np
 
+from cccopt.ccc.function.view import View, view_of
+from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
 from tests.kernels.running import Launch
 
 FOR, IF, VARIABLE, SECOND = 1, 2, 3, 4
 """The numbers of the loop, its path, an inner loop, a second path. Pragma N stands on line 10 * N."""
+
+
+SCRATCH = {"b32": ("r", 10, 40), "b64": ("rd", 8, 40), "pred": ("p", 4, 20)}
+"""By type the letters of registers with numbers, and their first number and the one past their last."""
+
+REGISTERS = """
+    .reg .b32 %n, %i, %stride, %value, %bits, %thread, %tid_x, %block, %block_size;
+    .reg .b64 %a, %out, %other, %offset, %a_i, %out_i, %other_i; .reg .pred %skips, %none, %more;
+    .reg .b32 %k, %x, %bound, %result, %term, %sum; .reg .b64 %wide_k, %wide_bound; .reg .b16 %h<10>; .reg .f32 %f<10>;
+""" + "".join(
+    f"    .reg .{type} {', '.join(f'%{letters}{k}' for k in range(first, end))};\n"
+    for type, (letters, first, end) in SCRATCH.items()
+)
+"""Those of the loop, of an inner loop, and scratch; a number that is not among them is a mistake."""
 
 
 def mark(event: str, region: int, words: str = "") -> str:
@@ -21,25 +37,25 @@ def mark(event: str, region: int, words: str = "") -> str:
     return f"// ccc {event} {region}{where}"
 
 
-PATH = "mad.lo.u32 %r10, %r6, 7, 1; st.global.u32 [%rd6], %r10;"
-SKIP = "and.b32 %r9, %r6, 3; setp.ne.u32 %p1, %r9, 0;"
+PATH = "mad.lo.u32 %r10, %value, 7, 1; st.global.u32 [%out_i], %r10;"
+SKIP = "and.b32 %bits, %value, 3; setp.ne.u32 %skips, %bits, 0;"
 """One lane in four takes the path."""
 
 
 def inner_loop(body: str, variable: bool = True, clauses: str = "") -> str:
-    """A loop of ``v % 8`` trips over %r13 with a guard and ``%r14`` as its value, marked or not."""
+    """``x = value; bound = value / 4 % 8; for (k = 0; k < bound; ++k) body``, marked ``for variable`` or not."""
     words = f"variable {clauses}".strip()
     begin, end = (mark("for.begin", VARIABLE, words), mark("for.end", VARIABLE)) if variable else ("", "")
     top, bottom = (mark("body.begin", VARIABLE), mark("body.end", VARIABLE)) if variable else ("", "")
     return f"""
-    mov.u32 %r13, 0; mov.u32 %r14, %r6; shr.u32 %r15, %r6, 2; and.b32 %r15, %r15, 7;
+    mov.u32 %k, 0; mov.u32 %x, %value; shr.u32 %bound, %value, 2; and.b32 %bound, %bound, 7;
     {begin}
-    setp.eq.u32 %p8, %r15, 0; @%p8 bra INNER_DONE;
+    setp.eq.u32 %p8, %bound, 0; @%p8 bra INNER_DONE;
 INNER:
     {top}
     {body}
     {bottom}
-    add.u32 %r13, %r13, 1; setp.lt.u32 %p9, %r13, %r15; @%p9 bra INNER;
+    add.u32 %k, %k, 1; setp.lt.u32 %p9, %k, %bound; @%p9 bra INNER;
 INNER_DONE:
     {end}
 """
@@ -54,10 +70,10 @@ def path(
     clauses: str = "",
     label: str = "",
 ) -> str:
-    """A marked path that ends at its join, ahead of it the test of which lanes skip it; ``begin`` is its label."""
+    """``skip; if (!skips) { #pragma ccc if: code } JOIN:``; ``begin`` is a label ahead of the path."""
     join = f"JOIN{label}"
     return f"""
-    {skip} @%p1 bra {join};
+    {skip} @%skips bra {join};
 {begin}
     {mark("if.begin", region, clauses)}
     {code}
@@ -81,11 +97,23 @@ def loop(
     clauses: str = "",
     marked: bool = True,
 ) -> str:
-    """A module with the kernel ``k(n, a, out, other, flag)`` and a grid-stride loop around ``body`` (a path, if None).
+    """A module with the kernel ``k(n, a, out, other, flag)``; each hole is code in this place of it:
 
-    %r1 is n, %r3 the thread, %r5 the index i and %r6 the value a[i]; %rd1, %rd2, %rd3 are the arrays, %rd6 and %rd7
-    point to out[i] and other[i]. Free: %r10 to %r39, %rd10 on, %p5 on, %h, %f. ``ahead`` and ``after`` stand outside
-    of the loop, ``preheader`` between its guard and its header, ``before`` ahead of the body, ``latch`` behind its end.
+        ahead
+        #pragma ccc for
+        if (thread < n) {
+          preheader
+          for (i = thread; i < n; i += stride) {
+            value = a[i];                             // out_i and other_i are &out[i] and &other[i]
+            before
+            body                                      // a `path`, if None
+            behind
+        LATCH: latch
+          }
+        }
+        DONE: after
+
+    Numbered registers (`SCRATCH`) and %h, %f are the tests'.
     """
     if body is None:
         body = path()
@@ -98,32 +126,32 @@ def loop(
 .visible .entry k(.param .u32 n, .param .u64 a, .param .u64 out, .param .u64 other, .param .u32 flag)
 {bounds}
 {{
-    .reg .pred %p<20>; .reg .b16 %h<10>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .f32 %f<10>;
+    {REGISTERS}
     {declarations}
-    ld.param.u32 %r1, [n];
-    ld.param.u64 %rd1, [a]; cvta.to.global.u64 %rd1, %rd1;
-    ld.param.u64 %rd2, [out]; cvta.to.global.u64 %rd2, %rd2;
-    ld.param.u64 %rd3, [other]; cvta.to.global.u64 %rd3, %rd3;
-    mov.u32 %r2, %tid.x; mov.u32 %r7, %ntid.x; mov.u32 %r8, %ctaid.x;
-    mad.lo.u32 %r3, %r8, %r7, %r2;
-    mov.u32 %r4, %nctaid.x; mul.lo.u32 %r4, %r4, %r7;
-    mov.u32 %r5, %r3;
+    ld.param.u32 %n, [n];
+    ld.param.u64 %a, [a]; cvta.to.global.u64 %a, %a;
+    ld.param.u64 %out, [out]; cvta.to.global.u64 %out, %out;
+    ld.param.u64 %other, [other]; cvta.to.global.u64 %other, %other;
+    mov.u32 %tid_x, %tid.x; mov.u32 %block_size, %ntid.x; mov.u32 %block, %ctaid.x;
+    mad.lo.u32 %thread, %block, %block_size, %tid_x;
+    mov.u32 %stride, %nctaid.x; mul.lo.u32 %stride, %stride, %block_size;
+    mov.u32 %i, %thread;
     {ahead}
     {for_begin}
-    setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;
+    setp.ge.u32 %none, %i, %n; @%none bra DONE;
     {preheader}
 LOOP:
     {top}
-    mul.wide.u32 %rd4, %r5, 4;
-    add.u64 %rd5, %rd1, %rd4; add.u64 %rd6, %rd2, %rd4; add.u64 %rd7, %rd3, %rd4;
-    ld.global.nc.u32 %r6, [%rd5];
+    mul.wide.u32 %offset, %i, 4;
+    add.u64 %a_i, %a, %offset; add.u64 %out_i, %out, %offset; add.u64 %other_i, %other, %offset;
+    ld.global.nc.u32 %value, [%a_i];
     {before}
     {body}
     {behind}
     {bottom}
 LATCH:
     {latch}
-    add.u32 %r5, %r5, %r4; setp.lt.u32 %p3, %r5, %r1; @%p3 bra LOOP;
+    add.u32 %i, %i, %stride; setp.lt.u32 %more, %i, %n; @%more bra LOOP;
 DONE:
     {for_end}
     {after}
@@ -135,6 +163,13 @@ DONE:
 def module(**holes: Any) -> Module:
     """The parsed `loop`."""
     return parse(loop(**holes), "loop.ptx")
+
+
+def regions_of(text: str) -> tuple[View, tuple[Region, ...]]:
+    """The kernel of a `loop` and its marked loops."""
+    module = parse(text)
+    view = view_of(module, next(f for f in module.functions() if f.name == "k"))
+    return view, find(view).regions
 
 
 def arguments(launch: Launch) -> list[Any]:

@@ -68,8 +68,8 @@ def test_functions_without_added_code_stay_as_they_are() -> None:
 
 
 def test_a_root_that_tasks_compute_is_gone_ahead_of_them() -> None:
-    roots = "cvt.rn.f32.u32 %f1, %r6; sqrt.rn.f32 %f2, %f1;"
-    before = module(before=roots, body=path("add.f32 %f3, %f2, %f2; st.global.f32 [%rd6], %f3;"))
+    roots = "cvt.rn.f32.u32 %f1, %value; sqrt.rn.f32 %f2, %f1;"
+    before = module(before=roots, body=path("add.f32 %f3, %f2, %f2; st.global.f32 [%out_i], %f3;"))
     text = print_module(rewritten(before, "split").module)
     # One in the original loop, which also makes the last trips, one in a task, one in the remainder.
     assert text.count("sqrt.rn.f32") == 3

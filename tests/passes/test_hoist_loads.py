@@ -1,4 +1,13 @@
-"""Loads at a path's head: which of them move ahead of its marker, equal results, and accesses that stay coalesced."""
+"""Loads at a path's head: which of them move ahead of its marker, equal results, and accesses that stay coalesced.
+
+    if (...) {                                  if (...) {
+      x = a[i];                         ->        x = a[i];     // lanes side by side, before the vote
+      out[i] = f(x);                              push(x, i);   // later: out[i] = f(x)
+    }                                           }
+
+A load must not pass a store or barrier, nor overwrite a register that the path still reads; loads without a stride
+of one element stay.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +38,13 @@ from tests.kernels.running import Launch, compare, marked, rewritten, run
 
 # Figure 4.9: the value of one's own vertex, beside the index that is needed anyway.
 FIGURE = """
-    mul.wide.u32 %rd10, %r5, 4; add.u64 %rd11, %rd3, %rd10;
+    mul.wide.u32 %rd10, %i, 4; add.u64 %rd11, %other, %rd10;
     ld.global.u32 %r10, [%rd11];
-    mad.lo.u32 %r11, %r10, 7, %r5; mul.wide.u32 %rd12, %r5, 4; add.u64 %rd13, %rd2, %rd12;
+    mad.lo.u32 %r11, %r10, 7, %i; mul.wide.u32 %rd12, %i, 4; add.u64 %rd13, %out, %rd12;
     st.global.u32 [%rd13], %r11;"""
 PAIR = FIGURE.replace("[%rd11];", "[%rd11]; ld.global.u32 %r12, [%rd11+-4]; xor.b32 %r10, %r10, %r12;")
-SCATTERED = FIGURE.replace("%rd10, %r5, 4; add", "%rd10, %r6, 4; add")
-VALUE = "ld.global.f32 %f1, [%rd7]; sqrt.rn.f32 %f2, %f1; st.global.f32 [%rd7], %f2;"
+SCATTERED = FIGURE.replace("%rd10, %i, 4; add", "%rd10, %value, 4; add")
+VALUE = "ld.global.f32 %f1, [%other_i]; sqrt.rn.f32 %f2, %f1; st.global.f32 [%other_i], %f2;"
 """In place and without its index otherwise: a word either way."""
 
 
@@ -62,7 +71,7 @@ def report(before: Module) -> RegionReport:
 def order(before: Module) -> list[str]:
     """The opcodes of the path's first block after the pass, the marker among them."""
     text = print_module(hoist_loads.run(before, Options())[0])
-    block = text.split("%p1 bra")[1].split("if.end")[0]
+    block = text.split("%skips bra")[1].split("if.end")[0]
     return re.findall(r"if\.begin|\b(?:ld|st|mul|add|mad|sqrt|div|xor|membar|atom)\.[\w.]*", block)
 
 
@@ -80,16 +89,16 @@ def test_a_coalesced_load_moves_with_what_its_address_needs() -> None:
 
 
 def test_what_the_address_does_not_need_stays_in_the_path() -> None:
-    dear = "cvt.rn.f32.u32 %f1, %r6; sqrt.rn.f32 %f1, %f1; cvt.rzi.u32.f32 %r13, %f1;"
-    found = order(kernel(f"{dear} {FIGURE} st.global.u32 [%rd13], %r13;"))
+    dear = "cvt.rn.f32.u32 %f1, %value; sqrt.rn.f32 %f1, %f1; cvt.rzi.u32.f32 %r16, %f1;"
+    found = order(kernel(f"{dear} {FIGURE} st.global.u32 [%rd13], %r16;"))
     assert found.index("sqrt.rn.f32") > found.index("if.begin") > found.index("ld.global.u32")
 
 
 def test_its_value_is_collected_and_explained() -> None:
     context = {entry.register: entry for entry in report(kernel()).context}
-    assert context["%r10"].decision == context["%r5"].decision == "collected"
+    assert context["%r10"].decision == context["%i"].decision == "collected"
     assert context["%r10"].reason == "loaded ahead of the path: coalesced"
-    assert "loaded" not in context["%r5"].reason
+    assert "loaded" not in context["%i"].reason
     assert report(kernel()).context_bytes == 8
     assert report(kernel(clauses="hoist=no")).context_bytes == 4
 
@@ -106,10 +115,10 @@ def test_its_value_is_collected_and_explained() -> None:
         (PAIR, "hoist=yes", "%r10,%r12"),
         (FIGURE.replace("ld.global", "ld.volatile.global"), "hoist=yes", None),
         (FIGURE.replace("ld.global", "ld.relaxed.gpu.global"), "hoist=yes", None),
-        ("st.global.u32 [%rd6], %r6;" + FIGURE, "hoist=yes", None),
-        ("atom.global.add.u32 %r13, [%rd6], 1;" + FIGURE, "hoist=yes", None),
+        ("st.global.u32 [%out_i], %value;" + FIGURE, "hoist=yes", None),
+        ("atom.global.add.u32 %r16, [%out_i], 1;" + FIGURE, "hoist=yes", None),
         ("LATER:" + FIGURE, "hoist=yes", None),
-        ("ld.param.u32 %r10, [n]; st.global.u32 [%rd6], %r10;", "hoist=yes", None),
+        ("ld.param.u32 %r10, [n]; st.global.u32 [%out_i], %r10;", "hoist=yes", None),
     ],
 )
 def test_which_loads_move(code: str, clauses: str, expected: str | None) -> None:
@@ -117,17 +126,20 @@ def test_which_loads_move(code: str, clauses: str, expected: str | None) -> None
 
 
 def test_as_large_as_the_index_that_it_replaces() -> None:
-    own = "ld.global.u32 %r10, [%rd5]; atom.global.add.u32 %r11, [%rd3], %r10;"
+    own = "ld.global.u32 %r10, [%a_i]; atom.global.add.u32 %r11, [%other], %r10;"
     assert hoisted(kernel(own)) == "%r10"
     wide = own.replace(
-        "ld.global.u32 %r10", "mul.wide.u32 %rd8, %r5, 8; add.u64 %rd8, %rd1, %rd8; ld.global.u64 %rd9"
+        "ld.global.u32 %r10", "mul.wide.u32 %rd8, %i, 8; add.u64 %rd8, %a, %rd8; ld.global.u64 %rd9"
     )
-    assert hoisted(kernel(wide.replace("%rd3], %r10", "%rd3], %r6") + "st.global.u64 [%rd3], %rd9;")) is None
+    assert (
+        hoisted(kernel(wide.replace("%other], %r10", "%other], %value") + "st.global.u64 [%other], %rd9;"))
+        is None
+    )
 
 
 def test_a_register_that_the_path_reads_before_the_load_is_not_lost() -> None:
     reused = "add.u32 %r12, %r10, 1; " + FIGURE.replace("%r11;", "%r11; st.global.u32 [%rd13], %r12;")
-    before = kernel(reused, before="xor.b32 %r10, %r6, 5;")
+    before = kernel(reused, before="xor.b32 %r10, %value, 5;")
     assert hoisted(before) == "%r10"
     check(before)
 
@@ -140,7 +152,7 @@ def test_loads_of_a_loop_of_tasks_stay() -> None:
 
 def test_a_path_that_could_not_be_collected_otherwise_stays() -> None:
     # The second path would read behind the first one what that one stores.
-    first = path("st.global.u32 [%rd7], %r6;")
+    first = path("st.global.u32 [%other_i], %value;")
     clash = module(body=first + path(FIGURE, region=SECOND, label="2"))
     assert hoisted(clash, SECOND) is None
 
@@ -201,11 +213,11 @@ def written(file: Path, clause: str) -> Path:
 def test_the_option_against_expanded_loops_is_heeded() -> None:
     """The clause names one variable, and where the inner loop's sum is expanded there are two."""
     sums = "add.f32 %f2, %f2, %f3;"
-    inner = "mov.f32 %f4, %f3; " + inner_loop("cvt.rn.f32.u32 %f5, %r13; add.f32 %f4, %f4, %f5;")
+    inner = "mov.f32 %f4, %f3; " + inner_loop("cvt.rn.f32.u32 %f5, %k; add.f32 %f4, %f4, %f5;")
     before = module(
-        body=path(FIGURE + sums, clauses="independent") + inner + "st.global.f32 [%rd7], %f4;",
+        body=path(FIGURE + sums, clauses="independent") + inner + "st.global.f32 [%other_i], %f4;",
         ahead="mov.f32 %f2, 0f00000000; mov.f32 %f3, 0f3F800000;",
-        after="red.global.add.f32 [%rd3], %f2;",
+        after="red.global.add.f32 [%other], %f2;",
         clauses="reduce=+:sum",
     )
     assert hoisted(before, expand=False) == "%r10"

@@ -1,4 +1,10 @@
-"""Branches ahead of paths that become selects: which do, equal results, and all that is left as it was."""
+"""Branches ahead of paths that become selects: which do, equal results, and all that is left as it was.
+
+    if (c) x = -v; else x = v + v;      ->      x = c ? -v : v + v;
+    if (...) P(x);                              if (...) P(x);        // a task can compute x again
+
+Both arms run in all lanes then: an arm that stores, loads, calls or writes its own condition keeps its branch.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +35,8 @@ from tests.kernels.ptx_loops import (
 )
 from tests.kernels.running import Launch, compare, rewritten, run
 
-READER = "mad.lo.u32 %r10, %r20, 7, %r21; st.global.u32 [%rd6], %r10;"
-AHEAD = "mov.u32 %r20, 9; mov.u32 %r21, %r6; setp.gt.u32 %p7, %r6, 30; setp.lt.u32 %p8, %r6, 45;"
+READER = "mad.lo.u32 %r10, %r20, 7, %r21; st.global.u32 [%out_i], %r10;"
+AHEAD = "mov.u32 %r20, 9; mov.u32 %r21, %value; setp.gt.u32 %p7, %value, 30; setp.lt.u32 %p8, %value, 45;"
 """What the branches find: %p7 and %p8 differ between lanes."""
 
 
@@ -69,7 +75,7 @@ def selects(made: Module) -> list[str]:
 
 def branches(made: Module) -> int:
     """Branches on a condition, those of the loop aside."""
-    own = ("%p1", "%p2", "%p3")
+    own = ("%skips", "%none", "%more")
     guards = (s.guard for s in instructions(made) if s.base == "bra")
     return sum(guard is not None and guard.register.name not in own for guard in guards)
 
@@ -93,33 +99,38 @@ class Fires:
     behind: str = ""
 
 
-NESTED = diamond("add.u32 %r20, %r6, 3;", diamond("mov.u32 %r20, 5;", "shl.b32 %r20, %r6, 2;", "%p8", "2"))
+NESTED = diamond(
+    "add.u32 %r20, %value, 3;", diamond("mov.u32 %r20, 5;", "shl.b32 %r20, %value, 2;", "%p8", "2")
+)
 CONVERTED = {
-    "a diamond": Fires(diamond("add.u32 %r20, %r6, 1;", "mul.lo.u32 %r20, %r6, %r6;"), "%r20"),
-    "a negated guard": Fires(diamond("add.u32 %r20, %r6, 1;", "mul.lo.u32 %r20, %r6, %r6;", "!%p7"), "%r20"),
-    "a triangle": Fires(triangle("xor.b32 %r20, %r6, 5;"), "%r20"),
-    "a triangle, negated": Fires(triangle("xor.b32 %r20, %r6, 5;", "!%p7"), "%r20"),
+    "a diamond": Fires(diamond("add.u32 %r20, %value, 1;", "mul.lo.u32 %r20, %value, %value;"), "%r20"),
+    "a negated guard": Fires(diamond("add.u32 %r20, %value, 1;", "mul.lo.u32 %r20, %value, %value;", "!%p7"), "%r20"),
+    "a triangle": Fires(triangle("xor.b32 %r20, %value, 5;"), "%r20"),
+    "a triangle, negated": Fires(triangle("xor.b32 %r20, %value, 5;", "!%p7"), "%r20"),
     "a triangle whose code is branched to": Fires(
-        "@%p7 bra T; bra.uni J; T: xor.b32 %r20, %r6, 5; J:", "%r20"
+        "@%p7 bra T; bra.uni J; T: xor.b32 %r20, %value, 5; J:", "%r20"
     ),
     "empty arms": Fires("@%p7 bra T; bra.uni J; T: bra.uni J; J:", ""),
     "a branch that all lanes take alike": Fires(triangle("mov.u32 %r20, 7;").replace("bra", "bra.uni"), "%r20"),
     "a register that one arm writes": Fires(diamond("mov.u32 %r20, 1;", "mov.u32 %r21, 2;"), "%r20 %r21"),
     "a register that both arms write": Fires(
-        diamond("mov.u32 %r20, 1; mov.u32 %r21, 3;", "mov.u32 %r21, 2; mov.u32 %r20, %r6;"), "%r20 %r21"
+        diamond("mov.u32 %r20, 1; mov.u32 %r21, 3;", "mov.u32 %r21, 2; mov.u32 %r20, %value;"), "%r20 %r21"
     ),
     "an arm that reads what it wrote": Fires(
-        diamond("add.u32 %r20, %r6, 1; mul.lo.u32 %r20, %r20, %r20;", "add.u32 %r21, %r20, %r21;"), "%r20 %r21"
+        diamond("add.u32 %r20, %value, 1; mul.lo.u32 %r20, %r20, %r20;", "add.u32 %r21, %r20, %r21;"), "%r20 %r21"
     ),
     "an exchange": Fires(
         diamond("mov.u32 %r30, %r20; mov.u32 %r20, %r21; mov.u32 %r21, %r30;", "mov.u32 %r20, %r21;"),
         "%r20 %r21",
     ),
     "an arm that writes the guard, which is dead behind": Fires(
-        diamond("setp.eq.u32 %p7, %r6, 2; selp.b32 %r20, 4, 8, %p7;", "mov.u32 %r21, 6;"), "%r20 %r21"
+        diamond("setp.eq.u32 %p7, %value, 2; selp.b32 %r20, 4, 8, %p7;", "mov.u32 %r21, 6;"), "%r20 %r21"
     ),
     "arms of several blocks": Fires(
-        diamond("add.u32 %r20, %r6, 1; bra.uni M; M: shl.b32 %r20, %r20, 1;", "mov.u32 %r20, 4; N: not.b32 %r21, %r6;"),
+        diamond(
+            "add.u32 %r20, %value, 1; bra.uni M; M: shl.b32 %r20, %r20, 1;",
+            "mov.u32 %r20, 4; N: not.b32 %r21, %value;",
+        ),
         "%r20 %r21",
     ),
     "arms out of order": Fires(
@@ -127,29 +138,29 @@ CONVERTED = {
     ),
     "nested": Fires(NESTED, "%r20"),
     "an else-if chain": Fires(
-        diamond(diamond("mov.u32 %r20, 1;", "mov.u32 %r20, %r6;", "%p8", "2"), "not.b32 %r20, %r6;"), "%r20"
+        diamond(diamond("mov.u32 %r20, 1;", "mov.u32 %r20, %value;", "%p8", "2"), "not.b32 %r20, %value;"), "%r20"
     ),
     "two in a row": Fires(
-        triangle("add.u32 %r20, %r6, 1;") + triangle("add.u32 %r21, %r20, 1;", "!%p8", "2"), "%r20 %r21"
+        triangle("add.u32 %r20, %value, 1;") + triangle("add.u32 %r21, %r20, 1;", "!%p8", "2"), "%r20 %r21"
     ),
     "a value of 16 bits": Fires(
-        "mov.u16 %h1, 3;" + triangle("cvt.u16.u32 %h1, %r6;") + "cvt.u32.u16 %r20, %h1;", "%h1"
+        "mov.u16 %h1, 3;" + triangle("cvt.u16.u32 %h1, %value;") + "cvt.u32.u16 %r20, %h1;", "%h1"
     ),
     "a value of 64 bits": Fires(
-        diamond("mul.wide.u32 %rd20, %r6, %r5;", "mov.u64 %rd20, 3;") + "cvt.u32.u64 %r20, %rd20;", "%rd20"
+        diamond("mul.wide.u32 %rd20, %value, %i;", "mov.u64 %rd20, 3;") + "cvt.u32.u64 %r20, %rd20;", "%rd20"
     ),
     "a float": Fires(
-        diamond("cvt.rn.f32.u32 %f1, %r6;", "mov.f32 %f1, 0f40490FDB;") + "mov.b32 %r20, %f1;", "%f1"
+        diamond("cvt.rn.f32.u32 %f1, %value;", "mov.f32 %f1, 0f40490FDB;") + "mov.b32 %r20, %f1;", "%f1"
     ),
     "what the other lanes would not have run": Fires(
-        "cvt.rn.f32.u32 %f1, %r6; setp.eq.f32 %p9, %f1, 0f00000000;"
+        "cvt.rn.f32.u32 %f1, %value; setp.eq.f32 %p9, %f1, 0f00000000;"
         + triangle("rcp.rn.f32 %f1, %f1;", "%p9")
         + "mov.b32 %r20, %f1;",
         "%f1",
     ),
-    "a value that nobody reads": Fires(diamond("mov.u32 %r20, 1;", "mov.u32 %r33, %r6;"), "%r20"),
+    "a value that nobody reads": Fires(diamond("mov.u32 %r20, 1;", "mov.u32 %r33, %value;"), "%r20"),
     "a value that is read behind the path": Fires(
-        triangle("mov.u32 %r33, %r6;"), "%r33", behind="add.u32 %r34, %r33, 1; st.global.u32 [%rd7], %r34;"
+        triangle("mov.u32 %r33, %value;"), "%r33", behind="add.u32 %r34, %r33, 1; st.global.u32 [%other_i], %r34;"
     ),
 }  # fmt: skip
 
@@ -167,15 +178,15 @@ def test_branches_become_selects(case: Fires) -> None:
 
 def test_the_text() -> None:
     """One arm behind the other into registers of their own; the guard of `selp` gives the way that was taken."""
-    text = print_module(converted(kernel(diamond("add.u32 %r20, %r6, 1;", "not.b32 %r20, %r20;", "!%p7"))))
-    code = text.partition("setp.lt.u32 %p8, %r6, 45;")[2].partition("setp.ne")[0].split("\n")
+    text = print_module(converted(kernel(diamond("add.u32 %r20, %value, 1;", "not.b32 %r20, %r20;", "!%p7"))))
+    code = text.partition("setp.lt.u32 %p8, %value, 45;")[2].partition("setp.ne")[0].split("\n")
     assert [line.strip() for line in code if line.strip()] == [
         "not.b32 %selected_b32_0, %r20;",
-        "add.u32 %selected_b32_1, %r6, 1;",
+        "add.u32 %selected_b32_1, %value, 1;",
         "selp.b32 %r20, %selected_b32_0, %selected_b32_1, !%p7;",
         "bra.uni J;",
         "J:",
-        "and.b32 %r9, %r6, 3;",
+        "and.b32 %bits, %value, 3;",
     ]
 
 
@@ -194,28 +205,28 @@ FUNCTION = """
     .reg .b32 %r<2>; ld.param.u32 %r1, [value]; shl.b32 %r1, %r1, 1; st.param.b32 [result], %r1; ret;
 }
 """
-CALL = "{ .param .b32 x; .param .b32 y; st.param.b32 [x], %r6; call.uni (y), twice, (x); ld.param.b32 %r20, [y]; }"
+CALL = "{ .param .b32 x; .param .b32 y; st.param.b32 [x], %value; call.uni (y), twice, (x); ld.param.b32 %r20, [y]; }"
 DECLINED = {
-    "a predicate that is live behind": "setp.ne.u32 %p9, %r6, 4;"
-    + triangle("setp.eq.u32 %p9, %r6, 3;")
+    "a predicate that is live behind": "setp.ne.u32 %p9, %value, 4;"
+    + triangle("setp.eq.u32 %p9, %value, 3;")
     + "selp.b32 %r20, 1, 2, %p9;",
-    "the guard live behind": triangle("setp.eq.u32 %p7, %r6, 3;") + "selp.b32 %r20, 1, 2, %p7;",
-    "a load": triangle("ld.global.nc.u32 %r20, [%rd5];"),
+    "the guard live behind": triangle("setp.eq.u32 %p7, %value, 3;") + "selp.b32 %r20, 1, 2, %p7;",
+    "a load": triangle("ld.global.nc.u32 %r20, [%a_i];"),
     "a load of a parameter": triangle("ld.param.u32 %r20, [flag];"),
-    "a store": triangle("st.global.u32 [%rd7], %r6; mov.u32 %r20, 3;"),
-    "an atomic": triangle("atom.global.add.u32 %r20, [%rd7], 1;"),
-    "an atomic without a result": triangle("red.global.add.u32 [%rd7], 1; mov.u32 %r20, 3;"),
+    "a store": triangle("st.global.u32 [%other_i], %value; mov.u32 %r20, 3;"),
+    "an atomic": triangle("atom.global.add.u32 %r20, [%other_i], 1;"),
+    "an atomic without a result": triangle("red.global.add.u32 [%other_i], 1; mov.u32 %r20, 3;"),
     "a guarded write": triangle("@%p8 mov.u32 %r20, 3;"),
     "a special register": triangle("mov.u32 %r20, %laneid;"),
     "a vote": triangle("activemask.b32 %r20;"),
-    "two results": triangle("mov.b32 {%h1, %h2}, %r6; cvt.u32.u16 %r20, %h1;"),
-    "a carry": triangle("add.cc.u32 %r20, %r6, -1; addc.u32 %r20, %r20, 0;"),
+    "two results": triangle("mov.b32 {%h1, %h2}, %value; cvt.u32.u16 %r20, %h1;"),
+    "a carry": triangle("add.cc.u32 %r20, %value, -1; addc.u32 %r20, %r20, 0;"),
     "a call": triangle(CALL),
     "a directive": triangle('.pragma "nounroll"; mov.u32 %r20, 4;'),
     "a label of another's": triangle("mov.u32 %r20, 4; M: N: not.b32 %r20, %r20;"),
     "a loop": diamond("M: add.u32 %r20, %r20, 1; setp.lt.u32 %p9, %r20, 20; @%p9 bra M;", "mov.u32 %r20, 1;"),
     "no common end": "@%p7 bra T; mov.u32 %r20, 1; bra.uni LATCH; T: mov.u32 %r20, 2;",
-    "a jump by index": "and.b32 %r30, %r6, 1; list: .branchtargets A, B; brx.idx %r30, list; A: mov.u32 %r20, 1; B:",
+    "a jump by index": "and.b32 %r30, %value, 1; list: .branchtargets A, B; brx.idx %r30, list; A: mov.u32 %r20, 1; B:",
     "an arm entered from elsewhere": "@!%p8 bra T;" + diamond("mov.u32 %r20, 1;", "mov.u32 %r20, 2;"),
     "both ways alike": "@%p7 bra J; J:",
 }
@@ -229,7 +240,7 @@ def test_what_is_left(code: str) -> None:
 
 
 def test_one_arm_that_may_not_go_keeps_both() -> None:
-    before = kernel(diamond("add.u32 %r20, %r6, 1;", "ld.global.nc.u32 %r20, [%rd5];"))
+    before = kernel(diamond("add.u32 %r20, %value, 1;", "ld.global.nc.u32 %r20, [%a_i];"))
     assert converted(before) == before
 
 
@@ -251,11 +262,11 @@ def test_as_many_issue_slots_as_allowed() -> None:
     "holes",
     [
         {"body": path(NESTED + READER)},
-        {"behind": NESTED + "st.global.u32 [%rd7], %r20;"},
+        {"behind": NESTED + "st.global.u32 [%other_i], %r20;"},
         {"latch": NESTED},
         {"ahead": AHEAD + NESTED},
         {"preheader": NESTED},
-        {"after": NESTED + "st.global.u32 [%rd2], %r20;"},
+        {"after": NESTED + "st.global.u32 [%out], %r20;"},
     ],
     ids=["in the path", "behind it", "at the latch", "ahead of the loop", "in front of it", "behind the loop"],
 )  # fmt: skip
@@ -266,7 +277,7 @@ def test_where_branches_are_left(holes: dict[str, str]) -> None:
 
 
 def test_between_two_paths() -> None:
-    second = path(READER.replace("%rd6", "%rd7"), region=SECOND, label="_2")
+    second = path(READER.replace("%out_i", "%other_i"), region=SECOND, label="_2")
     before = module(before=AHEAD, body=path(), behind=NESTED + second, clauses="independent")
     assert branches(converted(before)) == 0
     check(before)
@@ -275,8 +286,8 @@ def test_between_two_paths() -> None:
 def test_ahead_of_a_loop_of_tasks() -> None:
     before = module(
         before=AHEAD + NESTED,
-        body=inner_loop("add.u32 %r14, %r14, %r20;"),
-        behind="st.global.u32 [%rd6], %r14;",
+        body=inner_loop("add.u32 %x, %x, %r20;"),
+        behind="st.global.u32 [%out_i], %x;",
     )
     after = converted(before)
     assert branches(after) == branches(before) - 2
@@ -284,7 +295,7 @@ def test_ahead_of_a_loop_of_tasks() -> None:
 
 
 def test_in_an_unmarked_loop_ahead_of_the_path() -> None:
-    inner = inner_loop(diamond("add.u32 %r20, %r20, 3;", "xor.b32 %r20, %r20, %r13;"), variable=False)
+    inner = inner_loop(diamond("add.u32 %r20, %r20, 3;", "xor.b32 %r20, %r20, %k;"), variable=False)
     before = kernel(inner)
     after = converted(before)
     assert branches(after) == branches(before) - 1
@@ -293,8 +304,8 @@ def test_in_an_unmarked_loop_ahead_of_the_path() -> None:
 
 def test_the_header_ends_with_the_branch() -> None:
     """And is entered from ahead of the loop and from its latch."""
-    early = "LOOP: setp.gt.u32 %p7, %r5, 70; mov.u32 %r20, 2; mov.u32 %r21, 1;" + triangle(
-        "add.u32 %r20, %r5, 1;"
+    early = "LOOP: setp.gt.u32 %p7, %i, 70; mov.u32 %r20, 2; mov.u32 %r21, 1;" + triangle(
+        "add.u32 %r20, %i, 1;"
     )
     before = parse(loop(body=path(READER)).replace("LOOP:", early, 1))
     assert branches(converted(before)) == 0 < branches(before)
@@ -334,7 +345,7 @@ def test_a_region_that_is_refused_stays() -> None:
     before = module(
         before=AHEAD + NESTED,
         body=path("@%p8 bra LATCH;" + READER),
-        behind="red.global.add.u32 [%rd7], 1;",
+        behind="red.global.add.u32 [%other_i], 1;",
     )
     with pytest.raises(Refusal):
         rewritten(before)
@@ -345,15 +356,15 @@ def test_in_a_loop_of_tasks() -> None:
     """Whose trips lead to its beginning again."""
     before = module(
         before=AHEAD,
-        body=inner_loop(NESTED + "add.u32 %r14, %r14, %r20;"),
-        behind="st.global.u32 [%rd6], %r14;",
+        body=inner_loop(NESTED + "add.u32 %x, %x, %r20;"),
+        behind="st.global.u32 [%out_i], %x;",
     )
     assert converted(before) == before
 
 
 def test_places_in_the_source() -> None:
     """Each arm's code keeps its `.loc`, the join has the one that it had, and so has what stands where arms stood."""
-    arms = diamond(".loc 1 6 3\nadd.u32 %r20, %r6, 1;", ".loc 1 7 3\nnot.b32 %r20, %r6;")
+    arms = diamond(".loc 1 6 3\nadd.u32 %r20, %value, 1;", ".loc 1 7 3\nnot.b32 %r20, %value;")
     before = kernel(
         f".loc 1 4 3\nnot.b32 %r21, %r21; .loc 1 5 3\n{arms} add.u32 %r20, %r20, 5;", module='.file 1 "a.cu"'
     )
@@ -372,14 +383,14 @@ def test_places_in_the_source() -> None:
 
 # --- random conditions ---
 
-WORDS = ("%r20", "%r21", "%r22", "%r6")
+WORDS = ("%r20", "%r21", "%r22", "%value")
 OPERATIONS = ("add.u32", "xor.b32", "sub.u32", "min.u32", "and.b32")
 Tree = list["Step"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """An operation, or, with ``arms``, a branch on the bits of %r6 that ``operands`` choose."""
+    """An operation, or, with ``arms``, a branch on the bits of %value that ``operands`` choose."""
 
     opcode: str
     operands: tuple[str, ...]

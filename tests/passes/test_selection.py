@@ -9,11 +9,11 @@ from cccopt.diagnostic import CccError
 from tests.kernels.ptx_counted_loops import counted
 from tests.kernels.ptx_loops import FOR, IF, PATH, SECOND, VARIABLE, inner_loop, loop, path
 
-OTHER = "xor.b32 %r10, %r6, 5; atom.global.add.u32 %r11, [%rd7], %r10;"
+OTHER = "xor.b32 %r10, %value, 5; atom.global.add.u32 %r11, [%other_i], %r10;"
 TWO = loop(
     body=path(clauses="independent name=first") + path(OTHER, region=SECOND, label="2", clauses="name=second")
 )
-NESTED = loop(body=path(PATH + inner_loop("st.global.u32 [%rd7], %r13;")))
+NESTED = loop(body=path(PATH + inner_loop("st.global.u32 [%other_i], %k;")))
 
 
 def rewritten(text: str, only: str = "", form: str = "auto") -> dict[int, str]:

@@ -1,4 +1,12 @@
-"""Trees of tests ahead of exclusive paths: which become straight code, and equal results."""
+"""Trees of tests ahead of exclusive paths: which become straight code, and equal results.
+
+    if (x == 0) goto A;                         n = x == 2 ? 2 : 3;
+    if (x == 1) goto B;                 ->      n = x == 1 ? 1 : n;
+    if (x == 2) goto C;                         n = x == 0 ? 0 : n;
+    goto D;                                     goto path n;        // one site, not four
+
+All lanes then run all tests: what a test writes must be dead where another lane's branch would have led.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +20,9 @@ from cccopt.ccc.function.graph import Graph, Jump, from_body, led, split_at_mark
 from cccopt.ccc.function.names import Names
 from cccopt.ptx.ir import Instruction
 from cccopt.ptx.parser import parse
-from tests.ccc.codegen.test_sorting import AHEAD, sorted_groups, switch
+from tests.ccc.codegen.test_sorting import sorted_groups
 from tests.kernels.ptx_loops import LAUNCHES, loop, uneven_arguments
+from tests.kernels.ptx_switch import AHEAD, switch
 from tests.kernels.running import FORMS, compare, rewritten
 
 LEAVES = {"A": 0, "B": 1, "C": 2, "D": 3, "E": 4}
@@ -172,15 +181,15 @@ def test_a_write_alive_at_a_leaf_with_two_ways(shape: str) -> None:
 
 # --- in loops ---
 
-CHOOSE = AHEAD + "shr.u32 %r9, %r6, 1; and.b32 %r9, %r9, 7;"
+CHOOSE = AHEAD + "shr.u32 %bits, %value, 1; and.b32 %bits, %bits, 7;"
 TESTS = """
-    setp.gt.u32 %p12, %r9, 5; @%p12 bra JOIN;
-    {first} setp.eq.u32 %p13, %r9, 0; @%p13 bra CASE0;
-    {second} setp.ne.u32 %p14, %r9, 1; @!%p14 bra CASE1;
-    {third} setp.gt.u32 %p15, %r9, {last}; @%p15 bra {goal}; bra.uni CASE2;
+    setp.gt.u32 %p12, %bits, 5; @%p12 bra JOIN;
+    {first} setp.eq.u32 %p13, %bits, 0; @%p13 bra CASE0;
+    {second} setp.ne.u32 %p14, %bits, 1; @!%p14 bra CASE1;
+    {third} setp.gt.u32 %p15, %bits, {last}; @%p15 bra {goal}; bra.uni CASE2;
 """
-USE = "red.global.add.u32 [%rd6], {0};"
-OFF = "setp.gt.u32 %p19, %r6, 90; @%p19 bra DONE;"
+USE = "red.global.add.u32 [%out_i], {0};"
+OFF = "setp.gt.u32 %p19, %value, 90; @%p19 bra DONE;"
 """A second way out of the loop: nothing is prefetched, which would stand among the tests."""
 
 
@@ -189,13 +198,13 @@ def kernel(
     second: str = "",
     third: str = "",
     *,
-    codes: tuple[str, str, str] = (USE.format("%r6"),) * 3,
+    codes: tuple[str, str, str] = (USE.format("%value"),) * 3,
     goal: str = "JOIN",
     before: str = "",
     behind: str = "",
 ) -> str:
     """A loop whose lanes come to three paths and past them by a chain of tests."""
-    cases = switch(3, codes=codes).partition("brx.idx %r9, table;")[2]
+    cases = switch(3, codes=codes).partition("brx.idx %bits, table;")[2]
     tests = TESTS.format(first=first, second=second, third=third, last=3, goal=goal)
     return loop(before=CHOOSE + before, body=tests + cases, behind=behind + OFF, clauses="independent")
 
@@ -216,7 +225,7 @@ def branches(text: str, form: str = "auto") -> int:
     )
 
 
-VALUE = "mad.lo.u32 %r20, %r6, 3, %r5;"
+VALUE = "mad.lo.u32 %r20, %value, 3, %i;"
 LOOPS = {
     "tests alone": (kernel(), 0),
     "a value for the paths below": (kernel(VALUE, codes=(USE.format("%r20"),) * 3), 0),
@@ -225,7 +234,7 @@ LOOPS = {
             "",
             VALUE,
             "and.b32 %r21, %r20, 7;",
-            codes=(USE.format("%r6"), USE.format("%r20"), USE.format("%r21")),
+            codes=(USE.format("%value"), USE.format("%r20"), USE.format("%r21")),
         ),
         0,
     ),

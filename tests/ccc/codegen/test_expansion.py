@@ -1,5 +1,11 @@
-"""Counted loops of tasks whose trips the warp lays side by side: the same bytes as before, whatever lanes have.
+"""Counted loops of tasks whose inner iterations the warp lays side by side: the same bytes, whatever lanes have.
 
+    for (k = first; k < bound; ++k)             lane                   0 1 2 3 ...
+      f(i, k);                          ->      inner iterations       3 0 1 5
+                                                window of 32 lanes:    0 0 0 2 3 3 3 3 3 ...   whose inner iteration
+                                                                       0 1 2 0 0 1 2 3 4 ...   which of them
+
+An inner iteration left out, run twice, or run with the registers of a lane that does not own it shows in memory.
 `compare` runs each kernel with these loops expanded and with stacks for them.
 """
 
@@ -54,11 +60,11 @@ def windows(text: str, make: Make, launch: Launch) -> int:
 
 
 LONG = {
-    "leave": "setp.ge.s64 %p8, %rd13, %rd15;",
-    "advance": "add.s64 %rd13, %rd13, 1;",
-    "test": "setp.lt.s64 %p9, %rd13, %rd15;",
+    "leave": "setp.ge.s64 %p8, %wide_k, %wide_bound;",
+    "advance": "add.s64 %wide_k, %wide_k, 1;",
+    "test": "setp.lt.s64 %p9, %wide_k, %wide_bound;",
 }
-NARROW = "cvt.u32.u64 %r16, %rd13;"
+NARROW = "cvt.u32.u64 %r16, %wide_k;"
 
 NUMBERS: dict[str, Numbers] = {
     "one each": [1],
@@ -105,9 +111,9 @@ def test_long_lanes_take_several_rounds(most: int, bits: int, monkeypatch: pytes
     monkeypatch.setattr(expansion, "MOST", most)
     numbers = [0, 1, most - 1, most, most + 1, 2 * most - 1, 2 * most, 2 * most + 1, 5 * most + 3, 0, 3]
     launch = Launch(1, 32, 1)
-    begin = f"{LOADED} mul.wide.s32 %rd21, %r13, -4; add.s64 %rd21, %rd3, %rd21;"
+    begin = f"{LOADED} mul.wide.s32 %rd21, %k, -4; add.s64 %rd21, %other, %rd21;"
     code = f"{added()} ld.global.nc.u32 %r17, [%rd21+2048]; {added('%r17')}"
-    text = loop(counted(code, begin=begin, advance="add.s32 %r13, %r13, 1; add.s64 %rd21, %rd21, -4;"))
+    text = loop(counted(code, begin=begin, advance="add.s32 %k, %k, 1; add.s64 %rd21, %rd21, -4;"))
     if bits == 64:
         text = loop(counted(NARROW + added("%r16", "%r16"), begin=WIDE, **LONG))
 
@@ -126,39 +132,39 @@ def test_long_lanes_take_several_rounds(most: int, bits: int, monkeypatch: pytes
 # --- what a trip reads ---
 
 CONTEXTS = {
-    "a predicate": ("setp.gt.u32 %p5, %r6, 2;", "selp.u32 %r17, 5, 9, %p5;"),
+    "a predicate": ("setp.gt.u32 %p5, %value, 2;", "selp.u32 %r17, 5, 9, %p5;"),
     "16 bits": (
-        "cvt.u16.u32 %h1, %r6; cvt.u16.u32 %h2, %r5;",
+        "cvt.u16.u32 %h1, %value; cvt.u16.u32 %h2, %i;",
         "mad.lo.u16 %h3, %h1, 7, %h2; cvt.u32.u16 %r17, %h3;",
     ),
     "both": (
-        "setp.gt.u32 %p5, %r6, 2; setp.lt.u32 %p6, %r5, 40; cvt.u16.u32 %h1, %r6;",
+        "setp.gt.u32 %p5, %value, 2; setp.lt.u32 %p6, %i, 40; cvt.u16.u32 %h1, %value;",
         "cvt.u32.u16 %r17, %h1; @%p5 add.u32 %r17, %r17, 3; @!%p6 add.u32 %r17, %r17, 5;",
     ),
     "f32": (
-        "cvt.rn.f32.u32 %f1, %r6;",
-        "cvt.rn.f32.s32 %f2, %r13; fma.rn.f32 %f2, %f2, %f1, %f1; mov.b32 %r17, %f2;",
+        "cvt.rn.f32.u32 %f1, %value;",
+        "cvt.rn.f32.s32 %f2, %k; fma.rn.f32 %f2, %f2, %f1, %f1; mov.b32 %r17, %f2;",
     ),
     "f64": (
-        "cvt.rn.f64.u32 %g1, %r6;",
-        "cvt.rn.f64.s32 %g2, %r13; fma.rn.f64 %g2, %g2, %g1, %g1;"
+        "cvt.rn.f64.u32 %g1, %value;",
+        "cvt.rn.f64.s32 %g2, %k; fma.rn.f64 %g2, %g2, %g1, %g1;"
         " mov.b64 {%r17, %r18}, %g2; xor.b32 %r17, %r17, %r18;",
     ),
-    "64 bits": ("mul.wide.u32 %rd22, %r5, 0x90000001;", "shr.u64 %rd23, %rd22, 29; cvt.u32.u64 %r17, %rd23;"),
+    "64 bits": ("mul.wide.u32 %rd22, %i, 0x90000001;", "shr.u64 %rd23, %rd22, 29; cvt.u32.u64 %r17, %rd23;"),
     "the thread": ("", "mov.u32 %r17, %tid.x; mov.u32 %r18, %laneid; mad.lo.u32 %r17, %r17, 64, %r18;"),
     "a mask": ("", "mov.u32 %r17, %lanemask_lt;"),
     "a load of the trip": (
         "",
-        "and.b32 %r17, %r13, 63; mul.wide.u32 %rd22, %r17, 4; add.u64 %rd22, %rd1, %rd22;"
+        "and.b32 %r17, %k, 63; mul.wide.u32 %rd22, %r17, 4; add.u64 %rd22, %a, %rd22;"
         " ld.global.nc.u32 %r17, [%rd22];",
     ),
-    "one that grows, too": ("mul.lo.u32 %r14, %r5, 77;", "mov.u32 %r17, %r14; add.u32 %r14, %r14, 1000003;"),
-    "a uniform one that grows": ("mov.u32 %r14, 7;", "mov.u32 %r17, %r14; add.u32 %r14, %r14, 1000003;"),
+    "one that grows, too": ("mul.lo.u32 %x, %i, 77;", "mov.u32 %r17, %x; add.u32 %x, %x, 1000003;"),
+    "a uniform one that grows": ("mov.u32 %x, 7;", "mov.u32 %r17, %x; add.u32 %x, %x, 1000003;"),
     "one of 64 bits that shrinks": (
-        "cvt.u64.u32 %rd22, %r5;",
+        "cvt.u64.u32 %rd22, %i;",
         "shr.u64 %rd23, %rd22, 3; cvt.u32.u64 %r17, %rd23; sub.s64 %rd22, %rd22, 0x40000000;",
     ),
-    "one that grows by much": ("mov.u32 %r14, %r5;", "mov.u32 %r17, %r14; add.u32 %r14, %r14, 0x90000001;"),
+    "one that grows by much": ("mov.u32 %x, %i;", "mov.u32 %r17, %x; add.u32 %x, %x, 0x90000001;"),
 }
 
 
@@ -171,9 +177,9 @@ def test_what_a_trip_reads_comes_from_its_owner(name: str) -> None:
 
 def test_pointers_follow_counters_below_zero() -> None:
     """The counter is widened with its sign."""
-    begin = f"{LOADED} mul.wide.s32 %rd21, %r13, 4; add.s64 %rd21, %rd30, %rd21;"
-    code = "red.global.add.u32 [%rd21], %r5;"
-    text = loop(counted(code, begin=begin, advance=POINTED), ahead=f"add.s64 %rd30, %rd2, {2 * TABLE};")
+    begin = f"{LOADED} mul.wide.s32 %rd21, %k, 4; add.s64 %rd21, %rd30, %rd21;"
+    code = "red.global.add.u32 [%rd21], %i;"
+    text = loop(counted(code, begin=begin, advance=POINTED), ahead=f"add.s64 %rd30, %out, {2 * TABLE};")
     begins = [-128, -5, -1, 0, 3, 100, -33]
 
     def make(launch: Launch) -> Arguments:
@@ -182,37 +188,37 @@ def test_pointers_follow_counters_below_zero() -> None:
     same(text, make)
 
 
-POINTED = "add.s32 %r13, %r13, 1; add.s64 %rd21, %rd21, 4;"
+POINTED = "add.s32 %k, %k, 1; add.s64 %rd21, %rd21, 4;"
 
 
 def test_pointers_go_on_where_the_counter_wraps_around() -> None:
     """No `for` begins like this, as its guard lets no lane in: without one, pointers are not made from the counter."""
     most = (1 << 32) - 1
-    begin = f"{LOADED} mul.wide.u32 %rd21, %r13, 4; add.s64 %rd21, %rd30, %rd21;"
-    holes = {"leave": "", "advance": POINTED, "test": "setp.lt.u32 %p9, %r13, %r15;"}
+    begin = f"{LOADED} mul.wide.u32 %rd21, %k, 4; add.s64 %rd21, %rd30, %rd21;"
+    holes = {"leave": "", "advance": POINTED, "test": "setp.lt.u32 %p9, %k, %bound;"}
     text = loop(
-        counted("red.global.add.u32 [%rd21], %r5;", begin=begin, **holes),
-        ahead=f"add.s64 %rd30, %rd2, {-4 * (most - 4)};",
+        counted("red.global.add.u32 [%rd21], %i;", begin=begin, **holes),
+        ahead=f"add.s64 %rd30, %out, {-4 * (most - 4)};",
     )
     same(text, lambda launch: between([most, most, most - 2], [5, 3, most], launch))
 
 
 # --- what a trip does ---
 
-ODD = "and.b32 %r16, %r5, 1; setp.eq.u32 %p7, %r16, 1;"
+ODD = "and.b32 %r16, %i, 1; setp.eq.u32 %p7, %r16, 1;"
 
 CODES = {
-    "branches": f"{added()} {ODD} @%p7 bra BESIDE; {added('%r5')} BESIDE:",
-    "two ways": f"{ODD} @%p7 bra ODD; {added('%r5')} bra BESIDE; ODD: {added()} BESIDE:",
+    "branches": f"{added()} {ODD} @%p7 bra BESIDE; {added('%i')} BESIDE:",
+    "two ways": f"{ODD} @%p7 bra ODD; {added('%i')} bra BESIDE; ODD: {added()} BESIDE:",
     "a loop": f"""
-        and.b32 %r18, %r13, 3;
+        and.b32 %r18, %k, 3;
         TURN: {added("%r18")} add.s32 %r18, %r18, -1; setp.gt.s32 %p7, %r18, -1; @%p7 bra TURN;""",
     "a table": f"""
-        and.b32 %r16, %r13, 3; setp.gt.u32 %p7, %r16, 2; @%p7 bra BESIDE;
+        and.b32 %r16, %k, 3; setp.gt.u32 %p7, %r16, 2; @%p7 bra BESIDE;
         WAYS: .branchtargets W0, W1, W2; brx.idx %r16, WAYS;
-        W0: {added()} bra BESIDE; W1: {added("%r5")} W2: {added("%r6")} BESIDE:""",
-    "guards": f"{ODD} mov.u32 %r17, 1; @!%p7 add.u32 %r17, %r5, 3; {added('%r17')}",
-    "one value at one place": "mov.u32 %r17, 77; st.global.u32 [%rd7], %r17;",
+        W0: {added()} bra BESIDE; W1: {added("%i")} W2: {added("%value")} BESIDE:""",
+    "guards": f"{ODD} mov.u32 %r17, 1; @!%p7 add.u32 %r17, %i, 3; {added('%r17')}",
+    "one value at one place": "mov.u32 %r17, 77; st.global.u32 [%other_i], %r17;",
 }
 
 
@@ -224,34 +230,34 @@ def test_what_a_trip_may_do(name: str) -> None:
 @pytest.mark.parametrize("code", ["add.u32 %r20, %r20, %r17;", "max.u32 %r20, %r20, %r17;"])
 def test_reductions_that_any_lane_keeps(code: str) -> None:
     """A lane adds its share at the end; it need not be that of its own trips."""
-    hashed = "mad.lo.u32 %r17, %r13, 0x9E3779B1, %r5; shr.u32 %r17, %r17, 3;"
+    hashed = "mad.lo.u32 %r17, %k, 0x9E3779B1, %i; shr.u32 %r17, %r17, 3;"
     operator, update = ("+", "add") if code.startswith("add") else ("max", "max")
     text = loop(
         counted(f"{hashed} {code}"),
         clauses=f"reduce={operator}:sum",
         ahead="mov.u32 %r20, 0;",
-        after=f"red.global.{update}.u32 [%rd2], %r20;",
+        after=f"red.global.{update}.u32 [%out], %r20;",
     )
     same(text)
 
 
 # --- where it stands ---
 
-BOTH = counted() + counted(added("%r5"), SECOND)
+BOTH = counted() + counted(added("%i"), SECOND)
 
 PLACES = {
     "a path": path(counted()),
-    "a path with code around": path(added("%r6", "%r5") + counted() + added("%r5", "%r6")),
+    "a path with code around": path(added("%value", "%i") + counted() + added("%i", "%value")),
     "the other side": f"""
-        setp.gt.u32 %p1, %r6, 5; @%p1 bra OTHER;
-        {added("%r6", "%r6")} bra JOIN; OTHER: {counted()} JOIN:""",
+        setp.gt.u32 %skips, %value, 5; @%skips bra OTHER;
+        {added("%value", "%value")} bra JOIN; OTHER: {counted()} JOIN:""",
     "two": BOTH,
     "two in a path": path(BOTH, region=5),
     "no test": counted(leave=""),
     "a case": f"""
-        and.b32 %r16, %r5, 3; setp.gt.u32 %p1, %r16, 2; @%p1 bra JOIN;
+        and.b32 %r16, %i, 3; setp.gt.u32 %skips, %r16, 2; @%skips bra JOIN;
         WAYS: .branchtargets W0, W1, W2; brx.idx %r16, WAYS;
-        W0: {added("%r6", "%r6")} bra JOIN; W1: {counted()} bra JOIN; W2: {added("%r5", "%r6")} JOIN:""",
+        W0: {added("%value", "%value")} bra JOIN; W1: {counted()} bra JOIN; W2: {added("%i", "%value")} JOIN:""",
 }
 
 
@@ -282,10 +288,11 @@ def test_targets_without_reductions_over_the_warp() -> None:
 
 def test_trips_see_what_their_lane_wrote_ahead_of_the_loop() -> None:
     """Other lanes run them: shuffles alone order no accesses to memory, which the emulator cannot tell."""
-    begin = f"{LOADED} st.global.u32 [%rd40], %r5;"
-    code = "ld.global.u32 %r17, [%rd40];" + added("%r17")
-    text = loop(counted(code, begin=f"add.u64 %rd40, %rd2, {4 * TABLE}; add.u64 %rd40, %rd40, %rd4; {begin}"))
-    text = text.replace(".reg .b64 %rd<40>", ".reg .b64 %rd<50>")
+    begin = f"{LOADED} st.global.u32 [%rd30], %i;"
+    code = "ld.global.u32 %r17, [%rd30];" + added("%r17")
+    text = loop(
+        counted(code, begin=f"add.u64 %rd30, %out, {4 * TABLE}; add.u64 %rd30, %rd30, %offset; {begin}")
+    )
 
     def make(launch: Launch) -> Arguments:
         n, ends, _, begins, flag = mixed(launch)

@@ -1,9 +1,18 @@
-"""Exclusive paths that share one site: the warp sorts its lanes by path."""
+"""Exclusive paths that share one site: the warp sorts its lanes by path.
+
+    switch (value / 2 % 8) {                    all lanes have one path: they run it where they are
+      case 0: ...; break;               ->      else: all push; of some path 32 tasks wait: all lanes pop and run it
+      case 1: ...; break;                       after the loop: each path's rest
+      ...
+    }
+
+Protects against tasks run by another path, twice or never, against arrays of tasks that overflow into their
+neighbour's (two paths fill one array from both ends), and against votes for lanes that agree anyway.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,42 +30,8 @@ from cccopt.ptx.isa import definitions
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from tests.kernels.ptx_loops import LAUNCHES, arguments, inner_loop, loop, mark, path, uneven_arguments
+from tests.kernels.ptx_switch import AHEAD, CHOOSE, steps, switch
 from tests.kernels.running import FORMS, Launch, compare, rewritten
-
-CHOOSE = "shr.u32 %r9, %r6, 1; and.b32 %r9, %r9, 7;"
-"""A number from 0 to 7, by the lane's value."""
-
-LONG = (
-    "mad.lo.u32 %r10, %r6, {0}, %r5; xor.b32 %r10, %r10, 0x55; st.global.u32 [%rd6], %r10;",
-    "mul.wide.u32 %rd10, %r6, 7; add.u64 %rd10, %rd10, %rd4; cvt.u32.u64 %r10, %rd10; red.global.add.u32 [%rd6], %r10;",
-    "mov.b32 {{%h1, %h2}}, %r6; add.u16 %h1, %h1, %h5; cvt.u32.u16 %r10, %h1; st.global.u32 [%rd6], %r10;",
-    "selp.b32 %r10, {0}, %r6, %p7; red.global.xor.b32 [%rd6], %r10;",
-)
-AHEAD = "cvt.u16.u32 %h5, %r6; setp.gt.u32 %p7, %r6, 30;"
-"""Values of 16 bits and a predicate for contexts."""
-
-
-def switch(
-    count: int,
-    choose: str = CHOOSE,
-    behind: str = "",
-    code: str = "",
-    *,
-    codes: Sequence[str] = (),
-    covering: bool = False,
-    clauses: Mapping[int, str] | None = None,
-) -> str:
-    """A jump by index over ``count`` marked paths, the numbers behind them to the join or, if ``covering``, to the
-    paths again. ``codes`` are the paths' own, ``clauses`` stand in some of their pragmas.
-    """
-    rest = [f"CASE{k % count}" for k in range(count, 8)] if covering else ["JOIN"] * (8 - count)
-    targets = ", ".join([f"CASE{k}" for k in range(count)] + rest)
-    text = f"{AHEAD} {choose} table: .branchtargets {targets}; brx.idx %r9, table;\n"
-    for k in range(count):
-        body = codes[k] if codes else code or LONG[k % len(LONG)].format(k + 3)
-        begin = mark("if.begin", 10 + k, (clauses or {}).get(k, ""))
-        text += f"CASE{k}:\n{begin}\n{body}\n{mark('if.end', 10 + k)}\nbra.uni JOIN;\n"
-    return text + "JOIN:\n" + behind
 
 
 def sorted_groups(text: str) -> list[int]:
@@ -83,34 +58,28 @@ def test_two_paths_vote_one_after_the_other() -> None:
 
 def test_many_tasks_wait_and_run() -> None:
     """So many of each path that warps take them again and again."""
-    same_results(loop(body=switch(3)), arguments, (Launch(1, 64, 90),))
+    compare(parse(loop(body=switch(3))), "k", arguments, (Launch(1, 64, 90),), seeds=(3,))
 
 
-@pytest.mark.parametrize("choose", ["mov.u32 %r9, 1;", "mov.u32 %r9, 7;", "and.b32 %r9, %r5, 3;"])
+@pytest.mark.parametrize("choose", ["mov.u32 %bits, 1;", "mov.u32 %bits, 7;", "and.b32 %bits, %i, 3;"])
 def test_all_lanes_of_a_warp_may_agree(choose: str) -> None:
     """On one path, on none, or hardly ever."""
     same_results(loop(body=switch(4, choose)))
 
 
-TAIL = "st.global.u32 [%rd6], %r11;"
-LONG_TAIL = "mad.lo.u32 %r11, %r6, 5, 3; setp.gt.u32 %p6, %r11, 99; @%p6 xor.b32 %r11, %r11, 9;"
-SINKING = "mul.lo.u32 %r21, %r6, %r6; xor.b32 %r21, %r21, 21;"
+TAIL = "st.global.u32 [%out_i], %result;"
+LONG_TAIL = (
+    "mad.lo.u32 %result, %value, 5, 3; setp.gt.u32 %p6, %result, 99; @%p6 xor.b32 %result, %result, 9;"
+)
+SINKING = "mul.lo.u32 %r21, %value, %value; xor.b32 %r21, %r21, 21;"
 """Ahead of the paths: what they alone read."""
-
-
-def steps(launch: Launch, numbers: list[list[int]]) -> list[Any]:
-    """Arguments by which lane k of each warp comes to the path ``numbers[trip][k]``."""
-    warps = launch.threads // 32
-    trips = [numbers[trip % len(numbers)] * warps for trip in range(launch.trips)]
-    values = np.array(trips, np.uint32).reshape(-1)
-    return [values.size, values, np.zeros(values.size, np.uint32), values[::-1].copy(), 3]
 
 
 def given(numbers: list[list[int]], **holes: Any) -> None:
     """Runs a warp whose lanes come to the paths ``numbers``, trip by trip: the same results, and tasks only where the
     lanes differ.
     """
-    text = loop(body=switch(4, "and.b32 %r9, %r6, 7;", **holes), before="mov.u32 %r11, 1;" + SINKING)
+    text = loop(body=switch(4, "and.b32 %bits, %value, 7;", **holes), before="mov.u32 %result, 1;" + SINKING)
     launch = Launch(1, 32, len(numbers))
     counts = compare(parse(text), "k", lambda launch: steps(launch, numbers), (launch,), seeds=(3,))
     parted = [trip for trip in numbers if len(set(trip)) > 1]
@@ -125,7 +94,7 @@ def given(numbers: list[list[int]], **holes: Any) -> None:
 HOLES: tuple[dict[str, Any], ...] = (
     {},
     {"code": LONG_TAIL, "behind": TAIL},
-    {"code": "add.u32 %r10, %r21, %r5; st.global.u32 [%rd6], %r10;"},
+    {"code": "add.u32 %r10, %r21, %i; st.global.u32 [%out_i], %r10;"},
 )
 """Paths of different kinds; a store behind the join; what only paths read."""
 
@@ -156,7 +125,7 @@ def test_a_pair_of_paths_fills_all_of_its_slots(number: int) -> None:
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_slots_of_a_warp(count: int) -> None:
     """94 for two paths, 63 for one more; each takes 8 bytes here, and a block has four warps."""
-    code = "mad.lo.u32 %r10, %r6, 3, %r5; st.global.u32 [%rd6], %r10;"
+    code = "mad.lo.u32 %r10, %value, 3, %i; st.global.u32 [%out_i], %r10;"
     result = rewritten(parse(loop(body=switch(count, code=code))))
     slots = count // 2 * 94 + count % 2 * 63
     assert result.regions[0].shared_bytes == 8 * ((4 * slots + 31) // 32 * 32)
@@ -167,7 +136,7 @@ def test_a_value_from_ahead_of_the_loop_has_one_definition_for_all_lanes() -> No
     the first, those with trips the second, the third stands ahead of the original loop.
     """
     ahead = "ld.param.u64 %rd14, [a]; cvta.to.global.u64 %rd15, %rd14;"
-    read = "ld.global.nc.u32 %r20, [%rd15]; red.global.add.u32 [%rd7], %r20;"
+    read = "ld.global.nc.u32 %r20, [%rd15]; red.global.add.u32 [%other_i], %r20;"
     text = loop(preheader=ahead, behind=read, body=switch(4), clauses="independent")
     (function,) = (f for f in rewritten(parse(text)).module.functions() if f.name == "k")
     written = (
@@ -179,7 +148,7 @@ def test_a_value_from_ahead_of_the_loop_has_one_definition_for_all_lanes() -> No
 
 def test_what_runs_is_counted() -> None:
     """Once for each lane that came to a case, whether tasks waited or not."""
-    text = loop(body=switch(4, code="red.global.add.u32 [%rd3], 1;", choose=CHOOSE), clauses="independent")
+    text = loop(body=switch(4, code="red.global.add.u32 [%other], 1;", choose=CHOOSE), clauses="independent")
     module = rewritten(parse(text)).module
     counts = []
     for program in (Program(parse(text)), Program(module)):
@@ -194,27 +163,27 @@ def test_what_runs_is_counted() -> None:
 
 def test_the_store_behind_the_join_runs_with_the_task() -> None:
     """For lanes that came to no case, by themselves."""
-    code = "mad.lo.u32 %r11, %r6, 5, 3; setp.gt.u32 %p6, %r11, 99; @%p6 xor.b32 %r11, %r11, 9;"
-    body = switch(4, behind="st.global.u32 [%rd6], %r11;", code=code)
-    text = loop(before="mov.u32 %r11, 1;", body=body)
+    code = "mad.lo.u32 %result, %value, 5, 3; setp.gt.u32 %p6, %result, 99; @%p6 xor.b32 %result, %result, 9;"
+    body = switch(4, behind="st.global.u32 [%out_i], %result;", code=code)
+    text = loop(before="mov.u32 %result, 1;", body=body)
     assert sorted_groups(text) == [4]
     same_results(text)
 
 
 def test_a_continue_ahead_of_the_switch() -> None:
     """Lanes go past the join."""
-    before = "setp.lt.u32 %p8, %r6, 9; @%p8 bra LATCH;"
-    behind = "red.global.add.u32 [%rd3], 1;"
+    before = "setp.lt.u32 %p8, %value, 9; @%p8 bra LATCH;"
+    behind = "red.global.add.u32 [%other], 1;"
     same_results(loop(before=before, body=switch(4), behind=behind, clauses="independent"))
 
 
 def test_a_path_ahead_and_a_path_behind_keep_their_own_votes() -> None:
-    first = f"and.b32 %r20, %r6, 1; setp.ne.u32 %p9, %r20, 0; @%p9 bra FIRST;\n{mark('if.begin', 30)}\n"
-    first += f"red.global.add.u32 [%rd3], %r6;\n{mark('if.end', 30)}\nFIRST:\n"
+    first = f"and.b32 %r20, %value, 1; setp.ne.u32 %p9, %r20, 0; @%p9 bra FIRST;\n{mark('if.begin', 30)}\n"
+    first += f"red.global.add.u32 [%other], %value;\n{mark('if.end', 30)}\nFIRST:\n"
     last = (
         first.replace("FIRST", "LAST")
         .replace("30", "31")
-        .replace("and.b32 %r20, %r6, 1", "and.b32 %r20, %r6, 2")
+        .replace("and.b32 %r20, %value, 1", "and.b32 %r20, %value, 2")
     )
     text = loop(before=first, body=switch(4), behind=last, clauses="independent")
     assert sorted_groups(text) == [4]
@@ -233,18 +202,18 @@ def test_stacks_that_are_too_large_are_not_sorted() -> None:
 
 
 TREE = """
-    shr.u32 %r9, %r6, 1; and.b32 %r9, %r9, 7;
-    setp.gt.u32 %p7, %r9, 3; @%p7 bra HIGH;
-    setp.gt.u32 %p8, %r9, 1; @%p8 bra CASE2;
-    setp.eq.u32 %p9, %r9, 0; @%p9 bra CASE0; bra.uni CASE1;
+    shr.u32 %bits, %value, 1; and.b32 %bits, %bits, 7;
+    setp.gt.u32 %p7, %bits, 3; @%p7 bra HIGH;
+    setp.gt.u32 %p8, %bits, 1; @%p8 bra CASE2;
+    setp.eq.u32 %p9, %bits, 0; @%p9 bra CASE0; bra.uni CASE1;
 HIGH:
-    setp.eq.u32 %p10, %r9, 5; @!%p10 bra JOIN; bra.uni CASE3;
+    setp.eq.u32 %p10, %bits, 5; @!%p10 bra JOIN; bra.uni CASE3;
 """
 
 
 def tree(before: str = "", behind: str = "") -> str:
     """Four paths at the leaves of a tree of branches, as nvcc makes it of a switch."""
-    cases = switch(4, behind=behind).partition("brx.idx %r9, table;")[2]
+    cases = switch(4, behind=behind).partition("brx.idx %bits, table;")[2]
     return loop(before=AHEAD.split(";")[0] + ";" + before, body=TREE + cases, clauses="independent")
 
 
@@ -263,7 +232,7 @@ def test_a_tree_that_only_chooses_is_straight_code() -> None:
 
 def test_a_tree_whose_tests_are_read_later_stays() -> None:
     """%p9 has a value behind it that only some lanes gave it."""
-    text = tree("setp.ne.u32 %p9, %r6, 1;", "selp.b32 %r31, 1, 2, %p9; red.global.add.u32 [%rd3], %r31;")
+    text = tree("setp.ne.u32 %p9, %value, 1;", "selp.b32 %r31, 1, 2, %p9; red.global.add.u32 [%other], %r31;")
     assert parting_branches(text) > 4
     same_results(text)
 
@@ -288,8 +257,8 @@ def test_few_paths_are_told_apart_by_comparisons(count: int, tables: int) -> Non
 
 def test_a_loop_of_tasks_in_a_path_behind() -> None:
     """The node that held its end marker is no longer on any way when its path's turn comes."""
-    inner = inner_loop("mad.lo.u32 %r14, %r14, 3, 1;")
-    behind = path(inner + "st.global.u32 [%rd7], %r14;", region=5, label="_BEHIND")
+    inner = inner_loop("mad.lo.u32 %x, %x, 3, 1;")
+    behind = path(inner + "st.global.u32 [%other_i], %x;", region=5, label="_BEHIND")
     text = loop(body=switch(3), behind=behind, clauses="independent")
     assert sorted_groups(text) == [3]
     same_results(text)
@@ -304,7 +273,7 @@ def test_two_sites_in_one_loop(form: str) -> None:
             f".begin {10 + number} line={100 + 10 * number}", f".begin {20 + number} line={200 + 10 * number}"
         )
         behind = behind.replace(f".end {10 + number}", f".end {20 + number}")
-    text = loop(body=switch(3), behind=behind.replace("%rd6", "%rd7"), clauses="independent")
+    text = loop(body=switch(3), behind=behind.replace("%out_i", "%other_i"), clauses="independent")
     assert sorted_groups(text) == [3, 3]
     module = rewritten(parse(text), form).module
     (function,) = (f for f in module.functions() if f.name == "k")
@@ -327,7 +296,7 @@ def test_a_warp_serves_and_drains(count: int, form: str) -> None:
 def test_the_remainder_is_that_of_each_path(count: int, last: int) -> None:
     """So many tasks of the last path wait, and one of each other one."""
     numbers = [[*range(count - 1)] + [7] * (33 - count), [count - 1] * last + [7] * (32 - last)]
-    text = loop(body=switch(count, "and.b32 %r9, %r6, 7;"))
+    text = loop(body=switch(count, "and.b32 %bits, %value, 7;"))
     launch = Launch(1, 32, 2)
     ran = compare(
         parse(text), "k", lambda launch: steps(launch, numbers), (launch,), forms=("split",), seeds=()

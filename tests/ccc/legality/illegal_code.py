@@ -14,7 +14,7 @@ from tests.ccc.legality.illegal_loops import (
     OWN_WORD,
     SHARED,
     SHARED_WORDS,
-    STORE_R11,
+    STORE_RESULT,
     Holes,
     Rule,
     jump,
@@ -28,8 +28,8 @@ def own_word(stored: str, loaded: str) -> Holes:
     return {
         "declarations": SHARED,
         "ahead": FILL,
-        "before": f"st.shared.u32 [{stored}], %r6;",
-        "body": path(f"ld.shared.u32 %r10, [{loaded}]; st.global.u32 [%rd6], %r10;"),
+        "before": f"st.shared.u32 [{stored}], %value;",
+        "body": path(f"ld.shared.u32 %r10, [{loaded}]; st.global.u32 [%out_i], %r10;"),
     }
 
 
@@ -41,41 +41,45 @@ def collective(instruction: str) -> tuple[Holes, Holes]:
     )
 
 
-STORE_BY = """mov.u32 %r30, {}; mul.wide.u32 %rd21, %r30, 4; add.u64 %rd21, %rd3, %rd21;
+STORE_BY = """mov.u32 %r30, {}; mul.wide.u32 %rd21, %r30, 4; add.u64 %rd21, %other, %rd21;
     st.global.u32 [%rd21], 1;"""
 
 DECLARED = ".func (.param .b32 result) twice(.param .b32 x)"
-COUNT = "add.u32 %r16, %r16, 1; red.global.add.u32 [%rd6], %r16;"
-PLACE = "mov.u64 %l1, depot; and.b32 %r17, %r13, 7; mul.wide.u32 %l2, %r17, 4; add.u64 %l3, %l1, %l2;"
-UPDATE = "ld.global.u32 %r10, [%rd6]; add.u32 %r10, %r10, %r6; st.global.u32 [%rd6], %r10;"
+COUNT = "add.u32 %r16, %r16, 1; red.global.add.u32 [%out_i], %r16;"
+PLACE = "mov.u64 %l1, depot; and.b32 %r17, %k, 7; mul.wide.u32 %l2, %r17, 4; add.u64 %l3, %l1, %l2;"
+UPDATE = "ld.global.u32 %r10, [%out_i]; add.u32 %r10, %r10, %value; st.global.u32 [%out_i], %r10;"
 
 CODE = {
     "an unknown instruction": Rule(
         "CCC044",
-        {"before": "frobnicate.u32 %r10, %r6;"},
-        {"after": "frobnicate.u32 %r10, %r6;"},
+        {"before": "frobnicate.u32 %r10, %value;"},
+        {"after": "frobnicate.u32 %r10, %value;"},
         at=FOR,
         runs=False,
     ),
     "a store to the thread's own shared word": Rule(
         "CCC037",
-        {"declarations": SHARED, "ahead": SHARED_WORDS, "body": path(f"st.shared.u32 [%r31], %r6; {PATH}")},
+        {
+            "declarations": SHARED,
+            "ahead": SHARED_WORDS,
+            "body": path(f"st.shared.u32 [%r31], %value; {PATH}"),
+        },
         {
             "declarations": SHARED,
             "body": path(
-                f"and.b32 %r30, %r5, 127; shl.b32 %r30, %r30, 2; mov.u32 %r31, first; add.u32 %r31, %r31, %r30; {PATH}"
+                f"and.b32 %r30, %i, 127; shl.b32 %r30, %r30, 2; mov.u32 %r31, first; add.u32 %r31, %r31, %r30; {PATH}"
             ),
         },
     ),
     "a store of each iteration to what may be read": Rule(
         "CCC037",
-        {"before": f"{OWN_WORD} st.global.u32 [%rd20], %r6;", "body": path(UPDATE)},
-        {"before": f"{OWN_WORD} st.global.u32 [%rd20], %r6;", "body": path(UPDATE, clauses="independent")},
+        {"before": f"{OWN_WORD} st.global.u32 [%rd20], %value;", "body": path(UPDATE)},
+        {"before": f"{OWN_WORD} st.global.u32 [%rd20], %value;", "body": path(UPDATE, clauses="independent")},
     ),
     "a store to the thread's own word behind the path, of its value": Rule(
         "CCC037",
-        {**scan("%r20"), "behind": f"{OWN_WORD} st.global.u32 [%rd20], %r11;"},
-        {**scan("%r20"), "behind": STORE_R11},
+        {**scan(), "behind": f"{OWN_WORD} st.global.u32 [%rd20], %result;"},
+        {**scan(), "behind": STORE_RESULT},
     ),
     "a store to a word by the path's own %tid": Rule(
         "CCC037",
@@ -85,15 +89,15 @@ CODE = {
     "a word of each thread, not one of all": Rule(
         "CCC037",
         {"ahead": OWN_WORD, "body": path("st.global.u32 [%rd20], 1;")},
-        {"body": path("st.global.u32 [%rd3], 1;")},
+        {"body": path("st.global.u32 [%other], 1;")},
     ),
     "a store of each iteration to the thread's own word": Rule(
         "CCC037", own_word("%r31", "%r31"), own_word("%r32", "%r31")
     ),
     "a store to the thread's own global word": Rule(
         "CCC037",
-        {"body": path(f"{OWN_WORD} st.global.u32 [%rd20], %r6;")},
-        {"body": path("st.global.u32 [%rd7], %r6;")},
+        {"body": path(f"{OWN_WORD} st.global.u32 [%rd20], %value;")},
+        {"body": path("st.global.u32 [%other_i], %value;")},
     ),
     "a store to an own word by a counter of the path": Rule(
         "CCC037",
@@ -101,13 +105,13 @@ CODE = {
             "ahead": OWN_WORD,
             "body": path(
                 "mov.u64 %rd21, %rd20;"
-                + inner_loop("st.global.u32 [%rd21], %r6; add.u64 %rd21, %rd21, 4;", variable=False)
+                + inner_loop("st.global.u32 [%rd21], %value; add.u64 %rd21, %rd21, 4;", variable=False)
             ),
         },
         {
             "body": path(
-                "mov.u64 %rd21, %rd7;"
-                + inner_loop("red.global.add.u32 [%rd21], %r6; add.u64 %rd21, %rd21, 0;", variable=False)
+                "mov.u64 %rd21, %other_i;"
+                + inner_loop("red.global.add.u32 [%rd21], %value; add.u64 %rd21, %rd21, 0;", variable=False)
             )
         },
     ),
@@ -115,13 +119,13 @@ CODE = {
         "CCC042",
         {
             "declarations": LOCAL,
-            "ahead": "st.local.u32 [depot], %r3;",
-            "body": path(f"{LOCAL_WORD} ld.local.u32 %r10, [%l3]; st.global.u32 [%rd6], %r10;"),
+            "ahead": "st.local.u32 [depot], %thread;",
+            "body": path(f"{LOCAL_WORD} ld.local.u32 %r10, [%l3]; st.global.u32 [%out_i], %r10;"),
         },
         {
             "declarations": LOCAL,
             "body": path(
-                f"{LOCAL_WORD} st.local.u32 [%l3], %r5; ld.local.u32 %r10, [%l3]; st.global.u32 [%rd6], %r10;"
+                f"{LOCAL_WORD} st.local.u32 [%l3], %i; ld.local.u32 %r10, [%l3]; st.global.u32 [%out_i], %r10;"
             ),
         },
     ),
@@ -129,13 +133,13 @@ CODE = {
         "CCC042",
         {
             "declarations": LOCAL,
-            "body": path("st.local.u32 [depot], %r5;"),
-            "behind": "ld.local.u32 %r10, [depot]; st.global.u32 [%rd6], %r10;",
+            "body": path("st.local.u32 [depot], %i;"),
+            "behind": "ld.local.u32 %r10, [depot]; st.global.u32 [%out_i], %r10;",
         },
         {
             "declarations": LOCAL,
             "body": path(
-                "st.local.u32 [depot], %r5; ld.local.u32 %r10, [depot]; st.global.u32 [%rd6], %r10;"
+                "st.local.u32 [depot], %i; ld.local.u32 %r10, [depot]; st.global.u32 [%out_i], %r10;"
             ),
         },
     ),
@@ -147,7 +151,7 @@ CODE = {
         },
         {
             "declarations": LOCAL,
-            "body": inner_loop(f"st.local.u32 [depot], %r13; ld.local.u32 %r16, [depot]; {COUNT}"),
+            "body": inner_loop(f"st.local.u32 [depot], %k; ld.local.u32 %r16, [depot]; {COUNT}"),
         },
         at=VARIABLE,
     ),
@@ -155,13 +159,13 @@ CODE = {
         "CCC042",
         {
             "declarations": LOCAL,
-            "body": inner_loop(f"{PLACE} st.local.u32 [%l3], %r13; ld.local.u32 %r16, [depot]; {COUNT}"),
+            "body": inner_loop(f"{PLACE} st.local.u32 [%l3], %k; ld.local.u32 %r16, [depot]; {COUNT}"),
         },
         {
             "declarations": LOCAL,
             "body": path(
                 inner_loop(
-                    f"{PLACE} st.local.u32 [%l3], %r13; ld.local.u32 %r16, [%l3]; {COUNT}", variable=False
+                    f"{PLACE} st.local.u32 [%l3], %k; ld.local.u32 %r16, [%l3]; {COUNT}", variable=False
                 )
             ),
         },
@@ -171,13 +175,13 @@ CODE = {
         "CCC042",
         {
             "declarations": LOCAL,
-            "ahead": "st.local.u32 [depot], %r3; mov.u64 %l5, depot; cvta.local.u64 %l6, %l5;",
-            "body": path("ld.u32 %r10, [%l6]; st.global.u32 [%rd6], %r10;"),
+            "ahead": "st.local.u32 [depot], %thread; mov.u64 %l5, depot; cvta.local.u64 %l6, %l5;",
+            "body": path("ld.u32 %r10, [%l6]; st.global.u32 [%out_i], %r10;"),
         },
         {
             "declarations": LOCAL,
             "ahead": "mov.u64 %l5, depot; cvta.local.u64 %l6, %l5;",
-            "body": path("st.local.u32 [depot], %r5; ld.u32 %r10, [%l6]; st.global.u32 [%rd6], %r10;"),
+            "body": path("st.local.u32 [depot], %i; ld.u32 %r10, [%l6]; st.global.u32 [%out_i], %r10;"),
         },
     ),
     "a local address given away": Rule(
@@ -185,16 +189,16 @@ CODE = {
         {
             "declarations": LOCAL,
             "module": CALLEE.format(""),
-            "ahead": "mov.u64 %l5, depot; cvta.local.u64 %l6, %l5; st.global.u64 [%rd3], %l6;",
+            "ahead": "mov.u64 %l5, depot; cvta.local.u64 %l6, %l5; st.global.u64 [%other], %l6;",
             "body": path(
-                "st.local.u32 [depot], %r5; ld.local.u32 %r10, [depot]; st.global.u32 [%rd6], %r10;"
+                "st.local.u32 [depot], %i; ld.local.u32 %r10, [depot]; st.global.u32 [%out_i], %r10;"
             ),
         },
         {
             "declarations": LOCAL,
             "ahead": "mov.u64 %l5, depot; cvta.local.u64 %l6, %l5;",
             "body": path(
-                "st.local.u32 [depot], %r5; ld.local.u32 %r10, [depot]; st.global.u32 [%rd6], %r10;"
+                "st.local.u32 [depot], %i; ld.local.u32 %r10, [depot]; st.global.u32 [%out_i], %r10;"
             ),
         },
     ),
@@ -234,10 +238,10 @@ CODE = {
     ),
     "a large shared array": Rule(
         "CCC043",
-        {"declarations": ".shared .align 4 .b8 big[48640];", "ahead": "st.shared.u32 [big], %r1;"},
+        {"declarations": ".shared .align 4 .b8 big[48640];", "ahead": "st.shared.u32 [big], %n;"},
         {
             "declarations": ".shared .align 4 .b8 big[40000];",
-            "ahead": "st.shared.u32 [big], %r1;",
+            "ahead": "st.shared.u32 [big], %n;",
             "bounds": ".maxntid 64",
         },
         at=FOR,
@@ -246,20 +250,20 @@ CODE = {
         "CCC048",
         {
             "body": path(
-                f"{{ .reg .b32 %t; mov.u32 %t, 1; {jump('OUT')} mov.u32 %t, 2; OUT: st.global.u32 [%rd6], %t; }}"
+                f"{{ .reg .b32 %t; mov.u32 %t, 1; {jump('OUT')} mov.u32 %t, 2; OUT: st.global.u32 [%out_i], %t; }}"
             )
         },
-        {"body": path("{ .reg .b32 %t; mov.u32 %t, 1; st.global.u32 [%rd6], %t; }")},
+        {"body": path("{ .reg .b32 %t; mov.u32 %t, 1; st.global.u32 [%out_i], %t; }")},
         at=FOR,
     ),
     "memory of the stack": Rule(
         "CCC042",
         {
             "before": "alloca.u64 %rd8, 16;",
-            "body": path("st.local.u32 [%rd8], %r6; ld.local.u32 %r10, [%rd8];"),
+            "body": path("st.local.u32 [%rd8], %value; ld.local.u32 %r10, [%rd8];"),
         },
         {
-            "body": path("st.local.u32 [%rd8], %r6; ld.local.u32 %r10, [%rd8];"),
+            "body": path("st.local.u32 [%rd8], %value; ld.local.u32 %r10, [%rd8];"),
             "ahead": "mov.u64 %rd8, scratch;",
             "declarations": ".local .align 4 .b8 scratch[16];",
         },
@@ -268,46 +272,46 @@ CODE = {
         "CCC049",
         {
             "declarations": ".reg .b8 %b<2>;",
-            "before": "ld.global.nc.u8 %b1, [%rd5];",
-            "body": path("cvt.u32.u8 %r10, %b1; st.global.u32 [%rd6], %r10;"),
+            "before": "ld.global.nc.u8 %b1, [%a_i];",
+            "body": path("cvt.u32.u8 %r10, %b1; st.global.u32 [%out_i], %r10;"),
         },
         {
-            "before": "ld.global.nc.u8 %h1, [%rd5];",
-            "body": path("cvt.u32.u16 %r10, %h1; st.global.u32 [%rd6], %r10;"),
+            "before": "ld.global.nc.u8 %h1, [%a_i];",
+            "body": path("cvt.u32.u16 %r10, %h1; st.global.u32 [%out_i], %r10;"),
         },
     ),
 }
 
 SPIN = """mov.u32 %r21, 1;
-SPIN: atom.global.exch.b32 %r22, [%rd3], %r21; setp.eq.u32 %p12, %r22, 1; @%p12 bra SPIN;"""
+SPIN: atom.global.exch.b32 %r22, [%other], %r21; setp.eq.u32 %p12, %r22, 1; @%p12 bra SPIN;"""
 
 BARRIERS = {
     "bar.sync": "bar.sync 0;",
     "barrier.sync": "barrier.sync 0;",
-    "bar.red": "bar.red.popc.u32 %r10, 0, %p2;",
+    "bar.red": "bar.red.popc.u32 %r10, 0, %none;",
     "bar.arrive": "bar.arrive 1, 64;",
     "barrier.cluster": "barrier.cluster.arrive;",
     "cp.async.wait_all": "cp.async.wait_all;",
     "cp.async.wait_group": "cp.async.wait_group 0;",
     "griddepcontrol": "griddepcontrol.wait;",
-    "cp.async": "cp.async.ca.shared.global [%r10], [%rd7], 16;",
+    "cp.async": "cp.async.ca.shared.global [%r10], [%other_i], 16;",
 }
 ORDERED = {
     "membar": "membar.gl;",
     "fence": "fence.acq_rel.gpu;",
-    "a volatile load": "ld.volatile.global.u32 %r10, [%rd7];",
-    "an acquiring load": "ld.acquire.gpu.global.u32 %r10, [%rd7];",
-    "a releasing store": "st.release.gpu.global.u32 [%rd7], 1;",
-    "an acquiring atomic": "atom.acquire.gpu.global.add.u32 %r10, [%rd7], 1;",
+    "a volatile load": "ld.volatile.global.u32 %r10, [%other_i];",
+    "an acquiring load": "ld.acquire.gpu.global.u32 %r10, [%other_i];",
+    "a releasing store": "st.release.gpu.global.u32 [%other_i], 1;",
+    "an acquiring atomic": "atom.acquire.gpu.global.add.u32 %r10, [%other_i], 1;",
     "bar.warp.sync": "bar.warp.sync -1;",
 }
 COLLECTIVES = {
-    "vote": "vote.sync.ballot.b32 %r21, %p2, -1;",
-    "shfl": "shfl.sync.idx.b32 %r21, %r6, 0, 31, -1;",
-    "match": "match.any.sync.b32 %r21, %r6, -1;",
-    "redux": "redux.sync.add.u32 %r21, %r6, -1;",
+    "vote": "vote.sync.ballot.b32 %r21, %none, -1;",
+    "shfl": "shfl.sync.idx.b32 %r21, %value, 0, 31, -1;",
+    "match": "match.any.sync.b32 %r21, %value, -1;",
+    "redux": "redux.sync.add.u32 %r21, %value, -1;",
     "activemask": "activemask.b32 %r21;",
-    "ldu": "ldu.global.u32 %r21, [%rd7];",
+    "ldu": "ldu.global.u32 %r21, [%other_i];",
 }
 
 RULES = {**FLOW, **LIVE_OUTS, **MEMORY, **CODE}
@@ -320,8 +324,8 @@ RULES |= {
 RULES |= {
     "a barrier in a function": Rule(
         "CCC038",
-        {"module": CALLEE.format("bar.sync 0;"), "before": CALL.replace("st.global.u32 [%rd6], %r10;", "")},
-        {"module": CALLEE.format(""), "before": CALL.replace("st.global.u32 [%rd6], %r10;", "")},
+        {"module": CALLEE.format("bar.sync 0;"), "before": CALL.replace("st.global.u32 [%out_i], %r10;", "")},
+        {"module": CALLEE.format(""), "before": CALL.replace("st.global.u32 [%out_i], %r10;", "")},
         at=FOR,
     )
 }
@@ -341,7 +345,7 @@ RULES |= {
     "a loop over an atomic": Rule(
         "CCC039",
         {"before": SPIN},
-        {"before": inner_loop("atom.global.exch.b32 %r22, [%rd3], 1;", variable=False)},
+        {"before": inner_loop("atom.global.exch.b32 %r22, [%other], 1;", variable=False)},
     )
 }
 RULES |= {

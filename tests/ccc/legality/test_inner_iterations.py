@@ -1,4 +1,12 @@
-"""Whether inner iterations have to run in order (`cccopt.ccc.legality.inner_iterations`): each reason, and a twin."""
+"""Whether the inner iterations of a loop have to run in order: each reason, and a twin without it.
+
+    #pragma ccc for variable
+    for (k = 0; k < bound; ++k)         32 inner iterations of one lane may run at once, in all lanes of its warp:
+      out[k] = value;                   may they? `InnerIterations.in_order` is False: any order gives this memory
+      out[0] = k;                       True: the last one has to be the last
+
+Each body below is one loop; its neighbour in the table differs in what decides, and in nothing else.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +14,14 @@ import pytest
 
 from cccopt.ccc.legality.inner_iterations import InnerIterations
 from tests.ccc.legality.illegal_loops import LOCAL
-from tests.ccc.regions.test_marked_loops import regions_of
-from tests.kernels.ptx_loops import inner_loop, loop
+from tests.kernels.ptx_loops import inner_loop, loop, regions_of
 
-BEFORE = "mov.u64 %rd24, %rd6; mov.u64 %rd25, %rd7; mov.u64 %rd26, %rd2; mov.u64 %rd27, %rd3;"
+BEFORE = "mov.u64 %rd24, %out_i; mov.u64 %rd25, %other_i; mov.u64 %rd26, %out; mov.u64 %rd27, %other;"
 """Pointers that a trip moves on by 4: two into the lane's own parts of `out` and `other`, two to their beginnings."""
 ON = " ".join(f"add.u64 %rd{i}, %rd{i}, 4;" for i in (24, 25, 26, 27))
-FOUND = "ld.global.nc.u32 %r16, [%rd25]; mul.wide.u32 %rd21, %r16, 4; add.u64 %rd21, %rd3, %rd21;"
+FOUND = "ld.global.nc.u32 %r16, [%rd25]; mul.wide.u32 %rd21, %r16, 4; add.u64 %rd21, %other, %rd21;"
 """%rd21 is a place in `other` found in data."""
-WRAPPED = (
-    "add.u32 %r17, %r13, 7; and.b32 %r17, %r17, 7; mul.wide.u32 %rd22, %r17, 4; add.u64 %rd22, {}, %rd22;"
-)
+WRAPPED = "add.u32 %r17, %k, 7; and.b32 %r17, %r17, 7; mul.wide.u32 %rd22, %r17, 4; add.u64 %rd22, {}, %rd22;"
 PUT_BACK = "ld.global.u32 %r17, [{0}]; add.u32 %r17, %r17, 1; st.global.u32 [{0}], %r17;"
 
 
@@ -27,32 +32,34 @@ def path_of(body: str) -> InnerIterations:
 
 
 ORDERED = {
-    "a place in each trip": (False, "st.global.u32 [%rd24], %r6;"),
-    "one place, the last wins": (True, "st.global.u32 [%rd2], %r13;"),
-    "one place, one value": (False, "st.global.u32 [%rd2], 1;"),
-    "one place, two values": (True, "st.global.u32 [%rd2], 1; st.global.u32 [%rd2], 2;"),
-    "one place and others": (False, "st.global.u32 [%rd2], 1; st.global.u32 [%rd24], 2;"),
-    "local memory": (False, "st.local.u32 [depot], %r13;"),
-    "an atomic at a place of its own": (True, "atom.global.exch.b32 %r16, [%rd6], %r13; add.u32 %r14, %r14, %r16;"),
-    "an atomic at a place of all": (False, "atom.global.exch.b32 %r16, [%rd3], %r13; add.u32 %r14, %r14, %r16;"),
-    "what nobody writes": (False, "ld.global.nc.u32 %r16, [%rd6]; add.u32 %r14, %r14, %r16;"),
+    "a place in each trip": (False, "st.global.u32 [%rd24], %value;"),
+    "one place, the last wins": (True, "st.global.u32 [%out], %k;"),
+    "one place, one value": (False, "st.global.u32 [%out], 1;"),
+    "one place, two values": (True, "st.global.u32 [%out], 1; st.global.u32 [%out], 2;"),
+    "one place and others": (False, "st.global.u32 [%out], 1; st.global.u32 [%rd24], 2;"),
+    "local memory": (False, "st.local.u32 [depot], %k;"),
+    "an atomic at a place of its own": (True, "atom.global.exch.b32 %r16, [%out_i], %k; add.u32 %x, %x, %r16;"),
+    "an atomic at a place of all": (False, "atom.global.exch.b32 %r16, [%other], %k; add.u32 %x, %x, %r16;"),
+    "what nobody writes": (False, "ld.global.nc.u32 %r16, [%out_i]; add.u32 %x, %x, %r16;"),
     "a place found in data, updated": (True, FOUND + PUT_BACK.format("%rd21")),
-    "a place found in data, set": (False, FOUND + "ld.global.u32 %r17, [%rd21]; st.global.u32 [%rd21], %r6;"),
+    "a place found in data, set": (False, FOUND + "ld.global.u32 %r17, [%rd21]; st.global.u32 [%rd21], %value;"),
     "a place found in data, set by its neighbour": (
         False, FOUND + "ld.global.u32 %r17, [%rd21+4]; add.u32 %r17, %r17, 1; st.global.u32 [%rd21], %r17;"
     ),
     "a place of the trip's own, updated": (False, PUT_BACK.format("%rd26")),
     "what the next trip stores": (True, "ld.global.u32 %r16, [%rd26+4]; st.global.u32 [%rd26], %r16;"),
     "what the next trip would store elsewhere": (False, "ld.global.u32 %r16, [%rd27+4]; st.global.u32 [%rd26], %r16;"),
-    "the lane's own part": (True, WRAPPED.format("%rd6") + "ld.global.u32 %r16, [%rd22]; st.global.u32 [%rd24], %r16;"),
+    "the lane's own part": (
+        True, WRAPPED.format("%out_i") + "ld.global.u32 %r16, [%rd22]; st.global.u32 [%rd24], %r16;"
+    ),
     "the lane's own part of another array": (
-        False, WRAPPED.format("%rd7") + "ld.global.u32 %r16, [%rd22]; st.global.u32 [%rd24], %r16;"
+        False, WRAPPED.format("%other_i") + "ld.global.u32 %r16, [%rd22]; st.global.u32 [%rd24], %r16;"
     ),
     "a part that is not the lane's own, read": (
-        False, WRAPPED.format("%rd2") + "ld.global.u32 %r16, [%rd22]; st.global.u32 [%rd24], %r16;"
+        False, WRAPPED.format("%out") + "ld.global.u32 %r16, [%rd22]; st.global.u32 [%rd24], %r16;"
     ),
     "a part that is not the lane's own, written": (
-        False, WRAPPED.format("%rd6") + "ld.global.u32 %r16, [%rd22]; st.global.u32 [%rd26], %r16;"
+        False, WRAPPED.format("%out_i") + "ld.global.u32 %r16, [%rd22]; st.global.u32 [%rd26], %r16;"
     ),
 }  # fmt: skip
 
@@ -64,24 +71,24 @@ def test_trips_keep_their_order_for_a_reason(name: str) -> None:
 
 
 MEETING = {
-    "one pointer": (False, "st.global.u32 [%rd24], %r6; ld.global.u32 %r16, [%rd24];"),
-    "one pointer, a place on": (True, "st.global.u32 [%rd24], %r6; ld.global.u32 %r16, [%rd24+4];"),
-    "one pointer, half a place on": (True, "st.global.u32 [%rd24], %r6; ld.global.u16 %h1, [%rd24+2];"),
-    "two pointers": (True, "st.global.u32 [%rd24], %r6; ld.global.u32 %r16, [%rd25];"),
-    "an address found in data": (True, FOUND + "st.global.u32 [%rd21], %r6; ld.global.u32 %r17, [%rd21];"),
+    "one pointer": (False, "st.global.u32 [%rd24], %value; ld.global.u32 %r16, [%rd24];"),
+    "one pointer, a place on": (True, "st.global.u32 [%rd24], %value; ld.global.u32 %r16, [%rd24+4];"),
+    "one pointer, half a place on": (True, "st.global.u32 [%rd24], %value; ld.global.u16 %h1, [%rd24+2];"),
+    "two pointers": (True, "st.global.u32 [%rd24], %value; ld.global.u32 %r16, [%rd25];"),
+    "an address found in data": (True, FOUND + "st.global.u32 [%rd21], %value; ld.global.u32 %r17, [%rd21];"),
     "an address by the counter": (
-        False, "mul.wide.u32 %rd20, %r13, 8; add.u64 %rd20, %rd2, %rd20; st.global.u32 [%rd20], %r6;"
+        False, "mul.wide.u32 %rd20, %k, 8; add.u64 %rd20, %out, %rd20; st.global.u32 [%rd20], %value;"
         " ld.global.u32 %r16, [%rd20+4];"
     ),
     "an address by the counter, made anew between": (
-        True, "mul.wide.u32 %rd20, %r13, 8; add.u64 %rd20, %rd2, %rd20; st.global.u32 [%rd20], %r6;"
-        " mul.wide.u32 %rd20, %r13, 4; add.u64 %rd20, %rd2, %rd20; ld.global.u32 %r16, [%rd20+4];"
+        True, "mul.wide.u32 %rd20, %k, 8; add.u64 %rd20, %out, %rd20; st.global.u32 [%rd20], %value;"
+        " mul.wide.u32 %rd20, %k, 4; add.u64 %rd20, %out, %rd20; ld.global.u32 %r16, [%rd20+4];"
     ),
     "two addresses by the counter": (
-        True, "mul.wide.u32 %rd20, %r13, 8; add.u64 %rd21, %rd2, %rd20; add.u64 %rd20, %rd3, %rd20;"
-        " st.global.u32 [%rd20], %r6; ld.global.u32 %r16, [%rd21+4];"
+        True, "mul.wide.u32 %rd20, %k, 8; add.u64 %rd21, %out, %rd20; add.u64 %rd20, %other, %rd20;"
+        " st.global.u32 [%rd20], %value; ld.global.u32 %r16, [%rd21+4];"
     ),
-    "variables": (True, "st.local.u32 [depot], %r6; ld.local.u32 %r16, [depot+8];"),
+    "variables": (True, "st.local.u32 [depot], %value; ld.local.u32 %r16, [depot+8];"),
 }  # fmt: skip
 
 

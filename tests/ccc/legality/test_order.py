@@ -1,4 +1,12 @@
-"""The order of memory within an iteration is kept or the path is refused; so are iterations that share scratch."""
+"""The order of memory within an iteration is kept or the path is refused; so are iterations that share scratch.
+
+    for (EACH) {                                a task of the first path may run after code that follows it:
+      if (x & 1) out[i] = work(x);      ->      is what the path stores ever what that code loads or stores?
+      count[i] = out[i];
+    }
+
+The kernels are in `tests/kernels/cuda/order.cu`, each with its answer above it: the code of the refusal, or `right`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,14 @@
 """Reductions: registers that paths only update by one operator (DESIGN 4.3).
 
-Floating-point values here are small integers or powers of two, so that any order gives the same bits; but for one test.
+    for (...)                                     for (...)
+      if (value % 4 == 0) sum += term(value);       if (value % 4 == 0) push(value, &part[thread]);   // form `owner`
+    out[thread] = sum;                      ->      32 tasks wait: pop; atomicAdd(&part[owner], term(value));
+                                                  out[thread] = sum + part[thread];
+
+    atomicAdd(other, sum);                  ->    no `part`: who runs the task adds to its own sum    // form `any lane`
+
+A lost or doubled update, or one in the wrong lane, shows in memory. Floating-point values here are small integers or
+powers of two, so that any order gives the same bits; but for one test.
 """
 
 from __future__ import annotations
@@ -23,16 +31,16 @@ LAUNCHES = (Launch(1, 64, 9), Launch(2, 33, 4))
 BLOCKS = (Launch(1, (8, 4, 2), 5), Launch(2, 33, 5), Launch(1, (5, 5, 2), 5))
 FORMS = ("split", "idle lanes")
 DECLARED = ".reg .f64 %d<9>;"
-VALUE = "mad.lo.u32 %r10, %r6, 7, 1; setp.gt.u32 %p5, %r10, 99; @%p5 xor.b32 %r10, %r10, 9;"
-"""%r10, by more than a lane would compute again."""
-TWO_OR_HALF = "setp.gt.u32 %p6, %r6, 20; selp.f32 %f1, 0f40000000, 0f3F000000, %p6;"
+VALUE = "mad.lo.u32 %term, %value, 7, 1; setp.gt.u32 %p5, %term, 99; @%p5 xor.b32 %term, %term, 9;"
+"""%term, by more than a lane would compute again."""
+TWO_OR_HALF = "setp.gt.u32 %p6, %value, 20; selp.f32 %f1, 0f40000000, 0f3F000000, %p6;"
 
-S32, S64, F32, F64 = "%r20", "%rd20", "%f2", "%d2"
+S32, S64, F32, F64 = "%sum", "%rd20", "%f2", "%d2"
 VALUES = {
-    "32": ("%r11", f"{VALUE} xor.b32 %r11, %r10, 0x80000011;"),
-    "64": ("%rd11", f"{VALUE} cvt.u64.u32 %rd10, %r10; xor.b64 %rd11, %rd10, 0x8000000000000011;"),
-    "f32": ("%f1", f"{VALUE} add.u32 %r10, %r10, -99; cvt.rn.f32.s32 %f1, %r10;"),
-    "f64": ("%d1", f"{VALUE} add.u32 %r10, %r10, -99; cvt.rn.f64.s32 %d1, %r10;"),
+    "32": ("%result", f"{VALUE} xor.b32 %result, %term, 0x80000011;"),
+    "64": ("%rd11", f"{VALUE} cvt.u64.u32 %rd10, %term; xor.b64 %rd11, %rd10, 0x8000000000000011;"),
+    "f32": ("%f1", f"{VALUE} add.u32 %term, %term, -99; cvt.rn.f32.s32 %f1, %term;"),
+    "f64": ("%d1", f"{VALUE} add.u32 %term, %term, -99; cvt.rn.f64.s32 %d1, %term;"),
     "f32 *": ("%f1", TWO_OR_HALF),
     "f64 *": ("%d1", f"{TWO_OR_HALF} cvt.f64.f32 %d1, %f1;"),
 }
@@ -61,7 +69,7 @@ def starts(type: str, bits: int = 5) -> str:
 
 def stored(*registers: str) -> str:
     """Stores what each thread has into its place of `out`, 8 bytes each."""
-    code = "mul.wide.u32 %rd30, %r3, 16; add.u64 %rd30, %rd2, %rd30;"
+    code = "mul.wide.u32 %rd30, %thread, 16; add.u64 %rd30, %out, %rd30;"
     for number, name in enumerate(registers):
         wide = name.startswith(("%rd", "%d"))
         code += f" st.global.b{64 if wide else 32} [%rd30+{8 * number}], {name};"
@@ -70,7 +78,7 @@ def stored(*registers: str) -> str:
 
 def into_one(opcode: str, register: str, place: int = 0) -> str:
     """All threads' values go into one place of `other`."""
-    return f"red.global.{opcode} [%rd3+{8 * place}], {register};"
+    return f"red.global.{opcode} [%other+{8 * place}], {register};"
 
 
 def context(clauses: str = "reduce=+:sum", **holes: Any) -> list[tuple[str, str, str]]:
@@ -162,33 +170,33 @@ def test_ptxas_accepts_both_forms() -> None:
 
 # --- shapes of updates --------------------------------------------------------------------------------------------
 
-SUM = "add.u32 %r20, %r20, %r10;"
-ZERO = "mov.u32 %r20, 9;"
+SUM = "add.u32 %sum, %sum, %term;"
+ZERO = "mov.u32 %sum, 9;"
 SHAPES = {
-    "the other operand": "add.u32 %r20, %r10, %r20;",
-    "a difference": "sub.u32 %r20, %r20, %r10;",
-    "a product": "mad.lo.u32 %r20, %r10, %r6, %r20;",
-    "twice": f"{SUM} add.u32 %r20, %r20, %r6;",
-    "by way of another register": "add.u32 %r21, %r20, %r10; add.u32 %r22, %r21, 1; mov.u32 %r20, %r22;",
-    "guarded": f"setp.gt.u32 %p6, %r6, 30; @%p6 {SUM}",
-    "chosen": "setp.gt.u32 %p6, %r6, 30; add.u32 %r21, %r20, %r10; selp.b32 %r20, %r21, %r20, %p6;",
-    "behind a branch": f"setp.gt.u32 %p6, %r6, 30; @%p6 bra OTHER; {SUM} bra.uni BOTH;"
-    " OTHER: add.u32 %r20, %r20, 3; BOTH:",
-    "in a loop": inner_loop("add.u32 %r20, %r20, %r13;", variable=False),
+    "the other operand": "add.u32 %sum, %term, %sum;",
+    "a difference": "sub.u32 %sum, %sum, %term;",
+    "a product": "mad.lo.u32 %sum, %term, %value, %sum;",
+    "twice": f"{SUM} add.u32 %sum, %sum, %value;",
+    "by way of another register": "add.u32 %r21, %sum, %term; add.u32 %r22, %r21, 1; mov.u32 %sum, %r22;",
+    "guarded": f"setp.gt.u32 %p6, %value, 30; @%p6 {SUM}",
+    "chosen": "setp.gt.u32 %p6, %value, 30; add.u32 %r21, %sum, %term; selp.b32 %sum, %r21, %sum, %p6;",
+    "behind a branch": f"setp.gt.u32 %p6, %value, 30; @%p6 bra OTHER; {SUM} bra.uni BOTH;"
+    " OTHER: add.u32 %sum, %sum, 3; BOTH:",
+    "in a loop": inner_loop("add.u32 %sum, %sum, %k;", variable=False),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("form", ["owner", "any lane"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes(shape: str, form: str) -> None:
-    after = stored("%r20") if form == "owner" else into_one("add.u32", "%r20")
+    after = stored("%sum") if form == "owner" else into_one("add.u32", "%sum")
     holes = {"ahead": ZERO, "body": path(f"{VALUE} {SHAPES[shape]}"), "after": after}
     assert forms_of(**holes) == [form]
     same(**holes, launches=LAUNCHES[:1], forms=("auto",), seeds=())
 
 
 def test_wide_products() -> None:
-    code = f"{VALUE} mad.wide.u32 %rd20, %r10, %r6, %rd20;"
+    code = f"{VALUE} mad.wide.u32 %rd20, %term, %value, %rd20;"
     same(ahead=starts("u64"), body=path(code), after=stored(S64))
 
 
@@ -199,11 +207,11 @@ def test_fused_products() -> None:
 
 CHOICES = {
     "joined": (
-        "setp.gt.u32 %p6, %r6, 30; setp.lt.u32 %p7, %r20, %r10; and.pred %p8, %p6, %p7;",
-        "%r10, %r20, %p8",
+        "setp.gt.u32 %p6, %value, 30; setp.lt.u32 %p7, %sum, %term; and.pred %p8, %p6, %p7;",
+        "%term, %sum, %p8",
     ),
-    "alone": ("setp.lt.u32 %p7, %r20, %r10;", "%r10, %r20, %p7"),
-    "kept": ("setp.ge.u32 %p7, %r20, %r10;", "%r20, %r10, %p7"),
+    "alone": ("setp.lt.u32 %p7, %sum, %term;", "%term, %sum, %p7"),
+    "kept": ("setp.ge.u32 %p7, %sum, %term;", "%sum, %term, %p7"),
 }
 
 
@@ -212,51 +220,51 @@ def test_an_extreme_may_be_a_comparison_and_a_choice(name: str) -> None:
     condition, choice = CHOICES[name]
     holes = {
         "ahead": ZERO,
-        "body": path(f"{VALUE} {condition} selp.b32 %r20, {choice};"),
-        "after": stored("%r20"),
+        "body": path(f"{VALUE} {condition} selp.b32 %sum, {choice};"),
+        "after": stored("%sum"),
     }
     assert forms_of("reduce=max:best", **holes) == ["owner"]
     same("reduce=max:best", **holes)
 
 
-BEFORE = "mov.u32 %r11, 1;"
-BRANCHY = "setp.gt.u32 %p6, %r6, 30; mul.lo.u32 %r11, %r6, 5; @%p6 mul.lo.u32 %r11, %r11, 3;"
+BEFORE = "mov.u32 %result, 1;"
+BRANCHY = "setp.gt.u32 %p6, %value, 30; mul.lo.u32 %result, %value, 5; @%p6 mul.lo.u32 %result, %result, 3;"
 
 
 @pytest.mark.parametrize("form", ["owner", "any lane"])
 @pytest.mark.parametrize(
     "behind",
     [
-        "add.u32 %r20, %r20, %r11;",
-        "add.u32 %r20, %r11, %r20; add.u32 %r20, %r20, %r6; mad.lo.u32 %r20, %r11, %r6, %r20;",
-        "add.u32 %r21, %r20, %r11; mov.u32 %r20, %r21;",
-        "add.u32 %r21, %r20, %r6; add.u32 %r22, %r21, %r11; add.u32 %r23, %r22, %r11; mov.u32 %r20, %r23;",
-        "xor.b32 %r24, %r11, 3; st.global.u32 [%rd6], %r11; add.u32 %r20, %r20, %r24;",
+        "add.u32 %sum, %sum, %result;",
+        "add.u32 %sum, %result, %sum; add.u32 %sum, %sum, %value; mad.lo.u32 %sum, %result, %value, %sum;",
+        "add.u32 %r21, %sum, %result; mov.u32 %sum, %r21;",
+        "add.u32 %r21, %sum, %value; add.u32 %r22, %r21, %result; add.u32 %r23, %r22, %result; mov.u32 %sum, %r23;",
+        "xor.b32 %r24, %result, 3; st.global.u32 [%out_i], %result; add.u32 %sum, %sum, %r24;",
     ],
 )
 def test_an_update_behind_the_path_moves_into_the_task(behind: str, form: str) -> None:
     """nvcc merges `sum += f()` and `sum += g()` of two branches so."""
     # `out` is what the loop stores to.
-    after = into_one("add.u32" if form == "any lane" else "xor.b32", "%r20")
+    after = into_one("add.u32" if form == "any lane" else "xor.b32", "%sum")
     holes = {"ahead": ZERO, "before": BEFORE, "body": path(BRANCHY), "behind": behind, "after": after}
     assert forms_of(**holes) == [form]
     same(**holes)
 
 
 def test_updates_outside_of_paths_stay_where_they_are() -> None:
-    other = "add.u32 %r20, %r20, %r6;"
-    holes = {"before": other, "behind": "add.u32 %r20, %r20, 5;", "body": path(f"{VALUE} {SUM}")}
-    same(ahead=ZERO, **holes, after=stored("%r20"))
-    same(ahead=ZERO, **holes, after=into_one("add.u32", "%r20"))
+    other = "add.u32 %sum, %sum, %value;"
+    holes = {"before": other, "behind": "add.u32 %sum, %sum, 5;", "body": path(f"{VALUE} {SUM}")}
+    same(ahead=ZERO, **holes, after=stored("%sum"))
+    same(ahead=ZERO, **holes, after=into_one("add.u32", "%sum"))
 
 
 @pytest.mark.parametrize("form", ["owner", "any lane"])
 def test_the_sum_may_leave_the_loop_in_another_register(form: str) -> None:
     """Lanes that go on in the original loop have it in the header's."""
     after = stored("%r21") if form == "owner" else into_one("add.u32", "%r21")
-    latch = "add.u32 %r21, %r20, 3; mov.u32 %r20, %r21;"
+    latch = "add.u32 %r21, %sum, 3; mov.u32 %sum, %r21;"
     holes = {
-        "ahead": f"{ZERO} mov.u32 %r21, %r20;",
+        "ahead": f"{ZERO} mov.u32 %r21, %sum;",
         "body": path(f"{VALUE} {SUM}"),
         "latch": latch,
         "after": after,
@@ -267,8 +275,8 @@ def test_the_sum_may_leave_the_loop_in_another_register(form: str) -> None:
 
 # --- loops of tasks, nested paths, several reductions -------------------------------------------------------------
 
-TRIP = "mad.lo.u32 %r10, %r13, %r6, 1; add.u32 %r20, %r20, %r10;"
-AFTER = {"owner": stored("%r20"), "any lane": into_one("add.u32", "%r20")}
+TRIP = "mad.lo.u32 %term, %k, %value, 1; add.u32 %sum, %sum, %term;"
+AFTER = {"owner": stored("%sum"), "any lane": into_one("add.u32", "%sum")}
 
 
 @pytest.mark.parametrize("clauses", ["", "chunk=3"])
@@ -282,34 +290,34 @@ def test_trips_update_a_reduction(form: str, clauses: str) -> None:
 
 def test_trips_begin_with_what_changes_nothing() -> None:
     """The least value, which is not what registers happen to begin with."""
-    trip = "add.u32 %r10, %r6, %r13; add.u32 %r10, %r10, 7; min.u32 %r20, %r20, %r10;"
-    holes = {"ahead": "mov.u32 %r20, 999;", "body": inner_loop(trip), "after": AFTER["owner"]}
+    trip = "add.u32 %term, %value, %k; add.u32 %term, %term, 7; min.u32 %sum, %sum, %term;"
+    holes = {"ahead": "mov.u32 %sum, 999;", "body": inner_loop(trip), "after": AFTER["owner"]}
     same("reduce=min:least", **holes)
 
 
 @pytest.mark.parametrize("form", AFTER)
 def test_a_loop_s_result_is_added_behind_it(form: str) -> None:
     """The sum of a task's own trips is carried by its context, and what it comes to moves along."""
-    trip = "mad.lo.u32 %r14, %r14, 5, %r13;"
-    holes = {"ahead": ZERO, "behind": "add.u32 %r20, %r20, %r14;", "after": AFTER[form]}
+    trip = "mad.lo.u32 %x, %x, 5, %k;"
+    holes = {"ahead": ZERO, "behind": "add.u32 %sum, %sum, %x;", "after": AFTER[form]}
     assert forms_of(body=inner_loop(trip), **holes) == [form]
     same(body=inner_loop(trip), **holes)
 
 
 def test_a_sum_that_is_read_after_each_inner_loop_is_the_lane_s_own() -> None:
     """Where trips are expanded; else it is part of the task."""
-    trip = "mad.lo.u32 %r14, %r13, %r6, %r14;"
-    holes = {"body": inner_loop(trip), "behind": "st.global.u32 [%rd6], %r14;"}
+    trip = "mad.lo.u32 %x, %k, %value, %x;"
+    holes = {"body": inner_loop(trip), "behind": "st.global.u32 [%out_i], %x;"}
     assert forms_of(**holes) == ["warp"]
     same(**holes)
 
 
 @pytest.mark.parametrize("form", AFTER)
 def test_nested_paths_update_one_reduction(form: str) -> None:
-    inner = inner_loop(f"{TRIP} {path('add.u32 %r20, %r20, %r13;', region=SECOND, label='_2')}")
+    inner = inner_loop(f"{TRIP} {path('add.u32 %sum, %sum, %k;', region=SECOND, label='_2')}")
     holes = {
         "ahead": ZERO,
-        "body": path(f"{VALUE} {SUM} {inner} add.u32 %r20, %r20, 1;"),
+        "body": path(f"{VALUE} {SUM} {inner} add.u32 %sum, %sum, 1;"),
         "after": AFTER[form],
     }
     assert forms_of(**holes) == [form] * 3
@@ -320,8 +328,8 @@ def test_an_outer_path_takes_along_what_only_an_inner_one_needs() -> None:
     inner = inner_loop(TRIP)
     holes = {
         "ahead": ZERO,
-        "body": path(f"{VALUE} st.global.u32 [%rd6], %r10; {inner}"),
-        "after": into_one("xor.b32", "%r20"),
+        "body": path(f"{VALUE} st.global.u32 [%out_i], %term; {inner}"),
+        "after": into_one("xor.b32", "%sum"),
     }
     same(**holes)
 
@@ -332,7 +340,7 @@ def test_reductions_of_all_widths_share_slots_in_blocks_of_any_shape(launch: Lau
     clauses = "reduce=+:a,+:b,max:c,^:d"
     code = " ".join(update(sign, opcode) for opcode, sign in opcodes.items())
     ahead = " ".join(starts(opcode.split(".")[-1]) for opcode in opcodes)
-    after = stored("%r20", "%rd20") + into_one("xor.b32", "%f2") + into_one("xor.b64", "%d2", 1)
+    after = stored("%sum", "%rd20") + into_one("xor.b32", "%f2") + into_one("xor.b64", "%d2", 1)
     holes = {"clauses": clauses, "ahead": ahead, "body": path(code), "after": after}
     assert forms_of(**holes) == ["owner"] * 4
     text = loop(declarations=DECLARED, **holes)
@@ -340,32 +348,32 @@ def test_reductions_of_all_widths_share_slots_in_blocks_of_any_shape(launch: Lau
 
 
 def test_two_paths_update_two_reductions() -> None:
-    first = path(f"{VALUE} {SUM}", skip="and.b32 %r9, %r6, 1; setp.ne.u32 %p1, %r9, 0;")
-    second = path("max.u32 %r21, %r21, %r6; add.u32 %r20, %r20, 3;", region=SECOND, label="_2")
+    first = path(f"{VALUE} {SUM}", skip="and.b32 %bits, %value, 1; setp.ne.u32 %skips, %bits, 0;")
+    second = path("max.u32 %r21, %r21, %value; add.u32 %sum, %sum, 3;", region=SECOND, label="_2")
     ahead = f"{ZERO} mov.u32 %r21, 0;"
-    for after in (stored("%r20", "%r21"), into_one("add.u32", "%r20") + into_one("max.u32", "%r21", 1)):
+    for after in (stored("%sum", "%r21"), into_one("add.u32", "%sum") + into_one("max.u32", "%r21", 1)):
         same("reduce=+:sum,max:best", ahead=ahead, body=first + second, after=after)
 
 
 def around(code: str, reset: str) -> dict[str, str]:
     """The marked loop inside another one of three trips."""
     return {
-        "ahead": f"{ZERO} mov.u32 %r35, 0; OUTER: mov.u32 %r5, %r3; {reset}",
+        "ahead": f"{ZERO} mov.u32 %r35, 0; OUTER: mov.u32 %i, %thread; {reset}",
         "after": f"{code} add.u32 %r35, %r35, 1; setp.lt.u32 %p9, %r35, 3; @%p9 bra OUTER;",
         "body": path(f"{VALUE} {SUM}"),
     }
 
 
 def test_slots_begin_anew_each_time() -> None:
-    holes = around("mad.lo.u32 %r20, %r20, 3, 1;", "")
-    holes["after"] += stored("%r20")
+    holes = around("mad.lo.u32 %sum, %sum, 3, 1;", "")
+    holes["after"] += stored("%sum")
     assert forms_of(**holes) == ["owner"]
     same(**holes)
 
 
 def test_any_lane_needs_one_result_for_each_run_of_the_loop() -> None:
     """What the loop begins with must not be what an earlier run of it left, which is in the result already."""
-    red = into_one("add.u32", "%r20")
+    red = into_one("add.u32", "%sum")
     assert forms_of(**around(red, ZERO)) == ["any lane"]
     same(**around(red, ZERO))
     assert forms_of(**around(red, "")) == ["owner"]
@@ -373,17 +381,17 @@ def test_any_lane_needs_one_result_for_each_run_of_the_loop() -> None:
 
 
 OTHERS = {
-    "stored as well": stored("%r20") + AFTER["any lane"],
-    "another operator": into_one("max.u32", "%r20"),
-    "an address of each lane": "add.u64 %rd31, %rd3, 0; mul.wide.u32 %rd30, %r2, 8; add.u64 %rd31, %rd31, %rd30;"
-    " red.global.add.u32 [%rd31], %r20;",
-    "only some lanes": f"setp.gt.u32 %p9, %r2, 5; @%p9 {AFTER['any lane']}",
-    "only some lanes, behind a branch": f"setp.gt.u32 %p9, %r2, 5; @%p9 bra OFF; {AFTER['any lane']} OFF:",
-    "several times": f"mov.u32 %r35, %r2; MORE: {AFTER['any lane']} shr.u32 %r35, %r35, 1; setp.ne.u32 %p9, %r35, 0;"
+    "stored as well": stored("%sum") + AFTER["any lane"],
+    "another operator": into_one("max.u32", "%sum"),
+    "an address of each lane": "add.u64 %rd31, %other, 0; mul.wide.u32 %rd30, %tid_x, 8; add.u64 %rd31, %rd31, %rd30;"
+    " red.global.add.u32 [%rd31], %sum;",
+    "only some lanes": f"setp.gt.u32 %p9, %tid_x, 5; @%p9 {AFTER['any lane']}",
+    "only some lanes, behind a branch": f"setp.gt.u32 %p9, %tid_x, 5; @%p9 bra OFF; {AFTER['any lane']} OFF:",
+    "several times": f"mov.u32 %r35, %tid_x; MORE: {AFTER['any lane']} shr.u32 %r35, %r35, 1; setp.ne.u32 %p9, %r35, 0;"
     " @%p9 bra MORE;",
-    "a changed value": "add.u32 %r21, %r20, 1; shl.b32 %r21, %r21, 1; " + into_one("add.u32", "%r21"),
-    "another value in some lanes": "setp.gt.u32 %p9, %r2, 5; mov.u32 %r21, 8; @%p9 bra OFF; mov.u32 %r21, %r20; OFF: "
-    + into_one("add.u32", "%r21"),
+    "a changed value": "add.u32 %r21, %sum, 1; shl.b32 %r21, %r21, 1; " + into_one("add.u32", "%r21"),
+    "another value in some lanes": "setp.gt.u32 %p9, %tid_x, 5; mov.u32 %r21, 8; @%p9 bra OFF;"
+    " mov.u32 %r21, %sum; OFF: " + into_one("add.u32", "%r21"),
 }
 
 
@@ -395,11 +403,11 @@ def test_otherwise_owners_get_their_parts(other: str) -> None:
 
 
 def test_any_lane_may_copy_and_use_atom() -> None:
-    after = "mov.u32 %r21, %r20; atom.global.add.u32 %r22, [%rd3], %r21;"
+    after = "mov.u32 %r21, %sum; atom.global.add.u32 %r22, [%other], %r21;"
     holes = {"ahead": ZERO, "body": path(f"{VALUE} {SUM}")}
     assert forms_of(**holes, after=after) == ["any lane"]
     same(**holes, after=after)
-    assert forms_of(**holes, after=f"{after} st.global.u32 [%rd3+8], %r22;") == ["owner"]
+    assert forms_of(**holes, after=f"{after} st.global.u32 [%other+8], %r22;") == ["owner"]
 
 
 # --- floating point -----------------------------------------------------------------------------------------------
@@ -408,9 +416,7 @@ def test_any_lane_may_copy_and_use_atom() -> None:
 @pytest.mark.parametrize(("type", "tolerance"), [("f32", 1e-5), ("f64", 1e-13)])
 def test_sums_in_another_order_are_near_and_say_so(type: str, tolerance: float) -> None:
     value, one = ("%f1", "0f3F800000") if type == "f32" else ("%d1", "0d3FF0000000000000")
-    code = (
-        f"cvt.rn.{type}.u32 {value}, %r6; add.{type} {value}, {value}, {one}; rcp.rn.{type} {value}, {value};"
-    )
+    code = f"cvt.rn.{type}.u32 {value}, %value; add.{type} {value}, {value}, {one}; rcp.rn.{type} {value}, {value};"
     code += f" add.{type} {place(type)}, {place(type)}, {value};"
     text = loop(
         clauses="reduce=+:sum",
@@ -437,8 +443,8 @@ def test_sums_in_another_order_are_near_and_say_so(type: str, tolerance: float) 
 
 def test_extremes_keep_their_bits_and_say_nothing() -> None:
     """NaN gives way to numbers, and is the result where there is nothing else."""
-    nan = "setp.gt.u32 %p6, %r6, 8; selp.f32 %f1, 0f7FC00000, %f1, %p6;"
-    code = f"cvt.rn.f32.u32 %f1, %r6; {nan} min.f32 %f2, %f2, %f1;"
+    nan = "setp.gt.u32 %p6, %value, 8; selp.f32 %f1, 0f7FC00000, %f1, %p6;"
+    code = f"cvt.rn.f32.u32 %f1, %value; {nan} min.f32 %f2, %f2, %f1;"
     for ahead in ("mov.f32 %f2, 0f7FFFFFFF;", starts("f32")):
         holes = {"clauses": "reduce=min:least", "ahead": ahead, "body": path(code), "after": stored(F32)}
         same(**holes)
@@ -468,13 +474,15 @@ def test_extremes_keep_nan_zeros_and_subnormal_numbers(opcode: str) -> None:
     wide = opcode.endswith("f64")
     values, start = ("%d1", "%d2") if wide else ("%f1", "%f2")
     # PTX leaves open which of two NaNs of 64 bits comes out.
-    code = one_of(LONG_NUMBERS if wide else (*NUMBERS, *NANS), values, "%r10")
+    code = one_of(LONG_NUMBERS if wide else (*NUMBERS, *NANS), values, "%term")
     only_nans = (
-        "" if wide else f"and.b32 %r11, %r3, 3; setp.eq.u32 %p7, %r11, 0; @%p7 mov.f32 %f1, 0f{NANS[0]};"
+        ""
+        if wide
+        else f"and.b32 %result, %thread, 3; setp.eq.u32 %p7, %result, 0; @%p7 mov.f32 %f1, 0f{NANS[0]};"
     )
     holes = {
         "clauses": f"reduce={opcode[:3]}:best",
-        "ahead": one_of((*LONG_NUMBERS, "7FF8000000012345") if wide else (*NUMBERS, *NANS), start, "%r3"),
+        "ahead": one_of((*LONG_NUMBERS, "7FF8000000012345") if wide else (*NUMBERS, *NANS), start, "%thread"),
         "body": path(f"{VALUE} {code} {only_nans} {opcode} {start}, {start}, {values};"),
         "after": stored(start),
     }

@@ -1,6 +1,14 @@
 """Each legality rule: an illegal loop that is refused with its code, and a legal twin that is rewritten and gives the
-same results (DESIGN 6). The loops are in `illegal_loops` and
-`illegal_code`.
+same results (DESIGN 6).
+
+    illegal                                     legal
+    for (...) {                                 for (...) {
+      if (value % 4 == 0) out[i] = f(value);      if (value % 4 == 0) out[i] = f(value);
+      other[i] = out[i];       // CCC036          x = a[i];               // nobody stores to a
+    }                                           }
+
+The twin differs from the illegal loop in what the rule is about, so that neither a rule that refuses all nor one that
+refuses nothing passes. The loops are in `illegal_loops` and `illegal_code`.
 """
 
 from __future__ import annotations

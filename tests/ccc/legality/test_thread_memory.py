@@ -1,4 +1,9 @@
-"""Which places in memory a thread comes back to, and the numbers that tell (`cccopt.ccc.legality.growth`)."""
+"""Which places in memory a thread comes back to, and the numbers that tell (`cccopt.ccc.legality.growth`).
+
+scratch[tid] = x;                   the same place in each iteration of a thread; two of its iterations may be under
+if (...) out[i] = scratch[tid];     way at once, in two lanes: refused
+scratch[i] = x;                     another place in each iteration: fine
+"""
 
 from __future__ import annotations
 
@@ -17,8 +22,7 @@ from cccopt.ccc.legality.growth import (
 )
 from cccopt.ccc.legality.thread_memory import ThreadMemory
 from cccopt.ptx.ir import Instruction, Register
-from tests.ccc.regions.test_marked_loops import regions_of
-from tests.kernels.ptx_loops import loop, path
+from tests.kernels.ptx_loops import loop, path, regions_of
 
 ANY = Number(span=UNBOUNDED)
 LANE, COUNTER, SPREAD = Number(apart=4), Number(growth=8), Number(span=3)
@@ -124,12 +128,12 @@ def test_additions() -> None:
     assert additions(made("xor.b32", 2)) == ()
 
 
-OWN = "mul.wide.u32 %rd22, %r2, 4096; add.u64 %rd22, %rd3, %rd22;"
+OWN = "mul.wide.u32 %rd22, %tid_x, 4096; add.u64 %rd22, %other, %rd22;"
 """%rd22 is the thread's own 4096 bytes."""
 
 
 def reused(
-    code: str, *, ahead: str = "", latch: str = "", store: str = "st.global.u32 [%rd20], %r6;"
+    code: str, *, ahead: str = "", latch: str = "", store: str = "st.global.u32 [%rd20], %value;"
 ) -> bool:
     """Whether a thread may come back, in another iteration, to where ``store`` stores in ``code``."""
     text = loop(path(code.replace("STORE", store)), ahead=f"{OWN} {ahead}", latch=latch)
@@ -142,9 +146,9 @@ def reused(
 
 MOVE = "mov.u64 %rd20, %rd22; STORE"
 ADVANCE = "add.u64 %rd22, %rd22, {};"
-NARROW = "and.b32 %r20, %r6, 3; mul.wide.u32 %rd21, %r20, 4; add.u64 %rd20, %rd22, %rd21; STORE"
+NARROW = "and.b32 %r20, %value, 3; mul.wide.u32 %rd21, %r20, 4; add.u64 %rd20, %rd22, %rd21; STORE"
 INNER = """mov.u64 %rd20, %rd22; mov.u64 %rd23, %rd22; mov.u32 %r30, 0;
-INNER: add.u64 %rd21, %rd20, 8; st.global.u32 [%rd21], %r6; {}
+INNER: add.u64 %rd21, %rd20, 8; st.global.u32 [%rd21], %value; {}
 add.u32 %r30, %r30, 1; setp.lt.u32 %p10, %r30, 8; @%p10 bra INNER;"""
 BY_4 = "add.u64 %rd20, %rd20, 4;"
 DEEPER = f"mov.u32 %r31, 0; DEEP: {BY_4} add.u32 %r31, %r31, 1; setp.lt.u32 %p11, %r31, 5; @%p11 bra DEEP;"
@@ -157,11 +161,11 @@ PLACES = {
     "four places, on by three": (True, NARROW, "", ADVANCE.format(12)),
     "past the places of the next lanes": (False, NARROW, "", ADVANCE.format(8192)),
     "past the next lanes, which are near": (
-        False, NARROW.replace("%r6, 3", "%r6, 255").replace("%rd22", "%rd25"),
-        "mul.wide.u32 %rd25, %r2, 4; add.u64 %rd25, %rd3, %rd25;", "add.u64 %rd25, %rd25, 64;"
+        False, NARROW.replace("%value, 3", "%value, 255").replace("%rd22", "%rd25"),
+        "mul.wide.u32 %rd25, %tid_x, 4; add.u64 %rd25, %other, %rd25;", "add.u64 %rd25, %rd25, 64;"
     ),
-    "places found in data": (False, "mul.wide.u32 %rd21, %r6, 4; add.u64 %rd20, %rd3, %rd21; STORE", "", ""),
-    "on by a register": (False, NARROW, "cvt.u64.u32 %rd24, %r1;", "add.u64 %rd22, %rd22, %rd24;"),
+    "places found in data": (False, "mul.wide.u32 %rd21, %value, 4; add.u64 %rd20, %other, %rd21; STORE", "", ""),
+    "on by a register": (False, NARROW, "cvt.u64.u32 %rd24, %n;", "add.u64 %rd22, %rd22, %rd24;"),
     "another register, and something": (
         True, "mov.u64 %rd20, %rd25; STORE", "mov.u64 %rd25, %rd22;", "add.u64 %rd25, %rd22, 64;"
     ),
@@ -172,7 +176,7 @@ PLACES = {
         True, "mov.u64 %rd21, %rd25; mov.u64 %rd25, %rd22; mov.u64 %rd20, %rd25; STORE", "mov.u64 %rd25, 0;", ""
     ),
     "by literals in registers": (
-        False, "mov.u32 %r21, 3; and.b32 %r20, %r6, %r21; mul.wide.u32 %rd21, %r20, 4;"
+        False, "mov.u32 %r21, 3; and.b32 %r20, %value, %r21; mul.wide.u32 %rd21, %r20, 4;"
         " add.u64 %rd20, %rd22, %rd21; STORE", "", ADVANCE.format(16)
     ),
     "by a literal under a guard": (
@@ -202,9 +206,9 @@ PLACES = {
         True, INNER.format("add.u64 %rd23, %rd23, 40; add.u64 %rd20, %rd23, 4;"), "", ADVANCE.format(64)
     ),
     "doubled in an inner loop": (True, INNER.format("shl.b64 %rd20, %rd20, 1;"), "", ADVANCE.format(64)),
-    "on by a register in an inner loop": (True, INNER.format("add.u64 %rd20, %rd20, %rd4;"), "", ADVANCE.format(64)),
+    "on by a register in an inner loop": (True, INNER.format("add.u64 %rd20, %rd20, %offset;"), "", ADVANCE.format(64)),
     "an inner loop of unknown length": (
-        True, INNER.format(BY_4).replace("%r30, 8;", "%r30, %r6;"), "", ADVANCE.format(64)
+        True, INNER.format(BY_4).replace("%r30, 8;", "%r30, %value;"), "", ADVANCE.format(64)
     ),
 }  # fmt: skip
 

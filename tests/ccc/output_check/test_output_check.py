@@ -21,9 +21,9 @@ from cccopt.passes.pipeline import Options
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Body, Function, Guard, Instruction, Label, Literal, Module, Register, Symbol
 from cccopt.ptx.parser import parse
-from tests.ccc.codegen.test_sorting import switch
 from tests.kernels.generators.kernels import from_seed
 from tests.kernels.ptx_loops import FOR, IF, LAUNCHES, SECOND, VARIABLE, arguments, loop, mark, path
+from tests.kernels.ptx_switch import switch
 from tests.kernels.running import compare, marked
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "samples").glob("*/*.cu"))
@@ -125,7 +125,7 @@ def test_no_barrier_of_a_generated_kernel_can_be_left_out(seed: int) -> None:
 
 NESTED = f"""
     {mark("if.begin", IF)}
-    add.u32 %r11, %r6, 5;
+    add.u32 %r11, %value, 5;
     {path(region=SECOND, label="2")}
     {mark("if.end", IF)}
 """
@@ -139,9 +139,9 @@ def test_a_path_in_a_block_that_all_lanes_enter_has_its_barriers(form: str) -> N
 
 
 def test_barriers_order_slots_of_owners() -> None:
-    body = path("add.u32 %r30, %r30, %r6;") + "st.global.u32 [%rd7], %r6;"
+    body = path("add.u32 %r30, %r30, %value;") + "st.global.u32 [%other_i], %value;"
     made = one(
-        ahead="mov.u32 %r30, 0;", body=body, clauses="reduce=+:%r30", after="st.global.u32 [%rd2], %r30;"
+        ahead="mov.u32 %r30, 0;", body=body, clauses="reduce=+:%r30", after="st.global.u32 [%out], %r30;"
     )
     assert any(made.of_added("red.shared"))
     assert missed_barriers(made) == []
@@ -150,12 +150,12 @@ def test_barriers_order_slots_of_owners() -> None:
 @pytest.mark.parametrize("form", ["split", "idle lanes"])
 def test_barriers_order_slots_of_owners_of_sorted_tasks(form: str) -> None:
     """Lanes that always agree push no task, so no barrier comes from there."""
-    reduced = "add.u32 %r30, %r30, %r6; xor.b32 %r10, %r6, %r5; red.global.add.u32 [%rd6], %r10;"
+    reduced = "add.u32 %r30, %r30, %value; xor.b32 %r10, %value, %i; red.global.add.u32 [%out_i], %r10;"
     text = loop(
         ahead="mov.u32 %r30, 0;",
         body=switch(4, code=reduced),
         clauses="reduce=+:%r30",
-        after="mul.wide.u32 %rd20, %r3, 4; add.u64 %rd20, %rd3, %rd20; st.global.u32 [%rd20], %r30;",
+        after="mul.wide.u32 %rd20, %thread, 4; add.u64 %rd20, %other, %rd20; st.global.u32 [%rd20], %r30;",
     )
     (made,) = rewrites(parse(text, "loop.ptx"), [(form, True)])
     assert any(made.of_added("shfl.sync"))
@@ -165,16 +165,16 @@ def test_barriers_order_slots_of_owners_of_sorted_tasks(form: str) -> None:
 
 CERTAIN = f"""
     {mark("if.begin", IF, "independent")}
-    mad.lo.u32 %r10, %r6, 7, 1; st.global.u32 [%rd6], %r10; add.u32 %r30, %r30, %r6;
+    mad.lo.u32 %r10, %value, 7, 1; st.global.u32 [%out_i], %r10; add.u32 %r30, %r30, %value;
     {mark("if.end", IF)}
-    st.global.u32 [%rd7], %r6;
+    st.global.u32 [%other_i], %value;
 """
 """A path that every lane takes in each iteration, without a vote."""
 
 
 def test_barriers_order_slots_of_owners_that_all_have_a_task() -> None:
     made = one(
-        ahead="mov.u32 %r30, 0;", body=CERTAIN, clauses="reduce=+:%r30", after="st.global.u32 [%rd2], %r30;"
+        ahead="mov.u32 %r30, 0;", body=CERTAIN, clauses="reduce=+:%r30", after="st.global.u32 [%out], %r30;"
     )
     assert any(made.of_added("red.shared"))
     # Nothing is ever pushed, so the drain needs none.
@@ -188,7 +188,7 @@ def test_other_warp_wide_instructions_order_no_memory() -> None:
         assert any("orders this" in text for text in made.found(made.with_(index, vote)))
 
 
-@pytest.mark.parametrize("guard", [Guard(Register("%p1")), Guard(Register("%p1"), negated=True)])
+@pytest.mark.parametrize("guard", [Guard(Register("%skips")), Guard(Register("%skips"), negated=True)])
 def test_a_guarded_barrier_is_none(guard: Guard) -> None:
     made = one()
     for index, barrier in made.of_added("bar.warp.sync"):
@@ -287,9 +287,9 @@ def test_what_a_warp_sets_before_the_loop_is_needed() -> None:
     reduced = {
         "ahead": "mov.u32 %r30, 0;",
         "clauses": "reduce=+:%r30",
-        "after": "st.global.u32 [%rd2], %r30;",
+        "after": "st.global.u32 [%out], %r30;",
     }
-    summed = one(body=path("add.u32 %r30, %r30, %r6;"), **reduced)
+    summed = one(body=path("add.u32 %r30, %r30, %value;"), **reduced)
     for made in (one(), one(body=NESTED), summed):
         stop = min(index for index, _ in made.of_added("vote"))
         start = next(i for i, s in enumerate(made.body) if s == Label(made.loops[0].entry))
@@ -303,16 +303,16 @@ def test_what_a_warp_sets_before_the_loop_is_needed() -> None:
 
 
 LEFT_EARLY = f"""
-    setp.gt.u32 %p6, %r6, 50; @%p6 bra NEXT;
+    setp.gt.u32 %p6, %value, 50; @%p6 bra NEXT;
     mov.u32 %r30, 28;
-    and.b32 %r9, %r6, 3; setp.eq.u32 %p7, %r9, 0; @%p7 bra JOIN;
-    add.u32 %r31, %r6, %r5;
+    and.b32 %bits, %value, 3; setp.eq.u32 %p7, %bits, 0; @%p7 bra JOIN;
+    add.u32 %r31, %value, %i;
     {mark("if.begin", IF)}
-    mad.lo.u32 %r10, %r31, 7, 1; st.global.u32 [%rd6], %r10;
+    mad.lo.u32 %r10, %r31, 7, 1; st.global.u32 [%out_i], %r10;
     {mark("if.end", IF)}
-    xor.b32 %r30, %r6, 5;
+    xor.b32 %r30, %value, 5;
 JOIN:
-    st.global.u32 [%rd7], %r30;
+    st.global.u32 [%other_i], %r30;
 NEXT:
 """
 """Lanes that go on at NEXT come to the path's join, too, and have no %r30, which others read at JOIN."""
@@ -321,13 +321,13 @@ NEXT:
 def _in_loop_of_tasks(code: str) -> str:
     """Some code as the trip of a marked `while`, whose drain takes all lanes along, those without a task idle."""
     return f"""
-    mov.u32 %r13, 0;
+    mov.u32 %k, 0;
     {mark("for.begin", VARIABLE, "while independent")}
 INNER:
     {mark("body.begin", VARIABLE)}
     {code}
     {mark("body.end", VARIABLE)}
-    add.u32 %r13, %r13, 1; and.b32 %r15, %r6, 7; setp.lt.u32 %p9, %r13, %r15; @%p9 bra INNER;
+    add.u32 %k, %k, 1; and.b32 %bound, %value, 7; setp.lt.u32 %p9, %k, %bound; @%p9 bra INNER;
     {mark("for.end", VARIABLE)}
 """
 

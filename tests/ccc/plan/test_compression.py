@@ -1,4 +1,11 @@
-"""Compressed contexts: the expected choice on small kernels, and equal results."""
+"""Compressed contexts: the expected choice on small kernels, and equal results.
+
+    address = out + 8 * i;                      push(i);                            // 4 bytes in place of 8
+    if (...) *address = x;              ->      pop; address = out + 8 * i; *address = x;
+
+What a value is rebuilt from must still hold what it held when the value was made: the twin of a kernel moves an index
+on in between.
+"""
 
 from __future__ import annotations
 
@@ -134,12 +141,14 @@ def test_results_are_equal(ahead: str, path: str, n: int, form: str) -> None:
 
 
 # Thesis, figure 4.6 as nvcc writes it: the key is computed ahead of the loop, and anew behind each new pair.
-PAIRS_AHEAD = "mul.wide.u32 %rd10, %r6, 2654435761; add.u64 %rd10, %rd10, %rd4; shr.u64 %rd11, %rd10, 32;"
+PAIRS_AHEAD = (
+    "mul.wide.u32 %rd10, %value, 2654435761; add.u64 %rd10, %rd10, %offset; shr.u64 %rd11, %rd10, 32;"
+)
 PAIRS_TRIP = """
-    cvt.u32.u64 %r16, %rd11; xor.b32 %r14, %r14, %r16;
+    cvt.u32.u64 %r16, %rd11; xor.b32 %x, %x, %r16;
     mad.lo.u64 %rd10, %rd10, 6364136223846793005, 1442695040888963407;
     shr.u64 %rd11, %rd10, {shift};"""
-PAIRS_END = "st.global.u32 [%rd6], %r14;"
+PAIRS_END = "st.global.u32 [%out_i], %x;"
 
 
 def chain(shift: int = 32) -> Module:
@@ -170,16 +179,16 @@ def test_chains_give_equal_results(shift: int) -> None:
 
 # Two floats from one word, by way of a square root that nobody else needs.
 ROOTS = """
-    cvt.rn.f32.u32 %f1, %r6; sqrt.rn.f32 %f2, %f1; div.rn.f32 %f3, %f2, 0f40490FDB; add.f32 %f4, %f2, 0f3F800000;"""
-ROOTS_PATH = "mul.f32 %f5, %f3, %f4; fma.rn.f32 %f5, %f5, %f2, %f3; st.global.f32 [%rd6], %f5;"
+    cvt.rn.f32.u32 %f1, %value; sqrt.rn.f32 %f2, %f1; div.rn.f32 %f3, %f2, 0f40490FDB; add.f32 %f4, %f2, 0f3F800000;"""
+ROOTS_PATH = "mul.f32 %f5, %f3, %f4; fma.rn.f32 %f5, %f5, %f2, %f3; st.global.f32 [%out_i], %f5;"
 
 
 @pytest.mark.parametrize(
     ("behind", "collected"),
     [
         ("", set()),
-        ("st.global.f32 [%rd7], %f2;", {"%f2"}),
-        ("mul.f32 %f6, %f4, %f3; st.global.f32 [%rd7], %f6;", {"%f2", "%f3"}),
+        ("st.global.f32 [%other_i], %f2;", {"%f2"}),
+        ("mul.f32 %f6, %f4, %f3; st.global.f32 [%other_i], %f6;", {"%f2", "%f3"}),
     ],
     ids=["nowhere else", "the root", "what is made of it"],
 )
@@ -195,18 +204,18 @@ def test_a_dear_value_of_lanes_that_compute_it_again_for_themselves_is_collected
     before = module(
         before=ROOTS + "mov.f32 %f6, 0f00000000;",
         body=path(ROOTS_PATH + "add.f32 %f6, %f3, 0f3F800000;", clauses="independent"),
-        behind="st.global.f32 [%rd7], %f6;",
+        behind="st.global.f32 [%other_i], %f6;",
     )
     assert decisions(context_of(before, "if"))["%f3"] == "collected"
     compare(before, "k", arguments, LAUNCHES[:1])
 
 
 CASES = """
-    shr.u32 %r20, %r5, 3; xor.b32 %r20, %r20, %r6; mul.lo.u32 %r20, %r20, 2146121005;
+    shr.u32 %r20, %i, 3; xor.b32 %r20, %r20, %value; mul.lo.u32 %r20, %r20, 2146121005;
     shr.u32 %r21, %r20, 16; and.b32 %r22, %r20, 65535;
     cvt.rn.f32.u32 %f1, %r21; cvt.rn.f32.u32 %f2, %r22;
     mul.f32 %f3, %f1, %f1; fma.rn.f32 %f3, %f2, %f2, %f3; sqrt.rn.f32 %f3, %f3;
-    and.b32 %r10, %r6, 3;
+    and.b32 %r10, %value, 3;
     setp.eq.u32 %p5, %r10, 0; @%p5 bra CASE0;
     setp.eq.u32 %p6, %r10, 1; @%p6 bra CASE1;
     setp.eq.u32 %p7, %r10, 2; @%p7 bra CASE2;
@@ -218,7 +227,7 @@ def cases(behind: str = "") -> Module:
     codes = ("add.f32 %f4, %f1, %f3;", "mul.f32 %f4, %f2, %f3;", "fma.rn.f32 %f4, %f1, %f2, %f3;")
     arms = "".join(
         f"""CASE{k}: {mark("if.begin", 5 + k, "independent")}
-        {code} st.global.f32 [%rd6], %f4;
+        {code} st.global.f32 [%out_i], %f4;
         {mark("if.end", 5 + k)}
         bra JOIN;"""
         for k, code in enumerate(codes)
@@ -232,17 +241,19 @@ def test_cases_rebuild_their_values_from_what_the_point_is_made_of() -> None:
     for report in reports:
         chosen = decisions(report)
         assert chosen["%f3"] == "recomputed"
-        assert chosen["%r5"] == chosen["%r6"] == "collected"
+        assert chosen["%i"] == chosen["%value"] == "collected"
         assert report.context_bytes == 8
 
 
 def test_cases_collect_what_is_dear_and_read_elsewhere() -> None:
     reports = [
-        r for r in run(cases("st.global.f32 [%rd7], %f3;"), Options(mode="always")).regions if r.kind == "if"
+        r
+        for r in run(cases("st.global.f32 [%other_i], %f3;"), Options(mode="always")).regions
+        if r.kind == "if"
     ]
     assert [decisions(report)["%f3"] for report in reports] == ["collected"] * 3
 
 
-@pytest.mark.parametrize("behind", ["", "st.global.f32 [%rd7], %f3;"])
+@pytest.mark.parametrize("behind", ["", "st.global.f32 [%other_i], %f3;"])
 def test_cases_give_equal_results(behind: str) -> None:
     compare(cases(behind), "k", arguments, LAUNCHES)

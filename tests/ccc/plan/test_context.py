@@ -1,4 +1,11 @@
-"""What a task takes along: the decision for each register that a path reads (DESIGN 4.1)."""
+"""What a task takes along: the decision for each register that a path reads (DESIGN 4.1).
+
+    limit = flag + 1;  word = a[i];
+    if (...) out[i] = word * limit;     ->      push(word, i); later, in any lane: out[i] = word * limit
+                                                `limit` is left out: it is the same in all lanes and iterations
+
+A register left out that differs gives a task another lane's value, and one collected for nothing costs shared memory.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +27,8 @@ SHORT = (*LAUNCHES, Launch(1, 64, 0))
 def uses(register: str, kind: str = "u32") -> str:
     """A path that stores what a register holds."""
     if kind == "u64":
-        return path(f"cvt.u32.u64 %r10, {register}; st.global.u32 [%rd6], %r10;")
-    return path(f"st.global.{kind} [%rd6], {register};")
+        return path(f"cvt.u32.u64 %r10, {register}; st.global.u32 [%out_i], %r10;")
+    return path(f"st.global.{kind} [%out_i], {register};")
 
 
 @dataclass(frozen=True)
@@ -35,12 +42,12 @@ class Choice:
 
 
 OUTER_LOOP = {
-    "ahead": "mov.u32 %r25, 0; OUTER: mov.u32 %r5, %r3;",
+    "ahead": "mov.u32 %r25, 0; OUTER: mov.u32 %i, %thread;",
     "body": uses("%r25"),
     "after": "add.u32 %r25, %r25, 1; setp.lt.u32 %p10, %r25, 2; @%p10 bra OUTER;",
 }
 OWN_TRIPS = """mov.u32 %r29, 0;
-COUNT: add.u32 %r29, %r29, 1; setp.lt.u32 %p11, %r29, %r2; @%p11 bra COUNT;"""
+COUNT: add.u32 %r29, %r29, 1; setp.lt.u32 %p11, %r29, %tid_x; @%p11 bra COUNT;"""
 CALLEE = """.func (.param .b32 result) five() {
     .reg .b32 %r<9>; mov.u32 %r1, 5; st.param.b32 [result], %r1; ret; }"""
 CALL = "{ .param .b32 y0; call.uni (y0), five; ld.param.b32 %r30, [y0]; }"
@@ -70,7 +77,7 @@ CHOICES = {
         "",
         {
             "preheader": "ld.param.u64 %rd14, [other]; cvta.to.global.u64 %rd15, %rd14;",
-            "body": path("red.global.add.u32 [%rd15], %r6;"),
+            "body": path("red.global.add.u32 [%rd15], %value;"),
         },
     ),
     "a varying value between guard and header": Choice(
@@ -80,7 +87,8 @@ CHOICES = {
         {
             "preheader": "mov.u32 %r24, %clock;",
             "body": path(
-                "shr.u32 %r10, %r24, 31; shr.u32 %r10, %r10, 1; add.u32 %r10, %r10, %r6; st.global.u32 [%rd6], %r10;"
+                "shr.u32 %r10, %r24, 31; shr.u32 %r10, %r10, 1; add.u32 %r10, %r10, %value; "
+                "st.global.u32 [%out_i], %r10;"
             ),
         },
     ),
@@ -88,16 +96,16 @@ CHOICES = {
         "%tid.x",
         "collected",
         "tells the lanes apart",
-        {"body": path("mov.u32 %r10, %tid.x; st.global.u32 [%rd6], %r10;")},
+        {"body": path("mov.u32 %r10, %tid.x; st.global.u32 [%out_i], %r10;")},
     ),
     "%laneid in the path": Choice(
-        "%laneid", "collected", "", {"body": path("mov.u32 %r10, %laneid; st.global.u32 [%rd6], %r10;")}
+        "%laneid", "collected", "", {"body": path("mov.u32 %r10, %laneid; st.global.u32 [%out_i], %r10;")}
     ),
     "a lane mask in the path": Choice(
         "%lanemask_lt",
         "collected",
         "",
-        {"body": path("mov.u32 %r10, %lanemask_lt; st.global.u32 [%rd6], %r10;")},
+        {"body": path("mov.u32 %r10, %lanemask_lt; st.global.u32 [%out_i], %r10;")},
     ),
     "%tid read in the loop": Choice(
         "%r24",
@@ -110,7 +118,7 @@ CHOICES = {
         "collected",
         "differs between lanes",
         {
-            "before": "setp.gt.u32 %p7, %r6, 30; mov.u32 %r24, 3; @%p7 bra BIG; ld.param.u32 %r24, [flag]; BIG:",
+            "before": "setp.gt.u32 %p7, %value, 30; mov.u32 %r24, 3; @%p7 bra BIG; ld.param.u32 %r24, [flag]; BIG:",
             "body": uses("%r24"),
         },
     ),
@@ -119,7 +127,7 @@ CHOICES = {
         "recomputed",
         "each task computes it again from",
         {
-            "before": "setp.gt.u32 %p7, %r6, 30; mov.u32 %r24, 3; @%p7 bra BIG; mov.u32 %r24, 4; BIG:",
+            "before": "setp.gt.u32 %p7, %value, 30; mov.u32 %r24, 3; @%p7 bra BIG; mov.u32 %r24, 4; BIG:",
             "body": uses("%r24"),
         },
     ),
@@ -128,7 +136,7 @@ CHOICES = {
         "collected",
         "differs between lanes",
         {
-            "ahead": "setp.gt.u32 %p7, %r2, 30; mov.u32 %r24, 3; @%p7 bra BIG; mov.u32 %r24, 4; BIG:",
+            "ahead": "setp.gt.u32 %p7, %tid_x, 30; mov.u32 %r24, 3; @%p7 bra BIG; mov.u32 %r24, 4; BIG:",
             "body": uses("%r24"),
         },
     ),
@@ -136,7 +144,10 @@ CHOICES = {
         "%r24",
         "collected",
         "differs between lanes",
-        {"ahead": "setp.gt.u32 %p7, %r2, 30; mov.u32 %r24, 3; @%p7 mov.u32 %r24, 4;", "body": uses("%r24")},
+        {
+            "ahead": "setp.gt.u32 %p7, %tid_x, 30; mov.u32 %r24, 3; @%p7 mov.u32 %r24, 4;",
+            "body": uses("%r24"),
+        },
     ),
     "a value written again under a uniform guard": Choice(
         "%r24",
@@ -164,28 +175,28 @@ CHOICES = {
         {
             "ahead": "ld.param.u32 %r26, [flag];",
             "before": "ld.param.u32 %r26, [flag];",
-            "body": path("add.u32 %r26, %r26, %r6; st.global.u32 [%rd6], %r26;"),
+            "body": path("add.u32 %r26, %r26, %value; st.global.u32 [%out_i], %r26;"),
         },
     ),
     "a load that others may store to": Choice(
         "%r27",
         "collected",
         "differs between lanes",
-        {"ahead": "ld.global.u32 %r27, [%rd3];", "body": uses("%r27")},
+        {"ahead": "ld.global.u32 %r27, [%other];", "body": uses("%r27")},
     ),
     "a load of what nobody writes": Choice(
-        "%r27", "left out", "", {"ahead": "ld.global.nc.u32 %r27, [%rd1];", "body": uses("%r27")}
+        "%r27", "left out", "", {"ahead": "ld.global.nc.u32 %r27, [%a];", "body": uses("%r27")}
     ),
     "a load through a varying address": Choice(
-        "%r6", "collected", "differs between lanes and iterations", {"body": uses("%r6")}
+        "%value", "collected", "differs between lanes and iterations", {"body": uses("%value")}
     ),
     "what an atomic returns": Choice(
         "%r28",
         "collected",
         "differs between lanes",
         {
-            "ahead": "atom.global.and.b32 %r28, [%rd3], 0;",
-            "body": path("min.u32 %r10, %r28, 0; st.global.u32 [%rd6], %r10;"),
+            "ahead": "atom.global.and.b32 %r28, [%other], 0;",
+            "body": path("min.u32 %r10, %r28, 0; st.global.u32 [%out_i], %r10;"),
         },
     ),
     "a call's result": Choice(
@@ -275,19 +286,21 @@ def test_a_parameter_of_a_function_in_the_path_is_refused() -> None:
     with pytest.raises(Refusal) as caught:
         rewritten(parse(FUNCTION.replace("mul.wide.u32 %rd2", load.format("start"))))
     assert caught.value.diagnostics[0].code == "CCC057"
-    assert rewritten(parse(loop(body=path("ld.param.u32 %r10, [flag]; st.global.u32 [%rd6], %r10;")))).regions
+    assert rewritten(
+        parse(loop(body=path("ld.param.u32 %r10, [flag]; st.global.u32 [%out_i], %r10;")))
+    ).regions
 
 
 def declared(kind: str, count: int) -> str:
     """``count`` predicates or 16-bit values that vary, and a path that adds them up."""
     if kind == "pred":
-        made = [f"setp.gt.u32 %p{7 + i}, %r6, {7 * i};" for i in range(count)]
+        made = [f"setp.gt.u32 %p{7 + i}, %value, {7 * i};" for i in range(count)]
         used = [f"selp.u32 %r11, {1 << i}, 0, %p{7 + i}; or.b32 %r10, %r10, %r11;" for i in range(count)]
     else:
-        made = [f"ld.global.nc.u16 %h{1 + i}, [%rd5+{i % 2}];".replace("+1]", "+2]") for i in range(count)]
+        made = [f"ld.global.nc.u16 %h{1 + i}, [%a_i+{i % 2}];".replace("+1]", "+2]") for i in range(count)]
         used = [f"cvt.u32.u16 %r11, %h{1 + i}; add.u32 %r10, %r10, %r11;" for i in range(count)]
     sum_up = " ".join(["mov.u32 %r10, 0;", *used])
-    return loop(before=" ".join(made), body=path(f"{sum_up} red.global.add.u32 [%rd3], %r10;"))
+    return loop(before=" ".join(made), body=path(f"{sum_up} red.global.add.u32 [%other], %r10;"))
 
 
 @pytest.mark.parametrize(
@@ -308,7 +321,7 @@ def test_predicates_are_bits_of_a_word_and_halves_share_one(kind: str, count: in
 
 def test_wide_values_take_eight_bytes() -> None:
     marked = parse(
-        loop(before="ld.global.nc.u64 %rd11, [%rd1]; ld.global.u64 %rd12, [%rd3];", body=uses("%rd12", "u64"))
+        loop(before="ld.global.nc.u64 %rd11, [%a]; ld.global.u64 %rd12, [%other];", body=uses("%rd12", "u64"))
     )
     (report,) = (r for r in rewritten(marked).regions if r.region == IF)
     assert {e.register: e.decision for e in report.context}["%rd12"] == "collected"
@@ -323,14 +336,14 @@ def test_what_the_path_writes_first_is_no_live_in() -> None:
 
 
 def test_what_merely_lives_through_is_no_live_in() -> None:
-    holes = {"before": "mul.lo.u32 %r31, %r6, 3;", "behind": "xor.b32 %r32, %r31, 1;", "body": path()}
+    holes = {"before": "mul.lo.u32 %r31, %value, 3;", "behind": "xor.b32 %r32, %r31, 1;", "body": path()}
     assert "%r31" not in context(rewritten(parse(loop(**holes))))
 
 
 def test_an_inner_path_takes_what_it_needs_of_the_outer_one() -> None:
     """Its tasks outlive the run of the outer path that made them."""
-    inner = inner_loop("red.global.add.u32 [%rd6], %r12;")
-    marked = parse(loop(body=path(f"ld.global.nc.u32 %r12, [%rd1]; add.u32 %r12, %r12, %r6; {inner}")))
+    inner = inner_loop("red.global.add.u32 [%out_i], %r12;")
+    marked = parse(loop(body=path(f"ld.global.nc.u32 %r12, [%a]; add.u32 %r12, %r12, %value; {inner}")))
     found = context(rewritten(marked), region=3)
     assert found["%r12"][0] == "collected"
     compare(marked, "k", few, SHORT, seeds=())

@@ -27,11 +27,11 @@ from cccopt.passes import collect_contexts
 from cccopt.passes.pipeline import Options, Result, run
 from cccopt.ptx.parser import parse
 from cccopt.region_profiles import profile_of
-from tests.ccc.codegen.test_sorting import switch
 from tests.ccc.profitability.measured import SENSITIVITY, reaches_the_bar
 from tests.ccc.profitability.test_model import cases
 from tests.kernels.generators.kernels import NAME, from_seed
 from tests.kernels.ptx_loops import loop as loop_of
+from tests.kernels.ptx_switch import switch
 
 SHORT, LONG = 3, 150
 

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from cccopt.ccc.function.annotations import Annotation
-from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome.refusal import Refusal
-from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.ccc.regions.paths import Path
 from cccopt.passes.pipeline import Result
 from cccopt.ptx.ir import Function, Instruction
@@ -26,22 +24,18 @@ from tests.kernels.ptx_loops import (
     loop,
     mark,
     path,
+    regions_of,
     uneven_arguments,
 )
 from tests.kernels.running import Launch, compare, rewritten
 
-EIGHT = "and.b32 %r9, %r6, 8; setp.ne.u32 %p1, %r9, 0;"
-ODD_TRIPS = "and.b32 %r9, %r13, 1; setp.eq.u32 %p1, %r9, 0;"
+EIGHT = "and.b32 %bits, %value, 8; setp.ne.u32 %skips, %bits, 0;"
+ODD_TRIPS = "and.b32 %bits, %k, 1; setp.eq.u32 %skips, %bits, 0;"
 
 
 def kernel_of(text: str) -> Function:
     (function,) = (f for f in parse(text).functions() if f.name == "k")
     return function
-
-
-def regions_of(text: str) -> tuple[View, tuple[Region, ...]]:
-    view = view_of(parse(text), kernel_of(text))
-    return view, find(view).regions
 
 
 def tree(paths: tuple[Path, ...]) -> list[Any]:
@@ -85,7 +79,9 @@ def test_a_path_s_nodes() -> None:
 def test_two_paths_in_their_order() -> None:
     text = loop(
         body=path()
-        + path("red.global.add.u32 [%rd3], 1;", skip=EIGHT, region=SECOND, label="_2", clauses="independent"),
+        + path(
+            "red.global.add.u32 [%other], 1;", skip=EIGHT, region=SECOND, label="_2", clauses="independent"
+        ),
         clauses="independent",
     )
     _, (region,) = regions_of(text)
@@ -102,7 +98,7 @@ def test_a_path_in_a_path() -> None:
 
 
 def test_three_levels() -> None:
-    middle = path(inner_loop("red.global.add.u32 [%rd6], %r13;"), skip=EIGHT, region=SECOND, label="_INNER")
+    middle = path(inner_loop("red.global.add.u32 [%out_i], %k;"), skip=EIGHT, region=SECOND, label="_INNER")
     text = loop(body=path(middle))
     _, (region,) = regions_of(text)
     assert tree(region.paths) == [IF, [SECOND, [VARIABLE]]]
@@ -110,7 +106,7 @@ def test_three_levels() -> None:
 
 
 def test_a_variable_loop_alone() -> None:
-    text = loop(body=inner_loop("red.global.add.u32 [%rd6], %r13;"))
+    text = loop(body=inner_loop("red.global.add.u32 [%out_i], %k;"))
     _, (region,) = regions_of(text)
     (found,) = region.paths
     assert found.is_loop
@@ -120,14 +116,14 @@ def test_a_variable_loop_alone() -> None:
 
 def test_a_path_in_a_variable_loop() -> None:
     """Trips are run by the whole warp, also those of the remainder."""
-    text = loop(body=inner_loop(path("red.global.add.u32 [%rd6], %r13;", skip=ODD_TRIPS)))
+    text = loop(body=inner_loop(path("red.global.add.u32 [%out_i], %k;", skip=ODD_TRIPS)))
     _, (region,) = regions_of(text)
     assert tree(region.paths) == [VARIABLE, [IF]]
     same_results(text)
 
 
 def test_a_path_around_and_a_path_inside_a_variable_loop() -> None:
-    inside = path("red.global.add.u32 [%rd6], %r13;", skip=ODD_TRIPS, region=SECOND, label="_INNER")
+    inside = path("red.global.add.u32 [%out_i], %k;", skip=ODD_TRIPS, region=SECOND, label="_INNER")
     text = loop(body=path(inner_loop(inside), skip=EIGHT))
     _, (region,) = regions_of(text)
     assert tree(region.paths) == [IF, [VARIABLE, [SECOND]]]
@@ -136,7 +132,7 @@ def test_a_path_around_and_a_path_inside_a_variable_loop() -> None:
 
 @pytest.mark.parametrize("chunk", [2, 3, 16])
 def test_several_trips_between_two_votes(chunk: int) -> None:
-    text = loop(body=inner_loop("red.global.add.u32 [%rd6], %r13;", clauses=f"chunk={chunk}"))
+    text = loop(body=inner_loop("red.global.add.u32 [%out_i], %k;", clauses=f"chunk={chunk}"))
     _, (region,) = regions_of(text)
     assert region.paths[0].annotation.chunk == chunk
     same_results(text)
@@ -145,19 +141,19 @@ def test_several_trips_between_two_votes(chunk: int) -> None:
 @pytest.mark.parametrize("chunk", [1, 3])
 def test_what_a_loop_results_in_is_stored_with_its_task(chunk: int) -> None:
     """Lanes without trips store what they had ahead of the loop."""
-    body = "xor.b32 %r16, %r14, %r13; mul.lo.u32 %r14, %r16, 77;"
+    body = "xor.b32 %r16, %x, %k; mul.lo.u32 %x, %r16, 77;"
     same_results(
         loop(
             body=inner_loop(body, clauses=f"chunk={chunk}"),
-            behind="add.u32 %r17, %r14, %r13; st.global.u32 [%rd6], %r17;",
+            behind="add.u32 %r17, %x, %k; st.global.u32 [%out_i], %r17;",
         )
     )
 
 
 def test_the_ways_out_of_a_loop_belong_to_its_task() -> None:
     """A `break` that leaves a value behind on a way of its own."""
-    body = "setp.gt.u32 %p10, %r6, 40; @%p10 bra BROKEN; red.global.add.u32 [%rd6], %r13;"
-    behind = "bra.uni MEET; BROKEN: mov.u32 %r14, 99; MEET: st.global.u32 [%rd7], %r14;"
+    body = "setp.gt.u32 %p10, %value, 40; @%p10 bra BROKEN; red.global.add.u32 [%out_i], %k;"
+    behind = "bra.uni MEET; BROKEN: mov.u32 %x, 99; MEET: st.global.u32 [%other_i], %x;"
     text = loop(body=inner_loop(body), behind=behind, clauses="independent")
     _, (region,) = regions_of(text)
     assert "BROKEN" in region.paths[0].nodes
@@ -165,19 +161,20 @@ def test_the_ways_out_of_a_loop_belong_to_its_task() -> None:
 
 
 @pytest.mark.parametrize(
-    "after", ["st.global.u32 [%rd6], %r6;", "xor.b32 %r12, %r6, %r5; st.global.u32 [%rd6], %r12;"]
+    "after", ["st.global.u32 [%out_i], %value;", "xor.b32 %r12, %value, %i; st.global.u32 [%out_i], %r12;"]
 )
 @pytest.mark.parametrize(
-    "code", [PATH, f"{PATH} {path('red.global.add.u32 [%rd7], %r6;', skip=EIGHT, region=SECOND, label='_2')}"]
+    "code",
+    [PATH, f"{PATH} {path('red.global.add.u32 [%other_i], %value;', skip=EIGHT, region=SECOND, label='_2')}"],
 )
 def test_a_lane_that_has_left_keeps_what_it_reads_behind_the_loop(code: str, after: str) -> None:
     """It comes along idle, also where the registers are those of the path's context."""
-    leave = "setp.gt.u32 %p7, %r6, 58; @%p7 bra OUT;"
+    leave = "setp.gt.u32 %p7, %value, 58; @%p7 bra OUT;"
     same_results(loop(before=leave, body=path(code), after=f"ret; OUT: {after}"), frozenset({"push"}))
 
 
 def test_ways_out_of_a_loop_that_do_not_meet_are_refused() -> None:
-    body = "setp.gt.u32 %p10, %r6, 60; @%p10 bra LAST; red.global.add.u32 [%rd6], %r13;"
+    body = "setp.gt.u32 %p10, %value, 60; @%p10 bra LAST; red.global.add.u32 [%out_i], %k;"
     with pytest.raises(Refusal) as caught:
         rewritten(parse(loop(body=inner_loop(body), after="ret; LAST:")))
     assert caught.value.diagnostics[0].code == "CCC032"
@@ -185,19 +182,19 @@ def test_ways_out_of_a_loop_that_do_not_meet_are_refused() -> None:
 
 def test_a_condition_of_two_tests() -> None:
     """Both branches lead past the path, which has one beginning."""
-    same_results(loop(before="setp.gt.u32 %p7, %r6, 40; @%p7 bra JOIN;"))
+    same_results(loop(before="setp.gt.u32 %p7, %value, 40; @%p7 bra JOIN;"))
 
 
 def test_either_of_two_tests() -> None:
-    same_results(loop(before="setp.gt.u32 %p7, %r6, 50; @%p7 bra BEGIN;", body=path(begin="BEGIN:")))
+    same_results(loop(before="setp.gt.u32 %p7, %value, 50; @%p7 bra BEGIN;", body=path(begin="BEGIN:")))
 
 
 def test_a_table_of_targets() -> None:
     """A switch whose cases are paths, one of them for two values."""
     body = f"""
-    and.b32 %r9, %r6, 3;
+    and.b32 %bits, %value, 3;
     table: .branchtargets FIRST, OTHER, FIRST, JOIN;
-    brx.idx %r9, table;
+    brx.idx %bits, table;
 FIRST:
     {mark("if.begin", IF, "independent")}
     {PATH}
@@ -205,7 +202,7 @@ FIRST:
     bra.uni JOIN;
 OTHER:
     {mark("if.begin", SECOND, "independent")}
-    red.global.add.u32 [%rd7], %r6;
+    red.global.add.u32 [%other_i], %value;
     {mark("if.end", SECOND)}
 JOIN:
 """
@@ -217,10 +214,10 @@ JOIN:
 
 def test_tasks_of_one_warp_need_not_agree() -> None:
     """Where its lanes did: branches, tables and calls lose the word that says so."""
-    code = """setp.eq.u32 %p7, %r7, 64; @%p7 bra.uni OVER; red.global.add.u32 [%rd6], 1; OVER:
-    { .param .b32 x0; st.param.b32 [x0], %r6; @%p7 call.uni nothing, (x0); }
-    and.b32 %r10, %r7, 1; table: .branchtargets ODD, EVEN; brx.idx.uni %r10, table;
-    ODD: red.global.add.u32 [%rd6], 2; EVEN: red.global.add.u32 [%rd6], %r6;"""
+    code = """setp.eq.u32 %p7, %block_size, 64; @%p7 bra.uni OVER; red.global.add.u32 [%out_i], 1; OVER:
+    { .param .b32 x0; st.param.b32 [x0], %value; @%p7 call.uni nothing, (x0); }
+    and.b32 %r10, %block_size, 1; table: .branchtargets ODD, EVEN; brx.idx.uni %r10, table;
+    ODD: red.global.add.u32 [%out_i], 2; EVEN: red.global.add.u32 [%out_i], %value;"""
     text = loop(body=path(code), module=".func nothing(.param .b32 x) { ret; }")
     (function,) = (f for f in rewritten(parse(text)).module.functions() if f.name == "k")
     found = [s for s in function.body or () if isinstance(s, Instruction) and s.base in ("brx", "call")]
@@ -231,22 +228,22 @@ def test_tasks_of_one_warp_need_not_agree() -> None:
 
 
 def test_a_continue_to_where_the_path_ends_ends_it() -> None:
-    text = loop(body=path(f"setp.eq.u32 %p7, %r6, 60; @%p7 bra LATCH; {PATH}"))
+    text = loop(body=path(f"setp.eq.u32 %p7, %value, 60; @%p7 bra LATCH; {PATH}"))
     _, (region,) = regions_of(text)
     assert len(region.paths[0].nodes) == 2
     same_results(text)
 
 
 def test_a_path_with_branches_and_a_loop() -> None:
-    trips = inner_loop("red.global.add.u32 [%rd6], %r13;", variable=False)
-    test = "setp.gt.u32 %p7, %r6, 30; @%p7 bra HIGH;"
+    trips = inner_loop("red.global.add.u32 [%out_i], %k;", variable=False)
+    test = "setp.gt.u32 %p7, %value, 30; @%p7 bra HIGH;"
     same_results(loop(body=path(f"{test} {PATH} bra.uni BOTH; HIGH: {trips} BOTH:")))
 
 
 def test_a_loop_with_several_exits() -> None:
     """Each lane leaves where it would have left. Split, the new loop ends with the first lane that leaves."""
-    exits = "setp.eq.u32 %p7, %r6, 63; @%p7 bra EARLY; setp.eq.u32 %p8, %r6, 61; @%p8 ret;"
-    word = "mul.wide.u32 %rd20, %r3, 4; add.u64 %rd20, %rd3, %rd20;"
+    exits = "setp.eq.u32 %p7, %value, 63; @%p7 bra EARLY; setp.eq.u32 %p8, %value, 61; @%p8 ret;"
+    word = "mul.wide.u32 %rd20, %thread, 4; add.u64 %rd20, %other, %rd20;"
     after = f"{word} st.global.u32 [%rd20], 1; ret; EARLY: {word} st.global.u32 [%rd20], 2;"
     same_results(loop(before=exits, after=after), ran=frozenset({"push", "drain"}))
 
@@ -255,9 +252,9 @@ def test_a_loop_that_tests_at_its_head() -> None:
     """nvcc rotates its loops; other compilers need not."""
     text = (
         loop()
-        .replace("setp.lt.u32 %p3, %r5, %r1; @%p3 bra LOOP;", "bra.uni HEAD;")
+        .replace("setp.lt.u32 %more, %i, %n; @%more bra LOOP;", "bra.uni HEAD;")
         .replace(
-            "setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;", "HEAD: setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;"
+            "setp.ge.u32 %none, %i, %n; @%none bra DONE;", "HEAD: setp.ge.u32 %none, %i, %n; @%none bra DONE;"
         )
     )
     same_results(text)
@@ -269,11 +266,11 @@ def test_the_path_ends_the_iteration() -> None:
 
 def test_the_whole_body_is_the_path() -> None:
     """Every lane wants it in every trip."""
-    same_results(loop(body=path(skip="").replace("@%p1 bra JOIN;", "")), ran=frozenset({"take"}))
+    same_results(loop(body=path(skip="").replace("@%skips bra JOIN;", "")), ran=frozenset({"take"}))
 
 
 def test_no_lane_ever_wants_the_path() -> None:
-    same_results(loop(body=path(skip="setp.ge.u32 %p1, %r6, 0;")), ran=frozenset({"whole"}))
+    same_results(loop(body=path(skip="setp.ge.u32 %skips, %value, 0;")), ran=frozenset({"whole"}))
 
 
 def test_a_marked_loop_in_the_body_of_another_is_refused() -> None:
@@ -283,9 +280,9 @@ def test_a_marked_loop_in_the_body_of_another_is_refused() -> None:
     {mark("for.begin", 6)}
 INSIDE:
     {mark("body.begin", 6)}
-    add.u32 %r21, %r6, %r20; and.b32 %r22, %r21, 3; setp.ne.u32 %p12, %r22, 0; @%p12 bra INSIDE_JOIN;
+    add.u32 %r21, %value, %r20; and.b32 %r22, %r21, 3; setp.ne.u32 %p12, %r22, 0; @%p12 bra INSIDE_JOIN;
     {mark("if.begin", 7)}
-    red.global.add.u32 [%rd7], %r21;
+    red.global.add.u32 [%other_i], %r21;
     {mark("if.end", 7)}
 INSIDE_JOIN:
     {mark("body.end", 6)}
@@ -302,19 +299,19 @@ INSIDE_JOIN:
 
 def test_two_marked_loops_in_a_row() -> None:
     second = f"""
-    mov.u32 %r5, %r3;
+    mov.u32 %i, %thread;
     {mark("for.begin", 6)}
-    setp.ge.u32 %p2, %r5, %r1; @%p2 bra LAST;
+    setp.ge.u32 %none, %i, %n; @%none bra LAST;
 AGAIN:
     {mark("body.begin", 6)}
-    mul.wide.u32 %rd4, %r5, 4; add.u64 %rd5, %rd1, %rd4; add.u64 %rd7, %rd3, %rd4; ld.global.nc.u32 %r6, [%rd5];
-    and.b32 %r9, %r6, 3; setp.ne.u32 %p1, %r9, 1; @%p1 bra AGAIN_JOIN;
+    mul.wide.u32 %offset, %i, 4; add.u64 %a_i, %a, %offset; add.u64 %other_i, %other, %offset;
+    ld.global.nc.u32 %value, [%a_i]; and.b32 %bits, %value, 3; setp.ne.u32 %skips, %bits, 1; @%skips bra AGAIN_JOIN;
     {mark("if.begin", 7)}
-    st.global.u32 [%rd7], %r6;
+    st.global.u32 [%other_i], %value;
     {mark("if.end", 7)}
 AGAIN_JOIN:
     {mark("body.end", 6)}
-    add.u32 %r5, %r5, %r4; setp.lt.u32 %p3, %r5, %r1; @%p3 bra AGAIN;
+    add.u32 %i, %i, %stride; setp.lt.u32 %more, %i, %n; @%more bra AGAIN;
 LAST:
     {mark("for.end", 6)}
 """
@@ -331,7 +328,7 @@ def test_two_copies_in_one_loop_have_stacks_of_their_own() -> None:
     """One pragma, inlined twice."""
     text = loop(
         body=path(clauses="independent")
-        + path("red.global.add.u32 [%rd7], %r6;", skip=EIGHT, label="_2", clauses="independent")
+        + path("red.global.add.u32 [%other_i], %value;", skip=EIGHT, label="_2", clauses="independent")
     )
     result = rewritten(parse(text))
     assert [r.region for r in result.regions].count(IF) == 2
@@ -346,7 +343,7 @@ def test_a_marked_loop_without_a_path_stays() -> None:
     assert result.module == parse(text)
 
 
-@pytest.mark.parametrize("code", ["", "add.u32 %r21, %r6, 1;"], ids=["no code", "unread code"])
+@pytest.mark.parametrize("code", ["", "add.u32 %r21, %value, 1;"], ids=["no code", "unread code"])
 def test_a_path_without_an_effect_stays(code: str) -> None:
     """There is no task in it, so collecting would only cost time; what is beside it is collected."""
     alone = parse(loop(body=path(code)))
@@ -355,7 +352,8 @@ def test_a_path_without_an_effect_stays(code: str) -> None:
     assert {r.outcome for r in result.regions} == {"declined"}
     assert result.module == alone
     beside = loop(
-        body=path("red.global.add.u32 [%rd7], %r6;", region=SECOND) + path(code, skip=EIGHT, label="_2")
+        body=path("red.global.add.u32 [%other_i], %value;", region=SECOND)
+        + path(code, skip=EIGHT, label="_2")
     )
     result = rewritten(parse(beside))
     assert [d.code for d in result.remarks] == ["CCC054"]
@@ -364,7 +362,7 @@ def test_a_path_without_an_effect_stays(code: str) -> None:
 
 
 OUTER = {
-    "ahead": "mov.u32 %r25, 0; and.b32 %r26, %r2, 3; OUTER: mov.u32 %r5, %r3;",
+    "ahead": "mov.u32 %r25, 0; and.b32 %r26, %tid_x, 3; OUTER: mov.u32 %i, %thread;",
     "after": "add.u32 %r25, %r25, 1; setp.lt.u32 %p10, %r25, {}; @%p10 bra OUTER;",
 }
 
@@ -374,18 +372,19 @@ def peeled(ahead: str = "", after: str = "") -> str:
     text = loop(
         ahead=f"""{ahead}
     {mark("for.begin", FOR)}
-    setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;
+    setp.ge.u32 %none, %i, %n; @%none bra DONE;
     {mark("body.begin", FOR)}
-    mul.wide.u32 %rd4, %r5, 4; add.u64 %rd5, %rd1, %rd4; add.u64 %rd6, %rd2, %rd4; ld.global.nc.u32 %r6, [%rd5];
+    mul.wide.u32 %offset, %i, 4; add.u64 %a_i, %a, %offset; add.u64 %out_i, %out, %offset;
+    ld.global.nc.u32 %value, [%a_i];
     {path(label="_PEELED")}
     {mark("body.end", FOR)}
-    add.u32 %r5, %r5, %r4;
+    add.u32 %i, %i, %stride;
 """,
         after=after,
     )
     text = text.replace(
-        f"{mark('for.begin', FOR)}\n    setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;\n    \nLOOP",
-        "setp.ge.u32 %p2, %r5, %r1; @%p2 bra DONE;\nLOOP",
+        f"{mark('for.begin', FOR)}\n    setp.ge.u32 %none, %i, %n; @%none bra DONE;\n    \nLOOP",
+        "setp.ge.u32 %none, %i, %n; @%none bra DONE;\nLOOP",
     )
     assert text.count("for.begin") == 1
     return text
@@ -463,14 +462,16 @@ def test_a_warp_that_is_not_whole_runs_the_original(block: Any) -> None:
 
 def linear() -> str:
     """The loop over a block of one to three dimensions."""
-    number = """mov.u32 %r3, %tid.z; mov.u32 %r30, %ntid.y; mov.u32 %r31, %tid.y; mad.lo.u32 %r3, %r3, %r30, %r31;
-    mov.u32 %r30, %ntid.x; mad.lo.u32 %r3, %r3, %r30, %r2; mov.u32 %r31, %ntid.y; mul.lo.u32 %r4, %r30, %r31;
-    mov.u32 %r31, %ntid.z; mul.lo.u32 %r4, %r4, %r31; mov.u32 %r5, %r3;"""
+    number = """mov.u32 %thread, %tid.z; mov.u32 %r30, %ntid.y; mov.u32 %r31, %tid.y;
+    mad.lo.u32 %thread, %thread, %r30, %r31;
+    mov.u32 %r30, %ntid.x; mad.lo.u32 %thread, %thread, %r30, %tid_x;
+    mov.u32 %r31, %ntid.y; mul.lo.u32 %stride, %r30, %r31;
+    mov.u32 %r31, %ntid.z; mul.lo.u32 %stride, %stride, %r31; mov.u32 %i, %thread;"""
     return loop(ahead=number)
 
 
 def test_lanes_that_returned_early_leave_the_original() -> None:
-    text = loop(ahead="and.b32 %r30, %r2, 7; setp.eq.u32 %p14, %r30, 7; @%p14 ret;")
+    text = loop(ahead="and.b32 %r30, %tid_x, 7; setp.eq.u32 %p14, %r30, 7; @%p14 ret;")
     same_results(text, ran=frozenset({"original"}))
     counts = compare(parse(text), "k", uneven_arguments, LAUNCHES[:1], seeds=())
     assert not any(phases.get("whole") for phases in counts.values())
