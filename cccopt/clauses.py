@@ -14,7 +14,7 @@ from typing import Any
 from cccopt.choice import Choice
 
 
-class Event(Choice):
+class MarkedShape(Choice):
     """What a begin marker is about: a loop (or a function that becomes one), or a path that is no loop."""
 
     LOOP = "for"

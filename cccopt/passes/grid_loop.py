@@ -41,7 +41,7 @@ from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal, Rule, refuse
 from cccopt.ccc.regions.marked_loops import annotations_in_loops
-from cccopt.clauses import Event, Kind
+from cccopt.clauses import Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
 from cccopt.passes.refused import left
@@ -128,7 +128,7 @@ def _is_marked(function: Function) -> bool:
 def _looped(module: Module, kernel: Function, options: Options) -> tuple[Function, tuple[Diagnostic, ...]]:
     view = view_of(module, kernel)
     (annotation,) = (a for a in view.annotations.values() if a.kind == Kind.GRID)
-    paths = {a.region for a in view.annotations.values() if a.event == Event.PATH or a.variable}
+    paths = {a.region for a in view.annotations.values() if a.event == MarkedShape.PATH or a.variable}
     if not paths - annotations_in_loops(view):
         why = "no marked path is in this kernel, other than in marked loops of its own: it gets no loop over blocks"
         body = tuple(s for s in kernel.body or () if not _is_mark_of(s, annotation))

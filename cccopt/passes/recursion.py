@@ -35,7 +35,7 @@ from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal, refuse
-from cccopt.clauses import Event, Kind
+from cccopt.clauses import Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
 from cccopt.passes.refused import left
@@ -128,7 +128,7 @@ def _call_in_loop(module: Module, function: Function, names: Iterable[str]) -> i
     """The first call of one of the functions in a marked loop; a kernel marked ``grid`` is one as a whole."""
     body = function.body or ()
     found = [i for i, s in enumerate(body) if any(calls(s, name) for name in names)]
-    marked = [a for a in annotations_of(body).values() if a.event == Event.LOOP and not a.variable]
+    marked = [a for a in annotations_of(body).values() if a.event == MarkedShape.LOOP and not a.variable]
     if not found or not marked:
         return None
     if any(a.kind == Kind.GRID for a in marked):
@@ -168,7 +168,9 @@ def _left(module: Module) -> list[_Lost]:
             holders.setdefault(annotation.region, (annotation, []))[1].append(function)
             view = view_of(module, function)
             others = [
-                a for a in view.annotations.values() if a.event == Event.LOOP and a.kind != Kind.RECURSIVE
+                a
+                for a in view.annotations.values()
+                if a.event == MarkedShape.LOOP and a.kind != Kind.RECURSIVE
             ]
             taken = {loop.header for other in others for loop in _loops(view, "body.begin", other)}
             if {loop.header for loop in _loops(view, "recursive.begin", annotation)} - taken:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cccopt.ccc.outcome.choices import Mode
-from cccopt.clauses import LOOPS_OF_TASKS, Event, Kind, clauses_of
+from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape, clauses_of
 from cccopt.ptx.ir import Function, Marker, Statement
 from cccopt.text import Place, Position, SourceText
 
@@ -27,7 +27,7 @@ class Annotation:
     """
 
     region: int
-    event: Event
+    event: MarkedShape
     kind: Kind
     variable: bool = False
     name: str = ""
@@ -76,7 +76,7 @@ def _annotation(marker: Marker) -> Annotation:
     kind = _kind(marker, values)
     return Annotation(
         region=marker.region,
-        event=Event.PATH if marker.event == "if.begin" else Event.LOOP,
+        event=MarkedShape.PATH if marker.event == "if.begin" else MarkedShape.LOOP,
         kind=kind,
         variable=kind in LOOPS_OF_TASKS,
         name=clauses.name or "",

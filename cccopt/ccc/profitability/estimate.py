@@ -74,7 +74,7 @@ def fits_to(measured: Mapping[int, RegionProfile], annotation: Annotation) -> bo
 
 
 @dataclass(frozen=True, slots=True)
-class _Runs:
+class _PathRuns:
     """How often warps and lanes run a path and what a run costs, as in `PathFlow`."""
 
     entries: float
@@ -107,7 +107,7 @@ class _Maker:
                 self._flow(
                     key,
                     path,
-                    _Runs(
+                    _PathRuns(
                         entries=of.entries / iterations,
                         entered=of.entered / LANES / iterations,
                         warps=of.warps / iterations,
@@ -146,12 +146,12 @@ class _Maker:
             # Where a profile would see each lane read an array of its own.
             apart = self._coalesced(path)
             sectors += full * (self._sectors(own_code) + max(apart, 0.0))
-            runs = _Runs(entries, entered, warps, full, slots, slots, full * apart * SECTOR)
+            runs = _PathRuns(entries, entered, warps, full, slots, slots, full * apart * SECTOR)
             found.append(self._flow(key, path, runs))
         slots = self.costs.of_blocks(self.view.blocks_of(own), blocks, header)
         return LoopFlow(slots, sectors * SECTOR, form, tuple(found), self._groups())
 
-    def _flow(self, key: int, path: Path, runs: _Runs) -> PathFlow:
+    def _flow(self, key: int, path: Path, runs: _PathRuns) -> PathFlow:
         """A path with its runs and with what its plan, if there is one, says of its tasks."""
         planned = self._planned(path)
         context = DEFAULT_CONTEXT / 4 * WORD

@@ -16,7 +16,7 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import refuse
 from cccopt.ccc.regions.paths import Path, paths_of
-from cccopt.clauses import Event, Kind
+from cccopt.clauses import Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 
 
@@ -55,7 +55,7 @@ class Found:
 
 def annotations_in_loops(view: View) -> frozenset[int]:
     """The annotated paths of which a copy is in a marked loop of this function."""
-    plain = [a for a in view.annotations.values() if a.event == Event.LOOP and not a.variable]
+    plain = [a for a in view.annotations.values() if a.event == MarkedShape.LOOP and not a.variable]
     around = [loop for annotation in plain for loop in loops_of(view, annotation)]
     begins = {
         a.region: view.markers(_body(a) if a.variable else "if.begin", a.region)
@@ -77,11 +77,11 @@ def find(
 
     Raises Refusal where a marked piece is not what its pragma promises.
     """
-    marked = {a.region: loops_of(view, a) for a in view.annotations.values() if a.event == Event.LOOP}
+    marked = {a.region: loops_of(view, a) for a in view.annotations.values() if a.event == MarkedShape.LOOP}
     remarks: list[Diagnostic] = []
     regions: list[Region] = []
     for annotation in view.annotations.values():
-        if annotation.event == Event.LOOP and not annotation.variable:
+        if annotation.event == MarkedShape.LOOP and not annotation.variable:
             for loop in marked[annotation.region]:
                 region = _region(view, annotation, loop, marked, remarks)
                 if region is not None:
@@ -102,7 +102,7 @@ def loops_of(view: View, annotation: Annotation) -> list[Loop]:
     others = (
         a
         for a in view.annotations.values()
-        if recursive and a.event == Event.LOOP and a.kind != Kind.RECURSIVE
+        if recursive and a.event == MarkedShape.LOOP and a.kind != Kind.RECURSIVE
     )
     taken = {loop.header for other in others for loop in loops_of(view, other)}
     found: dict[int, Loop] = {}
@@ -190,7 +190,7 @@ def _check_in_loops(
     for annotation in view.annotations.values():
         if annotation.region in rewritten:
             continue
-        is_path = annotation.event == Event.PATH or annotation.variable
+        is_path = annotation.event == MarkedShape.PATH or annotation.variable
         if not is_path and not marked[annotation.region]:
             raise refuse(refusal.VANISHED, annotation.place, "loop")
         if not is_path or annotation.region in in_loops:
@@ -205,7 +205,7 @@ def _check_in_loops(
         raise refuse(
             refusal.NO_LOOP,
             annotation.place,
-            f"`{annotation.event}`" if annotation.event == Event.PATH else "loop",
+            f"`{annotation.event}`" if annotation.event == MarkedShape.PATH else "loop",
         )
     for path in (p for region in regions for p in region.all_paths()):
         if len(view.markers(f"{path.annotation.event}.begin", path.annotation.region)) > sum(

@@ -11,7 +11,7 @@ from cccopt.ccc.function.graph import Jump, Leave, Node, reachable, targets
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import refuse
-from cccopt.clauses import Event
+from cccopt.clauses import MarkedShape
 from cccopt.ptx.ir import Instruction, Marker
 
 
@@ -60,7 +60,7 @@ def paths_of(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop
         _require_direct(view, annotation, inner.parent, loop, variable)
         found.append(_variable_path(view, annotation, inner, loop))
     for annotation in view.annotations.values():
-        if annotation.event != Event.PATH:
+        if annotation.event != MarkedShape.PATH:
             continue
         for index in view.markers("if.begin", annotation.region):
             block = view.cfg.block_of(index)
