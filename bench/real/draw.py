@@ -14,7 +14,7 @@ is a candidate if
   `branch`  in a loop, an `if` on a loaded value whose branch holds a loop, a call or three statements,
   `switch`  a `switch` on anything.
 
-Programs come in the order of the SHA-256 of their names, so that nobody chose them.
+Programs come in the order of the SHA-256 of their names, so that the choice is no one's.
 """
 
 import argparse
@@ -75,8 +75,8 @@ def functions(text: str) -> Iterator[Function]:
             if named is None:
                 continue
             name, start = named.group(1), named.end() - 1
-        behind = closing(text, start, "()")
-        brace = re.compile(r"[\s\w]*\{").match(text, behind)
+        after = closing(text, start, "()")
+        brace = re.compile(r"[\s\w]*\{").match(text, after)
         if brace:
             yield Function(kind == "global", name, text[brace.end() - 1 : closing(text, brace.end() - 1)])
 
@@ -107,8 +107,8 @@ def statement(text: str, start: int) -> str:
 def headed(text: str, keyword: str) -> Iterator[tuple[str, str]]:
     """Each `keyword (head) statement` of a text, as its head and its statement."""
     for match in re.finditer(rf"\b{keyword}\s*\(", text):
-        behind = closing(text, match.end() - 1, "()")
-        yield text[match.end() - 1 : behind], statement(text, behind)
+        after = closing(text, match.end() - 1, "()")
+        yield text[match.end() - 1 : after], statement(text, after)
 
 
 def depends(head: str, loaded: frozenset[str]) -> bool:

@@ -153,8 +153,8 @@ def _cost(region: dict[str, Any]) -> str:
     cost = region["cost"]
     if cost["break_even"] is None and region["kind"] == "for":
         return f"{cost['slots']:,.0f} issue slots a trip beside its paths; predicted gain {cost['gain']:.2f}x"
-    trips = region["kind"] in ("for variable", "while", "recursive")
-    often = f"{cost['taken']:,.2f} trips a lane" if trips else f"{cost['taken']:.1%} of lanes"
+    by_loop = region["kind"] in ("for variable", "while", "recursive")
+    often = f"{cost['taken']:,.2f} trips a lane" if by_loop else f"{cost['taken']:.1%} of lanes"
     often += " (assumed)" if cost["assumed"] else " (profile)"
     even = "never" if cost["break_even"] is None else f"from {cost['break_even']:,.0f} slots"
     return f"{cost['slots']:,.0f} issue slots a run, {often}; predicted gain {cost['gain']:.2f}x, break-even {even}"
