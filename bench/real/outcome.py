@@ -57,10 +57,11 @@ def diagnostics(log: str) -> list[Diagnostic]:
     ]
 
 
-def _regions(build: Build) -> Iterator[dict[str, Any]]:
+def _of_units(build: Build, key: str) -> Iterator[dict[str, Any]]:
+    """The `regions` or `remarks` of all reports of a build that have a place."""
     for report in build.reports:
         for unit in report["units"]:
-            yield from unit["regions"]
+            yield from (each for each in unit[key] if each["place"])
 
 
 def _names(annotation: Annotation, program: Program, file: str, line: int) -> bool:
@@ -82,15 +83,16 @@ def outcome_of(annotation: Annotation, program: Program, build: Build) -> Outcom
     for each in diagnostics(build.log):
         if _names(annotation, program, each.file, each.line):
             return Outcome("refused", each.code, each.message)
-    copies = [
-        region
-        for region in _regions(build)
-        if (place := region["place"]) and _names(annotation, program, place["file"], place["line"])
-    ]
+
+    def here(said: dict[str, Any]) -> bool:
+        return _names(annotation, program, said["place"]["file"], said["place"]["line"])
+
+    copies = [region for region in _of_units(build, "regions") if here(region)]
     if not copies:
         return Outcome("dropped", "" if build.succeeded else "(no build)")
     if any(region["outcome"] != "rewritten" for region in copies):
-        return Outcome("declined")
+        remarks = [remark for remark in _of_units(build, "remarks") if here(remark)]
+        return Outcome("declined", *(remarks[0][key] for key in ("code", "message") if remarks))
     return Outcome("rewritten", "/".join(dict.fromkeys(region["form"] for region in copies)))
 
 

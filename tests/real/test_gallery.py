@@ -47,7 +47,8 @@ def region(line: int, outcome: str = "rewritten") -> dict[str, object]:
 
 
 def a_build(*regions: dict[str, object], log: str = "") -> Build:
-    return Build("always", True, 2.0, log, ({"units": [{"regions": list(regions)}]},))
+    remark = {"code": "CCC054", "message": "does nothing", "place": {"file": "scale.cu", "line": 5}}
+    return Build("always", True, 2.0, log, ({"units": [{"regions": list(regions), "remarks": [remark]}]},))
 
 
 def test_pragmas_stand_above_their_lines() -> None:
@@ -150,6 +151,7 @@ def test_outcomes_come_from_reports_and_messages() -> None:
     assert kernel.accepted
     (kernel,) = kernel_outcomes(PROGRAM, a_build(region(3), region(5), region(5, "declined")))
     assert [outcome.state for _, outcome in kernel.outcomes] == ["rewritten", "declined"]
+    assert kernel.outcomes[1][1].detail == "CCC054"
     log = "warning[CCC036]: may touch the same memory\n  --> src/scale.cu:5:5\n   |\n"
     assert diagnostics(log)[0].code == "CCC036"
     (kernel,) = kernel_outcomes(PROGRAM, a_build(log=log))
