@@ -11,7 +11,7 @@ EQUIVALENT: dict[str, str] = {
     'guard ccc/codegen/partial_results.py _deposit: op(f"red.shared.{operator.atomic}", place, mine, guard=some)': (
         "without the guard lanes put in the operator's identity, which changes nothing; it saves accesses"
     ),
-    "clear ccc/codegen/rewrite.py _Rewrite._early: clear(Value(name, view.types[name])) (2)": (
+    "clear ccc/codegen/rewrite.py _Rewrite.first_value: clear(Value(name, view.types[name])) (2)": (
         "only lanes without iterations hold that value, and no result is made of it; it is there for ptxas"
     ),
     "condition ccc/legality/growth.py values_of: type is not None (2)": _TYPES,

@@ -22,37 +22,31 @@ Khorasani 2016, 4.1; what the thesis leaves to lock-step is explicit here (votes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 from cccopt.analysis import effects
 from cccopt.analysis.invariance import rematerialization_slice
 from cccopt.ccc.codegen.copies import without_pragmas
 from cccopt.ccc.codegen.drain import drain
 from cccopt.ccc.codegen.region_code import RegionCode
+from cccopt.ccc.codegen.versions import Leaving, LoopVersions
 from cccopt.ccc.codegen.vote_placement import Entry
 from cccopt.ccc.codegen.votes_at_joins import VotesAtJoins
-from cccopt.ccc.function.annotations import is_annotation
-from cccopt.ccc.function.code import FULL_WARP, op, predicate
+from cccopt.ccc.function.code import FULL_WARP, op
 from cccopt.ccc.function.graph import (
-    UNIFORM,
     Branch,
     Graph,
-    Jump,
-    Node,
     Nodes,
     condition,
-    copy,
     led,
-    predecessors,
     program_order,
     targets,
 )
 from cccopt.ccc.function.view import View
 from cccopt.ccc.plan.plan import Plan
-from cccopt.ccc.plan.stack import SLOTS, Value, clear
+from cccopt.ccc.plan.stack import Value, clear
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Guard, Instruction, Pragma, Register, SpecialRegister, Statement, Symbol, Variable
+from cccopt.ptx.ir import Guard, Instruction, Register
 
 EARLY = 4
 """Instructions with which all lanes give a register the value that lanes with iterations have in the loop."""
@@ -63,136 +57,48 @@ def rewrite(view: View, plan: Plan) -> Graph:
     return _Rewrite(view, plan).graph()
 
 
-class _Rewrite:
-    """One region's rewrite: what leads into the rewritten loop, its form, and what leads out of it."""
+class _Rewrite(LoopVersions):
+    """One region's rewrite: the form of its loop, and what all lanes run before it."""
 
     def __init__(self, view: View, plan: Plan) -> None:
-        self.view = view
         self.plan = plan
-        self.names = view.names
-        self.region = plan.region.annotation.region
         self.code = RegionCode.of(view, plan)
-        self.builder = self.code.builder
+        super().__init__(view, plan, self.code.builder, self.code.nodes)
         self.votes = VotesAtJoins(self.code)
-        self.base = self.code.nodes
 
-    def graph(self) -> Graph:
-        """The function with both versions of the region, and the choice between them at its ``for.begin``."""
-        old, region = self.view.graph, self.plan.region
-        original_nodes = region.nodes | region.preheader
-        nodes: Nodes = {n: _unmarked(node) if n in original_nodes else node for n, node in old.nodes.items()}
-        choice: Nodes = {}
-        first, added = self._version()
-        original = self.builder.phase(choice, f"original_{self.region}", (), Jump(region.select))
-        mask, partial = self.names.register("b32"), self.builder.flag()
-        # Only 32 lanes that are there can see a full mask; a partial one merely runs the original.
-        test = [op("activemask.b32", mask), op("setp.ne.s32", partial.register, mask, FULL_WARP)]
-        choose = self.builder.node(choice, self.names.label("choose"), test, Branch(partial, original, first))
-        entering = set(predecessors(old.nodes).get(region.select, [])) - original_nodes
-        nodes.update(led({name: nodes[name] for name in entering}, {region.select: choose}))
-        # A loop around the region may lead from its end straight back to its beginning.
-        added = led(added, {region.select: choose})
-        layout: Nodes = {}
-        for name, node in nodes.items():
-            if name == region.select:
-                layout.update({choose: choice[choose], **added, original: choice[original]})
-            layout[name] = node
-        entry = choose if old.entry == region.select else old.entry
-        return Graph(entry, layout, (*old.declarations, *self._shared()))
-
-    def _shared(self) -> tuple[Statement, ...]:
-        size = self.plan.stack_bytes
-        return (Variable("shared", ".b8", self.plan.stack_name, (size,), alignment=8),) if size else ()
-
-    def _version(self) -> tuple[str, Nodes]:
+    def version(self) -> tuple[str, Nodes]:
         """The rewritten loop with all that leads to it and follows it; the name of its first node."""
-        plan, region = self.plan, self.plan.region
-        exits = self._exits()
-        alive, number = self.builder.flag(), self.names.register("b32")
+        plan = self.plan
+        exits = self.exits()
+        alive = self.builder.flag()
+        leaving = Leaving(tuple(exits), alive, self.names.register("b32"))
         test, enter = self.names.label("test"), self.names.label("enter")
-        exit_nodes: Nodes = {}
-        # One node for lanes from before the loop and from inside would be a second entry to it.
-        from_preheader, leave = (
-            {
-                target: self._leave(exit_nodes, index, exits, alive, number, test)
-                for index, target in enumerate(exits)
-            }
-            for _ in range(2)
-        )
-        # Lanes that go on in the original loop pass the exits' numbers too.
-        code = [op("mov.pred", alive.register, 1), *([op("mov.u32", number, 0)] if len(exits) > 1 else [])]
-        arrive = self.builder.node(exit_nodes, self.names.label("arrive"), code, Jump(test))
-        inside = {name: name for name in region.preheader}
-        preheader = led(
-            {name: self.base[name] for name in program_order(self.base, region.preheader)},
-            {**from_preheader, region.header: arrive, **inside},
-        )
-        copies, names_of = copy(preheader.values(), self.names, lambda instruction: instruction)
-        nodes: Nodes = {}
-        setup = self.builder.phase(
-            nodes, f"whole_{self.region}", self._setup(), Jump(names_of[region.select])
-        )
-        nodes.update({**copies, **exit_nodes})
+        first, nodes, leave = self.lead_in(self._setup(), leaving, test, test)
         after: Nodes = {}
-        final = self._final(alive, number, exits, after)
+        final = self._final(alive, leaving.number, exits, after)
         latch = self._single_latch() if plan.split else None
         if latch is not None:
             # The latch's own condition tells who goes on: no flag to keep from iteration to iteration.
             going, outside = latch
             end_test = self.names.label("test")
-            self._vote("all", test, alive, enter, final, nodes)
-            drained = self._drain(self._final(going, number, [outside], after), after)
-            self._vote("all", end_test, going, enter, drained, after)
+            self.vote("all", test, alive, enter, final, nodes)
+            drained = self._drain(self._final(going, leaving.number, [outside], after), after)
+            self.vote("all", end_test, going, enter, drained, after)
             iteration = self._iteration(enter, None, end_test, {**leave, outside: end_test})
         else:
             drained = self._drain(final, after)
-            self._vote("all" if plan.split else "any", test, alive, enter, drained, nodes)
+            self.vote("all" if plan.split else "any", test, alive, enter, drained, nodes)
             iteration = self._iteration(enter, None if plan.split else alive, test, leave)
-        program = [iteration[name] for name in program_order(iteration, region.nodes)]
-        renamed, names_of = copy(program, self.names, lambda instruction: instruction)
-        ours = {name: node for name, node in iteration.items() if name not in region.nodes}
         # Laid out in this order, an iteration falls through to the test after it.
-        return setup, {**nodes, **led({**renamed, **ours}, names_of), **after}
+        return first, {**nodes, **self.renamed(iteration), **after}
 
-    def _exits(self) -> list[str]:
-        """Where lanes may go when they leave the region, from the loop or past it."""
-        region = self.plan.region
-        loop = (t for n in program_order(self.base, region.nodes) for t in targets(self.base[n].end))
-        past = (t for n in program_order(self.base, region.preheader) for t in targets(self.base[n].end))
-        found = [*loop, *(t for t in past if t not in region.preheader)]
-        # A lane that traps ends the launch: no other lane need wait for it.
-        elsewhere = region.nodes | self.view.traps
-        return list(dict.fromkeys(t for t in found if t not in elsewhere))
-
-    def _leave(
-        self, nodes: Nodes, index: int, exits: list[str], alive: Guard, number: Register, test: str
-    ) -> str:
-        """The node that a lane passes on its way to exit number ``index``."""
-        code = [op("mov.pred", alive.register, 0)]
-        if len(exits) > 1:
-            code.append(op("mov.u32", number, index))
-        return self.builder.node(nodes, self.names.label("leave"), code, Jump(test))
-
-    def _final(self, going: Guard, number: Register, exits: list[str], nodes: Nodes) -> str:
+    def _final(self, going: Guard, number: Register, exits: Sequence[str], nodes: Nodes) -> str:
         """The node after everything: lanes with iterations left go on in the original loop, the others leave."""
-        header = self.plan.region.header
-        following = exits[-1] if exits else header
-        for index in reversed(range(len(exits) - 1)):
-            chosen = self.builder.flag()
-            test = [op("setp.eq.u32", chosen.register, number, index)]
-            end = Branch(chosen, exits[index], following)
-            following = self.builder.node(nodes, self.names.label("exit"), test, end)
+        following = self.leave(exits, number, nodes)
         if not self.plan.split:
             return following
-        return self.builder.node(nodes, self.names.label("rest"), (), Branch(going, header, following))
-
-    def _vote(self, kind: str, name: str, flag: Guard, enter: str, done: str, nodes: Nodes) -> None:
-        """Adds the node ``name`` that goes on to ``enter`` if all or any lanes have the flag."""
-        result = self.builder.flag()
-        # ptxas looks for the pragma in a loop's first block, and this may be it.
-        nounroll = Pragma(("nounroll",))
-        vote = op(f"vote.sync.{kind}.pred", result.register, predicate(flag), FULL_WARP)
-        self.builder.node(nodes, name, [nounroll, vote], Branch(result, enter, done, UNIFORM))
+        end = Branch(going, self.plan.region.header, following)
+        return self.builder.node(nodes, self.names.label("rest"), (), end)
 
     def _single_latch(self) -> tuple[Guard, str] | None:
         """If one branch alone decides between the next iteration and an exit: the condition to go on, and the exit."""
@@ -222,7 +128,7 @@ class _Rewrite:
         )
         nodes[region.header] = without_pragmas(nodes[region.header])
         # A lane that has left the loop comes through each iteration with what it will need after the loop.
-        kept = frozenset() if alive is None else self._live_at(self._exits())
+        kept = frozenset() if alive is None else self.live_at(self.exits())
         return self.votes.place(nodes, Entry(enter, region.header, test, alive), self.plan.paths, kept)
 
     def _drain(self, final: str, nodes: Nodes) -> str:
@@ -231,28 +137,17 @@ class _Rewrite:
     # --- the warp's own registers ---
 
     def _setup(self) -> list[Instruction]:
-        plan, r = self.plan, self.names.register
-        linear, extent = r("b32"), r("b32")
+        plan = self.plan
         code = [
-            op("mov.u32", plan.lane, SpecialRegister("%laneid")),
-            op("mov.u32", plan.lanes_before, SpecialRegister("%lanemask_lt")),
+            *self.lane_numbers(),
             *(op("mov.u32", path.top, 0) for path in plan.all_paths() if plan.has_stack(path)),
             *(i for sorting in self.votes.sortings for i in sorting.setup()),
         ]
         if plan.stack_bytes:
-            row = r("b32")
-            code += [
-                op("mov.u32", linear, SpecialRegister("%tid.z")),
-                op("mov.u32", extent, SpecialRegister("%ntid.y")),
-                op("mov.u32", row, SpecialRegister("%tid.y")),
-                op("mad.lo.u32", linear, linear, extent, row),
-                op("mov.u32", extent, SpecialRegister("%ntid.x")),
-                op("mov.u32", row, SpecialRegister("%tid.x")),
-                op("mad.lo.u32", linear, linear, extent, row),
-                op("and.b32", linear, linear, -SLOTS),
-            ]
-            stack = r("b32")
-            code.append(op("mov.u32", stack, Symbol(plan.stack_name)))
+            linear = self.names.register("b32")
+            row, first_thread = self.first_thread(linear)
+            stack, address_of_stacks = self.stacks()
+            code += [*first_thread, address_of_stacks]
             code += [op("mad.lo.u32", base, linear, size, stack) for size, base in plan.bases.items()]
             sorted_bases = [base for sorting in plan.sortings for base in sorting.bases.values()]
             if sorted_bases:
@@ -260,31 +155,14 @@ class _Rewrite:
                 code += [op("mad.lo.u32", base, row, size, stack) for base, size in sorted_bases]
             owned = [p.reduction for p in plan.partials if p.offset is not None]
             if owned:
-                stride, address = plan.slots.stride, plan.slots.address
-                code.append(op("add.u32", linear, linear, plan.lane))
-                code.append(op("mad.lo.u32", address, linear, stride, stack))
-                code += plan.slots.setup(dict.fromkeys(owned))
+                code += self.owners_slots(linear, stack, plan.slots, owned)
                 if any(path.results.owner for sorting in plan.sortings for path in sorting.paths):
                     # Their remainder leaves it to the last push to order memory, and there may have been none.
                     code.append(op("bar.warp.sync", FULL_WARP))
         code += [p.reset for p in plan.partials if p.offset is None]
-        return [*code, *self._unset(), *plan.rebuilt]
+        return [*code, *self.first_values(), *plan.rebuilt]
 
-    def _unset(self) -> list[Instruction]:
-        """Values for registers that only lanes with iterations set on their way to the loop, or in it on their way
-        out.
-        """
-        region = self.plan.region
-        names = self._live_at([region.header, *self._exits()]) - self._live_at([region.select])
-        return [i for name in sorted(names) for i in self._early(name)]
-
-    def _live_at(self, names: Iterable[str]) -> frozenset[str]:
-        """The registers that are live where any of the named nodes begins."""
-        view = self.view
-        blocks = (view.block_of_name[name] for name in names if name in view.block_of_name)
-        return frozenset[str]().union(*(view.liveness.live_in[block] for block in blocks))
-
-    def _early(self, name: str) -> list[Instruction]:
+    def first_value(self, name: str) -> list[Instruction]:
         """The value that lanes with iterations have in the loop, where a few instructions give it; else any value.
 
         Two different ones would keep ptxas from leaving a parameter in constant memory. Sorted lanes and
@@ -314,7 +192,3 @@ class _Rewrite:
             code.append(isa.rename(statement, made, {target: new}))
             made[target] = new
         return code
-
-
-def _unmarked(node: Node) -> Node:
-    return replace(node, code=tuple(s for s in node.code if not is_annotation(s)))
