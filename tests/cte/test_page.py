@@ -192,7 +192,7 @@ def model(repository: Path) -> Iterator[Any]:
 
 def test_equations_by_hand(model: Any) -> None:
     # Tasks of 1 to 32 fine tasks; a map costs 10 and a reduction 1.
-    sizes, cost = range(1, 33), model.Costs(10, 1)
+    sizes, cost = range(1, 33), model.UnitCosts(10, 1)
     assert model.one_per_lane(sizes, cost) == 32 * 11
     # Two rounds of 16 tasks; the longest have 16 and 32: 8 and 16 maps.
     assert model.sub_warp(2, sizes, cost) == 2 * 1 * 1 + (8 + 16) * 10

@@ -71,5 +71,5 @@ def test_a_compiler_that_fails_ends_the_work(bench: ModuleType, tmp_path: Path) 
 )
 def test_missed_bars_are_told(bench: ModuleType, bar: dict[str, float], more: float, said: list[str]) -> None:
     # One pair that was disturbed does not count.
-    times = bench.Times((1.0, 1.0, 3.0), (more, more, 7.0), (0.0, 0.0, 0.0), 0.0)
+    times = bench.PairTimes((1.0, 1.0, 3.0), (more, more, 7.0), (0.0, 0.0, 0.0), 0.0)
     assert list(bench._missed(case(bench, **bar), times)) == said
