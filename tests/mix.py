@@ -25,8 +25,10 @@ mix(int n, int rounds, const unsigned* __restrict__ in, unsigned* __restrict__ o
 
 DEFINES = ["-DFACTOR=1664525u"]
 
-REFUSED = SOURCE.replace("      out[i] = x;\n    }", "      out[i] = x;\n    }\n    out[i + 1] = 4;")
-"""The path and the rest of its iteration store to the same array (CCC036)."""
+REFUSED = SOURCE.replace(
+    "      out[i] = x;\n    }", "      out[i] = x;\n    }\n    out[i + 1] = __popc(__activemask());"
+)
+"""The path and the rest of its iteration store to one array (CCC036), and the rest asks for the lanes beside it."""
 
 
 def c_names(source: str) -> str:

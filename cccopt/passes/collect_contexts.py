@@ -6,13 +6,13 @@ Safety: ASSUMES independent iterations (the pragma's word). Under `auto` it decl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cccopt.ccc.codegen.rewrite import rewrite
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.calls import called, static_shared_bytes
-from cccopt.ccc.function.graph import Graph, reachable
+from cccopt.ccc.function.graph import Graph
 from cccopt.ccc.function.linearize import to_body
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
@@ -26,6 +26,7 @@ from cccopt.ccc.plan.block_size import SHARED_BYTES, block_threads
 from cccopt.ccc.plan.empty_tasks import empty_tasks
 from cccopt.ccc.plan.plan import PathPlan, Plan
 from cccopt.ccc.plan.planning import legal_plan, make_plan
+from cccopt.ccc.profitability.carried_estimate import estimate_carried
 from cccopt.ccc.profitability.decision import (
     Decision,
     decide,
@@ -36,9 +37,11 @@ from cccopt.ccc.profitability.decision import (
 )
 from cccopt.ccc.profitability.decision import remarks as remarks_of
 from cccopt.ccc.profitability.estimate import estimate, fits_to
-from cccopt.ccc.profitability.profile import RunProfile
+from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
 from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find
 from cccopt.diagnostic import Diagnostic
+from cccopt.passes import carried_form
+from cccopt.passes.labels import labels_of
 from cccopt.passes.options import Options
 from cccopt.passes.refused import left
 from cccopt.passes.result import PassResult
@@ -98,7 +101,7 @@ def _function(module: Module, function: Function, options: Options, in_loops: fr
     original = function
     while True:
         view = view_of(module, function)
-        found = find(view, frozenset(report.region for report in reports), in_loops)
+        found = find(view, frozenset(report.region for report in reports), in_loops, with_unfit=True)
         if function is original:
             remarks += found.remarks
         if not found.regions:
@@ -121,8 +124,17 @@ def _is_rewritten(report: RegionReport) -> bool:
 def _region(function: Function, view: View, region: Region, options: Options) -> _Rewritten:
     """The function with ``region`` rewritten, or with nothing but its markers gone where that would not pay."""
     analysis = RegionAnalysis(view, region, options.expand)
-    check(analysis)
-    plan = _plan(analysis, options)
+    try:
+        if region.unfit is not None:
+            raise region.unfit
+        check(analysis)
+        plan = _plan(analysis, options)
+    except Refusal as problem:
+        if options.form in (Form.SPLIT, Form.IDLE_LANES):
+            raise
+        return _carried(analysis, function, options, problem)
+    if options.form is Form.CARRIED:
+        return _carried(analysis, function, options, None)
     decision = _decided(analysis, function, plan, options)
     said = remarks_of(region, decision, options.mode)
     everything = frozenset(range(len(region.all_paths())))
@@ -140,10 +152,48 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
     function = replace(
         view.function,
         body=(*view.names.declarations(), *body),
-        directives=(*view.function.directives, *_block_limit(view, plan)),
+        directives=(*view.function.directives, *_block_limit(view, plan.region)),
     )
     reports = _reports(view, plan, graph, region, decision)
     return function, (*plan.remarks, *said), (*reports, *_left(view, region, decision, everything))
+
+
+def _carried(
+    analysis: RegionAnalysis, function: Function, options: Options, cause: Refusal | None
+) -> _Rewritten:
+    """The function with a region in the carried form, because of ``cause`` or because the user asks for it."""
+    region, plan = carried_form.carried(analysis, cause)
+    view = region.view
+    numbers = estimate_carried(region, plan, _measured(function, options))
+    stacks = {key: point.stack.layout.bytes for key, point in enumerate(plan.points)}
+    own = static_shared_bytes(view.module, view.function)
+    room = min(room_for_stacks(plan.threads), SHARED_BYTES) - own
+    decision = decide(region.region, numbers, options.mode, stacks, room)
+    everything = frozenset(range(len(plan.points)))
+    if any(mode_of(region.region, path, options.mode) == Mode.ALWAYS for path in region.region.paths):
+        decision = replace(decision, chosen=everything)
+    if decision.chosen != everything:
+        decision = replace(decision, chosen=frozenset())
+        reports = (
+            _loop_report(view, region.region, decision),
+            *_left(view, region.region, decision, everything),
+        )
+        return _without(function, reports), remarks_of(region.region, decision, options.mode), reports
+    graph = carried_form.graph_of(region, plan)
+    body = to_body(graph, view.names)
+    function = replace(
+        view.function,
+        body=(*view.names.declarations(), *body),
+        directives=(*view.function.directives, *_block_limit(view, region.region)),
+    )
+    loop = _loop_report(view, region.region, decision)
+    made = carried_form.reports(view, plan, graph, loop, decision.costs)
+    said = (*carried_form.remarks(region.region, cause), *plan.remarks)
+    return function, (*said, *remarks_of(region.region, decision, options.mode)), made
+
+
+def _measured(function: Function, options: Options) -> Mapping[int, RegionProfile] | None:
+    return None if options.profile is None else options.profile.functions.get(function.name)
 
 
 def _plan(analysis: RegionAnalysis, options: Options) -> Plan | None:
@@ -164,8 +214,7 @@ def _plan(analysis: RegionAnalysis, options: Options) -> Plan | None:
 
 def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, options: Options) -> Decision:
     view, region = analysis.view, analysis.region
-    measured = None if options.profile is None else options.profile.functions.get(function.name)
-    numbers = estimate(view, region, plan, measured)
+    numbers = estimate(view, region, plan, _measured(function, options))
     threads, _ = block_threads(function, region)
     if plan is None:
         paths = range(len(region.all_paths()))
@@ -238,19 +287,19 @@ def _misfits(profile: RunProfile, views: Sequence[View]) -> tuple[Diagnostic, ..
     return tuple(found)
 
 
-def _block_limit(view: View, plan: Plan) -> tuple[Directive, ...]:
+def _block_limit(view: View, region: Region) -> tuple[Directive, ...]:
     """`block(...)` sized the stacks: a launch with a larger block must fail."""
     known = any(d.name in (".maxntid", ".reqntid") for d in view.function.directives)
-    if known or plan.region.annotation.block is None or view.function.kind != "entry":
+    if known or region.annotation.block is None or view.function.kind != "entry":
         return ()
-    return (Directive(".maxntid", tuple(str(size) for size in plan.region.annotation.block)),)
+    return (Directive(".maxntid", tuple(str(size) for size in region.annotation.block)),)
 
 
 def _reports(
     view: View, plan: Plan, graph: Graph, region: Region, decision: Decision
 ) -> tuple[RegionReport, ...]:
     form = Form.SPLIT if plan.split else Form.IDLE_LANES
-    labels = _labels(graph, ("original", "whole"), str(region.annotation.region))
+    labels = labels_of(graph, ("original", "whole"), str(region.annotation.region))
     assert len(labels) == 2, "the rewritten function lost one version of its loop"
     loop = replace(
         _loop_report(view, region, decision),
@@ -276,8 +325,8 @@ def _code(view: View, plan: Plan, graph: Graph) -> RewrittenLoop:
     region = plan.region.annotation
     alone = [(p.stack.layout, p.top.name, 0) for p in plan.all_paths() if plan.has_stack(p)]
     shared = [(s.stack.layout, s.waiting.name, len(s.paths)) for s in plan.sortings]
-    windows = (_labels(graph, ("trip",), str(p.number)) for p in plan.all_paths() if p.counted)
-    ((_, (entry,)),) = _labels(graph, ("whole",), str(region.region))
+    windows = (labels_of(graph, ("trip",), str(p.number)) for p in plan.all_paths() if p.counted)
+    ((_, (entry,)),) = labels_of(graph, ("whole",), str(region.region))
     return RewrittenLoop(
         region.region,
         region.place,
@@ -331,14 +380,7 @@ def _path_report(
         path.stack.layout.context_bytes,
         path.stack.layout.bytes,
         plan.threads,
-        _labels(graph, ("push", "expand", "take", "trip", "drain"), str(path.number)),
+        labels_of(graph, ("push", "expand", "take", "trip", "drain"), str(path.number)),
         annotation.name,
         cost,
     )
-
-
-def _labels(graph: Graph, phases: tuple[str, ...], number: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    alive = reachable(graph.nodes, [graph.entry])
-    kept = [node for node in graph.nodes.values() if node.name in alive]
-    found = ((p, tuple(n.name for n in kept if n.phase == f"{p}_{number}")) for p in phases)
-    return tuple((phase, names) for phase, names in found if names)

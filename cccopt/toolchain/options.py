@@ -37,6 +37,7 @@ FORMS = {
     "stack": ("auto", False),
     "split,stack": ("split", False),
     "idle-lanes,stack": ("idle lanes", False),
+    "carried": ("carried", True),
 }
 
 # What carries the options, a folder for reports and the last line of PTX through nvcc to the shims.

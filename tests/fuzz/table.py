@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "split",
     "idle lanes",
+    "carried",
     "stack",
     "in place",
     "expanded",

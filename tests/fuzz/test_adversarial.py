@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from cccopt.ccc.outcome.refusal import Refusal
@@ -74,5 +76,14 @@ def test_an_empty_path_is_left_alone() -> None:
 @pytest.mark.parametrize(("kernel", "code"), REFUSED.items())
 def test_refused(kernel: str, code: str) -> None:
     with pytest.raises(Refusal) as caught:
-        rewrite_module(alone(compiled("adversarial"), kernel).marked, Options(mode="always"))
+        rewrite_module(alone(compiled("adversarial"), kernel).marked, Options(mode="always", form="split"))
     assert caught.value.diagnostics[0].code == code
+
+
+@pytest.mark.parametrize("kernel", REFUSED)
+def test_what_is_refused_for_a_path_alone_is_right_in_the_carried_form(kernel: str) -> None:
+    """Or refused as well."""
+    with suppress(Refusal):
+        assert not judge(
+            alone(compiled("adversarial"), kernel), kernel, items, LAUNCHES, forms=("carried",)
+        ).wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def compiled(name: str, *options: str) -> Pair:
 @pytest.mark.parametrize(("kernel", "code"), REFUSED.items())
 def test_refused(kernel: str, code: str) -> None:
     with pytest.raises(Refusal) as caught:
-        rewrite_module(alone(compiled("regressions"), kernel).marked, Options(mode="always"))
+        rewrite_module(alone(compiled("regressions"), kernel).marked, Options(mode="always", form="split"))
     assert caught.value.diagnostics[0].code == code
 
 
@@ -148,3 +149,13 @@ def test_a_kernel_holds_the_stacks_of_what_it_calls(tmp_path: Path) -> None:
     with pytest.raises(Refusal) as caught:
         rewrite_module(marked(source, "sm_90"), Options(mode="always"))
     assert caught.value.diagnostics[0].code == "CCC043"
+
+
+# The iterations of `asked` count in one place, and what they find there depends on their order.
+@pytest.mark.parametrize("kernel", [kernel for kernel in REFUSED if kernel != "asked"])
+def test_what_is_refused_for_a_path_alone_is_right_in_the_carried_form(kernel: str) -> None:
+    """Or refused as well."""
+    with suppress(Refusal):
+        assert not judge(
+            alone(compiled("regressions"), kernel), kernel, items, LAUNCHES, forms=("carried",)
+        ).wrong

@@ -119,20 +119,27 @@ def attempt(
 
 def variants(marked: Module, kernel: Kernel, draw: random.Random) -> Iterator[Variant]:
     """Each form that may be forced, and now and then what `auto` chooses; each distinct text once."""
-    wanted = [("split", True), ("idle lanes", True)]
+    wanted = [("split", True), ("idle lanes", True), ("carried", True)]
     if "ccc for variable" in kernel.text:
         wanted += [("split", False), ("idle lanes", False)]
     if draw.random() < 0.15:
         wanted.append(("auto", True))
     seen = set()
     resident = draw.randrange(1, 4)
+    refused: Refusal | None = None
     for form, expand in wanted:
         options = Options(mode="always", form=form, expand=expand, resident=resident)
-        result = rewrite_module(marked, options)
+        try:
+            result = rewrite_module(marked, options)
+        except Refusal as problem:
+            refused = refused or problem
+            continue
         text = print_module(result.module)
         if text not in seen:
             seen.add(text)
             yield Variant(f"{form}{'' if expand else ', not expanded'}", result.module, result)
+    if not seen and refused is not None:
+        raise refused
 
 
 def cells(kernel: Kernel, variant: Variant) -> set[tuple[str, str]]:
@@ -149,8 +156,8 @@ def _forms(region: RegionReport, done: Sequence[RegionReport], variant: Variant)
     """What became of a region beside the form of its loop."""
     if region.kind in ("for", "grid"):
         return set()
-    if region.form == "expanded":
-        return {"expanded"}
+    if region.form in ("expanded", "carried"):
+        return {region.form}
     names = {phase for phase, _ in region.labels}
     if region.kind in ("for variable", "while", "recursive"):
         return {"stack"} if "push" in names else {"in place"}
@@ -209,7 +216,8 @@ class _Emulation:
         launch, given, memory, steps = case
         order = "default order" if seed is None else f"shuffle {seed}"
         where = f"{self.kernel.name}, {variant.label}, {order}, {launch}"
-        most = 100 * steps + 20_000 if seed is None else 1000 * steps + 100_000
+        points = sum(region.form == "carried" for region in variant.result.regions) + 1
+        most = points * (100 * steps + 20_000 if seed is None else 1000 * steps + 100_000)
         try:
             got, _, profile = _run(program, self.kernel.name, launch, given, seed, most)
         except CccError as problem:

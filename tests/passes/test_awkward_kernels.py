@@ -259,7 +259,7 @@ def test_rewritten_rightly_or_refused(file: str, kernel: str, arch: str) -> None
                 assert phases <= {phase for phase, times in counts.items() if times}, (form, counts)
         case Refused(code, at, help):
             with pytest.raises(Refusal) as caught:
-                rewritten(module)
+                rewritten(module, "split")
             (said,) = caught.value.diagnostics
             assert said.code == code
             assert said.place is not None
@@ -271,7 +271,7 @@ def test_rewritten_rightly_or_refused(file: str, kernel: str, arch: str) -> None
 def test_a_refusal_shows_both_accesses() -> None:
     """At their CUDA lines, where the user asks for line tables."""
     with pytest.raises(Refusal) as caught:
-        rewritten(only(marked(CUDA / "awkward_values.cu", "sm_90", "-lineinfo"), "read_back"))
+        rewritten(only(marked(CUDA / "awkward_values.cu", "sm_90", "-lineinfo"), "read_back"), "split")
     (said,) = caught.value.diagnostics
     places = [place.position.line for _, place in said.notes]
     assert places == [line_of("awkward_values", "read_back", at) for at in ("out[i] = s;", "out[n + i] =")]
@@ -282,7 +282,7 @@ def test_a_load_that_path_and_rest_share() -> None:
     """NVVM 7 loads again for the code behind the path, so that two stores may meet; NVVM 20 hands the value on, and the
     store behind the path runs with the task."""
     with pytest.raises(Refusal) as caught:
-        rewritten(only(compiled("awkward_values", "sm_90"), "shared_load"))
+        rewritten(only(compiled("awkward_values", "sm_90"), "shared_load"), "split")
     assert caught.value.diagnostics[0].code == "CCC036"
     ran = compare(only(compiled("awkward_values", "sm_100"), "shared_load"), "shared_load", two_inputs, ROWS)
     assert all(counts["push"] and counts["take"] and counts["drain"] for counts in ran.values())

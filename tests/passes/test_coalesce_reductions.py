@@ -107,7 +107,7 @@ def test_a_path_that_updates_another_register_than_the_loop_s_is_refused(behind:
     """Where it cannot be the loop's, for both are live somewhere."""
     source = text(before=f"{CHOSEN} {AHEAD}", behind=behind, after=AFTER["owner"])
     with pytest.raises(Refusal) as caught:
-        rewritten(parse(source))
+        rewritten(parse(source), "split")
     assert caught.value.diagnostics[0].code == "CCC035"
 
 
@@ -138,7 +138,7 @@ def test_a_moved_update_goes_on_from_the_loop_s_register() -> None:
     outer = path(f"mov.u32 %result, 1; {AHEAD} {inner} add.u32 %sum, %r21, %result;")
     source = text(before=CHOSEN, body=outer, behind="", after=AFTER["any lane"])
     with pytest.raises(Refusal) as caught:
-        rewritten(parse(source))
+        rewritten(parse(source), "split")
     assert caught.value.diagnostics[0].code == "CCC035"
     same(text(before="", body=outer, behind="", after=AFTER["any lane"]))
 
@@ -155,5 +155,5 @@ def test_a_moved_update_behind_one_that_the_lane_makes_again(before: str) -> Non
         same(source)
         return
     with pytest.raises(Refusal) as caught:
-        rewritten(parse(source))
+        rewritten(parse(source), "split")
     assert caught.value.diagnostics[0].code == "CCC035"

@@ -323,7 +323,7 @@ def test_what_is_declined_or_refused_later_has_no_loop() -> None:
     # The collective in the path is refused as one that not all lanes come to; a live value is refused by the last pass.
     carried = _kernel(path=_PATH.replace("mad.lo.u32 %r7, %r5, 7, %r3;", "add.u32 %r7, %r7, %r3;"))
     for module, code in ((spoilt, "CCC063"), (carried, "CCC035")):
-        kept = rewrite_module(module, Options("always", keep_going=True))
+        kept = rewrite_module(module, Options("always", keep_going=True, form="split"))
         assert [d.code for d in kept.remarks] == [code]
         assert kept.module == module
 

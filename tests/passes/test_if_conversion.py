@@ -348,7 +348,7 @@ def test_a_region_that_is_refused_stays() -> None:
         behind="red.global.add.u32 [%other_i], 1;",
     )
     with pytest.raises(Refusal):
-        rewritten(before)
+        rewritten(before, "split")
     assert converted(before) == before
 
 

@@ -81,7 +81,7 @@ class MemoryOrder:
 
     def clash(self, path: Path) -> Clash | None:
         """An access of the path's tasks and one that follows the path which may not change order."""
-        return self._first_clash(self.deferred(path), self.following(path))
+        return self.first_clash(self.deferred(path), self.following(path))
 
     def clash_in_inner_iterations(self, path: Path) -> Clash | None:
         """An access of the path's tasks and one of another inner iteration which may not change order."""
@@ -113,14 +113,15 @@ class MemoryOrder:
         for index in self._accesses(self.view.statements(self.region.nodes)):
             if index in mine or not self._writes_shared(index) or not self._thread.is_reused(index):
                 continue
-            clash = self._first_clash(mine, [index])
+            clash = self.first_clash(mine, [index])
             if clash is not None:
                 return clash
         return None
 
     # --- what the answers are made of ---
 
-    def _first_clash(self, mine: Iterable[int], others: Iterable[int]) -> Clash | None:
+    def first_clash(self, mine: Iterable[int], others: Iterable[int]) -> Clash | None:
+        """An access of ``mine`` and one of ``others`` that may not change order."""
         kinds: dict[_Kind, int] = {}
         for index in self._accesses(mine):
             kinds.setdefault(self._kind(index), index)

@@ -7,13 +7,14 @@ are refused where they are found (`cccopt.ccc.regions`), contexts and stacks whe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from cccopt.analysis import effects
 from cccopt.ccc.function.calls import called, callee_of, callees
 from cccopt.ccc.function.view import View, view_of
+from cccopt.ccc.legality.carried_region import CarriedRegion
 from cccopt.ccc.legality.local_memory import LocalMemory
 from cccopt.ccc.legality.order import Clash, MemoryOrder
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
@@ -50,6 +51,25 @@ def check(analysis: RegionAnalysis) -> None:
         rules.no_fence(path)
         rules.no_thread_memory(path)
         rules.order_within_iteration(path)
+
+
+def check_carried(carried: CarriedRegion) -> None:
+    """Raises Refusal for the first rule that the region breaks in the carried form."""
+    rules = _Rules(carried)
+    rules.known_instructions()
+    rules.no_recursion()
+    rules.no_barrier()
+    rules.own_local_memory()
+    for point in carried.region.points:
+        carried.carrying.advance(point)
+    for path in carried.region.paths:
+        rules.no_parameter(path)
+        rules.no_collective(path)
+        rules.no_opaque_call(path)
+        rules.no_identity_in_calls(path)
+        rules.no_waiting(path, across=carried.changes_lanes)
+        rules.no_worklist(path, carried.carrying.deciding)
+        rules.no_thread_memory(path)
 
 
 @dataclass(frozen=True)
@@ -149,6 +169,35 @@ class _Rules:
             if ordered or index in self._spinning or instruction.opcode.startswith("bar.warp"):
                 raise self._refuse(refusal.FENCE, path, index)
 
+    def no_waiting(self, path: Path, *, across: bool) -> None:
+        """No spin on an atomic, poll of a volatile value or warp barrier in L outside of the segment P; none in P
+        either if tokens may change lanes ``across`` it: one that waits could keep the lock that others spin for.
+        """
+        inside = frozenset[int]() if across else frozenset(self.view.statements(path.nodes))
+        for index, instruction in self.view.instructions(self.region.nodes):
+            polls = any(isa.facts(i).volatile for i in self._with_callees(instruction))
+            waits = (
+                index in self._spinning
+                or instruction.opcode.startswith("bar.warp")
+                or (polls and self._in_inner_loop(index))
+            )
+            if waits and index not in inside:
+                raise self._refuse(refusal.FENCE, path, index)
+
+    def no_worklist(self, path: Path, deciding: Collection[int]) -> None:
+        """No task of P writes what the statements ``deciding`` read: a lane would leave L too early, or wait in it for
+        a task that waits itself.
+        """
+        if self._independent(path):
+            return
+        clash = self.order.first_clash(self.order.deferred(path), sorted(deciding))
+        if clash is not None:
+            raise self._reordered(refusal.MEMORY, path, clash, "where it is decided whether the loop ends")
+
+    def _in_inner_loop(self, index: int) -> bool:
+        loop = self.view.innermost(self.view.cfg.block_of(index))
+        return loop is not None and self.view.name(loop.header) != self.region.header
+
     def no_thread_memory(self, path: Path) -> None:
         """No task of P writes to a place that another iteration of its thread may use, nor uses one that is written to
         elsewhere in L.
@@ -184,8 +233,10 @@ class _Rules:
     def own_local_memory(self) -> None:
         """No local memory lives into or out of a task (`cccopt.ccc.legality.local_memory`)."""
         local = LocalMemory(self.view, self.region, self.view.memory)
+        carried = self.analysis if isinstance(self.analysis, CarriedRegion) else None
         for path in self.region.all_paths():
-            clash = local.clash(path, [i for i, _ in self._code(path)])
+            alone = None if carried is None else carried.run_once(path)
+            clash = local.clash(path, [i for i, _ in self._code(path)], alone)
             if clash is not None:
                 notes = (*self._note("in the path", clash[0]), *self._note("elsewhere", clash[1]))
                 raise refuse(refusal.LOCAL, path.annotation.place, notes=notes)

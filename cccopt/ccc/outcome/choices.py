@@ -15,6 +15,7 @@ class Mode(Choice):
 
 class Form(Choice):
     """The form of a rewritten loop (`cccopt.ccc.plan.form`), or of a path whose inner iterations are laid side by side.
+    In the `CARRIED` form tasks are whole rests of iterations (`cccopt.ccc.legality.carrying`).
 
     ``AUTO`` leaves the choice to the plan; ``NONE`` is that of code which stays as it is.
     """
@@ -24,6 +25,7 @@ class Form(Choice):
     SPLIT = "split"
     IDLE_LANES = "idle lanes"
     EXPANDED = "expanded"
+    CARRIED = "carried"
 
 
 class Outcome(Choice):

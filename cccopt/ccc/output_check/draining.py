@@ -6,6 +6,9 @@
         @!%mine bra FOLLOWING;                  or the loads have the guard
         ld.shared.b32 %r5, [%at+1024];
 
+        setp.ne.s32 %some, %top, 0;             a loop that takes tasks until none is left
+        @%some bra AGAIN;
+
 The tasks of sorted paths are counted by a lane for each path, so their counter comes by a shuffle.
 """
 
@@ -25,7 +28,9 @@ def drained(loop: LoopCode, addresses: StackAddresses) -> Mapping[int, frozenset
     """For each block the tasks that surely do not wait any more on any way from it."""
     found = {block: frozenset(_taken(loop, addresses, block)) for block in loop.blocks}
     tests = {block: frozenset(_passed(loop, addresses, block, found)) for block in loop.blocks}
-    return {block: found[block] | tests[block] for block in loop.blocks if found[block] or tests[block]}
+    ends = {block: frozenset(_found_empty(loop, addresses, block)) for block in loop.blocks}
+    gone = {block: found[block] | tests[block] | ends[block] for block in loop.blocks}
+    return {block: tasks for block, tasks in gone.items() if tasks}
 
 
 def _taken(loop: LoopCode, addresses: StackAddresses, block: int) -> Iterator[Tasks]:
@@ -46,6 +51,22 @@ def _passed(
     loop: LoopCode, addresses: StackAddresses, block: int, taken: Mapping[int, frozenset[Tasks]]
 ) -> Iterator[Tasks]:
     """The stack of which a block finds that nothing waits, or else leads on to where it is taken."""
+    following = loop.code.where(block, holds=True)
+    if following is not None:
+        yield from (tasks for tasks in _tested(loop, addresses, block) if tasks in taken.get(following, ()))
+
+
+def _found_empty(loop: LoopCode, addresses: StackAddresses, block: int) -> Iterator[Tasks]:
+    """The stack of which the only block that leads here has found that nothing waits."""
+    sources = loop.code.cfg.predecessors[block]
+    if len(sources) != 1 or loop.code.where(sources[0], holds=True) == block:
+        return
+    if loop.code.where(sources[0], holds=False) == block:
+        yield from _tested(loop, addresses, sources[0])
+
+
+def _tested(loop: LoopCode, addresses: StackAddresses, block: int) -> Iterator[Tasks]:
+    """The stack whose counter decides, by being zero or not, where control goes from a block."""
     end = loop.code.ending(block)
     if end is None or end.guard is None:
         return
@@ -54,10 +75,7 @@ def _passed(
             case "setp.ne.s32", (Register(some), Register(name), Literal("0")) if (
                 name in addresses.counters and some == end.guard.register.name
             ):
-                following = loop.code.where(block, holds=True)
-                tasks = addresses.counters[name], 0
-                if following is not None and tasks in taken.get(following, ()):
-                    yield tasks
+                yield addresses.counters[name], 0
 
 
 def _loads(loop: LoopCode, addresses: StackAddresses, block: int, mine: str, stack: int) -> bool:

@@ -88,16 +88,17 @@ def live_ins(
         written |= effects.writes(view.body[index])
     code = [*view.statements(path.nodes), *sunk]
     found = [decide(view, region, path, begin, name, name in written | around) for name in sorted(names)]
-    return (*found, *(_identity(name) for name in sorted(_identities(view, code))))
+    return (*found, *identities(view, code))
 
 
-def _identities(view: View, code: Iterable[int]) -> set[str]:
+def identities(view: View, code: Iterable[int]) -> tuple[LiveIn, ...]:
+    """What ``code`` reads that tells lanes apart, sorted by name."""
     found: set[str] = set()
     for index in code:
         statement = view.body[index]
         if isinstance(statement, Instruction):
             found |= {n for n in effects.special_registers(statement) if n.startswith(THREAD_IDENTITY)}
-    return found
+    return tuple(_identity(name) for name in sorted(found))
 
 
 def _identity(name: str) -> LiveIn:

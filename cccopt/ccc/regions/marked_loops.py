@@ -14,8 +14,9 @@ from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.graph import balanced, reachable
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome import refusal
-from cccopt.ccc.outcome.refusal import refuse
+from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.regions.paths import Path, paths_of
+from cccopt.ccc.regions.points import Point, points_of
 from cccopt.clauses import Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 
@@ -23,7 +24,8 @@ from cccopt.diagnostic import Diagnostic
 @dataclass(frozen=True, slots=True)
 class Region:
     """A marked loop: ``select`` is the node that begins at its ``for.begin`` marker, ``preheader`` the nodes from
-    there to the ``header``, ``nodes`` the loop's own.
+    there to the ``header``, ``nodes`` the loop's own. A loop without ``paths`` has some of a shape that cannot be
+    deferred alone, which ``unfit`` tells; ``points`` it has anyway.
     """
 
     annotation: Annotation
@@ -32,6 +34,8 @@ class Region:
     header: str
     nodes: frozenset[str]
     paths: tuple[Path, ...]
+    points: tuple[Point, ...] = ()
+    unfit: Refusal | None = None
 
     def all_paths(self) -> tuple[Path, ...]:
         """All paths, outer before inner."""
@@ -70,12 +74,17 @@ def annotations_in_loops(view: View) -> frozenset[int]:
 
 
 def find(
-    view: View, rewritten: frozenset[int] = frozenset(), elsewhere: frozenset[int] = frozenset()
+    view: View,
+    rewritten: frozenset[int] = frozenset(),
+    elsewhere: frozenset[int] = frozenset(),
+    *,
+    with_unfit: bool = False,
 ) -> Found:
     """The regions of a function, but for ``rewritten`` annotations, whose loops have been rewritten; those in
     ``elsewhere`` have a copy in a marked loop of another function.
 
-    Raises Refusal where a marked piece is not what its pragma promises.
+    Raises Refusal where a marked piece is not what its pragma promises; where only paths are of a shape that cannot be
+    deferred, ``with_unfit`` asks for the region all the same.
     """
     marked = {a.region: loops_of(view, a) for a in view.annotations.values() if a.event == MarkedShape.LOOP}
     remarks: list[Diagnostic] = []
@@ -83,7 +92,7 @@ def find(
     for annotation in view.annotations.values():
         if annotation.event == MarkedShape.LOOP and not annotation.variable:
             for loop in marked[annotation.region]:
-                region = _region(view, annotation, loop, marked, remarks)
+                region = _region(view, annotation, loop, marked, remarks, with_unfit)
                 if region is not None:
                     regions.append(region)
     _check_in_loops(view, marked, regions, rewritten, elsewhere, remarks)
@@ -120,11 +129,18 @@ def _region(
     loop: Loop,
     marked: Mapping[int, list[Loop]],
     remarks: list[Diagnostic],
+    with_unfit: bool,
 ) -> Region | None:
     nodes = view.names_of(loop.blocks)
     header = view.name(loop.header)
-    paths = paths_of(view, loop, header, marked)
-    if not paths:
+    points, unfit = points_of(view, loop, marked), None
+    try:
+        paths = paths_of(view, loop, header, marked)
+    except Refusal as problem:
+        if not with_unfit or not points:
+            raise
+        paths, unfit = (), problem
+    if not points:
         remarks.append(
             refusal.remark(
                 "CCC054", "no marked path is in this marked loop: it stays as it is", annotation.place
@@ -162,7 +178,7 @@ def _region(
     for name in (*nodes, *preheader):
         if not balanced(view.graph.nodes[name]):
             raise refuse(refusal.SCOPES, annotation.place)
-    return Region(annotation, view.name(select), preheader, header, nodes, paths)
+    return Region(annotation, view.name(select), preheader, header, nodes, paths, points, unfit)
 
 
 def _preheader(view: View, select: str, header: str, loop: Collection[str]) -> frozenset[str]:
@@ -186,7 +202,7 @@ def _check_in_loops(
     remarks: list[Diagnostic],
 ) -> None:
     """Each annotation must have a copy in a marked loop; a copy outside of one stays as it is."""
-    in_loops = {p.annotation.region for region in regions for p in region.all_paths()}
+    in_loops = {point.annotation.region for region in regions for point in region.points}
     for annotation in view.annotations.values():
         if annotation.region in rewritten:
             continue
@@ -207,11 +223,11 @@ def _check_in_loops(
             annotation.place,
             f"`{annotation.event}`" if annotation.event == MarkedShape.PATH else "loop",
         )
-    for path in (p for region in regions for p in region.all_paths()):
-        if len(view.markers(f"{path.annotation.event}.begin", path.annotation.region)) > sum(
-            p.annotation.region == path.annotation.region for region in regions for p in region.all_paths()
-        ):
-            remarks.append(_copy_outside(path.annotation))
+    points = [point.annotation for region in regions for point in region.points]
+    for annotation in points:
+        copies = sum(other.region == annotation.region for other in points)
+        if len(view.markers(f"{annotation.event}.begin", annotation.region)) > copies:
+            remarks.append(_copy_outside(annotation))
 
 
 def _leaves_loop(view: View, path: Annotation, marked: Mapping[int, list[Loop]]) -> bool:

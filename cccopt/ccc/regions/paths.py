@@ -55,7 +55,7 @@ def paths_of(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop
     plain = [copy for n, copies in marked.items() if not view.annotations[n].variable for copy in copies]
     found: list[Path] = []
     for annotation, inner in variable.values():
-        if _marked_for_around(view, inner.parent, plain) is not loop:
+        if marked_for_around(view, inner.parent, plain) is not loop:
             continue
         _require_direct(view, annotation, inner.parent, loop, variable)
         found.append(_variable_path(view, annotation, inner, loop))
@@ -65,14 +65,14 @@ def paths_of(view: View, loop: Loop, header: str, marked: Mapping[int, list[Loop
         for index in view.markers("if.begin", annotation.region):
             block = view.cfg.block_of(index)
             number = view.loop_of.get(block)
-            if block not in loop.blocks or _marked_for_around(view, number, plain) is not loop:
+            if block not in loop.blocks or marked_for_around(view, number, plain) is not loop:
                 continue
             _require_direct(view, annotation, number, loop, variable)
             found.append(_if_path(view, annotation, view.name(block), header))
     return _nest(view, found)
 
 
-def _marked_for_around(view: View, number: int | None, plain: list[Loop]) -> Loop | None:
+def marked_for_around(view: View, number: int | None, plain: list[Loop]) -> Loop | None:
     """The innermost loop marked ``for`` around the loop ``number`` of the function (itself included)."""
     by_header = {loop.header: loop for loop in plain}
     while number is not None:

@@ -132,7 +132,7 @@ def test_a_sum_over_all_iterations_of_a_lane() -> None:
     after = "mul.wide.u32 %rd30, %thread, 4; add.u64 %rd30, %out, %rd30; st.global.u32 [%rd30], %sum;"
     assert same(loop(body, ahead="mov.u32 %sum, 5;", after=after))["expand"]
     with pytest.raises(Refusal):
-        rewritten(parse(loop(path(body), ahead="mov.u32 %sum, 5;", after=after)))
+        rewritten(parse(loop(path(body), ahead="mov.u32 %sum, 5;", after=after)), "split")
 
 
 @pytest.mark.parametrize("most", [8, 32])

@@ -495,5 +495,5 @@ def test_an_extreme_that_flushes_and_one_that_does_not_are_no_reduction() -> Non
     code = f"{VALUES['f32'][1]} min.f32 %f2, %f2, %f1; min.ftz.f32 %f2, %f2, %f1;"
     text = loop(clauses="reduce=min:least", ahead=starts("f32"), body=path(code), after=stored(F32))
     with pytest.raises(Refusal) as caught:
-        rewritten(parse(text))
+        rewritten(parse(text), "split")
     assert caught.value.diagnostics[0].code == "CCC035"

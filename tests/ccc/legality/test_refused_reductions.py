@@ -25,7 +25,7 @@ from tests.kernels.running import rewritten
 
 def refusal(clauses: str = "reduce=+:sum", **holes: Any) -> Diagnostic:
     with pytest.raises(Refusal) as caught:
-        rewritten(parse(loop(clauses=clauses, declarations=DECLARED, **holes)))
+        rewritten(parse(loop(clauses=clauses, declarations=DECLARED, **holes)), "split")
     (said,) = caught.value.diagnostics
     return said
 

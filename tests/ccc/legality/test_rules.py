@@ -27,7 +27,7 @@ from tests.kernels.running import compare, rewritten
 def test_illegal_is_refused(name: str) -> None:
     rule = RULES[name]
     with pytest.raises(Refusal) as caught:
-        rewritten(module(**rule.illegal))
+        rewritten(module(**rule.illegal), "split")
     (said,) = caught.value.diagnostics
     assert said.code == rule.code
     assert said.place is not None
@@ -51,6 +51,30 @@ def test_the_legal_twin_is_rewritten(name: str) -> None:
     for counts in ran.values():
         assert counts["whole"]
         assert counts["push"]
+
+
+SHARED_BY_ITERATIONS = (
+    "an atomic in the path",
+    "an atomic whose result is read",
+    "two kinds of atomics",
+    "one shared array",
+)
+"""Loops that break the pragma's promise: their results depend on the order of iterations."""
+
+
+@pytest.mark.parametrize("name", [name for name in RULES if name not in SHARED_BY_ITERATIONS])
+def test_the_illegal_loop_keeps_its_results_in_the_carried_form(name: str) -> None:
+    rule = RULES[name]
+    marked = module(**rule.illegal)
+    try:
+        rewritten(marked, "carried")
+    except Refusal:
+        # Order within an iteration is no reason, but what decides on the next one is.
+        assert rule.code != "CCC036" or name == "a bound read again in each trip"
+        return
+    make, launches = (uneven_arguments, rule.launches) if rule.runs else (arguments, LAUNCHES[:1])
+    (ran,) = compare(marked, "k", make, launches, forms=("carried",), seeds=(1, 2)).values()
+    assert ran["push"]
 
 
 FUNCTION = """.version 9.0
@@ -84,7 +108,7 @@ def test_a_loop_in_a_function_that_can_call_itself_is_refused() -> None:
     call = "{ .param .b32 x; st.param.b32 [x], 1; call.uni work, (x); }"
     assert rewritten(parse(FUNCTION.format(called=""))).regions
     with pytest.raises(Refusal) as caught:
-        rewritten(parse(FUNCTION.format(called=call)))
+        rewritten(parse(FUNCTION.format(called=call)), "split")
     assert caught.value.diagnostics[0].code == "CCC047"
 
 

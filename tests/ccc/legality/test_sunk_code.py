@@ -66,7 +66,7 @@ def same_results(**holes: Any) -> None:
 
 def refused(**holes: Any) -> str:
     with pytest.raises(Refusal) as caught:
-        rewritten(parse(loop(**holes)))
+        rewritten(parse(loop(**holes)), "split")
     return caught.value.diagnostics[0].code
 
 
@@ -287,7 +287,7 @@ def test_a_reader_at_the_head_of_the_next_iteration_is_refused() -> None:
         f"HEAD: {reader} setp.ge.u32 %none, %i, %n; @%none bra DONE;",
     )
     with pytest.raises(Refusal) as caught:
-        rewritten(parse(text))
+        rewritten(parse(text), "split")
     assert caught.value.diagnostics[0].code == "CCC034"
 
 
@@ -497,7 +497,7 @@ def test_a_branch_in_sunk_code_is_not_dropped() -> None:
 def test_an_operand_that_tasks_cannot_have_is_refused() -> None:
     operand = "ld.global.u32 %r33, [%other]; add.u32 %r34, %result, %r33; st.global.u32 [%out_i], %r34;"
     with pytest.raises(Refusal):
-        rewritten(parse(cases(("", *FIRST[1:3]), operand)))
+        rewritten(parse(cases(("", *FIRST[1:3]), operand)), "split")
 
 
 def test_what_only_dropped_code_reads_is_computed_by_tasks() -> None:

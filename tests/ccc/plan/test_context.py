@@ -284,7 +284,7 @@ def test_a_parameter_of_a_function_in_the_path_is_refused() -> None:
     """A kernel's is one for all lanes."""
     load = "ld.param.u32 %r6, [{}]; mul.wide.u32 %rd2"
     with pytest.raises(Refusal) as caught:
-        rewritten(parse(FUNCTION.replace("mul.wide.u32 %rd2", load.format("start"))))
+        rewritten(parse(FUNCTION.replace("mul.wide.u32 %rd2", load.format("start"))), "split")
     assert caught.value.diagnostics[0].code == "CCC057"
     assert rewritten(
         parse(loop(body=path("ld.param.u32 %r10, [flag]; st.global.u32 [%out_i], %r10;")))

@@ -176,7 +176,7 @@ def test_a_lane_that_has_left_keeps_what_it_reads_behind_the_loop(code: str, aft
 def test_ways_out_of_a_loop_that_do_not_meet_are_refused() -> None:
     body = "setp.gt.u32 %p10, %value, 60; @%p10 bra LAST; red.global.add.u32 [%out_i], %k;"
     with pytest.raises(Refusal) as caught:
-        rewritten(parse(loop(body=inner_loop(body), after="ret; LAST:")))
+        rewritten(parse(loop(body=inner_loop(body), after="ret; LAST:")), "split")
     assert caught.value.diagnostics[0].code == "CCC032"
 
 
@@ -290,7 +290,7 @@ INSIDE_JOIN:
     {mark("for.end", 6)}
 """
     with pytest.raises(Refusal) as caught:
-        rewritten(parse(loop(before=inner, clauses="independent")))
+        rewritten(parse(loop(before=inner, clauses="independent")), "split")
     assert caught.value.diagnostics[0].code == "CCC046"
     # The outer marks alone are fine: what is inside is plain code.
     plain = "\n".join(line for line in inner.splitlines() if "// ccc" not in line)

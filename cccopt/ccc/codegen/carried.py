@@ -1,0 +1,97 @@
+"""The rewrite in the carried form: a task is the rest of its iteration (`cccopt.ccc.legality.carrying`).
+
+    before                              after
+    H: A                                test: vote on `alive`; none: drain
+       @!p bra J                        H: A
+       P                                   @p: the token waits, its lane goes on with the advance -> dispatch
+    J: C; latch; @q bra H               J: C; latch -> dispatch
+                                        dispatch: full warps run P C (renamed) -> test
+                                        drain: least = 1, dispatch while tokens are left
+
+All lanes come to `test` and to `dispatch` in each iteration, those whose loop has ended too.
+
+Safety: ASSUMES that iterations are independent, which the pragma says; order inside an iteration is kept.
+"""
+
+from __future__ import annotations
+
+from cccopt.ccc.codegen.builder import Builder
+from cccopt.ccc.codegen.dispatch import Dispatcher
+from cccopt.ccc.codegen.partial_results import collect
+from cccopt.ccc.codegen.versions import Leaving, LoopVersions
+from cccopt.ccc.function.code import FULL_WARP, op
+from cccopt.ccc.function.graph import Branch, Graph, Jump, Nodes, led, reachable
+from cccopt.ccc.function.view import View
+from cccopt.ccc.plan.carried import CarriedPlan
+from cccopt.ptx.ir import Instruction
+
+
+def rewrite_carried(view: View, plan: CarriedPlan) -> Graph:
+    """The function's graph with the region of ``plan`` rewritten, the original loop kept beside the new one."""
+    return _Rewrite(view, plan).graph()
+
+
+class _Rewrite(LoopVersions):
+    """One region's rewrite."""
+
+    def __init__(self, view: View, plan: CarriedPlan) -> None:
+        self.plan = plan
+        builder = Builder(view.names, plan.region.annotation.region)
+        self.dispatcher = Dispatcher(view, plan, builder)
+        base = self.dispatcher.nodes(plan.region.nodes | plan.region.preheader)
+        super().__init__(view, plan, builder, base)
+
+    def version(self) -> tuple[str, Nodes]:
+        """The rewritten loop with all that leads to it and follows it; the name of its first node."""
+        exits = self.exits()
+        leaving = Leaving(tuple(exits), self.builder.flag(), self.names.register("b32"))
+        test, enter = self.names.label("test"), self.names.label("enter")
+        first, nodes, leave = self.lead_in(self._setup(), leaving, test, self.dispatcher.entry)
+        after: Nodes = {}
+        code = [op("bar.warp.sync", FULL_WARP), *self._collected()]
+        final = self.leave(exits, leaving.number, after)
+        drained = self.builder.node(after, self.names.label("drained"), code, Jump(final))
+        drain = self.dispatcher.drain(drained, after)
+        self.vote("any", test, leaving.alive, enter, drain, nodes)
+        outside = {**leave, self.plan.region.header: self.dispatcher.entry}
+        arrivals, points = self.dispatcher.arrivals(outside)
+        iteration = led(
+            {n: self.base[n] for n in self.base if n in self.plan.region.nodes}, {**outside, **points}
+        )
+        iteration = {
+            n: iteration[n] for n in iteration if n in reachable(iteration, [self.plan.region.header])
+        }
+        self.builder.node(
+            iteration,
+            enter,
+            self.dispatcher.begin(),
+            Branch(leaving.alive, self.plan.region.header, self.dispatcher.entry),
+        )
+        return first, {
+            **nodes,
+            **self.renamed(iteration),
+            **arrivals,
+            **self.dispatcher.dispatch(test),
+            **after,
+        }
+
+    def _collected(self) -> list[Instruction]:
+        """What brings the tokens' parts of reductions into the values that lanes have after the loop."""
+        return collect(self.plan.partials, self.plan.slots, self.names, header=False)
+
+    def _setup(self) -> list[Instruction]:
+        plan = self.plan
+        code = [*self.lane_numbers(), *self.dispatcher.setup()]
+        if plan.stack_bytes:
+            linear = self.names.register("b32")
+            warp, first_thread = self.first_thread(linear)
+            stack, address = self.stacks()
+            code += [*first_thread, address, op("shr.u32", warp, linear, 5)]
+            per_warp = plan.slots_per_warp
+            code += [
+                op("mad.lo.u32", base, warp, size * per_warp, stack) for size, base in plan.bases.items()
+            ]
+            owned = [p.reduction for p in plan.partials if p.offset is not None]
+            if owned:
+                code += self.owners_slots(linear, stack, plan.slots, owned)
+        return [*code, *self.first_values(), *plan.rebuilt]

@@ -1,0 +1,269 @@
+"""The carried form's dispatcher: where all lanes of a warp meet, and tokens that wait at a point run as a full warp.
+
+    dispatch:  want_p = ballot(flag_p) for each point p
+               top_p + popc(want_p) >= least: serve p, later points first
+               else lanes with a token push it, and the next iteration begins
+    serve p:   lanes with a token at another point push it; lanes without one pop (take_p)
+               lanes with a token at p run its segment: flag_q up where it ends at point q
+               back to dispatch
+
+``least`` is 32 in the loop; at the end it is 1, so that the same code runs what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cccopt.ccc.codegen.builder import Builder
+from cccopt.ccc.codegen.copies import parting
+from cccopt.ccc.codegen.partial_results import deposit
+from cccopt.ccc.function.annotations import is_annotation
+from cccopt.ccc.function.code import FULL_WARP, negated, op, predicate
+from cccopt.ccc.function.graph import (
+    UNIFORM,
+    Branch,
+    Jump,
+    Node,
+    Nodes,
+    copy,
+    led,
+    program_order,
+    retarget,
+    targets,
+)
+from cccopt.ccc.function.view import View
+from cccopt.ccc.plan.carried import CarriedPlan, PointPlan, partials_of
+from cccopt.ccc.plan.plan import own
+from cccopt.ccc.plan.stack import SLOTS, Value, clear, copy_value
+from cccopt.ptx import isa
+from cccopt.ptx.ir import (
+    BranchTargets,
+    Close,
+    Instruction,
+    Label,
+    Location,
+    Open,
+    Pragma,
+    Register,
+    RegisterDeclaration,
+    Statement,
+    Variable,
+)
+from cccopt.ptx.isa import Control
+
+_BRANCHES = (Control.BRANCH, Control.INDEXED)
+
+
+class Dispatcher:
+    """Makes the nodes of one region in the carried form. ``entry`` is the label of the dispatcher."""
+
+    def __init__(self, view: View, plan: CarriedPlan, builder: Builder) -> None:
+        self.view = view
+        self.plan = plan
+        self.builder = builder
+        self.entry = builder.label("dispatch")
+        self._cut = {plan.region.header, *(point.path.begin for point in plan.points)}
+
+    # --- the iteration ---
+
+    def arrivals(self, outside: Mapping[str, str]) -> tuple[Nodes, Mapping[str, str]]:
+        """For each point the nodes in which a lane leaves its token at the point and goes on with its advance; and the
+        name of the first of them by that of the point's. ``outside`` says where control goes that leaves the iteration.
+        """
+        nodes: Nodes = {}
+        first: dict[str, str] = {}
+        for point in self.plan.points:
+            begin = point.path.begin
+            values = point.stack.layout.values()
+            updated = {p.reduction.register: p for p in partials_of(self.plan, owned=True)}
+            code: list[Statement] = []
+            for value in values:
+                if value.name in updated:
+                    code.append(updated[value.name].reset)
+                else:
+                    code += copy_value(value, own(value.name), self.plan.token(value.name))
+            code.append(op("mov.pred", point.flag.register, 1))
+            advance = {
+                name: self._with_end(node, point.advance.jumps.get(name))
+                for name, node in self.nodes(point.advance.nodes, point.advance.kept).items()
+            }
+            copies, names = copy(advance.values(), self.builder.names, lambda instruction: instruction)
+            nodes.update(led(copies, outside))
+            first[begin] = self.builder.node(nodes, self.builder.label("arrive"), code, Jump(names[begin]))
+        return nodes, first
+
+    def begin(self) -> list[Instruction]:
+        """What all lanes run before each iteration. Without it ptxas (13.0) may take any value for registers of tokens
+        in lanes that have none.
+        """
+        values = dict.fromkeys(value for p in self.plan.points for value in p.stack.layout.values())
+        cleared = [clear(Value(self.plan.token(v.name).name, v.type)) for v in values]
+        return [*cleared, *self.no_tokens()]
+
+    def no_tokens(self) -> list[Instruction]:
+        """Puts all flags down."""
+        return [op("mov.pred", point.flag.register, 0) for point in self.plan.points]
+
+    def nodes(self, names: frozenset[str], kept: frozenset[int] | None = None) -> Nodes:
+        """The program's nodes without markers; of their instructions those in ``kept``, all by default."""
+        graph = self.view.graph.nodes
+        return {
+            name: Node(name, tuple(self._code(name, kept)), graph[name].end)
+            for name in program_order(graph, names)
+        }
+
+    def _code(self, name: str, kept: frozenset[int] | None) -> Sequence[Statement]:
+        block = self.view.cfg.blocks[self.view.block_of_name[name]]
+        ends = len(targets(self.view.graph.nodes[name].end)) > 0
+        depth, code = 0, list[Statement]()
+        # A location holds for all code after it, so that each block begins with the one in force.
+        code += [s for s in self.view.graph.nodes[name].code[:1] if isinstance(s, Location)]
+        for index in block.statements():
+            statement = self.view.body[index]
+            depth += isinstance(statement, Open) - isinstance(statement, Close)
+            declares = isinstance(statement, RegisterDeclaration | Variable) and depth == 0
+            if declares or is_annotation(statement) or isinstance(statement, Label | BranchTargets):
+                continue
+            # Of a loop that is none any more.
+            if isinstance(statement, Pragma) and name in self._cut:
+                continue
+            if isinstance(statement, Instruction):
+                last = ends and index == block.stop - 1 and isa.facts(statement).control in _BRANCHES
+                if last or (kept is not None and index not in kept):
+                    continue
+            code.append(parting(statement))
+        return code
+
+    @staticmethod
+    def _with_end(node: Node, jump: str | None) -> Node:
+        return node if jump is None else Node(node.name, node.code, Jump(jump))
+
+    # --- the dispatcher ---
+
+    def dispatch(self, done: str) -> Nodes:
+        """The dispatcher; once nothing is left to serve, control goes to ``done``."""
+        nodes: Nodes = {}
+        wanted = {point.number: self.builder.register() for point in self.plan.points}
+        votes: list[Statement] = [Pragma(("nounroll",))]
+        for point in self.plan.points:
+            flag = predicate(point.flag)
+            votes.append(op("vote.sync.ballot.b32", wanted[point.number], flag, FULL_WARP))
+        following = self._push_all(self.plan.points, wanted, done, nodes)
+        for point in self.plan.points:
+            served = self._serve(point, wanted, nodes)
+            enough, have = self.builder.flag(), self.builder.register()
+            code = [
+                op("popc.b32", have, wanted[point.number]),
+                op("add.s32", have, have, point.top),
+                op("setp.ge.s32", enough.register, have, self.plan.least),
+            ]
+            following = self.builder.node(
+                nodes, self.builder.label("choose"), code, Branch(enough, served, following, UNIFORM)
+            )
+        self.builder.node(nodes, self.entry, votes, Jump(following))
+        return nodes
+
+    def _serve(self, point: PointPlan, wanted: Mapping[int, Register], nodes: Nodes) -> str:
+        """The nodes that run the segment of a point in all lanes that hold or find a token."""
+        builder, plan = self.builder, self.plan
+        idle, missing, rank, slot = (builder.register() for _ in range(4))
+        takes = builder.flag()
+        segment = self._segment(point, nodes)
+        fill = [
+            op("bar.warp.sync", FULL_WARP),
+            op("not.b32", idle, wanted[point.number]),
+            op("popc.b32", missing, idle),
+            op("and.b32", rank, idle, plan.lanes_before),
+            op("popc.b32", rank, rank),
+            op("setp.lt.and.s32", takes.register, rank, point.top, predicate(negated(point.flag))),
+            op("sub.s32", slot, point.top, rank),
+            *point.stack.pop(plan.token, plan.token, slot, takes, below=1),
+            op("sub.s32", point.top, point.top, missing),
+            op("max.s32", point.top, point.top, 0),
+            op("or.pred", point.flag.register, point.flag.register, takes.register),
+        ]
+        first = builder.phase(nodes, point.phase("take"), fill, Branch(point.flag, segment, self.entry))
+        others = [p for p in plan.points if p is not point]
+        return self._push_all(others, wanted, first, nodes)
+
+    def _push_all(
+        self, points: Sequence[PointPlan], wanted: Mapping[int, Register], following: str, nodes: Nodes
+    ) -> str:
+        """The nodes in which lanes push the tokens that they hold at some points."""
+        for point in points:
+            some = self.builder.flag()
+            push = self.builder.phase(
+                nodes, point.phase("push"), self._push(point, wanted[point.number]), Jump(following)
+            )
+            test = [op("setp.ne.s32", some.register, wanted[point.number], 0)]
+            following = self.builder.node(
+                nodes, self.builder.label("held"), test, Branch(some, push, following, UNIFORM)
+            )
+        return following
+
+    def _push(self, point: PointPlan, wanted: Register) -> list[Instruction]:
+        rank, slot, count = (self.builder.register() for _ in range(3))
+        return [
+            op("bar.warp.sync", FULL_WARP),
+            op("and.b32", rank, wanted, self.plan.lanes_before),
+            op("popc.b32", rank, rank),
+            op("add.s32", slot, point.top, rank),
+            *point.stack.push(self.plan.token, slot, point.flag),
+            op("popc.b32", count, wanted),
+            op("add.s32", point.top, point.top, count),
+            op("mov.pred", point.flag.register, 0),
+        ]
+
+    def _segment(self, point: PointPlan, nodes: Nodes) -> str:
+        """The code of a token from a point to the next one, or to the end of its iteration; the name of its start."""
+        builder, plan = self.builder, self.plan
+        finish = self.entry
+        if plan.owner is not None:
+            owned = partials_of(plan, owned=True)
+            own_nodes, finish = deposit(owned, plan.owner, self.entry, builder, reset=False)
+            nodes.update(own_nodes)
+        inside = self.nodes(point.path.nodes, plan.code)
+        stops = {
+            other.path.begin: builder.node(
+                nodes,
+                builder.label("stop"),
+                [op("mov.pred", other.flag.register, 1)],
+                Jump(self.entry),
+            )
+            for other in plan.points
+        }
+
+        def leads(target: str) -> str:
+            if target in stops:
+                return stops[target]
+            return target if target in inside or target in self.view.traps else finish
+
+        body: Nodes = {}
+        for name, node in inside.items():
+            end = retarget(node.end, leads)
+            ways = targets(end)
+            body[name] = Node(name, node.code, Jump(ways[0]) if len(ways) == 1 else end)
+        copies, names = copy(body.values(), builder.names, plan.rewrite)
+        nodes.update(copies)
+        start = [op("mov.pred", point.flag.register, 0)]
+        return builder.node(nodes, builder.label("resume"), start, Jump(names[point.path.begin]))
+
+    def drain(self, drained: str, nodes: Nodes) -> str:
+        """The nodes that lead to the dispatcher as long as tokens wait, and to ``drained`` then; the first's name."""
+        following = drained
+        for point in self.plan.points:
+            some = self.builder.flag()
+            test = [op("setp.ne.s32", some.register, point.top, 0)]
+            end = Branch(some, self.entry, following, UNIFORM)
+            following = self.builder.node(nodes, self.builder.label("left"), test, end)
+        least = [op("mov.u32", self.plan.least, 1)]
+        return self.builder.node(nodes, self.builder.label("drain"), least, Jump(following))
+
+    def setup(self) -> list[Instruction]:
+        """What the warp runs once before the loop, its lane number and the addresses of its stacks aside."""
+        return [
+            op("mov.u32", self.plan.least, SLOTS),
+            *(op("mov.u32", point.top, 0) for point in self.plan.points),
+            *(p.reset for p in partials_of(self.plan, owned=False)),
+            *self.begin(),
+        ]

@@ -1,0 +1,251 @@
+"""What a rewrite in the carried form needs to know of one region: what waits at each point, and how many may.
+
+A warp serves a point when 32 of its lanes hold, or find on the stack, a token that waits there: later points first, so
+that tokens leave the loop before others come to where they wait. Tokens that lanes hold at other points are pushed
+meanwhile, and no lane begins an iteration before less than 32 tokens wait at each point. So the stack of a point needs
+
+    32 slots            if it is the only one: its tokens are pushed where there are less than 32 of them in all
+    63                  if no other point is on a cycle with it: up to 31 wait when a round begins, 32 more come from
+                        lanes or from one earlier point, and none comes while 32 of them wait
+    31 n + 32           if n points are on one cycle (a marked inner loop and a path in it): 31 wait at each when a
+                        round begins, in which lanes bring 32 more
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis import effects
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.carried_region import CarriedRegion
+from cccopt.ccc.legality.carrying import Advance
+from cccopt.ccc.legality.reductions import Reduction
+from cccopt.ccc.plan.block_size import block_threads, check_size, whole_warps
+from cccopt.ccc.plan.context import LiveIn, Placement, decide, identities
+from cccopt.ccc.plan.partials import Partial, Slots, slots
+from cccopt.ccc.plan.remarks import reordered, stack_remarks
+from cccopt.ccc.plan.stack import SLOTS, Layout, StackCode, Value, layout
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
+from cccopt.diagnostic import Diagnostic
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Guard, Instruction, Operand, Register
+
+
+@dataclass(frozen=True)
+class PointPlan:
+    """One point: ``path`` is its segment; ``flag`` tells in each lane whether the token that it holds is there, ``top``
+    counts those on the stack.
+    """
+
+    path: Path
+    number: int
+    live_ins: tuple[LiveIn, ...]
+    stack: StackCode
+    top: Register
+    flag: Guard
+    advance: Advance
+
+    def phase(self, what: str) -> str:
+        """The name of a phase of this point in labels: ``push_1``."""
+        return f"{what}_{self.number}"
+
+
+@dataclass(frozen=True)
+class CarriedPlan:
+    """One region in the carried form: its points in the order in which an iteration comes to them.
+
+    Tokens run on registers of their own: ``uses`` and ``definitions`` say by name which stands for which. ``code`` are
+    the statements that they run. ``least`` is how many tokens a point must have to be served: 32, and 1 at the end.
+    """
+
+    region: Region
+    points: tuple[PointPlan, ...]
+    code: frozenset[int]
+    uses: Mapping[str, Operand]
+    definitions: Mapping[str, Register]
+    slots_per_warp: int
+    stack_name: str
+    stack_bytes: int
+    bases: Mapping[int, Register]
+    lane: Register
+    lanes_before: Register
+    least: Register
+    rebuilt: tuple[Instruction, ...]
+    threads: int
+    slots: Slots
+    partials: tuple[Partial, ...]
+    remarks: tuple[Diagnostic, ...]
+
+    @property
+    def owner(self) -> Register | None:
+        """The register of a token with the address of its owner's slots."""
+        found = self.uses.get(self.slots.address.name)
+        return found if isinstance(found, Register) else None
+
+    def token(self, name: str) -> Register:
+        """The register of the token that stands for ``name``."""
+        register = self.uses[name]
+        assert isinstance(register, Register)
+        return register
+
+    def rewrite(self, instruction: Instruction) -> Instruction:
+        """The instruction on the registers of the token."""
+        return isa.rename(instruction, self.uses, self.definitions)
+
+
+def make_carried_plan(carried: CarriedRegion) -> CarriedPlan:
+    """The plan for a region that `cccopt.ccc.legality.carried_region` accepts.
+
+    Raises Refusal where the stacks' size or a context cannot be handled.
+    """
+    return _Planner(carried).plan()
+
+
+class _Planner:
+    def __init__(self, carried: CarriedRegion) -> None:
+        self.carried = carried
+        self.view: View = carried.view
+        self.region = carried.region
+        self.carrying = carried.carrying
+        self.threads, self.block_remarks = block_threads(self.view.function, self.region)
+        self.rebuilt: list[Instruction] = []
+        self.slots = slots(self.carrying.reductions, whole_warps(self.threads), self.view.names)
+
+    def plan(self) -> CarriedPlan:
+        view, names = self.view, self.view.names
+        uses: dict[str, Operand] = {}
+        definitions = {name: names.register(view.types[name]) for name in sorted(self._written)}
+        uses.update(definitions)
+        partials = tuple(self._partial(r, definitions) for r in self.carrying.reductions)
+        for live in self._placements.values():
+            if live.decision == Placement.REBUILT:
+                uses[live.name] = self._rebuild(live)
+            elif live.decision == Placement.COLLECTED and live.name not in uses:
+                uses[live.name] = names.register(live.type)
+        per_warp = self._slots_per_warp()
+        start = self.slots.bytes
+        layouts: list[Layout] = []
+        for path in self.region.paths:
+            values = [
+                Value(x.name, x.type) for x in self._live_ins(path) if x.decision == Placement.COLLECTED
+            ]
+            layouts.append(layout(values, per_warp * (whole_warps(self.threads) // SLOTS), start))
+            start += (layouts[-1].bytes + 7) // 8 * 8
+        check_size(view, self.region, start)
+        sizes = sorted({word.size for one in layouts for word in one.words}, reverse=True)
+        bases = {size: names.register("b32") for size in sizes}
+        points = tuple(
+            PointPlan(
+                path=path,
+                number=number,
+                live_ins=self._live_ins(path),
+                stack=StackCode(one, {s: bases[s] for s in bases if s in {w.size for w in one.words}}, names),
+                top=names.register("b32"),
+                flag=Guard(names.register("pred")),
+                advance=self.carrying.advance(point),
+            )
+            for number, (path, point, one) in enumerate(
+                zip(self.region.paths, self.region.points, layouts, strict=True), start=1
+            )
+        )
+        return CarriedPlan(
+            region=self.region,
+            points=points,
+            code=self.carrying.code,
+            uses=uses,
+            definitions=definitions,
+            slots_per_warp=per_warp,
+            stack_name=names.label(f"stack_{self.region.annotation.region}"),
+            stack_bytes=start,
+            bases=bases,
+            lane=names.register("b32"),
+            lanes_before=names.register("b32"),
+            least=names.register("b32"),
+            rebuilt=tuple(self.rebuilt),
+            threads=self.threads,
+            slots=self.slots,
+            partials=partials,
+            remarks=(
+                *(self.block_remarks if start else ()),
+                *stack_remarks(view, self.region, start),
+                *reordered(self.region, self.carrying.reductions),
+            ),
+        )
+
+    @cached_property
+    def _written(self) -> frozenset[str]:
+        """The registers that tokens write."""
+        return frozenset(name for i in self.carrying.code for name in effects.writes(self.view.body[i]))
+
+    @cached_property
+    def _placements(self) -> Mapping[str, LiveIn]:
+        """What becomes of each register that tokens read: the same at all points, for they hand it on."""
+        view = self.view
+        found: dict[str, list[LiveIn]] = {}
+        updated = {r.register for r in self.carrying.reductions}
+        for path, point in zip(self.region.paths, self.region.points, strict=True):
+            begin = view.cfg.blocks[view.block_of_name[path.begin]].start
+            for name in sorted(self.carrying.needs(point) - updated):
+                live = decide(view, self.region, path, begin, name, name in self._written)
+                found.setdefault(name, []).append(live)
+            for live in identities(view, self.carrying.rest_code(point)):
+                found.setdefault(live.name, []).append(live)
+        chosen: dict[str, LiveIn] = {}
+        for name, lives in found.items():
+            same = all((x.decision, x.slice) == (lives[0].decision, lives[0].slice) for x in lives)
+            collected = next((x for x in lives if x.decision == Placement.COLLECTED), None)
+            if same:
+                chosen[name] = lives[0]
+            else:
+                reason = "not the same at all points" if collected is None else collected.reason
+                chosen[name] = LiveIn(name, lives[0].type, Placement.COLLECTED, reason)
+        for r in self.carrying.reductions:
+            how = "any lane keeps its share" if r.any_lane else "its owner gets what the token adds"
+            placement = Placement.REDUCED if r.any_lane else Placement.COLLECTED
+            reason = f"updated by `{r.operator.sign}`: {how}"
+            chosen[r.register] = LiveIn(r.register, view.types[r.register], placement, reason)
+        if self.slots.offsets:
+            reason = "where the owner of the token has its slots of reductions"
+            name = self.slots.address.name
+            chosen[name] = LiveIn(name, "b32", Placement.COLLECTED, reason)
+        return chosen
+
+    def _live_ins(self, path: Path) -> tuple[LiveIn, ...]:
+        """The live-ins of a point."""
+        point = next(p for p in self.region.points if p.begin == path.begin)
+        names = set(self.carrying.needs(point))
+        names |= {live.name for live in identities(self.view, self.carrying.rest_code(point))}
+        if self.slots.offsets:
+            names.add(self.slots.address.name)
+        return tuple(self._placements[name] for name in sorted(names))
+
+    def _slots_per_warp(self) -> int:
+        """The slots that the stack of each point needs."""
+        most = max(self.carrying.together(point) for point in self.region.points)
+        if most > 1:
+            return (SLOTS - 1) * most + SLOTS
+        return SLOTS if len(self.region.points) == 1 else 2 * SLOTS - 1
+
+    def _partial(self, reduction: Reduction, definitions: dict[str, Register]) -> Partial:
+        """What the tokens of a lane, or one token, add: its register is that of the accumulator."""
+        register = definitions[reduction.register]
+        return Partial(reduction, register, self.slots.offset(reduction))
+
+    def _rebuild(self, live: LiveIn) -> Register:
+        """The register in which the whole warp keeps an invariant value, computed before the loop."""
+        fresh: dict[str, Register] = {}
+        for index in live.slice:
+            statement = self.view.body[index]
+            assert isinstance(statement, Instruction)
+            new = {n: self.view.names.register(self.view.types[n]) for n in effects.writes(statement)}
+            self.rebuilt.append(isa.rename(statement, fresh, new))
+            fresh.update(new)
+        return fresh[live.name]
+
+
+def partials_of(plan: CarriedPlan, *, owned: bool) -> Iterable[Partial]:
+    """The partial results that go to owners' slots, or those of which any lane keeps its share."""
+    return (p for p in plan.partials if (p.offset is not None) == owned)

@@ -1,0 +1,58 @@
+"""The numbers behind a decision for a region in the carried form.
+
+Before, a warp runs the marked path for the lanes that take it and the rest of the iteration once for all; afterwards
+full warps run both for those lanes, and the others' lanes still run the rest for themselves. So what a run by a full
+warp costs (`PathFlow.packed`) is the whole segment; of a loop it is an inner iteration, and the code after the loop
+in each round in which any lane leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from cccopt.ccc.legality.carried_region import CarriedRegion
+from cccopt.ccc.outcome.choices import Form
+from cccopt.ccc.plan.carried import CarriedPlan, PointPlan
+from cccopt.ccc.profitability.estimate import Estimate, estimate
+from cccopt.ccc.profitability.model import WORD, PathFlow, any_of
+from cccopt.ccc.profitability.profile import RegionProfile, costs_of
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ccc.regions.paths import Path
+
+
+def estimate_carried(
+    carried: CarriedRegion, plan: CarriedPlan, measured: Mapping[int, RegionProfile] | None
+) -> Estimate:
+    """The numbers of a region; ``measured`` is its function's profile."""
+    paths = tuple(_marked(carried, path) for path in carried.region.paths)
+    alone: Region = replace(carried.region, paths=paths)
+    found = estimate(carried.view, alone, None, measured)
+    flows = tuple(
+        _with_rest(carried, point, path, flow)
+        for point, path, flow in zip(plan.points, paths, found.flow.paths, strict=True)
+    )
+    return replace(found, flow=replace(found.flow, form=Form.IDLE_LANES, paths=flows))
+
+
+def _marked(carried: CarriedRegion, path: Path) -> Path:
+    """The marked code alone: the loop, or what is reached through the entry of the path only."""
+    view = carried.view
+    begin = view.block_of_name[path.begin]
+    if path.is_loop:
+        loop = view.innermost(begin)
+        assert loop is not None
+        return replace(path, nodes=view.names_of(loop.blocks))
+    inside = (b for b in view.blocks_of(path.nodes) if view.dominators.dominates(begin, b))
+    return replace(path, nodes=view.names_of(inside))
+
+
+def _with_rest(carried: CarriedRegion, point: PointPlan, marked: Path, flow: PathFlow) -> PathFlow:
+    view = carried.view
+    costs = costs_of(view)
+    rest = view.blocks_of(point.path.nodes - marked.nodes)
+    after = costs.of_blocks(rest, view.blocks_of(point.path.nodes), None)
+    ended = any_of(flow.entered / flow.full) if flow.is_loop and flow.full else 1.0
+    advance = sum(costs.of_statement(index) for index in point.advance.kept)
+    context = point.stack.layout.context_bytes / 4 * WORD + advance
+    return replace(flow, packed=flow.packed + after * ended, context=context)

@@ -1,0 +1,124 @@
+"""Rewrites one marked loop in the carried form, where a path alone cannot be deferred (`cccopt.ccc.legality.carrying`).
+
+Safety: ASSUMES independent iterations (the pragma's word); order inside an iteration is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cccopt.ccc.codegen.carried import rewrite_carried
+from cccopt.ccc.function.calls import static_shared_bytes
+from cccopt.ccc.function.graph import Graph
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.carried_region import CarriedRegion, carried_region
+from cccopt.ccc.legality.region_analysis import RegionAnalysis
+from cccopt.ccc.legality.rules import check_carried
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.choices import Form, Outcome
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.outcome.report import ContextEntry, Cost, RegionReport
+from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop, TaskStack
+from cccopt.ccc.plan.carried import CarriedPlan, make_carried_plan
+from cccopt.ccc.profitability.decision import resident_threads
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.diagnostic import Diagnostic
+from cccopt.passes.labels import labels_of
+
+
+def carried(analysis: RegionAnalysis, cause: Refusal | None) -> tuple[CarriedRegion, CarriedPlan]:
+    """The region in the carried form, and its plan. Where that is not legal either, raises the Refusal ``cause``, with
+    the reason of the second; that one alone without ``cause``.
+    """
+    try:
+        region = carried_region(analysis)
+        check_carried(region)
+        return region, make_carried_plan(region)
+    except Refusal as second:
+        raise second if cause is None else _both(cause, second) from second
+
+
+def _both(cause: Refusal, second: Refusal) -> Refusal:
+    first, other = cause.diagnostics[0], second.diagnostics[0]
+    if first.code == other.code:
+        return cause
+    why = f"{first.why}; nor can the rest of the iteration wait with it: {other.message} ({other.code})"
+    return Refusal(replace(first, why=why), *cause.diagnostics[1:])
+
+
+def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:
+    """Why a path alone was no task."""
+    if cause is None:
+        return ()
+    first = cause.diagnostics[0]
+    return (
+        refusal.remark(
+            "CCC028",
+            "tasks of this loop are the rests of its iterations",
+            region.annotation.place,
+            f"a path alone cannot be deferred: {first.message} ({first.code})",
+        ),
+    )
+
+
+def graph_of(region: CarriedRegion, plan: CarriedPlan) -> Graph:
+    """The function with the region rewritten."""
+    return rewrite_carried(region.view, plan)
+
+
+def reports(
+    view: View, plan: CarriedPlan, graph: Graph, loop: RegionReport, costs: tuple[Cost, ...]
+) -> tuple[RegionReport, ...]:
+    """What became of the loop, whose report so far is ``loop``, and of its points, which cost ``costs``."""
+    region = plan.region
+    labels = labels_of(graph, ("original", "whole"), str(region.annotation.region))
+    assert len(labels) == 2, "the rewritten function lost one version of its loop"
+    own = static_shared_bytes(view.module, view.function)
+    made = replace(
+        loop,
+        outcome=Outcome.REWRITTEN,
+        form=Form.CARRIED,
+        shared_bytes=plan.stack_bytes,
+        threads=plan.threads,
+        labels=labels,
+        resident=resident_threads(plan.stack_bytes + own, plan.threads),
+        code=_code(plan, labels),
+    )
+    found = [made]
+    for point, cost in zip(plan.points, costs, strict=True):
+        annotation = point.path.annotation
+        found.append(
+            RegionReport(
+                view.function.name,
+                annotation.region,
+                annotation.pragma,
+                annotation.place,
+                Outcome.REWRITTEN,
+                Form.CARRIED,
+                tuple(ContextEntry(i.name, i.type, i.decision, i.reason) for i in point.live_ins),
+                point.stack.layout.context_bytes,
+                point.stack.layout.bytes,
+                plan.threads,
+                labels_of(graph, ("push", "take"), str(point.number)),
+                annotation.name,
+                cost,
+            )
+        )
+    return tuple(found)
+
+
+def _code(plan: CarriedPlan, labels: tuple[tuple[str, tuple[str, ...]], ...]) -> RewrittenLoop:
+    annotation = plan.region.annotation
+    (entry,) = dict(labels)["whole"]
+    owners = [plan.slots.address.name, *([plan.owner.name] if plan.owner is not None else [])]
+    layouts = [(p.stack.layout, p.top.name) for p in plan.points]
+    return RewrittenLoop(
+        annotation.region,
+        annotation.place,
+        entry,
+        plan.stack_name,
+        plan.slots.bytes,
+        frozenset(owners),
+        tuple(TaskStack(w.start, w.start + w.bytes, name) for w, name in layouts),
+        frozenset(),
+    )

@@ -1,0 +1,13 @@
+"""The labels by which profiles know the phases of rewritten code."""
+
+from __future__ import annotations
+
+from cccopt.ccc.function.graph import Graph, reachable
+
+
+def labels_of(graph: Graph, phases: tuple[str, ...], number: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The labels of the nodes of each phase of path or region ``number`` that control may come to."""
+    alive = reachable(graph.nodes, [graph.entry])
+    kept = [node for node in graph.nodes.values() if node.name in alive]
+    found = ((p, tuple(n.name for n in kept if n.phase == f"{p}_{number}")) for p in phases)
+    return tuple((phase, names) for phase, names in found if names)

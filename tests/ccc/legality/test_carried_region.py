@@ -1,0 +1,77 @@
+"""Where a path cannot be deferred alone, its task is the rest of the iteration, or the loop is refused.
+
+    for (EACH) {                                for (EACH) {
+      x = a[i];                                   x = a[i];
+      if (x & 1) out[i] = work(x);      ->        if (x & 1) { token = (i, x); goto advance; }
+      count[i] = out[i];                          count[i] = out[i];
+    }                                             advance: ;
+                                                }       tokens: out[i] = work(x); count[i] = out[i];
+
+The kernels are in `tests/kernels/cuda/carried.cu`, each with its answer above it.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from cccopt.ccc.outcome.choices import Form, Outcome
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.passes.pipeline import Options, run
+from tests.fuzz.judge import Pair, alone, compile_pair, judge
+from tests.kernels.running import CUDA, Arguments, Launch
+
+pytestmark = pytest.mark.nvcc
+
+SOURCE = CUDA / "carried.cu"
+TEXT = SOURCE.read_text()
+EXPECTED = {
+    name: said
+    for said, name in re.findall(r"^// (right|CCC\d+): .*\n(?:#pragma.*\n)?.*\) (\w+)\(", TEXT, re.M)
+}
+LAUNCHES = (Launch(2, 48, 250), Launch(1, 32, 77), Launch(3, 64, 900))
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Pair:
+    return compile_pair(TEXT, "sm_90")
+
+
+def arguments(launch: Launch) -> Arguments:
+    """``n, a, out, count``."""
+    a = np.random.default_rng(launch.trips).integers(0, 1 << 32, 1024).astype(np.uint32)
+    return [launch.trips, a, np.zeros(16 * 1024, np.uint32), np.zeros(1024, np.uint32)]
+
+
+def test_each_kernel_says_what_becomes_of_it() -> None:
+    assert len(EXPECTED) == TEXT.count("__global__")
+
+
+@pytest.mark.parametrize("name", [name for name, said in EXPECTED.items() if said == "right"])
+def test_tokens_do_what_their_iterations_did(name: str, compiled: Pair) -> None:
+    pair = alone(compiled, name)
+    verdict = judge(pair, name, arguments, LAUNCHES, forms=("carried",), seeds=(1, 2, 3), assembler="sm_90")
+    assert not verdict.wrong
+    assert all(ran["push"] and ran["take"] for ran in verdict.ran.values()), verdict.ran
+
+
+@pytest.mark.parametrize("name", [name for name, said in EXPECTED.items() if said == "right"])
+def test_it_is_chosen_where_the_path_alone_is_refused(name: str, compiled: Pair) -> None:
+    module = alone(compiled, name).marked
+    detached = True
+    try:
+        run(module, Options(mode="always", form=Form.SPLIT))
+    except Refusal:
+        detached = False
+    reports = run(module, Options(mode="always")).regions
+    assert all(report.outcome == Outcome.REWRITTEN for report in reports)
+    assert {report.form == Form.CARRIED for report in reports} == {not detached}
+
+
+@pytest.mark.parametrize("name", [name for name, said in EXPECTED.items() if said != "right"])
+def test_what_could_change_results_is_refused(name: str, compiled: Pair) -> None:
+    with pytest.raises(Refusal) as caught:
+        run(alone(compiled, name).marked, Options(mode="always"))
+    assert caught.value.diagnostics[0].code == EXPECTED[name]

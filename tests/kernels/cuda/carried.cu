@@ -1,0 +1,271 @@
+// Kernels whose paths cannot be deferred alone, and what becomes of them in the carried form: `right`, or the code that
+// it is refused with.
+
+#define ARGUMENTS int n, const unsigned* __restrict__ a, unsigned* out, unsigned* count
+#define EACH int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x
+
+__device__ __forceinline__ unsigned work(unsigned x) {
+#pragma unroll 1
+  for (int q = 0; q < 9; ++q) x = x * 1664525u + (x >> 7);
+  return x;
+}
+__device__ __noinline__ unsigned distinct(unsigned x) { return work(x) ^ x; }
+
+// right: code after the path reads and writes what the path writes
+extern "C" __global__ void __launch_bounds__(64) memory(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) out[i] = work(x);
+    count[i] = out[i] * 3 + 1;
+    out[i] += x;
+  }
+}
+
+// right: branches, a loop and a call read what the path computes
+extern "C" __global__ void __launch_bounds__(64) branches(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], y = x;
+#pragma ccc if
+    if (x & 1) y = work(x);
+    if (y & 2) {
+      for (unsigned k = 0; k < (y & 7); ++k) out[16 * i + k] = y + k;
+    } else {
+      count[i] = distinct(y);
+    }
+  }
+}
+
+// right: a loop of tasks with branches after it
+extern "C" __global__ void __launch_bounds__(64) after_while(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i]; int s = 0;
+#pragma ccc while
+    while ((x >> 20) & 15) { x = work(x); ++s; }
+    if (s & 1) out[i] = x; else count[i] = x + s;
+  }
+}
+
+// right: a loop of tasks that is left in three places, one of them a `return`
+#pragma ccc grid
+extern "C" __global__ void __launch_bounds__(64) exits(ARGUMENTS) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  unsigned x = a[i], s = x & 63;
+#pragma ccc while
+  while (true) {
+    unsigned t = a[s & 255];
+    if ((t & 31) == (x & 31)) { out[i] = s; break; }
+    if ((t & 15) == 3) return;
+    if (s > x % 97 + 64) break;
+    ++s;
+  }
+  count[i] = s;
+}
+
+// right: the state of a generator goes from path to path inside the iteration
+extern "C" __global__ void __launch_bounds__(64) generator(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned state = a[i], sum = 0;
+    for (int k = 0; k < 6; ++k) {
+      state = state * 747796405u + 2891336453u;
+#pragma ccc if
+      if (state >> 30 == 0) { state = work(state); sum += state; }
+      sum ^= state;
+    }
+    out[i] = sum;
+  }
+}
+
+// right: a path in a loop of tasks shares memory with the other inner iterations
+extern "C" __global__ void __launch_bounds__(64) path_in_while(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc while
+    while ((x >> 20) & 7) {
+      x = work(x);
+#pragma ccc if
+      if (x & 0x100) out[i] = work(out[i] + x);
+      count[i] += out[i] & 7;
+    }
+    out[i] ^= x;
+  }
+}
+
+// right: three points in a row, the thread's index read after the last
+extern "C" __global__ void __launch_bounds__(64) three(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) out[i] = work(x);
+    unsigned y = out[i];
+#pragma ccc if
+    if (y & 6) count[i] = work(y);
+    unsigned z = count[i];
+#pragma ccc if
+    if (z & 8) out[i] ^= work(z);
+    count[i] += out[i] * 64 + threadIdx.x;
+  }
+}
+
+// right: any lane keeps its share of a sum that the path and the rest update
+extern "C" __global__ void __launch_bounds__(64) any_lane(ARGUMENTS) {
+  unsigned sum = 0;
+#pragma ccc for reduce(+: sum)
+  for (EACH) {
+    unsigned x = a[i];
+    sum += x & 3;
+#pragma ccc if
+    if (x & 1) { out[i] = work(x); sum += x >> 5; }
+    if (out[i] & 2) sum += out[i];
+  }
+  atomicAdd(&count[0], sum);
+}
+
+// right: each owner gets what its tokens add
+extern "C" __global__ void __launch_bounds__(64) owners(ARGUMENTS) {
+  unsigned sum = 0, most = 0;
+#pragma ccc for reduce(+: sum) reduce(max: most)
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) { out[i] = work(x); sum += x >> 5; }
+    unsigned y = out[i];
+#pragma ccc if
+    if (y & 6) { out[i] = work(y); sum += y; most = max(most, y); }
+  }
+  count[blockIdx.x * blockDim.x + threadIdx.x] = sum ^ most;
+}
+
+// right: an array of its own in one segment
+extern "C" __global__ void __launch_bounds__(64) own_array(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) {
+      unsigned last[8];
+      for (int k = 0; k < 8; ++k) last[k] = work(x + k);
+      out[i] = last[x >> 3 & 7] + last[x >> 6 & 7];
+    }
+    count[i] = out[i] + 1;
+  }
+}
+
+// right: the lane computes for itself where its next iteration begins, and what is read after the loop
+extern "C" __global__ void __launch_bounds__(64) advance(ARGUMENTS) {
+  unsigned kept = 0;
+#pragma ccc for
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n;) {
+    unsigned x = a[i], step = 1;
+#pragma ccc if
+    if (x & 1) { out[i] = work(x); step = 1 + (a[x & 255] & 3); kept = x; }
+    count[i] = out[i];
+    if (step == 4 && x & 2) break;
+    i += step * gridDim.x * blockDim.x;
+  }
+  out[1024 + blockIdx.x * blockDim.x + threadIdx.x] = kept;
+}
+
+// CCC042: an array that goes through a point
+extern "C" __global__ void __launch_bounds__(64) array_across(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], last[8];
+    for (int k = 0; k < 8; ++k) last[k] = work(x + k);
+#pragma ccc if
+    if (x & 1) { out[i] = work(x); last[x >> 3 & 7] = x; }
+    count[i] = out[i] + last[x >> 6 & 7];
+  }
+}
+
+// CCC035: where the next iteration begins depends on the path
+extern "C" __global__ void __launch_bounds__(64) next(ARGUMENTS) {
+#pragma ccc for
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n;) {
+    unsigned x = a[i], step = 1;
+#pragma ccc if
+    if (x & 1) { out[i] = work(x); step = 1 + (out[x & 511] & 3); }
+    count[i] = out[i];
+    i += step * gridDim.x * blockDim.x;
+  }
+}
+
+// CCC034: a value of the last iteration is read after the loop
+extern "C" __global__ void __launch_bounds__(64) last(ARGUMENTS) {
+  unsigned kept = 0;
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) { out[i] = work(x); kept = out[x & 511]; }
+    count[i] = out[i];
+  }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = kept;
+}
+
+// CCC032: the path may end the marked loop
+extern "C" __global__ void __launch_bounds__(64) breaks(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) { out[i] = work(x); if (out[x & 511] & 64) break; }
+    count[i] = out[i];
+  }
+}
+
+// CCC036: lanes of the warp are asked after the point, where they have changed
+extern "C" __global__ void __launch_bounds__(64) collective(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) out[i] = work(x);
+    count[i] = __popc(__ballot_sync(__activemask(), out[i] & 1));
+  }
+}
+
+// CCC037: scratch of the thread
+extern "C" __global__ void __launch_bounds__(64) scratch(ARGUMENTS) {
+  __shared__ unsigned s[64];
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) s[threadIdx.x] = work(x);
+    count[i] = s[threadIdx.x];
+  }
+}
+
+// CCC039: a lock is held across the path
+extern "C" __global__ void __launch_bounds__(64) locked(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+    while (atomicCAS(&count[0], 0u, 1u)) {}
+#pragma ccc if
+    if (x & 1) out[i] = work(x);
+    out[i] += 1;
+    atomicExch(&count[0], 0u);
+  }
+}
+
+// CCC036: the loop goes on until all tasks have counted
+extern "C" __global__ void __launch_bounds__(64) worklist(ARGUMENTS) {
+#pragma ccc for
+  for (; atomicAdd(&count[0], 0u) < n;) {
+    unsigned i = atomicAdd(&count[1], 1u);
+    if (i >= n) continue;
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) out[i] = work(x);
+    atomicAdd(&count[0], 1u);
+  }
+}
