@@ -8,9 +8,10 @@
     #pragma ccc if
     if (c) S else T          becomes    if (c) { if.begin { S } if.end } else T
 
-``#pragma ccc if`` above a plain ``{`` names that block; ``else`` is marked as an ``if`` is, ``while`` and ``do`` as a
-``for`` is. The work of a switch's case gets ``if.begin`` and ``if.end`` without braces, which may not hold part of a
-case; a function's body begins with its one marker. An event is written as a statement of `cccopt.source.markers`.
+``#pragma ccc if`` above a plain ``{`` names that block; ``else`` is marked as an ``if`` is, a ``while`` or ``do`` as a
+``for`` is, whatever the pragma. The work of a switch's case gets ``if.begin`` and ``if.end`` without braces, which may
+not hold part of a case; a function's body begins with its one marker. An event is written as a statement of
+`cccopt.source.markers`.
 
 A ``continue`` in S leaves the body without passing ``body.end``, and any jump may leave a path without passing
 ``if.end``: the PTX passes judge by control flow whether that ends the region, or refuse it. Everything goes on lines

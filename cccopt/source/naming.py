@@ -25,9 +25,9 @@ from cccopt.text import Place
 _UNROLL = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+(unroll\b[^\r\n]*)")
 _LOOPS = ("for", "while", "do")
 _WANTED: Mapping[Kind, tuple[tuple[str, ...], str]] = {
-    Kind.FOR: (("for",), "a `for` loop"),
-    Kind.FOR_VARIABLE: (("for",), "a `for` loop"),
-    Kind.WHILE: (("while", "do"), "a `while` or `do` loop"),
+    Kind.FOR: (_LOOPS, "a loop"),
+    Kind.FOR_VARIABLE: (_LOOPS, "a loop"),
+    Kind.WHILE: (_LOOPS, "a loop"),
     Kind.IF: (("if", "{"), "an `if` or a block in braces"),
     Kind.ELSE: (("else",), "an `else`"),
     Kind.SWITCH: (("switch",), "a `switch`"),
@@ -263,20 +263,14 @@ def _two_pragmas(pragmas: list[Token], unit: Unit) -> Diagnostic:
 
 def _wrong_statement(pragma: CccPragma, directive: Token, head: int, begins: bool, unit: Unit) -> Diagnostic:
     word = unit.code.text(head)
-    _, wanted = _WANTED[pragma.kind]
+    keywords, wanted = _WANTED[pragma.kind]
     help_text = f"write it on the line above {wanted}"
     found = f"`{word}`" if begins else "what is no statement"
     if word in ("", "}"):
         found = "nothing"
     elif not begins:
         help_text += ", inside the function"
-    elif pragma.kind in (Kind.FOR, Kind.FOR_VARIABLE) and word in ("while", "do"):
-        help_text = (
-            "write `#pragma ccc while` above a loop whose trips are tasks, or write the loop as a `for`"
-        )
-    elif pragma.kind == Kind.WHILE and word == "for":
-        help_text = "write `#pragma ccc for` or `#pragma ccc for variable`"
-    elif pragma.kind == Kind.WHILE and word == "while":
+    elif word == "while" and word in keywords:
         help_text = "write it above the `do`"
     elif word == "else":
         help_text = "write it above the `if`, or `#pragma ccc else` here"

@@ -183,18 +183,20 @@ class _Body:
     def _marked_loop(self, block: str, carried: str, repetition: str) -> None:
         write = self.writer
         head, counter, type, at = self.loop
+        before, opening, closing, step = self._written(head)
+        write.say(before)
         place = len(write.lines)
         write.say(self.draw.choice(("",) * 4 + ("#pragma unroll 2", "#pragma unroll 3")))
-        write.say(f"for ({head}) {{")
+        write.say(opening)
         write.indent += 1
         values = self._values({counter: type} if counter == "k" else {})
         if carried:
             write.say(f"{carried} = {carried} * 1664525u + 1013904223u;")
             values.learn(carried, "unsigned")
         named = len(write.real_sums)
-        self._iteration(values, f"({at}) * {REPEATS}u + {repetition}")
+        self._iteration(values, f"({at}) * {REPEATS}u + {repetition}", step)
         write.indent -= 1
-        write.say("}")
+        write.say(closing)
         text = "\n".join(write.lines[place:])
         reduced = [s for s in write.sums if re.search(rf"\b{s.name}\b", text)]
         words = clauses(tuple(reduced)) if write.chance(0.97) else ""
@@ -206,9 +208,23 @@ class _Body:
         words += block + (" independent" if write.independent and write.chance(0.2) else "")
         write.lines.insert(place, f"#pragma ccc for{words}")
 
-    def _iteration(self, values: Values, at: str) -> None:
+    def _written(self, head: str) -> tuple[str, str, str, str]:
+        """A loop as a ``for``, ``while`` or ``do``: what precedes it, its first and last line, and the step of its
+        counter that the body makes itself.
+        """
+        first, test, step = (part.strip() for part in head.split(";"))
+        match self.draw.choice(("for",) * 5 + ("while", "do")):
+            case "while":
+                return f"{{ {first};", f"while ({test}) {{", "} }", f"{step};"
+            case "do":
+                return f"{{ {first}; if ({test})", "do {", f"}} while ({test}); }}", f"{step};"
+        return "", f"for ({head}) {{", "}", ""
+
+    def _iteration(self, values: Values, at: str, step: str = "") -> None:
+        """One iteration; ``step`` is for a loop whose head makes none."""
         write, chance = self.writer, self.writer.chance
         write.say(f"unsigned at = {at};")
+        write.say(step)
         write.say("unsigned first = a[at % items]; float real = f[at % items];")
         values.known.update({"first": "unsigned", "real": "float"})
         if chance(0.1):

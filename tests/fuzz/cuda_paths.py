@@ -221,7 +221,7 @@ class PathWriter(Writer):
             del scope.values.known[carried]
 
     def marked_while(self, scope: Scope) -> None:
-        """A ``while`` or ``do``: ended by data, by a count, or by both."""
+        """A loop whose inner iterations keep their order: ended by data, by a count, or by both."""
         k, x = self.name(), self.declare(scope, "unsigned")
         more = [self.declare(scope) for _ in range(self.random.choice((0, 0, 1, 2)))]
         most = self.random.choice((4, 9, TURNS - 1)) if scope.turn is None else 3
@@ -234,14 +234,16 @@ class PathWriter(Writer):
         self.say("" if free else f"unsigned {k} = 0u;")
         self.say(f"#pragma ccc while{self.clauses(loop=True)}")
         test = f"({x} >> 20) & 7u" if free else f"({ending}) && {k} < {most}u"
-        do = free or self.chance(0.5)
-        self.say("do {" if do else f"while ({test}) {{")
-        self.indent += 1
+        form = "do" if free else self.random.choice(("do", "while", "for"))
         for name in (x, *more):
             inner.values.learn(name, scope.values.known[name], assignable=name != x)
         step = self.random.choice(
             ("hash32({0} + at)", "{0} * 1664525u + ({0} >> 7) + 12345u", "{0} * 3u + {1}")
         )
+        heads = {"do": "do {", "while": f"while ({test}) {{"}
+        last = step.format(x, "first")
+        self.say(heads.get(form, f"for (; {test}; {x} = {last}) {{"))
+        self.indent += 1
         if free:
             step = "({0} ^ {0} >> 15) * 0x846ca68bU + at"
             self.say(f"{x} = {step.format(x)};")
@@ -252,10 +254,10 @@ class PathWriter(Writer):
         for name in more:
             if self.chance(0.6):
                 self.say(f"{name} = {inner.values.of(scope.values.known[name])};")
-        if not free:
+        if form == "while" or (form == "do" and not free):
             self.say(f"{x} = {step.format(x, inner.values.unsigned(1))};")
         self.indent -= 1
-        self.say(f"}} while ({test});" if do else "}")
+        self.say(f"}} while ({test});" if form == "do" else "}")
         for name in (x, *more):
             self._end(scope, name)
 

@@ -107,6 +107,20 @@ def _mistakes(text: str) -> list[tuple[str, int, int]]:
             "{ <for.begin 1> <unroll 1> do { <body.begin 1> { S; } <body.end 1> } while (a); <for.end 1> } T;",
         ),
         (
+            "#pragma ccc while\nfor (A; B; C) { if (b) break; S; }",
+            "{ <for.begin 1> <unroll 1> for (A; B; C) { <body.begin 1> { { if (b) break; S; } } <body.end 1> }"
+            " <for.end 1> }",
+        ),
+        (
+            "#pragma ccc for\nwhile (i < n) { S; i += step; }",
+            "{ <for.begin 1> <unroll 1> while (i < n) { <body.begin 1> { { S; i += step; } } <body.end 1> }"
+            " <for.end 1> }",
+        ),
+        (
+            "#pragma ccc for variable\ndo S; while (a);",
+            "{ <for.begin 1> <unroll 1> do { <body.begin 1> { S; } <body.end 1> } while (a); <for.end 1> }",
+        ),
+        (
             "do\n#pragma ccc while\ndo { S; } while (a); while (b);",
             "do { <for.begin 1> <unroll 1> do { <body.begin 1> { { S; } } <body.end 1> } while (a); <for.end 1> }"
             " while (b);",
@@ -215,6 +229,16 @@ def test_clauses_are_attributes() -> None:
     assert said["for.begin 4"] == "line=9:1 chunk=16 kind=while file=x.cu"
     assert said["for.begin 5"] == "line=11:1 chunk=2 variable file=x.cu"
     assert [r.parent for r in annotate(text, "x.cu").regions] == [None, 1, 1, 1, 1]
+
+
+def test_the_pragma_and_not_the_keyword_tells_what_a_loop_is() -> None:
+    text = "#pragma ccc for\nwhile (a)\n#pragma ccc while\nfor (;;)\n#pragma ccc for variable\ndo b; while (c);\n"
+    annotated = annotate(text, "x.cu")
+    said = attributes(annotated.text)
+    assert said["for.begin 1"] == "line=2:1 file=x.cu"
+    assert said["for.begin 2"] == "line=4:1 kind=while file=x.cu"
+    assert said["for.begin 3"] == "line=6:1 variable file=x.cu"
+    assert [r.kind for r in annotated.regions] == ["for", "while", "for variable"]
 
 
 _REDUCED = """\
@@ -327,7 +351,6 @@ def test_off_leaves_a_region_and_what_needs_it_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "says"),
     [
-        ("#pragma ccc for\nwhile (a) {}", "CCC012", "or write the loop as a `for`"),
         ("#pragma ccc for\nx = 1;", "CCC012", "but stands over `x`"),
         ("#pragma ccc for\n{ for (;;); }", "CCC012", "but stands over `{`"),
         ("#pragma ccc if\nfor (;;) {}", "CCC012", "above an `if` or a block"),
@@ -343,8 +366,8 @@ def test_off_leaves_a_region_and_what_needs_it_alone() -> None:
         ("#pragma ccc if\nif (a) { b;", "CCC016", "under this pragma has no end"),
         ("#pragma ccc for\n[[a for (;;) {}", "CCC016", "under this pragma has no end"),
         ("#pragma ccc fur\nfor (;;) {}", "CCC010", "did you mean `for`"),
-        ("#pragma ccc for variable\ndo {} while (a);", "CCC012", "write `#pragma ccc while`"),
-        ("#pragma ccc while\nfor (;;) {}", "CCC012", "`#pragma ccc for variable`"),
+        ("#pragma ccc for variable\nif (a) {}", "CCC012", "names a loop, but stands over `if`"),
+        ("do {}\n#pragma ccc for\nwhile (a);", "CCC012", "above the `do`"),
         ("do {}\n#pragma ccc while\nwhile (a);", "CCC012", "above the `do`"),
         ("do if (a) {} else { b; }\n#pragma ccc while\nwhile (a);", "CCC012", "above the `do`"),
         ("#pragma ccc while\ndo a;", "CCC016", "under this pragma has no end"),

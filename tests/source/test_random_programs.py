@@ -44,14 +44,19 @@ _SIMPLE = (
     "try { n++; } catch (int) { n--; } catch (...) { }",
 )
 _HEADS = {
-    "for": ("for (int i = 0; i < n; ++i) @", "for (char c : {'{', ';'}) @", "for (; [] { return 0; }(); ) @"),
+    "loop": (
+        "for (int i = 0; i < n; ++i) @",
+        "for (char c : {'{', ';'}) @",
+        "for (; [] { return 0; }(); ) @",
+        "while (n--) @",
+        "do @ while (0);",
+    ),
     "if": ("if (n < 2) @", "if constexpr (sizeof(n) > 3) @", "if (int m = n; (m)) [[likely]] @"),
     "else": ("if (n) @ else @", "if (n > 1) @ else [[unlikely]] @"),
     "marked else": (
         "if (n) @\n#pragma ccc else\nelse @",
         "if (n > 1) @ else [[unlikely]]\n#pragma ccc else\n@",
     ),
-    "while": ("while (n--) @", "do @ while (0);"),
     "other": ("[[maybe_unused]] switch (n) @",),
 }
 _SWITCH = "switch (n) { case 1: n++; @ break; case 2: case 'x': { @ break; } default: @ }"
@@ -65,8 +70,8 @@ def _with_statements(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     )
     loops = st.builds(
         lambda pragma, head, part: Node(pragma, head, (part,)),
-        st.sampled_from(["", "for", "for variable"]),
-        st.sampled_from(_HEADS["for"]),
+        st.sampled_from(["", "for", "for variable", "while"]),
+        st.sampled_from(_HEADS["loop"]),
         inner,
     )
     ifs = st.builds(
@@ -88,19 +93,13 @@ def _with_statements(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
         inner,
         inner,
     )
-    whiles = st.builds(
-        lambda pragma, head, part: Node(pragma, head, (part,)),
-        st.sampled_from(["", "while"]),
-        st.sampled_from(_HEADS["while"]),
-        inner,
-    )
     switches = st.builds(
         lambda pragma, *parts: Node(pragma, _SWITCH, parts),
         st.sampled_from(["", "switch"]),
         *[inner] * 3,
     )
     others = st.builds(lambda head, part: Node("", head, (part,)), st.sampled_from(_HEADS["other"]), inner)
-    return st.one_of(blocks, loops, ifs, with_else, both, whiles, switches, others)
+    return st.one_of(blocks, loops, ifs, with_else, both, switches, others)
 
 
 def _closed(node: Node) -> Node:
