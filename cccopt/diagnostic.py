@@ -6,7 +6,7 @@ says what, *why* gives the reason, *help* says what would work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from cccopt.text import Place
@@ -35,6 +35,10 @@ class Diagnostic:
     why: str = ""
     help: str = ""
     notes: tuple[tuple[str, Place], ...] = ()
+
+    def as_warning(self) -> Diagnostic:
+        """The same of an error that does not end the work."""
+        return replace(self, severity=Severity.WARNING)
 
 
 class CccError(Exception):

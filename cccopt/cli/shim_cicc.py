@@ -144,7 +144,7 @@ def _compile(call: Call, settings: Settings) -> int:
 def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -> CompiledUnit:
     if settings.mode == "off":
         return CompiledUnit(compiler(strip(text)))
-    asked = annotate(text, call.file)
+    asked = annotate(text, call.file, keep_going=settings.keep_going)
     if call.links_late and asked.regions:
         return _without_rewrite(compiler, strip(text), settings)
     with compiler.started(asked.text):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cccopt.ccc.outcome.choices import Outcome
-from cccopt.diagnostic import CccError, Diagnostic, Severity, error
+from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.driver.original_functions import with_originals
 from cccopt.driver.pass_options import AnyProfile, options_of, profile_in
 from cccopt.driver.unconcerned_functions import split_module
@@ -20,6 +20,7 @@ from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import MarkedPiece, annotate
 from cccopt.source.strip import strip
+from cccopt.source.unreached import unreached
 from cccopt.text import Place, Position, SourceText
 from cccopt.toolchain.settings import Settings
 
@@ -70,18 +71,19 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
 
     ``device_compiler`` makes PTX of preprocessed text. Declined means untouched: markers alone change code, so
     a text none of whose regions is rewritten is compiled without markers, and one with some is compiled again
-    with those alone. Raises CccError for errors in annotations and, unless ``options.keep_going``, for
-    refused regions.
+    with those alone. Raises CccError for errors in annotations and for refused regions, unless ``options.keep_going``.
     """
     if options.mode == "off":
         return CompiledUnit(device_compiler(strip(text)))
-    asked = annotate(text, options.file)
+    asked = annotate(text, options.file, keep_going=options.keep_going)
     wanted = frozenset(region.id for region in asked.regions)
     reports: tuple[RegionReport, ...] = ()
-    remarks: tuple[Diagnostic, ...] = ()
+    remarks = asked.warnings
     marked_text = asked.text
     while wanted:
         marked = device_compiler(marked_text)
+        if marked_text == asked.text:
+            remarks += unreached(asked.regions, marked)
         try:
             split = split_module(marked)
             ptx = SourceText(f"{options.file} (PTX)", split.text if split else marked)
@@ -89,7 +91,8 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
         except CccError as problem:
             if not options.keep_going:
                 raise
-            return CompiledUnit(device_compiler(strip(text)), reports, _once(remarks + _as_warnings(problem)))
+            warnings = tuple(diagnostic.as_warning() for diagnostic in problem.diagnostics)
+            return CompiledUnit(device_compiler(strip(text)), reports, _once(remarks + warnings))
         accepted = _with_parents(_rewritten(result.regions), asked.regions)
         if accepted == wanted:
             made = split.restored(result.module) if split else print_module(result.module)
@@ -101,7 +104,7 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
         wanted = accepted
         # What is marked now is what was chosen.
         options = replace(options, only=())
-        marked_text = annotate(text, options.file, only=wanted).text
+        marked_text = annotate(text, options.file, only=wanted, keep_going=options.keep_going).text
     return CompiledUnit(device_compiler(marked_text), reports, _once(remarks))
 
 
@@ -124,7 +127,3 @@ def _with_parents(ids: frozenset[int], regions: Iterable[MarkedPiece]) -> frozen
             found.add(around)
             around = parents.get(around)
     return frozenset(found)
-
-
-def _as_warnings(problem: CccError) -> tuple[Diagnostic, ...]:
-    return tuple(replace(diagnostic, severity=Severity.WARNING) for diagnostic in problem.diagnostics)

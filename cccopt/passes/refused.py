@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cccopt.ccc.outcome.refusal import Refusal
-from cccopt.diagnostic import Diagnostic, Severity
+from cccopt.diagnostic import Diagnostic
 from cccopt.passes.options import Options
 
 
@@ -13,4 +11,4 @@ def left(refused: Refusal, options: Options) -> tuple[Diagnostic, ...]:
     """The warnings with which the function is left as it was. Raises ``refused`` unless options say ``keep_going``."""
     if not options.keep_going:
         raise refused
-    return tuple(replace(d, severity=Severity.WARNING) for d in refused.diagnostics)
+    return tuple(d.as_warning() for d in refused.diagnostics)

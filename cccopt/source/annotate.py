@@ -29,7 +29,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cccopt.clauses import ITERATED, Clauses, Kind, attributes
-from cccopt.diagnostic import error
+from cccopt.diagnostic import Diagnostic, error
 from cccopt.source.declarations import declares
 from cccopt.source.lexer import ccc_pragma, tokens
 from cccopt.source.lines import LineMap, is_line_marker
@@ -67,10 +67,11 @@ class MarkedPiece:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The text with markers in place of pragmas, and the regions that they mark."""
+    """The text with markers in place of pragmas, the regions that they mark, and why others are left out."""
 
     text: str
     regions: tuple[MarkedPiece, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +83,31 @@ class _Edit:
     new: str
 
 
-def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annotated:
+def annotate(
+    text: str, name: str, only: Collection[int] | None = None, *, keep_going: bool = False
+) -> Annotated:
     """Mark what the ``#pragma ccc`` lines of ``text`` name; a text without any comes back as it is.
 
     ``text`` is a whole translation unit as nvcc preprocesses it for cicc, ``name`` its file's name where no
     line marker tells better. A region whose pragma says ``off``, and a path whose loops all do, is left out.
     With ``only``, regions of other ids are neither marked nor reported; ids stay what they are without it.
-    Raises `SourceError` with a diagnostic for each mistake (CCC010 to CCC018; CCC043 for too many in each other).
+    Raises `SourceError` with a diagnostic for each mistake (CCC010 to CCC018; CCC043 for too many in each other). With
+    ``keep_going`` an annotation with a mistake is left out, with a warning.
     """
     if not hints(text):
         return Annotated(text)
-    unit, named = _named(text, name)
+    unit, named, mistakes = _named(text, name, keep_going)
     kept = [n for n in named if not _is_off(n, named)]
+    regions = _regions(kept, unit)
+    too_deep = _too_deep(regions)
+    mistakes += tuple(_no_room(r) for r in too_deep)
+    if mistakes and not keep_going:
+        raise SourceError(mistakes[0])
     accepted = [
-        (r, n) for r, n in zip(_regions(kept, unit), kept, strict=True) if only is None or r.id in only
+        (r, n)
+        for r, n in zip(regions, kept, strict=True)
+        if r not in too_deep and (only is None or r.id in only)
     ]
-    _check_depth([r for r, _ in accepted])
     blanks = {t for t in unit.tokens if ccc_pragma(t) is not None}
     blanks |= {t for _, n in accepted for t in n.directives}
     edits = [_Edit(t.start, t.end, blank(t.text)) for t in blanks]
@@ -110,7 +120,11 @@ def annotate(text: str, name: str, only: Collection[int] | None = None) -> Annot
         for e in _closings(r, n, variables, unit.code)
     ]
     marked = _applied(text, closings + edits)
-    return Annotated(_with_pins(marked, name) if any(reduced) else marked, tuple(r for r, _ in accepted))
+    return Annotated(
+        _with_pins(marked, name) if any(reduced) else marked,
+        tuple(r for r, _ in accepted),
+        tuple(mistake.as_warning() for mistake in mistakes),
+    )
 
 
 def _reduced(path: Named, everything: Sequence[Named], code: Code) -> list[str]:
@@ -140,9 +154,9 @@ def _with_pins(text: str, name: str) -> str:
     return f"{first}{pins()}\n{first}{text}"
 
 
-def _named(text: str, name: str) -> tuple[Unit, list[Named]]:
-    """What the pragmas of ``text`` name. Headers and other functions make up most of it: no more is lexed than
-    surrounds the pragmas, as far as their statements reach.
+def _named(text: str, name: str, keep_going: bool) -> tuple[Unit, list[Named], tuple[Diagnostic, ...]]:
+    """What the pragmas of ``text`` name, and the mistakes in others. Headers and other functions make up most of it: no
+    more is lexed than surrounds the pragmas, as far as their statements reach.
     """
     first, *_, last = 2 * hints(text)
     outside = Outside(text)
@@ -153,7 +167,7 @@ def _named(text: str, name: str) -> tuple[Unit, list[Named]]:
         code = Code([t for t in lexed if t.kind != "directive"], start == 0, end == len(text))
         unit = Unit(lexed, code, LineMap(text, name, outside))
         try:
-            return unit, all_named(unit)
+            return unit, *all_named(unit, keep_going=keep_going)
         except OutOfSight:
             reach *= 16
 
@@ -235,21 +249,22 @@ def _attributes(region: MarkedPiece) -> Iterator[str]:
         yield f"group={region.group}"
 
 
-def _check_depth(regions: Iterable[MarkedPiece]) -> None:
-    """Raise `SourceError` (CCC043) for regions in each other that no shared memory has room for."""
+def _too_deep(regions: Sequence[MarkedPiece]) -> list[MarkedPiece]:
+    """The regions in so many others that no shared memory has room for the stacks of all."""
     depth: dict[int | None, int] = {}
     for region in regions:
         depth[region.id] = depth.get(region.parent, 0) + 1
-        if depth[region.id] > _DEEPEST:
-            raise SourceError(
-                error(
-                    "CCC043",
-                    f"annotations stand more than {_DEEPEST} deep in each other",
-                    region.place,
-                    why="each path has a stack in shared memory, and so many do not fit into it",
-                    help="mark fewer of them",
-                )
-            )
+    return [region for region in regions if depth[region.id] > _DEEPEST]
+
+
+def _no_room(region: MarkedPiece) -> Diagnostic:
+    return error(
+        "CCC043",
+        f"annotations stand more than {_DEEPEST} deep in each other",
+        region.place,
+        why="each path has a stack in shared memory, and so many do not fit into it",
+        help="mark fewer of them",
+    )
 
 
 def _insert(at: int, new: str) -> _Edit:

@@ -79,8 +79,27 @@ class Named:
         return self is not other and self.body <= other.start < self.end
 
 
-def all_named(unit: Unit) -> list[Named]:
-    """Every pragma with its statement, in file order; raises `SourceError` with all mistakes, or `OutOfSight`."""
+def all_named(unit: Unit, *, keep_going: bool = False) -> tuple[list[Named], tuple[Diagnostic, ...]]:
+    """The pragmas with their statements, in file order, and the mistakes in those that ``keep_going`` leaves out.
+
+    Raises `SourceError` with all mistakes, or `OutOfSight`. Without ``keep_going`` nothing is said of what follows from
+    them: an ``else`` whose ``if`` is left out, paths whose loop is.
+    """
+    named, problems = _each_named(unit)
+    for misplaced, said in ((_unpaired, _without_if), (_strays, _without_loop)):
+        if problems and not keep_going:
+            break
+        wrong = misplaced(named)
+        problems += [said(n, unit) for n in wrong]
+        named = [n for n in named if n not in wrong]
+    mistakes = tuple(dict.fromkeys(problems))
+    if mistakes and not keep_going:
+        raise SourceError(*mistakes)
+    return named, mistakes
+
+
+def _each_named(unit: Unit) -> tuple[list[Named], list[Diagnostic]]:
+    """Each pragma by itself: what the right ones name, and the mistakes in others."""
     named: list[Named] = []
     problems: list[Diagnostic] = []
     for run, following in _directive_runs(unit.tokens):
@@ -96,13 +115,18 @@ def all_named(unit: Unit) -> list[Named]:
             if not unit.code.to_end:
                 raise OutOfSight from None
             problems.append(_endless(pragmas[0], found.index, unit))
-    if not problems:
-        problems = _unpaired(named, unit)
-    if not problems and not any(n.pragma.kind in ITERATED for n in named):
-        problems = [_stray(n, unit) for n in named]
-    if problems:
-        raise SourceError(*dict.fromkeys(problems))
-    return named
+    return named, problems
+
+
+def _unpaired(named: Sequence[Named]) -> list[Named]:
+    """Each annotated ``else`` whose ``if`` is not."""
+    branches = {n.end for n in named if n.pragma.kind == Kind.IF}
+    return [n for n in named if n.pragma.kind == Kind.ELSE and n.start not in branches]
+
+
+def _strays(named: Sequence[Named]) -> Sequence[Named]:
+    """The paths of a text without any annotated loop."""
+    return [] if any(n.pragma.kind in ITERATED for n in named) else named
 
 
 def _directive_runs(tokens: Sequence[Token]) -> Iterable[tuple[list[Token], int]]:
@@ -287,20 +311,14 @@ def _wrong_statement(pragma: CccPragma, directive: Token, head: int, begins: boo
     )
 
 
-def _unpaired(named: Sequence[Named], unit: Unit) -> list[Diagnostic]:
-    """An error for each annotated ``else`` whose ``if`` is not."""
-    branches = {n.end for n in named if n.pragma.kind == Kind.IF}
-    return [
-        error(
-            "CCC012",
-            "`#pragma ccc else` stands over the `else` of an `if` that is not annotated",
-            _pragma_place(n.directive, unit),
-            why="the two branches are paths of one choice",
-            help="write `#pragma ccc if` above the `if` too",
-        )
-        for n in named
-        if n.pragma.kind == Kind.ELSE and n.start not in branches
-    ]
+def _without_if(named: Named, unit: Unit) -> Diagnostic:
+    return error(
+        "CCC012",
+        "`#pragma ccc else` stands over the `else` of an `if` that is not annotated",
+        _pragma_place(named.directive, unit),
+        why="the two branches are paths of one choice",
+        help="write `#pragma ccc if` above the `if` too",
+    )
 
 
 def _absent(variable: str, named: Named, unit: Unit) -> Diagnostic:
@@ -337,7 +355,7 @@ def _no_path(problem: NoPath, directive: Token, unit: Unit) -> Diagnostic:
     )
 
 
-def _stray(named: Named, unit: Unit) -> Diagnostic:
+def _without_loop(named: Named, unit: Unit) -> Diagnostic:
     return error(
         "CCC013",
         f"`#pragma ccc {named.pragma.kind}` without an annotated loop",

@@ -19,7 +19,7 @@ TABLE = (
     ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
     ("--ccc-form", "FORM", "force a form: split, idle-lanes, stack, or one of the first two with stack", "auto"),
     ("--ccc-only", "REGION,...", "rewrite these regions alone: numbers, names, FILE:LINE or :LINE", "all of them"),
-    ("--ccc-keep-going", "", "leave a function with a refused region as it was, with a warning", "an error"),
+    ("--ccc-keep-going", "", "leave refused functions as they were and mistaken annotations out, and warn", "an error"),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
     ("--ccc-keep", "DIR", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),
     ("--ccc-verbose", "", "print remarks to standard error", "warnings and errors alone"),

@@ -143,6 +143,46 @@ def test_a_refusal_has_one_status_however_nvcc_is_run() -> None:
     assert not Path("out").exists()
 
 
+DROPPED = """
+int host(int n) {
+  int sum = 0;
+#pragma ccc while
+  do { sum += n; n >>= 1; } while (n);
+  return sum;
+}
+template <typename T> __global__ void never(T* out, int n) {
+#pragma ccc for block(64)
+  for (int i = threadIdx.x; i < n; i += 64)
+#pragma ccc if
+    if (out[i] > 0) out[i] = out[i] * out[i];
+}
+"""
+
+
+def test_what_reaches_no_kernel_is_a_warning_with_its_place(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("dropped.cu").write_text(KERNEL + DROPPED)
+    assert main(["-arch=sm_90", "--ccc=always", "-ptx", "dropped.cu", "-o", "ours.ptx"]) == 0
+    said = capfd.readouterr().err
+    assert said.count("warning[CCC019]: ") == 2
+    assert said.count("warning") == 2
+    assert "`#pragma ccc while` reaches no kernel" in said
+    assert all(f"  --> dropped.cu:{line}:" in said for line in (16, 21, 23))
+    assert is_rewritten(Path("ours.ptx").read_bytes())
+
+
+def test_keep_going_leaves_a_mistake_out(capfd: pytest.CaptureFixture[str]) -> None:
+    mistaken = OTHER.replace("ccc if", "ccc iff")
+    Path("mistaken.cu").write_text(KERNEL + mistaken)
+    command = ["-arch=sm_90", "--ccc=always", "-ptx", "mistaken.cu", "-o", "ours.ptx"]
+    assert main(command) == 1
+    assert "error[CCC010]" in capfd.readouterr().err
+    assert main([*command, "--ccc-keep-going"]) == 0
+    said = capfd.readouterr().err
+    assert said.count("warning") == 1
+    assert "warning[CCC010]: unknown clause" in said or "warning[CCC010]: unknown pragma" in said
+    assert is_rewritten(Path("ours.ptx").read_bytes())
+
+
 def test_keep_going_leaves_the_refused_as_nvcc_makes_it(capfd: pytest.CaptureFixture[str]) -> None:
     command = ["-arch=sm_90", "--ccc=always", "--ccc-keep-going", "-ptx", "refused.cu", "-o", "ours.ptx"]
     assert main(command) == 0

@@ -136,14 +136,29 @@ def test_a_refusal_ends_the_work_or_leaves_the_text_unmarked(outcomes: Pipeline)
     assert [(r.code, r.severity) for r in unit.remarks] == [("CCC038", Severity.WARNING)]
 
 
-@pytest.mark.parametrize("keep_going", [False, True])
-def test_a_mistake_in_an_annotation_is_always_an_error(outcomes: Pipeline, keep_going: bool) -> None:
-    outcomes()
+def test_a_mistake_in_an_annotation_is_an_error_or_leaves_that_one_out(outcomes: Pipeline) -> None:
+    outcomes(r1="declined")
     compiler = Compiler()
+    mistaken = TEXT.replace("ccc if", "ccc iff", 1)
     with pytest.raises(CccError) as caught:
-        rewrite_unit(TEXT.replace("ccc if", "ccc iff"), options(keep_going=keep_going), compiler)
-    assert {d.code for d in caught.value.diagnostics} == {"CCC010"}
+        rewrite_unit(mistaken, options(), compiler)
+    assert [d.code for d in caught.value.diagnostics] == ["CCC010"]
     assert compiler.calls == []
+    unit = rewrite_unit(mistaken, options(keep_going=True), compiler)
+    assert compiler.calls == [{1, 2, 3}, {2, 3}]
+    assert [(d.code, d.severity) for d in unit.remarks] == [("CCC010", Severity.WARNING)]
+    assert unit.ptx.startswith("rewritten ")
+
+
+def test_what_reaches_no_kernel_is_told_once(outcomes: Pipeline) -> None:
+    outcomes()
+
+    def compiler(text: str) -> str:
+        kept, _, rest = text.partition('asm volatile("// ccc for.begin 3')
+        return kept + rest.replace("// ccc body.begin 3", "").replace("// ccc if.begin 4", "")
+
+    unit = rewrite_unit(TEXT, options(), compiler)
+    assert [(d.code, str(d.place), len(d.notes)) for d in unit.remarks] == [("CCC019", "k.cu:8:3", 1)]
 
 
 def test_diagnostics_travel_through_json() -> None:

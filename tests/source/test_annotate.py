@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cccopt.clauses import Clauses
+from cccopt.diagnostic import Severity
 from cccopt.source.annotate import annotate
 from cccopt.source.pragmas import SourceError
 from cccopt.source.strip import strip
@@ -302,6 +303,23 @@ def test_a_reduction_is_placed_at_its_variable() -> None:
 def test_an_else_is_not_blamed_for_its_if() -> None:
     text = "#pragma ccc iff\nif (a) b;\n#pragma ccc else\nelse c;\n"
     assert _mistakes(text) == [("CCC010", 1, 13)]
+
+
+def test_going_on_leaves_out_each_mistake_alone_with_a_warning() -> None:
+    good = "#pragma ccc if\nif (a) b;\n"
+    loop = f"#pragma ccc for\nfor (;;) {{\n{good}}}\n"
+    bad = "#pragma ccc iff\nif (c) d;\n#pragma ccc else\nelse e;\n#pragma ccc if\nfor (;;) f;\n"
+    made = annotate(loop + bad + loop, "x.cu", keep_going=True)
+    assert read(made.text) == read(annotate(loop + strip(bad) + loop, "x.cu").text)
+    assert [r.id for r in made.regions] == [1, 2, 3, 4]
+    assert [(d.code, d.severity, str(d.place)) for d in made.warnings] == [
+        ("CCC010", Severity.WARNING, "x.cu:6:13"),
+        ("CCC012", Severity.WARNING, "x.cu:10:9"),
+        ("CCC012", Severity.WARNING, "x.cu:8:9"),
+    ]
+    none = annotate("#pragma ccc fur\nfor (;;) {\n" + good + "}\n", "x.cu", keep_going=True)
+    assert (none.regions, [d.code for d in none.warnings]) == ((), ["CCC010", "CCC013"])
+    assert annotate(loop, "x.cu", keep_going=True) == annotate(loop, "x.cu")
 
 
 def test_a_loop_beside_the_path_is_not_in_it() -> None:

@@ -67,3 +67,7 @@ def test_annotations_nest_as_deep_as_stacks_can_fit(depth: int, fits: bool) -> N
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "CCC043"
     assert str(diagnostic.place).startswith("k.cu:386:")
+    going_on = annotate(text, "k.cu", keep_going=True)
+    assert len(going_on.regions) == 192
+    assert going_on.warnings[0] == diagnostic.as_warning()
+    assert len(going_on.regions) + len(going_on.warnings) == depth + 1

@@ -271,7 +271,7 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "it is entered at its beginning and left at its end (a `break` belongs to its loop); the loop has one header",
         ("CCC031", "CCC032", "CCC033"),
     ),
-    ("something is left of it in the compiled code", ("CCC053",)),
+    ("something is left of its loop in the compiled code", ("CCC053",)),
     (
         "what it writes is not read after it, or can be recomputed, or its readers can move along",
         ("CCC034",),
