@@ -39,6 +39,7 @@ from cccopt.source.outside import Outside, hints
 from cccopt.source.pragmas import SourceError
 from cccopt.source.statements import Code, OutOfSight
 from cccopt.source.strip import blank
+from cccopt.source.variables import is_member, places, whole
 from cccopt.text import Place
 
 _REACH = 1 << 12  # characters
@@ -135,14 +136,11 @@ def _reduced(path: Named, everything: Sequence[Named], code: Code) -> list[str]:
     reduced = dict.fromkeys(name for clauses in around for _, name in clauses)
     if not reduced:
         return []
-    words = {
-        code.text(index)
-        for index in range(path.body, path.body_end)
-        if code.text(index - 1) not in (".", "::")
-        and (code.text(index - 2), code.text(index - 1)) != ("-", ">")
-    }
-    own = [name for name in reduced if declares(code, path.body, path.body_end, name)]
-    return [name for name in reduced if name in words and name not in own]
+    start, end = path.body, path.body_end
+    named = [
+        name for name in reduced if not all(is_member(code, at) for at in places(code, start, end, name))
+    ]
+    return [name for name in named if not declares(code, start, end, whole(name))]
 
 
 def _with_pins(text: str, name: str) -> str:

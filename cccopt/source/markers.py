@@ -1,5 +1,6 @@
 """Markers as CUDA C++ statements: empty inline assembly whose comment cicc prints into PTX (TOOLCHAIN 3).
-Pins: empty assembly that takes a variable and gives it back, so that its value is in one register there.
+Pins: empty assembly that reads a variable, so that its value is in a register there. It does not write: a variable that
+is in memory, where other threads update it, would get an old value back.
 
 ``"memory"`` keeps loads and stores on their side. nvcc substitutes nothing in assembly without operands, so
 ``%``, ``$`` and braces stay as they are (measured, 13.0). ptxas accepts no byte beyond ASCII, not even in a
@@ -46,7 +47,7 @@ def pins() -> str:
     """
     spaces = "__attribute__((host)) __attribute__((device)) __attribute__((always_inline)) inline"
     overloads = [
-        f'{spaces} void {_PIN}({type_}& v) {{ asm volatile("" : "+{constraint}"(v) :: "memory"); }}'
+        f'{spaces} void {_PIN}(const {type_}& v) {{ asm volatile("" :: "{constraint}"(v) : "memory"); }}'
         for type_, constraint in _PINNED.items()
     ]
     return " ".join([*overloads, f"template <class T> {spaces} void {_PIN}(const T&) {{}}"])

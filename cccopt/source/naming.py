@@ -20,6 +20,7 @@ from cccopt.source.lines import LineMap
 from cccopt.source.pragmas import CccPragma, SourceError, parse_pragma
 from cccopt.source.statements import Code, OutOfSight, Unbalanced
 from cccopt.source.switches import NoPath, groups
+from cccopt.source.variables import in_pragma, places
 from cccopt.text import Place
 
 _UNROLL = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+(unroll\b[^\r\n]*)")
@@ -249,9 +250,8 @@ def _body(code: Code, head: int) -> int:
 def _check_reductions(named: Named, unit: Unit) -> None:
     if not named.pragma.clauses.reductions:
         return
-    words = {t.text for t in unit.code.tokens[named.head : named.end]}
     for _, variable in named.pragma.clauses.reductions:
-        if variable not in words:
+        if not list(places(unit.code, named.head, named.end, variable)):
             raise SourceError(_absent(variable, named, unit))
 
 
@@ -322,7 +322,7 @@ def _without_if(named: Named, unit: Unit) -> Diagnostic:
 
 
 def _absent(variable: str, named: Named, unit: Unit) -> Diagnostic:
-    in_line = re.search(rf"\b{variable}\b", named.directive.text[named.directive.text.index("reduce") :])
+    in_line = in_pragma(variable).search(named.directive.text[named.directive.text.index("reduce") :])
     assert in_line is not None
     offset = named.directive.start + named.directive.text.index("reduce") + in_line.start()
     return error(

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 
 from cccopt.clauses import BY_WORD, Clauses, Kind
 from cccopt.diagnostic import CccError, Diagnostic, error
+from cccopt.source.variables import is_variable, without_blanks
 from cccopt.text import Place
 
 _KINDS = tuple(Kind)
@@ -180,10 +181,10 @@ def _chunk(clauses: Clauses, word: _Word, place: Place) -> Clauses:
 def _reduce(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     operator, colon, rest = (part.strip() for part in _argument(word).partition(":"))
     variables = [variable.strip() for variable in rest.split(",")]
-    if operator not in _REDUCTIONS or not colon or not all(map(_is_identifier, variables)):
-        why = "the operator is one of `+` `*` `min` `max` `&` `|` `^`, and plain variables follow"
+    if operator not in _REDUCTIONS or not colon or not all(map(is_variable, variables)):
+        why = "the operator is one of `+` `*` `min` `max` `&` `|` `^`, and variables follow: `a`, `a.b` or `a[0]`"
         raise _refused(_bad_argument(word, place, why))
-    pairs = (*clauses.reductions, *((operator, variable) for variable in variables))
+    pairs = (*clauses.reductions, *((operator, without_blanks(variable)) for variable in variables))
     named = [variable for _, variable in pairs]
     twice = next((variable for variable in named if named.count(variable) > 1), None)
     if twice is not None:

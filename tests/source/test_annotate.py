@@ -298,6 +298,23 @@ def test_what_pins_stands_ahead_of_the_text_and_moves_no_line() -> None:
 def test_a_reduction_is_placed_at_its_variable() -> None:
     text = "#pragma ccc for name(none) reduce(+: sum, none)\nfor (;;) sum += 1;\n"
     assert _mistakes(text) == [("CCC015", 1, 43)]
+    member = "#pragma ccc for reduce(+: sum, sum [ 1 ])\nfor (;;) sum[10] += sum.one;\n"
+    assert _mistakes(member) == [("CCC015", 1, 32)]
+
+
+def test_members_and_elements_are_reduced() -> None:
+    text = (
+        "#pragma ccc for reduce(+ : s . total, t[ 2 ]) reduce(max: s.most[0].x)\nfor (;;) {\n"
+        "#pragma ccc if\nif (a) { s.total += t [2]; s.most[0].y = q.s.most[0].x; }\n"
+        "#pragma ccc if\nif (b) { int t[3]; t[2] = 1; s.most[0].x = 2; }\n}\n"
+    )
+    marked = annotate(text, "x.cu").text
+    assert "reduce=+:s.total,+:t[2],max:s.most[0].x" in attributes(marked)["for.begin 1"]
+    found = re.findall(r"((?:::ccc_pin_\([^()]+\); )*)asm volatile\(\"// ccc (if\.end \d+)", marked)
+    assert {end: re.findall(r"\(([^()]+)\)", pinned) for pinned, end in found} == {
+        "if.end 2": ["s.total", "t[2]"],
+        "if.end 3": ["s.most[0].x"],
+    }
 
 
 def test_an_else_is_not_blamed_for_its_if() -> None:

@@ -1,0 +1,42 @@
+// What `reduce` may name: members, elements with a literal index; and variables that are in memory, which stay there.
+
+#define ARGUMENTS int n, const unsigned* __restrict__ a, unsigned* out, unsigned* count
+__device__ __forceinline__ unsigned work(unsigned x) {
+#pragma unroll 1
+  for (int q = 0; q < 9; ++q) x = x * 1664525u + (x >> 7);
+  return x;
+}
+#define EACH int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x
+struct Sums { unsigned total, most; };
+
+extern "C" __global__ void __launch_bounds__(64) members(ARGUMENTS) {
+  Sums s = {0, 0};
+#pragma ccc for reduce(+: s.total) reduce(max: s.most)
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) { x = work(x); s.total += x; s.most = max(s.most, x); out[i] = x; }
+  }
+  count[blockIdx.x * blockDim.x + threadIdx.x] = s.total ^ s.most * 3;
+}
+
+extern "C" __global__ void __launch_bounds__(64) elements(ARGUMENTS) {
+  unsigned s[3] = {0, 1, 2};
+#pragma ccc for reduce(+: s[0], s[ 1 ]) reduce(^: s[2])
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) { x = work(x); s[0] += x; s[1] += x >> 3; s[2] ^= x; out[i] = x; }
+  }
+  count[blockIdx.x * blockDim.x + threadIdx.x] = s[0] ^ s[1] * 3 ^ s[2] * 5;
+}
+
+extern "C" __global__ void __launch_bounds__(64) by_reference(ARGUMENTS) {
+  unsigned& total = count[0];
+#pragma ccc for reduce(+: total)
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) { for (int q = 0; q < (x & 31); ++q) x = x * 1664525u + (x >> 7); atomicAdd(&total, x); out[i] = x; }
+  }
+}

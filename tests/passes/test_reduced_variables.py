@@ -1,0 +1,47 @@
+"""What `reduce` names: members and elements are reductions as plain variables are; what is in memory stays there."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from cccopt.ptx.ir import Instruction
+from tests.fuzz.judge import Pair, alone, compile_pair, judge
+from tests.kernels.running import CUDA, Arguments, Launch
+
+pytestmark = pytest.mark.nvcc
+
+LAUNCHES = (Launch(1, 64, 400), Launch(2, 33, 150), Launch(1, 32, 0))
+
+
+@cache
+def compiled() -> Pair:
+    return compile_pair((CUDA / "reduced_variables.cu").read_text())
+
+
+def items(launch: Launch) -> Arguments:
+    """Arguments ``n, a, out, count`` of a loop over ``launch.trips`` items in all."""
+    numbers = np.random.default_rng(5).integers(0, 1 << 16, launch.trips + 200).astype(np.uint32)
+    return [
+        launch.trips,
+        numbers,
+        np.zeros(launch.trips + 200, np.uint32),
+        np.zeros(launch.threads, np.uint32),
+    ]
+
+
+@pytest.mark.parametrize("kernel", ["members", "elements", "by_reference"])
+def test_rewritten(kernel: str) -> None:
+    verdict = judge(alone(compiled(), kernel), kernel, items, LAUNCHES, assembler="sm_90")
+    assert not verdict.wrong
+    assert all(counts["take"] and counts["drain"] for counts in verdict.ran.values())
+
+
+def test_a_pin_stores_nothing() -> None:
+    """Another thread may have added to the variable since it was loaded."""
+    pair = alone(compiled(), "by_reference")
+    for module in (pair.marked, pair.plain):
+        (kernel,) = module.functions()
+        assert sum(isinstance(s, Instruction) and s.base == "st" for s in kernel.body or ()) == 1
