@@ -1,29 +1,32 @@
 """The rewrite in the carried form: a task is the rest of its iteration (`cccopt.ccc.legality.carrying`).
 
     before                              after
-    H: A                                test: vote on `alive`; none: drain
+    H: A                                test: vote on `alive`: any, or in the split form all; else drain
        @!p bra J                        H: A
        P                                   @p: the token waits, its lane goes on with the advance -> dispatch
     J: C; latch; @q bra H               J: C; latch -> dispatch
                                         dispatch: full warps run P C (renamed) -> test
                                         drain: least = 1, dispatch while tokens are left
 
-All lanes come to `test` and to `dispatch` in each iteration, those whose loop has ended too.
+All lanes come to `test` and to `dispatch` in each iteration, those whose loop has ended too. In the split form none has:
+lanes with iterations left go on in the original loop.
 
 Safety: ASSUMES that iterations are independent, which the pragma says; order inside an iteration is kept.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cccopt.ccc.codegen.builder import Builder
 from cccopt.ccc.codegen.dispatch import Dispatcher
 from cccopt.ccc.codegen.partial_results import collect
 from cccopt.ccc.codegen.versions import Leaving, LoopVersions
 from cccopt.ccc.function.code import FULL_WARP, op
-from cccopt.ccc.function.graph import Branch, Graph, Jump, Nodes, led, reachable
+from cccopt.ccc.function.graph import Branch, Graph, Jump, Nodes, led, program_order, reachable
 from cccopt.ccc.function.view import View
 from cccopt.ccc.plan.carried import CarriedPlan
-from cccopt.ptx.ir import Instruction
+from cccopt.ptx.ir import Guard, Instruction
 
 
 def rewrite_carried(view: View, plan: CarriedPlan) -> Graph:
@@ -48,36 +51,30 @@ class _Rewrite(LoopVersions):
         test, enter = self.names.label("test"), self.names.label("enter")
         first, nodes, leave = self.lead_in(self._setup(), leaving, test, self.dispatcher.entry)
         after: Nodes = {}
-        code = [op("bar.warp.sync", FULL_WARP), *self._collected()]
+        collected = collect(self.plan.partials, self.plan.slots, self.names, header=self.plan.split)
+        code = [op("bar.warp.sync", FULL_WARP), *collected]
         final = self.leave(exits, leaving.number, after)
+        if self.plan.split:
+            final = self.rest_of_loop(leaving.alive, final, after)
         drained = self.builder.node(after, self.names.label("drained"), code, Jump(final))
         drain = self.dispatcher.drain(drained, after)
-        self.vote("any", test, leaving.alive, enter, drain, nodes)
+        self.vote("all" if self.plan.split else "any", test, leaving.alive, enter, drain, nodes)
         outside = {**leave, self.plan.region.header: self.dispatcher.entry}
         arrivals, points = self.dispatcher.arrivals(outside)
-        iteration = led(
-            {n: self.base[n] for n in self.base if n in self.plan.region.nodes}, {**outside, **points}
-        )
-        iteration = {
-            n: iteration[n] for n in iteration if n in reachable(iteration, [self.plan.region.header])
-        }
-        self.builder.node(
-            iteration,
-            enter,
-            self.dispatcher.begin(),
-            Branch(leaving.alive, self.plan.region.header, self.dispatcher.entry),
-        )
-        return first, {
-            **nodes,
-            **self.renamed(iteration),
-            **arrivals,
-            **self.dispatcher.dispatch(test),
-            **after,
-        }
+        iteration = self._iteration(enter, leaving.alive, {**outside, **points})
+        dispatch = self.dispatcher.dispatch(test)
+        return first, {**nodes, **self.renamed(iteration), **arrivals, **dispatch, **after}
 
-    def _collected(self) -> list[Instruction]:
-        """What brings the tokens' parts of reductions into the values that lanes have after the loop."""
-        return collect(self.plan.partials, self.plan.slots, self.names, header=False)
+    def _iteration(self, enter: str, alive: Guard, outside: Mapping[str, str]) -> Nodes:
+        """One iteration of all lanes, from the node ``enter``, as far as no token waits; ``outside`` says where control
+        goes that leaves it.
+        """
+        region = self.plan.region
+        nodes = led({name: node for name, node in self.base.items() if name in region.nodes}, outside)
+        nodes = {name: nodes[name] for name in program_order(nodes, reachable(nodes, [region.header]))}
+        go = Jump(region.header) if self.plan.split else Branch(alive, region.header, self.dispatcher.entry)
+        self.builder.node(nodes, enter, self.dispatcher.begin(), go)
+        return nodes
 
     def _setup(self) -> list[Instruction]:
         plan = self.plan

@@ -44,7 +44,6 @@ from cccopt.ptx.ir import (
     Location,
     Open,
     Pragma,
-    Register,
     RegisterDeclaration,
     Statement,
     Variable,
@@ -62,6 +61,8 @@ class Dispatcher:
         self.plan = plan
         self.builder = builder
         self.entry = builder.label("dispatch")
+        self._wanted = {point.number: builder.register() for point in plan.points}
+        self._count = {point.number: builder.register() for point in plan.points}
         self._cut = {plan.region.header, *(point.path.begin for point in plan.points)}
 
     # --- the iteration ---
@@ -143,18 +144,17 @@ class Dispatcher:
     def dispatch(self, done: str) -> Nodes:
         """The dispatcher; once nothing is left to serve, control goes to ``done``."""
         nodes: Nodes = {}
-        wanted = {point.number: self.builder.register() for point in self.plan.points}
         votes: list[Statement] = [Pragma(("nounroll",))]
         for point in self.plan.points:
-            flag = predicate(point.flag)
-            votes.append(op("vote.sync.ballot.b32", wanted[point.number], flag, FULL_WARP))
-        following = self._push_all(self.plan.points, wanted, done, nodes)
+            wanted, count = self._wanted[point.number], self._count[point.number]
+            votes.append(op("vote.sync.ballot.b32", wanted, predicate(point.flag), FULL_WARP))
+            votes.append(op("popc.b32", count, wanted))
+        following = self._push_all(self.plan.points, done, nodes)
         for point in self.plan.points:
-            served = self._serve(point, wanted, nodes)
+            served = self._serve(point, nodes)
             enough, have = self.builder.flag(), self.builder.register()
             code = [
-                op("popc.b32", have, wanted[point.number]),
-                op("add.s32", have, have, point.top),
+                op("add.s32", have, point.top, self._count[point.number]),
                 op("setp.ge.s32", enough.register, have, self.plan.least),
             ]
             following = self.builder.node(
@@ -163,54 +163,48 @@ class Dispatcher:
         self.builder.node(nodes, self.entry, votes, Jump(following))
         return nodes
 
-    def _serve(self, point: PointPlan, wanted: Mapping[int, Register], nodes: Nodes) -> str:
+    def _serve(self, point: PointPlan, nodes: Nodes) -> str:
         """The nodes that run the segment of a point in all lanes that hold or find a token."""
         builder, plan = self.builder, self.plan
-        idle, missing, rank, slot = (builder.register() for _ in range(4))
+        idle, rank, slot = (builder.register() for _ in range(3))
         takes = builder.flag()
         segment = self._segment(point, nodes)
         fill = [
             op("bar.warp.sync", FULL_WARP),
-            op("not.b32", idle, wanted[point.number]),
-            op("popc.b32", missing, idle),
+            op("not.b32", idle, self._wanted[point.number]),
             op("and.b32", rank, idle, plan.lanes_before),
             op("popc.b32", rank, rank),
             op("setp.lt.and.s32", takes.register, rank, point.top, predicate(negated(point.flag))),
             op("sub.s32", slot, point.top, rank),
             *point.stack.pop(plan.token, plan.token, slot, takes, below=1),
-            op("sub.s32", point.top, point.top, missing),
+            op("sub.s32", point.top, point.top, SLOTS),
+            op("add.s32", point.top, point.top, self._count[point.number]),
             op("max.s32", point.top, point.top, 0),
             op("or.pred", point.flag.register, point.flag.register, takes.register),
         ]
         first = builder.phase(nodes, point.phase("take"), fill, Branch(point.flag, segment, self.entry))
-        others = [p for p in plan.points if p is not point]
-        return self._push_all(others, wanted, first, nodes)
+        return self._push_all([p for p in plan.points if p is not point], first, nodes)
 
-    def _push_all(
-        self, points: Sequence[PointPlan], wanted: Mapping[int, Register], following: str, nodes: Nodes
-    ) -> str:
+    def _push_all(self, points: Sequence[PointPlan], following: str, nodes: Nodes) -> str:
         """The nodes in which lanes push the tokens that they hold at some points."""
         for point in points:
             some = self.builder.flag()
-            push = self.builder.phase(
-                nodes, point.phase("push"), self._push(point, wanted[point.number]), Jump(following)
-            )
-            test = [op("setp.ne.s32", some.register, wanted[point.number], 0)]
+            push = self.builder.phase(nodes, point.phase("push"), self._push(point), Jump(following))
+            test = [op("setp.ne.s32", some.register, self._count[point.number], 0)]
             following = self.builder.node(
                 nodes, self.builder.label("held"), test, Branch(some, push, following, UNIFORM)
             )
         return following
 
-    def _push(self, point: PointPlan, wanted: Register) -> list[Instruction]:
-        rank, slot, count = (self.builder.register() for _ in range(3))
+    def _push(self, point: PointPlan) -> list[Instruction]:
+        rank, slot = self.builder.register(), self.builder.register()
         return [
             op("bar.warp.sync", FULL_WARP),
-            op("and.b32", rank, wanted, self.plan.lanes_before),
+            op("and.b32", rank, self._wanted[point.number], self.plan.lanes_before),
             op("popc.b32", rank, rank),
             op("add.s32", slot, point.top, rank),
             *point.stack.push(self.plan.token, slot, point.flag),
-            op("popc.b32", count, wanted),
-            op("add.s32", point.top, point.top, count),
+            op("add.s32", point.top, point.top, self._count[point.number]),
             op("mov.pred", point.flag.register, 0),
         ]
 

@@ -97,8 +97,7 @@ class _Rewrite(LoopVersions):
         following = self.leave(exits, number, nodes)
         if not self.plan.split:
             return following
-        end = Branch(going, self.plan.region.header, following)
-        return self.builder.node(nodes, self.names.label("rest"), (), end)
+        return self.rest_of_loop(going, following, nodes)
 
     def _single_latch(self) -> tuple[Guard, str] | None:
         """If one branch alone decides between the next iteration and an exit: the condition to go on, and the exit."""

@@ -162,6 +162,11 @@ class LoopVersions(ABC):
             following = self.builder.node(nodes, self.names.label("exit"), test, end)
         return following
 
+    def rest_of_loop(self, going: Guard, following: str, nodes: Nodes) -> str:
+        """The node from which lanes with iterations left go on in the original loop, the others to ``following``."""
+        end = Branch(going, self._plan.region.header, following)
+        return self.builder.node(nodes, self.names.label("rest"), (), end)
+
     def vote(self, kind: str, name: str, flag: Guard, enter: str, done: str, nodes: Nodes) -> None:
         """Adds the node ``name`` that goes on to ``enter`` if all or any lanes have the flag."""
         result = self.builder.flag()

@@ -24,6 +24,7 @@ from cccopt.ccc.legality.carrying import Advance
 from cccopt.ccc.legality.reductions import Reduction
 from cccopt.ccc.plan.block_size import block_threads, check_size, whole_warps
 from cccopt.ccc.plan.context import LiveIn, Placement, decide, identities
+from cccopt.ccc.plan.form import is_split
 from cccopt.ccc.plan.partials import Partial, Slots, slots
 from cccopt.ccc.plan.remarks import reordered, stack_remarks
 from cccopt.ccc.plan.stack import SLOTS, Layout, StackCode, Value, layout
@@ -59,6 +60,7 @@ class CarriedPlan:
 
     Tokens run on registers of their own: ``uses`` and ``definitions`` say by name which stands for which. ``code`` are
     the statements that they run. ``least`` is how many tokens a point must have to be served: 32, and 1 at the end.
+    With ``split`` the loop ends with the first lane that has no iteration left, and the original one goes on.
     """
 
     region: Region
@@ -66,6 +68,7 @@ class CarriedPlan:
     code: frozenset[int]
     uses: Mapping[str, Operand]
     definitions: Mapping[str, Register]
+    split: bool
     slots_per_warp: int
     stack_name: str
     stack_bytes: int
@@ -157,6 +160,7 @@ class _Planner:
             code=self.carrying.code,
             uses=uses,
             definitions=definitions,
+            split=is_split(view, self.region),
             slots_per_warp=per_warp,
             stack_name=names.label(f"stack_{self.region.annotation.region}"),
             stack_bytes=start,
