@@ -96,7 +96,7 @@ def reports(
                 Outcome.REWRITTEN,
                 Form.CARRIED,
                 tuple(ContextEntry(i.name, i.type, i.decision, i.reason) for i in point.live_ins),
-                point.stack.layout.context_bytes,
+                point.context_bytes,
                 point.stack.layout.bytes,
                 plan.threads,
                 labels_of(graph, ("push", "take"), str(point.number)),

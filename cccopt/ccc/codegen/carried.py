@@ -8,8 +8,8 @@
                                         dispatch: full warps run P C (renamed) -> test
                                         drain: least = 1, dispatch while tokens are left
 
-All lanes come to `test` and to `dispatch` in each iteration, those whose loop has ended too. In the split form none has:
-lanes with iterations left go on in the original loop.
+All lanes come to `test` and to `dispatch` in each iteration, those whose loop has ended too. In the split form none
+has: lanes with iterations left go on in the original loop.
 
 Safety: ASSUMES that iterations are independent, which the pragma says; order inside an iteration is kept.
 """

@@ -44,6 +44,7 @@ from cccopt.ptx.ir import (
     Location,
     Open,
     Pragma,
+    Register,
     RegisterDeclaration,
     Statement,
     Variable,
@@ -75,10 +76,9 @@ class Dispatcher:
         first: dict[str, str] = {}
         for point in self.plan.points:
             begin = point.path.begin
-            values = point.stack.layout.values()
             updated = {p.reduction.register: p for p in partials_of(self.plan, owned=True)}
             code: list[Statement] = []
-            for value in values:
+            for value in point.values:
                 if value.name in updated:
                     code.append(updated[value.name].reset)
                 else:
@@ -97,7 +97,7 @@ class Dispatcher:
         """What all lanes run before each iteration. Without it ptxas (13.0) may take any value for registers of tokens
         in lanes that have none.
         """
-        values = dict.fromkeys(value for p in self.plan.points for value in p.stack.layout.values())
+        values = dict.fromkeys(value for p in self.plan.points for value in p.values)
         cleared = [clear(Value(self.plan.token(v.name).name, v.type)) for v in values]
         return [*cleared, *self.no_tokens()]
 
@@ -176,6 +176,7 @@ class Dispatcher:
             op("popc.b32", rank, rank),
             op("setp.lt.and.s32", takes.register, rank, point.top, predicate(negated(point.flag))),
             op("sub.s32", slot, point.top, rank),
+            *self._mirrored(point, slot, 1),
             *point.stack.pop(plan.token, plan.token, slot, takes, below=1),
             op("sub.s32", point.top, point.top, SLOTS),
             op("add.s32", point.top, point.top, self._count[point.number]),
@@ -203,10 +204,16 @@ class Dispatcher:
             op("and.b32", rank, self._wanted[point.number], self.plan.lanes_before),
             op("popc.b32", rank, rank),
             op("add.s32", slot, point.top, rank),
+            *self._mirrored(point, slot, 0),
             *point.stack.push(self.plan.token, slot, point.flag),
             op("add.s32", point.top, point.top, self._count[point.number]),
             op("mov.pred", point.flag.register, 0),
         ]
+
+    def _mirrored(self, point: PointPlan, slot: Register, first: int) -> list[Instruction]:
+        """Counts slots, whose numbers begin with ``first``, from the other end of the array."""
+        last = self.plan.slots_per_warp - 1 + 2 * first
+        return [op("sub.s32", slot, last, slot)] if point.from_end else []
 
     def _segment(self, point: PointPlan, nodes: Nodes) -> str:
         """The code of a token from a point to the next one, or to the end of its iteration; the name of its start."""

@@ -9,11 +9,14 @@ meanwhile, and no lane begins an iteration before less than 32 tokens wait at ea
                         lanes or from one earlier point, and none comes while 32 of them wait
     31 n + 32           if n points are on one cycle (a marked inner loop and a path in it): 31 wait at each when a
                         round begins, in which lanes bring 32 more
+
+The last number bounds the tokens of all n points together, so that two stacks fill one array from both of its ends
+where that takes less room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,16 +41,24 @@ from cccopt.ptx.ir import Guard, Instruction, Operand, Register
 @dataclass(frozen=True)
 class PointPlan:
     """One point: ``path`` is its segment; ``flag`` tells in each lane whether the token that it holds is there, ``top``
-    counts those on the stack.
+    counts those on the stack. The context holds ``values``; the stack may be that of another point, too, and is then
+    filled ``from_end``.
     """
 
     path: Path
     number: int
     live_ins: tuple[LiveIn, ...]
     stack: StackCode
+    values: tuple[Value, ...]
+    from_end: bool
     top: Register
     flag: Guard
     advance: Advance
+
+    @property
+    def context_bytes(self) -> int:
+        """Bytes of one context."""
+        return sum(word.size for _, word in self.stack.words())
 
     def phase(self, what: str) -> str:
         """The name of a phase of this point in labels: ``push_1``."""
@@ -107,7 +118,24 @@ def make_carried_plan(carried: CarriedRegion) -> CarriedPlan:
     return _Planner(carried).plan()
 
 
+@dataclass(frozen=True)
+class _Array:
+    """A stack of the points ``begins``; a second one fills it from its end."""
+
+    begins: tuple[str, ...]
+    values: tuple[Value, ...]
+    slots: int
+
+
+def _room(arrays: Sequence[_Array]) -> int:
+    """Bytes that the arrays of a warp take: all have as many slots."""
+    most = max(array.slots for array in arrays)
+    return most * sum(layout(array.values, SLOTS, 0).context_bytes for array in arrays)
+
+
 class _Planner:
+    """Makes the plan of one region."""
+
     def __init__(self, carried: CarriedRegion) -> None:
         self.carried = carried
         self.view: View = carried.view
@@ -128,35 +156,37 @@ class _Planner:
                 uses[live.name] = self._rebuild(live)
             elif live.decision == Placement.COLLECTED and live.name not in uses:
                 uses[live.name] = names.register(live.type)
-        per_warp = self._slots_per_warp()
+        arrays = self._arrays()
+        per_warp = max(array.slots for array in arrays)
         start = self.slots.bytes
-        layouts: list[Layout] = []
-        for path in self.region.paths:
-            values = [
-                Value(x.name, x.type) for x in self._live_ins(path) if x.decision == Placement.COLLECTED
-            ]
-            layouts.append(layout(values, per_warp * (whole_warps(self.threads) // SLOTS), start))
-            start += (layouts[-1].bytes + 7) // 8 * 8
+        layouts: dict[str, Layout] = {}
+        for array in arrays:
+            one = layout(array.values, per_warp * (whole_warps(self.threads) // SLOTS), start)
+            layouts.update(dict.fromkeys(array.begins, one))
+            start += (one.bytes + 7) // 8 * 8
         check_size(view, self.region, start)
-        sizes = sorted({word.size for one in layouts for word in one.words}, reverse=True)
+        sizes = sorted({word.size for one in layouts.values() for word in one.words}, reverse=True)
         bases = {size: names.register("b32") for size in sizes}
-        points = tuple(
-            PointPlan(
-                path=path,
-                number=number,
-                live_ins=self._live_ins(path),
-                stack=StackCode(one, {s: bases[s] for s in bases if s in {w.size for w in one.words}}, names),
-                top=names.register("b32"),
-                flag=Guard(names.register("pred")),
-                advance=self.carrying.advance(point),
+        points: list[PointPlan] = []
+        for path, point in zip(self.region.paths, self.region.points, strict=True):
+            words = layouts[path.begin]
+            at = {size: bases[size] for size in sizes if size in {word.size for word in words.words}}
+            points.append(
+                PointPlan(
+                    path=path,
+                    number=len(points) + 1,
+                    live_ins=self._live_ins(path),
+                    stack=StackCode(words, at, names, frozenset(v.name for v in self._values(path))),
+                    values=self._values(path),
+                    from_end=any(path.begin in array.begins[1:] for array in arrays),
+                    top=names.register("b32"),
+                    flag=Guard(names.register("pred")),
+                    advance=self.carrying.advance(point),
+                )
             )
-            for number, (path, point, one) in enumerate(
-                zip(self.region.paths, self.region.points, layouts, strict=True), start=1
-            )
-        )
         return CarriedPlan(
             region=self.region,
-            points=points,
+            points=tuple(points),
             code=self.carrying.code,
             uses=uses,
             definitions=definitions,
@@ -226,12 +256,36 @@ class _Planner:
             names.add(self.slots.address.name)
         return tuple(self._placements[name] for name in sorted(names))
 
-    def _slots_per_warp(self) -> int:
-        """The slots that the stack of each point needs."""
-        most = max(self.carrying.together(point) for point in self.region.points)
-        if most > 1:
-            return (SLOTS - 1) * most + SLOTS
-        return SLOTS if len(self.region.points) == 1 else 2 * SLOTS - 1
+    def _values(self, path: Path) -> tuple[Value, ...]:
+        """What the context of a point holds."""
+        lives = (x for x in self._live_ins(path) if x.decision == Placement.COLLECTED)
+        return tuple(Value(x.name, x.type) for x in lives)
+
+    def _arrays(self) -> Sequence[_Array]:
+        """The stacks: one a point, or one for two, whichever takes less room."""
+        paths = self.region.paths
+        alone = [_Array((p.begin,), self._values(p), self._most([p])) for p in paths]
+        pairs = [paths[i : i + 2] for i in range(0, len(paths), 2)]
+        shared = [
+            _Array(
+                tuple(p.begin for p in pair),
+                tuple(dict.fromkeys(value for p in pair for value in self._values(p))),
+                self._most(pair),
+            )
+            for pair in pairs
+        ]
+        return min((alone, shared), key=_room)
+
+    def _most(self, paths: Sequence[Path]) -> int:
+        """How many tokens may wait at some points together."""
+        if len(self.region.points) == 1:
+            return SLOTS
+        points = [p for p in self.region.points if any(p.begin == path.begin for path in paths)]
+        on_cycle = {point.begin: self.carrying.together(point) for point in points}
+        one_cycle = len(points) > 1 and points[1].begin in self.carrying.rest(points[0])
+        one_cycle = one_cycle and points[0].begin in self.carrying.rest(points[1])
+        each = [2 * SLOTS - 1 if n == 1 else (SLOTS - 1) * n + SLOTS for n in on_cycle.values()]
+        return min(max(each) if one_cycle else sum(each), (SLOTS - 1) * len(self.region.points) + SLOTS)
 
     def _partial(self, reduction: Reduction, definitions: dict[str, Register]) -> Partial:
         """What the tokens of a lane, or one token, add: its register is that of the accumulator."""

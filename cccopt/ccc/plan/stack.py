@@ -8,7 +8,7 @@ Predicates share one word, a bit each; values of 16 bits share a word by two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cccopt.ccc.function.code import at, op
@@ -100,6 +100,13 @@ class StackCode:
     layout: Layout
     bases: dict[int, Register]
     names: Names
+    own: frozenset[str] | None = None
+
+    def words(self) -> Iterator[tuple[int, Word]]:
+        """The words that hold a value of ``own`` (all, if None), with their index in the layout."""
+        for index, word in enumerate(self.layout.words):
+            if self.own is None or any(value.name in self.own for value in word.values):
+                yield index, word
 
     def addresses(self, slot: Register) -> tuple[list[Instruction], dict[int, Register]]:
         """The code that computes the address of ``slot`` for each word size, and the registers that hold it."""
@@ -113,7 +120,7 @@ class StackCode:
     def push(self, source: Lookup, slot: Register, flag: Guard) -> list[Instruction]:
         """Lanes with ``flag`` store the context that ``source`` names into ``slot``."""
         code, address = self.addresses(slot)
-        for index, word in enumerate(self.layout.words):
+        for index, word in self.words():
             packing, value = self.pack(word, source)
             where = at(address[word.size], self.layout.offset(index))
             code += [*packing, op(f"st.shared.b{word.size * 8}", where, value, guard=flag)]
@@ -131,7 +138,7 @@ class StackCode:
         move theirs there from ``source``.
         """
         code, address = self.addresses(slot)
-        for index, word in enumerate(self.layout.words):
+        for index, word in self.words():
             where = at(address[word.size], self.layout.offset(index) - below * word.size)
             load = f"ld.shared.b{word.size * 8}"
             if word.packed:

@@ -54,5 +54,5 @@ def _with_rest(carried: CarriedRegion, point: PointPlan, marked: Path, flow: Pat
     after = costs.of_blocks(rest, view.blocks_of(point.path.nodes), None)
     ended = any_of(flow.entered / flow.full) if flow.is_loop and flow.full else 1.0
     advance = sum(costs.of_statement(index) for index in point.advance.kept)
-    context = point.stack.layout.context_bytes / 4 * WORD + advance
+    context = point.context_bytes / 4 * WORD + advance
     return replace(flow, packed=flow.packed + after * ended, context=context)
