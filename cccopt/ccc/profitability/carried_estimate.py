@@ -32,7 +32,7 @@ def estimate_carried(
         _with_rest(carried, point, path, flow)
         for point, path, flow in zip(plan.points, paths, found.flow.paths, strict=True)
     )
-    return replace(found, flow=replace(found.flow, form=Form.IDLE_LANES, paths=flows))
+    return replace(found, flow=replace(found.flow, form=Form.CARRIED, paths=flows))
 
 
 def _marked(carried: CarriedRegion, path: Path) -> Path:

@@ -69,6 +69,8 @@ OVERHEADS: Mapping[str, Overhead] = {
     Form.IDLE_LANES: Overhead(
         9 * AN_INSTRUCTION, 6 * AN_INSTRUCTION, 11 * AN_INSTRUCTION, 15 * AN_INSTRUCTION
     ),
+    # The same 30 points in the carried form, split (2026-11-23): 0.4 to 5.3 where the split form has 0.7 to 7.9.
+    Form.CARRIED: Overhead(12 * AN_INSTRUCTION, 8 * AN_INSTRUCTION, 22 * AN_INSTRUCTION, 26 * AN_INSTRUCTION),
 }
 
 AGREE, JUMP = 8.0, 6.0
