@@ -37,7 +37,7 @@ def refuse_options(ours: Sequence[str]) -> NoReturn:
     """Raise CccError (CCC083) for the options of ours that do not exist, or are where none may be."""
     unknown = [option for option in ours if not options.is_known(option)]
     if not unknown:
-        message = "options of ccc-nvcc stand in an options file"
+        message = "options of ccc-nvcc are in an options file"
         raise CccError(
             error(
                 "CCC083",

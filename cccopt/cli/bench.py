@@ -54,8 +54,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "workloads",
         nargs="*",
         metavar="WORKLOAD",
-        help=f"{', '.join(workload.names())}, or a folder (default: all); `{_CCC}` ahead of them for all builds, "
-        f"`{_CTE}` ahead of those of CTE",
+        help=f"{', '.join(workload.names())}, or a folder (default: all); `{_CCC}` before them for all builds, "
+        f"`{_CTE}` before those of CTE",
     )
     parser.add_argument(
         "--on",

@@ -132,7 +132,7 @@ def _print_region(region: dict[str, Any], out: Console) -> None:
         sizes = f"{region['shared_bytes']} bytes of shared memory for {region['threads']} threads a block"
         task = f"{region['context_bytes']} bytes of context a task, " if region["context"] else ""
         if region["form"] == "expanded":
-            sizes = "no shared memory: the warp lays the trips of its lanes side by side"
+            sizes = "no shared memory: the warp lays the inner iterations of its lanes side by side"
         out.print(Text(f"  loop form: {region['form']}; {task}{sizes}"), soft_wrap=True)
     if region["resident"]:
         out.print(
@@ -152,9 +152,9 @@ def _cost(region: dict[str, Any]) -> str:
     """What a region costs and was expected to gain, in one line."""
     cost = region["cost"]
     if cost["break_even"] is None and region["kind"] == "for":
-        return f"{cost['slots']:,.0f} issue slots a trip beside its paths; predicted gain {cost['gain']:.2f}x"
+        return f"{cost['slots']:,.0f} issue slots an iteration beside its paths; predicted gain {cost['gain']:.2f}x"
     by_loop = region["kind"] in ("for variable", "while", "recursive")
-    often = f"{cost['taken']:,.2f} trips a lane" if by_loop else f"{cost['taken']:.1%} of lanes"
+    often = f"{cost['taken']:,.2f} inner iterations a lane" if by_loop else f"{cost['taken']:.1%} of lanes"
     often += " (assumed)" if cost["assumed"] else " (profile)"
     even = "never" if cost["break_even"] is None else f"from {cost['break_even']:,.0f} slots"
     return f"{cost['slots']:,.0f} issue slots a run, {often}; predicted gain {cost['gain']:.2f}x, break-even {even}"

@@ -283,7 +283,7 @@ class MemoryAccess:
                 bad = int(np.flatnonzero(unwritten[spread].any(axis=1))[0])
                 raise self._problem(
                     UNWRITTEN,
-                    "a read of shared memory that nobody wrote",
+                    "a read of shared memory that was never written",
                     int(flat[bad]),
                     int(group.ix[bad]),
                     "",

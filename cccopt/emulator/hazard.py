@@ -199,13 +199,13 @@ class Hazards:
         self, access: MemoryInstruction, unit: int, lane: int, other: int, earlier: MemoryInstruction
     ) -> Exception:
         address = unit * self._unit % self._stride
-        who = "other lanes" if other == _MANY else self._shape.thread_name(other)
+        earlier_lanes = "other lanes" if other == _MANY else self._shape.thread_name(other)
         same_warp = other == _MANY or other >> 5 == lane >> 5
         needed = "`bar.warp.sync`" if same_warp else "block barrier"
         return self._places.error(
             HAZARD,
             f"hazard: {access.kind.value} at shared address {address:#x} by {self._shape.thread_name(lane)} after a"
-            f" {earlier.kind.value} by {who}",
+            f" {earlier.kind.value} by {earlier_lanes}",
             access.item,
             why=f"no {needed} orders the two",
             help=f"put a {needed} between them",

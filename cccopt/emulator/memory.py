@@ -90,8 +90,8 @@ class GlobalMemory:
         if position >= 0 and address - (self._bases[position] + self._buffers[position].data.size) < 1 << 32:
             buffer = self._buffers[position]
             past = address - buffer.base - buffer.data.size
-            return f"it is {past} bytes behind the end of `{buffer.name}` ({buffer.data.size} bytes)"
+            return f"it is {past} bytes past the end of `{buffer.name}` ({buffer.data.size} bytes)"
         if position + 1 < len(self._bases) and self._bases[position + 1] - address < 1 << 32:
             buffer = self._buffers[position + 1]
-            return f"it is {buffer.base - address} bytes ahead of `{buffer.name}` ({buffer.data.size} bytes)"
+            return f"it is {buffer.base - address} bytes before `{buffer.name}` ({buffer.data.size} bytes)"
         return "no allocation is near it"

@@ -154,7 +154,7 @@ def _check_form(module: Module, function: Function, annotation: Annotation) -> N
         raise refuse(refusal.INLINING, annotation.place, problem) from problem
     if not all(last):
         what = (
-            "calls itself more than once on one way" if len(own) > 1 else "goes on behind its call of itself"
+            "calls itself more than once on one path" if len(own) > 1 else "goes on after its call of itself"
         )
         raise refuse(refusal.RECURSIVE_FORM, annotation.place, what)
 

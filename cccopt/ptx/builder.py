@@ -289,7 +289,7 @@ class ModuleBuilder(OperandBuilder):
         if bad is not None:
             raise MalformedError(
                 "CCC004", f"marker with a malformed `{shortened(bad)}`", position_of(token),
-                "numbers stand there: `line=12:5`, `block=32,4`, `chunk=16`",
+                "its values are numbers: `line=12:5`, `block=32,4`, `chunk=16`",
             )  # fmt: skip
         if file:
             pairs.append(("file", file.rstrip()))
@@ -328,7 +328,7 @@ class ModuleBuilder(OperandBuilder):
         if self._declared > MOST_NAMES:
             raise MalformedError(
                 "CCC001", "too many names in one function", position_of(token),
-                f"its declarations may stand for {MOST_NAMES:,}",
+                f"its declarations may name {MOST_NAMES:,}",
             )  # fmt: skip
         return count
 

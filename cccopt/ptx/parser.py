@@ -147,7 +147,7 @@ def _unexpected(token: str, source: SourceText, position: Position) -> PtxError:
     if token in (".entry", ".func"):
         return ptx_error(
             "CCC002", f"`{token}` in the middle of a statement or function", source, position,
-            why="what stands before it is not closed", help="check that the text is complete",
+            why="what comes before it is not closed", help="check that the text is complete",
         )  # fmt: skip
     if len(token) > 1 and token.startswith("."):
         return ptx_error(

@@ -258,7 +258,7 @@ def _too_deep(regions: Sequence[MarkedPiece]) -> list[MarkedPiece]:
 def _no_room(region: MarkedPiece) -> Diagnostic:
     return error(
         "CCC043",
-        f"annotations stand more than {_DEEPEST} deep in each other",
+        f"annotations are nested more than {_DEEPEST} deep",
         region.place,
         why="each path has a stack in shared memory, and so many do not fit into it",
         help="mark fewer of them",

@@ -278,7 +278,7 @@ def _pragma_place(directive: Token, unit: Unit) -> Place:
 def _two_pragmas(pragmas: list[Token], unit: Unit) -> Diagnostic:
     return error(
         "CCC015",
-        "two `#pragma ccc` lines stand over one statement",
+        "two `#pragma ccc` lines are above one statement",
         _pragma_place(pragmas[1], unit),
         help="keep one",
         notes=(("the first", _pragma_place(pragmas[0], unit)),),
@@ -299,12 +299,12 @@ def _wrong_statement(pragma: CccPragma, directive: Token, head: int, begins: boo
     elif word == "else":
         help_text = "write it above the `if`, or `#pragma ccc else` here"
     elif pragma.kind in _SPACES:
-        help_text = f"write it on the line above {wanted}, ahead of all its words"
+        help_text = f"write it on the line above {wanted}, before all its words"
     elif pragma.kind == Kind.ELSE:
         help_text = "write it above the `else`, or between it and its statement"
     return error(
         "CCC012",
-        f"`#pragma ccc {pragma.kind}` names {wanted}, but stands over {found}",
+        f"`#pragma ccc {pragma.kind}` names {wanted}, but is above {found}",
         _pragma_place(directive, unit),
         help=help_text,
         notes=(("this follows", unit.place(head)),) if word else (),
@@ -314,7 +314,7 @@ def _wrong_statement(pragma: CccPragma, directive: Token, head: int, begins: boo
 def _without_if(named: Named, unit: Unit) -> Diagnostic:
     return error(
         "CCC012",
-        "`#pragma ccc else` stands over the `else` of an `if` that is not annotated",
+        "`#pragma ccc else` is above the `else` of an `if` that is not annotated",
         _pragma_place(named.directive, unit),
         why="the two branches are paths of one choice",
         help="write `#pragma ccc if` above the `if` too",
@@ -337,7 +337,7 @@ def _absent(variable: str, named: Named, unit: Unit) -> Diagnostic:
 def _endless(directive: Token, index: int, unit: Unit) -> Diagnostic:
     return error(
         "CCC016",
-        "what stands under this pragma has no end",
+        "the statement under this pragma has no end",
         _pragma_place(directive, unit),
         help="look for a missing bracket or semicolon",
         notes=(("not closed", unit.place(index)),) if index < len(unit.code.tokens) else (),

@@ -95,7 +95,7 @@ def _check_nested(code: Code, begin: int, end: int) -> None:
         if word == "case" or (word == "default" and code.text(index + 1) == ":"):
             raise NoPath(
                 index,
-                f"a `{word}` label stands inside another statement of the `switch`",
+                f"a `{word}` label is inside another statement of the `switch`",
                 "a path is entered at its beginning",
                 "write all labels on the outermost level, or mark the cases as `if`s",
             )
@@ -119,7 +119,7 @@ def _work_end(code: Code, statements: list[tuple[int, int]]) -> int | None:
         raise NoPath(
             head,
             "the `return` of a case computes a value outside of the path",
-            "the path ends ahead of the jump that leaves the `switch`",
+            "the path ends before the jump that leaves the `switch`",
             "compute the value into a variable first, and return that",
         )
     return begin

@@ -40,7 +40,7 @@ def test_an_unknown_option_of_ours_is_an_error(argument: str, capsys: pytest.Cap
 def test_an_options_file_is_nvccs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "options").write_text("-O3 --ccc=off")
     assert main(["-c", "x.cu", "--options-file", str(tmp_path / "options")]) == 1
-    assert "error[CCC083]: options of ccc-nvcc stand in an options file" in capsys.readouterr().err
+    assert "error[CCC083]: options of ccc-nvcc are in an options file" in capsys.readouterr().err
 
 
 def test_without_nvcc_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

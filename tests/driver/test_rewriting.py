@@ -76,7 +76,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     def install(*, refuse: bool = False, **by_region: str) -> None:
         def run(text: str, options: Options, source: SourceText) -> Result:
             if refuse:
-                raise CccError(error("CCC038", "a barrier stands in the marked loop"))
+                raise CccError(error("CCC038", "the marked loop holds a barrier"))
             reports = [Report(r, Outcome(by_region.get(f"r{r}", "rewritten"))) for r in sorted(marks(text))]
             return Result(f"rewritten {text}", tuple(reports))
 

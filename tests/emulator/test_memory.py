@@ -29,7 +29,7 @@ def failure(body: str, **options: Any) -> Any:
         ("ld.global.u32 %r4, [0];", "CCC071", "load out of bounds"),
         ("ld.u32 %r4, [0];", "CCC071", "load out of bounds"),
         ("ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd1+120];", "CCC072", "misaligned load"),
-        ("ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd1+128];", "CCC071", "0 bytes behind the end"),
+        ("ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd1+128];", "CCC071", "0 bytes past the end"),
         ("ld.global.u32 %r4, [%rd1+2];", "CCC072", "misaligned load"),
         ("st.global.u64 [%rd1+4], %rd1;", "CCC072", "misaligned store"),
         ("atom.global.add.u32 %r4, [%rd1+2], 1;", "CCC072", "misaligned atomic"),

@@ -97,7 +97,7 @@ def test_what_the_address_does_not_need_stays_in_the_path() -> None:
 def test_its_value_is_collected_and_explained() -> None:
     context = {entry.register: entry for entry in report(kernel()).context}
     assert context["%r10"].decision == context["%i"].decision == "collected"
-    assert context["%r10"].reason == "loaded ahead of the path: coalesced"
+    assert context["%r10"].reason == "loaded before the path: coalesced"
     assert "loaded" not in context["%i"].reason
     assert report(kernel()).context_bytes == 8
     assert report(kernel(clauses="hoist=no")).context_bytes == 4
@@ -191,7 +191,7 @@ relax(int n, const int* __restrict__ mask, const int* __restrict__ costs, int* _
 @pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
 def test_figure_4_9_in_cuda(tmp_path: Path, arch: str) -> None:
     hoisting, forbidden = (marked(written(tmp_path / f"{c or 'auto'}.cu", c), arch) for c in ("", "nohoist"))
-    assert [e.reason for e in report(hoisting).context].count("loaded ahead of the path: coalesced") == 1
+    assert [e.reason for e in report(hoisting).context].count("loaded before the path: coalesced") == 1
     rng = np.random.default_rng(3)
     n = 64 * 40
     mask = (rng.integers(0, 2**32, n // 32) & rng.integers(0, 2**32, n // 32)).astype(np.uint32)

@@ -147,8 +147,8 @@ def test_every_case_says_what_the_pragma_says_and_where_it_stands() -> None:
         ("{ case 1: ;\ncase 2: T; }", 2, "mark its cases as `if`s"),
         ("{ case 1: if (a) break;\ncase 2: T; }", 2, "falls through"),
         ("{ case 1: { S; }\ncase 2: T; }", 2, "falls through"),
-        ("{ case 1: do { S;\ncase 2: T; } while (n); }", 3, "a `case` label stands inside another statement"),
-        ("{ case 1: if (n)\ndefault: T; }", 3, "a `default` label stands inside another statement"),
+        ("{ case 1: do { S;\ncase 2: T; } while (n); }", 3, "a `case` label is inside another statement"),
+        ("{ case 1: if (n)\ndefault: T; }", 3, "a `default` label is inside another statement"),
         ("{ case 1: {\ncase 2: T; } }", 3, "write all labels on the outermost level"),
         ("{ case 1:\nreturn f(x); }", 3, "compute the value into a variable"),
         ("{ case 1: S;\nreturn x + 1; }", 3, "outside of the path"),
@@ -171,12 +171,12 @@ def test_cases_that_are_no_paths(body: str, line: int, says: str) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "says"),
     [
-        ("#pragma ccc switch\nif (a) b;", "CCC012", "names a `switch`, but stands over `if`"),
+        ("#pragma ccc switch\nif (a) b;", "CCC012", "names a `switch`, but is above `if`"),
         ("#pragma ccc if\nswitch (a) { default: b; }", "CCC012", "an `if` or a block"),
         (
             "#pragma ccc switch\nx:\n#pragma ccc switch\nswitch (a) { default: b; }",
             "CCC015",
-            "over one statement",
+            "above one statement",
         ),
         ("#pragma ccc switch\nswitch (a) { case 1: b;", "CCC016", "under this pragma has no end"),
         ("#pragma ccc switch\nswitch (a) { case 1: b; break; }", "CCC013", "without an annotated loop"),

@@ -127,7 +127,7 @@ def sequence_of(body: Body, call: int) -> CallSequence:
     if instruction.guard is not None or not {*results, *arguments} <= declared:
         raise Unfit("it is not called as the compiler calls functions, with parameters declared at the call")
     if any(isinstance(s, Open | Close | Label) for s in scope):
-        raise Unfit("other code stands in the call")
+        raise Unfit("other code is in the call")
     return CallSequence(start, call, stop, arguments, results)
 
 

@@ -202,7 +202,7 @@ class _Inlining:
         sequences = {call: sequence_of(self.own, call) for call in self_calls(self.callee)}
         for call in sequences:
             if not is_last(self.callee, call):
-                raise Unfit("it goes on behind a call of itself")
+                raise Unfit("it goes on after a call of itself")
         own_memory = ("shared", "local") if sequences else ("shared",)
         around = {i: s for s in sequences.values() for i in range(s.start, s.stop + 1)}
         sent: dict[CallPiece, Register] = {}

@@ -203,7 +203,7 @@ class Continuation:
             self.path.annotation.place,
             name,
             help="move its use into the path; a value that the path only reads again (a loop bound, say) is best read"
-            " into a local ahead of it",
+            " into a local variable before it",
         )
 
     # --- data flow ---

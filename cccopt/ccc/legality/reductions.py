@@ -243,7 +243,7 @@ class _Search:
         exits = self.exits()
         held = [made.live(view, view.block_of_name[e]) for e in exits if e in view.block_of_name]
         if any(len(names) > 1 for names in held):
-            raise _Not("an older value of it is read behind the loop")
+            raise _Not("an older value of it is read after the loop")
         at_exits = frozenset().union(*held)
         any_lane = any_lane and _AnyLane(view, self.region, made, exits).holds()
         return Reduction(name, operator, made.values, updates, at_exits, any_lane)

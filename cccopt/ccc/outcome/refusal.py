@@ -75,7 +75,7 @@ MEMORY = Rule(
     "the marked path and the rest of its iteration may touch the same memory",
     "the path runs after the code that follows it: {}",
     "make the pointers provably distinct (`const __restrict__` for what is only read), move the access into the"
-    " path, read a loop bound into a local ahead of the loop, or say `independent` in the pragma if they never overlap",
+    " path, read a loop bound into a local variable before the loop, or say `independent` in the pragma if they never overlap",
 )
 MEMORY_INNER = Rule(
     "CCC036",
@@ -101,13 +101,13 @@ SCRATCH_BEFORE = Rule(
 )
 BARRIER = Rule(
     "CCC038",
-    "a barrier stands in the marked loop",
+    "the marked loop holds a barrier",
     "waiting tasks would still read what the code after the next barrier overwrites",
     "take the barrier out of the loop, or leave the loop unmarked",
 )
 FENCE = Rule(
     "CCC039",
-    "a fence, lock or volatile access stands in the marked loop",
+    "the marked loop holds a fence, lock or volatile access",
     "the path runs after the code that follows it: a flag would be set, or a lock released, before its work is done",
     "move it out of the loop, or say `independent` in the pragma of the path if nothing in the path depends on it",
 )
@@ -151,7 +151,7 @@ UNKNOWN = Rule(
 INNER_LOOP = Rule(
     "CCC045",
     "the marked path is inside a loop that is not marked",
-    "lanes would meet at the path in different trips of that loop",
+    "lanes would meet at the path in different iterations of that loop",
     "mark the inner loop with `#pragma ccc for variable` too, or the path's own loop only",
 )
 NESTED_LOOP = Rule(
@@ -182,7 +182,7 @@ PARAMETER = Rule(
     "CCC057",
     "the marked path accesses the parameter `{}` of its function",
     "each lane has parameters of its own, and the task may run in another one",
-    "load the parameter ahead of the loop, or let the function be inlined",
+    "load the parameter before the loop, or let the function be inlined",
 )
 VANISHED = Rule(
     "CCC053",
@@ -201,7 +201,7 @@ GRID_SYNCHRONISED = Rule(
 GRID_SHARED = Rule(
     "CCC061",
     "the kernel marked `grid` uses shared memory of its own: `{}`",
-    "one block does the work of many, and each of them expects memory that nobody else uses",
+    "one block does the work of many, and each of them expects memory that no other block uses",
     "keep the values in registers, or write the loop over the tasks by hand and mark it with `#pragma ccc for`",
 )
 GRID_CALL = Rule(
@@ -219,13 +219,13 @@ GRID_COLLECTIVE = Rule(
 RECURSIVE_FORM = Rule(
     "CCC065",
     "the function marked `recursive` cannot become a loop: it {}",
-    "a call is a task only if nothing is left to do behind it: the lane that runs it next knows nothing of the caller",
-    "let the call be the last thing that the function does, once on each way, and hand results down as arguments",
+    "a call is a task only if nothing is left to do after it: the lane that runs it next has none of the caller's values",
+    "let the call be the last thing that the function does, at most once on each path through it, and hand results down as arguments",
 )
 INLINING = Rule(
     "CCC066",
     "the function marked `recursive` cannot be put in the place of its call: {}",
-    "its trips can be tasks only where they are part of the marked loop, and the compiler left a call there",
+    "its inner iterations can be tasks only where they are part of the marked loop, and the compiler left a call there",
     "hand over numbers and pointers, or small structures of them, by value",
 )
 UNROLLED = Rule(

@@ -35,7 +35,7 @@ accesses of tasks; parts given to owners' slots; accesses of owners to their slo
 
 _WHY = {
     OWN: "memory accesses of the iteration",
-    INNER: "memory accesses of other trips",
+    INNER: "memory accesses of other inner iterations",
     FOREIGN: "memory accesses of tasks",
     GIVEN: "updates of owners' slots",
     OWNER: "accesses of owners to their slots",
@@ -113,7 +113,7 @@ class _Bits:
         """What is pending, in words."""
         bit, text = next((bit, text) for bit, text in self.texts.items() if bit & state)
         waits = any(bit in bits for bits in self.waiting)
-        return f"{text} may be left behind" if waits else f"no `bar.warp.sync` orders this after {text}"
+        return f"{text} may be left over" if waits else f"no `bar.warp.sync` orders this after {text}"
 
 
 class _EventReader:

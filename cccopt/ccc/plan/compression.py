@@ -92,7 +92,7 @@ def _with_hoisted(view: View, path: Path, choice: Compressed) -> Compressed:
     return replace(
         choice,
         live_ins=tuple(
-            replace(i, reason=f"loaded ahead of the path{_lanes(path)}")
+            replace(i, reason=f"loaded before the path{_lanes(path)}")
             if i.name in hoisted and i.decision == Placement.COLLECTED
             else i
             for i in choice.live_ins

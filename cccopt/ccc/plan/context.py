@@ -123,7 +123,7 @@ def decide(view: View, region: Region, path: Path, begin: int, name: str, writte
     # A register that the path overwrites has to be a copy, whatever it held.
     if not written and len(definitions) == 1 and all(available(d, name) for d in definitions):
         return LiveIn(
-            name, type, Placement.LEFT_OUT, "the same in all lanes and iterations, computed ahead of the loop"
+            name, type, Placement.LEFT_OUT, "the same in all lanes and iterations, computed before the loop"
         )
     slice = None if written else rematerialization_slice(view.function, view.reaching, begin, name, available)
     # Without statements of its own it is a register that a guarded instruction may have written once more.
@@ -132,7 +132,7 @@ def decide(view: View, region: Region, path: Path, begin: int, name: str, writte
             name,
             type,
             Placement.REBUILT,
-            "the same in all lanes and iterations: the whole warp computes it ahead",
+            "the same in all lanes and iterations: the whole warp computes it before the loop",
             slice,
         )
     if type != "pred" and width(type) not in (16, 32, 64):

@@ -350,7 +350,7 @@ def _collected(live: Iterable[LiveIn]) -> list[Value]:
 
 def _summed(view: View, sunk: SunkCode) -> Iterable[LiveIn]:
     for r in sunk.sums:
-        reason = f"updated by `{r.operator.sign}`: the warp puts the trips of each lane together"
+        reason = f"updated by `{r.operator.sign}`: the warp combines the inner iterations of each lane"
         yield LiveIn(r.register, view.types[r.register], Placement.REDUCED, reason)
 
 
@@ -363,11 +363,13 @@ def _without_counters(
     out: list[LiveIn] = []
     for live in found:
         if live.name in made:
-            reason = f"each trip computes it again from `{made[live.name].counter}`"
+            reason = f"each inner iteration computes it again from `{made[live.name].counter}`"
             live = replace(live, decision=Placement.RECOMPUTED, reason=reason)
         elif (
             live.decision == Placement.COLLECTED and live.name not in read and live.name not in SPECIAL_TYPES
         ):
-            live = replace(live, decision=Placement.LEFT_OUT, reason="it only tells how many trips there are")
+            live = replace(
+                live, decision=Placement.LEFT_OUT, reason="it only tells how many inner iterations there are"
+            )
         out.append(live)
     return tuple(out)

@@ -44,7 +44,7 @@ def stack_remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, 
         found.append(
             refusal.remark(
                 "CCC055",
-                "the marked loop stands in a loop that lanes leave at different trips",
+                "the marked loop is in a loop that lanes leave in different iterations",
                 region.annotation.place,
                 "a warp that has lost lanes runs the original loop; `cccopt bench` reports how often",
                 "mark the outer loop instead, or make its trip count uniform",

@@ -222,7 +222,7 @@ def _numbers(path: Path, cost: Cost) -> str:
     pays = "it never pays" if cost.break_even is None else f"it pays from {cost.break_even:,.0f} on"
     run = f"of {cost.slots:,.0f} issue slots, {pays}"
     if path.is_loop:
-        return f"a lane makes {cost.taken:,.2f} trips an iteration {run}"
+        return f"a lane runs {cost.taken:,.2f} inner iterations an iteration, each {run}"
     return f"{cost.taken:.1%} of the lanes take a path {run}"
 
 

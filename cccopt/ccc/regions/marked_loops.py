@@ -171,7 +171,7 @@ def _region(
                 "CCC051",
                 "a copy of the marked loop that the compiler made stays as it is",
                 annotation.place,
-                "another copy runs ahead of it, and only one of them can begin with a whole warp",
+                "another copy runs before it, and only one of them can begin with a whole warp",
             )
         )
         return None

@@ -124,7 +124,7 @@ def unknown_form(path: str, suffixes: tuple[str, ...]) -> CccError:
             f"cannot tell what `{path}` holds",
             Place(path, Position(1), line),
             why="the end of a file's name says how it is written",
-            help=f"rename it: {', '.join(f'`{s}`' for s in suffixes)} are read, each with `.gz` behind it, too",
+            help=f"rename it: {', '.join(f'`{s}`' for s in suffixes)} are read, each with `.gz` after it, too",
         )
     )
 
@@ -187,7 +187,7 @@ def _market(lines: Iterator[_Line]) -> tuple[_Line, _Line]:
     banner = next(lines)
     for word, known in enumerate(_BANNER):
         if word >= len(banner.words) or banner.words[word].lower() not in [k.lower() for k in known]:
-            banner.fault(word, f"here stands {' or '.join(f'`{k}`' for k in known)}")
+            banner.fault(word, f"expected {' or '.join(f'`{k}`' for k in known)}")
     if banner.words[0] != _BANNER[0][0]:
         banner.fault(0, f"`{_BANNER[0][0]}` is written in this way")
     banner.end(5)

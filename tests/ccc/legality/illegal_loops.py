@@ -165,7 +165,7 @@ LIVE_OUTS = {
         {"body": inner_loop(FOLD), "behind": f"setp.gt.u32 %p7, %x, 9; @%p7 bra LATCH; {STORE_X}"},
         {"body": inner_loop(FOLD), "behind": STORE_X},
         at=VARIABLE,
-        says="into a local ahead of it",
+        says="into a local variable before it",
     ),
     "a sum over the path's runs": Rule(
         "CCC035",
@@ -305,7 +305,7 @@ MEMORY = {
         "CCC036",
         {"latch": "ld.global.u32 %n, [%other];", "ahead": "ld.global.u32 %n, [%other];"},
         {"ahead": "ld.global.u32 %n, [%other];"},
-        says="into a local ahead of",
+        says="into a local variable before",
     ),
     "a call behind the path": Rule(
         "CCC036",

@@ -213,7 +213,7 @@ def test_each_stack_is_drained_before_control_leaves() -> None:
             assert bool(drains) == any(facts.stacks for facts in made.loops)
             for label in drains:
                 for body in _without_drain(made, label):
-                    assert any("may be left behind" in text for text in made.found(body)), (seed, label)
+                    assert any("may be left over" in text for text in made.found(body)), (seed, label)
 
 
 def test_a_drain_takes_a_task_in_each_lane_below_the_counter() -> None:
@@ -221,7 +221,7 @@ def test_a_drain_takes_a_task_in_each_lane_below_the_counter() -> None:
     (taken,) = ((i, s) for i, s in made.of_added("setp.lt.s32"))
     index, test = taken
     other = replace(test, operands=(test.operands[0], Literal("16"), test.operands[2]))
-    assert any("may be left behind" in text for text in made.found(made.with_(index, other)))
+    assert any("may be left over" in text for text in made.found(made.with_(index, other)))
 
 
 def _labels(made: Rewritten) -> list[str]:

@@ -140,7 +140,7 @@ def test_results_are_equal(ahead: str, path: str, n: int, form: str) -> None:
     assert (outputs[0] == outputs[1]).all()
 
 
-# Thesis, figure 4.6 as nvcc writes it: the key is computed ahead of the loop, and anew behind each new pair.
+# Thesis, figure 4.6 as nvcc writes it: the key is computed before the loop, and anew behind each new pair.
 PAIRS_AHEAD = (
     "mul.wide.u32 %rd10, %value, 2654435761; add.u64 %rd10, %rd10, %offset; shr.u64 %rd11, %rd10, 32;"
 )

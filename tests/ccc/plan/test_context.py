@@ -60,7 +60,7 @@ CHOICES = {
         {"ahead": "mov.u32 %r22, 0;", "body": uses("%r22"), "latch": "add.u32 %r22, %r22, 1;"},
     ),
     "a parameter loaded ahead": Choice(
-        "%r23", "left out", "ahead of the loop", {"ahead": "ld.param.u32 %r23, [flag];", "body": uses("%r23")}
+        "%r23", "left out", "before the loop", {"ahead": "ld.param.u32 %r23, [flag];", "body": uses("%r23")}
     ),
     "a parameter loaded in the loop": Choice(
         "%r23", "rebuilt", "the whole warp", {"before": "ld.param.u32 %r23, [flag];", "body": uses("%r23")}
