@@ -76,6 +76,10 @@ class DeviceCompiler:
         self.keep(f"{self._stage}.ptx", outcome.ptx)
         return outcome.ptx
 
+    def with_lines(self, text: str) -> str:
+        """The PTX of ``text`` with line information, which messages need; empty where there is none to be had."""
+        return self._call.with_lines.run(text).ptx
+
     def _run(self, text: str) -> CallResult:
         if text not in self._done:
             tool = self._started.pop(text, None)
@@ -158,7 +162,7 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         prepare()
         gc.freeze()
         gc.enable()
-        return rewrite_unit(text, options_of(settings, call.file), compiler)
+        return rewrite_unit(text, options_of(settings, call.file), compiler, compiler.with_lines)
 
 
 def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -> CompiledUnit:

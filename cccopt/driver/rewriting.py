@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from cccopt.ccc.outcome.choices import Outcome
 from cccopt.diagnostic import CccError, Diagnostic, error
+from cccopt.driver.line_information import with_lines
 from cccopt.driver.original_functions import with_originals
 from cccopt.driver.pass_options import AnyProfile, options_of, profile_in
 from cccopt.driver.unconcerned_functions import split_module
@@ -66,12 +68,18 @@ def transform(
     )
 
 
-def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], str]) -> CompiledUnit:
+def rewrite_unit(
+    text: str,
+    options: Options,
+    device_compiler: Callable[[str], str],
+    lines_compiler: Callable[[str], str] | None = None,
+) -> CompiledUnit:
     """Compile the preprocessed ``text``, whose pragmas are still in it, and rewrite what they name.
 
-    ``device_compiler`` makes PTX of preprocessed text. Declined means untouched: markers alone change code, so
-    a text none of whose regions is rewritten is compiled without markers, and one with some is compiled again
-    with those alone. Raises CccError for errors in annotations and for refused regions, unless ``options.keep_going``.
+    ``device_compiler`` makes PTX of preprocessed text, ``lines_compiler`` the same with line information, which errors
+    quote. Declined means untouched: markers alone change code, so a text none of whose regions is rewritten is compiled
+    without markers, and one with some is compiled again with those alone. Raises CccError for errors in annotations and
+    for refused regions, unless ``options.keep_going``.
     """
     if options.mode == "off":
         return CompiledUnit(device_compiler(strip(text)))
@@ -82,6 +90,7 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
     marked_text = asked.text
     while wanted:
         marked = device_compiler(marked_text)
+        lines = None if lines_compiler is None else partial(lines_compiler, marked_text)
         if marked_text == asked.text:
             remarks += unreached(asked.regions, marked)
         try:
@@ -90,7 +99,7 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
             result = run(parse(ptx.text, ptx.name), options, ptx)
         except CccError as problem:
             if not options.keep_going:
-                raise
+                raise type(problem)(*with_lines(problem.diagnostics, marked, options, lines)) from problem
             warnings = tuple(diagnostic.as_warning() for diagnostic in problem.diagnostics)
             return CompiledUnit(device_compiler(strip(text)), reports, _once(remarks + warnings))
         accepted = _with_parents(_rewritten(result.regions), asked.regions)
@@ -98,9 +107,13 @@ def rewrite_unit(text: str, options: Options, device_compiler: Callable[[str], s
             made = split.restored(result.module) if split else print_module(result.module)
             done = {report.kernel for report in result.regions if report.outcome is Outcome.REWRITTEN}
             made = with_originals(made, marked, done, lambda: device_compiler(strip(text)))
-            return CompiledUnit(made, reports + result.regions, _once(remarks + result.remarks))
+            return CompiledUnit(
+                made,
+                reports + result.regions,
+                _once(remarks + with_lines(result.remarks, marked, options, lines)),
+            )
         reports += tuple(report for report in result.regions if report.region not in accepted)
-        remarks += result.remarks
+        remarks += with_lines(result.remarks, marked, options, lines)
         wanted = accepted
         # What is marked now is what was chosen.
         options = replace(options, only=())

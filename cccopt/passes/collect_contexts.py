@@ -6,7 +6,7 @@ Safety: ASSUMES independent iterations (the pragma's word). Under `auto` it decl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from cccopt.ccc.codegen.rewrite import rewrite
@@ -36,13 +36,14 @@ from cccopt.ccc.profitability.decision import (
     room_for_stacks,
 )
 from cccopt.ccc.profitability.decision import remarks as remarks_of
-from cccopt.ccc.profitability.estimate import estimate, fits_to
-from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
-from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find
+from cccopt.ccc.profitability.estimate import estimate
+from cccopt.ccc.profitability.profile import RegionProfile
+from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find, related
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes import carried_form
 from cccopt.passes.labels import labels_of
 from cccopt.passes.options import Options
+from cccopt.passes.profile_fit import misfits
 from cccopt.passes.refused import left
 from cccopt.passes.result import PassResult
 from cccopt.ptx.ir import Directive, Function, Item, Module
@@ -51,7 +52,7 @@ _Rewritten = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
 
 
 def run(module: Module, options: Options) -> PassResult:
-    """Rewrite all marked regions of ``module``. Raises Refusal, or with ``keep_going`` leaves the function."""
+    """Rewrite all marked regions of ``module``. Functions with refused regions are left (`cccopt.passes.refused`)."""
     items: list[Item] = []
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
@@ -69,7 +70,7 @@ def run(module: Module, options: Options) -> PassResult:
             reports += made
         items.append(item)
     if options.profile is not None and options.mode != Mode.OFF and views:
-        remarks += _misfits(options.profile, views)
+        remarks += misfits(options.profile, views)
     # Where something is rewritten, the markers of what is not go as well: nothing finds work here a second time.
     made_module = Module(
         tuple(_unmarked(item) for item in items) if any(map(_is_rewritten, reports)) else module.items
@@ -96,17 +97,31 @@ def _check_kernels(module: Module, reports: Sequence[RegionReport]) -> None:
 
 
 def _function(module: Module, function: Function, options: Options, in_loops: frozenset[int]) -> _Rewritten:
+    """The function with its regions rewritten. Raises Refusal, or without ``keep_going`` goes on with the next region:
+    what is said then holds an error for each one that is refused.
+    """
     remarks: list[Diagnostic] = []
     reports: list[RegionReport] = []
+    refused = frozenset[int]()
     original = function
     while True:
         view = view_of(module, function)
-        found = find(view, frozenset(report.region for report in reports), in_loops, with_unfit=True)
-        if function is original:
-            remarks += found.remarks
-        if not found.regions:
-            break
-        function, said, made = _region(function, view, found.regions[0], options)
+        try:
+            done = refused.union(report.region for report in reports)
+            found = find(view, done, in_loops, with_unfit=True)
+            if function is original:
+                remarks += found.remarks
+            if not found.regions:
+                break
+            function, said, made = _region(function, view, found.regions[0], options)
+        except Refusal as problem:
+            gone = related(view, problem.diagnostics[0].place)
+            if options.keep_going:
+                raise
+            if not gone:
+                return original, (*remarks, *problem.diagnostics), ()
+            said, made, refused = problem.diagnostics, (), refused | gone
+            function = _without(function, gone)
         reports += made
         remarks += said
         # A region is done: its markers are gone, and the rest is found anew in the new body.
@@ -145,7 +160,7 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
             said = remarks_of(region, decision, options.mode)
         if found is None:
             reports = (_loop_report(view, region, decision), *_left(view, region, decision, everything))
-            return _without(function, reports), said, reports
+            return _without(function, {report.region for report in reports}), said, reports
         view, plan = found
     graph = rewrite(view, plan)
     body = to_body(graph, view.names)
@@ -178,7 +193,11 @@ def _carried(
             _loop_report(view, region.region, decision),
             *_left(view, region.region, decision, everything),
         )
-        return _without(function, reports), remarks_of(region.region, decision, options.mode), reports
+        return (
+            _without(function, {r.region for r in reports}),
+            remarks_of(region.region, decision, options.mode),
+            reports,
+        )
     graph = carried_form.graph_of(region, plan)
     body = to_body(graph, view.names)
     function = replace(
@@ -256,35 +275,10 @@ def _smaller(
         return None
 
 
-def _without(function: Function, reports: Sequence[RegionReport]) -> Function:
+def _without(function: Function, gone: Collection[int]) -> Function:
     """The function without the markers of regions that stay as they are."""
-    gone = {report.region for report in reports}
     body = (s for s in function.body or () if not (is_annotation(s) and s.region in gone))  # type: ignore[union-attr]
     return replace(function, body=tuple(body))
-
-
-def _misfits(profile: RunProfile, views: Sequence[View]) -> tuple[Diagnostic, ...]:
-    """Functions with regions that the profile does not tell of, or tells otherwise of."""
-    found: list[Diagnostic] = []
-    for view in views:
-        regions = profile.functions.get(view.function.name)
-        name, place = view.function.name, next(iter(view.annotations.values())).place
-        if regions is None:
-            why = "it holds no run of this function: how often lanes come to its paths is assumed"
-        elif any(a.region in regions and not fits_to(regions, a) for a in view.annotations.values()):
-            why = "its regions are of other kinds: the source has changed since the profile was made"
-        else:
-            continue
-        found.append(
-            refusal.remark(
-                "CCC068",
-                f"the profile does not fit `{name}`",
-                place,
-                why,
-                "make the profile anew, from the marked PTX of this source",
-            )
-        )
-    return tuple(found)
 
 
 def _block_limit(view: View, region: Region) -> tuple[Directive, ...]:

@@ -31,6 +31,7 @@ from cccopt.passes import (
 )
 from cccopt.passes.checking import check_input
 from cccopt.passes.options import Options
+from cccopt.passes.refused import raise_errors
 from cccopt.passes.result import PassResult
 from cccopt.passes.selection import selected
 from cccopt.ptx.ir import Function, Module
@@ -81,9 +82,10 @@ PREPARING = ("unique-names", "recursion", "grid-loop")
 def run(module: Module, options: Options, source: SourceText | None = None) -> Result:
     """Run the pipeline over ``module``; ``source`` is the text that it was parsed from, which errors quote.
 
-    Raises PtxError if the module does not verify (CCC005 to CCC009), Refusal for regions that cannot be rewritten (with
-    ``keep_going`` they are left, with a warning), and CccError if `options.only` names no region (CCC089), or if a pass
-    makes a module that does not verify (CCC059) or a rewrite is not sound (CCC099), which is a bug of ours.
+    Raises PtxError if the module does not verify (CCC005 to CCC009), Refusal with one error for each region that cannot
+    be rewritten (with ``keep_going`` they are left, with a warning), and CccError if `options.only` names no region
+    (CCC089), or if a pass makes a module that does not verify (CCC059) or a rewrite is not sound (CCC099), which is a
+    bug of ours.
     """
     remarks: tuple[Diagnostic, ...] = ()
     regions: tuple[RegionReport, ...] = ()
@@ -94,7 +96,11 @@ def run(module: Module, options: Options, source: SourceText | None = None) -> R
     before = module
     for name, step in PIPELINE:
         before = module if name == "collect-contexts" else before
-        after, said, made = step(module, options)
+        try:
+            after, said, made = step(module, options)
+        except Refusal as problem:
+            raise_errors(remarks, *problem.diagnostics)
+            raise
         if after != module:  # what no pass has touched is verified already
             try:
                 verify(after, undeclared=undeclared)
@@ -103,6 +109,7 @@ def run(module: Module, options: Options, source: SourceText | None = None) -> R
         module = after
         remarks += said
         regions += made
+    raise_errors(remarks)
     _check_rewrites(before, module, regions)
     return Result(_with_untouched(module, original, regions), remarks, regions)
 

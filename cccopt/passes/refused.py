@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cccopt.ccc.outcome.refusal import Refusal
-from cccopt.diagnostic import Diagnostic
+from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.passes.options import Options
 
 
 def left(refused: Refusal, options: Options) -> tuple[Diagnostic, ...]:
-    """The warnings with which the function is left as it was. Raises ``refused`` unless options say ``keep_going``."""
+    """What is said of a function that is left as it was: warnings if ``keep_going``, else errors, with which
+    `raise_errors` ends the run when all refusals of the file are known.
+    """
     if not options.keep_going:
-        raise refused
+        return refused.diagnostics
     return tuple(d.as_warning() for d in refused.diagnostics)
+
+
+def raise_errors(said: Iterable[Diagnostic], *more: Diagnostic) -> None:
+    """Raise the errors among what passes ``said``, and ``more``, as one Refusal; of what is refused in several copies
+    (a template's) the first. They come in the order of their lines.
+    """
+    first: dict[object, Diagnostic] = {}
+    for d in (*said, *more):
+        if d.severity is Severity.ERROR:
+            first.setdefault((d.code, d.message if d.place is None else d.place), d)
+    if first:
+        raise Refusal(*sorted(first.values(), key=_line))
+
+
+def _line(diagnostic: Diagnostic) -> tuple[str, int]:
+    place = diagnostic.place
+    return ("", 0) if place is None else (place.file, place.position.line)

@@ -212,7 +212,7 @@ _ELSEWHERE = {
     "reduce": ("what is reduced outlives the path", _OUTER_LOOP),
     "collect": ("it chooses among several paths", f"{_OUTER_LOOP}, or on a `#pragma ccc switch`"),
     "chunk": (
-        "it counts the inner iterations of a task",
+        "it counts the iterations of a task",
         "write it on a `#pragma ccc while`, `for variable` or `recursive`",
     ),
     "hoist": ("it is about the loads at a path's head", _ON_THE_PATH),

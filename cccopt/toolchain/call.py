@@ -7,12 +7,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
 from cccopt.toolchain.inputs import preprocessed
+
+_LINES = "-generate-line-info"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,13 @@ class Call:
         if option not in self.arguments[:-1]:
             return ""
         return self.arguments[self.arguments.index(option) + 1]
+
+    @property
+    def with_lines(self) -> Call:
+        """The same call of cicc with line information (`.loc`), as ``nvcc -lineinfo`` makes it."""
+        if _LINES in self.arguments:
+            return self
+        return replace(self, arguments=(_LINES, *self.arguments))
 
     def run(self, text: str) -> CallResult:
         """Run the real tool on ``text``; the PTX is returned and not yet written where nvcc looks for it."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+from cccopt.ccc.function.source_text import source_text
 from cccopt.ccc.outcome.choices import Mode
 from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape, clauses_of
 from cccopt.ptx.ir import Function, Marker, Statement
-from cccopt.text import Place, Position, SourceText
+from cccopt.text import Place, Position
 
 _BEGINS = ("for.begin", "if.begin", "recursive.begin", "grid.begin")
 
@@ -103,15 +103,6 @@ def _source_place(values: Mapping[str, str]) -> Place | None:
     if "line" not in values or "file" not in values:
         return None
     line, _, column = values["line"].partition(":")
-    return Place(values["file"], Position(int(line), int(column or 1)), _line_text(values["file"], int(line)))
-
-
-def _line_text(file: str, number: int) -> str:
-    """The line of the user's source, when the file is still there to quote."""
-    path = Path(file)
-    try:
-        # A device, say, might never end.
-        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    except OSError:
-        return ""
-    return SourceText(file, text).line(number)
+    return Place(
+        values["file"], Position(int(line), int(column or 1)), source_text(values["file"]).line(int(line))
+    )

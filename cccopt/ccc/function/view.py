@@ -17,6 +17,7 @@ from cccopt.analysis.uniformity import Uniformity, uniformity
 from cccopt.ccc.function.annotations import Annotation, annotations_of
 from cccopt.ccc.function.graph import Graph, Leave, Node, from_body, leading, predecessors, split_at_markers
 from cccopt.ccc.function.names import Names
+from cccopt.ccc.function.origins import Origins
 from cccopt.ptx import isa
 from cccopt.ptx.ir import (
     Body,
@@ -132,6 +133,11 @@ class View:
         return annotations_of(self.body)
 
     @cached_property
+    def origins(self) -> Origins:
+        places = (annotation.place for annotation in self.annotations.values())
+        return Origins(self.module, self.function, frozenset(p.file for p in places if p is not None))
+
+    @cached_property
     def sources(self) -> Mapping[str, Sequence[str]]:
         """The nodes that lead to each node."""
         return predecessors(self.graph.nodes)
@@ -196,6 +202,10 @@ class View:
     def markers(self, event: str, region: int) -> list[int]:
         """The statement indices of the markers ``event`` of ``region``, in file order."""
         return [*self._markers.get((event, region), ())]
+
+    def all_markers(self, region: int) -> list[int]:
+        """The statement indices of all markers of ``region``."""
+        return sorted(i for (_, number), found in self._markers.items() if number == region for i in found)
 
     @cached_property
     def _markers(self) -> Mapping[tuple[str, int], Sequence[int]]:

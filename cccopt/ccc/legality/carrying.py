@@ -32,6 +32,7 @@ from cccopt.analysis.dataflow import Analysis, Direction, FlowGraph, solve
 from cccopt.analysis.dominance import EXIT, dependence, immediate_dominators
 from cccopt.ccc.function.graph import Leave, Node, reachable, targets
 from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.lost_values import computed_value
 from cccopt.ccc.legality.recomputation import repeatable
 from cccopt.ccc.legality.reductions import Reduction, Reductions
 from cccopt.ccc.outcome import refusal
@@ -355,12 +356,12 @@ class Carrying:
             raise self._dependent(point, min(twice))
 
     def _dependent(self, point: Point, index: int) -> Refusal:
-        statement = self.view.body[index]
-        name = min(effects.writes(statement), default="?")
+        value = computed_value(self.view, index)
         return refuse(
             refusal.CARRIED,
             point.annotation.place,
-            name,
+            value.name,
+            notes=value.notes,
             why="the next iteration of the marked loop, or the code after it, depends on what follows the path, which"
             " may run later and in another lane",
         )

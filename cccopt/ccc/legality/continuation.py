@@ -13,6 +13,7 @@ from functools import cached_property
 from cccopt.analysis import effects
 from cccopt.ccc.function.graph import Jump
 from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.lost_values import lost_value
 from cccopt.ccc.legality.recomputation import repeatable
 from cccopt.ccc.legality.reductions import Reductions, no_reduction
 from cccopt.ccc.outcome import refusal
@@ -171,7 +172,7 @@ class Continuation:
         carried = (name for name in sorted(effects.writes(statement)) if self._carries(index, name))
         name = next(carried, None)
         if name is not None:
-            raise no_reduction(self.region, self.path, name, self.reductions)
+            raise no_reduction(self.view, self.region, self.path, name, self.reductions)
 
     def _check_updates(self, moved: Collection[int], tainted: Collection[_Definition]) -> None:
         """Moved updates go on with the part of a reduction that tasks keep in one register."""
@@ -187,7 +188,7 @@ class Continuation:
             elsewhere = reduction not in own and not self._inside.isdisjoint(reduction.updates)
             alone = reduction.live(self.view, end) == {reduction.register}
             if elsewhere or self._reached(index, updated, tainted) or not alone:
-                raise no_reduction(self.region, self.path, updated, self.reductions)
+                raise no_reduction(self.view, self.region, self.path, updated, self.reductions)
 
     def _check_inside(self, index: int, own: set[int]) -> None:
         """What a statement of a hammock reads comes either from the hammock or from outside, on every path."""
@@ -198,10 +199,12 @@ class Continuation:
 
     def live_out(self, name: str) -> Refusal:
         """The refusal for a register of the path that is read after it, by code that cannot move."""
+        value = lost_value(self.view, self.path, name, carried=False)
         return refuse(
             refusal.LIVE_OUT,
             self.path.annotation.place,
-            name,
+            value.name,
+            notes=value.notes,
             help="move its use into the path; a value that the path only reads again (a loop bound, say) is best read"
             " into a local variable before it",
         )

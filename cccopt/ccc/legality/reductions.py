@@ -26,6 +26,7 @@ from cccopt.analysis.liveness import upward_exposed
 from cccopt.ccc.function.graph import reachable, targets
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.extremes import extremes
+from cccopt.ccc.legality.lost_values import lost_value
 from cccopt.ccc.legality.operators import Operator, hands_on, operator_of
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Refusal, refuse
@@ -34,7 +35,6 @@ from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Register
 from cccopt.ptx.isa import Memory, Role
-from cccopt.ptx.printer import print_statement
 
 Value = tuple[int, str]
 """A definition (a statement's index, or ENTRY) and the register that it writes."""
@@ -125,13 +125,14 @@ class Reductions:
         return r is not None and r.live_after(view, index) == frozenset({r.updates[index][0]})
 
 
-def no_reduction(region: Region, path: Path, name: str, reductions: Reductions) -> Refusal:
+def no_reduction(view: View, region: Region, path: Path, name: str, reductions: Reductions) -> Refusal:
     """The refusal for a register whose value from one run of a path is read in a later one."""
     reason = reductions.reasons.get(name)
+    value = lost_value(view, path, name, carried=True)
     if not region.annotation.reductions:
-        return refuse(refusal.CARRIED, path.annotation.place, name)
+        return refuse(refusal.CARRIED, path.annotation.place, value.name, notes=value.notes)
     why = refusal.CARRIED.why + f"; it is no reduction: {reason or 'the path does not only update it'}"
-    return refuse(refusal.CARRIED, path.annotation.place, name, why=why)
+    return refuse(refusal.CARRIED, path.annotation.place, value.name, why=why, notes=value.notes)
 
 
 def reductions(view: View, region: Region) -> Reductions:
@@ -281,7 +282,7 @@ class _Search:
         return statement
 
     def text(self, index: int) -> str:
-        return print_statement(self.view.body[index]).strip().rstrip(";")
+        return self.view.origins.text(index).rstrip(";")
 
 
 class _AnyLane:

@@ -13,11 +13,13 @@ from functools import cached_property
 
 from cccopt.analysis import effects
 from cccopt.ccc.function.calls import called, callee_of, callees
+from cccopt.ccc.function.origins import Note
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.carried_region import CarriedRegion
 from cccopt.ccc.legality.local_memory import LocalMemory
 from cccopt.ccc.legality.order import Clash, MemoryOrder
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
+from cccopt.ccc.legality.remedies import remedies
 from cccopt.ccc.legality.spinning import spinning_atomics
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Rule, refuse
@@ -26,10 +28,7 @@ from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Symbol
 from cccopt.ptx.isa import Control, Memory
-from cccopt.ptx.lines import source_lines
-from cccopt.ptx.printer import print_statement
 from cccopt.ptx.special import THREAD_IDENTITY
-from cccopt.text import Place, Position
 
 HARMLESS_CALLS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 """System calls that neither synchronise lanes nor keep state in them (CUDA C++ Programming Guide, 10)."""
@@ -209,7 +208,7 @@ class _Rules:
             return
         met = self.order.meeting(path, own=False)
         if met is not None:
-            notes = (*self._note("in the path", met.deferred), *self._note("the store", met.other))
+            notes = self._notes(met, "the store")
             raise refuse(refusal.SCRATCH_BEFORE, path.annotation.place, notes=notes)
 
     def order_within_iteration(self, path: Path) -> None:
@@ -226,9 +225,10 @@ class _Rules:
             raise self._reordered(refusal.MEMORY_INNER, path, clash, "in another inner iteration")
 
     def _reordered(self, rule: Rule, path: Path, clash: Clash, where: str) -> refusal.Refusal:
-        why = f"`{self._text(clash.deferred)}` in the path, `{self._text(clash.other)}` {where}"
-        notes = (*self._note("in the path", clash.deferred), *self._note(where, clash.other))
-        return refuse(rule, path.annotation.place, why=why, notes=notes)
+        origins = self.view.origins
+        why = f"{origins.access(clash.deferred, 'in the path')}, {origins.access(clash.other, where)}"
+        help = remedies(self.view, clash, follows=rule is refusal.MEMORY)
+        return refuse(rule, path.annotation.place, why=why, help=help, notes=self._notes(clash, where))
 
     def own_local_memory(self) -> None:
         """No local memory lives into or out of a task (`cccopt.ccc.legality.local_memory`)."""
@@ -238,7 +238,7 @@ class _Rules:
             alone = None if carried is None else carried.run_once(path)
             clash = local.clash(path, [i for i, _ in self._code(path)], alone)
             if clash is not None:
-                notes = (*self._note("in the path", clash[0]), *self._note("elsewhere", clash[1]))
+                notes = self._notes(Clash(*clash), "elsewhere")
                 raise refuse(refusal.LOCAL, path.annotation.place, notes=notes)
 
     # --- what the rules ask ---
@@ -283,22 +283,12 @@ class _Rules:
             (f.body for f in self.view.module.functions() if f.name == name and f.body is not None), None
         )
 
+    def _notes(self, clash: Clash, where: str) -> tuple[Note, ...]:
+        origins = self.view.origins
+        return (*origins.notes("in the path", clash.deferred), *origins.notes(where, clash.other))
+
     def _refuse(self, rule: Rule, where: Path | Region, index: int, *details: object) -> refusal.Refusal:
-        return refuse(rule, where.annotation.place, *details, notes=self._note("here", index))
-
-    def _note(self, label: str, index: int) -> tuple[tuple[str, Place], ...]:
-        """The CUDA line of a statement, where `.loc` tells it."""
-        at = self._lines[index]
-        if at is None:
-            return ()
-        return ((f"{label}: {self._text(index)}", Place(at[0], Position(at[1], max(at[2], 1)))),)
-
-    @cached_property
-    def _lines(self) -> Sequence[tuple[str, int, int] | None]:
-        return source_lines(self.view.module, self.view.function)
-
-    def _text(self, index: int) -> str:
-        return print_statement(self.view.body[index]).strip()
+        return refuse(rule, where.annotation.place, *details, notes=self.view.origins.notes("here", index))
 
 
 def waits(instruction: Instruction) -> bool:

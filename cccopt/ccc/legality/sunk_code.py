@@ -100,7 +100,7 @@ def _of_path(after: Continuation, expand: bool) -> SunkCode:
             return SunkCode(sums=found)
     carried = _carried(view, path, outs)
     if carried is not None:
-        raise no_reduction(after.region, path, carried, reductions)
+        raise no_reduction(view, after.region, path, carried, reductions)
     sunk = _read_after(after, outs)
     updated = (reductions.updating(index) for index in sunk.moved)
     return replace(sunk, reductions=tuple(dict.fromkeys((*own, *(r for r in updated if r is not None)))))

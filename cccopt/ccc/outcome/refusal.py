@@ -53,13 +53,13 @@ IRREDUCIBLE = Rule(
 )
 LIVE_OUT = Rule(
     "CCC034",
-    "`{}` is written in the marked path and read after it",
+    "{} is written in the marked path and read after it",
     "the path of this iteration may run later, in another lane, when the value has long been read",
     "{}",
 )
 CARRIED = Rule(
     "CCC035",
-    "`{}` carries a value from one run of the marked path to a later one",
+    "{} is carried from one run of the marked path to a later one",
     "the runs of the path change order and lanes, so that the later one would read another value",
     "make iterations independent; if it is a sum, or updated by another associative operator, say so at the loop"
     " (`#pragma ccc for reduce(+: name)`), or update it in memory (atomicAdd)",
@@ -74,15 +74,13 @@ MEMORY = Rule(
     "CCC036",
     "the marked path and the rest of its iteration may touch the same memory",
     "the path runs after the code that follows it: {}",
-    "make the pointers provably distinct (`const __restrict__` for what is only read), move the access into the"
-    " path, read a loop bound into a local variable before the loop, or say `independent` in the pragma if they never overlap",
+    "{}",
 )
 MEMORY_INNER = Rule(
     "CCC036",
     "the marked path and other inner iterations of the loop around it may touch the same memory",
     "the path runs after later inner iterations, and the order within an iteration of the marked loop is kept: {}",
-    "make the pointers provably distinct (`const __restrict__` for what is only read), use an integer atomic whose"
-    " result is not read, take the pragma off the path, or say `independent` in it if they never overlap",
+    "{}",
 )
 SCRATCH = Rule(
     "CCC037",
@@ -219,8 +217,10 @@ GRID_COLLECTIVE = Rule(
 RECURSIVE_FORM = Rule(
     "CCC065",
     "the function marked `recursive` cannot become a loop: it {}",
-    "a call is a task only if nothing is left to do after it: the lane that runs it next has none of the caller's values",
-    "let the call be the last thing that the function does, at most once on each path through it, and hand results down as arguments",
+    "a call is a task only if nothing is left to do after it: the lane that runs it next has none of the"
+    " caller's values",
+    "let the call be the last thing that the function does, at most once on each path through it, and hand results down"
+    " as arguments",
 )
 INLINING = Rule(
     "CCC066",

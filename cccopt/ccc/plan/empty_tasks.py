@@ -8,20 +8,40 @@ An empty path may still have a task, where code after the join moves into the ta
 
 from __future__ import annotations
 
-from cccopt.analysis.effects import is_pure, writes
-from cccopt.ccc.function.graph import targets
+from collections.abc import Mapping
+
+from cccopt.analysis.effects import is_pure, needs, writes
+from cccopt.ccc.function.graph import Branch, targets
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.regions.paths import Path
 
 
-def empty_tasks(analysis: RegionAnalysis) -> frozenset[int]:
-    """The paths without an effect, by their indices in `Region.all_paths`."""
-    return frozenset(
-        key
+def empty_tasks(analysis: RegionAnalysis) -> Mapping[int, str]:
+    """The paths without an effect, by their indices in `Region.all_paths`, and what became of their code."""
+    return {
+        key: _why(analysis.view, path)
         for key, path in enumerate(analysis.region.all_paths())
         if not analysis.sunk[path.begin].moved and _does_nothing(analysis.view, path)
-    )
+    }
+
+
+def _why(view: View, path: Path) -> str:
+    """What the compiler made of a path, as the code at its end shows."""
+    code = [instruction for _, instruction in view.instructions([path.end])]
+    if any(i.base == "selp" and not needs(i).isdisjoint(_conditions(view, path)) for i in code):
+        return (
+            "the compiler turned its assignments into selects (`selp`), which all lanes run without a branch"
+        )
+    if {i.base for i in code} - {"bra"} == {"mov"}:
+        return "of its code only copies of registers (`mov`) are left, after its end: a push would cost more"
+    return "the compiler removed its code or moved it elsewhere, so that collecting could only cost time"
+
+
+def _conditions(view: View, path: Path) -> frozenset[str]:
+    """The predicates by which lanes come to a path."""
+    ends = (view.graph.nodes[name].end for name in view.sources[path.begin])
+    return frozenset(end.guard.register.name for end in ends if isinstance(end, Branch))
 
 
 def _does_nothing(view: View, path: Path) -> bool:

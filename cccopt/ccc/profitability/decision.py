@@ -7,7 +7,7 @@ stacks that would leave too few blocks to an SM keep cheap paths in their loop.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.choices import Mode
@@ -35,22 +35,21 @@ _HOW = (
     "`cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json` makes a profile for `--ccc-profile=FILE.json`"
 )
 
-_NOTHING = "this marked path does nothing in the compiled code: it stays as it is"
-_NO_TASKS = "the compiler removed its code or moved it elsewhere, so that collecting could only cost time"
+_NOTHING = "there is nothing to collect in this marked path: it stays as it is"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The paths to collect, by their indices in `Region.all_paths`, and the numbers of all of them: ``loop`` of the
     marked loop, ``costs`` by index. ``limited`` tells why a path that would pay is left alone, where one is; ``empty``
-    are those that do nothing.
+    are those that do nothing, with what became of their code.
     """
 
     chosen: frozenset[int]
     loop: Cost
     costs: tuple[Cost, ...]
     limited: str = ""
-    empty: frozenset[int] = frozenset()
+    empty: Mapping[int, str] = field(default_factory=dict)
 
 
 def decide(
@@ -59,7 +58,7 @@ def decide(
     mode: Mode,
     shared: Mapping[int, int],
     capacity: int,
-    empty: frozenset[int] = frozenset(),
+    empty: Mapping[int, str] | None = None,
 ) -> Decision:
     """Choose among the paths of ``region``, but for those with ``empty`` tasks. ``mode`` is the option's; ``shared``
     are the bytes of each path's stack in a block, ``capacity`` those that all may take. Sorted paths come and
@@ -79,8 +78,9 @@ def decide(
     while chosen & others and _stacks(flow, chosen, shared) > capacity:
         limited = f"the stacks of all paths leave an SM room for fewer than {LEAST_RESIDENT} threads"
         chosen = model.choose(flow, kept, [*limits, Limit(others, len(chosen & others) - 1)])
-    chosen -= empty
-    return Decision(chosen, *_costs(estimate, chosen), limited, empty)
+    nothing = {} if empty is None else empty
+    chosen -= nothing.keys()
+    return Decision(chosen, *_costs(estimate, chosen), limited, nothing)
 
 
 def _stacks(flow: LoopFlow, chosen: frozenset[int], shared: Mapping[int, int]) -> float:
@@ -144,9 +144,9 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
     all are.
     """
     paths = region.all_paths()
-    places = dict.fromkeys(paths[key].annotation.place for key in sorted(decision.empty))
-    empty = tuple(refusal.remark("CCC054", _NOTHING, place, _NO_TASKS) for place in places)
-    others = frozenset(range(len(paths))) - decision.empty
+    whys = {paths[key].annotation.place: why for key, why in sorted(decision.empty.items(), reverse=True)}
+    empty = tuple(refusal.remark("CCC054", _NOTHING, place, whys[place]) for place in reversed(whys))
+    others = frozenset(range(len(paths))) - decision.empty.keys()
     modes = {mode_of(region, paths[key], mode) for key in others}
     if not others or (modes == {Mode.ALWAYS} and not decision.limited):
         return empty

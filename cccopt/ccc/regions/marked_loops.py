@@ -19,6 +19,7 @@ from cccopt.ccc.regions.paths import Path, paths_of
 from cccopt.ccc.regions.points import Point, points_of
 from cccopt.clauses import Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
+from cccopt.text import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,22 @@ def find(
                     regions.append(region)
     _check_in_loops(view, marked, regions, rewritten, elsewhere, remarks)
     return Found(tuple(sorted(regions, key=lambda r: len(r.nodes))), tuple(remarks))
+
+
+def related(view: View, place: Place | None) -> frozenset[int]:
+    """The annotations at ``place``, of marked loops with all that is inside them, of paths with the loops around."""
+    found = frozenset(number for number, a in view.annotations.items() if a.place == place is not None)
+    blocks = {
+        number: frozenset(view.cfg.block_of(i) for i in view.all_markers(number))
+        for number in view.annotations
+    }
+    loops = {
+        number: frozenset[int]().union(blocks[number], *(loop.blocks for loop in loops_of(view, a)))
+        for number, a in view.annotations.items()
+        if a.event == MarkedShape.LOOP and not a.variable
+    }
+    around = frozenset(n for n in loops for inner in found if not loops[n].isdisjoint(blocks[inner]))
+    return found | around | {n for n in blocks for loop in around if not loops[loop].isdisjoint(blocks[n])}
 
 
 def _body(annotation: Annotation) -> str:
@@ -217,7 +234,9 @@ def _check_in_loops(
             remarks.append(_copy_outside(annotation))
             continue
         if _leaves_loop(view, annotation, marked):
-            raise refuse(refusal.OTHER_EXIT, annotation.place)
+            place = annotation.place
+            notes = () if place is None else view.origins.jump_from(place)
+            raise refuse(refusal.OTHER_EXIT, place, notes=notes)
         raise refuse(
             refusal.NO_LOOP,
             annotation.place,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.graph import Jump, Leave, Node, reachable, targets
+from cccopt.ccc.function.origins import Note
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import refuse
@@ -110,6 +111,7 @@ def _variable_path(view: View, annotation: Annotation, inner: Loop, loop: Loop) 
             annotation.place,
             why="a `return` or `goto` inside the loop leads to another place than its end, but its inner iterations"
             " may run later and in another lane",
+            notes=_jump(view, nodes, exits),
         )
     return Path(annotation, view.name(inner.header), nodes, exits.pop())
 
@@ -153,7 +155,7 @@ def _if_path(view: View, annotation: Annotation, begin: str, header: str) -> Pat
             continue
         inside.add(name)
         if isinstance(graph[name].end, Leave):
-            raise refuse(refusal.OTHER_EXIT, annotation.place)
+            raise refuse(refusal.OTHER_EXIT, annotation.place, notes=_jump(view, inside, [name]))
         at_end = _holds(graph[name], "if.end", annotation.region)
         for target in targets(graph[name].end):
             if target in view.traps:
@@ -169,8 +171,22 @@ def _if_path(view: View, annotation: Annotation, begin: str, header: str) -> Pat
     if any(_reaches_end(view, t, begin, header, annotation.region) for t in stray):
         raise refuse(refusal.OTHER_ENTRY, annotation.place)
     if stray or len(ends) != 1 or ends & inside:
-        raise refuse(refusal.OTHER_EXIT, annotation.place)
+        raise refuse(refusal.OTHER_EXIT, annotation.place, notes=_jump(view, inside, stray or ends))
     return Path(annotation, begin, frozenset(inside), ends.pop())
+
+
+def _jump(view: View, nodes: Iterable[str], ways: Collection[str]) -> tuple[Note, ...]:
+    """The source line at which control goes from ``nodes`` to one of ``ways``: the first that shows a jump, or else the
+    first. A node without a block is a guarded return, which the line of its branch tells.
+    """
+    found: list[Note] = []
+    for name in sorted(nodes, key=lambda n: view.block_of_name.get(n, -1)):
+        block = view.block_of_name.get(name)
+        leads_to = {*targets(view.graph.nodes[name].end)}
+        leaves = name in ways or any(t in ways or forward(view, t) in ways for t in leads_to)
+        if block is not None and leaves:
+            found += view.origins.jump(max(view.cfg.blocks[block].statements()))
+    return tuple(sorted(found, key=lambda note: not note[0].startswith("this")))[:1]
 
 
 def _reaches_end(view: View, start: str, begin: str, header: str, region: int) -> bool:

@@ -194,7 +194,7 @@ MEMORY = {
         "CCC036",
         {"behind": "ld.global.u32 %r12, [%out_i]; st.global.u32 [%other_i], %r12;"},
         {"behind": "ld.global.nc.u32 %r12, [%a_i]; xor.b32 %r12, %r12, 1;"},
-        says="__restrict__",
+        says="move the access into the path",
     ),
     "a store to what the path loads": Rule(
         "CCC036",

@@ -1,0 +1,132 @@
+"""What messages say of statements: the CUDA line that each comes from, where ``.loc`` tells it, and its variables.
+
+Names do not survive into PTX. A line shows one where it assigns to it: `r = f(v);`, `float r = v;`, `sum += x;`.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from cccopt.ccc.function.source_text import source_text
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Function, Instruction, Module, Statement
+from cccopt.ptx.isa import Memory
+from cccopt.ptx.lines import SourceLine, source_lines
+from cccopt.ptx.printer import print_statement
+from cccopt.text import Place, Position, SourceText, shortened
+
+Note = tuple[str, Place]
+"""A label and the place that it is about, as a `Diagnostic` has them."""
+
+_COMMENT = re.compile(r"//.*|/\*.*?\*/|\"(?:[^\"\\]|\\.)*\"")
+_ASSIGNMENT = re.compile(r"(?:^|[\s*&])([A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)")
+_STEP = re.compile(r"(?:\+\+|--)\s*([A-Za-z_]\w*)\s*$|^\s*([A-Za-z_]\w*)\s*(?:\+\+|--)\s*$")
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_JUMP = re.compile(r"\b(break|return|goto|continue)\b")
+_REACH = 8
+"""Lines after a branch in which the jump that it makes is looked for."""
+_VERBS = {Memory.LOAD: "loads", Memory.STORE: "stores", Memory.ATOMIC: "updates"}
+
+
+@dataclass(frozen=True)
+class Origins:
+    """The CUDA lines of one function's statements, which go by index; ``files`` are the names by which messages know
+    files.
+    """
+
+    module: Module
+    function: Function
+    files: frozenset[str] = frozenset()
+
+    @cached_property
+    def known(self) -> bool:
+        """Whether there are lines at all."""
+        return any(line is not None for line in self._lines)
+
+    def place(self, index: int) -> Place | None:
+        """The CUDA line of a statement, with its text where the file is still there."""
+        line = self._lines[index]
+        return None if line is None else self._at(line.file, line.line, max(line.column, 1))
+
+    def text(self, index: int) -> str:
+        """The CUDA line of a statement, or else its PTX."""
+        place = self.place(index)
+        written = "" if place is None else place.line_text.strip()
+        return shortened(written) if written else print_statement(self._statement(index)).strip()
+
+    def access(self, index: int, where: str) -> str:
+        """An access to memory in words: the line and what it does there, or its PTX."""
+        place, statement = self.place(index), self._statement(index)
+        if place is None or not place.line_text or not isinstance(statement, Instruction):
+            return f"`{self.text(index)}` {where}"
+        return f"`{self.text(index)}` {where} {_VERBS.get(isa.facts(statement).memory, 'accesses memory')}"
+
+    def notes(self, label: str, index: int) -> tuple[Note, ...]:
+        """A note at the CUDA line of a statement, where that is known."""
+        place = self.place(index)
+        if place is None:
+            return ()
+        return ((label if place.line_text else f"{label}: {self.text(index)}", place),)
+
+    def assigned(self, index: int) -> frozenset[str]:
+        """The variables that the line of a statement assigns to, as far as its text shows."""
+        return frozenset(name for part in self._parts(index) for name in _assigned(part))
+
+    def named(self, index: int) -> frozenset[str]:
+        """The names that are in the line of a statement."""
+        return frozenset(name for part in self._parts(index) for name in _WORD.findall(part))
+
+    def jump(self, index: int) -> tuple[Note, ...]:
+        """The `break`, `return`, `goto` or `continue` by which the branch at a statement leaves its path."""
+        place = self.place(index)
+        if place is None:
+            return ()
+        return self.jump_from(place) or (("control leaves the path here", place),)
+
+    def jump_from(self, start: Place) -> tuple[Note, ...]:
+        """The first jump in the lines from a place on, up to the next closing brace."""
+        for number in range(start.position.line, start.position.line + _REACH):
+            place = self._at(start.file, number, 1)
+            code = _COMMENT.sub(lambda found: " " * len(found[0]), place.line_text)
+            found = _JUMP.search(code)
+            if found is not None:
+                position = Position(number, found.start() + 1)
+                return ((f"this `{found[1]}` leaves the path", replace(place, position=position)),)
+            if "}" in code:
+                break
+        return ()
+
+    # --- lines ---
+
+    def _statement(self, index: int) -> Statement:
+        return (self.function.body or ())[index]
+
+    def _parts(self, index: int) -> list[str]:
+        """The statements that are in the line of a statement."""
+        place = self.place(index)
+        return [] if place is None else re.split(r"[;{}()]", _COMMENT.sub("", place.line_text))
+
+    @cached_property
+    def _lines(self) -> Sequence[SourceLine | None]:
+        return source_lines(self.module, self.function)
+
+    def _at(self, file: str, line: int, column: int) -> Place:
+        if file not in self._texts:
+            name = next((name for name in self.files if os.path.abspath(name) == file), file)
+            self._texts[file] = source_text(name)
+        source = self._texts[file]
+        return Place(source.name, Position(line, column), source.line(line))
+
+    @cached_property
+    def _texts(self) -> dict[str, SourceText]:
+        return {}
+
+
+def _assigned(part: str) -> list[str]:
+    found = [match[1] for match in _ASSIGNMENT.finditer(part)]
+    step = _STEP.search(part)
+    return found if step is None else [*found, step[1] or step[2]]

@@ -1,0 +1,103 @@
+"""What would help where two accesses to memory may not change order: only what can help these two is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cccopt.analysis.effects import is_pure
+from cccopt.analysis.invariance import LoopInvariance
+from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.order import Clash
+from cccopt.ptx.ir import Address, Instruction, Register
+
+_Use = tuple[int, object]
+"""A statement and an operand that it reads."""
+
+_DEPTH = 6
+"""Definitions that are followed from an address."""
+
+
+def remedies(view: View, clash: Clash, *, follows: bool) -> str:
+    """What the user can do about ``clash``, as one phrase; ``follows`` tells that the other access comes after the
+    path in its inner iteration.
+    """
+    found = [*_of(view, clash, follows=follows)]
+    *others, last = found
+    return f"{', '.join(others)}{', ' if len(others) > 1 else ' ' if others else ''}{'or ' if others else ''}{last}"
+
+
+def _of(view: View, clash: Clash, *, follows: bool) -> Iterator[str]:
+    if any(_only_reads(view, index) for index in (clash.deferred, clash.other)):
+        yield "make the pointers provably distinct (`const __restrict__` for what is only read)"
+    if follows:
+        yield "move the access into the path"
+    else:
+        yield "use an integer atomic whose result is not read"
+    if _may_be_read_before(view, clash.other):
+        yield "read a loop bound into a local variable before the loop"
+    if not _same_address(view, clash):
+        yield "say `independent` in the pragma if they never overlap"
+    if not follows:
+        yield "take the pragma off the path"
+
+
+def _only_reads(view: View, index: int) -> bool:
+    """Whether a statement loads through a pointer that no store of the function goes through: `const __restrict__`
+    would make that a promise.
+    """
+    memory = view.memory
+    if memory.may_write(index) or "shared" in memory.spaces(index) or "local" in memory.spaces(index):
+        return False
+    roots = memory.roots(index)
+    writers = (i for i in range(len(view.body)) if memory.may_write(i))
+    return all(root.kind == "parameter" for root in roots) and all(
+        roots.isdisjoint(memory.roots(writer)) for writer in writers
+    )
+
+
+def _may_be_read_before(view: View, index: int) -> bool:
+    """Whether a load reads one address in all iterations of the loop around it."""
+    address = _address(view, index)
+    loop = view.innermost(view.cfg.block_of(index))
+    if address is None or loop is None or view.memory.may_write(index):
+        return False
+    invariance = LoopInvariance(view.function, view.reaching, loop.blocks)
+    return not isinstance(address.base, Register) or invariance.holds(index, address.base.name)
+
+
+def _same_address(view: View, clash: Clash) -> bool:
+    """Whether two accesses of one iteration surely go to one address."""
+    a, b = (_address(view, index) for index in (clash.deferred, clash.other))
+    if a is None or b is None or a.offset != b.offset or clash.deferred == clash.other:
+        return False
+    return _same_value(view, (clash.deferred, a.base), (clash.other, b.base))
+
+
+def _same_value(view: View, a: _Use, b: _Use, depth: int = _DEPTH) -> bool:
+    """Whether two uses surely have one value: the same definitions, or the same computation of the same values."""
+    (at_a, x), (at_b, y) = a, b
+    if not isinstance(x, Register) or not isinstance(y, Register):
+        return x == y
+    found, others = view.reaching.reaching(at_a, x.name), view.reaching.reaching(at_b, y.name)
+    if x == y and found == others:
+        return True
+    if not depth or len(found) != 1 or len(others) != 1 or ENTRY in found | others:
+        return False
+    (i,), (j,) = found, others
+    one, other = view.body[i], view.body[j]
+    if not isinstance(one, Instruction) or not isinstance(other, Instruction):
+        return False
+    same = one.opcode == other.opcode and len(one.operands) == len(other.operands) and is_pure(one)
+    pairs = zip(one.operands[1:], other.operands[1:], strict=True) if same else ()
+    return same and all(_same_value(view, (i, p), (j, q), depth - 1) for p, q in pairs)
+
+
+def _address(view: View, index: int) -> Address | None:
+    statement = view.body[index]
+    found = (
+        [o for o in statement.operands if isinstance(o, Address)]
+        if isinstance(statement, Instruction)
+        else []
+    )
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,35 @@
+"""Says where a profile was made of another program than the one that is rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cccopt.ccc.function.view import View
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.profitability.estimate import fits_to
+from cccopt.ccc.profitability.profile import RunProfile
+from cccopt.diagnostic import Diagnostic
+
+
+def misfits(profile: RunProfile, views: Sequence[View]) -> tuple[Diagnostic, ...]:
+    """Functions with regions that the profile does not tell of, or tells otherwise of."""
+    found: list[Diagnostic] = []
+    for view in views:
+        regions = profile.functions.get(view.function.name)
+        name, place = view.function.name, next(iter(view.annotations.values())).place
+        if regions is None:
+            why = "it holds no run of this function: how often lanes come to its paths is assumed"
+        elif any(a.region in regions and not fits_to(regions, a) for a in view.annotations.values()):
+            why = "its regions are of other kinds: the source has changed since the profile was made"
+        else:
+            continue
+        found.append(
+            refusal.remark(
+                "CCC068",
+                f"the profile does not fit `{name}`",
+                place,
+                why,
+                "make the profile anew, from the marked PTX of this source",
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,70 @@
+"""What is said of a file in which regions are refused: all of it at once, in the words of its source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import cccopt
+from cccopt.diagnostic import CccError, Diagnostic
+
+HEAD = "__global__ void __launch_bounds__(256) {}(float* in, float* out, const float* best, int n) {{\n"
+LOOP = (
+    "#pragma ccc for\n"
+    "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {{\n{}\n  }}\n"
+)
+WORK = "for (int k = 0; k < 40; ++k) {0} = {0} * 1.0001f + sinf({0});"
+
+CARRIED = "  float s = 0.1f;\n" + LOOP.format(
+    "#pragma ccc if\n    if (in[i] > 0.5f) {\n      " + WORK.format("s") + "\n      out[i] = s;\n    }"
+)
+BARRIER = LOOP.format(
+    "#pragma ccc if\n    if (in[i] > 0.5f) { float s = in[i]; "
+    + WORK.format("s")
+    + " out[i] = s; }\n    __syncthreads();"
+)
+FINE = LOOP.format(
+    "#pragma ccc if\n    if (best[i] > 0.5f) { float s = best[i]; " + WORK.format("s") + " out[i] = s; }"
+)
+RETURN = LOOP.format(
+    "#pragma ccc if\n    if (in[i] > 0.5f) {\n      float s = in[i]; "
+    + WORK.format("s")
+    + "\n      out[i] = s;\n"
+    "      if (s < 0) return;\n    }"
+)
+
+
+def said(folder: Path, *kernels: str, options: tuple[str, ...] = ()) -> tuple[Diagnostic, ...]:
+    """The errors of a file with these kernels."""
+    source = folder / "kernels.cu"
+    texts = (HEAD.format(f"k{number}") + body + "}\n" for number, body in enumerate(kernels))
+    source.write_text("".join(texts))
+    with pytest.raises(CccError) as caught:
+        cccopt.compile(source, ccc="always", nvcc_options=options)
+    return caught.value.diagnostics
+
+
+def test_all_refusals_come_at_once(tmp_path: Path) -> None:
+    """Of two kernels, and of two loops in one of them; what is fine between them is not named."""
+    found = said(tmp_path, CARRIED, FINE + BARRIER + FINE + BARRIER)
+    assert [d.code for d in found] == ["CCC035", "CCC038", "CCC038"]
+    assert [d.place.position.line for d in found if d.place is not None] == [6, 19, 30]
+
+
+@pytest.mark.parametrize("options", [(), ("-lineinfo",)], ids=["no line information", "line information"])
+def test_values_go_by_their_variables(tmp_path: Path, options: tuple[str, ...]) -> None:
+    (found,) = said(tmp_path, CARRIED, options=options)
+    assert found.message == "`s` is carried from one run of the marked path to a later one"
+    assert [(label, place.line_text.strip()) for label, place in found.notes] == [
+        ("written here", WORK.format("s")),
+        ("read here", "out[i] = s;"),
+    ]
+
+
+def test_the_jump_out_of_a_path_is_named(tmp_path: Path) -> None:
+    (found,) = said(tmp_path, RETURN)
+    assert found.code == "CCC032"
+    ((label, place),) = found.notes
+    assert label == "this `return` leaves the path"
+    assert place.line_text[place.position.column - 1 :] == "return;"
