@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from cccopt.report.figures import draw, require_drawing
 from cccopt.report.suite import print_suite
 from cccopt.report.sweep import print_sweep
 from cccopt.report.tables import print_measurement
+from cccopt.toolchain.options import FORMS
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -84,6 +86,13 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help=f"{' and '.join(_DEMO)} at size demo on the emulator, without the marked build",
     )
     add_mode(parser, default="always")
+    parser.add_argument(
+        "--ccc-form",
+        choices=tuple(FORMS),
+        default="auto",
+        metavar="FORM",
+        help=f"the form that rewritten loops must take: {', '.join(FORMS)} (default: the one that fits)",
+    )
     parser.set_defaults(run=run, listed="workloads")
 
 
@@ -152,7 +161,7 @@ def _draws(args: argparse.Namespace) -> bool:
 def _measure(args: argparse.Namespace) -> int:
     on = Platform.EMULATOR if args.demo else Platform(args.on)
     size = "demo" if args.demo else args.size or _DEFAULT_SIZE[on]
-    options = MeasureOptions(on, size, args.seed, args.arch, args.ccc, marked=not args.demo)
+    options = MeasureOptions(on, size, args.seed, args.arch, args.ccc, args.ccc_form, marked=not args.demo)
     out = console()
     measurements: list[Measurement] = []
     failed = False
@@ -180,6 +189,7 @@ def _ccc(args: argparse.Namespace) -> int:
         args.size,
         seed=args.seed,
         arch=args.arch,
+        form=args.ccc_form,
     )
     table = suite.run(plan)
     _write(args.json, json_of(table))
@@ -188,7 +198,8 @@ def _ccc(args: argparse.Namespace) -> int:
 
 
 def _sweep(args: argparse.Namespace) -> int:
-    table = suite.run(sweep.plan(Platform(args.on), size=args.size, seed=args.seed, arch=args.arch))
+    plan = sweep.plan(Platform(args.on), size=args.size, seed=args.seed, arch=args.arch)
+    table = suite.run(replace(plan, form=args.ccc_form))
     points = sweep.points(table)
     _write(args.json, {**json_of(table), "points": json_of(points)})
     print_sweep(table, points, console(_WIDTH))

@@ -21,7 +21,8 @@ class MeasureOptions:
     """Where and what to measure.
 
     ``arch`` is None for the GPU's own or `EMULATED_ARCH`; ``ccc`` is the
-    pass' mode (``auto`` or ``always``); ``marked`` asks for the build with markers and without the pass too.
+    pass' mode (``auto`` or ``always``), ``form`` the form that loops must take
+    (`cccopt.toolchain.options.FORMS`); ``marked`` asks for the build with markers and without the pass too.
     """
 
     on: Platform = Platform.EMULATOR
@@ -29,6 +30,7 @@ class MeasureOptions:
     seed: int = 1
     arch: str | None = None
     ccc: str = "always"
+    form: str = "auto"
     marked: bool = True
 
 
@@ -38,7 +40,7 @@ def measure(sample: Sample, options: MeasureOptions) -> Measurement:
         gpu = stack.enter_context(open_gpu()) if options.on == Platform.GPU else None
         arch = options.arch or (EMULATED_ARCH if gpu is None else gpu.arch)
         instance = sample.instance(options.size, options.seed)
-        builds = compile_builds(sample, arch, marked=options.marked, ccc=options.ccc)
+        builds = compile_builds(sample, arch, marked=options.marked, ccc=options.ccc, form=options.form)
         if gpu is None:
             on = "emulator (PTX)"
             results = run_on_emulator(instance, builds.ptx, builds.regions)

@@ -59,9 +59,11 @@ class NoBuild:
     by_headers: bool = False
 
 
-def compile_builds(sample: Sample, arch: str, *, marked: bool = True, ccc: str = "always") -> Builds:
+def compile_builds(
+    sample: Sample, arch: str, *, marked: bool = True, ccc: str = "always", form: str = "auto"
+) -> Builds:
     """Compile ``sample`` for ``arch`` (``sm_90``); the build ``marked`` only if asked. Raises `CccError`."""
-    program = driver.compile(sample.source, arch=arch, ccc=ccc)
+    program = driver.compile(sample.source, arch=arch, ccc=ccc, form=form)
     ptx: dict[str, str] = {BuildName.PLAIN: program.original_ptx}
     if marked:
         ptx[BuildName.MARKED] = driver.marked_ptx(sample.source, arch=arch) or program.original_ptx
@@ -80,12 +82,12 @@ def split_name(name: str) -> tuple[str, str]:
     return kind, ending
 
 
-def build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
-    """Make the build ``name`` (one of `ALL_BUILDS`, or what `auto_for` gives) of ``sample`` for ``arch``; what is
-    refused is no build.
+def build(sample: Sample, name: str, arch: str, form: str = "auto") -> Build | NoBuild:
+    """Make the build ``name`` (one of `ALL_BUILDS`, or what `auto_for` gives) of ``sample`` for ``arch``, its
+    rewritten loops in ``form``; what is refused is no build.
     """
     try:
-        return _build(sample, name, arch)
+        return _build(sample, name, arch, form)
     except CccError as problem:
         return NoBuild(name, first_of(problem))
 
@@ -96,7 +98,7 @@ def first_of(problem: CccError) -> str:
     return f"{first.code}: {first.message}"
 
 
-def _build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
+def _build(sample: Sample, name: str, arch: str, form: str) -> Build | NoBuild:
     regions: tuple[RewrittenRegion, ...] = ()
     remarks: tuple[str, ...] = ()
     if name == BuildName.HANDWRITTEN:
@@ -113,7 +115,7 @@ def _build(sample: Sample, name: str, arch: str) -> Build | NoBuild:
         kind, ending = split_name(name)
         profile = _profile(sample, ending, arch) if kind == BuildName.AUTO else None
         mode = "off" if name == BuildName.PLAIN else kind
-        program = driver.compile(sample.source, arch=arch, ccc=mode, profile=profile)
+        program = driver.compile(sample.source, arch=arch, ccc=mode, profile=profile, form=form)
         ptx = program.ptx
         regions, remarks = _regions_and_remarks(program.report)
     return assembled(name, ptx, arch, regions, remarks)

@@ -36,7 +36,8 @@ class SuitePlan:
     """What to measure: ``samples`` (names or folders) with ``builds``.
 
     ``size`` is what is run there, None for the largest on a GPU and for ``counted_size`` on the emulator;
-    ``counted_size`` is what the emulator counts beside times. ``profile``: ask Nsight Compute too, at both.
+    ``counted_size`` is what the emulator counts beside times. ``profile``: ask Nsight Compute too, at both. Loops must
+    take the ``form`` (`cccopt.toolchain.options.FORMS`).
     """
 
     suite: str
@@ -48,6 +49,7 @@ class SuitePlan:
     arch: str | None = None
     builds: tuple[str, ...] = ALL_BUILDS
     profile: bool = True
+    form: str = "auto"
 
 
 def samples_of_ccc() -> tuple[str, ...]:
@@ -66,7 +68,7 @@ def run(plan: SuitePlan) -> Table:
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder, ThreadPoolExecutor(workers()) as pool:
         with clock(seconds, "build"):
-            _compile(work, plan.builds, arch, pool)
+            _compile(work, plan, arch, pool)
         with clock(seconds, "count"):
             _count(plan, work, Path(folder), pool)
         if plan.on == Platform.GPU:
@@ -125,8 +127,12 @@ def _sizes(plan: SuitePlan, sample: Sample) -> tuple[str, str]:
 # --- build --------------------------------------------------------------------------------------------------------
 
 
-def _compile(work: Sequence[_Work], builds: Sequence[str], arch: str, pool: ThreadPoolExecutor) -> None:
-    made = [(one, name, pool.submit(build, one.sample, name, arch)) for one in work for name in builds]
+def _compile(work: Sequence[_Work], plan: SuitePlan, arch: str, pool: ThreadPoolExecutor) -> None:
+    made = [
+        (one, name, pool.submit(build, one.sample, name, arch, plan.form))
+        for one in work
+        for name in plan.builds
+    ]
     for one, name, future in made:
         one.builds[name] = future.result()
 
