@@ -25,7 +25,7 @@ BUILDS = (BuildName.PLAIN, BuildName.ALWAYS, BuildName.AUTO, BuildName.HANDWRITT
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SweepPoint:
     """One build at one point. ``milliseconds`` is the median (None on the emulator), ``counts`` are the emulator's."""
 
     build: str
@@ -58,13 +58,13 @@ def plan(
     )
 
 
-def points(table: Table) -> tuple[Point, ...]:
+def points(table: Table) -> tuple[SweepPoint, ...]:
     """The points of a run over the sample, by build, length and lanes; void builds have none."""
     (sample,) = table.samples
     return tuple(sorted(_points(sample), key=lambda p: (BUILDS.index(p.build), p.length, p.lanes)))
 
 
-def _points(sample: SampleRows) -> list[Point]:
+def _points(sample: SampleRows) -> list[SweepPoint]:
     before: dict[str, float] = {}
     found = []
     for row in sorted(
@@ -84,5 +84,5 @@ def _points(sample: SampleRows) -> list[Point]:
             plain = before.get(launch.label)
             speedup = plain / cost if plain and cost else None
             noise = launch.times.noise if launch.times is not None else None
-            found.append(Point(build, length, lanes, median, noise, count, speedup))
+            found.append(SweepPoint(build, length, lanes, median, noise, count, speedup))
     return found

@@ -9,7 +9,7 @@ from typing import Any
 from cccopt.files import make_folder
 from cccopt.harness.choices import BuildName
 from cccopt.harness.libraries import library
-from cccopt.harness.sweep import BUILDS, Point
+from cccopt.harness.sweep import BUILDS, SweepPoint
 
 LENGTH = 20
 """Multiply-adds in the path of the figure over lanes, as in the thesis."""
@@ -25,7 +25,7 @@ _STYLES: dict[str, str] = {
 }
 
 
-def draw(points: Sequence[Point], title: str, folder: Path) -> tuple[Path, Path]:
+def draw(points: Sequence[SweepPoint], title: str, folder: Path) -> tuple[Path, Path]:
     """Write both figures as SVG files into ``folder`` and return them.
 
     Raises `CccError` (CCC092) without matplotlib.
@@ -65,7 +65,7 @@ def _figure(title: str, panels: int) -> tuple[Any, Any]:
     return figure, figure.subplots(1, panels)
 
 
-def _over_lanes(points: Sequence[Point], title: str) -> Any:
+def _over_lanes(points: Sequence[SweepPoint], title: str) -> Any:
     """Cost and warp efficiency over the number of lanes that take a path of `LENGTH`."""
     figure, (cost, efficiency) = _figure(f"{title}: a path of {LENGTH} multiply-adds", 2)
     for build in BUILDS:
@@ -84,7 +84,7 @@ def _over_lanes(points: Sequence[Point], title: str) -> Any:
     return figure
 
 
-def _over_lengths(points: Sequence[Point], title: str) -> Any:
+def _over_lengths(points: Sequence[SweepPoint], title: str) -> Any:
     """Speedup over plain nvcc over the path's length, for each of `LANES`."""
     figure, panels = _figure(title, len(LANES))
     timed = _timed(points)
@@ -114,11 +114,11 @@ def _line(axes: Any, line: Sequence[tuple[float, float]], build: str) -> None:
         axes.plot(*zip(*line, strict=True), _STYLES[build], label=build)
 
 
-def _timed(points: Sequence[Point]) -> bool:
+def _timed(points: Sequence[SweepPoint]) -> bool:
     return any(p.milliseconds is not None for p in points)
 
 
-def _cost(point: Point) -> float | None:
+def _cost(point: SweepPoint) -> float | None:
     if point.milliseconds is not None:
         return point.milliseconds
     return float(point.counts.warp_instructions) if point.counts is not None else None

@@ -9,13 +9,13 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from cccopt.harness.choices import BuildName
-from cccopt.harness.sweep import BUILDS, Point
+from cccopt.harness.sweep import BUILDS, SweepPoint
 from cccopt.harness.table import EMULATED, Table
 
 NEAR = 0.97
 
 
-def print_sweep(table: Table, points: Sequence[Point], console: Console) -> None:
+def print_sweep(table: Table, points: Sequence[SweepPoint], console: Console) -> None:
     """Speedups of all builds, then efficiencies, then where `auto` falls short."""
     timed = any(point.milliseconds is not None for point in points)
     what = "speedup" if timed else "warp instructions, plain over build"
@@ -39,7 +39,9 @@ def print_sweep(table: Table, points: Sequence[Point], console: Console) -> None
     console.print(Text(f"{said}: {places}" if short else said))
 
 
-def grid(points: Sequence[Point], cell: Callable[[Point], Text], skip: Sequence[str] = ()) -> RichTable:
+def grid(
+    points: Sequence[SweepPoint], cell: Callable[[SweepPoint], Text], skip: Sequence[str] = ()
+) -> RichTable:
     """A row for each length and build, a column for each number of lanes."""
     result = RichTable(box=None, header_style="bold")
     result.add_column("N", justify="right")
@@ -57,13 +59,13 @@ def grid(points: Sequence[Point], cell: Callable[[Point], Text], skip: Sequence[
     return result
 
 
-def _speedup(point: Point) -> Text:
+def _speedup(point: SweepPoint) -> Text:
     if point.speedup is None:
         return Text("?")
     return Text(f"{point.speedup:.2f}", style="red" if point.speedup < 0.995 else "")
 
 
-def _efficiency(point: Point) -> Text:
+def _efficiency(point: SweepPoint) -> Text:
     if point.counts is None:
         return Text("?")
     # Nothing in code written by hand says which of it collects.
@@ -71,7 +73,7 @@ def _efficiency(point: Point) -> Text:
     return Text(f"{100 * point.counts.warp_efficiency:.0f}{useful}")
 
 
-def short_of_best(points: Sequence[Point]) -> list[tuple[int, int, float]]:
+def short_of_best(points: Sequence[SweepPoint]) -> list[tuple[int, int, float]]:
     """Length, lanes and ratio of the points where `auto` is below `NEAR` of the better of plain nvcc and `always`."""
     speedups = {(p.build, p.length, p.lanes): p.speedup for p in points if p.speedup}
     found = []

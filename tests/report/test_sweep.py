@@ -13,7 +13,7 @@ from rich.console import Console
 
 from cccopt.diagnostic import CccError
 from cccopt.harness.result import Counts, LaunchResult, Times
-from cccopt.harness.sweep import Point, plan, points
+from cccopt.harness.sweep import SweepPoint, plan, points
 from cccopt.harness.table import BuildRow, SampleRows, Table
 from cccopt.report.figures import draw
 from cccopt.report.sweep import print_sweep
@@ -88,7 +88,7 @@ def test_figures_show_the_builds_that_there_are(tmp_path: Path) -> None:
 def test_no_matplotlib_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(CccError, match=r"CCC092.*matplotlib(?s:.*)figures"):
-        draw([Point("plain", 20, 8, 1.0, 0.0, None, 1.0)], "x", tmp_path)
+        draw([SweepPoint("plain", 20, 8, 1.0, 0.0, None, 1.0)], "x", tmp_path)
 
 
 def test_auto_at_a_point_is_the_build_for_its_lanes() -> None:

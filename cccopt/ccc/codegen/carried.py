@@ -31,10 +31,10 @@ from cccopt.ptx.ir import Guard, Instruction
 
 def rewrite_carried(view: View, plan: CarriedPlan) -> Graph:
     """The function's graph with the region of ``plan`` rewritten, the original loop kept beside the new one."""
-    return _Rewrite(view, plan).graph()
+    return _CarriedRewrite(view, plan).graph()
 
 
-class _Rewrite(LoopVersions):
+class _CarriedRewrite(LoopVersions):
     """One region's rewrite."""
 
     def __init__(self, view: View, plan: CarriedPlan) -> None:

@@ -26,7 +26,7 @@ from cccopt.ccc.legality.carried_region import CarriedRegion
 from cccopt.ccc.legality.carrying import Advance
 from cccopt.ccc.legality.reductions import Reduction
 from cccopt.ccc.plan.block_size import block_threads, check_size, whole_warps
-from cccopt.ccc.plan.context import LiveIn, Placement, decide, identities
+from cccopt.ccc.plan.context import LiveIn, Placement, decide, identities, rebuilt
 from cccopt.ccc.plan.form import is_split
 from cccopt.ccc.plan.partials import Partial, Slots, slots
 from cccopt.ccc.plan.remarks import reordered, stack_remarks
@@ -115,7 +115,7 @@ def make_carried_plan(carried: CarriedRegion) -> CarriedPlan:
 
     Raises Refusal where the stacks' size or a context cannot be handled.
     """
-    return _Planner(carried).plan()
+    return _CarriedPlanner(carried).plan()
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _room(arrays: Sequence[_Array]) -> int:
     return most * sum(layout(array.values, SLOTS, 0).context_bytes for array in arrays)
 
 
-class _Planner:
+class _CarriedPlanner:
     """Makes the plan of one region."""
 
     def __init__(self, carried: CarriedRegion) -> None:
@@ -153,7 +153,8 @@ class _Planner:
         partials = tuple(self._partial(r, definitions) for r in self.carrying.reductions)
         for live in self._placements.values():
             if live.decision == Placement.REBUILT:
-                uses[live.name] = self._rebuild(live)
+                code, uses[live.name] = rebuilt(view, live)
+                self.rebuilt += code
             elif live.decision == Placement.COLLECTED and live.name not in uses:
                 uses[live.name] = names.register(live.type)
         arrays = self._arrays()
@@ -167,26 +168,10 @@ class _Planner:
         check_size(view, self.region, start)
         sizes = sorted({word.size for one in layouts.values() for word in one.words}, reverse=True)
         bases = {size: names.register("b32") for size in sizes}
-        points: list[PointPlan] = []
-        for path, point in zip(self.region.paths, self.region.points, strict=True):
-            words = layouts[path.begin]
-            at = {size: bases[size] for size in sizes if size in {word.size for word in words.words}}
-            points.append(
-                PointPlan(
-                    path=path,
-                    number=len(points) + 1,
-                    live_ins=self._live_ins(path),
-                    stack=StackCode(words, at, names, frozenset(v.name for v in self._values(path))),
-                    values=self._values(path),
-                    from_end=any(path.begin in array.begins[1:] for array in arrays),
-                    top=names.register("b32"),
-                    flag=Guard(names.register("pred")),
-                    advance=self.carrying.advance(point),
-                )
-            )
+        points = self._points(arrays, layouts, bases)
         return CarriedPlan(
             region=self.region,
-            points=tuple(points),
+            points=points,
             code=self.carrying.code,
             uses=uses,
             definitions=definitions,
@@ -256,6 +241,29 @@ class _Planner:
             names.add(self.slots.address.name)
         return tuple(self._placements[name] for name in sorted(names))
 
+    def _points(
+        self, arrays: Sequence[_Array], layouts: Mapping[str, Layout], bases: Mapping[int, Register]
+    ) -> tuple[PointPlan, ...]:
+        """The points with their stacks, whose layouts go by the first node of the point."""
+        names, points = self.view.names, list[PointPlan]()
+        for path, point in zip(self.region.paths, self.region.points, strict=True):
+            words = layouts[path.begin]
+            at = {size: base for size, base in bases.items() if size in {w.size for w in words.words}}
+            points.append(
+                PointPlan(
+                    path=path,
+                    number=len(points) + 1,
+                    live_ins=self._live_ins(path),
+                    stack=StackCode(words, at, names, frozenset(v.name for v in self._values(path))),
+                    values=self._values(path),
+                    from_end=any(path.begin in array.begins[1:] for array in arrays),
+                    top=names.register("b32"),
+                    flag=Guard(names.register("pred")),
+                    advance=self.carrying.advance(point),
+                )
+            )
+        return tuple(points)
+
     def _values(self, path: Path) -> tuple[Value, ...]:
         """What the context of a point holds."""
         lives = (x for x in self._live_ins(path) if x.decision == Placement.COLLECTED)
@@ -291,17 +299,6 @@ class _Planner:
         """What the tokens of a lane, or one token, add: its register is that of the accumulator."""
         register = definitions[reduction.register]
         return Partial(reduction, register, self.slots.offset(reduction))
-
-    def _rebuild(self, live: LiveIn) -> Register:
-        """The register in which the whole warp keeps an invariant value, computed before the loop."""
-        fresh: dict[str, Register] = {}
-        for index in live.slice:
-            statement = self.view.body[index]
-            assert isinstance(statement, Instruction)
-            new = {n: self.view.names.register(self.view.types[n]) for n in effects.writes(statement)}
-            self.rebuilt.append(isa.rename(statement, fresh, new))
-            fresh.update(new)
-        return fresh[live.name]
 
 
 def partials_of(plan: CarriedPlan, *, owned: bool) -> Iterable[Partial]:

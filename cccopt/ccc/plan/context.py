@@ -24,7 +24,7 @@ from cccopt.ccc.regions.paths import Path
 from cccopt.ccc.regions.values import definitions_at_end
 from cccopt.choice import Choice
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Instruction
+from cccopt.ptx.ir import Instruction, Register
 from cccopt.ptx.isa import width
 from cccopt.ptx.special import THREAD_IDENTITY
 
@@ -139,6 +139,19 @@ def decide(view: View, region: Region, path: Path, begin: int, name: str, writte
         raise refuse(refusal.CONTEXT_TYPE, path.annotation.place, name, type)
     reason = "the path overwrites it" if written else _why_collected(view, region, begin, name)
     return LiveIn(name, type, Placement.COLLECTED, reason)
+
+
+def rebuilt(view: View, live: LiveIn) -> tuple[list[Instruction], Register]:
+    """The code by which the whole warp computes a live-in before the loop, and the register that it leaves it in."""
+    fresh: dict[str, Register] = {}
+    code: list[Instruction] = []
+    for index in live.slice:
+        statement = view.body[index]
+        assert isinstance(statement, Instruction)
+        new = {name: view.names.register(view.types[name]) for name in effects.writes(statement)}
+        code.append(isa.rename(statement, fresh, new))
+        fresh.update(new)
+    return code, fresh[live.name]
 
 
 def _same_in_whole_warp(view: View, region: Region, definition: int, register: str) -> bool:

@@ -16,7 +16,7 @@ from cccopt.ccc.legality.sunk_code import SunkCode
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.block_size import block_threads, check_size, whole_warps
 from cccopt.ccc.plan.compression import Compressed, compress, compress_together
-from cccopt.ccc.plan.context import LiveIn, Placement, decide, live_ins
+from cccopt.ccc.plan.context import LiveIn, Placement, decide, live_ins, rebuilt
 from cccopt.ccc.plan.form import is_split
 from cccopt.ccc.plan.partials import Partial, slots
 from cccopt.ccc.plan.plan import (
@@ -331,17 +331,10 @@ class _Planner:
     def _rebuild(self, live: LiveIn) -> Register:
         """The register in which the whole warp keeps an invariant value, computed before the loop."""
         key = (live.name, live.slice)
-        if key in self._shared:
-            return self._shared[key]
-        fresh: dict[str, Register] = {}
-        for index in live.slice:
-            statement = self.view.body[index]
-            assert isinstance(statement, Instruction)
-            new = {n: self.view.names.register(self.view.types[n]) for n in effects.writes(statement)}
-            self.rebuilt.append(isa.rename(statement, fresh, new))
-            fresh.update(new)
-        self._shared[key] = fresh[live.name]
-        return fresh[live.name]
+        if key not in self._shared:
+            code, self._shared[key] = rebuilt(self.view, live)
+            self.rebuilt += code
+        return self._shared[key]
 
 
 def _collected(live: Iterable[LiveIn]) -> list[Value]:
