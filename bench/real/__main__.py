@@ -14,7 +14,7 @@ from rich.console import Console
 
 from bench.real import result
 from bench.real.build import VARIANTS, build
-from bench.real.measure import Measured, measure, prepare
+from bench.real.measure import LIMIT, Measured, measure, prepare
 from bench.real.program import Program, read_programs
 from bench.real.recipe import read_recipe
 from bench.real.table import show
@@ -50,6 +50,9 @@ def parser() -> argparse.ArgumentParser:
         "--jobs", type=int, default=1, help="programs built at a time (default: %(default)s)"
     )
     options.add_argument("--rounds", type=int, default=5, help="runs of each build (default: %(default)s)")
+    options.add_argument(
+        "--limit", type=float, default=LIMIT, help="seconds for one run (default: %(default)s)"
+    )
     options.add_argument("--nvcc", default="nvcc", help="the plain compiler (default: %(default)s)")
     options.add_argument("--ccc-nvcc", default="ccc-nvcc", help="ours (default: %(default)s)")
     options.add_argument("--json", type=Path, metavar="FILE", help="write all results there")
@@ -71,7 +74,7 @@ def build_program(program: Program, given: argparse.Namespace) -> dict[str, Any]
     return found
 
 
-def run_program(found: dict[str, Any], out: Path, rounds: int) -> dict[str, Any]:
+def run_program(found: dict[str, Any], out: Path, rounds: int, limit: float) -> dict[str, Any]:
     """Run the builds of a program that succeeded; `plain` must be one of them."""
     place = out / found["program"]
     recipe = read_recipe(place / RECIPE)
@@ -83,7 +86,9 @@ def run_program(found: dict[str, Any], out: Path, rounds: int) -> dict[str, Any]
     if "plain" not in folders:
         return found
     wrong = prepare(recipe, place / "inputs")
-    runs = {"plain": Measured({}, wrong)} if wrong else measure(recipe, folders, place / "inputs", rounds)
+    runs = (
+        {"plain": Measured({}, wrong)} if wrong else measure(recipe, folders, place / "inputs", rounds, limit)
+    )
     found = result.with_runs(found, runs)
     result.write(found, out)
     return found
@@ -104,7 +109,11 @@ def main() -> int:
             built = pool.map(lambda program: build_program(program, given), read_programs(tuple(given.only)))
             results = [each for each in built if each is not None]
     if not given.build_only:
-        results = [run_program(each, out, given.rounds) for each in results]
+        for index, each in enumerate(results):
+            results[index] = run_program(each, out, given.rounds, given.limit)
+            # A run of all takes long: what is known is said at once.
+            wrong = {name: run["wrong"] for name, run in results[index]["runs"].items() if run["wrong"]}
+            print(f"{each['program']}: {wrong or 'right'}", file=sys.stderr, flush=True)
     show(results, console)
     if given.json:
         given.json.write_text(json.dumps(results, indent=1) + "\n")

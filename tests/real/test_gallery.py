@@ -138,6 +138,8 @@ def test_wrong_results_are_named() -> None:
     assert fault(recipe, Run(0, "PASS", 1.0), plain) == "other results than the plain build"
     assert fault(recipe, Run(0, "FAIL\nsum 1", 1.0), plain) == "its own check fails"
     assert fault(recipe, Run(3, "PASS\nsum 1", 1.0), plain) == "status 3"
+    silent = Run(0, "PASS", 1.0)
+    assert fault(recipe, silent, silent) == "the plain build prints no results"
 
 
 def test_times_are_summed_and_the_process_stands_in() -> None:
@@ -227,7 +229,7 @@ def test_from_recipe_to_speedup(checkout: Path) -> None:
     given = parser().parse_args(words)
     built = build_program(PROGRAM, given)
     assert built is not None
-    found = run_program(built, given.out, rounds=2)
+    found = run_program(built, given.out, rounds=2, limit=60.0)
     assert speedups(found, "always") == {"scale": 1.5}
     assert slowdown(found, "auto") is not None
     assert "0 of 1 kernels accepted" in summary([found])
