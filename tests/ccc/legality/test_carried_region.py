@@ -20,6 +20,8 @@ import pytest
 from cccopt.ccc.outcome.choices import Form, Outcome
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.passes.pipeline import Options, run
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
 from tests.fuzz.judge import Pair, alone, compile_pair, judge
 from tests.kernels.running import CUDA, Arguments, Launch
 
@@ -75,3 +77,13 @@ def test_what_could_change_results_is_refused(name: str, compiled: Pair) -> None
     with pytest.raises(Refusal) as caught:
         run(alone(compiled, name).marked, Options(mode="always"))
     assert caught.value.diagnostics[0].code == EXPECTED[name]
+
+
+def test_a_clause_without_effect_is_told(compiled: Pair) -> None:
+    marked = print_module(alone(compiled, "after_while").marked)
+    plain, chunked = (
+        run(parse(text), Options(mode="always")).remarks
+        for text in (marked, marked.replace("kind=while", "kind=while chunk=4"))
+    )
+    assert [(r.code, "chunk" in r.help) for r in plain] == [("CCC028", False)]
+    assert [(r.code, "chunk" in r.help) for r in chunked] == [("CCC028", True)]
