@@ -25,7 +25,7 @@ def failure(body: str, **options: Any) -> Any:
     [
         ("st.global.u32 [%rd2+4], %r3;", "CCC071", "store out of bounds"),
         ("ld.global.u32 %r4, [%rd1+-4];", "CCC071", "load out of bounds"),
-        ("ld.global.u8 %r4, [%rd1+-1];", "CCC071", "ahead of"),
+        ("ld.global.u8 %r4, [%rd1+-1];", "CCC071", "before"),
         ("ld.global.u32 %r4, [0];", "CCC071", "load out of bounds"),
         ("ld.u32 %r4, [0];", "CCC071", "load out of bounds"),
         ("ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd1+120];", "CCC072", "misaligned load"),

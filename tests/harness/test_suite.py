@@ -104,12 +104,12 @@ def sample(folder: Path, name: str, *, barrier: str = "", beyond: str = "0", oth
 _MADE: dict[tuple[str, str], builds.Build | builds.NoBuild] = {}
 
 
-def made_once(ours: Sample, name: str, arch: str) -> builds.Build | builds.NoBuild:
+def made_once(ours: Sample, name: str, arch: str, form: str) -> builds.Build | builds.NoBuild:
     """What `builds.build` makes of a source, once for all tests; the stand-in's machine code is PTX."""
     source = peer_of(ours) if name == BuildName.HANDWRITTEN else ours.source
     key = (source.read_text(), name)
     if key not in _MADE:
-        _MADE[key] = builds.build(ours, name, arch)
+        _MADE[key] = builds.build(ours, name, arch, form)
     return _MADE[key]
 
 
