@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cccopt.ccc.codegen.carried import rewrite_carried
 from cccopt.ccc.function.calls import static_shared_bytes
 from cccopt.ccc.function.graph import Graph
 from cccopt.ccc.function.view import View
@@ -62,11 +61,6 @@ def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:
             "`chunk` has no effect in this form: lanes vote after each inner iteration" if chunks else "",
         ),
     )
-
-
-def graph_of(region: CarriedRegion, plan: CarriedPlan) -> Graph:
-    """The function with the region rewritten."""
-    return rewrite_carried(region.view, plan)
 
 
 def reports(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from cccopt.ccc.codegen.carried import rewrite_carried
 from cccopt.ccc.codegen.rewrite import rewrite
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.calls import called, static_shared_bytes
@@ -198,7 +199,7 @@ def _carried(
             remarks_of(region.region, decision, options.mode),
             reports,
         )
-    graph = carried_form.graph_of(region, plan)
+    graph = rewrite_carried(view, plan)
     body = to_body(graph, view.names)
     function = replace(
         view.function,

@@ -99,11 +99,7 @@ class Dispatcher:
         """
         values = dict.fromkeys(value for p in self.plan.points for value in p.values)
         cleared = [clear(Value(self.plan.token(v.name).name, v.type)) for v in values]
-        return [*cleared, *self.no_tokens()]
-
-    def no_tokens(self) -> list[Instruction]:
-        """Puts all flags down."""
-        return [op("mov.pred", point.flag.register, 0) for point in self.plan.points]
+        return [*cleared, *(op("mov.pred", point.flag.register, 0) for point in self.plan.points)]
 
     def nodes(self, names: frozenset[str], kept: frozenset[int] | None = None) -> Nodes:
         """The program's nodes without markers; of their instructions those in ``kept``, all by default."""

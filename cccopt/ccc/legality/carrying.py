@@ -129,24 +129,16 @@ class Carrying:
         outcomes = sorted({t for name in nodes for t in self._targets(name) if t not in nodes})
         dependent, after = self._control(nodes, outcomes)
         # Where control can only go to one place, nothing decides on it.
-        relevant = {b for o in outcomes for b in dependent[o]} if len(outcomes) > 1 else set()
-        while True:
-            relevant = self._closed(relevant, dependent)
-            roots = {self._last(name) for name in relevant}
-            kept, _ = self._strongly_live(nodes, roots, self._needed_outside)
-            of = {self.view.name(self.view.cfg.block_of(index)) for index in kept - roots}
-            more = self._closed({b for name in of for b in dependent[name]} | relevant, dependent)
-            if more == relevant:
-                break
-            relevant = more
-        for index in sorted(kept - roots):
+        deciding = {b for o in outcomes for b in dependent[o]} if len(outcomes) > 1 else set[str]()
+        kept, relevant = self._sliced(nodes, deciding, dependent, self._needed_outside)
+        for index in sorted(kept):
             statement = self.view.body[index]
             assert isinstance(statement, Instruction)
             if not _pure(self.view, statement):
                 raise self._dependent(point, index)
-        self._check_cost(point, nodes, kept)
+        self._check_cost(point, nodes, kept | {self._last(name) for name in relevant})
         jumps = {name: after[name] for name in nodes if name not in relevant and len(self._targets(name)) > 1}
-        return Advance(nodes, kept - roots, jumps)
+        return Advance(nodes, kept, jumps)
 
     @cached_property
     def deciding(self) -> frozenset[int]:
