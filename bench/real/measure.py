@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -54,20 +55,24 @@ def prepare(recipe: Recipe, inputs: Path) -> str:
 def run(recipe: Recipe, folder: Path, inputs: Path, limit: float = LIMIT) -> Run:
     """Run a build once; a run that takes longer than ``limit`` seconds has the status 124, as that of `timeout`."""
     start = time.monotonic()
-    try:
-        done = subprocess.run(
-            ["bash", "-c", recipe.run],
-            cwd=folder,
-            env={**os.environ, "INPUTS": str(inputs.absolute())},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=limit,
-        )
-        status, output = done.returncode, done.stdout
-    except subprocess.TimeoutExpired:
-        status, output = 124, ""
+    # In a session of its own: at the limit the program must end too, not only the shell that started it.
+    with subprocess.Popen(
+        ["bash", "-c", recipe.run],
+        cwd=folder,
+        env={**os.environ, "INPUTS": str(inputs.absolute())},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=limit)
+            status = process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            status, output = 124, ""
     return Run(status, output, time.monotonic() - start)
 
 
