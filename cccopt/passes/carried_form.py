@@ -46,19 +46,16 @@ def _both(cause: Refusal, second: Refusal) -> Refusal:
 
 
 def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:
-    """Why a path alone was no task, and what its pragma asks for in vain."""
-    chunks = any(point.annotation.chunk > 1 for point in region.points)
-    if cause is None and not chunks:
+    """Why a path alone was no task."""
+    if cause is None:
         return ()
-    first = None if cause is None else cause.diagnostics[0]
-    why = "" if first is None else f"a path alone cannot be deferred: {first.message} ({first.code})"
+    first = cause.diagnostics[0]
     return (
         refusal.remark(
             "CCC028",
             "tasks of this loop are the rests of its iterations",
             region.annotation.place,
-            why,
-            "`chunk` has no effect in this form: lanes vote after each inner iteration" if chunks else "",
+            f"a path alone cannot be deferred: {first.message} ({first.code})",
         ),
     )
 

@@ -4,7 +4,8 @@
                top_p + popc(want_p) >= least: serve p, later points first
                else lanes with a token push it, and the next iteration begins
     serve p:   lanes with a token at another point push it; lanes without one pop (take_p)
-               lanes with a token at p run its segment: flag_q up where it ends at point q
+               lanes with a token at p run its segment, of a loop up to `chunk` inner iterations: flag_q up where it
+               ends at point q
                back to dispatch
 
 ``least`` is 32 in the loop; at the end it is 1, so that the same code runs what is left.
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cccopt.ccc.codegen.builder import Builder
-from cccopt.ccc.codegen.copies import parting
+from cccopt.ccc.codegen.copies import keep_rolled, parting
 from cccopt.ccc.codegen.partial_results import deposit
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.code import FULL_WARP, negated, op, predicate
@@ -230,7 +231,12 @@ class Dispatcher:
             for other in plan.points
         }
 
+        # Of a chunk of inner iterations, all but the last begin the next one at once.
+        again = builder.label("again") if point.chunk > 1 else ""
+
         def leads(target: str) -> str:
+            if again and target == point.path.begin:
+                return again
             if target in stops:
                 return stops[target]
             return target if target in inside or target in self.view.traps else finish
@@ -242,8 +248,15 @@ class Dispatcher:
             body[name] = Node(name, node.code, Jump(ways[0]) if len(ways) == 1 else end)
         copies, names = copy(body.values(), builder.names, plan.rewrite)
         nodes.update(copies)
+        begin = names[point.path.begin]
         start = [op("mov.pred", point.flag.register, 0)]
-        return builder.node(nodes, builder.label("resume"), start, Jump(names[point.path.begin]))
+        if again:
+            left, more = builder.register(), builder.flag()
+            start.append(op("mov.u32", left, point.chunk))
+            count = [op("sub.u32", left, left, 1), op("setp.ne.u32", more.register, left, 0)]
+            builder.node(nodes, again, count, Branch(more, begin, stops[point.path.begin]))
+            keep_rolled(nodes, begin)
+        return builder.node(nodes, builder.label("resume"), start, Jump(begin))
 
     def drain(self, drained: str, nodes: Nodes) -> str:
         """The nodes that lead to the dispatcher as long as tokens wait, and to ``drained`` then; the first's name."""

@@ -56,6 +56,11 @@ class PointPlan:
     advance: Advance
 
     @property
+    def chunk(self) -> int:
+        """Inner iterations that a token runs between two visits of the dispatcher; 1 for a path that is no loop."""
+        return self.path.annotation.chunk
+
+    @property
     def context_bytes(self) -> int:
         """Bytes of one context."""
         return sum(word.size for _, word in self.stack.words())

@@ -49,6 +49,33 @@ extern "C" __global__ void __launch_bounds__(64) after_while(ARGUMENTS) {
   }
 }
 
+// right: the same, with votes after every fourth inner iteration
+extern "C" __global__ void __launch_bounds__(64) chunks(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i]; int s = 0;
+#pragma ccc while chunk(4)
+    while ((x >> 20) & 15) { x = work(x); ++s; }
+    if (s & 1) out[i] = x; else count[i] = x + s;
+  }
+}
+
+// right: a path in such a loop, and code after both
+extern "C" __global__ void __launch_bounds__(64) path_in_chunks(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i]; int s = 0;
+#pragma ccc while chunk(3)
+    while ((x >> 20) & 15) {
+#pragma ccc if
+      if (x & 4) x = work(x) | 1u;
+      x = x * 1664525u + 1013904223u;
+      if (++s > 40) break;
+    }
+    if (s & 1) out[i] = x; else count[i] = x + s;
+  }
+}
+
 // right: a loop of tasks that is left in three places, one of them a `return`
 #pragma ccc grid
 extern "C" __global__ void __launch_bounds__(64) exits(ARGUMENTS) {
