@@ -45,7 +45,10 @@ ORDER = tuple(
 )
 RULES = (
     *ORDER,
-    *(f"ccc/legality/{name}.py" for name in ("sunk_code", "continuation", "recomputation", "local_memory")),
+    *(
+        f"ccc/legality/{name}.py"
+        for name in ("sunk_code", "continuation", "recomputation", "local_memory", "local_context")
+    ),
     *(f"ccc/legality/{name}.py" for name in ("reductions", "operators")),
     *(f"ccc/plan/{name}.py" for name in ("context", "block_size")),
     "ccc/regions/marked_loops.py",

@@ -92,6 +92,10 @@ class AddressRoots:
         found = [self._of_address(statement, address) for address in addresses]
         return _union(found) if found else frozenset({UNKNOWN})
 
+    def of_value(self, statement: int, operand: Operand) -> frozenset[Root]:
+        """The roots of an operand as ``statement`` reads it; none for a plain number."""
+        return self._of_operand(statement, operand, self._definitions)
+
     def _of_address(self, statement: int, address: Address | TextureAddress) -> frozenset[Root]:
         if isinstance(address, TextureAddress):
             return frozenset({UNKNOWN})
@@ -133,7 +137,6 @@ class AddressRoots:
     def _of_operand(
         self, statement: int, operand: Operand, known: Mapping[int, frozenset[Root]]
     ) -> frozenset[Root]:
-        """The roots of an operand as ``statement`` reads it; none for a plain number."""
         if isinstance(operand, Indexed):
             return self._of_operand(statement, operand.base, known)
         if isinstance(operand, Symbol):

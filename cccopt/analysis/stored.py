@@ -61,13 +61,13 @@ class StoredBytes:
 
     def covers(self, load: int, variable: str, stores: Collection[int]) -> bool:
         """Whether ``stores`` surely have stored every byte of the local ``variable`` when control comes to ``load``."""
-        size = self._sizes.get(variable)
+        size = self.sizes.get(variable)
         if size is None:
             return False
         missing = set(range(size))
         for store in stores:
             if missing and self._always_before(store, load):
-                missing -= self._bytes(store, variable)
+                missing -= self.bytes_of(store, variable)
         return not missing
 
     def _always_before(self, store: int, load: int) -> bool:
@@ -77,18 +77,25 @@ class StoredBytes:
         cfg = self.reaching.cfg
         a, b = cfg.block_of(store), cfg.block_of(load)
         if a == b:
-            return store < load and self._around(a) is None
+            return store < load and self.loop_of(a) is None
         return self.dominators.dominates(a, b)
 
-    def _around(self, block: int) -> Loop | None:
+    def loop_of(self, block: int) -> Loop | None:
         """The loop that consists of ``block`` alone."""
         return next((loop for loop in self.loops if loop.blocks == {block}), None)
 
-    def _bytes(self, store: int, variable: str) -> frozenset[int]:
+    def place(self, access: int) -> tuple[str, int] | None:
+        """The variable and the offset at which a load or store begins, if that is always the same."""
+        statement = self.reaching.body[access]
+        assert isinstance(statement, Instruction)
+        address = self._address(statement, lambda name: self._value(access, name, 0))
+        return (address.root, address.number) if address is not None and address.root else None
+
+    def bytes_of(self, store: int, variable: str) -> frozenset[int]:
         """The bytes of ``variable`` that ``store`` stores each time that control has come past it."""
         if (store, variable) not in self._known:
             block = self.reaching.cfg.block_of(store)
-            around = self._around(block)
+            around = self.loop_of(block)
             statement = self.reaching.body[store]
             assert isinstance(statement, Instruction)
             addresses = (
@@ -110,7 +117,7 @@ class StoredBytes:
         return {}
 
     @cached_property
-    def _sizes(self) -> Mapping[str, int]:
+    def sizes(self) -> Mapping[str, int]:
         """The bytes of each local variable."""
         found: dict[str, int] = {}
         for statement in self.reaching.body:

@@ -41,6 +41,8 @@ def _both(cause: Refusal, second: Refusal) -> Refusal:
     first, other = cause.diagnostics[0], second.diagnostics[0]
     if first.code == other.code:
         return cause
+    if {first.code, other.code} == {refusal.LOCAL.code, refusal.LOCAL_TOKEN.code}:
+        return second
     why = f"{first.why}; nor can the rest of the iteration wait with it: {other.message} ({other.code})"
     return Refusal(replace(first, why=why), *cause.diagnostics[1:])
 

@@ -32,11 +32,11 @@ from dataclasses import dataclass, replace
 
 from cccopt.analysis import effects
 from cccopt.ccc.function.annotations import Annotation, without_annotations
-from cccopt.ccc.function.calls import called, callee_of, shared_variables
+from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callee_of, shared_variables
 from cccopt.ccc.function.code import op
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.view import View, view_of
-from cccopt.ccc.legality.rules import HARMLESS_CALLS, waits
+from cccopt.ccc.legality.rules import waits
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal, Rule, refuse

@@ -182,7 +182,7 @@ def _facts_of(instruction: Instruction) -> Facts:
     found = _facts(instruction.opcode, kinds)
     if not found.pure or (SpecialRegister not in kinds and Vector not in kinds):
         return found
-    registers = (register for operand in instruction.operands for register in _registers(operand))
+    registers = (register for operand in instruction.operands for register in registers_in(operand))
     changing = any(isinstance(r, SpecialRegister) and r.name in CHANGING for r in registers)
     return replace(found, pure=False, volatile=True) if changing else found
 
@@ -236,20 +236,21 @@ def _facts(opcode: str, kinds: tuple[type, ...]) -> Facts:
 # --- registers ---
 
 
-def _registers(operand: Operand) -> Iterator[Register | SpecialRegister]:
+def registers_in(operand: Operand) -> Iterator[Register | SpecialRegister]:
+    """The registers in an operand, in order."""
     match operand:
         case Register() | SpecialRegister():
             yield operand
         case Address(base) | Indexed(base):
-            yield from _registers(base)
+            yield from registers_in(base)
         case Vector(elements) | Group(elements) | TextureAddress(elements):
             for element in elements:
-                yield from _registers(element)
+                yield from registers_in(element)
         case Pair(first, second):
-            yield from _registers(first)
-            yield from _registers(second)
+            yield from registers_in(first)
+            yield from registers_in(second)
         case Not(inner) | Negative(inner) | Component(inner):
-            yield from _registers(inner)
+            yield from registers_in(inner)
 
 
 def definitions(instruction: Instruction) -> tuple[Register, ...]:
@@ -257,7 +258,7 @@ def definitions(instruction: Instruction) -> tuple[Register, ...]:
     written: list[Register] = []
     for operand, role in zip(instruction.operands, facts(instruction).roles, strict=True):
         if role is Role.DEF or role is Role.DEF_USE:
-            written += [register for register in _registers(operand) if isinstance(register, Register)]
+            written += [register for register in registers_in(operand) if isinstance(register, Register)]
     return tuple(written) if len(written) < 2 else tuple(dict.fromkeys(written))
 
 
@@ -272,7 +273,7 @@ def reads(instruction: Instruction) -> tuple[Register | SpecialRegister, ...]:
     for operand, role in zip(instruction.operands, facts(instruction).roles, strict=True):
         # Writing one component leaves the others of a vector as they were.
         if role is not Role.DEF or isinstance(operand, Component):
-            found.update(dict.fromkeys(_registers(operand)))
+            found.update(dict.fromkeys(registers_in(operand)))
     return tuple(found)
 
 

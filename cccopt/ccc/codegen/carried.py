@@ -17,6 +17,7 @@ Safety: ASSUMES that iterations are independent, which the pragma says; order in
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from cccopt.ccc.codegen.builder import Builder
 from cccopt.ccc.codegen.dispatch import Dispatcher
@@ -26,6 +27,7 @@ from cccopt.ccc.function.code import FULL_WARP, op
 from cccopt.ccc.function.graph import Branch, Graph, Jump, Nodes, led, program_order, reachable
 from cccopt.ccc.function.view import View
 from cccopt.ccc.plan.carried import CarriedPlan
+from cccopt.ccc.plan.local_words import realigned
 from cccopt.ptx.ir import Guard, Instruction
 
 
@@ -43,6 +45,11 @@ class _CarriedRewrite(LoopVersions):
         self.dispatcher = Dispatcher(view, plan, builder)
         base = self.dispatcher.nodes(plan.region.nodes | plan.region.preheader)
         super().__init__(view, plan, builder, base)
+
+    def graph(self) -> Graph:
+        """The function, with words that wait aligned in its local memory."""
+        made = super().graph()
+        return replace(made, declarations=realigned(made.declarations, self.plan.alignments))
 
     def version(self) -> tuple[str, Nodes]:
         """The rewritten loop with all that leads to it and follows it; the name of its first node."""

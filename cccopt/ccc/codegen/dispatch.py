@@ -79,7 +79,7 @@ class Dispatcher:
             begin = point.path.begin
             updated = {p.reduction.register: p for p in partials_of(self.plan, owned=True)}
             code: list[Statement] = []
-            for value in point.values:
+            for value in point.registers:
                 if value.name in updated:
                     code.append(updated[value.name].reset)
                 else:
@@ -98,7 +98,7 @@ class Dispatcher:
         """What all lanes run before each iteration. Without it ptxas (13.0) may take any value for registers of tokens
         in lanes that have none.
         """
-        values = dict.fromkeys(value for p in self.plan.points for value in p.values)
+        values = dict.fromkeys(value for p in self.plan.points for value in p.registers)
         cleared = [clear(Value(self.plan.token(v.name).name, v.type)) for v in values]
         return [*cleared, *(op("mov.pred", point.flag.register, 0) for point in self.plan.points)]
 

@@ -1,7 +1,8 @@
 """One marked loop in the carried form: its facts, and the rules that it must keep (`cccopt.ccc.legality.carrying`).
 
 Order inside an iteration is kept, so no rule asks for it. What is left: iterations of one thread must not share memory
-(`cccopt.ccc.legality.thread_memory`), local memory must not live across a point, no code that tokens run may depend on
+(`cccopt.ccc.legality.thread_memory`), local memory that lives across a point waits with the token
+(`cccopt.ccc.legality.local_context`), no code that tokens run may depend on
 its lane or on the lanes beside it, and no lane may wait for what a token does that waits itself.
 """
 
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from cccopt.ccc.legality.carrying import Carrying
+from cccopt.ccc.legality.local_context import LocalContext
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.legality.sunk_code import SunkCode
 from cccopt.ccc.outcome import refusal
@@ -34,14 +36,10 @@ class CarriedRegion(RegionAnalysis):
         points = self.region.points
         return len(points) > 1 or any(self.carrying.comes_back(point) for point in points)
 
-    def run_once(self, path: Path) -> frozenset[int]:
-        """The statements that a token runs in one lane, and that no lane runs other than as a token."""
-        if self.changes_lanes:
-            return frozenset()
-        view = self.view
-        begin = view.block_of_name[path.begin]
-        blocks = (b for b in view.blocks_of(path.nodes) if view.dominators.dominates(begin, b))
-        return frozenset(i for b in blocks for i in view.cfg.blocks[b].statements())
+    @cached_property
+    def local(self) -> LocalContext:
+        """The local memory that waits at the points."""
+        return LocalContext(self.carrying)
 
     @cached_property
     def sunk(self) -> Mapping[str, SunkCode]:

@@ -34,17 +34,12 @@ class LocalMemory:
     region: Region
     memory: MemoryAliasing
 
-    def clash(
-        self, path: Path, code: Collection[int], alone: Collection[int] | None = None
-    ) -> tuple[int, int] | None:
-        """A statement of ``code``, which tasks of ``path`` run, and one that may not use local memory beside it.
-
-        ``alone`` are the statements that nothing but one run of one task comes to: by default those of the path.
-        """
+    def clash(self, path: Path, code: Collection[int]) -> tuple[int, int] | None:
+        """A statement of ``code``, which tasks of ``path`` run, and one that may not use local memory beside it."""
         users = [index for index in code if index in self._users]
         if not users:
             return None
-        inside = set(self.view.statements(path.nodes) if alone is None else alone)
+        inside = set(self.view.statements(path.nodes))
         stray = next((index for index in sorted(self._users) if index not in inside), None)
         if stray is None and path.is_loop:
             stray = self._carried(path, users)

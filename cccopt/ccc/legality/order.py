@@ -160,7 +160,7 @@ class MemoryOrder:
         writes = facts.memory is Memory.STORE or (
             facts.memory is Memory.ATOMIC and not commutes_as(self.view, index)
         )
-        return writes and facts.space not in ("local", "param")
+        return writes and not self.view.memory.spaces(index) <= {"local", "param"}
 
     def _loops_of_tasks(self, path: Path) -> list[Path]:
         """The loops of tasks around a path."""

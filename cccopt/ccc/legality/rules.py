@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cccopt.analysis import effects
-from cccopt.ccc.function.calls import called, callee_of, callees
+from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callee_of, callees
 from cccopt.ccc.function.origins import Note
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.carried_region import CarriedRegion
@@ -29,9 +29,6 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Symbol
 from cccopt.ptx.isa import Control, Memory
 from cccopt.ptx.special import THREAD_IDENTITY
-
-HARMLESS_CALLS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
-"""System calls that neither synchronise lanes nor keep state in them (CUDA C++ Programming Guide, 10)."""
 
 
 def check(analysis: RegionAnalysis) -> None:
@@ -58,9 +55,9 @@ def check_carried(carried: CarriedRegion) -> None:
     rules.known_instructions()
     rules.no_recursion()
     rules.no_barrier()
-    rules.own_local_memory()
     for point in carried.region.points:
         carried.carrying.advance(point)
+    carried.local.check()
     for path in carried.region.paths:
         rules.no_parameter(path)
         rules.no_collective(path)
@@ -233,10 +230,8 @@ class _Rules:
     def own_local_memory(self) -> None:
         """No local memory lives into or out of a task (`cccopt.ccc.legality.local_memory`)."""
         local = LocalMemory(self.view, self.region, self.view.memory)
-        carried = self.analysis if isinstance(self.analysis, CarriedRegion) else None
         for path in self.region.all_paths():
-            alone = None if carried is None else carried.run_once(path)
-            clash = local.clash(path, [i for i, _ in self._code(path)], alone)
+            clash = local.clash(path, [i for i, _ in self._code(path)])
             if clash is not None:
                 notes = self._notes(Clash(*clash), "elsewhere")
                 raise refuse(refusal.LOCAL, path.annotation.place, notes=notes)

@@ -134,6 +134,13 @@ LOCAL = Rule(
     "keep the array inside the path, index it with constants so that it stays in registers, or put it in memory that"
     " all lanes see",
 )
+LOCAL_TOKEN = Rule(
+    "CCC104",
+    "the rest of the iteration uses local memory {}",
+    "the rest of the iteration waits as a task and runs in any lane, with what it loads from local memory: nothing that"
+    " its lane needs otherwise may be in that memory",
+    "keep the array inside the path, or index it with constants so that it stays in registers",
+)
 STACK = Rule(
     "CCC043",
     "the context stacks need {} bytes of shared memory a block, and {} are left",
@@ -311,6 +318,11 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "local memory of the path is used nowhere else, or each piece of code surely stores what it loads; no parameter"
         " of a called function is in it",
         ("CCC042", "CCC057"),
+    ),
+    (
+        "where the rest of the iteration is the task, what it takes along of local memory is small, and not used"
+        " outside of the iteration",
+        ("CCC104",),
     ),
     ("the stacks fit into shared memory; contexts hold 16, 32, 64 bits and predicates", ("CCC043", "CCC049")),
     (

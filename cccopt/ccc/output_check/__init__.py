@@ -5,6 +5,7 @@ rewritten function is looked at again, as code (`regions` says what is taken on 
 
 * `convergence`: all 32 lanes come to each vote, shuffle and barrier;
 * `ordering`: barriers order what lanes hand to one another, and no task is left on a stack;
+* `local_copies`: local memory that waits on a stack comes back to where it was;
 * `assignment`: no register is read unwritten that was not in the original;
 * loops have one entry each, unless some had several before.
 
@@ -20,6 +21,7 @@ from cccopt.analysis.loops import irreducible_edges
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
 from cccopt.ccc.output_check.assignment import assignment_violations
 from cccopt.ccc.output_check.convergence import convergence_violations
+from cccopt.ccc.output_check.local_copies import local_violations
 from cccopt.ccc.output_check.ordering import ordering_violations
 from cccopt.ccc.output_check.regions import FunctionCode, LoopCode, Violation
 from cccopt.diagnostic import CccError, error
@@ -53,6 +55,7 @@ def violations(
         region = LoopCode(code, loop)
         yield from ((loop, found) for found in convergence_violations(region))
         yield from ((loop, found) for found in ordering_violations(region))
+        yield from ((loop, found) for found in local_violations(region))
     yield from ((None, found) for found in assignment_violations(before, code))
     yield from ((None, found) for found in _second_entries(before, code))
 

@@ -24,10 +24,12 @@ from cccopt.analysis import effects
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.carried_region import CarriedRegion
 from cccopt.ccc.legality.carrying import Advance
+from cccopt.ccc.legality.local_context import LocalWord
 from cccopt.ccc.legality.reductions import Reduction
 from cccopt.ccc.plan.block_size import block_threads, check_size, whole_warps
 from cccopt.ccc.plan.context import LiveIn, Placement, decide, identities, rebuilt
 from cccopt.ccc.plan.form import is_split
+from cccopt.ccc.plan.local_words import local_live_ins, local_value
 from cccopt.ccc.plan.partials import Partial, Slots, slots
 from cccopt.ccc.plan.remarks import reordered, stack_remarks
 from cccopt.ccc.plan.stack import SLOTS, Layout, StackCode, Value, layout
@@ -61,6 +63,11 @@ class PointPlan:
         return self.path.annotation.chunk
 
     @property
+    def registers(self) -> tuple[Value, ...]:
+        """The values of the context that wait in registers of a lane before they are pushed."""
+        return tuple(value for value in self.values if value.address is None)
+
+    @property
     def context_bytes(self) -> int:
         """Bytes of one context."""
         return sum(word.size for _, word in self.stack.words())
@@ -77,6 +84,7 @@ class CarriedPlan:
     Tokens run on registers of their own: ``uses`` and ``definitions`` say by name which stands for which. ``code`` are
     the statements that they run. ``least`` is how many tokens a point must have to be served: 32, and 1 at the end.
     With ``split`` the loop ends with the first lane that has no iteration left, and the original one goes on.
+    Words that wait of local variables are aligned to ``alignments`` there, by name.
     """
 
     region: Region
@@ -96,6 +104,7 @@ class CarriedPlan:
     threads: int
     slots: Slots
     partials: tuple[Partial, ...]
+    alignments: Mapping[str, int]
     remarks: tuple[Diagnostic, ...]
 
     @property
@@ -192,12 +201,21 @@ class _CarriedPlanner:
             threads=self.threads,
             slots=self.slots,
             partials=partials,
+            alignments=self._alignments(),
             remarks=(
                 *(self.block_remarks if start else ()),
                 *stack_remarks(view, self.region, start),
                 *reordered(self.region, self.carrying.reductions),
             ),
         )
+
+    def _alignments(self) -> Mapping[str, int]:
+        """The largest word that waits of each local variable, in bytes."""
+        found: dict[str, int] = {}
+        for path in self.region.paths:
+            for word in self._local_words(path):
+                found[word.variable] = max(word.size, found.get(word.variable, 0))
+        return found
 
     @cached_property
     def _written(self) -> frozenset[str]:
@@ -258,7 +276,7 @@ class _CarriedPlanner:
                 PointPlan(
                     path=path,
                     number=len(points) + 1,
-                    live_ins=self._live_ins(path),
+                    live_ins=(*self._live_ins(path), *local_live_ins(self._local_words(path))),
                     stack=StackCode(words, at, names, frozenset(v.name for v in self._values(path))),
                     values=self._values(path),
                     from_end=any(path.begin in array.begins[1:] for array in arrays),
@@ -272,7 +290,12 @@ class _CarriedPlanner:
     def _values(self, path: Path) -> tuple[Value, ...]:
         """What the context of a point holds."""
         lives = (x for x in self._live_ins(path) if x.decision == Placement.COLLECTED)
-        return tuple(Value(x.name, x.type) for x in lives)
+        return (*(Value(x.name, x.type) for x in lives), *map(local_value, self._local_words(path)))
+
+    def _local_words(self, path: Path) -> tuple[LocalWord, ...]:
+        """What the context of a point holds of local memory."""
+        point = next(p for p in self.region.points if p.begin == path.begin)
+        return self.carried.local.words(point)
 
     def _arrays(self) -> Sequence[_Array]:
         """The stacks: one a point, or one for two, whichever takes less room."""

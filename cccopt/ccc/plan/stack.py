@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cccopt.ccc.function.code import at, op
 from cccopt.ccc.function.names import Names
-from cccopt.ptx.ir import Guard, Instruction, Operand, Register, Vector
+from cccopt.ptx.ir import Address, Guard, Instruction, Operand, Register, Vector
 from cccopt.ptx.isa import width
 
 SLOTS = 32
@@ -21,10 +21,13 @@ SLOTS = 32
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A register (or special register) of the context, by name, with its type."""
+    """A register (or special register) of the context, by name, with its type; or what local memory holds at
+    ``address``.
+    """
 
     name: str
     type: str
+    address: Address | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +152,29 @@ class StackCode:
                 code += [*packing, op(load, packed, where, guard=flag), *self.unpack(word, packed, target)]
                 continue
             value = word.values[0]
+            if value.address is not None:
+                code += self._to_local(value, op(load, self.names.register(value.type), where, guard=flag))
+                continue
             code += () if flag is None else copy_value(value, source(value.name), target(value.name))
             code.append(op(load, target(value.name), where, guard=flag))
         return code
 
+    def _to_local(self, value: Value, load: Instruction) -> list[Instruction]:
+        """The load of a word into a register of its own, and the store from there to where it belongs in local memory;
+        under the load's guard.
+        """
+        (held, _), address, flag = load.operands, value.address, load.guard
+        assert isinstance(held, Register)
+        assert address is not None
+        first = [] if flag is None else [clear(Value(held.name, value.type))]
+        return [*first, load, op(f"st.local.{value.type}", address, held, guard=flag)]
+
     def pack(self, word: Word, source: Lookup) -> tuple[list[Instruction], Register]:
         """The code that puts the values of a word together, and the register that then holds it."""
+        address = word.values[0].address
+        if address is not None:
+            held = self.names.register(word.type)
+            return [op(f"ld.local.{word.type}", held, address)], held
         if not word.packed:
             operand = source(word.values[0].name)
             if isinstance(operand, Register):

@@ -19,12 +19,23 @@ from cccopt.diagnostic import CccError, render
 from cccopt.passes import pipeline
 from cccopt.passes.pipeline import Options
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Body, Function, Guard, Instruction, Label, Literal, Module, Register, Symbol
+from cccopt.ptx.ir import (
+    Address,
+    Body,
+    Function,
+    Guard,
+    Instruction,
+    Label,
+    Literal,
+    Module,
+    Register,
+    Symbol,
+)
 from cccopt.ptx.parser import parse
 from tests.kernels.generators.kernels import from_seed
 from tests.kernels.ptx_loops import FOR, IF, LAUNCHES, SECOND, VARIABLE, arguments, loop, mark, path
 from tests.kernels.ptx_switch import switch
-from tests.kernels.running import compare, marked
+from tests.kernels.running import compare, compiled, marked, only
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "samples").glob("*/*.cu"))
 FORMS = [("split", True), ("idle lanes", False)]
@@ -385,6 +396,27 @@ def test_stores_and_loads_go_to_a_stack() -> None:
 
 
 # --- what is said ---
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("kernel", ["bytes", "task", "generator"])
+def test_local_memory_comes_back_to_where_it_was(kernel: str) -> None:
+    (made,) = rewrites(only(compiled("local_arrays", "sm_90"), kernel), [("carried", True)])
+    copies = [(i, s) for opcode in ("ld.local", "st.local") for i, s in made.of_added(opcode) if _named(s)]
+    assert {s.base for _, s in copies} == {"ld", "st"}
+    for index, instruction in copies:
+        elsewhere = tuple(
+            replace(o, offset=Literal("100")) if isinstance(o, Address) else o for o in instruction.operands
+        )
+        assert made.found(made.without(index))
+        assert made.found(made.with_(index, replace(instruction, operands=elsewhere)))
+        if instruction.base == "st":
+            assert made.found(made.with_(index, replace(instruction, guard=None)))
+
+
+def _named(access: Instruction) -> bool:
+    """Whether an access names the variable, as copies do: the program goes by registers."""
+    return any(isinstance(o, Address) and isinstance(o.base, Symbol) for o in access.operands)
 
 
 def test_what_fails_is_an_internal_error_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,7 +200,7 @@ extern "C" __global__ void __launch_bounds__(64) advance(ARGUMENTS) {
   out[1024 + blockIdx.x * blockDim.x + threadIdx.x] = kept;
 }
 
-// CCC042: an array that goes through a point
+// right: an array that goes through a point
 extern "C" __global__ void __launch_bounds__(64) array_across(ARGUMENTS) {
 #pragma ccc for
   for (EACH) {

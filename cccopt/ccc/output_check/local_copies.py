@@ -1,0 +1,94 @@
+"""Does local memory that waits on a stack come back to where it was?
+
+        push:  ld.local.b32  %r1, [depot+8];            pop:   ld.shared.b32 %r2, [%at+1020];
+               st.shared.b32 [%at+1024], %r1;                  st.local.b32  [depot+8], %r2;
+
+A word of a stack that one block fills from local memory must be put back by each block that takes it from there, to the
+same bytes, under the guard of its load; and none may be put anywhere that nothing has filled it from.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from cccopt.analysis import effects
+from cccopt.ccc.output_check.accesses import StackAddresses
+from cccopt.ccc.output_check.regions import LoopCode, Violation
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Instruction, Literal, Register
+
+_Word = tuple[int, int]
+"""The number of a stack, and where in the stacks the array of the word begins."""
+
+_Place = tuple[str, Address]
+"""The type of an access to local memory, and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A copy between a word of a stack and a place in local memory: the load, and the statement that stores."""
+
+    load: Instruction
+    store: Instruction
+    statement: int
+    word: _Word
+    place: _Place
+
+
+def local_violations(loop: LoopCode) -> Iterator[Violation]:
+    """Words of local memory that are not put back where they were."""
+    stacks = StackAddresses(loop)
+    copies = [copy for block in loop.blocks for copy in _copies(loop, block, stacks)]
+    filled = _by_word(copies, "shared")
+    emptied = _by_word(copies, "local")
+    for copy in copies:
+        if not filled[copy.word] == emptied[copy.word] == {copy.place}:
+            yield Violation(copy.statement, "this word of local memory is not put back to where it was")
+        elif _space(copy.store) == "local" and copy.load.guard != copy.store.guard:
+            yield Violation(copy.statement, "some lanes may store here what they have not loaded")
+
+
+def _by_word(copies: Iterable[_Copy], space: str) -> Mapping[_Word, set[_Place]]:
+    """For each word the places that copies to a state space have it from, or put it to."""
+    found: dict[_Word, set[_Place]] = defaultdict(set)
+    for copy in copies:
+        found[copy.word].update([copy.place] if _space(copy.store) == space else [])
+    return found
+
+
+def _copies(loop: LoopCode, block: int, stacks: StackAddresses) -> Iterator[_Copy]:
+    """The copies that a block makes."""
+    loads: dict[str, Instruction] = {}
+    for index, instruction in loop.code.instructions(block):
+        value = instruction.operands[-1] if instruction.base == "st" else None
+        load = loads.get(value.name) if isinstance(value, Register) else None
+        if load is not None and {_space(load), _space(instruction)} == {"local", "shared"}:
+            shared, local = (load, instruction) if _space(load) == "shared" else (instruction, load)
+            word = _word(stacks, shared)
+            if word is not None:
+                yield _Copy(load, instruction, index, word, (local.parts[-1], _address(local)))
+        for name in effects.writes(instruction):
+            loads.pop(name, None)
+            if instruction.base == "ld":
+                loads[name] = instruction
+
+
+def _space(access: Instruction) -> str | None:
+    return isa.facts(access).space
+
+
+def _word(stacks: StackAddresses, access: Instruction) -> _Word | None:
+    """The word of a stack that an access to shared memory goes to. Pops count slots from 1: their arrays seem to begin
+    a word earlier.
+    """
+    stack = stacks.stack_of(access) if stacks.are_of(access) else None
+    offset = _address(access).offset
+    start = int(offset.spelling, 0) if isinstance(offset, Literal) else 0
+    size = isa.width(access.parts[-1]) // 8
+    return None if stack is None else (stack, start + (size if access.base == "ld" else 0))
+
+
+def _address(access: Instruction) -> Address:
+    return next(o for o in access.operands if isinstance(o, Address))
