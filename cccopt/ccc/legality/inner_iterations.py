@@ -146,8 +146,11 @@ class InnerIterations(Induction):
 
     def _share_a_segment(self, store: _Access, load: _Access) -> bool:
         """Whether both go to the lane's own part of one array, at addresses of which it is not known how they meet."""
-        roots = [self.view.memory.roots(access.index) - {UNKNOWN} for access in (store, load)]
-        if roots[0].isdisjoint(roots[1]) or not self.may_meet(store.index, load.index):
+        roots = [self.view.memory.roots(access.index) for access in (store, load)]
+        # A parameter of a function, unlike a kernel's, is unknown: two such addresses may be of one array.
+        known = [found - {UNKNOWN} for found in roots]
+        apart = known[0].isdisjoint(known[1]) and any(known)
+        if apart or not self.may_meet(store.index, load.index):
             return False
         return self._is_own(store, counters=True) and self._is_own(load, counters=True)
 

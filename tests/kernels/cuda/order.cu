@@ -325,3 +325,14 @@ extern "C" __global__ void __launch_bounds__(64) returns(ARGUMENTS) {
     if ((x & 3) == 0) out[i] = work(x);
   }
 }
+
+__device__ __noinline__ void rings(int n, const unsigned* a, unsigned* out) {
+#pragma ccc for block(64)
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc for variable
+    for (unsigned k = 0; k < (x & 15u); ++k) out[i * 16 + k] = out[i * 16 + ((k + 15u) & 15u)] * 3u + x;
+  }
+}
+// right: the lane's own part of an array that a function is given, at two places of which one is hidden by a mask
+extern "C" __global__ void __launch_bounds__(64) ring_of_a_function(ARGUMENTS) { rings(n, a, out); }
