@@ -1,15 +1,24 @@
-"""The table of the gallery: what became of each kernel, and what that does to its time and to the compiler's."""
+"""The table of the gallery: what became of each kernel, and what that does to its time and to the compiler's.
+
+`python -m bench.real.table RESULTS.json` prints the table of `docs/gallery.md`.
+"""
 
 from __future__ import annotations
 
+import json
 import statistics
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 ABSENT = "-"
+IN_LANE = "in lane"
+"""The form in which nothing is collected: each lane runs its own instructions, in another interleaving."""
+TITLES = ("program", "kernel", "annotations (--ccc=always)", "plain/always", "plain/auto", "compile time")
 
 
 def _annotations(kernel: dict[str, Any]) -> str:
@@ -60,7 +69,8 @@ def _rows(result: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     if not result["builds"]["plain"]["succeeded"]:
         yield result["program"], ABSENT, "plain nvcc does not build it", ABSENT, ABSENT, ABSENT
         return
-    for kernel in result["kernels"]["always"]:
+    # Builds of one variant alone may have been asked for.
+    for kernel in next(iter(result["kernels"].values()), ()):
         yield (
             result["program"],
             kernel["kernel"],
@@ -71,11 +81,16 @@ def _rows(result: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         )
 
 
+def _is_in_lane(kernel: dict[str, Any]) -> bool:
+    return any(IN_LANE in each["detail"] for each in kernel["annotations"])
+
+
 def summary(results: list[dict[str, Any]]) -> str:
     """How many kernels are accepted, and the means of what was measured."""
     kernels = [kernel for each in results for kernel in each["kernels"].get("always", ())]
     accepted = sum(kernel["accepted"] for kernel in kernels)
-    parts = [f"{accepted} of {len(kernels)} kernels accepted"]
+    in_lane = sum(kernel["accepted"] and _is_in_lane(kernel) for kernel in kernels)
+    parts = [f"{accepted} of {len(kernels)} kernels accepted, {accepted - in_lane} of them collected"]
     for variant in ("always", "auto"):
         gains = [gain for each in results for gain in speedups(each, variant).values()]
         if gains:
@@ -93,17 +108,21 @@ def summary(results: list[dict[str, Any]]) -> str:
 def show(results: list[dict[str, Any]], console: Console) -> None:
     """Print the table and a summary."""
     table = Table(title="Other people's programs")
-    for title in (
-        "program",
-        "kernel",
-        "annotations (--ccc=always)",
-        "plain/always",
-        "plain/auto",
-        "compile time",
-    ):
+    for title in TITLES:
         table.add_column(title)
     for result in results:
         for row in _rows(result):
             table.add_row(*row)
     console.print(table)
     console.print(summary(results))
+
+
+def markdown(results: list[dict[str, Any]]) -> str:
+    """The table and the summary as Markdown."""
+    lines = [TITLES, ("---",) * len(TITLES), *(row for result in results for row in _rows(result))]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{table}\n\n{summary(results)}.\n"
+
+
+if __name__ == "__main__":
+    print(markdown(json.loads(Path(sys.argv[1]).read_text())), end="")

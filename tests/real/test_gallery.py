@@ -11,7 +11,7 @@ pytest.importorskip("tomllib", reason="Python 3.11")
 
 from bench.real.__main__ import build_program, main, parser, run_program
 from bench.real.build import Build, build
-from bench.real.measure import Run, agree, fault, results, times
+from bench.real.measure import Run, agree, fault, results, run, times
 from bench.real.outcome import diagnostics, kernel_outcomes
 from bench.real.program import (
     Annotation,
@@ -25,7 +25,7 @@ from bench.real.program import (
     read_programs,
 )
 from bench.real.recipe import Recipe, read_recipe
-from bench.real.table import slowdown, speedups, summary
+from bench.real.table import markdown, slowdown, speedups, summary
 
 SOURCE = """__global__ void scale(int n, float* out) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
@@ -233,8 +233,16 @@ def test_from_recipe_to_speedup(checkout: Path) -> None:
     assert speedups(found, "always") == {"scale": 1.5}
     assert slowdown(found, "auto") is not None
     assert "0 of 1 kernels accepted" in summary([found])
+    assert "| scale | scale | " in markdown([found])
+    assert "| 1.50 | 1.50 |" in markdown([found])
     assert json.loads((given.out / "scale/result.json").read_text()) == found
     assert "sqrtf" not in json.dumps(found)
+
+
+def test_a_run_ends_at_its_limit_with_all_that_it_started(tmp_path: Path) -> None:
+    found = run(Recipe((), "sleep 60 & sleep 60; echo late"), tmp_path, tmp_path, limit=0.2)
+    assert (found.status, found.output) == (124, "")
+    assert found.seconds < 30
 
 
 def test_builds_run_elsewhere_without_checkout(
