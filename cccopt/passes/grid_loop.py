@@ -28,7 +28,7 @@ Safety: ASSUMES that the order of blocks does not matter, which the pragma says.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cccopt.analysis import effects
 from cccopt.ccc.function.annotations import Annotation, without_annotations
@@ -40,6 +40,7 @@ from cccopt.ccc.legality.rules import waits
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.outcome.refusal import Refusal, Rule, refuse
+from cccopt.ccc.plan.devices import UNKNOWN_DEVICE, Device, device_of, target_of
 from cccopt.ccc.regions.marked_loops import annotations_in_loops
 from cccopt.clauses import Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
@@ -75,34 +76,6 @@ _CLUSTER_REGISTERS = ("%cluster", "%nclusterid", "%is_explicit_cluster", "%envre
 _INDEX = frozenset({"%ctaid", "%ctaid.x", "%ctaid.y", "%ctaid.z"})
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
-    """What runs at once: ``processors`` (multiprocessors) of ``threads`` each, in at most ``blocks`` blocks."""
-
-    processors: int
-    threads: int
-    blocks: int
-
-
-DEVICES = {
-    75: Device(72, 1024, 16),
-    80: Device(108, 2048, 32),
-    86: Device(84, 1536, 16),
-    87: Device(16, 1536, 16),
-    89: Device(142, 1536, 24),
-    90: Device(132, 2048, 32),
-    100: Device(148, 2048, 32),
-    103: Device(160, 2048, 32),
-    110: Device(20, 1536, 24),
-    120: Device(188, 1536, 24),
-    121: Device(48, 1536, 24),
-}
-"""The largest part of each architecture (NVIDIA's data sheets; CUDA C++ Programming Guide, compute capabilities)."""
-
-UNKNOWN_DEVICE = Device(188, 2048, 32)
-"""For any other: as large as any. Blocks that are too many for the device only run later."""
-
-
 def run(module: Module, options: Options) -> PassResult:
     """Give each kernel marked ``grid`` its loop. Raises Refusal, or with ``keep_going`` leaves the kernel, unmarked."""
     if options.mode == Mode.OFF:
@@ -134,7 +107,7 @@ def _looped(module: Module, kernel: Function, options: Options) -> tuple[Functio
         body = tuple(s for s in kernel.body or () if not _is_mark_of(s, annotation))
         return replace(kernel, body=body), (refusal.remark("CCC054", why, annotation.place),)
     _check(view, annotation)
-    device = _device(module)
+    device = device_of(module)
     said: tuple[Diagnostic, ...] = ()
     if device is None and options.resident is None:
         device = UNKNOWN_DEVICE
@@ -146,20 +119,10 @@ def _is_mark_of(statement: Statement, annotation: Annotation) -> bool:
     return isinstance(statement, Marker) and statement.region == annotation.region
 
 
-def _target(module: Module) -> str:
-    found = (i.arguments[0] for i in module.items if isinstance(i, Directive) and i.name == ".target")
-    return next(found, "")
-
-
-def _device(module: Module) -> Device | None:
-    number = _target(module).removeprefix("sm_").rstrip("af")
-    return DEVICES.get(int(number)) if number.isdecimal() else None
-
-
 def _unknown(module: Module, annotation: Annotation, device: Device) -> Diagnostic:
     return refusal.remark(
         "CCC064",
-        f"how many blocks a device with `{_target(module)}` runs at once is not known",
+        f"how many blocks a device with `{target_of(module)}` runs at once is not known",
         annotation.place,
         f"{device.processors} multiprocessors of {device.threads} threads are assumed; too many blocks run in waves",
         "tell the number with `--ccc-resident=N`",

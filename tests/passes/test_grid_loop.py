@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import cccopt
+from cccopt.ccc.plan.devices import DEVICES, UNKNOWN_DEVICE
 from cccopt.diagnostic import Severity
 from cccopt.emulator import Program
-from cccopt.passes.grid_loop import DEVICES, UNKNOWN_DEVICE
 from cccopt.passes.pipeline import Options, Refusal
 from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Function, Marker, Module

@@ -1,0 +1,47 @@
+"""The largest device of each architecture: what a launch may run at once on any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cccopt.ptx.ir import Directive, Module
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What runs at once: ``processors`` (multiprocessors) of ``threads`` each, in at most ``blocks`` blocks."""
+
+    processors: int
+    threads: int
+    blocks: int
+
+
+DEVICES = {
+    75: Device(72, 1024, 16),
+    80: Device(108, 2048, 32),
+    86: Device(84, 1536, 16),
+    87: Device(16, 1536, 16),
+    89: Device(142, 1536, 24),
+    90: Device(132, 2048, 32),
+    100: Device(148, 2048, 32),
+    103: Device(160, 2048, 32),
+    110: Device(20, 1536, 24),
+    120: Device(188, 1536, 24),
+    121: Device(48, 1536, 24),
+}
+"""The largest part of each architecture (NVIDIA's data sheets; CUDA C++ Programming Guide, compute capabilities)."""
+
+UNKNOWN_DEVICE = Device(188, 2048, 32)
+"""For any other: as large as any. Blocks that are too many for the device only run later."""
+
+
+def target_of(module: Module) -> str:
+    """The target that the module names, ``sm_90`` or the like."""
+    found = (i.arguments[0] for i in module.items if isinstance(i, Directive) and i.name == ".target")
+    return next(found, "")
+
+
+def device_of(module: Module) -> Device | None:
+    """The largest device of the module's target, None where that is not known."""
+    number = target_of(module).removeprefix("sm_").rstrip("af")
+    return DEVICES.get(int(number)) if number.isdecimal() else None
