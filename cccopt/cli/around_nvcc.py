@@ -128,6 +128,7 @@ def _rewritten(word: str, settings: Settings, number: int) -> str:
         resident=settings.resident or None,
         form=settings.form,
         only=settings.only,
+        stacks=settings.stacks,
     )
     (unit,) = done.report["units"]
     for remark in diagnostics_of(unit["remarks"]):

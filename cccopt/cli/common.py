@@ -13,7 +13,7 @@ from rich.console import Console
 from cccopt.diagnostic import CccError, render
 from cccopt.driver.unit_report import diagnostics_of
 from cccopt.toolchain.discovery import find_nvcc, warnings_of
-from cccopt.toolchain.options import FORMS, is_resident, is_selection
+from cccopt.toolchain.options import FORMS, MEMORIES, is_resident, is_selection
 from cccopt.toolchain.settings import MODES
 
 _WIDTH_OF_A_FILE = 120
@@ -51,13 +51,20 @@ def add_resident(parser: argparse.ArgumentParser) -> None:
 
 
 def add_bisection(parser: argparse.ArgumentParser) -> None:
-    """Add ``--ccc-form`` and ``--ccc-only``."""
+    """Add ``--ccc-form``, ``--ccc-stacks`` and ``--ccc-only``."""
     parser.add_argument(
         "--ccc-form",
         choices=FORMS,
         default="auto",
         metavar="FORM",
         help=f"the form of rewritten loops: {' | '.join(FORMS)} (default: auto)",
+    )
+    parser.add_argument(
+        "--ccc-stacks",
+        choices=MEMORIES,
+        default="auto",
+        metavar="|".join(MEMORIES),
+        help="the memory in which tasks wait (default: auto, shared memory where they fit)",
     )
     parser.add_argument(
         "--ccc-only",

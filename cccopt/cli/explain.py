@@ -77,6 +77,7 @@ def _explain_ptx(arguments: argparse.Namespace) -> Explained:
         profile=arguments.ccc_profile,
         form=arguments.ccc_form,
         only=arguments.ccc_only or "",
+        stacks=arguments.ccc_stacks,
     )
     return result.report, lambda: text
 
@@ -94,6 +95,7 @@ def _explain_source(arguments: argparse.Namespace) -> Explained:
         profile=arguments.ccc_profile,
         form=arguments.ccc_form,
         only=arguments.ccc_only or "",
+        stacks=arguments.ccc_stacks,
     )
     return program.report, lambda: marked_ptx(source, arch=arch, nvcc_options=options) or program.ptx
 
@@ -131,6 +133,9 @@ def _print_region(region: dict[str, Any], out: Console) -> None:
     if region["outcome"] == "rewritten":
         sizes = f"{region['shared_bytes']} bytes of shared memory for {region['threads']} threads a block"
         task = f"{region['context_bytes']} bytes of context a task, " if region["context"] else ""
+        if region["global_bytes"]:
+            stacks = f"stacks in global memory, {region['global_bytes']:,} bytes a warp"
+            sizes = f"{stacks}; {sizes}" if region["shared_bytes"] else stacks
         if region["form"] == "expanded":
             sizes = "no shared memory: the warp lays the inner iterations of its lanes side by side"
         out.print(Text(f"  loop form: {region['form']}; {task}{sizes}"), soft_wrap=True)

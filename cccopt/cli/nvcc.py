@@ -114,7 +114,8 @@ def _configuration(ours: Sequence[str]) -> str:
     mode = options.value_of("--ccc", ours) or "auto"
     resident = options.value_of("--ccc-resident", ours)
     form, only = (options.value_of(name, ours) for name in ("--ccc-form", "--ccc-only"))
-    chosen = f"{'' if form == 'auto' else form} {only}".rstrip()
+    stacks = options.value_of("--ccc-stacks", ours)
+    chosen = f"{'' if form == 'auto' else form} {only} {'' if stacks == 'auto' else stacks}".rstrip()
     text = f"{__version__} {mode} {'--ccc-keep-going' in ours} {resident} {chosen}".rstrip()
     profile = options.value_of("--ccc-profile", ours)
     return (

@@ -45,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         resident=arguments.ccc_resident,
         form=arguments.ccc_form,
         only=arguments.ccc_only or "",
+        stacks=arguments.ccc_stacks,
     )
     outputs = {arguments.output: encoded(result.ptx)}
     if arguments.report is not None:

@@ -56,6 +56,7 @@ def compile(
     resident: int | None = None,
     form: str = "auto",
     only: str = "",
+    stacks: str = "auto",
 ) -> Program:
     """Compile the annotated CUDA file ``source`` to PTX for ``arch`` (``sm_90``), rewritten and plain.
 
@@ -65,9 +66,9 @@ def compile(
     warning in the report. ``profile`` (a file, or what `profile_of` gives) tells ``auto`` how often lanes come to
     each region; ``resident`` is how many blocks of a kernel marked ``grid`` share its work (by default as many as the
     target runs at once). ``form`` (``split``, ``idle-lanes``, ``stack``, ``split,stack``, ``idle-lanes,stack``) forces
-    the form of rewritten loops; ``only`` names the regions to rewrite, with commas between. Raises CccError with the
-    refusals or the annotation's errors, for a form or region that does not exist (CCC089), or with nvcc's own messages
-    (CCC085).
+    the form of rewritten loops; ``only`` names the regions to rewrite, with commas between; ``stacks`` (``shared``,
+    ``global``) is the memory in which tasks wait. Raises CccError with the refusals or the annotation's errors, for a
+    form, memory or region that does not exist (CCC089), or with nvcc's own messages (CCC085).
     """
     if "\n" in os.fspath(source):
         raise CccError(
@@ -76,7 +77,9 @@ def compile(
             )
         )
     with profile_file(profile) as file:
-        settings = Settings(ccc, keep_going, profile=file, resident=resident or 0, form=form, only=only)
+        settings = Settings(
+            ccc, keep_going, profile=file, resident=resident or 0, form=form, only=only, stacks=stacks
+        )
         options_of(settings, "")
         rewritten, done = _ptx_of(source, arch, nvcc_options, settings, nvcc)
     plain = rewritten if ccc == "off" else _ptx_of(source, arch, nvcc_options, Settings("off"), nvcc)[0]

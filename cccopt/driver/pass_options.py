@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from cccopt.ccc.outcome.choices import Form, Mode
+from cccopt.ccc.outcome.choices import Form, Mode, StackMemory
 from cccopt.ccc.profitability import profile as profiles
 from cccopt.ccc.profitability.profile import RunProfile
 from cccopt.diagnostic import CccError, error
 from cccopt.passes.options import Options
-from cccopt.toolchain.options import FORMS
+from cccopt.toolchain.options import FORMS, MEMORIES
 from cccopt.toolchain.settings import Settings
 
 AnyProfile: TypeAlias = "str | os.PathLike[str] | RunProfile"
@@ -24,7 +24,7 @@ AnyProfile: TypeAlias = "str | os.PathLike[str] | RunProfile"
 def options_of(settings: Settings, file: str) -> Options:
     """The options of the passes that ``settings`` say for the input ``file``.
 
-    Raises CccError for a form that does not exist (CCC089), and for what `profile_in` does.
+    Raises CccError for a form or memory that does not exist (CCC089), and for what `profile_in` does.
     """
     if settings.form not in FORMS:
         raise CccError(
@@ -32,6 +32,9 @@ def options_of(settings: Settings, file: str) -> Options:
                 "CCC089", f"`{settings.form}` is no form of loops", help=f"the forms are {' | '.join(FORMS)}"
             )
         )
+    if settings.stacks not in MEMORIES:
+        help = f"write {' | '.join(MEMORIES)}"
+        raise CccError(error("CCC089", f"`{settings.stacks}` is no memory for stacks", help=help))
     form, expand = FORMS[settings.form]
     return Options(
         mode=Mode(settings.mode),
@@ -42,6 +45,7 @@ def options_of(settings: Settings, file: str) -> Options:
         profile=profile_in(settings.profile),
         resident=settings.resident or None,
         only=tuple(word.strip() for word in settings.only.split(",") if word.strip()),
+        stacks=StackMemory(settings.stacks),
     )
 
 

@@ -45,6 +45,7 @@ def transform(
     resident: int | None = None,
     form: str = "auto",
     only: str = "",
+    stacks: str = "auto",
 ) -> Transformed:
     """Rewrite PTX that holds cccopt's markers; without an accepted region the text comes back as it was.
 
@@ -52,7 +53,7 @@ def transform(
 
     Raises CccError for PTX that cannot be read (CCC001-009) and for refused regions (CCC030-069).
     """
-    settings = Settings(ccc, keep_going, resident=resident or 0, form=form, only=only)
+    settings = Settings(ccc, keep_going, resident=resident or 0, form=form, only=only, stacks=stacks)
     options = replace(options_of(settings, name), profile=profile_in(profile))
     module = parse(ptx, name)
     if not module.items:

@@ -19,20 +19,23 @@ from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.outcome.report import ContextEntry, Cost, RegionReport
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop, TaskStack
 from cccopt.ccc.plan.carried import CarriedPlan, make_carried_plan
+from cccopt.ccc.plan.stack_room import StackOptions
 from cccopt.ccc.profitability.decision import resident_threads
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.diagnostic import Diagnostic
-from cccopt.passes.labels import labels_of
+from cccopt.passes.labels import entry_of, labels_of
 
 
-def carried(analysis: RegionAnalysis, cause: Refusal | None) -> tuple[CarriedRegion, CarriedPlan]:
+def carried(
+    analysis: RegionAnalysis, cause: Refusal | None, stacks: StackOptions
+) -> tuple[CarriedRegion, CarriedPlan]:
     """The region in the carried form, and its plan. Where that is not legal either, raises the Refusal ``cause``, with
     the reason of the second; that one alone without ``cause``.
     """
     try:
         region = carried_region(analysis)
         check_carried(region)
-        return region, make_carried_plan(region)
+        return region, make_carried_plan(region, stacks)
     except Refusal as second:
         raise second if cause is None else _both(cause, second) from second
 
@@ -75,10 +78,11 @@ def reports(
         outcome=Outcome.REWRITTEN,
         form=Form.CARRIED,
         shared_bytes=plan.stack_bytes,
+        global_bytes=0 if plan.claim is None else plan.claim.pool.entry_bytes,
         threads=plan.threads,
         labels=labels,
         resident=resident_threads(plan.stack_bytes + own, plan.threads),
-        code=_code(plan, labels),
+        code=_code(plan, graph),
     )
     found = [made]
     for point, cost in zip(plan.points, costs, strict=True):
@@ -93,7 +97,8 @@ def reports(
                 Form.CARRIED,
                 tuple(ContextEntry(i.name, i.type, i.decision, i.reason) for i in point.live_ins),
                 point.context_bytes,
-                point.stack.layout.bytes,
+                point.stack.shared_bytes,
+                point.stack.global_bytes,
                 plan.threads,
                 labels_of(graph, ("push", "take"), str(point.number)),
                 annotation.name,
@@ -103,18 +108,18 @@ def reports(
     return tuple(found)
 
 
-def _code(plan: CarriedPlan, labels: tuple[tuple[str, tuple[str, ...]], ...]) -> RewrittenLoop:
+def _code(plan: CarriedPlan, graph: Graph) -> RewrittenLoop:
     annotation = plan.region.annotation
-    (entry,) = dict(labels)["whole"]
     owners = [plan.slots.address.name, *([plan.owner.name] if plan.owner is not None else [])]
     layouts = [(p.stack.layout, p.top.name) for p in plan.points]
     return RewrittenLoop(
         annotation.region,
         annotation.place,
-        entry,
+        entry_of(graph, str(annotation.region)),
         plan.stack_name,
         plan.slots.bytes,
         frozenset(owners),
         tuple(TaskStack(w.start, w.start + w.bytes, name) for w, name in layouts),
         frozenset(),
+        None if plan.claim is None else plan.claim.pool,
     )

@@ -19,7 +19,7 @@ from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
 from cccopt.ccc.legality.rules import check
 from cccopt.ccc.outcome import refusal
-from cccopt.ccc.outcome.choices import Form, Mode, Outcome
+from cccopt.ccc.outcome.choices import Form, Mode, Outcome, StackMemory
 from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.outcome.report import ContextEntry, Cost, RegionReport
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop, TaskStack
@@ -27,6 +27,8 @@ from cccopt.ccc.plan.block_size import SHARED_BYTES, block_threads
 from cccopt.ccc.plan.empty_tasks import empty_tasks
 from cccopt.ccc.plan.plan import PathPlan, Plan
 from cccopt.ccc.plan.planning import legal_plan, make_plan
+from cccopt.ccc.plan.pool import check_pools, with_pools
+from cccopt.ccc.plan.stack_room import StackOptions
 from cccopt.ccc.profitability.carried_estimate import estimate_carried
 from cccopt.ccc.profitability.decision import (
     Decision,
@@ -42,7 +44,7 @@ from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find, related
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes import carried_form
-from cccopt.passes.labels import labels_of
+from cccopt.passes.labels import entry_of, labels_of
 from cccopt.passes.options import Options
 from cccopt.passes.profile_fit import misfits
 from cccopt.passes.refused import left
@@ -77,7 +79,9 @@ def run(module: Module, options: Options) -> PassResult:
         tuple(_unmarked(item) for item in items) if any(map(_is_rewritten, reports)) else module.items
     )
     _check_kernels(made_module, reports)
-    return PassResult(made_module, tuple(remarks), tuple(reports))
+    pools = {r.code.pool: r.place for r in reports if r.code is not None and r.code.pool is not None}
+    check_pools(pools, next(reversed(pools.values()), None))
+    return PassResult(with_pools(made_module, pools), tuple(remarks), tuple(reports))
 
 
 def _unmarked(item: Item) -> Item:
@@ -152,6 +156,9 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
     if options.form is Form.CARRIED:
         return _carried(analysis, function, options, None)
     decision = _decided(analysis, function, plan, options)
+    if plan is None and not decision.chosen and options.stacks is StackMemory.AUTO:
+        plan = _plan(analysis, replace(options, stacks=StackMemory.GLOBAL))
+        decision = _decided(analysis, function, plan, options)
     said = remarks_of(region, decision, options.mode)
     everything = frozenset(range(len(region.all_paths())))
     if plan is None or decision.chosen != everything:
@@ -178,10 +185,10 @@ def _carried(
     analysis: RegionAnalysis, function: Function, options: Options, cause: Refusal | None
 ) -> _Rewritten:
     """The function with a region in the carried form, because of ``cause`` or because the user asks for it."""
-    region, plan = carried_form.carried(analysis, cause)
+    region, plan = carried_form.carried(analysis, cause, options.stack_options)
     view = region.view
     numbers = estimate_carried(region, plan, _measured(function, options))
-    stacks = {key: point.stack.layout.bytes for key, point in enumerate(plan.points)}
+    stacks = {key: point.stack.shared_bytes for key, point in enumerate(plan.points)}
     own = static_shared_bytes(view.module, view.function)
     room = min(room_for_stacks(plan.threads), SHARED_BYTES) - own
     decision = decide(region.region, numbers, options.mode, stacks, room)
@@ -217,19 +224,26 @@ def _measured(function: Function, options: Options) -> Mapping[int, RegionProfil
 
 
 def _plan(analysis: RegionAnalysis, options: Options) -> Plan | None:
-    """The plan with all paths; None under `auto` where their stacks are larger than a block's shared memory."""
+    """The plan with all paths; None where their stacks do not fit and some paths may be left alone: then such as fit
+    into shared memory come before stacks in global memory.
+    """
     region = analysis.region
+    some = any(mode_of(region, path, options.mode) == Mode.AUTO for path in region.all_paths())
+    annotations = (region.annotation, *(p.annotation for p in region.all_paths()))
+    fewer = some or any(a.collect is not None for a in annotations)
     try:
-        return make_plan(analysis, options.form)
+        return make_plan(analysis, options.form, _shared_first(options) if fewer else options.stack_options)
     except Refusal as problem:
-        some = any(mode_of(region, path, options.mode) == Mode.AUTO for path in region.all_paths())
-        too_large = problem.diagnostics[0].code == refusal.STACK.code
-        asked = any(
-            a.collect is not None for a in (region.annotation, *(p.annotation for p in region.all_paths()))
-        )
-        if not too_large or not (some or asked):
+        if problem.diagnostics[0].code != refusal.STACK.code or not fewer:
             raise
         return None
+
+
+def _shared_first(options: Options) -> StackOptions:
+    """Stacks in shared memory unless the user wants others."""
+    if options.stacks is StackMemory.AUTO:
+        return replace(options.stack_options, memory=StackMemory.SHARED)
+    return options.stack_options
 
 
 def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, options: Options) -> Decision:
@@ -243,7 +257,7 @@ def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, op
         alone = (RegionAnalysis(spare, pruned(region, [key]), analysis.expand) for key in paths)
         stacks = {key: _stack_bytes(one, options) for key, one in enumerate(alone)}
     else:
-        stacks = {key: path.stack.layout.bytes for key, path in enumerate(plan.all_paths())}
+        stacks = {key: path.stack.shared_bytes for key, path in enumerate(plan.all_paths())}
     own = static_shared_bytes(view.module, function)
     room = min(room_for_stacks(threads), SHARED_BYTES) - own
     return decide(region, numbers, options.mode, stacks, room, empty_tasks(analysis))
@@ -252,7 +266,7 @@ def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, op
 def _stack_bytes(analysis: RegionAnalysis, options: Options) -> int:
     """The bytes of the stacks of a region; more than a block has, if they do not fit."""
     try:
-        return make_plan(analysis, options.form).stack_bytes
+        return make_plan(analysis, options.form, _shared_first(options)).stack_bytes
     except Refusal:
         return SHARED_BYTES + 1
 
@@ -269,7 +283,7 @@ def _smaller(
     (same,) = (r for r in find(view, frozenset(view.annotations)).regions if r.header == region.header)
     smaller = RegionAnalysis(view, pruned(same, decision.chosen), analysis.expand)
     try:
-        return view, legal_plan(smaller, options.form)
+        return view, legal_plan(smaller, options.form, options.stack_options)
     except Refusal:
         if any(mode_of(region, path, options.mode) == Mode.ALWAYS for path in region.all_paths()):
             raise
@@ -301,6 +315,7 @@ def _reports(
         outcome=Outcome.REWRITTEN,
         form=form,
         shared_bytes=plan.stack_bytes,
+        global_bytes=0 if plan.claim is None else plan.claim.pool.entry_bytes,
         threads=plan.threads,
         labels=labels,
         resident=resident_threads(
@@ -321,11 +336,10 @@ def _code(view: View, plan: Plan, graph: Graph) -> RewrittenLoop:
     alone = [(p.stack.layout, p.top.name, 0) for p in plan.all_paths() if plan.has_stack(p)]
     shared = [(s.stack.layout, s.waiting.name, len(s.paths)) for s in plan.sortings]
     windows = (labels_of(graph, ("trip",), str(p.number)) for p in plan.all_paths() if p.counted)
-    ((_, (entry,)),) = labels_of(graph, ("whole",), str(region.region))
     return RewrittenLoop(
         region.region,
         region.place,
-        entry,
+        entry_of(graph, str(region.region)),
         plan.stack_name,
         plan.slots.bytes,
         frozenset(
@@ -336,6 +350,7 @@ def _code(view: View, plan: Plan, graph: Graph) -> RewrittenLoop:
         ),
         tuple(TaskStack(w.start, w.start + w.bytes, name, paths) for w, name, paths in (*alone, *shared)),
         frozenset(label for found in windows for _, labels in found for label in labels),
+        None if plan.claim is None else plan.claim.pool,
     )
 
 
@@ -373,7 +388,8 @@ def _path_report(
         form if path.counted is None else Form.EXPANDED,
         tuple(ContextEntry(i.name, i.type, i.decision, i.reason) for i in path.context.live_ins),
         path.stack.layout.context_bytes,
-        path.stack.layout.bytes,
+        path.stack.shared_bytes,
+        path.stack.global_bytes,
         plan.threads,
         labels_of(graph, ("push", "expand", "take", "trip", "drain"), str(path.number)),
         annotation.name,

@@ -215,7 +215,8 @@ def _contexts(module: Module, function: Function, options: Options, positions: C
         mine = {position: path for position, (region, path) in paths.items() if region.header == header}
         region = next(region for region, _ in paths.values() if region.header == header)
         try:
-            plans = legal_plan(RegionAnalysis(view, region, options.expand), options.form).all_paths()
+            analysis = RegionAnalysis(view, region, options.expand)
+            plans = legal_plan(analysis, options.form, options.stack_options).all_paths()
         except Refusal:
             continue
         sizes = {plan.path.begin: plan.stack.layout.context_bytes for plan in plans}

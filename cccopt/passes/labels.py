@@ -11,3 +11,9 @@ def labels_of(graph: Graph, phases: tuple[str, ...], number: str) -> tuple[tuple
     kept = [node for node in graph.nodes.values() if node.name in alive]
     found = ((p, tuple(n.name for n in kept if n.phase == f"{p}_{number}")) for p in phases)
     return tuple((phase, names) for phase, names in found if names)
+
+
+def entry_of(graph: Graph, number: str) -> str:
+    """The label of the rewritten loop of region ``number``: where it claims memory for its stacks, if it does."""
+    (_, (entry,)), *_ = labels_of(graph, ("claim", "whole"), number)
+    return entry

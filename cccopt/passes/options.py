@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cccopt.ccc.outcome.choices import Form, Mode
+from cccopt.ccc.outcome.choices import Form, Mode, StackMemory
+from cccopt.ccc.plan.stack_room import StackOptions
 from cccopt.ccc.profitability.profile import RunProfile
 
 
@@ -15,8 +16,9 @@ class Options:
     ``file`` names the input in messages. ``form`` forces the form of rewritten loops (``split``, ``idle lanes``);
     ``auto`` chooses by the loop's trip counts. Without ``expand`` all loops of tasks have stacks. ``profile`` tells
     `auto` how often lanes came to each region in a run; without one that is assumed. ``resident`` is how many blocks of
-    a kernel marked ``grid`` share its work; None for as many as the largest device of the target runs at once.
-    ``only`` names the regions to rewrite (`cccopt.passes.selection`); empty for all.
+    a kernel run at once: so many share the work of one marked ``grid``; None for as many as the largest device of the
+    target holds. ``only`` names the regions to rewrite (`cccopt.passes.selection`); empty for all. ``stacks`` is the
+    memory that holds them.
     """
 
     mode: Mode = Mode.AUTO
@@ -27,3 +29,9 @@ class Options:
     profile: RunProfile | None = None
     resident: int | None = None
     only: tuple[str, ...] = ()
+    stacks: StackMemory = StackMemory.AUTO
+
+    @property
+    def stack_options(self) -> StackOptions:
+        """What plans need to know of these."""
+        return StackOptions(self.stacks, self.resident)

@@ -18,6 +18,7 @@ TABLE = (
     ("--ccc-profile", "FILE.json", "let `auto` decide by how often lanes came to each region", "a model"),
     ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
     ("--ccc-form", "FORM", "force a form: split, idle-lanes, stack, or one of the first two with stack", "auto"),
+    ("--ccc-stacks", "MEMORY", "where tasks wait: shared or global memory", "auto: shared memory where they fit"),
     ("--ccc-only", "REGION,...", "rewrite these regions alone: numbers, names, FILE:LINE or :LINE", "all of them"),
     ("--ccc-keep-going", "", "leave refused functions as they were and mistaken annotations out, and warn", "an error"),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
@@ -39,6 +40,9 @@ FORMS = {
     "idle-lanes,stack": ("idle lanes", False),
     "carried": ("carried", True),
 }
+
+# What `--ccc-stacks` may say.
+MEMORIES = ("auto", "shared", "global")
 
 # What carries the options, a folder for reports and the last line of PTX through nvcc to the shims.
 OPTIONS, REPORTS, STAMP = "CCC_OPTIONS", "CCC_REPORTS", "CCC_STAMP"
@@ -85,6 +89,8 @@ def is_known(option: str) -> bool:
         return is_resident(value)
     if name == "--ccc-form":
         return value in FORMS
+    if name == "--ccc-stacks":
+        return value in MEMORIES
     if name == "--ccc-only":
         return is_selection(value)
     return option in FLAGS or (name in VALUED and value != "")

@@ -22,8 +22,8 @@ class Settings:
     (empty: none), ``reports`` one that takes one JSON report a compilation of one file for one architecture;
     ``stamp`` is a line to end each PTX with (empty: none). ``profile`` is the file that tells `auto` how often lanes
     come to each region (empty: none). ``resident`` is how many blocks of a kernel marked ``grid`` share its work (0: as
-    many as the target runs at once). ``form`` is one of `FORMS`; ``only`` names the regions to rewrite, with commas
-    between (empty: all).
+    many as the target runs at once). ``form`` is one of `FORMS`, ``stacks`` of `MEMORIES`; ``only`` names the regions
+    to rewrite, with commas between (empty: all).
     """
 
     mode: str = "auto"
@@ -36,6 +36,7 @@ class Settings:
     resident: int = 0
     form: str = "auto"
     only: str = ""
+    stacks: str = "auto"
 
     def words(self) -> list[str]:
         """The options of ccc-nvcc that say this."""
@@ -47,6 +48,7 @@ class Settings:
             "--ccc-resident": resident,
             "--ccc-form": self.form if self.form != "auto" else "",
             "--ccc-only": self.only,
+            "--ccc-stacks": self.stacks if self.stacks != "auto" else "",
         }
         return [
             f"{PREFIX}={self.mode}",
@@ -73,6 +75,7 @@ class Settings:
             int(value_of("--ccc-resident", known) or 0),
             value_of("--ccc-form", known) or "auto",
             value_of("--ccc-only", known),
+            value_of("--ccc-stacks", known) or "auto",
         )
 
     @classmethod

@@ -17,6 +17,7 @@ _COLUMNS = (
     "idle lanes",
     "carried",
     "stack",
+    "global stack",
     "in place",
     "expanded",
     "sorted",

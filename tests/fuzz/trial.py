@@ -17,6 +17,7 @@ from types import FrameType
 import numpy as np
 
 from cccopt.ccc.function.calls import called
+from cccopt.ccc.outcome.choices import StackMemory
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.outcome.report import RegionReport
 from cccopt.diagnostic import CccError
@@ -118,17 +119,21 @@ def attempt(
 
 
 def variants(marked: Module, kernel: Kernel, draw: random.Random) -> Iterator[Variant]:
-    """Each form that may be forced, and now and then what `auto` chooses; each distinct text once."""
-    wanted = [("split", True), ("idle lanes", True), ("carried", True)]
+    """Each form that may be forced, one of them with stacks in global memory too, and now and then what `auto` chooses;
+    each distinct text once.
+    """
+    forms = [("split", True), ("idle lanes", True), ("carried", True)]
     if "ccc for variable" in kernel.text:
-        wanted += [("split", False), ("idle lanes", False)]
+        forms += [("split", False), ("idle lanes", False)]
+    drawn = draw.choice(forms)
     if draw.random() < 0.15:
-        wanted.append(("auto", True))
+        forms.append(("auto", True))
+    wanted = [(*form, StackMemory.AUTO) for form in forms] + [(*drawn, StackMemory.GLOBAL)]
     seen = set()
     resident = draw.randrange(1, 4)
     refused: Refusal | None = None
-    for form, expand in wanted:
-        options = Options(mode="always", form=form, expand=expand, resident=resident)
+    for form, expand, stacks in wanted:
+        options = Options(mode="always", form=form, expand=expand, resident=resident, stacks=stacks)
         try:
             result = rewrite_module(marked, options)
         except Refusal as problem:
@@ -137,7 +142,9 @@ def variants(marked: Module, kernel: Kernel, draw: random.Random) -> Iterator[Va
         text = print_module(result.module)
         if text not in seen:
             seen.add(text)
-            yield Variant(f"{form}{'' if expand else ', not expanded'}", result.module, result)
+            label = f"{form}{'' if expand else ', not expanded'}"
+            label += "" if stacks is StackMemory.AUTO else ", stacks in global memory"
+            yield Variant(label, result.module, result)
     if not seen and refused is not None:
         raise refused
 
@@ -156,12 +163,13 @@ def _forms(region: RegionReport, done: Sequence[RegionReport], variant: Variant)
     """What became of a region beside the form of its loop."""
     if region.kind in ("for", "grid"):
         return set()
+    memory = {"global stack"} if region.global_bytes else set()
     if region.form in ("expanded", "carried"):
-        return {region.form}
+        return {region.form} | memory
     names = {phase for phase, _ in region.labels}
     if region.kind in ("for variable", "while", "recursive"):
-        return {"stack"} if "push" in names else {"in place"}
-    return {"stack"} if "push" in names else {"sorted"} if "drain" in names else {"in place"}
+        return memory | ({"stack"} if "push" in names else {"in place"})
+    return memory | ({"stack"} if "push" in names else {"sorted"} if "drain" in names else {"in place"})
 
 
 # --- running ---

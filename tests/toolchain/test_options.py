@@ -30,7 +30,7 @@ def test_ours_are_taken_out_of_nvccs_variables() -> None:
 
 
 def test_every_option_of_the_table_is_known() -> None:
-    values = {options.PREFIX: "auto", "--ccc-resident": "1", "--ccc-form": "split"}
+    values = {options.PREFIX: "auto", "--ccc-resident": "1", "--ccc-form": "split", "--ccc-stacks": "global"}
     for name, value, does, otherwise in options.TABLE:
         option = options.spelled(name, value and values.get(name, "x"))
         assert options.is_known(option), option
@@ -57,6 +57,8 @@ def test_every_option_of_the_table_is_known() -> None:
         "--ccc-form=",
         "--ccc-form=idle lanes",
         "--ccc-form=stack,split",
+        "--ccc-stacks",
+        "--ccc-stacks=local",
         "--ccc-only",
         "--ccc-only=",
         "--ccc-only=1,,2",
@@ -109,6 +111,7 @@ def test_settings_travel_through_the_environment() -> None:
         resident=7,
         form="idle-lanes,stack",
         only="1,near,a b.cu:7",
+        stacks="global",
     )
     assert Settings.from_environment(settings.environment()) == settings
     assert Settings.from_environment({}) == Settings()
@@ -116,5 +119,6 @@ def test_settings_travel_through_the_environment() -> None:
 
 def test_the_stamp_tells_forms_and_selections_apart() -> None:
     told = [[], ["--ccc-form=split"], ["--ccc-form=stack"], ["--ccc-only=1"], ["--ccc-only=2"]]
+    told += [["--ccc-stacks=global"], ["--ccc-stacks=shared"]]
     assert len({_configuration(ours) for ours in told}) == len(told)
     assert _configuration([]) == _configuration(["--ccc-form=auto"])

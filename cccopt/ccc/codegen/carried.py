@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cccopt.ccc.codegen.builder import Builder
+from cccopt.ccc.codegen.claim import release
 from cccopt.ccc.codegen.dispatch import Dispatcher
 from cccopt.ccc.codegen.partial_results import collect
 from cccopt.ccc.codegen.versions import Leaving, LoopVersions
@@ -59,7 +60,8 @@ class _CarriedRewrite(LoopVersions):
         first, nodes, leave = self.lead_in(self._setup(), leaving, test, self.dispatcher.entry)
         after: Nodes = {}
         collected = collect(self.plan.partials, self.plan.slots, self.names, header=self.plan.split)
-        code = [op("bar.warp.sync", FULL_WARP), *collected]
+        released = release(self.plan.claim, self.plan.lane, self.builder)
+        code = [op("bar.warp.sync", FULL_WARP), *released, *collected]
         final = self.leave(exits, leaving.number, after)
         if self.plan.split:
             final = self.rest_of_loop(leaving.alive, final, after)
@@ -90,11 +92,11 @@ class _CarriedRewrite(LoopVersions):
             linear = self.names.register("b32")
             warp, first_thread = self.first_thread(linear)
             stack, address = self.stacks()
-            code += [*first_thread, address, op("shr.u32", warp, linear, 5)]
-            per_warp = plan.slots_per_warp
-            code += [
-                op("mad.lo.u32", base, warp, size * per_warp, stack) for size, base in plan.bases.items()
-            ]
+            code += [*first_thread, address]
+            if plan.claim is None:
+                code.append(op("shr.u32", warp, linear, 5))
+                bytes_by_base = {base: size * plan.slots_per_warp for size, base in plan.bases.items()}
+                code += [op("mad.lo.u32", base, warp, of, stack) for base, of in bytes_by_base.items()]
             owned = [p.reduction for p in plan.partials if p.offset is not None]
             if owned:
                 code += self.owners_slots(linear, stack, plan.slots, owned)

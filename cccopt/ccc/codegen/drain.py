@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cccopt.ccc.codegen.claim import release
 from cccopt.ccc.codegen.partial_results import collect
 from cccopt.ccc.codegen.region_code import RegionCode
 from cccopt.ccc.codegen.sorting import SortingCode
@@ -24,7 +25,7 @@ def drain(
     """Adds the drain, which goes on to ``final``; the name of its first node."""
     build, plan = code.builder, code.plan
     # Lanes that ran a popped task are not those that own it, and what follows may read what it wrote.
-    last = [op("bar.warp.sync", FULL_WARP)]
+    last = [op("bar.warp.sync", FULL_WARP), *release(plan.claim, plan.lane, build)]
     last += collect(plan.partials, plan.slots, build.names, header=plan.split)
     following = build.node(nodes, build.label("drained"), last, Jump(final))
     for sorting in reversed([*sortings]):

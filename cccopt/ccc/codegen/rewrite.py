@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 
 from cccopt.analysis import effects
 from cccopt.analysis.invariance import rematerialization_slice
+from cccopt.ccc.codegen.claim import release
 from cccopt.ccc.codegen.copies import without_pragmas
 from cccopt.ccc.codegen.drain import drain
 from cccopt.ccc.codegen.region_code import RegionCode
@@ -36,6 +37,7 @@ from cccopt.ccc.function.code import FULL_WARP, op
 from cccopt.ccc.function.graph import (
     Branch,
     Graph,
+    Jump,
     Nodes,
     condition,
     led,
@@ -81,7 +83,7 @@ class _Rewrite(LoopVersions):
             # The latch's own condition tells who goes on: no flag to keep from iteration to iteration.
             going, outside = latch
             end_test = self.names.label("test")
-            self.vote("all", test, alive, enter, final, nodes)
+            self.vote("all", test, alive, enter, self._not_entered(final, nodes), nodes)
             drained = self._drain(self._final(going, leaving.number, [outside], after), after)
             self.vote("all", end_test, going, enter, drained, after)
             iteration = self._iteration(enter, None, end_test, {**leave, outside: end_test})
@@ -98,6 +100,13 @@ class _Rewrite(LoopVersions):
         if not self.plan.split:
             return following
         return self.rest_of_loop(going, following, nodes)
+
+    def _not_entered(self, final: str, nodes: Nodes) -> str:
+        """The node that leads to ``final`` where not all lanes have an iteration: nothing was pushed."""
+        if self.plan.claim is None:
+            return final
+        code = release(self.plan.claim, self.plan.lane, self.builder)
+        return self.builder.node(nodes, self.names.label("released"), code, Jump(final))
 
     def _single_latch(self) -> tuple[Guard, str] | None:
         """If one branch alone decides between the next iteration and an exit: the condition to go on, and the exit."""
@@ -147,11 +156,8 @@ class _Rewrite(LoopVersions):
             row, first_thread = self.first_thread(linear)
             stack, address_of_stacks = self.stacks()
             code += [*first_thread, address_of_stacks]
-            code += [op("mad.lo.u32", base, linear, size, stack) for size, base in plan.bases.items()]
-            sorted_bases = [base for sorting in plan.sortings for base in sorting.bases.values()]
-            if sorted_bases:
-                code.append(op("shr.u32", row, linear, 5))
-                code += [op("mad.lo.u32", base, row, size, stack) for base, size in sorted_bases]
+            if plan.claim is None:
+                code += self._bases(linear, row, stack)
             owned = [p.reduction for p in plan.partials if p.offset is not None]
             if owned:
                 code += self.owners_slots(linear, stack, plan.slots, owned)
@@ -160,6 +166,16 @@ class _Rewrite(LoopVersions):
                     code.append(op("bar.warp.sync", FULL_WARP))
         code += [p.reset for p in plan.partials if p.offset is None]
         return [*code, *self.first_values(), *plan.rebuilt]
+
+    def _bases(self, linear: Register, row: Register, stack: Register) -> list[Instruction]:
+        """The warp's own base addresses in shared memory, from those of the block at ``stack``; ``row`` is free."""
+        plan = self.plan
+        code = [op("mad.lo.u32", base, linear, size, stack) for size, base in plan.bases.items()]
+        sorted_bases = [base for sorting in plan.sortings for base in sorting.bases.values()]
+        if sorted_bases:
+            code.append(op("shr.u32", row, linear, 5))
+            code += [op("mad.lo.u32", base, row, size, stack) for base, size in sorted_bases]
+        return code
 
     def first_value(self, name: str) -> list[Instruction]:
         """The value that lanes with iterations have in the loop, where a few instructions give it; else any value.

@@ -1,6 +1,7 @@
 """Both versions of a marked loop in one function: the rewritten one for full warps, beside the original.
 
 select:  activemask full? else the original code
+         where stacks are in global memory: an entry claimed? else the original code
          setup, then a copy of what leads to the loop: each lane's answer in `alive`
 test:    vote on `alive`: another iteration of the warp, or what is left, and out
 """
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from cccopt.ccc.codegen.builder import Builder
+from cccopt.ccc.codegen.claim import claim, warp_number
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.code import FULL_WARP, op, predicate
 from cccopt.ccc.function.graph import (
@@ -30,7 +32,9 @@ from cccopt.ccc.function.graph import (
 )
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.reductions import Reduction
+from cccopt.ccc.plan.block_size import whole_warps
 from cccopt.ccc.plan.partials import Slots
+from cccopt.ccc.plan.pool import Claim
 from cccopt.ccc.plan.stack import SLOTS, Value, clear
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ptx.ir import Guard, Instruction, Pragma, Register, SpecialRegister, Statement, Symbol, Variable
@@ -45,6 +49,10 @@ class LoopPlan(Protocol):
     def stack_name(self) -> str: ...
     @property
     def stack_bytes(self) -> int: ...
+    @property
+    def claim(self) -> Claim | None: ...
+    @property
+    def threads(self) -> int: ...
     @property
     def lane(self) -> Register: ...
     @property
@@ -87,6 +95,8 @@ class LoopVersions(ABC):
         choice: Nodes = {}
         first, added = self.version()
         original = self.builder.phase(choice, f"original_{self.region}", (), Jump(region.select))
+        first, claiming = self._claimed(first, original)
+        added = {**claiming, **added}
         mask, partial = self.names.register("b32"), self.builder.flag()
         # Only 32 lanes that are there can see a full mask; a partial one merely runs the original.
         test = [op("activemask.b32", mask), op("setp.ne.s32", partial.register, mask, FULL_WARP)]
@@ -102,6 +112,18 @@ class LoopVersions(ABC):
             layout[name] = node
         entry = choose if old.entry == region.select else old.entry
         return Graph(entry, layout, (*old.declarations, *self._shared()))
+
+    def _claimed(self, loop: str, original: str) -> tuple[str, Nodes]:
+        """The node that leads to ``loop`` with an entry of the pool, where the plan claims one, and those added."""
+        nodes: Nodes = {}
+        if self._plan.claim is None:
+            return loop, nodes
+        thread = self.names.register("b32")
+        _, find = self.first_thread(thread)
+        warp, number = warp_number(thread, whole_warps(self._plan.threads) // SLOTS, self.builder)
+        claimed = claim(self._plan.claim, warp, loop, original, self.builder, nodes)
+        nodes[claimed] = replace(nodes[claimed], code=(*find, *number, *nodes[claimed].code))
+        return claimed, nodes
 
     def _shared(self) -> tuple[Statement, ...]:
         size = self._plan.stack_bytes

@@ -28,6 +28,14 @@ class Form(Choice):
     CARRIED = "carried"
 
 
+class StackMemory(Choice):
+    """Where stacks are: ``AUTO`` is shared memory, or global memory where they do not fit."""
+
+    AUTO = "auto"
+    SHARED = "shared"
+    GLOBAL = "global"
+
+
 class Outcome(Choice):
     """What became of an annotation."""
 

@@ -147,6 +147,12 @@ STACK = Rule(
     "a block has 49,152 bytes of static shared memory, the kernel's own included",
     "tell the block size (`__launch_bounds__`, or `block(...)` in the pragma), or mark fewer paths",
 )
+STACK_POOL = Rule(
+    "CCC043",
+    "the context stacks need {} bytes of global memory for all warps that run at once, and may take {}",
+    "they do not fit into shared memory; in global memory each warp that the device can hold needs stacks of its own",
+    "mark fewer paths, or read fewer values before a path",
+)
 UNKNOWN = Rule(
     "CCC044",
     "the marked loop holds the instruction `{}` (line {} of the PTX), which cccopt does not know",

@@ -45,7 +45,8 @@ class RegionReport:
 
     ``outcome`` is ``rewritten`` or ``declined``; ``form`` is that of the loop, ``expanded`` for a path whose inner
     iterations are laid side by side. ``context_bytes`` is the size of one task's context, ``shared_bytes`` what the
-    region adds to a block's static shared memory (a path's share of its loop's). ``labels`` maps a phase (``push``,
+    region adds to a block's static shared memory (a path's share of its loop's), ``global_bytes`` what a warp's stacks
+    take of global memory. ``labels`` maps a phase (``push``,
     ``take``, ``drain``, ``original``, ...) to labels of the rewritten code. ``name`` is what the clause `name(...)`
     calls it. ``cost`` is what `auto` decides by. ``resident`` is how many threads an SM has room for in blocks of
     ``threads`` that use the kernel's shared memory, stacks included. ``code`` is what the check of the output needs to
@@ -61,6 +62,7 @@ class RegionReport:
     context: tuple[ContextEntry, ...] = ()
     context_bytes: int = 0
     shared_bytes: int = 0
+    global_bytes: int = 0
     threads: int = 0
     labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     name: str = ""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cccopt.ccc.outcome.stack_pool import StackPool
 from cccopt.text import Place
 
 
 @dataclass(frozen=True, slots=True)
 class TaskStack:
-    """Bytes ``start`` to ``stop`` (half-open) of a block's stacks, and the register that counts the tasks in them: one
-    number a warp, or with ``sorted_paths`` one a path, that of path b in lane b.
+    """Bytes ``start`` to ``stop`` (half-open) of a block's stacks, or of a warp's entry of the pool, and the register
+    that counts the tasks in them: one number a warp, or with ``sorted_paths`` one a path, that of path b in lane b.
     """
 
     start: int
@@ -23,7 +24,7 @@ class TaskStack:
 class RewrittenLoop:
     """What a rewrite hands over of one marked loop: the label of its entry, the variable in shared memory that holds
     its stacks, the bytes of it that are the owners' slots of reductions, the registers that hold addresses of such
-    slots, and the labels of expanded windows.
+    slots, the labels of expanded windows, and the pool that holds the stacks if they are in global memory.
     """
 
     region: int
@@ -34,3 +35,4 @@ class RewrittenLoop:
     owners: frozenset[str]
     stacks: tuple[TaskStack, ...]
     windows: frozenset[str]
+    pool: StackPool | None = None

@@ -1,6 +1,7 @@
-"""Which stack an access to shared memory that a rewrite added belongs to.
+"""Which stack an access to memory that a rewrite added belongs to.
 
-The address is followed back to what it is computed from: the variable that holds the stacks, and the register that
+The address is followed back to what it is computed from: the variable that holds the stacks (in global memory the pool
+of which each warp has an entry), and the register that
 counts the tasks of one of them. Where no counter is in it (lane k takes the task in slot k) the constant offset tells.
 
         add.s32    %slot, %top, %ahead;             the stack whose counter is %top
@@ -25,16 +26,27 @@ class StackAddresses:
         self.loop = loop
         self.stacks = loop.facts.stacks
         self.counters = {stack.counter: number for number, stack in enumerate(self.stacks)}
+        pool = loop.facts.pool
+        self.symbols = {loop.facts.symbol} if pool is None else {loop.facts.symbol, pool.name}
 
     def are_of(self, access: Instruction) -> bool:
-        """Whether an access to shared memory is one to the stacks, and not the program's own. Tasks have the addresses
-        of their owners' slots from their contexts.
+        """Whether an access to memory is one to the stacks, and not the program's own. Tasks have the addresses of
+        their owners' slots from their contexts.
         """
         where = next((o for o in access.operands if isinstance(o, Address)), None)
         if where is None:
             return False
         owned = isinstance(where.base, Register) and where.base.name in self.loop.facts.owners
-        return owned or self.loop.facts.symbol in self._roots(where.base)[1]
+        return owned or not self.symbols.isdisjoint(self._roots(where.base)[1])
+
+    def is_claim(self, access: Instruction) -> bool:
+        """Whether an access goes to the claim of an entry of the pool."""
+        pool = self.loop.facts.pool
+        where = next((o for o in access.operands if isinstance(o, Address)), None)
+        if pool is None or where is None or where.offset is not None:
+            return False
+        counters, symbols = self._roots(where.base)
+        return not counters and symbols == {pool.name}
 
     def stack_of(self, access: Instruction) -> int | None:
         """The number of the stack that an `ld` or `st` goes to, `OWNED`, or None if it goes elsewhere."""
@@ -42,15 +54,18 @@ class StackAddresses:
         if where is None:
             return None
         offset = int(where.offset.spelling, 0) if isinstance(where.offset, Literal) else 0
+        facts = self.loop.facts
         counters, symbols = self._roots(where.base)
-        if self.loop.facts.symbol not in symbols or len(counters) > 1:
+        if self.symbols.isdisjoint(symbols) or len(counters) > 1:
+            return None
+        if facts.symbol in symbols and not counters and 0 <= offset < facts.owned_bytes:
+            return OWNED
+        if facts.pool is not None and facts.pool.name not in symbols:
             return None
         for name in counters:
             stack = self.stacks[self.counters[name]]
             # A pop counts slots from 1, so that the array begins a word earlier.
             return self.counters[name] if stack.start - 8 <= offset < stack.stop else None
-        if 0 <= offset < self.loop.facts.owned_bytes:
-            return OWNED
         return next((n for n, stack in enumerate(self.stacks) if stack.start <= offset < stack.stop), None)
 
     def _roots(self, operand: Operand) -> tuple[set[str], set[str]]:

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cccopt.ccc.output_check.accesses import StackAddresses
-from cccopt.ccc.output_check.regions import FunctionCode, LoopCode
-from cccopt.ptx.ir import Guard, Instruction, Literal, Register, SpecialRegister
+from cccopt.ccc.output_check.regions import LoopCode, is_lane
+from cccopt.ptx.ir import Guard, Instruction, Literal, Register
 
 Tasks = tuple[int, int]
 """The number of a stack, and that of a sorted path in it (0 without any)."""
@@ -43,7 +43,7 @@ def _taken(loop: LoopCode, addresses: StackAddresses, block: int) -> Iterator[Ta
                 counts[made] = (counts[name][0], int(path))
             case (("setp.lt.s32" | "setp.lt.u32"), (Register(mine), lane, Register(name))) if name in counts:
                 tasks = counts[name]
-                if _is_lane(code, lane) and _loads(loop, addresses, block, mine, tasks[0]):
+                if is_lane(code, lane) and _loads(loop, addresses, block, mine, tasks[0]):
                     yield tasks
 
 
@@ -96,16 +96,6 @@ def _pops(
     loop: LoopCode, addresses: StackAddresses, block: int, guard: Guard | None, stack: int
 ) -> Iterator[Instruction]:
     for _, instruction in loop.code.instructions(block):
-        loads = instruction.parts[:2] == ("ld", "shared") and instruction.guard == guard
+        loads = instruction.base == "ld" and instruction.guard == guard
         if loads and addresses.stack_of(instruction) == stack:
             yield instruction
-
-
-def _is_lane(code: FunctionCode, operand: object) -> bool:
-    """Whether a register holds nothing but the lane's number."""
-    if not isinstance(operand, Register):
-        return False
-    made = [code.body[index] for index in code.definitions.get(operand.name, ())]
-    return bool(made) and all(
-        isinstance(s, Instruction) and s.operands[1:] == (SpecialRegister("%laneid"),) for s in made
-    )

@@ -9,7 +9,9 @@ what may be *pending*: done by some lane, with no barrier since on some way. It 
 * an expanded window begins while memory accesses of the iteration, or of other inner iterations, are pending: its own
   run in other lanes than those that made them;
 * control leaves the loop while anything of that, or a memory access of a task, is pending;
-* control leaves the loop while tasks may still wait on some stack.
+* control leaves the loop while tasks may still wait on some stack;
+* a stack in global memory is accessed where the warp may have no entry of the pool, or no barrier since it claimed one;
+  an entry is given back while accesses are pending, or kept.
 
 A stack counts as empty from where its counter is found to be zero, or each lane below the counter takes a task.
 """
@@ -22,15 +24,17 @@ from operator import or_
 
 from cccopt.analysis.dataflow import Analysis, Direction, FlowGraph, solve
 from cccopt.ccc.output_check.accesses import OWNED, StackAddresses
+from cccopt.ccc.output_check.claims import Claims
 from cccopt.ccc.output_check.draining import drained
 from cccopt.ccc.output_check.regions import LoopCode, Violation, is_barrier
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Register
 from cccopt.ptx.isa import Control, Facts, Memory
 
-OWN, INNER, TASKS, FOREIGN, GIVEN, OWNER, FIRST = (1 << bit for bit in range(7))
+OWN, INNER, TASKS, FOREIGN, GIVEN, OWNER, NONE, HELD, CLAIMED, FIRST = (1 << bit for bit in range(10))
 """What may be pending: accesses of the iteration, of expanded inner iterations; (lanes may run tasks of others by now;)
-accesses of tasks; parts given to owners' slots; accesses of owners to their slots. From `FIRST` on, bits of each stack.
+accesses of tasks; parts given to owners' slots; accesses of owners to their slots. Then whether the warp may have no
+entry of the pool, may have one, and may have claimed it without a barrier since. From `FIRST` on, bits of each stack.
 """
 
 _WHY = {
@@ -39,6 +43,7 @@ _WHY = {
     FOREIGN: "memory accesses of tasks",
     GIVEN: "updates of owners' slots",
     OWNER: "accesses of owners to their slots",
+    CLAIMED: "the claim of an entry of the pool",
 }
 
 
@@ -73,7 +78,8 @@ def ordering_violations(loop: LoopCode) -> Iterator[Violation]:
 
     graph = FlowGraph(loop.successors, frozenset({loop.entry}), loop.leaving)
     # What the iteration finds in memory may have been written just before the loop.
-    before = solve(Analysis(Direction.FORWARD, OWN, 0, or_, transfer), graph).before
+    start = OWN if loop.facts.pool is None else OWN | NONE
+    before = solve(Analysis(Direction.FORWARD, start, 0, or_, transfer), graph).before
     for block in loop.blocks:
         state = before[block]
         for event in events[block]:
@@ -94,8 +100,8 @@ class _Bits:
         self.loads: list[int] = []
         self.waiting: list[list[int]] = []
         self.texts = dict(_WHY)
-        self.barrier = OWN | INNER | FOREIGN | GIVEN | OWNER
-        self.outside = FOREIGN | GIVEN
+        self.barrier = OWN | INNER | FOREIGN | GIVEN | OWNER | CLAIMED
+        self.outside = FOREIGN | GIVEN | HELD
         following = FIRST
         for stack in loop.facts.stacks:
             store, load, *waiting = (following << bit for bit in range(2 + max(stack.sorted_paths, 1)))
@@ -111,25 +117,32 @@ class _Bits:
 
     def pending(self, state: int) -> str:
         """What is pending, in words."""
+        if state & NONE:
+            return "the warp may have no entry of the pool"
+        if state & HELD:
+            return "an entry of the pool may be left claimed"
         bit, text = next((bit, text) for bit, text in self.texts.items() if bit & state)
         waits = any(bit in bits for bits in self.waiting)
         return f"{text} may be left over" if waits else f"no `bar.warp.sync` orders this after {text}"
 
 
 class _EventReader:
-    """Reads the events of blocks; ``strays`` are accesses to shared memory that belong to no stack."""
+    """Reads the events of blocks; ``strays`` are accesses to the stacks' memory that belong to none."""
 
     def __init__(self, loop: LoopCode, bits: _Bits) -> None:
         self.loop = loop
         self.bits = bits
         self.addresses = StackAddresses(loop)
         self.drained = drained(loop, self.addresses)
+        self.claims = Claims(loop, self.addresses)
         self.strays: list[Violation] = []
 
     def events(self, block: int) -> list[_Event]:
         """The events of a block in order."""
         start = self.loop.code.cfg.blocks[block].start
         found: list[_Event] = []
+        if self.claims.has_claimed(block):
+            found.append(_Event(start, cleared=NONE, added=HELD | CLAIMED))
         if block in self.loop.windows:
             found.append(_Event(start, forbidden=OWN, added=TASKS))
         if block not in self.loop.expansions:
@@ -152,13 +165,18 @@ class _EventReader:
             stack = self.addresses.counters.get(instruction.operands[0].name)
             if stack is not None:
                 yield _Event(index, added=sum(bits.waiting[stack]))
-        elif facts.space == "shared" and self.addresses.are_of(instruction):
-            yield from self._shared(index, instruction)
+        elif self.claims.tries(instruction):
+            yield _Event(index, forbidden=HELD)
+        elif self.claims.releases(instruction):
+            pending = sum(bits.stores) | sum(bits.loads)
+            yield _Event(index, forbidden=pending | NONE, cleared=HELD, added=NONE)
+        elif facts.space in ("shared", "global") and self.addresses.are_of(instruction):
+            yield from self._of_stacks(index, instruction)
         elif _touches_memory(facts):
             own = INNER if block in self.loop.inner_iterations else OWN
             yield _Event(index, added=own, when=TASKS, then=FOREIGN)
 
-    def _shared(self, index: int, instruction: Instruction) -> Iterator[_Event]:
+    def _of_stacks(self, index: int, instruction: Instruction) -> Iterator[_Event]:
         bits = self.bits
         stack = self.addresses.stack_of(instruction)
         if isa.facts(instruction).memory is Memory.ATOMIC:
@@ -168,9 +186,10 @@ class _EventReader:
         elif stack == OWNED:
             yield _Event(index, forbidden=GIVEN, added=OWNER)
         elif instruction.base == "st":
-            yield _Event(index, forbidden=bits.loads[stack], added=bits.stores[stack])
+            yield _Event(index, forbidden=bits.loads[stack] | NONE | CLAIMED, added=bits.stores[stack])
         else:
-            yield _Event(index, forbidden=bits.stores[stack], added=bits.loads[stack] | TASKS)
+            waits = bits.stores[stack] | NONE | CLAIMED
+            yield _Event(index, forbidden=waits, added=bits.loads[stack] | TASKS)
 
 
 def _touches_memory(facts: Facts) -> bool:

@@ -18,7 +18,7 @@ from cccopt.analysis.dominance import EXIT, Dominance, dependence, dominators, i
 from cccopt.analysis.loops import natural_loop
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Body, Function, Instruction, Literal
+from cccopt.ptx.ir import Body, Function, Instruction, Literal, Register, SpecialRegister
 
 FULL_MASKS = frozenset({"-1", "0xffffffff", "4294967295"})
 
@@ -170,6 +170,16 @@ def is_full(instruction: Instruction) -> bool:
 def is_barrier(instruction: Instruction) -> bool:
     """Whether it orders the memory accesses of all lanes of a warp."""
     return instruction.opcode == "bar.warp.sync" and instruction.guard is None and is_full(instruction)
+
+
+def is_lane(code: FunctionCode, operand: object) -> bool:
+    """Whether a register holds nothing but the lane's number."""
+    if not isinstance(operand, Register):
+        return False
+    made = [code.body[index] for index in code.definitions.get(operand.name, ())]
+    return bool(made) and all(
+        isinstance(s, Instruction) and s.operands[1:] == (SpecialRegister("%laneid"),) for s in made
+    )
 
 
 def _may_trap(end: Instruction | None) -> bool:

@@ -31,8 +31,10 @@ from cccopt.ccc.plan.context import LiveIn, Placement, decide, identities, rebui
 from cccopt.ccc.plan.form import is_split
 from cccopt.ccc.plan.local_words import local_live_ins, local_value
 from cccopt.ccc.plan.partials import Partial, Slots, slots
+from cccopt.ccc.plan.pool import Claim
 from cccopt.ccc.plan.remarks import reordered, stack_remarks
-from cccopt.ccc.plan.stack import SLOTS, Layout, StackCode, Value, layout
+from cccopt.ccc.plan.stack import SLOTS, Layout, StackCode, StateSpace, Value, layout
+from cccopt.ccc.plan.stack_room import ANY_MEMORY, StackOptions, StackRoom, first_that_fits
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
 from cccopt.diagnostic import Diagnostic
@@ -84,8 +86,8 @@ class CarriedPlan:
     Tokens run on registers of their own: ``uses`` and ``definitions`` say by name which stands for which. ``code`` are
     the statements that they run. ``least`` is how many tokens a point must have to be served: 32, and 1 at the end.
     With ``split`` the loop ends with the first lane that has no iteration left, and the original one goes on.
-    Words that wait of local variables are aligned to ``alignments`` there, by name.
-    """
+    Words that wait of local variables are aligned to ``alignments`` there, by name. Of what the stacks and the owners'
+    slots need, ``stack_bytes`` are in shared memory; with a ``claim`` the stacks are in global memory.    """
 
     region: Region
     points: tuple[PointPlan, ...]
@@ -96,6 +98,7 @@ class CarriedPlan:
     slots_per_warp: int
     stack_name: str
     stack_bytes: int
+    claim: Claim | None
     bases: Mapping[int, Register]
     lane: Register
     lanes_before: Register
@@ -124,12 +127,12 @@ class CarriedPlan:
         return isa.rename(instruction, self.uses, self.definitions)
 
 
-def make_carried_plan(carried: CarriedRegion) -> CarriedPlan:
+def make_carried_plan(carried: CarriedRegion, options: StackOptions = ANY_MEMORY) -> CarriedPlan:
     """The plan for a region that `cccopt.ccc.legality.carried_region` accepts.
 
     Raises Refusal where the stacks' size or a context cannot be handled.
     """
-    return _CarriedPlanner(carried).plan()
+    return first_that_fits(options, lambda space: _CarriedPlanner(carried, space).plan(options))
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ def _room(arrays: Sequence[_Array]) -> int:
 class _CarriedPlanner:
     """Makes the plan of one region."""
 
-    def __init__(self, carried: CarriedRegion) -> None:
+    def __init__(self, carried: CarriedRegion, space: StateSpace) -> None:
         self.carried = carried
         self.view: View = carried.view
         self.region = carried.region
@@ -158,8 +161,9 @@ class _CarriedPlanner:
         self.threads, self.block_remarks = block_threads(self.view.function, self.region)
         self.rebuilt: list[Instruction] = []
         self.slots = slots(self.carrying.reductions, whole_warps(self.threads), self.view.names)
+        self.room = StackRoom.of(self.view, space, self.threads, self.slots)
 
-    def plan(self) -> CarriedPlan:
+    def plan(self, options: StackOptions) -> CarriedPlan:
         view, names = self.view, self.view.names
         uses: dict[str, Operand] = {}
         definitions = {name: names.register(view.types[name]) for name in sorted(self._written)}
@@ -173,15 +177,16 @@ class _CarriedPlanner:
                 uses[live.name] = names.register(live.type)
         arrays = self._arrays()
         per_warp = max(array.slots for array in arrays)
-        start = self.slots.bytes
+        end = self.room.start
         layouts: dict[str, Layout] = {}
         for array in arrays:
-            one = layout(array.values, per_warp * (whole_warps(self.threads) // SLOTS), start)
+            one = layout(array.values, per_warp * self.room.warps, end)
             layouts.update(dict.fromkeys(array.begins, one))
-            start += (one.bytes + 7) // 8 * 8
-        check_size(view, self.region, start)
+            end += (one.bytes + 7) // 8 * 8
+        shared = self.room.shared_bytes(end)
+        check_size(view, self.region, shared)
         sizes = sorted({word.size for one in layouts.values() for word in one.words}, reverse=True)
-        bases = {size: names.register("b32") for size in sizes}
+        bases = self.room.bases(sizes)
         points = self._points(arrays, layouts, bases)
         return CarriedPlan(
             region=self.region,
@@ -192,7 +197,8 @@ class _CarriedPlanner:
             split=is_split(view, self.region),
             slots_per_warp=per_warp,
             stack_name=names.label(f"stack_{self.region.annotation.region}"),
-            stack_bytes=start,
+            stack_bytes=shared,
+            claim=self.room.claim(end, options, self.region.annotation.place),
             bases=bases,
             lane=names.register("b32"),
             lanes_before=names.register("b32"),
@@ -203,8 +209,8 @@ class _CarriedPlanner:
             partials=partials,
             alignments=self._alignments(),
             remarks=(
-                *(self.block_remarks if start else ()),
-                *stack_remarks(view, self.region, start),
+                *(self.block_remarks if shared else ()),
+                *stack_remarks(view, self.region, shared),
                 *reordered(self.region, self.carrying.reductions),
             ),
         )
@@ -277,7 +283,9 @@ class _CarriedPlanner:
                     path=path,
                     number=len(points) + 1,
                     live_ins=(*self._live_ins(path), *local_live_ins(self._local_words(path))),
-                    stack=StackCode(words, at, names, frozenset(v.name for v in self._values(path))),
+                    stack=StackCode(
+                        words, self.room.space, at, names, frozenset(v.name for v in self._values(path))
+                    ),
                     values=self._values(path),
                     from_end=any(path.begin in array.begins[1:] for array in arrays),
                     top=names.register("b32"),

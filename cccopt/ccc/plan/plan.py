@@ -9,6 +9,7 @@ from cccopt.analysis import effects
 from cccopt.ccc.legality.counted_loops import CountedLoop
 from cccopt.ccc.plan.context import LiveIn
 from cccopt.ccc.plan.partials import Partial, Slots
+from cccopt.ccc.plan.pool import Claim
 from cccopt.ccc.plan.stack import SLOTS, StackCode
 from cccopt.ccc.regions.hammocks import Hammock
 from cccopt.ccc.regions.marked_loops import Region
@@ -142,7 +143,7 @@ class Sorting:
 
     @property
     def bases(self) -> Mapping[int, tuple[Register, int]]:
-        """For each word size the register with the warp's base address, and its bytes a warp."""
+        """For each word size the register with the warp's base address, and its bytes a warp in shared memory."""
         return {size: (base, sorted_slots(len(self.paths)) * size) for size, base in self.stack.bases.items()}
 
 
@@ -159,7 +160,8 @@ class Plan:
     """One region: its paths (outer ones first in `all_paths`) and the registers that the whole warp shares.
 
     ``bases`` maps a word size to the register with the warp's base address in the stacks of paths that are not in
-    ``sortings``.
+    ``sortings``. Of what the stacks and the owners' slots need, ``stack_bytes`` are in shared memory; with a ``claim``
+    the stacks are in global memory.
     """
 
     region: Region
@@ -168,6 +170,7 @@ class Plan:
     split: bool
     stack_name: str
     stack_bytes: int
+    claim: Claim | None
     bases: Mapping[int, Register]
     lane: Register
     lanes_before: Register

@@ -31,7 +31,8 @@ from cccopt.ccc.plan.plan import (
 )
 from cccopt.ccc.plan.remarks import reordered, stack_remarks
 from cccopt.ccc.plan.rematerialization import Outer, ReachingValue
-from cccopt.ccc.plan.stack import SLOTS, Layout, StackCode, Value, layout
+from cccopt.ccc.plan.stack import GLOBAL, SLOTS, Layout, StackCode, StateSpace, Value, layout
+from cccopt.ccc.plan.stack_room import ANY_MEMORY, StackOptions, StackRoom, first_that_fits
 from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Operand, Register
@@ -41,23 +42,29 @@ SORTED_BYTES = 49152
 """Bytes of a block's stacks up to which exclusive paths are sorted: there each path needs more slots."""
 
 
-def make_plan(analysis: RegionAnalysis, form: Form = Form.AUTO) -> Plan:
+def make_plan(analysis: RegionAnalysis, form: Form = Form.AUTO, options: StackOptions = ANY_MEMORY) -> Plan:
     """The plan for a region that `cccopt.ccc.legality.rules` accepts. ``form`` is forced unless ``auto``.
 
     Raises Refusal where the stack's size or a context cannot be handled.
     """
+    return first_that_fits(options, lambda space: _plan_in(space, analysis, form, options))
+
+
+def _plan_in(space: StateSpace, analysis: RegionAnalysis, form: Form, options: StackOptions) -> Plan:
+    """The plan with stacks in ``space``."""
     view, region, sunk = analysis.view, analysis.region, analysis.sunk.values()
     threads, remarks = block_threads(view.function, region)
     groups = analysis.exclusive
     # What makes contexts smaller than it pays for may let the lanes be sorted.
     for one_stack, tight in ((True, False), (True, True), (False, True)):
-        planner = _Planner(analysis, threads, one_stack=one_stack, tight=tight)
+        planner = _Planner(analysis, threads, space, one_stack=one_stack, tight=tight)
         paths = tuple(planner.path(path) for path in region.paths)
         sorted_groups = groups if one_stack else ()
         sortings = tuple(planner.sorting([p for p in paths if p.path in group]) for group in sorted_groups)
-        if not groups or planner.bytes <= SORTED_BYTES:
+        if not groups or space is GLOBAL or planner.bytes <= SORTED_BYTES:
             break
-    check_size(view, region, planner.bytes)
+    shared = planner.room.shared_bytes(planner.bytes)
+    check_size(view, region, shared)
     sizes = {word.size for layout in planner.layouts for word in layout.words}
     return Plan(
         region=region,
@@ -65,7 +72,8 @@ def make_plan(analysis: RegionAnalysis, form: Form = Form.AUTO) -> Plan:
         sortings=sortings,
         split=is_split(view, region) if form == Form.AUTO else form == Form.SPLIT,
         stack_name=view.names.label(f"stack_{region.annotation.region}"),
-        stack_bytes=planner.bytes,
+        stack_bytes=shared,
+        claim=planner.room.claim(planner.bytes, options, region.annotation.place),
         bases={size: planner.bases[size] for size in sorted(sizes, reverse=True)},
         lane=view.names.register("b32"),
         lanes_before=view.names.register("b32"),
@@ -75,29 +83,30 @@ def make_plan(analysis: RegionAnalysis, form: Form = Form.AUTO) -> Plan:
         threads=threads,
         slots=planner.slots,
         remarks=(
-            *(remarks if planner.bytes else ()),
-            *stack_remarks(view, region, planner.bytes),
+            *(remarks if shared else ()),
+            *stack_remarks(view, region, shared),
             *reordered(region, (*planner.sums, *(r for code in sunk for r in code.sums))),
         ),
     )
 
 
-def legal_plan(analysis: RegionAnalysis, form: Form = Form.AUTO) -> Plan:
+def legal_plan(analysis: RegionAnalysis, form: Form = Form.AUTO, options: StackOptions = ANY_MEMORY) -> Plan:
     """The plan for a region of which nothing is known yet. Raises Refusal."""
     check(analysis)
-    return make_plan(analysis, form)
+    return make_plan(analysis, form, options)
 
 
 class _Planner:
     """Makes the plans of a region's paths one by one: numbers them and lays out their stacks."""
 
-    def __init__(self, analysis: RegionAnalysis, threads: int, *, one_stack: bool, tight: bool) -> None:
+    def __init__(
+        self, analysis: RegionAnalysis, threads: int, space: StateSpace, *, one_stack: bool, tight: bool
+    ) -> None:
         view = analysis.view
         self.view = view
         self.region = analysis.region
         self.expand = analysis.expand
         self.sunk = analysis.sunk
-        self.threads = threads
         groups = analysis.exclusive
         self.grouped = {path.begin for group in groups for path in group} if one_stack else set()
         self._compressed = {
@@ -105,9 +114,7 @@ class _Planner:
             for group in groups
             for path, compressed in zip(group, self._together(group, tight), strict=True)
         }
-        self.bytes = 0
         self.layouts: list[Layout] = []
-        self.bases = {size: view.names.register("b32") for size in (8, 4)}
         self.rebuilt: list[Instruction] = []
         self._shared: dict[tuple[str, tuple[int, ...]], Register] = {}
         self._number = 0
@@ -120,7 +127,9 @@ class _Planner:
         self._users = users
         self.sums = tuple(dict.fromkeys(r for code in self.sunk.values() for r in code.reductions))
         self.slots = slots(self.sums, whole_warps(threads), view.names)
-        self.bytes = self.slots.bytes
+        self.room = StackRoom.of(view, space, threads, self.slots)
+        self.bytes = self.room.start
+        self.bases = self.room.bases((8, 4))
         self._kept = {r: view.names.register(view.types[r.register]) for r in self.sums if r.any_lane}
 
     def skipped(self) -> Mapping[int, Register]:
@@ -197,16 +206,16 @@ class _Planner:
         return TaskRegisters(uses, definitions)
 
     def _stack(self, path: Path, live: Iterable[LiveIn], counted: CountedLoop | None) -> StackCode:
-        """The stack of a path, with its offset in shared memory unless it shares one; for a counted loop the layout of
-        a context.
+        """The stack of a path, with its offset in memory unless it shares one; for a counted loop the layout of a
+        context.
         """
-        words = layout(_collected(live), self.threads if counted is None else 0, self.bytes)
+        words = layout(_collected(live), self.room.warps * SLOTS if counted is None else 0, self.bytes)
         if path.begin not in self.grouped and counted is None:
             self._allocate(words)
             self.layouts.append(words)
         sizes = {word.size for word in words.words}
         bases = {size: base for size, base in self.bases.items() if size in sizes}
-        return StackCode(words, bases, self.view.names)
+        return StackCode(words, self.room.space, bases, self.view.names)
 
     def _after(
         self, path: Path, sunk: SunkCode, partials: Iterable[Partial], registers: TaskRegisters
@@ -262,13 +271,12 @@ class _Planner:
         """What the join of exclusive paths needs, its stacks laid out."""
         register = self.view.names.register
         values = dict.fromkeys(value for path in paths for value in path.stack.layout.values())
-        warps = whole_warps(self.threads) // SLOTS
-        words = layout(values, sorted_slots(len(paths)) * warps, self.bytes)
+        words = layout(values, sorted_slots(len(paths)) * self.room.warps, self.bytes)
         self._allocate(words)
         sizes = sorted({word.size for word in words.words}, reverse=True)
         return Sorting(
             tuple(paths),
-            StackCode(words, {size: register("b32") for size in sizes}, self.view.names),
+            StackCode(words, self.room.space, self.room.bases(sizes), self.view.names),
             register("b32"),
         )
 

@@ -1,14 +1,17 @@
-"""The context stack: its layout in shared memory and the code that pushes and pops (DESIGN 4.2).
+"""The context stack: its layout in memory and the code that pushes and pops (DESIGN 4.2).
 
 Each warp has 32 slots, structure of arrays by word: values of 64 bits in words of 8 bytes, all else in words of 4.
 Predicates share one word, a bit each; values of 16 bits share a word by two.
 
     address of word w, slot s = base + w * threads * size + (warp * 32 + s) * size
+
+In shared memory the stacks of a block's warps lie side by side. In global memory a warp has an entry of a pool to
+itself (`cccopt.ccc.plan.pool`): there ``threads`` is 32 and the base address is that of the entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cccopt.ccc.function.code import at, op
@@ -17,6 +20,21 @@ from cccopt.ptx.ir import Address, Guard, Instruction, Operand, Register, Vector
 from cccopt.ptx.isa import width
 
 SLOTS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class StateSpace:
+    """A state space that holds stacks: its ``name``, the type of its addresses, and the opcode that computes that of a
+    slot.
+    """
+
+    name: str
+    address: str
+    slot_address: str
+
+
+SHARED = StateSpace("shared", "b32", "mad.lo.s32")
+GLOBAL = StateSpace("global", "b64", "mad.wide.s32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +116,25 @@ Lookup = Callable[[str], Operand]
 
 @dataclass(frozen=True)
 class StackCode:
-    """Spells the accesses to one stack. ``bases`` maps a word size to the register with the warp's own base address."""
+    """Spells the accesses to one stack. ``bases`` maps a word size to the register with the warp's own base address in
+    ``space``.
+    """
 
     layout: Layout
-    bases: dict[int, Register]
+    space: StateSpace
+    bases: Mapping[int, Register]
     names: Names
     own: frozenset[str] | None = None
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory that the stacks of a block's warps take."""
+        return self.layout.bytes if self.space is SHARED else 0
+
+    @property
+    def global_bytes(self) -> int:
+        """Bytes of global memory that the stack of a warp takes."""
+        return self.layout.bytes if self.space is GLOBAL else 0
 
     def words(self) -> Iterator[tuple[int, Word]]:
         """The words that hold a value of ``own`` (all, if None), with their index in the layout."""
@@ -116,8 +147,8 @@ class StackCode:
         code: list[Instruction] = []
         found: dict[int, Register] = {}
         for size, base in self.bases.items():
-            found[size] = self.names.register("b32")
-            code.append(op("mad.lo.s32", found[size], slot, size, base))
+            found[size] = self.names.register(self.space.address)
+            code.append(op(self.space.slot_address, found[size], slot, size, base))
         return code, found
 
     def push(self, source: Lookup, slot: Register, flag: Guard) -> list[Instruction]:
@@ -126,7 +157,7 @@ class StackCode:
         for index, word in self.words():
             packing, value = self.pack(word, source)
             where = at(address[word.size], self.layout.offset(index))
-            code += [*packing, op(f"st.shared.b{word.size * 8}", where, value, guard=flag)]
+            code += [*packing, op(f"st.{self.space.name}.b{word.size * 8}", where, value, guard=flag)]
         return code
 
     def pop(
@@ -143,7 +174,7 @@ class StackCode:
         code, address = self.addresses(slot)
         for index, word in self.words():
             where = at(address[word.size], self.layout.offset(index) - below * word.size)
-            load = f"ld.shared.b{word.size * 8}"
+            load = f"ld.{self.space.name}.b{word.size * 8}"
             if word.packed:
                 # Where all lanes load, there is nothing of their own to keep.
                 packing, packed = (

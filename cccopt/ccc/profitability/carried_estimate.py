@@ -14,8 +14,8 @@ from dataclasses import replace
 from cccopt.ccc.legality.carried_region import CarriedRegion
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.carried import CarriedPlan, PointPlan
-from cccopt.ccc.profitability.estimate import Estimate, estimate
-from cccopt.ccc.profitability.model import WORD, PathFlow, any_of
+from cccopt.ccc.profitability.estimate import Estimate, context_slots, estimate
+from cccopt.ccc.profitability.model import PathFlow, any_of
 from cccopt.ccc.profitability.profile import RegionProfile, costs_of
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
@@ -54,5 +54,5 @@ def _with_rest(carried: CarriedRegion, point: PointPlan, marked: Path, flow: Pat
     after = costs.of_blocks(rest, view.blocks_of(point.path.nodes), None)
     ended = any_of(flow.entered / flow.full) if flow.is_loop and flow.full else 1.0
     advance = sum(costs.of_statement(index) for index in point.advance.kept)
-    context = point.context_bytes / 4 * WORD + advance
+    context = context_slots(point.stack) + advance
     return replace(flow, packed=flow.packed + after * ended, context=context)

@@ -20,8 +20,10 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.exclusive import FEWEST
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.plan import PathPlan, Plan
+from cccopt.ccc.plan.stack import SHARED, StackCode
 from cccopt.ccc.profitability.model import (
     DEFAULT_TAKEN,
+    GLOBAL_WORD,
     LANES,
     SECTOR,
     SUM,
@@ -159,7 +161,7 @@ class _Maker:
         expanded = planned is not None and planned.counted is not None
         if planned is not None:
             again = sum(self.costs.of_statement(i) for i in planned.after.recomputed)
-            context = planned.stack.layout.context_bytes / 4 * WORD + again
+            context = context_slots(planned.stack) + again
             extra = sum(isa.facts(i).slots for i in planned.context.restore) + SUM * len(planned.results.sums)
         return PathFlow(
             key,
@@ -206,8 +208,8 @@ class _Maker:
             SortedGroup(
                 frozenset(keys[path.path.begin] for path in sorting.paths),
                 FEWEST,
-                sorting.stack.layout.context_bytes / 4 * WORD,
-                sorting.stack.layout.bytes,
+                context_slots(sorting.stack),
+                sorting.stack.shared_bytes,
             )
             for sorting in self.plan.sortings
         )
@@ -256,6 +258,12 @@ class _Maker:
             for base in bases
             if isinstance(base, Register)
         )
+
+
+def context_slots(stack: StackCode) -> float:
+    """The cost of a context, stored and loaded, in issue slots."""
+    size = sum(word.size for _, word in stack.words())
+    return size / 4 * (WORD if stack.space is SHARED else GLOBAL_WORD)
 
 
 def _longest(path: Path, mean: float, lanes: float) -> float:

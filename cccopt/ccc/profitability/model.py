@@ -30,6 +30,11 @@ WORD = 4.0
 "memory").
 """
 
+GLOBAL_WORD = 3 * WORD
+"""The same where stacks are in global memory: L1 takes as long as shared memory, but each store goes on to L2 as well,
+four sectors a warp.
+"""
+
 SECTOR = 6.0
 """Issue slots that pass while 32 bytes come from memory. An H200 issues 132 x 4 slots at 1.9 GHz and reads 4.8 TB/s:
 6.7; some of the sectors come from its second-level cache.
