@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
@@ -26,6 +26,8 @@ from tests.kernels.running import FORMS, Arguments, Launch, phases
 
 MAX_STEPS = 5_000_000
 """Lanes that run one at a time through loops of random lengths take many steps."""
+
+ALWAYS = Options(mode="always")
 
 Make = Callable[[Launch], Arguments]
 
@@ -97,16 +99,17 @@ def judge(
     forms: Sequence[str] = FORMS,
     seeds: Sequence[int] = (1,),
     assembler: str = "",
+    options: Options = ALWAYS,
 ) -> Verdict:
     """Runs a kernel before and after, in lock-step and shuffled, counted loops expanded and with stacks; ``assembler``
-    names the target for ptxas.
+    names the target for ptxas. The parameters, many as they are, are what tests say by name.
 
     Raises Refusal where the rewrite does.
     """
     results = {
         print_module(result.module): (form, result)
         for form, expand in product(forms, (False, True))
-        for result in [rewrite_module(pair.marked, Options(mode="always", form=form, expand=expand))]
+        for result in [rewrite_module(pair.marked, replace(options, form=form, expand=expand))]
     }
     inputs = [(launch, make(launch)) for launch in launches]
     original = Program(pair.plain)

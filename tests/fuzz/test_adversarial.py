@@ -16,7 +16,6 @@ from tests.kernels.running import Launch
 pytestmark = pytest.mark.nvcc
 
 REFUSED = {
-    "big_context": "CCC043",
     "recursive": "CCC047",
     "scope_branch": "CCC048",
     "tail_two_paths": "CCC034",
@@ -55,6 +54,7 @@ REWRITTEN = (
     "opaque_scope",
     "do_while_loop",
     "sin_both",
+    "big_context",
 )
 LAUNCHES = (Launch(1, 64, 250), Launch(1, 33, 60))
 

@@ -12,6 +12,7 @@ import pytest
 from cccopt.ccc.function.graph import Graph, Jump, Leave, Node
 from cccopt.ccc.function.linearize import to_body
 from cccopt.ccc.function.names import Names
+from cccopt.ccc.outcome.choices import StackMemory
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
@@ -149,6 +150,8 @@ def test_a_kernel_holds_the_stacks_of_what_it_calls(tmp_path: Path) -> None:
     with pytest.raises(Refusal) as caught:
         rewrite_module(marked(source, "sm_90"), Options(mode="always"))
     assert caught.value.diagnostics[0].code == "CCC043"
+    result = rewrite_module(marked(source, "sm_90"), Options(mode="always", stacks=StackMemory.GLOBAL))
+    assert all(report.global_bytes for report in result.regions)
 
 
 # The iterations of `asked` count in one place, and what they find there depends on their order.

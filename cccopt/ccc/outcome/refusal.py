@@ -145,7 +145,8 @@ STACK = Rule(
     "CCC043",
     "the context stacks need {} bytes of shared memory a block, and {} are left",
     "a block has 49,152 bytes of static shared memory, the kernel's own included",
-    "tell the block size (`__launch_bounds__`, or `block(...)` in the pragma), or mark fewer paths",
+    "let tasks wait in global memory (`--ccc-stacks=global`), tell the block size (`__launch_bounds__`, or"
+    " `block(...)` in the pragma), or mark fewer paths",
 )
 STACK_POOL = Rule(
     "CCC043",
@@ -330,7 +331,11 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         " outside of the iteration",
         ("CCC104",),
     ),
-    ("the stacks fit into shared memory; contexts hold 16, 32, 64 bits and predicates", ("CCC043", "CCC049")),
+    (
+        "the stacks fit into shared memory, or into 1 GiB of global memory for all warps that run at once; contexts"
+        " hold 16, 32, 64 bits and predicates",
+        ("CCC043", "CCC049"),
+    ),
     (
         "every instruction of the loop is known; scopes of inline assembly hold no branches",
         ("CCC044", "CCC048"),

@@ -32,7 +32,7 @@ from cccopt.ccc.plan.form import is_split
 from cccopt.ccc.plan.local_words import local_live_ins, local_value
 from cccopt.ccc.plan.partials import Partial, Slots, slots
 from cccopt.ccc.plan.pool import Claim
-from cccopt.ccc.plan.remarks import reordered, stack_remarks
+from cccopt.ccc.plan.remarks import pool_remarks, reordered, stack_remarks
 from cccopt.ccc.plan.stack import SLOTS, Layout, StackCode, StateSpace, Value, layout
 from cccopt.ccc.plan.stack_room import ANY_MEMORY, StackOptions, StackRoom, first_that_fits
 from cccopt.ccc.regions.marked_loops import Region
@@ -87,7 +87,7 @@ class CarriedPlan:
     the statements that they run. ``least`` is how many tokens a point must have to be served: 32, and 1 at the end.
     With ``split`` the loop ends with the first lane that has no iteration left, and the original one goes on.
     Words that wait of local variables are aligned to ``alignments`` there, by name. Of what the stacks and the owners'
-    slots need, ``stack_bytes`` are in shared memory; with a ``claim`` the stacks are in global memory.    """
+    slots need, ``stack_bytes`` are in shared memory; with a ``claim`` the stacks are in global memory."""
 
     region: Region
     points: tuple[PointPlan, ...]
@@ -183,7 +183,10 @@ class _CarriedPlanner:
             one = layout(array.values, per_warp * self.room.warps, end)
             layouts.update(dict.fromkeys(array.begins, one))
             end += (one.bytes + 7) // 8 * 8
-        shared = self.room.shared_bytes(end)
+        shared, claim = (
+            self.room.shared_bytes(end),
+            self.room.claim(end, options, self.region.annotation.place),
+        )
         check_size(view, self.region, shared)
         sizes = sorted({word.size for one in layouts.values() for word in one.words}, reverse=True)
         bases = self.room.bases(sizes)
@@ -198,7 +201,7 @@ class _CarriedPlanner:
             slots_per_warp=per_warp,
             stack_name=names.label(f"stack_{self.region.annotation.region}"),
             stack_bytes=shared,
-            claim=self.room.claim(end, options, self.region.annotation.place),
+            claim=claim,
             bases=bases,
             lane=names.register("b32"),
             lanes_before=names.register("b32"),
@@ -211,6 +214,7 @@ class _CarriedPlanner:
             remarks=(
                 *(self.block_remarks if shared else ()),
                 *stack_remarks(view, self.region, shared),
+                *pool_remarks(self.region, claim),
                 *reordered(self.region, self.carrying.reductions),
             ),
         )

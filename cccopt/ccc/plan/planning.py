@@ -29,7 +29,7 @@ from cccopt.ccc.plan.plan import (
     TaskRegisters,
     sorted_slots,
 )
-from cccopt.ccc.plan.remarks import reordered, stack_remarks
+from cccopt.ccc.plan.remarks import pool_remarks, reordered, stack_remarks
 from cccopt.ccc.plan.rematerialization import Outer, ReachingValue
 from cccopt.ccc.plan.stack import GLOBAL, SLOTS, Layout, StackCode, StateSpace, Value, layout
 from cccopt.ccc.plan.stack_room import ANY_MEMORY, StackOptions, StackRoom, first_that_fits
@@ -66,6 +66,7 @@ def _plan_in(space: StateSpace, analysis: RegionAnalysis, form: Form, options: S
     shared = planner.room.shared_bytes(planner.bytes)
     check_size(view, region, shared)
     sizes = {word.size for layout in planner.layouts for word in layout.words}
+    claim = planner.room.claim(planner.bytes, options, region.annotation.place)
     return Plan(
         region=region,
         paths=paths,
@@ -73,7 +74,7 @@ def _plan_in(space: StateSpace, analysis: RegionAnalysis, form: Form, options: S
         split=is_split(view, region) if form == Form.AUTO else form == Form.SPLIT,
         stack_name=view.names.label(f"stack_{region.annotation.region}"),
         stack_bytes=shared,
-        claim=planner.room.claim(planner.bytes, options, region.annotation.place),
+        claim=claim,
         bases={size: planner.bases[size] for size in sorted(sizes, reverse=True)},
         lane=view.names.register("b32"),
         lanes_before=view.names.register("b32"),
@@ -85,6 +86,7 @@ def _plan_in(space: StateSpace, analysis: RegionAnalysis, form: Form, options: S
         remarks=(
             *(remarks if shared else ()),
             *stack_remarks(view, region, shared),
+            *pool_remarks(region, claim),
             *reordered(region, (*planner.sums, *(r for code in sunk for r in code.sums))),
         ),
     )

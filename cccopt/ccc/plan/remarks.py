@@ -8,6 +8,7 @@ from cccopt.ccc.function.calls import shared_variables
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.reductions import Reduction
 from cccopt.ccc.outcome import refusal
+from cccopt.ccc.plan.pool import Claim
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.diagnostic import Diagnostic
 
@@ -51,3 +52,19 @@ def stack_remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, 
             )
         )
     return tuple(found)
+
+
+def pool_remarks(region: Region, claim: Claim | None) -> tuple[Diagnostic, ...]:
+    """What the user should know of stacks in global memory."""
+    if claim is None:
+        return ()
+    pool = claim.pool
+    return (
+        refusal.remark(
+            "CCC027",
+            f"tasks of this loop wait in global memory: {pool.entry_bytes:,} bytes a warp",
+            region.annotation.place,
+            f"a module holds {pool.bytes:,} bytes of the device for it, so that {pool.entries:,} warps have room",
+            "shared memory is faster: a smaller block, fewer paths or fewer values may fit there",
+        ),
+    )

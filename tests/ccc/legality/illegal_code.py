@@ -236,16 +236,6 @@ CODE = {
         },
         {"module": ".func near() { ret; }" + CALLEE.format("call.uni near;"), "body": path(CALL)},
     ),
-    "a large shared array": Rule(
-        "CCC043",
-        {"declarations": ".shared .align 4 .b8 big[48640];", "ahead": "st.shared.u32 [big], %n;"},
-        {
-            "declarations": ".shared .align 4 .b8 big[40000];",
-            "ahead": "st.shared.u32 [big], %n;",
-            "bounds": ".maxntid 64",
-        },
-        at=FOR,
-    ),
     "a branch in a scope": Rule(
         "CCC048",
         {
