@@ -134,21 +134,27 @@ def ending(body: Body, block: Block) -> Instruction | None:
 
 
 def reverse_postorder(
-    successors: Mapping[int, Iterable[int]] | Sequence[Iterable[int]], entry: int
+    successors: Mapping[int, Iterable[int]] | Sequence[Iterable[int]], *entries: int
 ) -> tuple[int, ...]:
-    """The nodes that ``entry`` reaches, in reverse postorder of a depth-first walk, targets in order."""
+    """The nodes that ``entries`` reach, in reverse postorder of one depth-first walk from each of them in turn, targets
+    in order.
+    """
     order: list[int] = []
-    seen = {entry}
-    stack = [(entry, iter(successors[entry]))]
-    while stack:
-        node, targets = stack[-1]
-        target = next((t for t in targets if t not in seen), None)
-        if target is None:
-            order.append(node)
-            stack.pop()
-        else:
-            seen.add(target)
-            stack.append((target, iter(successors[target])))
+    seen: set[int] = set()
+    for entry in entries:
+        if entry in seen:
+            continue
+        seen.add(entry)
+        stack = [(entry, iter(successors[entry]))]
+        while stack:
+            node, targets = stack[-1]
+            target = next((t for t in targets if t not in seen), None)
+            if target is None:
+                order.append(node)
+                stack.pop()
+            else:
+                seen.add(target)
+                stack.append((target, iter(successors[target])))
     return tuple(reversed(order))
 
 

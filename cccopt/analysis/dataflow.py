@@ -119,9 +119,7 @@ def solve(
 
 def _order(graph: FlowGraph, forward: bool) -> list[int]:
     """All nodes, those that the entries reach in reverse postorder; backwards, the other way round."""
-    order: dict[int, None] = {}
-    for entry in sorted(graph.entries):
-        order.update(dict.fromkeys(reverse_postorder(graph.successors, entry)))
+    order = dict.fromkeys(reverse_postorder(graph.successors, *sorted(graph.entries)))
     order.update(dict.fromkeys(graph.successors))
     return list(order) if forward else list(reversed(order))
 
