@@ -40,6 +40,10 @@ ITERATED = frozenset({Kind.FOR, Kind.GRID})
 LOOPS_OF_TASKS = frozenset({Kind.FOR_VARIABLE, Kind.WHILE, Kind.RECURSIVE})
 """The pragmas of paths that are loops."""
 
+FLAG_OPERATORS = frozenset({"=", "|", "&"})
+"""The operators of `reduce` for variables that iterations set to one constant: ``=``, and the two that do it to a
+``bool``."""
+
 _ALL = frozenset(Kind)
 
 

@@ -1,7 +1,8 @@
 """The passes in order, with the verifier between them.
 
     PIPELINE = (unique-names, recursion, grid-loop,
-                if-conversion, coalesce-reductions, prefetch-loads, hoist-loads, collect-contexts, dead-code)
+                if-conversion, flag-reductions, coalesce-reductions, prefetch-loads, hoist-loads,
+                collect-contexts, dead-code)
 
 Each pass takes a module and returns a new one with remarks and reports. The first ones prepare functions for the last:
 where that rewrites nothing in one, it comes out as it went in.
@@ -23,6 +24,7 @@ from cccopt.passes import (
     coalesce_reductions,
     collect_contexts,
     dead_code,
+    flag_reductions,
     grid_loop,
     hoist_loads,
     if_conversion,
@@ -68,6 +70,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("recursion", recursion.run),
     ("grid-loop", grid_loop.run),
     ("if-conversion", if_conversion.run),
+    ("flag-reductions", flag_reductions.run),
     ("coalesce-reductions", coalesce_reductions.run),
     ("prefetch-loads", prefetch_loads.run),
     ("hoist-loads", hoist_loads.run),

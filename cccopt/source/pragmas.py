@@ -18,7 +18,7 @@ from cccopt.text import Place
 
 _KINDS = tuple(Kind)
 _MODES = ("always", "auto", "off")
-_REDUCTIONS = frozenset({"+", "*", "min", "max", "&", "|", "^"})
+_REDUCTIONS = frozenset({"+", "*", "min", "max", "&", "|", "^", "="})
 _MOST_THREADS = 1024  # a block, CUDA C++ Programming Guide, compute capabilities; z is limited to 64
 _MOST_IN_Z = 64
 _MOST_DIGITS = 6
@@ -182,7 +182,7 @@ def _reduce(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     operator, colon, rest = (part.strip() for part in _argument(word).partition(":"))
     variables = [variable.strip() for variable in rest.split(",")]
     if operator not in _REDUCTIONS or not colon or not all(map(is_variable, variables)):
-        why = "the operator is one of `+` `*` `min` `max` `&` `|` `^`, and variables follow: `a`, `a.b` or `a[0]`"
+        why = "the operator is one of `+` `*` `min` `max` `&` `|` `^` `=`, and variables follow: `a`, `a.b` or `a[0]`"
         raise _refused(_bad_argument(word, place, why))
     pairs = (*clauses.reductions, *((operator, without_blanks(variable)) for variable in variables))
     named = [variable for _, variable in pairs]

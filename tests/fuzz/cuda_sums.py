@@ -21,9 +21,10 @@ _TYPES = {
     "*": ("unsigned", "unsigned long long", "float"),
     "min": ("int", "unsigned", "float", "long long"),
     "max": ("int", "unsigned", "float", "double"),
-    "&": ("unsigned", "unsigned long long"),
-    "|": ("unsigned", "int"),
+    "&": ("unsigned", "unsigned long long", "bool"),
+    "|": ("unsigned", "int", "bool"),
     "^": ("unsigned", "unsigned long long", "int"),
+    "=": ("int", "bool", "unsigned short", "long long", "float"),
 }
 _ATOMIC = {"+": "Add", "min": "Min", "max": "Max", "&": "And", "|": "Or", "^": "Xor"}
 _START = {"*": "3", "&": "~0", "min": "0x7ffffff0", "max": "1"}
@@ -59,6 +60,8 @@ class Sum:
 
     def update(self, values: Values) -> str:
         """One statement that updates the sum."""
+        if self.operator == "=" or self.type == "bool":
+            return self._set(values)
         draw, name, value = values.random, self.name, self._value(values)
         if self.operator in ("min", "max"):
             return draw.choice(
@@ -75,6 +78,24 @@ class Sum:
             else draw.choice(updates)
         )
 
+    def _set(self, values: Values) -> str:
+        """One statement that sets the flag to its constant, or does not."""
+        draw, name, often = values.random, self.name, values.random.choice((2, 8, 40))
+        if self.operator == "=" or draw.random() < 0.4:
+            constant = {"|": "true", "&": "false"}.get(self.operator, f"({self.type}){self.number * 7 - 1}")
+            return (
+                f"{name} = {constant};"
+                if draw.random() < 0.2
+                else f"if ({values.condition(often)}) {name} = {constant};"
+            )
+        condition = values.condition(often)
+        if self.operator == "&":
+            condition = f"!({condition})"
+        elif draw.random() < 0.2:
+            condition = f"({values.unsigned(1)} & 1u)"
+        long = f"{name} = {name} {2 * self.operator} {condition};"
+        return draw.choice((f"{name} {self.operator}= {condition};", long))
+
     def end(self) -> str:
         """What is done with the sum behind the loop."""
         cast = f"(unsigned long long){self.name}"
@@ -82,6 +103,8 @@ class Sum:
             if self.type == "double":
                 return f"sums[me * 4u + {self.number}u] = __double_as_longlong({self.name});"
             return f"extremes[me * 4u + {self.number}u] = __float_as_uint({self.name});"
+        if self.floating and self.operator == "=":
+            return f"sums[me * 4u + {self.number}u] = __float_as_uint({self.name});"
         if self.floating:
             buffer = "fsums" if self.type == "float" else "dsums"
             if self.atomic and self.operator == "+":

@@ -42,6 +42,18 @@ OPERATORS = {
     "min long": ("min", "long long", "s = min(s, {})", "(long long)(x * 0x100000001ull)"),
     "max float": ("max", "float", "s = fmaxf(s, {})", "(float)x"),
     "min double": ("min", "double", "s = fmin(s, {})", "(double)(int)x"),
+    "| bool": ("|", "bool", "s |= {}", "(x & 7) == 3"),
+    "| bool of int": ("|", "bool", "s |= {}", "(x >> 3) & 3 & x"),
+    "or bool": ("|", "bool", "s = s || {}", "(x & 7) == 3"),
+    "set bool": ("|", "bool", "if ({}) s = true", "(x & 7) == 3"),
+    "& bool": ("&", "bool", "s &= {}", "(x & 7) != 3"),
+    "and bool": ("&", "bool", "s = s && {}", "(x & 7) != 3"),
+    "unset bool": ("&", "bool", "if ({}) s = false", "(x & 7) == 3"),
+    "set int": ("=", "int", "if ({}) s = 17", "(x & 7) == 3"),
+    "set long": ("=", "long long", "if ({}) s = -1", "(x & 7) == 3"),
+    "set short": ("=", "short", "if ({}) s = 300", "(x & 7) == 3"),
+    "set float": ("=", "float", "if ({}) s = 2.5f", "(x & 7) == 3"),
+    "set always": ("=", "unsigned", "s = 5 + ({})", "0"),
 }
 """By name: the clause's operator, the type, an update by a value, and the value that an unsigned `x` gives."""
 
@@ -69,14 +81,14 @@ class Case:
     def name(self) -> str:
         """The kernel's name."""
         words = "_".join((self.operator, self.kind, self.result, *self.places)).replace(" ", "_")
-        signs = {"+": "plus", "-": "minus", "*": "times", "^": "xor", "&": "and", "|": "or"}
+        signs = {"+": "plus", "-": "minus", "*": "times", "^": "xor", "&": "bitand", "|": "bitor"}
         return "".join(signs.get(c, c) for c in words)
 
     @property
     def is_possible(self) -> bool:
         """Whether there is such a kernel: the path updates the sum, and `else` and atomics exist."""
         sign, type, _, _ = OPERATORS[self.operator]
-        floating = type in ("float", "double") and sign != "+"
+        no_atomic = type == "bool" or (type in ("float", "double") and sign != "+")
         has_else = self.kind in ("if else", "switch")
         return (
             bool(
@@ -85,7 +97,7 @@ class Case:
                 else {"path", "nested", "else"} & {*self.places}
             )
             and ("else" not in self.places or has_else)
-            and (self.result == "each" or (sign in _ATOMICS and not floating))
+            and (self.result == "each" or (sign in _ATOMICS and not no_atomic))
         )
 
     def arguments(self, launch: Launch) -> Arguments:

@@ -27,6 +27,15 @@ CHOSEN = (
     Case("+ int", "if in for variable", "one", ("before", "path", "after", "nested")),
     Case("- float", "while in if", "one", ("before", "path", "after", "nested")),
     Case("^ unsigned", "for variable in if", "each", ("path", "after", "nested", "if after")),
+    Case("| bool", "if", "each", ("before", "path", "after")),
+    Case("| bool of int", "while in if", "each", ("path", "nested", "if after")),
+    Case("or bool", "if in while", "each", ("path", "nested", "loop after")),
+    Case("set bool", "switch", "each", ("path", "else", "nested")),
+    Case("and bool", "if else", "each", ("before", "else", "if after")),
+    Case("unset bool", "for variable", "each", ("path", "after")),
+    Case("set short", "if in for variable", "each", ("before", "nested")),
+    Case("set float", "while", "each", ("path", "if after")),
+    Case("set always", "while", "each", ("nested",)),
 )
 
 

@@ -32,11 +32,19 @@ def items(launch: Launch) -> Arguments:
     ]
 
 
-@pytest.mark.parametrize("kernel", ["members", "elements", "by_reference"])
+@pytest.mark.parametrize("kernel", ["members", "elements", "by_reference", "flags"])
 def test_rewritten(kernel: str) -> None:
     verdict = judge(alone(compiled(), kernel), kernel, items, LAUNCHES, assembler="sm_90")
     assert not verdict.wrong
     assert all(counts["take"] and counts["drain"] for counts in verdict.ran.values())
+
+
+def test_a_sum_in_a_path_in_a_loop_of_tasks() -> None:
+    """Each iteration has its own, so that the rest of the iteration waits with it (`cccopt.ccc.legality.carrying`)."""
+    pair, launches = alone(compiled(), "in_a_path"), (Launch(4, 64, 200), Launch(1, 64, 30))
+    verdict = judge(pair, "in_a_path", items, launches, forms=("auto",), assembler="sm_90")
+    assert not verdict.wrong
+    assert verdict.ran["auto"]["take"]
 
 
 def test_a_pin_stores_nothing() -> None:

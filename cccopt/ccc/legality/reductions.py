@@ -32,6 +32,7 @@ from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
+from cccopt.clauses import FLAG_OPERATORS
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Register
 from cccopt.ptx.isa import Memory, Role
@@ -137,8 +138,7 @@ def no_reduction(view: View, region: Region, path: Path, name: str, reductions: 
 
 def reductions(view: View, region: Region) -> Reductions:
     """The accumulators of ``region`` by operators that its pragma names; none without the clause."""
-    signs = {sign for sign, _ in region.annotation.reductions}
-    if not signs:
+    if not region.annotation.reductions:
         return Reductions()
     search = _Search(view, region)
     header = view.block_of_name[region.header]
@@ -151,11 +151,19 @@ def reductions(view: View, region: Region) -> Reductions:
         except _Not as reason:
             reasons[name] = str(reason)
             continue
-        if made is not None and made.operator.sign in signs:
+        if made is not None and named_for(region, made.operator.sign):
             found.append(made)
         elif made is not None:
             reasons[name] = f"the clause `reduce` names no variable updated by `{made.operator.sign}`"
     return Reductions(tuple(found), reasons)
+
+
+def named_for(region: Region, sign: str) -> tuple[str, ...]:
+    """The variables of the region's clauses that an operator may update: by `|` flags, too, which are kept as words
+    (`cccopt.passes.flag_reductions`).
+    """
+    meant = FLAG_OPERATORS if sign == "|" else {sign}
+    return tuple(variable for written, variable in region.annotation.reductions if written in meant)
 
 
 def loop_sums(view: View, region: Region, path: Path, names: Collection[str]) -> tuple[Reduction, ...] | None:

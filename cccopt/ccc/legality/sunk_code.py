@@ -28,7 +28,7 @@ from cccopt.ccc.legality.continuation import Continuation
 from cccopt.ccc.legality.counted_loops import counted_loop, may_expand
 from cccopt.ccc.legality.exclusive import exclusive_paths
 from cccopt.ccc.legality.recomputation import Recomputation, recomputation
-from cccopt.ccc.legality.reductions import Reduction, Reductions, loop_sums, no_reduction
+from cccopt.ccc.legality.reductions import Reduction, Reductions, loop_sums, named_for, no_reduction
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.regions.hammocks import Hammock
@@ -204,6 +204,6 @@ def _check_named(region: Region, found: Collection[SunkCode]) -> None:
         r for code in found for r in (*code.reductions, *(s for s in code.sums if s.operator.floating))
     )
     for sign, updated in Counter(r.operator.sign for r in used).items():
-        named = [variable for other, variable in region.annotation.reductions if other == sign]
-        if updated > len(named):
-            raise refuse(refusal.REDUCTIONS, region.annotation.place, updated, sign, len(named))
+        named = len(named_for(region, sign))
+        if updated > named:
+            raise refuse(refusal.REDUCTIONS, region.annotation.place, updated, sign, named)

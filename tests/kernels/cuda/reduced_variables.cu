@@ -40,3 +40,37 @@ extern "C" __global__ void __launch_bounds__(64) by_reference(ARGUMENTS) {
     if (x & 1) { for (int q = 0; q < (x & 31); ++q) x = x * 1664525u + (x >> 7); atomicAdd(&total, x); out[i] = x; }
   }
 }
+
+// A sum of one iteration, in a path in a loop of tasks.
+#pragma ccc grid block(64) reduce(+: sum)
+extern "C" __global__ void in_a_path(ARGUMENTS) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  unsigned sum = 3;
+#pragma ccc for variable
+  for (unsigned k = 0; k < (a[i] & 15); ++k) {
+    unsigned x = a[i] ^ k;
+#pragma ccc if
+    if (x & 2) { sum += work(x); }
+  }
+  out[i] = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(64) flags(ARGUMENTS) {
+  bool found = false, ok = true;
+  int changed = -5;
+#pragma ccc for reduce(|: found) reduce(&: ok) reduce(=: changed)
+  for (EACH) {
+    unsigned x = a[i];
+    ok &= x != 77;
+#pragma ccc if
+    if (x & 1) {
+      x = work(x);
+      found |= x & 8192;
+      if (x % 11 == 3) changed = 9;
+      out[i] = x;
+    }
+    if (x % 97 == 5) ok = false;
+  }
+  count[blockIdx.x * blockDim.x + threadIdx.x] = found + 2 * ok + 4 * changed;
+}

@@ -1,0 +1,334 @@
+"""Flags: variables that iterations of a marked loop leave as they are, or set to one constant.
+
+    found |= x < 0;        if (x & 1) changed = 1;        ok = ok && test(x);        code = 17;
+
+In any order, and with any of them left out and made up for, the variable ends with the constant if one iteration has
+set it, and else as it was. nvcc keeps such a flag in many shapes, from block to block in other registers:
+
+    cvt.u32.u16 %r1, %rs9;  or.b32 %r2, %r1, %r7;  setp.ne.s32 %p1, %r2, 0;  selp.u16 %rs9, 1, 0, %p1;
+
+So what the code of each block does to it is computed (`cccopt.ccc.legality.flag_values`): from the constant it makes
+the constant, from the other value either one. Nothing else in the loop may read it, and where a block has changed it,
+no register may keep what it was.
+
+`cccopt.passes.flag_reductions` then keeps it as a word into which blocks `or` what they found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from cccopt.analysis import effects
+from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc.function.graph import targets
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.flag_values import (
+    BOOLEAN,
+    KEPT,
+    Unknown,
+    Values,
+    bits_of,
+    is_among,
+    is_nonzero,
+    result,
+)
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Instruction, Literal
+from cccopt.ptx.isa import width
+
+_OPCODES = frozenset({"mov", "selp", "setp", "and", "or", "xor", "not", "cvt"})
+"""What may handle a flag."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockOfFlag:
+    """What one block does to a flag: its statements that handle it, the registers in which it takes it over from
+    other blocks, and the one that then tells whether it has set it, None where it only copies: by the constant, or as
+    a ``truth`` by any number but 0.
+    """
+
+    statements: tuple[int, ...]
+    inputs: frozenset[str]
+    output: str | None
+    truth: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A flag in ``register`` where the loop begins and ends: it is set to ``constant``, ``clear`` is another value that
+    may stand for it; ``exits`` are the nodes after the loop in which it is read.
+    """
+
+    register: str
+    constant: int
+    clear: int
+    blocks: tuple[BlockOfFlag, ...]
+    exits: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """A flag is set where it is ``constant``, in the registers ``truths`` any number but 0, and else ``other``, for
+    which ``clear`` may stand.
+    """
+
+    constant: int
+    clear: int
+    other: frozenset[int]
+    truths: frozenset[str] = frozenset()
+
+    def set_in(self, name: str) -> Values:
+        """What a register holds where the flag is set."""
+        return Unknown.NONZERO if name in self.truths else frozenset({self.constant})
+
+    def is_set(self, name: str, value: Values) -> bool:
+        """Whether a register that holds ``value`` says that it is set."""
+        return is_nonzero(value) if name in self.truths else value == frozenset({self.constant})
+
+    def allows(self, name: str, value: Values) -> bool:
+        """Whether a register that holds ``value`` says one or the other."""
+        return name in self.truths or is_among(value, self.other | {self.constant})
+
+
+def flag(view: View, region: Region, name: str) -> Flag | None:
+    """The flag in the register ``name`` at the header of ``region``; None where it is something else."""
+    web = _Web(view, region, name)
+    if not web.follow() or not web.is_current():
+        return None
+    exits = web.exits()
+    if exits is None:
+        return None
+    for meaning in web.meanings():
+        blocks = web.judged(meaning)
+        if blocks is not None:
+            return Flag(name, meaning.constant, meaning.clear, blocks, exits)
+    return None
+
+
+class _Web:
+    """The statements of a loop that handle what a register holds at its header."""
+
+    def __init__(self, view: View, region: Region, name: str) -> None:
+        self.view = view
+        self.region = region
+        self.name = name
+        self.inside = frozenset(view.statements(region.nodes))
+        self.statements: set[int] = set()
+        self.values: set[tuple[int, str]] = set()
+        start = view.cfg.blocks[view.block_of_name[region.header]].start
+        self.first = view.reaching.reaching(start, name)
+
+    # --- which statements handle it ---
+
+    def follow(self) -> bool:
+        """Whether nothing else does than what may; finds them."""
+        view = self.view
+        self.values = {(d, self.name) for d in self.first}
+        work = [d for d in self.first if d in self.inside] + [*self._readers(self.values)]
+        while work:
+            index = work.pop()
+            if index in self.statements:
+                continue
+            written = self._handled(index)
+            if written is None:
+                return False
+            self.statements.add(index)
+            self.values.add((index, written))
+            work += self._readers({(index, written)})
+            # What else may be where it is read is one of its values, too.
+            for read in self._reads(index):
+                work += view.reaching.reaching(index, read) & self.inside
+        return all(map(self._reads_no_other, self.statements))
+
+    def _reads_no_other(self, index: int) -> bool:
+        """Whether a statement finds only the flag in the registers that are the flag's, and not in its guard."""
+        instruction, reads = self._instruction(index), self._reads(index)
+        if instruction.guard is not None and instruction.guard.register.name in reads:
+            return False
+        names = {name for _, name in self.values}
+        return effects.reads(instruction) & names <= reads and all(
+            (d, read) in self.values for read in reads for d in self.view.reaching.reaching(index, read)
+        )
+
+    def _handled(self, index: int) -> str | None:
+        """The register that a statement writes which may handle a flag."""
+        statement = self.view.body[index]
+        if not isinstance(statement, Instruction) or statement.base not in _OPCODES:
+            return None
+        written = isa.definitions(statement)
+        if len(written) != 1 or statement.operands[0] != written[0] or written[0].name in self.view.scoped:
+            return None
+        return written[0].name if effects.is_pure(statement) else None
+
+    def _readers(self, values: Iterable[tuple[int, str]]) -> Iterator[int]:
+        return (i for value in values for i in self.view.readers.get(value, ()) if i in self.inside)
+
+    def _holds(self, index: int, name: str) -> bool:
+        return any((d, name) in self.values for d in self.view.reaching.reaching(index, name))
+
+    def _reads(self, index: int) -> frozenset[str]:
+        """The registers in which a statement finds the flag."""
+        return frozenset(n for n in effects.needs(self.view.body[index]) if self._holds(index, n))
+
+    # --- where it is kept ---
+
+    def is_current(self) -> bool:
+        """Whether no register keeps an older value: one holds it where an iteration begins, and a block that handles it
+        leaves no other ones than its own.
+        """
+        view = self.view
+        header = view.block_of_name[self.region.header]
+        if self._held(view.cfg.blocks[header].start, view.liveness.live_in[header]) != {self.name}:
+            return False
+        return all(self._outputs(block) == self._live_out(block) for block in self._blocks())
+
+    def _held(self, statement: int, names: Iterable[str]) -> frozenset[str]:
+        return frozenset(name for name in names if self._holds(statement, name))
+
+    def _live_out(self, block: int) -> frozenset[str]:
+        end = self.view.reaching.reaching_end
+        live = self.view.liveness.live_out[block]
+        return frozenset(n for n in live if any((d, n) in self.values for d in end(block, n)))
+
+    def _outputs(self, block: int) -> frozenset[str]:
+        """The registers that hold what the block itself has made of it, if only by a guarded write."""
+        end, own = self.view.reaching.reaching_end, self.statements & self._in(block)
+        return frozenset(n for n in self._live_out(block) if end(block, n) & own)
+
+    def _in(self, block: int) -> frozenset[int]:
+        return frozenset(self.view.cfg.blocks[block].statements())
+
+    def _blocks(self) -> list[int]:
+        return sorted({self.view.cfg.block_of(index) for index in self.statements})
+
+    def exits(self) -> tuple[str, ...] | None:
+        """The nodes right after the loop in which it is read, in the register of the header. None where another one is,
+        or where something else leads there.
+        """
+        view, region = self.view, self.region
+        around = region.nodes | region.preheader
+        ways = {t for n in region.nodes for t in targets(view.graph.nodes[n].end)} - region.nodes - view.traps
+        found: list[str] = []
+        for way in sorted(ways & view.block_of_name.keys()):
+            block = view.block_of_name[way]
+            held = self._held(view.cfg.blocks[block].start, view.liveness.live_in[block])
+            if held and (held != {self.name} or not around.issuperset(view.sources[way])):
+                return None
+            if held:
+                found.append(way)
+        select = view.block_of_name[region.select]
+        after = [view.block_of_name[way] for way in (region.header, *found)]
+        return tuple(found) if all(view.dominators.dominates(select, block) for block in after) else None
+
+    # --- what becomes of it ---
+
+    def meanings(self) -> Iterator[_Meaning]:
+        """What it may be."""
+        types = self.view.types
+        size = width(types[self.name])
+        if self._begins_as_boolean():
+            yield _Meaning(1, 0, frozenset({0}), self._truths())
+            yield _Meaning(0, 1, frozenset({1}))
+        if size > 1 and all(types[name] == types[self.name] for _, name in self.values):
+            literals = {
+                bits_of(o, size)
+                for index in self.statements
+                for o in self._instruction(index).operands
+                if isinstance(o, Literal)
+            }
+            yield from (_Meaning(c, c ^ 1, frozenset({KEPT})) for c in sorted(literals))
+
+    def _begins_as_boolean(self) -> bool:
+        """Whether it is 0 or 1 before the loop."""
+        before = self.first - self.inside
+        values = [
+            Unknown.ANY if d == ENTRY or self._handled(d) is None else self._result(d, {}) for d in before
+        ]
+        return all(is_among(value, BOOLEAN) for value in values)
+
+    def _truths(self) -> frozenset[str]:
+        """The registers between blocks that hold, for a flag that is 0 or 1, 0 or any other number."""
+        found: set[str] = set()
+        for number in self._blocks():
+            statements = self._in_block(number)
+            made = self._run(statements, dict.fromkeys(self._inputs(statements), frozenset({0})))
+            outputs = (n for n in self._outputs(number) if n != self.name and self.view.types[n] != "pred")
+            found |= {n for n in outputs if not is_among(made[n], BOOLEAN)}
+        return frozenset(found)
+
+    def judged(self, meaning: _Meaning) -> tuple[BlockOfFlag, ...] | None:
+        """What each block does to it, if that leaves it as it is or sets it."""
+        found: list[BlockOfFlag] = []
+        for number in self._blocks():
+            statements = self._in_block(number)
+            inputs, outputs = self._inputs(statements), sorted(self._outputs(number))
+            made = self._run(statements, dict.fromkeys(inputs, meaning.other))
+            kept = self._run(statements, {name: meaning.set_in(name) for name in inputs})
+            if not all(meaning.allows(n, made[n]) and meaning.is_set(n, kept[n]) for n in outputs):
+                return None
+            telling = self._telling(statements, outputs, meaning)
+            if outputs and telling is None:
+                return None
+            if all(made[name] == meaning.other for name in outputs):
+                telling = None
+            found.append(BlockOfFlag(statements, inputs, telling, telling in meaning.truths))
+        return tuple(found)
+
+    def _in_block(self, number: int) -> tuple[int, ...]:
+        return tuple(sorted(self.statements & self._in(number)))
+
+    def _inputs(self, statements: Iterable[int]) -> frozenset[str]:
+        """The registers in which statements of a block find the flag as other blocks left it."""
+        view = self.view
+        return frozenset(
+            read
+            for index in statements
+            for read in self._reads(index)
+            if not view.reaching.reaching(index, read) <= self._in(view.cfg.block_of(index))
+        )
+
+    def _telling(self, statements: Iterable[int], outputs: list[str], meaning: _Meaning) -> str | None:
+        """The output of which all others are copies."""
+        for chosen in outputs:
+            last = max(i for i in statements if self._written(i) == chosen)
+            later = [i for i in statements if i > last]
+            clear = frozenset({meaning.clear})
+            left = self._run(later, {chosen: clear})
+            kept = self._run(later, {chosen: meaning.set_in(chosen)})
+            known = left.keys() & kept.keys()
+            if all(n in known and left[n] == clear and meaning.is_set(n, kept[n]) for n in outputs):
+                return chosen
+        return None
+
+    def _run(self, statements: Iterable[int], known: Mapping[str, Values]) -> dict[str, Values]:
+        """What is known after some statements of a block in a row, of what they write and of what was known before."""
+        values = dict(known)
+        for index in statements:
+            values[self._written(index)] = self._result(index, values)
+        return values
+
+    def _result(self, index: int, known: Mapping[str, Values], depth: int = 2) -> Values:
+        """What a statement leaves; of registers of which nothing is ``known``, their definitions may tell."""
+        instruction = self._instruction(index)
+        others = effects.reads(instruction) - known.keys() if depth else frozenset[str]()
+        told = {name: self._defined(index, name, depth - 1) for name in sorted(others)}
+        return result(instruction, {**told, **known}, self.view.types)
+
+    def _defined(self, index: int, name: str, depth: int) -> Values:
+        """What a register holds before a statement, by its only definition."""
+        found = self.view.reaching.reaching(index, name)
+        if len(found) != 1 or ENTRY in found or not isinstance(self.view.body[min(found)], Instruction):
+            return BOOLEAN if self.view.types.get(name) == "pred" else Unknown.ANY
+        (definition,) = found
+        written = isa.definitions(self._instruction(definition))
+        return self._result(definition, {}, depth) if len(written) == 1 else Unknown.ANY
+
+    def _written(self, index: int) -> str:
+        return isa.definitions(self._instruction(index))[0].name
+
+    def _instruction(self, index: int) -> Instruction:
+        statement = self.view.body[index]
+        assert isinstance(statement, Instruction)
+        return statement
