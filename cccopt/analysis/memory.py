@@ -4,7 +4,7 @@ An address is followed through its use-def chains (`mov`, `cvta`, `add`, `sub`, 
 *roots*: the variables and kernel parameters that it may be derived from. Two accesses are *provably distinct*
 if neither writes, if one reads memory that nothing writes (`ld.const`, `.nc`, a kernel's parameters), if their
 state spaces differ, or if their roots are variables with no name in common. Two pointer parameters may hold
-one address, and one that holds the address of a variable.
+one address, and one that holds the address of a variable, unless the source says `__restrict__` of one.
 
         st.shared.u32 [a+%r1], %r2;       against  ld.shared.u32 %r3, [b];       distinct: two shared
         variables st.global.u32 [%rd1], %r2;        against  ld.global.nc.u32 %r3, [%rd2]; distinct: `.nc` is
@@ -39,11 +39,14 @@ class Access:
 
 @dataclass(frozen=True)
 class MemoryAliasing:
-    """The memory instructions of one function and what they may touch. Statements go by index."""
+    """The memory instructions of one function and what they may touch. Statements go by index. ``restricted`` are the
+    parameters that alone lead to what is written through them.
+    """
 
     module: Module
     function: Function
     reaching: ReachingDefinitions
+    restricted: frozenset[str] = frozenset()
 
     def accesses_memory(self, statement: int) -> bool:
         """Whether the statement may read or write memory; calls and unknown opcodes may."""
@@ -99,9 +102,16 @@ class MemoryAliasing:
         return "generic" if variable is None else variable.space
 
     def _distinct_variables(self, a: frozenset[Root], b: frozenset[Root]) -> bool:
-        if any(root.kind != "variable" for root in a | b):
+        return all(self._distinct(mine, other) for mine in a for other in b)
+
+    def _distinct(self, a: Root, b: Root) -> bool:
+        """Whether what is derived from two roots is in different memory."""
+        kinds = {a.kind, b.kind}
+        if "unknown" in kinds:
             return False
-        return not {self._storage(root.name) for root in a} & {self._storage(root.name) for root in b}
+        if kinds == {"variable"}:
+            return self._storage(a.name) != self._storage(b.name)
+        return a != b and any(r.kind == "parameter" and r.name in self.restricted for r in (a, b))
 
     def _storage(self, name: str) -> str:
         """One name for what shares memory: all `.extern .shared` arrays begin at the same address."""

@@ -55,6 +55,7 @@ class MarkedPiece:
     ``id`` counts from 1 in file order, ``kind`` is the pragma's, ``place`` is the named statement's, function's or
     label's in the user's file, ``parent`` the id of the region around it in the text, None if there is none.
     ``case`` is the label of a switch's case, ``group`` the id of its switch's first region, 0 for others.
+    ``restricted`` are the positions of the ``__restrict__`` parameters of the kernel that a marked loop is in.
     """
 
     id: int
@@ -64,6 +65,7 @@ class MarkedPiece:
     parent: int | None = None
     case: str = ""
     group: int = 0
+    restricted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,9 @@ def _regions(named: Sequence[Named], unit: Unit) -> list[MarkedPiece]:
         switch = [r.id for r, n in zip(regions, named, strict=False) if n.case and n.head == what.head]
         group = [*switch, number][0] if what.case else 0
         place, pragma = unit.place(what.label), what.pragma
-        regions.append(MarkedPiece(number, pragma.kind, place, pragma.clauses, parent, what.case, group))
+        regions.append(
+            MarkedPiece(number, pragma.kind, place, pragma.clauses, parent, what.case, group, what.restricted)
+        )
     return regions
 
 
@@ -242,6 +246,8 @@ def _attributes(region: MarkedPiece) -> Iterator[str]:
         yield "variable"
     if region.kind in (Kind.WHILE, Kind.ELSE, Kind.SWITCH):
         yield f"kind={region.kind}"
+    if region.restricted:
+        yield f"restrict={','.join(map(str, region.restricted))}"
     if region.case:
         yield f"case={region.case}"
         yield f"group={region.group}"

@@ -18,6 +18,7 @@ from cccopt.source.functions import definition
 from cccopt.source.lexer import Token, ccc_pragma
 from cccopt.source.lines import LineMap
 from cccopt.source.pragmas import CccPragma, SourceError, parse_pragma
+from cccopt.source.restricted import restricted_around, restricted_of
 from cccopt.source.statements import Code, OutOfSight, Unbalanced
 from cccopt.source.switches import NoPath, groups
 from cccopt.source.variables import in_pragma, places
@@ -59,7 +60,8 @@ class Named:
     ``start``, ``head``, ``body``, ``body_end`` and ``end`` are code token indices: the statement, its keyword, brace
     or function's name, the loop's or function's body, branch, block or case's work, one past that, and one past what
     is marked (a ``do`` goes on after its body). ``label`` is the index of a case's label, else of the head, ``case``
-    the label's text. ``directives`` are the ``#pragma ccc`` line and the unroll pragmas that go with it.
+    the label's text. ``restricted`` are the positions of the kernel's ``__restrict__`` parameters, for the pragma of a
+    marked loop. ``directives`` are the ``#pragma ccc`` line and the unroll pragmas that go with it.
     """
 
     pragma: CccPragma
@@ -74,6 +76,7 @@ class Named:
     end: int
     label: int
     case: str = ""
+    restricted: tuple[int, ...] = ()
 
     def holds(self, other: Named) -> bool:
         """Whether ``other`` lies in what this one marks."""
@@ -185,6 +188,7 @@ def _statement(pragma: CccPragma, directive: Token, following: int, unit: Unit) 
         body_end,
         end,
         head,
+        restricted=restricted_around(code, start) if pragma.kind in ITERATED else (),
     )
 
 
@@ -234,8 +238,20 @@ def _function(pragma: CccPragma, directive: Token, following: int, unit: Unit) -
     if found is None or _SPACES[pragma.kind] not in found.spaces:
         raise SourceError(_wrong_statement(pragma, directive, following, True, unit))
     end = code.after_bracket(found.body)
+    restricted = restricted_of(code, following) if pragma.kind in ITERATED else ()
     return Named(
-        pragma, directive, (), (directive,), False, following, found.name, found.body, end, end, found.name
+        pragma,
+        directive,
+        (),
+        (directive,),
+        False,
+        following,
+        found.name,
+        found.body,
+        end,
+        end,
+        found.name,
+        restricted=restricted,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cccopt.analysis.cfg import build
@@ -167,3 +169,20 @@ def test_a_device_functions_pointer_parameter_may_point_anywhere():
     assert found.may_write(store)
     with pytest.raises(ValueError, match="no instruction"):
         found.roots(0)
+
+
+def test_a_restricted_parameter_leads_to_memory_of_its_own() -> None:
+    found, function = aliasing(
+        f"{STORE} ld.global.u32 %r5, [%rd4]; ld.global.u32 %r5, [counter]; ld.u32 %r5, [%rd5]; ret;"
+    )
+    first = find(function, "ret") - 4
+    restricted = replace(found, restricted=frozenset({function.parameters[1].name}))
+    plain, other, variable, loaded = (restricted.access(first + k) for k in range(4))
+    parameters = {root.name for root in plain.roots | other.roots}
+    assert len(parameters) == 2
+    assert function.parameters[1].name in parameters
+    assert restricted.may_clash(plain, plain)
+    assert not restricted.may_clash(plain, other)
+    assert restricted.may_clash(plain, loaded)
+    assert found.may_clash(plain, other)
+    assert found.may_clash(plain, variable)

@@ -23,7 +23,8 @@ class Annotation:
     x, y, z. ``case`` is the label of a switch's case without blanks (``default``), ``group`` the region number of its
     first case, by which the cases of one switch are known. ``chunk`` is in inner iterations between two votes,
     ``collect`` in paths; ``reductions`` are pairs of operator and source variable. ``hoist`` tells whether the loads at
-    the path's head are done before it: True asks for it, False forbids it.
+    the path's head are done before it: True asks for it, False forbids it. ``restricted`` are the positions of the
+    ``__restrict__`` parameters of the kernel in whose text the pragma is.
     """
 
     region: int
@@ -41,6 +42,7 @@ class Annotation:
     reductions: tuple[tuple[str, str], ...] = ()
     collect: int | None = None
     hoist: bool | None = None
+    restricted: tuple[int, ...] = ()
 
     @property
     def pragma(self) -> str:
@@ -90,6 +92,7 @@ def _annotation(marker: Marker) -> Annotation:
         reductions=clauses.reductions,
         collect=clauses.collect,
         hoist=clauses.hoist,
+        restricted=tuple(map(int, filter(None, values.get("restrict", "").split(",")))),
     )
 
 

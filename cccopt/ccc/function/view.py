@@ -97,7 +97,15 @@ class View:
 
     @cached_property
     def memory(self) -> MemoryAliasing:
-        return MemoryAliasing(self.module, self.function, self.reaching)
+        return MemoryAliasing(self.module, self.function, self.reaching, self._restricted)
+
+    @property
+    def _restricted(self) -> frozenset[str]:
+        """The parameters of a kernel of which the source says that no other pointer leads where they do."""
+        if self.function.kind != "entry":
+            return frozenset()
+        places = {place for annotation in self.annotations.values() for place in annotation.restricted}
+        return frozenset(p.name for i, p in enumerate(self.function.parameters) if i in places)
 
     @cached_property
     def uniformity(self) -> Uniformity:

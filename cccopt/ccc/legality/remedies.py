@@ -30,6 +30,8 @@ def remedies(view: View, clash: Clash, *, follows: bool) -> str:
 def _of(view: View, clash: Clash, *, follows: bool) -> Iterator[str]:
     if any(_only_reads(view, index) for index in (clash.deferred, clash.other)):
         yield "make the pointers provably distinct (`const __restrict__` for what is only read)"
+    elif _of_two_parameters(view, clash):
+        yield "declare the kernel's pointers `__restrict__` if they lead to different memory"
     if follows:
         yield "move the access into the path"
     else:
@@ -54,6 +56,12 @@ def _only_reads(view: View, index: int) -> bool:
     return all(root.kind == "parameter" for root in roots) and all(
         roots.isdisjoint(memory.roots(writer)) for writer in writers
     )
+
+
+def _of_two_parameters(view: View, clash: Clash) -> bool:
+    """Whether the accesses go through different parameters of the kernel."""
+    mine, other = (view.memory.roots(index) for index in (clash.deferred, clash.other))
+    return mine.isdisjoint(other) and all(root.kind == "parameter" for root in mine | other)
 
 
 def _may_be_read_before(view: View, index: int) -> bool:

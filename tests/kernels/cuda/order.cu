@@ -336,3 +336,38 @@ __device__ __noinline__ void rings(int n, const unsigned* a, unsigned* out) {
 }
 // right: the lane's own part of an array that a function is given, at two places of which one is hidden by a mask
 extern "C" __global__ void __launch_bounds__(64) ring_of_a_function(ARGUMENTS) { rings(n, a, out); }
+
+// right: the pointers lead to different memory, as one of them says
+extern "C" __global__ void __launch_bounds__(64) restricted(int n, const unsigned* __restrict__ a, unsigned* __restrict__ out, unsigned* count) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) out[i] += work(x);
+    count[i] = x * 2;
+  }
+}
+
+// CCC036: they may lead to the same memory
+extern "C" __global__ void __launch_bounds__(64) unrestricted(int n, const unsigned* __restrict__ a, unsigned* out, unsigned* count) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) out[i] += work(x);
+    count[i] = x * 2;
+  }
+}
+
+// CCC036: a pointer that is another one by then
+extern "C" __global__ void __launch_bounds__(64) assigned(int n, const unsigned* __restrict__ a, unsigned* __restrict__ out, unsigned* count) {
+  unsigned* places = out;
+  if (n > 100) out = count;
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) places[i] += work(x);
+    count[i] = x * 2;
+  }
+}
