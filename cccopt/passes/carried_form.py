@@ -47,7 +47,8 @@ def _both(cause: Refusal, second: Refusal) -> Refusal:
     if {first.code, other.code} == {refusal.LOCAL.code, refusal.LOCAL_TOKEN.code}:
         return second
     why = f"{first.why}; nor can the rest of the iteration wait with it: {other.message} ({other.code})"
-    return Refusal(replace(first, why=why), *cause.diagnostics[1:])
+    notes = (*first.notes, *((f"{text} ({other.code})", place) for text, place in other.notes))
+    return Refusal(replace(first, why=why, notes=notes), *cause.diagnostics[1:])
 
 
 def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:

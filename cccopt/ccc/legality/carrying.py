@@ -325,12 +325,13 @@ class Carrying:
     # --- refusals ---
 
     def _check_exits(self, point: Point, nodes: frozenset[str]) -> None:
-        for name in nodes:
-            ways = (name, *targets(self.view.graph.nodes[name].end))
-            for way in ways:
-                node = self.view.graph.nodes.get(way)
-                if node is not None and isinstance(node.end, Leave) and way not in self.view.traps:
-                    raise refuse(refusal.OTHER_EXIT, point.annotation.place)
+        view = self.view
+        for block, name in sorted((view.block_of_name.get(name, -1), name) for name in nodes):
+            for way in (*targets(view.graph.nodes[name].end), name):
+                node = view.graph.nodes.get(way)
+                if node is not None and isinstance(node.end, Leave) and way not in view.traps:
+                    notes = view.origins.jump(view.cfg.blocks[block].stop - 1) if block >= 0 else ()
+                    raise refuse(refusal.OTHER_EXIT, point.annotation.place, notes=notes)
 
     def _check_cost(self, point: Point, nodes: frozenset[str], kept: frozenset[int]) -> None:
         """What the lane and the token both compute must be cheap: it is done twice, and by lanes that diverge."""
