@@ -51,7 +51,7 @@ _ALL = frozenset(Kind)
 class Clauses:
     """What a pragma says beyond its kind. ``block`` is x, y, z threads; ``mode`` is always, auto, off or None;
     ``reductions`` are pairs of operator and variable; ``collect`` counts paths, ``chunk`` inner iterations between two
-    votes; ``hoist`` is True for ``hoist``, False for ``nohoist``."""
+    votes; ``hoist`` is True for ``hoist``, False for ``nohoist``; ``pure`` are functions for which the user vouches."""
 
     name: str | None = None
     block: tuple[int, int, int] | None = None
@@ -61,6 +61,7 @@ class Clauses:
     collect: int | None = None
     chunk: int | None = None
     hoist: bool | None = None
+    pure: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,15 @@ CLAUSES = (
         kinds=_ALL - ITERATED,
         write=lambda hoist: "yes" if hoist else "no",
         read=lambda text: text == "yes",
+    ),
+    Clause(
+        ("pure",),
+        "pure",
+        "pure",
+        "pure(f)",
+        ITERATED,
+        write=",".join,
+        read=lambda text: tuple(text.split(",")),
     ),
     Clause(("independent",), "independent", "independent", write=lambda _: "", read=lambda _: True),
 )

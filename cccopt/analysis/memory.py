@@ -23,8 +23,8 @@ from cccopt.analysis.constancy import reads_unchanging_memory
 from cccopt.analysis.reaching import ReachingDefinitions
 from cccopt.analysis.roots import AddressRoots, Root
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Function, Instruction, Module, Variable
-from cccopt.ptx.isa import Memory
+from cccopt.ptx.ir import Function, Instruction, Module, Symbol, Variable
+from cccopt.ptx.isa import Control, Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,14 @@ class Access:
 @dataclass(frozen=True)
 class MemoryAliasing:
     """The memory instructions of one function and what they may touch. Statements go by index. ``restricted`` are the
-    parameters that alone lead to what is written through them.
+    parameters that alone lead to what is written through them, ``pure`` functions that only read.
     """
 
     module: Module
     function: Function
     reaching: ReachingDefinitions
     restricted: frozenset[str] = frozenset()
+    pure: frozenset[str] = frozenset()
 
     def accesses_memory(self, statement: int) -> bool:
         """Whether the statement may read or write memory; calls and unknown opcodes may."""
@@ -132,7 +133,13 @@ class MemoryAliasing:
 
     def _memory(self, statement: int) -> Memory:
         instruction = self.reaching.body[statement]
-        return isa.facts(instruction).memory if isinstance(instruction, Instruction) else Memory.NONE
+        if not isinstance(instruction, Instruction):
+            return Memory.NONE
+        facts = isa.facts(instruction)
+        called = (o.name for o in instruction.operands if isinstance(o, Symbol))
+        if facts.control is Control.CALL and next(called, "") in self.pure:
+            return Memory.LOAD
+        return facts.memory
 
     def _instruction(self, statement: int) -> Instruction:
         instruction = self.reaching.body[statement]

@@ -31,7 +31,7 @@ import math
 from dataclasses import replace
 
 from cccopt.analysis import effects
-from cccopt.ccc.function.annotations import Annotation, without_annotations
+from cccopt.ccc.function.annotations import Annotation, vouches, without_annotations
 from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callee_of, shared_variables
 from cccopt.ccc.function.code import op
 from cccopt.ccc.function.names import Names
@@ -141,7 +141,7 @@ def _check(view: View, annotation: Annotation) -> None:
     module, kernel = view.module, view.function
     bodies = {f.name: f for f in module.functions() if f.body is not None}
     reached = called(module, [kernel.name])
-    unseen = sorted(reached - bodies.keys() - HARMLESS_CALLS)
+    unseen = sorted(n for n in reached - bodies.keys() - HARMLESS_CALLS if not vouches(annotation, n))
     own = [s for s in view.body if isinstance(s, Instruction)]
     others = {
         name: [s for s in bodies[name].body or () if isinstance(s, Instruction)]

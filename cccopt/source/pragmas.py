@@ -22,6 +22,7 @@ _REDUCTIONS = frozenset({"+", "*", "min", "max", "&", "|", "^", "="})
 _MOST_THREADS = 1024  # a block, CUDA C++ Programming Guide, compute capabilities; z is limited to 64
 _MOST_IN_Z = 64
 _MOST_DIGITS = 6
+_FUNCTION = re.compile(r"(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*", re.ASCII)
 
 Locate = Callable[[int, str], Place]
 """The place of a word at an offset of the pragma's text."""
@@ -194,6 +195,13 @@ def _reduce(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     return replace(clauses, reductions=pairs)
 
 
+def _pure(clauses: Clauses, word: _Word, place: Place) -> Clauses:
+    names = tuple("".join(name.split()) for name in _argument(word).split(","))
+    if not all(_FUNCTION.fullmatch(name) for name in names):
+        raise _refused(_bad_argument(word, place, "it takes names of functions: `f` or `space::f`"))
+    return replace(clauses, pure=names)
+
+
 _PARSERS: dict[str, Callable[[Clauses, _Word, Place], Clauses]] = {
     "name": _name,
     "block": _block,
@@ -203,6 +211,7 @@ _PARSERS: dict[str, Callable[[Clauses, _Word, Place], Clauses]] = {
     "hoist": _hoist,
     "nohoist": _hoist,
     "independent": _independent,
+    "pure": _pure,
     **dict.fromkeys(_MODES, _mode),
 }
 _OUTER_LOOP = "write it on the `#pragma ccc for` of the outer loop"
@@ -217,6 +226,7 @@ _ELSEWHERE = {
     ),
     "hoist": ("it is about the loads at a path's head", _ON_THE_PATH),
     "nohoist": ("it is about the loads at a path's head", _ON_THE_PATH),
+    "pure": ("it holds for all calls of the function in the loop", _OUTER_LOOP),
 }
 """Why a clause belongs elsewhere, and where."""
 

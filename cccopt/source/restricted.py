@@ -18,15 +18,20 @@ _QUALIFIERS = frozenset({"__restrict__", "__restrict", "const", "volatile"})
 _RESTRICT = frozenset({"__restrict__", "__restrict"})
 
 
+_KERNEL = frozenset({"__global__", "global"})
+_OTHERS = frozenset({"__device__", "device", "__host__", "host"})
+_STATEMENTS = frozenset({"for", "if", "while", "switch", "catch"})
+
+
 def restricted_around(code: Code, index: int) -> tuple[int, ...]:
     """The positions of the ``__restrict__`` parameters of the kernel that the token at ``index`` is in; none where that
     is no kernel. Raises `OutOfSight`.
     """
     for head, brace in _heads(code, index):
         words = {code.text(i) for i in range(head, brace)}
-        if words & {"__global__", "global"}:
+        if words & _KERNEL or _is_function(code, head, brace):
             return restricted_of(code, head)
-        if words & {"__device__", "device", "__host__", "host"}:
+        if words & _OTHERS:
             return ()
     return ()
 
@@ -48,6 +53,15 @@ def restricted_of(code: Code, index: int) -> tuple[int, ...]:
     return tuple(
         place for place, name in enumerate(names) if name and not _may_change(code, found.body, end, name)
     )
+
+
+def _is_function(code: Code, head: int, brace: int) -> bool:
+    """Whether the code from ``head`` to a brace begins a function, and no statement."""
+    try:
+        found = definition(code, head)
+    except Unbalanced:
+        return False
+    return found is not None and found.body == brace and code.text(found.name) not in _STATEMENTS
 
 
 def _heads(code: Code, index: int) -> Iterator[tuple[int, int]]:

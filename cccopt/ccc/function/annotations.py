@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from cccopt.ccc.function.mangled import is_named
 from cccopt.ccc.function.source_text import source_text
 from cccopt.ccc.outcome.choices import Mode
 from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape, clauses_of
@@ -24,7 +25,8 @@ class Annotation:
     first case, by which the cases of one switch are known. ``chunk`` is in inner iterations between two votes,
     ``collect`` in paths; ``reductions`` are pairs of operator and source variable. ``hoist`` tells whether the loads at
     the path's head are done before it: True asks for it, False forbids it. ``restricted`` are the positions of the
-    ``__restrict__`` parameters of the kernel in whose text the pragma is.
+    ``__restrict__`` parameters of the kernel in whose text the pragma is, ``pure`` functions that cannot be seen and of
+    which the user says that they only read.
     """
 
     region: int
@@ -43,6 +45,7 @@ class Annotation:
     collect: int | None = None
     hoist: bool | None = None
     restricted: tuple[int, ...] = ()
+    pure: tuple[str, ...] = ()
 
     @property
     def pragma(self) -> str:
@@ -57,6 +60,11 @@ def annotations_of(body: Iterable[Statement]) -> Mapping[int, Annotation]:
         if isinstance(statement, Marker) and statement.event in _BEGINS:
             found.setdefault(statement.region, _annotation(statement))
     return found
+
+
+def vouches(annotation: Annotation, function: str) -> bool:
+    """Whether the user vouches for what an unseen function does, by its PTX name."""
+    return any(is_named(function, name) for name in annotation.pure)
 
 
 def is_annotation(statement: Statement) -> bool:
@@ -92,6 +100,7 @@ def _annotation(marker: Marker) -> Annotation:
         reductions=clauses.reductions,
         collect=clauses.collect,
         hoist=clauses.hoist,
+        pure=clauses.pure,
         restricted=tuple(map(int, filter(None, values.get("restrict", "").split(",")))),
     )
 

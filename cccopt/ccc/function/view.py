@@ -14,7 +14,8 @@ from cccopt.analysis.loops import Loop, irreducible_edges, loops
 from cccopt.analysis.memory import MemoryAliasing
 from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
 from cccopt.analysis.uniformity import Uniformity, uniformity
-from cccopt.ccc.function.annotations import Annotation, annotations_of
+from cccopt.ccc.function.annotations import Annotation, annotations_of, vouches
+from cccopt.ccc.function.calls import callees
 from cccopt.ccc.function.graph import Graph, Leave, Node, from_body, leading, predecessors, split_at_markers
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.origins import Origins
@@ -97,7 +98,13 @@ class View:
 
     @cached_property
     def memory(self) -> MemoryAliasing:
-        return MemoryAliasing(self.module, self.function, self.reaching, self._restricted)
+        return MemoryAliasing(self.module, self.function, self.reaching, self._restricted, self._pure)
+
+    @property
+    def _pure(self) -> frozenset[str]:
+        """The functions that are called here and of which a pragma says that they only read."""
+        called = callees(self.function)
+        return frozenset(name for name in called if any(vouches(a, name) for a in self.annotations.values()))
 
     @property
     def _restricted(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cccopt.analysis import effects
+from cccopt.ccc.function.annotations import vouches
 from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callee_of, callees
 from cccopt.ccc.function.origins import Note
 from cccopt.ccc.function.view import View, view_of
@@ -125,13 +126,16 @@ class _Rules:
                 raise self._refuse(refusal.COLLECTIVE, path, index, culprit.opcode)
 
     def no_opaque_call(self, path: Path) -> None:
-        """Every call in P leads to a function whose body is known, or to a harmless system call."""
+        """Every call in P leads to a function that is seen, that the user vouches for, or that is harmless."""
         for index, instruction in self._code(path):
             calls = [i for i in self._with_callees(instruction) if isa.facts(i).control is Control.CALL]
             for call in calls:
                 callee = callee_of(call)
-                if callee is None or (self._body(callee) is None and callee not in HARMLESS_CALLS):
-                    raise self._refuse(refusal.CALL, path, index)
+                if callee is None:
+                    raise self._refuse(refusal.CALL_BY_POINTER, path, index)
+                known = self._body(callee) is not None or callee in HARMLESS_CALLS
+                if not known and not vouches(self.region.annotation, callee):
+                    raise self._refuse(refusal.CALL, path, index, callee)
 
     def no_identity_in_calls(self, path: Path) -> None:
         """No function that P calls asks which thread runs it: the task runs in another lane."""

@@ -117,9 +117,15 @@ COLLECTIVE = Rule(
 )
 CALL = Rule(
     "CCC041",
-    "the marked path calls a function that cannot be looked into",
-    "an indirect or external call may synchronise or keep state in local memory",
-    "call a function that is defined in this file, or make it inline",
+    "the marked path calls `{}`, which is not defined in this file",
+    "it may store, synchronise, or ask which thread runs it",
+    "define the function in this file, or say `pure` with its name at the loop if it does nothing of that",
+)
+CALL_BY_POINTER = Rule(
+    "CCC041",
+    "the marked path calls a function by a pointer",
+    "it may store, synchronise, or ask which thread runs it",
+    "call a function by its name",
 )
 CALL_IDENTITY = Rule(
     "CCC041",

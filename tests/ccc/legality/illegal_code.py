@@ -228,6 +228,20 @@ CODE = {
         {"module": ".extern .func vprintf();", "body": path(f"call vprintf, (); {PATH}")},
         runs=False,
     ),
+    "an external function that nobody vouches for": Rule(
+        "CCC041",
+        {
+            "module": ".extern .func near();",
+            "body": path(f"call near, (); {PATH}"),
+            "clauses": "pure=ear,nea",
+        },
+        {
+            "module": ".extern .func near();",
+            "body": path(f"call near, (); {PATH}"),
+            "clauses": "pure=far,near",
+        },
+        runs=False,
+    ),
     "an external function behind a call": Rule(
         "CCC041",
         {

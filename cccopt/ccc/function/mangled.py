@@ -1,0 +1,30 @@
+"""The source name in a mangled one (Itanium C++ ABI, 5.1): ``_ZN2ns1fEfi`` is ``ns::f``."""
+
+from __future__ import annotations
+
+import re
+
+_NUMBER = re.compile(r"\d+")
+
+
+def is_named(symbol: str, name: str) -> bool:
+    """Whether ``name``, as a user writes it, names the function ``symbol``: by its whole source name, or the last parts
+    of it. A member of a template has no name here.
+    """
+    parts = _parts(symbol)
+    wanted = name.removeprefix("::").split("::")
+    return bool(parts) and parts[-len(wanted) :] == wanted
+
+
+def _parts(symbol: str) -> list[str]:
+    """The parts of a function's name; of a C function its symbol."""
+    if not symbol.startswith("_Z"):
+        return [symbol]
+    nested = symbol.startswith("_ZN")
+    at = 3 if nested else 2
+    found: list[str] = []
+    while (number := _NUMBER.match(symbol, at)) is not None:
+        at = number.end() + int(number[0])
+        found.append(symbol[number.end() : at])
+    # What follows a nested name is its end; template arguments may belong to a class.
+    return found if not nested or symbol[at : at + 1] == "E" else []
