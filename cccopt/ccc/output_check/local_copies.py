@@ -41,20 +41,20 @@ def local_violations(loop: LoopCode) -> Iterator[Violation]:
     """Words of local memory that are not put back where they were."""
     stacks = StackAddresses(loop)
     copies = [copy for block in loop.blocks for copy in _copies(loop, block, stacks)]
-    filled = _by_word(copies, "shared")
-    emptied = _by_word(copies, "local")
+    filled = _by_word(copies, local=False)
+    emptied = _by_word(copies, local=True)
     for copy in copies:
         if not filled[copy.word] == emptied[copy.word] == {copy.place}:
             yield Violation(copy.statement, "this word of local memory is not put back to where it was")
-        elif _space(copy.store) == "local" and copy.load.guard != copy.store.guard:
+        elif _is_local(copy.store) and copy.load.guard != copy.store.guard:
             yield Violation(copy.statement, "some lanes may store here what they have not loaded")
 
 
-def _by_word(copies: Iterable[_Copy], space: str) -> Mapping[_Word, set[_Place]]:
-    """For each word the places that copies to a state space have it from, or put it to."""
+def _by_word(copies: Iterable[_Copy], *, local: bool) -> Mapping[_Word, set[_Place]]:
+    """For each word the places that copies to local memory, or to stacks, have it from or put it to."""
     found: dict[_Word, set[_Place]] = defaultdict(set)
     for copy in copies:
-        found[copy.word].update([copy.place] if _space(copy.store) == space else [])
+        found[copy.word].update([copy.place] if _is_local(copy.store) == local else [])
     return found
 
 
@@ -64,9 +64,9 @@ def _copies(loop: LoopCode, block: int, stacks: StackAddresses) -> Iterator[_Cop
     for index, instruction in loop.code.instructions(block):
         value = instruction.operands[-1] if instruction.base == "st" else None
         load = loads.get(value.name) if isinstance(value, Register) else None
-        if load is not None and {_space(load), _space(instruction)} == {"local", "shared"}:
-            shared, local = (load, instruction) if _space(load) == "shared" else (instruction, load)
-            word = _word(stacks, shared)
+        if load is not None and _is_local(load) != _is_local(instruction):
+            local, waiting = (load, instruction) if _is_local(load) else (instruction, load)
+            word = _word(stacks, waiting)
             if word is not None:
                 yield _Copy(load, instruction, index, word, (local.parts[-1], _address(local)))
         for name in effects.writes(instruction):
@@ -75,12 +75,12 @@ def _copies(loop: LoopCode, block: int, stacks: StackAddresses) -> Iterator[_Cop
                 loads[name] = instruction
 
 
-def _space(access: Instruction) -> str | None:
-    return isa.facts(access).space
+def _is_local(access: Instruction) -> bool:
+    return isa.facts(access).space == "local"
 
 
 def _word(stacks: StackAddresses, access: Instruction) -> _Word | None:
-    """The word of a stack that an access to shared memory goes to. Pops count slots from 1: their arrays seem to begin
+    """The word of a stack that an access goes to. Pops count slots from 1: their arrays seem to begin
     a word earlier.
     """
     stack = stacks.stack_of(access) if stacks.are_of(access) else None

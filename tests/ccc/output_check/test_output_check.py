@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cccopt.ccc.outcome.choices import StackMemory
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
 from cccopt.ccc.output_check import FunctionCode, check_output, violations
 from cccopt.ccc.output_check.regions import LoopCode
@@ -82,7 +83,9 @@ class Rewritten:
         return (*self.body[:index], *statements, *self.body[index + 1 :])
 
 
-def rewrites(module: Module, forms: Sequence[tuple[str, bool]] = FORMS) -> list[Rewritten]:
+def rewrites(
+    module: Module, forms: Sequence[tuple[str, bool]] = FORMS, stacks: StackMemory = StackMemory.AUTO
+) -> list[Rewritten]:
     """The functions of a module that are rewritten, in each form once, as the pipeline gives them to the check."""
     found: dict[Body, Rewritten] = {}
 
@@ -93,7 +96,7 @@ def rewrites(module: Module, forms: Sequence[tuple[str, bool]] = FORMS) -> list[
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "check_output", keep)
         for form, expand in forms:
-            pipeline.run(module, Options(mode="always", form=form, expand=expand))
+            pipeline.run(module, Options(mode="always", form=form, expand=expand, stacks=stacks))
     return list(found.values())
 
 
@@ -190,6 +193,69 @@ def test_barriers_order_slots_of_owners_that_all_have_a_task() -> None:
     assert any(made.of_added("red.shared"))
     # Nothing is ever pushed, so the drain needs none.
     assert missed_barriers(made) == ["$ccc_drain_1"]
+
+
+# --- stacks in global memory ---
+
+
+def in_pool(form: str, **holes: str) -> Rewritten:
+    """The rewrite of a small loop whose warps claim their stacks."""
+    (made,) = rewrites(parse(loop(**holes), "loop.ptx"), [(form, True)], StackMemory.GLOBAL)
+    return made
+
+
+@pytest.mark.parametrize("form", ["split", "idle lanes", "carried"])
+def test_no_barrier_of_stacks_in_global_memory_can_be_left_out(form: str) -> None:
+    # A push waits for a barrier of its own, so that the one after the claim matters to sorted tasks alone.
+    assert missed_barriers(in_pool(form)) == ["$ccc_claimed"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_barrier_of_a_generated_kernel_with_a_pool_can_be_left_out(seed: int) -> None:
+    for made in rewrites(parse(from_seed(seed).ptx), FORMS, StackMemory.GLOBAL):
+        assert [label for label in missed_barriers(made) if "_claimed" not in label] == []
+
+
+@pytest.mark.parametrize("form", ["split", "idle lanes", "carried"])
+def test_each_way_out_gives_the_entry_back(form: str) -> None:
+    made = in_pool(form)
+    releases = [*made.of_added("st.release")]
+    assert releases
+    for index, release in releases:
+        assert "control leaves the loop: an entry of the pool may be left claimed" in made.found(
+            made.without(index)
+        )
+        for wrong in (
+            replace(release, guard=None),
+            replace(release, guard=Guard(release.guard.register, negated=True) if release.guard else None),
+            replace(release, opcode="st.global.b32"),
+            replace(release, operands=(release.operands[0], Literal("1"))),
+        ):
+            assert made.found(made.with_(index, wrong))
+
+
+@pytest.mark.parametrize("form", ["split", "idle lanes", "carried"])
+def test_stacks_are_accessed_only_with_an_entry(form: str) -> None:
+    made = in_pool(form)
+    ((index, claim),) = made.of_added("atom.acquire")
+    for wrong in (
+        replace(claim, opcode="atom.global.cas.b32"),
+        replace(claim, guard=None),
+        replace(claim, operands=(*claim.operands[:2], Literal("0"), Literal("0"))),
+        replace(claim, operands=(*claim.operands[:2], Literal("1"), Literal("1"))),
+    ):
+        assert made.found(made.with_(index, wrong))
+    ((index, shown),) = made.of_added("shfl.sync")
+    other = replace(shown, operands=(*shown.operands[:2], Literal("1"), *shown.operands[3:]))
+    assert made.found(made.with_(index, other))
+    index, branch = next(
+        (i, s)
+        for i, s in enumerate(made.body)
+        if i > index and isinstance(s, Instruction) and s.opcode == "bra.uni" and s.guard
+    )
+    assert branch.guard is not None
+    turned = replace(branch, guard=replace(branch.guard, negated=not branch.guard.negated))
+    assert "the warp may have no entry of the pool" in made.found(made.with_(index, turned))
 
 
 def test_other_warp_wide_instructions_order_no_memory() -> None:
