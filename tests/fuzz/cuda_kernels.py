@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from cccopt.source.strip import strip
+from tests.fuzz.cuda_arrays import Arrays
 from tests.fuzz.cuda_memory import ACTUALS, REPEATS, Memory, Mode, formals
 from tests.fuzz.cuda_paths import PathWriter
 from tests.fuzz.cuda_pieces import Scope
@@ -122,11 +123,14 @@ def plain_name(name: str) -> str:
 class _Body:
     """Writes the body of one kernel."""
 
-    def __init__(self, random: Random, name: str, *, grid: bool, threads: int, dimensions: int) -> None:
+    def __init__(
+        self, random: Random, seed: int, name: str, *, grid: bool, threads: int, dimensions: int
+    ) -> None:
         self.draw = random
         self.grid, self.threads, self.dimensions = grid, threads, dimensions
         mode = random.choices(tuple(Mode), (84, 11, 5))[0]
-        memory = Memory(random, mode, shared=not grid)
+        arrays = Arrays.drawn(seed, kept=mode is Mode.SCRATCH and not grid)
+        memory = Memory(random, mode, shared=not grid, arrays=arrays)
         sums = () if grid else draw_sums(random)
         independent = mode is Mode.APART and random.random() < 0.88
         self.writer = PathWriter(random, mode, memory, sums, kernel=name, independent=independent)
@@ -143,6 +147,8 @@ class _Body:
         if chance(0.2) and not write.memory.bins:
             write.say("if (hash32(me + 5u) % 13u == 1u) return;")
         if self.grid:
+            for line in write.memory.arrays.before():
+                write.say(line)
             write.say("if (me >= (unsigned)n) return;")
             self._iteration(self._values({}), f"me * {REPEATS}u")
             return
@@ -184,6 +190,8 @@ class _Body:
         write = self.writer
         head, counter, type, at = self.loop
         before, opening, closing, step = self._written(head)
+        for line in write.memory.arrays.before():
+            write.say(line)
         write.say(before)
         place = len(write.lines)
         write.say(self.draw.choice(("",) * 4 + ("#pragma unroll 2", "#pragma unroll 3")))
@@ -197,6 +205,8 @@ class _Body:
         self._iteration(values, f"({at}) * {REPEATS}u + {repetition}", step)
         write.indent -= 1
         write.say(closing)
+        for line in write.memory.arrays.after():
+            write.say(line)
         text = "\n".join(write.lines[place:])
         reduced = [s for s in write.sums if re.search(rf"\b{s.name}\b", text)]
         words = clauses(tuple(reduced)) if write.chance(0.97) else ""
@@ -230,6 +240,8 @@ class _Body:
         if chance(0.1):
             write.say("uint4 four = reinterpret_cast<const uint4*>(a)[at % (items / 4u)];")
             values.known.update({f"four.{part}": "unsigned" for part in "xyzw"})
+        for line in write.memory.arrays.begin(values):
+            write.say(line)
         scope = Scope(values, 2, 0)
         write.block(scope, self.draw.choice((0, 1, 1, 2, 3)))
         self._leave_early(values, (0.15, 0.06, 0.04))
@@ -238,6 +250,8 @@ class _Body:
             if chance(0.5):
                 write.block(scope, self.draw.choice((1, 1, 2)))
             self._leave_early(values, (0.06, 0.02, 0.01))
+        for line in write.memory.arrays.end(values):
+            write.say(line)
 
     def _leave_early(self, values: Values, chances: tuple[float, float, float]) -> None:
         for word, chance in zip(("continue", "break", "return"), chances, strict=True):
@@ -259,7 +273,7 @@ def kernel(seed: int, name: str) -> Kernel:
         bounds, block = "", draw.choice((f" block({threads})", f" block({threads // 2}, 2)"))
     elif draw.random() < 0.06:
         bounds, threads = "", 1024
-    body = _Body(draw, name, grid=grid, threads=threads, dimensions=dimensions)
+    body = _Body(draw, seed, name, grid=grid, threads=threads, dimensions=dimensions)
     body.write(block)
     taken = formals(draw if draw.random() < 0.9 else None)
     pragma = f"#pragma ccc grid{block}\n" if grid else ""

@@ -21,6 +21,7 @@ from random import Random
 
 import numpy as np
 
+from tests.fuzz.cuda_arrays import Arrays
 from tests.fuzz.cuda_values import Values
 from tests.kernels.running import Arguments, Launch
 
@@ -109,8 +110,9 @@ def arguments(launch: Launch) -> Arguments:
 class Memory:
     """Draws statements that touch memory, one line of CUDA each, as ``mode`` allows."""
 
-    def __init__(self, random: Random, mode: Mode, *, shared: bool) -> None:
+    def __init__(self, random: Random, mode: Mode, *, shared: bool, arrays: Arrays) -> None:
         self.random = random
+        self.arrays = arrays
         self.mode = mode
         self.slots = 0
         self.rows = 0
@@ -150,6 +152,8 @@ class Memory:
         """A store or an atomic. ``turn`` numbers the inner iterations of the loop of tasks around it, below TURNS: None
         where there is none, empty where they have no number.
         """
+        if self.arrays.wants():
+            return self.arrays.write(values)
         kind = self.random.random()
         if self.mode is Mode.SCRATCH and kind < 0.5:
             return self._use_scratch(values)
@@ -184,14 +188,14 @@ class Memory:
         return f"{place} = {value};"
 
     @contextmanager
-    def without_shared(self) -> Iterator[None]:
-        """For the text of another function, which sees no shared memory of the kernel."""
-        held = self.table, self.bins, self.scratch
-        self.table = self.bins = self.scratch = False
+    def without_own(self) -> Iterator[None]:
+        """For the text of another function, which sees neither shared memory nor arrays of the kernel."""
+        held = self.table, self.bins, self.scratch, self.arrays.open
+        self.table = self.bins = self.scratch = self.arrays.open = False
         try:
             yield
         finally:
-            self.table, self.bins, self.scratch = held
+            self.table, self.bins, self.scratch, self.arrays.open = held
 
     def atomic(self, values: Values) -> str:
         """An atomic whose result nobody uses and that commutes with all that meet it."""
@@ -207,6 +211,8 @@ class Memory:
 
     def read(self, values: Values) -> str:
         """An expression of type unsigned that reads memory."""
+        if self.arrays.wants():
+            return self.arrays.read(values)
         kind = self.random.random()
         if self.table and kind < 0.3:
             return f"table[({values.unsigned(1)}) & 63u]"

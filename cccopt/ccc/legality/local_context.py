@@ -28,8 +28,12 @@ from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.regions.points import Point
 
-MOST = 128
-"""Bytes of local memory that may wait with a token: with more, stacks take the shared memory of a whole block."""
+MOST = 256
+"""Bytes of local memory that may wait with a token: more are copied for longer than most tokens run."""
+
+_TOGETHER = (
+    "; if it is another one: a computed index counts as one into any array of the kernel, constants do not"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,7 @@ class LocalContext:
 
     def _check_lasting(self, point: Point) -> None:
         begin = self.carrying.view.block_of_name[point.begin]
-        help = "declare the array inside the loop, and fill it at the beginning of each iteration"
+        help = f"declare the array inside the loop, and fill it at the beginning of each iteration{_TOGETHER}"
         read = self._live.get(begin, 0) & self._before & ~self._stored[begin]
         if read:
             index = self._touching(point, read, loads=True)
@@ -166,7 +170,8 @@ class LocalContext:
         if lost:
             index = self._touching(point, lost, loads=False)
             what = "that code after the loop may load"
-            raise self._refuse(point, what, index, "use another array after the loop")
+            help = f"keep what follows the loop in another array{_TOGETHER}"
+            raise self._refuse(point, what, index, help)
 
     def _check_size(self, point: Point) -> None:
         words = self.words(point)

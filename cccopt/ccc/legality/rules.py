@@ -17,6 +17,7 @@ from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callee_of, callees
 from cccopt.ccc.function.origins import Note
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.carried_region import CarriedRegion
+from cccopt.ccc.legality.local_bytes import LocalBytes
 from cccopt.ccc.legality.local_memory import LocalMemory
 from cccopt.ccc.legality.order import Clash, MemoryOrder
 from cccopt.ccc.legality.region_analysis import RegionAnalysis
@@ -40,6 +41,7 @@ def check(analysis: RegionAnalysis) -> None:
     rules.no_recursion()
     rules.no_barrier()
     rules.own_local_memory()
+    rules.no_local_memory_of_callers()
     for path in analysis.region.all_paths():
         rules.no_parameter(path)
         rules.no_collective(path)
@@ -59,6 +61,7 @@ def check_carried(carried: CarriedRegion) -> None:
     for point in carried.region.points:
         carried.carrying.advance(point)
     carried.local.check()
+    rules.no_local_memory_of_callers()
     for path in carried.region.paths:
         rules.no_parameter(path)
         rules.no_collective(path)
@@ -239,6 +242,19 @@ class _Rules:
             if clash is not None:
                 notes = self._notes(Clash(*clash), "elsewhere")
                 raise refuse(refusal.LOCAL, path.annotation.place, notes=notes)
+
+    def no_local_memory_of_callers(self) -> None:
+        """No function that calls that of L hands on an address of its local memory: a task would use another lane's."""
+        module, function = self.view.module, self.view.function
+        if function.kind == "entry":
+            return
+        for caller in module.functions():
+            if caller.body is None or function.name not in called(module, callees(caller)):
+                continue
+            if LocalBytes(view_of(module, caller)).escapes:
+                why = f"`{caller.name}` hands on an address of its local memory, and the task may run in another lane"
+                help = "let the function be inlined into it (`__forceinline__`)"
+                raise refuse(refusal.LOCAL, self.region.annotation.place, why=why, help=help)
 
     # --- what the rules ask ---
 

@@ -38,6 +38,7 @@ WAITING = {
     "pointers": ["[0, 32)"],
     "twice": ["[0, 16)", "[0, 16)"],
     "path_alone": [],
+    "of_memory": [],
 }
 """What waits of local memory at each point."""
 LAUNCHES = (Launch(2, 48, 250), Launch(3, 64, 500))

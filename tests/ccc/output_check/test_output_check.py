@@ -33,10 +33,11 @@ from cccopt.ptx.ir import (
     Symbol,
 )
 from cccopt.ptx.parser import parse
+from tests.fuzz.trial import only
 from tests.kernels.generators.kernels import from_seed
 from tests.kernels.ptx_loops import FOR, IF, LAUNCHES, SECOND, VARIABLE, arguments, loop, mark, path
 from tests.kernels.ptx_switch import switch
-from tests.kernels.running import compare, compiled, marked, only
+from tests.kernels.running import compare, compiled, marked
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "samples").glob("*/*.cu"))
 FORMS = [("split", True), ("idle lanes", False)]

@@ -195,11 +195,11 @@ extern "C" __global__ void __launch_bounds__(64) path_alone(ARGUMENTS) {
   }
 }
 
-// CCC104: 256 bytes
+// CCC104: 320 bytes
 extern "C" __global__ void __launch_bounds__(64) large(ARGUMENTS) {
 #pragma ccc for
   for (EACH) {
-    unsigned s = 0, stack[64];
+    unsigned s = 0, stack[80];
     int top = 0;
     stack[top++] = a[i & 1023];
 #pragma ccc while
@@ -268,4 +268,25 @@ extern "C" __global__ void __launch_bounds__(64) by_address(ARGUMENTS) {
     if (x & 4) out[i] = work(v[(x >> 3) & 3]);
     count[i & 1023] += out[i];
   }
+}
+
+__device__ __noinline__ void loop(ARGUMENTS, unsigned* v) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i & 1023];
+    v[i] += x;
+#pragma ccc if
+    if (x & 4) out[i] = work(v[i]);
+  }
+}
+
+// right: the loop is in a function of its own
+extern "C" __global__ void __launch_bounds__(64) of_memory(ARGUMENTS) {
+  loop(n, a, out, count, count);
+}
+
+// CCC042: the loop is in a function that has the address of its caller's array
+extern "C" __global__ void __launch_bounds__(64) of_caller(ARGUMENTS) {
+  unsigned v[1024] = {};
+  loop(n, a, out, count, threadIdx.x & 1 ? v : count);
 }
