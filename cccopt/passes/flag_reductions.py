@@ -11,6 +11,7 @@
     E: ... %rs9                              E: setp.ne.b32 %p7, %found, 0;  selp.b16 %rs9, 1, %rs9, %p7; ...
 
 Each block starts with the flag cleared, in registers of its own, so that none lives from block to block but the word.
+Where nvcc sets the variable before it is known whether it must (and puts the old value back), each iteration does.
 
 Safety: EXACT; `cccopt.ccc.legality.flags` proves that the variable is a flag.
 """
@@ -21,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cccopt.analysis import effects
+from cccopt.analysis.cfg import ending
 from cccopt.ccc.function.code import op
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.view import View, view_of
@@ -97,11 +99,11 @@ class _WithWord:
         changed: dict[int, Statement] = {}
         for block in self.flag.blocks:
             own = self._own_names(block)
-            first, *_, last = 2 * block.statements
-            before[first] = [self._cleared(own[name]) for name in sorted(block.inputs)]
             changed |= {index: self._renamed(index, own) for index in block.statements}
-            if block.output is not None:
-                after[last] = self._found(own[block.output], block.truth)
+            first, lasts = self._span(block)
+            before[first] = [self._cleared(own[name]) for name in sorted(block.inputs)]
+            for index in lasts if block.output is not None else ():
+                after[index] = self._found(own[block.output or ""], block.truth)
         for node in self.flag.exits:
             after.setdefault(self._begin(node), []).extend(self._set_where_found())
         return [
@@ -110,6 +112,16 @@ class _WithWord:
             for new in (*before.get(index, ()), changed.get(index, old), *after.get(index, ()))
             if not (isinstance(new, Label) and view.names.made(new.name))
         ]
+
+    def _span(self, block: BlockOfFlag) -> tuple[int, list[int]]:
+        """The statement before which the flag is cleared, and those after which it is known."""
+        if not self.flag.ends:
+            first, *_, last = 2 * block.statements
+            return first, [last]
+        blocks = [self.view.cfg.blocks[number] for number in self.flag.ends]
+        leaving = [ending(self.view.body, block) is not None for block in blocks]
+        lasts = [b.stop - 1 - leaves for b, leaves in zip(blocks, leaving, strict=True)]
+        return self._begin(self.region.header) + 1, lasts
 
     def _begin(self, node: str) -> int:
         """The last of the labels, and of the marker after them, with which a node begins."""

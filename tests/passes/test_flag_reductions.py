@@ -41,6 +41,8 @@ FLAGS = {
     "a predicate": ("mov.pred %q1, 0;", f"{TEST} or.pred %q1, %q1, %p6;", "selp.b32 %sum, 1, 0, %q1;"),
     "a cleared predicate": ("mov.pred %q1, 1;", f"{TEST} not.pred %q2, %p6; and.pred %q1, %q1, %q2;",
                             "selp.b32 %sum, 1, 0, %q1;"),
+    "set too early": (ZERO, f"{TEST} mov.b32 %w4, %sum; selp.b32 %sum, 1, %sum, %p6; @%p5 bra KEEP;"
+                      " mov.b32 %sum, %w4; KEEP:", ""),
     "a number": ("mov.b32 %f2, 0f3F800000;", f"{TEST} selp.f32 %f2, 0f40200000, %f2, %p6;", "mov.b32 %sum, %f2;"),
 }  # fmt: skip
 """The flag before the loop, in the path, and after the loop as a word."""
@@ -71,8 +73,6 @@ NO_FLAG = {
     "read in the path": (FIVE, f"{SET} st.global.b32 [%out_i], %sum;", {}),
     "read after the path": (FIVE, SET, {"behind": "st.global.b32 [%out_i], %sum;"}),
     "a condition": (FIVE, f"{SET} setp.eq.b32 %q1, %sum, 17; @%q1 st.global.b32 [%out_i], %term;", {}),
-    "an older value": (ZERO, f"{TEST} mov.b32 %w4, %sum; selp.b32 %sum, 1, %sum, %p6; @%p5 bra KEEP; "
-                       "mov.b32 %sum, %w4; KEEP:", {}),
     "set and put back": (FIVE, SET, {"before": "setp.eq.u32 %q1, %value, 3; @%q1 mov.b32 %sum, 5;"}),
 }  # fmt: skip
 

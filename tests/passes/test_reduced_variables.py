@@ -47,6 +47,13 @@ def test_a_sum_in_a_path_in_a_loop_of_tasks() -> None:
     assert verdict.ran["auto"]["take"]
 
 
+@pytest.mark.parametrize("kernel", ["found_and_left", "set_and_continued", "runs_of_a_loop"])
+def test_flags_in_any_control_flow(kernel: str) -> None:
+    verdict = judge(alone(compiled(), kernel), kernel, items, LAUNCHES, forms=("auto",), assembler="sm_90")
+    assert not verdict.wrong
+    assert verdict.ran["auto"]["take"]
+
+
 def test_a_pin_stores_nothing() -> None:
     """Another thread may have added to the variable since it was loaded."""
     pair = alone(compiled(), "by_reference")

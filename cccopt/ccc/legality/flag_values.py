@@ -58,7 +58,16 @@ def result(instruction: Instruction, known: Mapping[str, Values], types: Mapping
         made = BOOLEAN
     if instruction.guard is None:
         return made
-    return _either(made, _value(instruction.operands[0], 0, known, types))
+    return either(made, _value(instruction.operands[0], 0, known, types))
+
+
+def either(*values: Values) -> Values:
+    """What is one of some values."""
+    lists = [value for value in values if isinstance(value, frozenset)]
+    if len(lists) == len(values):
+        made = frozenset[int]().union(*lists)
+        return made if len(made) <= _MOST else Unknown.ANY
+    return Unknown.NONZERO if all(map(is_nonzero, values)) else Unknown.ANY
 
 
 def is_nonzero(value: Values) -> bool:
@@ -83,7 +92,7 @@ def _made(instruction: Instruction, known: Mapping[str, Values], types: Mapping[
             return value
         case "selp", [first, second, frozenset() as condition] if condition <= BOOLEAN:
             chosen = [(second, first)[k] for k in condition]
-            return chosen[0] if len(chosen) == 1 else _either(*chosen)
+            return chosen[0] if len(chosen) == 1 else either(*chosen)
         case "setp", [first, second] if instruction.parts[1] in ("eq", "ne") and kind in _INTEGERS:
             return _compared(first, second, equal=instruction.parts[1] == "eq")
         case ("and" | "or" | "xor") as sign, [first, second]:
@@ -122,12 +131,6 @@ def _value(operand: Operand, size: int, known: Mapping[str, Values], types: Mapp
 
 def _name(operand: Operand) -> str:
     return operand.name if isinstance(operand, Register) else ""
-
-
-def _either(first: Values, second: Values) -> Values:
-    if isinstance(first, frozenset) and isinstance(second, frozenset):
-        return first | second if len(first | second) <= _MOST else Unknown.ANY
-    return Unknown.NONZERO if is_nonzero(first) and is_nonzero(second) else Unknown.ANY
 
 
 def _compared(first: Values, second: Values, *, equal: bool) -> Values:

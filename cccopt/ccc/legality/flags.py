@@ -29,6 +29,7 @@ from cccopt.ccc.legality.flag_values import (
     Unknown,
     Values,
     bits_of,
+    either,
     is_among,
     is_nonzero,
     result,
@@ -40,6 +41,9 @@ from cccopt.ptx.isa import width
 
 _OPCODES = frozenset({"mov", "selp", "setp", "and", "or", "xor", "not", "cvt"})
 """What may handle a flag."""
+_MOST_ROUNDS = 20
+_DEPTH = 4
+"""Definitions in a row that are looked at for what is known of a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,8 @@ class BlockOfFlag:
 @dataclass(frozen=True, slots=True)
 class Flag:
     """A flag in ``register`` where the loop begins and ends: it is set to ``constant``, ``clear`` is another value that
-    may stand for it; ``exits`` are the nodes after the loop in which it is read.
+    may stand for it; ``exits`` are the nodes after the loop in which it is read. Where only the iteration as a whole
+    keeps to that, ``ends`` are the blocks that end it, and there is one in place of ``blocks``.
     """
 
     register: str
@@ -66,6 +71,7 @@ class Flag:
     clear: int
     blocks: tuple[BlockOfFlag, ...]
     exits: tuple[str, ...]
+    ends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +101,18 @@ class _Meaning:
 def flag(view: View, region: Region, name: str) -> Flag | None:
     """The flag in the register ``name`` at the header of ``region``; None where it is something else."""
     web = _Web(view, region, name)
-    if not web.follow() or not web.is_current():
-        return None
-    exits = web.exits()
+    exits = web.exits() if web.follow() and web.is_alone() else None
     if exits is None:
         return None
+    current = web.is_current()
     for meaning in web.meanings():
-        blocks = web.judged(meaning)
+        blocks = web.judged(meaning) if current else None
         if blocks is not None:
             return Flag(name, meaning.constant, meaning.clear, blocks, exits)
+    ends = web.ends(exits)
+    for meaning in web.meanings() if ends else ():
+        if web.keeps_in_iteration(meaning, ends):
+            return Flag(name, meaning.constant, meaning.clear, (web.iteration(),), exits, ends)
     return None
 
 
@@ -174,14 +183,14 @@ class _Web:
 
     # --- where it is kept ---
 
-    def is_current(self) -> bool:
-        """Whether no register keeps an older value: one holds it where an iteration begins, and a block that handles it
-        leaves no other ones than its own.
-        """
+    def is_alone(self) -> bool:
+        """Whether one register holds it where an iteration begins."""
         view = self.view
         header = view.block_of_name[self.region.header]
-        if self._held(view.cfg.blocks[header].start, view.liveness.live_in[header]) != {self.name}:
-            return False
+        return self._held(view.cfg.blocks[header].start, view.liveness.live_in[header]) == {self.name}
+
+    def is_current(self) -> bool:
+        """Whether no register keeps an older value: a block that handles it leaves no other ones than its own."""
         return all(self._outputs(block) == self._live_out(block) for block in self._blocks())
 
     def _held(self, statement: int, names: Iterable[str]) -> frozenset[str]:
@@ -243,10 +252,7 @@ class _Web:
     def _begins_as_boolean(self) -> bool:
         """Whether it is 0 or 1 before the loop."""
         before = self.first - self.inside
-        values = [
-            Unknown.ANY if d == ENTRY or self._handled(d) is None else self._result(d, {}) for d in before
-        ]
-        return all(is_among(value, BOOLEAN) for value in values)
+        return all(is_among(self._left(d, self.name, _DEPTH), BOOLEAN) for d in before)
 
     def _truths(self) -> frozenset[str]:
         """The registers between blocks that hold, for a flag that is 0 or 1, 0 or any other number."""
@@ -275,6 +281,53 @@ class _Web:
                 telling = None
             found.append(BlockOfFlag(statements, inputs, telling, telling in meaning.truths))
         return tuple(found)
+
+    # --- the iteration as a whole ---
+
+    def ends(self, exits: Iterable[str]) -> tuple[int, ...]:
+        """The blocks from which control only goes to the next iteration, or to where it is read after the loop; none
+        where it may go on in the iteration as well.
+        """
+        view, region = self.view, self.region
+        after = {view.block_of_name[way] for way in (region.header, *exits)}
+        inside = view.blocks_of(region.nodes) - {view.block_of_name[region.header]}
+        ending = [
+            b for b in sorted(view.blocks_of(region.nodes)) if after.intersection(view.cfg.successors[b])
+        ]
+        goes_on = any(inside.intersection(view.cfg.successors[b]) for b in ending)
+        return () if goes_on else tuple(ending)
+
+    def iteration(self) -> BlockOfFlag:
+        """What an iteration does to it, as if it were one block."""
+        return BlockOfFlag(tuple(sorted(self.statements)), frozenset({self.name}), self.name, False)
+
+    def keeps_in_iteration(self, meaning: _Meaning, ends: Iterable[int]) -> bool:
+        """Whether a whole iteration leaves it as it is or sets it."""
+        exact = _Meaning(meaning.constant, meaning.clear, meaning.other)
+        made, kept = (self._after_blocks(v) for v in (exact.other, frozenset({exact.constant})))
+        return all(
+            exact.allows(self.name, made[b].get(self.name, Unknown.ANY))
+            and exact.is_set(self.name, kept[b].get(self.name, Unknown.ANY))
+            for b in ends
+        )
+
+    def _after_blocks(self, start: frozenset[int]) -> Mapping[int, Mapping[str, Values]]:
+        """What is known of the registers of the flag after each block of an iteration that it begins with ``start``."""
+        view = self.view
+        header, inside = view.block_of_name[self.region.header], view.blocks_of(self.region.nodes)
+        order = [b for b in view.cfg.reverse_postorder if b in inside]
+        after: dict[int, dict[str, Values]] = {}
+        for _ in range(_MOST_ROUNDS):
+            changed = False
+            for block in order:
+                earlier = [after[b] for b in view.cfg.predecessors[block] if b in after]
+                known: dict[str, Values] = {self.name: start} if block == header else _joined(earlier)
+                left = self._run(self._in_block(block), known)
+                changed = changed or after.get(block) != left
+                after[block] = left
+            if not changed:
+                return after
+        return {block: {} for block in order}
 
     def _in_block(self, number: int) -> tuple[int, ...]:
         return tuple(sorted(self.statements & self._in(number)))
@@ -309,7 +362,7 @@ class _Web:
             values[self._written(index)] = self._result(index, values)
         return values
 
-    def _result(self, index: int, known: Mapping[str, Values], depth: int = 2) -> Values:
+    def _result(self, index: int, known: Mapping[str, Values], depth: int = _DEPTH) -> Values:
         """What a statement leaves; of registers of which nothing is ``known``, their definitions may tell."""
         instruction = self._instruction(index)
         others = effects.reads(instruction) - known.keys() if depth else frozenset[str]()
@@ -317,13 +370,17 @@ class _Web:
         return result(instruction, {**told, **known}, self.view.types)
 
     def _defined(self, index: int, name: str, depth: int) -> Values:
-        """What a register holds before a statement, by its only definition."""
+        """What a register holds before a statement, by its definitions."""
         found = self.view.reaching.reaching(index, name)
-        if len(found) != 1 or ENTRY in found or not isinstance(self.view.body[min(found)], Instruction):
-            return BOOLEAN if self.view.types.get(name) == "pred" else Unknown.ANY
-        (definition,) = found
-        written = isa.definitions(self._instruction(definition))
-        return self._result(definition, {}, depth) if len(written) == 1 else Unknown.ANY
+        return either(*(self._left(d, name, depth) for d in sorted(found)))
+
+    def _left(self, definition: int, name: str, depth: int) -> Values:
+        """What a definition leaves in a register."""
+        unknown = BOOLEAN if self.view.types.get(name) == "pred" else Unknown.ANY
+        statement = None if definition == ENTRY else self.view.body[definition]
+        if not isinstance(statement, Instruction) or len(isa.definitions(statement)) != 1:
+            return unknown
+        return self._result(definition, {}, depth)
 
     def _written(self, index: int) -> str:
         return isa.definitions(self._instruction(index))[0].name
@@ -332,3 +389,9 @@ class _Web:
         statement = self.view.body[index]
         assert isinstance(statement, Instruction)
         return statement
+
+
+def _joined(known: list[dict[str, Values]]) -> dict[str, Values]:
+    """What is known where control comes from several blocks."""
+    names = set.intersection(*(set(one) for one in known)) if known else set[str]()
+    return {name: either(*(one[name] for one in known)) for name in names}

@@ -74,3 +74,49 @@ extern "C" __global__ void __launch_bounds__(64) flags(ARGUMENTS) {
   }
   count[blockIdx.x * blockDim.x + threadIdx.x] = found + 2 * ok + 4 * changed;
 }
+
+// nvcc sets these before it is known whether it must.
+extern "C" __global__ void __launch_bounds__(64) found_and_left(ARGUMENTS) {
+  bool found = false;
+#pragma ccc for reduce(|: found)
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc while
+    while (x > 100) {
+      x = work(x) & 0xffff;
+      if (x % 17 == 1) { found = true; break; }
+    }
+    out[i] = x;
+  }
+  count[blockIdx.x * blockDim.x + threadIdx.x] = found;
+}
+
+extern "C" __global__ void __launch_bounds__(64) set_and_continued(ARGUMENTS) {
+  float worst = -1.f;
+#pragma ccc for reduce(=: worst)
+  for (EACH) {
+    unsigned x = a[i];
+    if (x % 3 == 0) continue;
+#pragma ccc if
+    if (x & 1) { x = work(x); if (x & 64) worst = 0.f; out[i] = x; }
+    if (x % 100 == 1) { worst = 0.f; continue; }
+    out[i] ^= 3;
+  }
+  count[blockIdx.x * blockDim.x + threadIdx.x] = worst * 8 + 8;
+}
+
+// One flag lives through several runs of the loop, another one through one.
+extern "C" __global__ void __launch_bounds__(64) runs_of_a_loop(ARGUMENTS) {
+  bool any = false;
+  for (int r = 0; r < 3; ++r) {
+    bool here = false;
+#pragma ccc for reduce(|: any, here)
+    for (EACH) {
+      unsigned x = a[i] + r;
+#pragma ccc if
+      if (x & 1) { x = work(x); any |= x % 19 == 3; here |= x % 5 == 2; out[i] += x; }
+    }
+    count[blockIdx.x * blockDim.x + threadIdx.x] += here ? r * 3 + 1 : 0;
+  }
+  count[blockIdx.x * blockDim.x + threadIdx.x] += any ? 100 : 0;
+}
