@@ -19,9 +19,12 @@ irreducible graphs).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import chain
+from operator import or_
 
 from cccopt.analysis.cfg import ControlFlowGraph
 from cccopt.analysis.dominance import total_post_dominators
@@ -39,12 +42,11 @@ class Mixing:
         """Pairs of a block and the registers, as a bit set, that vary at its start if ``branch`` varies."""
         stop = self._post_dominators[branch]
         sides = [self._reach([target], {branch, stop}) for target in self.cfg.successors[branch]]
-        between = set().union(*sides) - {branch, stop}
+        joined = {b for b, times in Counter(chain(*sides)).items() if times > 1} - {branch}
         found = []
-        for block in set().union(*sides) - {branch}:
-            if sum(block in side for side in sides) > 1:
-                ways = self._reaching(block, between)
-                found.append((block, self._written_in(ways)))
+        if joined:
+            written = self._written_on_the_way(set().union(*sides) - {branch, stop})
+            found = [(block, written(block)) for block in joined]
         cycle = self._cycle(branch, stop)
         leaving = {target for block in cycle for target in self.cfg.successors[block]} - cycle
         return found + [(block, self._written_in(cycle)) for block in leaving]
@@ -80,8 +82,27 @@ class Mixing:
                 work += [s for s in self.cfg.predecessors[source] if s in within]
         return found
 
+    def _written_on_the_way(self, within: Collection[int]) -> Callable[[int], int]:
+        """A function from a block to the registers that the blocks ``within`` may write on ways through them to it."""
+        order = sorted(within, key=self._rank.__getitem__)
+        before = dict.fromkeys(order, 0)
+
+        def of(block: int) -> int:
+            sources = (s for s in self.cfg.predecessors[block] if s in before)
+            return reduce(or_, (before[s] | self.written[s] for s in sources), 0)
+
+        changed = True
+        while changed:
+            changed = False
+            for block in order:
+                now = of(block)
+                changed |= now != before[block]
+                before[block] = now
+        return of
+
+    @cached_property
+    def _rank(self) -> Mapping[int, int]:
+        return {block: rank for rank, block in enumerate(self.cfg.reverse_postorder)}
+
     def _written_in(self, blocks: Iterable[int]) -> int:
-        bits = 0
-        for block in blocks:
-            bits |= self.written[block]
-        return bits
+        return reduce(or_, (self.written[block] for block in blocks), 0)
