@@ -51,7 +51,9 @@ _ALL = frozenset(Kind)
 class Clauses:
     """What a pragma says beyond its kind. ``block`` is x, y, z threads; ``mode`` is always, auto, off or None;
     ``reductions`` are pairs of operator and variable; ``collect`` counts paths, ``chunk`` inner iterations between two
-    votes; ``hoist`` is True for ``hoist``, False for ``nohoist``; ``pure`` are functions for which the user vouches."""
+    votes; ``hoist`` is True for ``hoist``, False for ``nohoist``; ``pure`` are functions for which the user vouches;
+    ``in_lane`` asks for the in-lane form.
+    """
 
     name: str | None = None
     block: tuple[int, int, int] | None = None
@@ -62,6 +64,7 @@ class Clauses:
     chunk: int | None = None
     hoist: bool | None = None
     pure: tuple[str, ...] = ()
+    in_lane: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,7 @@ CLAUSES = (
         write=",".join,
         read=lambda text: tuple(text.split(",")),
     ),
+    Clause(("inlane",), "in_lane", "inlane", kinds=ITERATED, write=lambda _: "", read=lambda _: True),
     Clause(("independent",), "independent", "independent", write=lambda _: "", read=lambda _: True),
 )
 

@@ -138,6 +138,8 @@ def _print_region(region: dict[str, Any], out: Console) -> None:
             sizes = f"{stacks}; {sizes}" if region["shared_bytes"] else stacks
         if region["form"] == "expanded":
             sizes = "no shared memory: the warp lays the inner iterations of its lanes side by side"
+        if region["form"] == "in lane":
+            sizes = "no shared memory: each lane runs its own iterations"
         out.print(Text(f"  loop form: {region['form']}; {task}{sizes}"), soft_wrap=True)
     if region["resident"]:
         out.print(

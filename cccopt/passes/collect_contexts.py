@@ -43,7 +43,7 @@ from cccopt.ccc.profitability.estimate import estimate
 from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find, related
 from cccopt.diagnostic import Diagnostic
-from cccopt.passes import carried_form
+from cccopt.passes import carried_form, in_lane_form
 from cccopt.passes.labels import entry_of, labels_of
 from cccopt.passes.options import Options
 from cccopt.passes.profile_fit import misfits
@@ -144,6 +144,8 @@ def _is_rewritten(report: RegionReport) -> bool:
 def _region(function: Function, view: View, region: Region, options: Options) -> _Rewritten:
     """The function with ``region`` rewritten, or with nothing but its markers gone where that would not pay."""
     analysis = RegionAnalysis(view, region, options.expand)
+    if options.form == Form.IN_LANE or (options.form == Form.AUTO and region.annotation.in_lane):
+        return in_lane_form.rewritten(view, region, function, options, None)
     try:
         if region.unfit is not None:
             raise region.unfit
@@ -152,8 +154,13 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
     except Refusal as problem:
         if options.form in (Form.SPLIT, Form.IDLE_LANES):
             raise
-        return _carried(analysis, function, options, problem)
-    if options.form is Form.CARRIED:
+        try:
+            return _carried(analysis, function, options, problem)
+        except Refusal as both:
+            if options.form == Form.CARRIED:
+                raise
+            return in_lane_form.rewritten(view, region, function, options, both)
+    if options.form == Form.CARRIED:
         return _carried(analysis, function, options, None)
     decision = _decided(analysis, function, plan, options)
     if plan is None and not decision.chosen and options.stacks is StackMemory.AUTO:

@@ -144,6 +144,10 @@ def _hoist(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     return replace(clauses, hoist=word.text == "hoist")
 
 
+def _in_lane(clauses: Clauses, word: _Word, place: Place) -> Clauses:
+    return replace(clauses, in_lane=True)
+
+
 def _mode(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     return replace(clauses, mode=word.text)
 
@@ -212,6 +216,7 @@ _PARSERS: dict[str, Callable[[Clauses, _Word, Place], Clauses]] = {
     "nohoist": _hoist,
     "independent": _independent,
     "pure": _pure,
+    "inlane": _in_lane,
     **dict.fromkeys(_MODES, _mode),
 }
 _OUTER_LOOP = "write it on the `#pragma ccc for` of the outer loop"
@@ -219,6 +224,7 @@ _ON_THE_PATH = "write it on the path's own pragma"
 _ELSEWHERE = {
     "block": ("the block size is the kernel's, not the path's", _OUTER_LOOP),
     "reduce": ("what is reduced outlives the path", _OUTER_LOOP),
+    "inlane": ("it is the form of a whole loop", _OUTER_LOOP),
     "collect": ("it chooses among several paths", f"{_OUTER_LOOP}, or on a `#pragma ccc switch`"),
     "chunk": (
         "it counts the iterations of a task",

@@ -17,7 +17,7 @@ TABLE = (
     (PREFIX, "|".join(MODES), "rewrite what is expected to pay, whatever can be, or nothing", "auto"),
     ("--ccc-profile", "FILE.json", "let `auto` decide by how often lanes came to each region", "a model"),
     ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
-    ("--ccc-form", "FORM", "force a form: split, idle-lanes, stack, or one of the first two with stack", "auto"),
+    ("--ccc-form", "FORM", "force a form: split or idle-lanes, stack, both by a comma, carried, or in-lane", "auto"),
     ("--ccc-stacks", "MEMORY", "where tasks wait: shared or global memory", "auto: shared memory where they fit"),
     ("--ccc-only", "REGION,...", "rewrite these regions alone: numbers, names, FILE:LINE or :LINE", "all of them"),
     ("--ccc-keep-going", "", "leave refused functions as they were and mistaken annotations out, and warn", "an error"),
@@ -39,6 +39,7 @@ FORMS = {
     "split,stack": ("split", False),
     "idle-lanes,stack": ("idle lanes", False),
     "carried": ("carried", True),
+    "in-lane": ("in lane", True),
 }
 
 # What `--ccc-stacks` may say.

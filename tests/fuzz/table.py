@@ -16,6 +16,7 @@ _COLUMNS = (
     "split",
     "idle lanes",
     "carried",
+    "in lane",
     "stack",
     "global stack",
     "in place",
@@ -26,6 +27,7 @@ _COLUMNS = (
     "ran drain",
     "ran expand",
     "ran whole",
+    "ran serve",
 )
 _ROWS = ("for", "grid", "if", "else", "switch", "for variable", "while", "recursive")
 

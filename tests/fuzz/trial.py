@@ -122,7 +122,7 @@ def variants(marked: Module, kernel: Kernel, draw: random.Random) -> Iterator[Va
     """Each form that may be forced, one of them with stacks in global memory too, and now and then what `auto` chooses;
     each distinct text once.
     """
-    forms = [("split", True), ("idle lanes", True), ("carried", True)]
+    forms = [("split", True), ("idle lanes", True), ("carried", True), ("in lane", True)]
     if "ccc for variable" in kernel.text:
         forms += [("split", False), ("idle lanes", False)]
     drawn = draw.choice(forms)
@@ -164,7 +164,7 @@ def _forms(region: RegionReport, done: Sequence[RegionReport], variant: Variant)
     if region.kind in ("for", "grid"):
         return set()
     memory = {"global stack"} if region.global_bytes else set()
-    if region.form in ("expanded", "carried"):
+    if region.form in ("expanded", "carried", "in lane"):
         return {region.form} | memory
     names = {phase for phase, _ in region.labels}
     if region.kind in ("for variable", "while", "recursive"):

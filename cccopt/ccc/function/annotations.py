@@ -26,7 +26,8 @@ class Annotation:
     ``collect`` in paths; ``reductions`` are pairs of operator and source variable. ``hoist`` tells whether the loads at
     the path's head are done before it: True asks for it, False forbids it. ``restricted`` are the positions of the
     ``__restrict__`` parameters of the kernel in whose text the pragma is, ``pure`` functions that cannot be seen and of
-    which the user says that they only read.
+    which the user says that they only read; ``in_lane`` asks for the
+    in-lane form.
     """
 
     region: int
@@ -46,6 +47,7 @@ class Annotation:
     hoist: bool | None = None
     restricted: tuple[int, ...] = ()
     pure: tuple[str, ...] = ()
+    in_lane: bool = False
 
     @property
     def pragma(self) -> str:
@@ -102,6 +104,7 @@ def _annotation(marker: Marker) -> Annotation:
         hoist=clauses.hoist,
         pure=clauses.pure,
         restricted=tuple(map(int, filter(None, values.get("restrict", "").split(",")))),
+        in_lane=clauses.in_lane,
     )
 
 

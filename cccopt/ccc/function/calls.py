@@ -1,4 +1,4 @@
-"""Which function calls which, and which shared variables a function and its callees use."""
+"""Which function calls which and runs what by that, and which shared variables a function and its callees use."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Function, Indexed, Instruction, Module, Operand, Symbol, Variable
+from cccopt.ptx.isa import Control
 
 HARMLESS_CALLS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 """System calls that neither synchronise lanes nor keep state in them, nor write to what they are handed (CUDA C++
@@ -34,6 +35,16 @@ def called(module: Module, names: Iterable[str]) -> set[str]:
             found.add(name)
             work += callees(bodies[name]) if name in bodies else []
     return found
+
+
+def with_callees(module: Module, instruction: Instruction) -> list[Instruction]:
+    """The instruction and all that it may run by calling."""
+    if isa.facts(instruction).control is not Control.CALL:
+        return [instruction]
+    callee = callee_of(instruction)
+    names = set() if callee is None else called(module, [callee])
+    bodies = {f.name: f.body for f in module.functions() if f.name in names and f.body is not None}
+    return [instruction, *(s for n in sorted(bodies) for s in bodies[n] if isinstance(s, Instruction))]
 
 
 def shared_variables(module: Module, function: Function) -> tuple[Variable, ...]:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from cccopt.analysis import effects
 from cccopt.ccc.function.annotations import vouches
-from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callee_of, callees
+from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callee_of, callees, with_callees
 from cccopt.ccc.function.origins import Note
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.carried_region import CarriedRegion
@@ -285,13 +285,7 @@ class _Rules:
         return path.annotation.independent or self.region.annotation.independent
 
     def _with_callees(self, instruction: Instruction) -> list[Instruction]:
-        """The instruction and all that it may run by calling."""
-        if isa.facts(instruction).control is not Control.CALL:
-            return [instruction]
-        callee = callee_of(instruction)
-        names = called(self.view.module, [callee]) if callee is not None else set()
-        bodies = (self._body(name) or () for name in sorted(names))
-        return [instruction, *(s for body in bodies for s in body if isinstance(s, Instruction))]
+        return with_callees(self.view.module, instruction)
 
     def _body(self, name: str) -> Sequence[object] | None:
         return next(

@@ -15,7 +15,8 @@ class Mode(Choice):
 
 class Form(Choice):
     """The form of a rewritten loop (`cccopt.ccc.plan.form`), or of a path whose inner iterations are laid side by side.
-    In the `CARRIED` form tasks are whole rests of iterations (`cccopt.ccc.legality.carrying`).
+    In the `CARRIED` form tasks are whole rests of iterations (`cccopt.ccc.legality.carrying`), in the `IN_LANE` form
+    there are none (`cccopt.ccc.plan.in_lane`).
 
     ``AUTO`` leaves the choice to the plan; ``NONE`` is that of code which stays as it is.
     """
@@ -26,6 +27,7 @@ class Form(Choice):
     IDLE_LANES = "idle lanes"
     EXPANDED = "expanded"
     CARRIED = "carried"
+    IN_LANE = "in lane"
 
 
 class StackMemory(Choice):

@@ -24,7 +24,8 @@ class TaskStack:
 class RewrittenLoop:
     """What a rewrite hands over of one marked loop: the label of its entry, the variable in shared memory that holds
     its stacks, the bytes of it that are the owners' slots of reductions, the registers that hold addresses of such
-    slots, the labels of expanded windows, and the pool that holds the stacks if they are in global memory.
+    slots, the labels of expanded windows, the pool that holds the stacks if they are in global memory, and the register
+    with the mask of the lanes that run it (a full warp, if empty).
     """
 
     region: int
@@ -36,3 +37,4 @@ class RewrittenLoop:
     stacks: tuple[TaskStack, ...]
     windows: frozenset[str]
     pool: StackPool | None = None
+    lanes: str = ""

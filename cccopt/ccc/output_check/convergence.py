@@ -1,6 +1,7 @@
-"""Do all 32 lanes of a warp come to each vote, shuffle and barrier that a rewrite added?
+"""Do all lanes of a rewritten loop come to each vote, shuffle and barrier that a rewrite added?
 
-All lanes enter a rewritten loop together: it is chosen where `activemask` is full. From there on they part at
+All lanes enter a rewritten loop together: it is chosen where `activemask` is full, or its entry asks `activemask` which
+lanes there are, and each vote names these (the in-lane form). From there on they part at
 *varying* branches, whose conditions may differ between lanes, and meet again at the branch's immediate post-dominator.
 So they are together in a block that no varying branch decides, directly or by other branches (control dependence).
 
@@ -31,7 +32,9 @@ from cccopt.ptx.isa import Control, Memory
 def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
     """Collectives of the rewrite that lanes may come to one by one, and an entry that a partial warp may pass."""
     code = loop.code
-    if not _entered_by_full_warps(loop):
+    if loop.facts.lanes and not _asks_for_lanes(loop):
+        yield Violation(code.cfg.blocks[loop.entry].start, "the mask of lanes is not that of all that enter")
+    if not loop.facts.lanes and not _entered_by_full_warps(loop):
         yield Violation(code.cfg.blocks[loop.entry].start, "a partial warp may enter the rewritten loop")
     apart, varying = parted(loop)
     for block in loop.blocks:
@@ -39,13 +42,15 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
             made_barrier = instruction.opcode.startswith("bar.warp") and not code.has_own_barriers
             if not _is_collective(instruction) or not (made_barrier or code.makes(instruction)):
                 continue
-            if "sync" not in instruction.parts or not is_full(instruction):
-                yield Violation(index, "this does not name all 32 lanes")
+            if "activemask" in instruction.parts and block == loop.entry and loop.facts.lanes:
+                continue
+            if "sync" not in instruction.parts or not loop.names_all_lanes(instruction):
+                yield Violation(index, "this does not name all lanes")
             elif instruction.guard is not None:
                 yield Violation(index, "some lanes may pass this under a false guard")
             elif block in apart:
                 yield Violation(
-                    index, f"not all 32 lanes need come here: {_reason(loop, block, apart, varying)}"
+                    index, f"not all lanes need come here: {_reason(loop, block, apart, varying)}"
                 )
 
 
@@ -84,7 +89,7 @@ def parted(loop: LoopCode) -> tuple[frozenset[int], frozenset[int]]:
 
     ends = {block: end for block in loop.blocks if (end := code.ending(block)) is not None}
     for block, end in ends.items():
-        if not _relevant(end) <= code.definitions.keys():
+        if not _relevant(loop, end) <= code.definitions.keys():
             part(block)
     readers: dict[str, list[tuple[int, Instruction]]] = {}
     for block in loop.blocks:
@@ -94,8 +99,8 @@ def parted(loop: LoopCode) -> tuple[frozenset[int], frozenset[int]]:
             ending = instruction is ends.get(block)
             if not ending and not code.makes(instruction):
                 continue
-            needed = _relevant(instruction)
-            if ending or (needed <= code.definitions.keys() and _may_be_uniform(instruction)):
+            needed = _relevant(loop, instruction)
+            if ending or (needed <= code.definitions.keys() and _may_be_uniform(loop, instruction)):
                 for name in needed:
                     readers.setdefault(name, []).append((block, instruction))
             else:
@@ -110,9 +115,9 @@ def parted(loop: LoopCode) -> tuple[frozenset[int], frozenset[int]]:
     return frozenset(apart), frozenset(varying)
 
 
-def _relevant(instruction: Instruction) -> frozenset[str]:
+def _relevant(loop: LoopCode, instruction: Instruction) -> frozenset[str]:
     """The registers on which it depends whether the instruction has one result for the whole warp."""
-    if _is_vote(instruction):
+    if _is_vote(loop, instruction):
         return frozenset()
     if _is_broadcast(instruction):
         # Which lane is read counts, not what the others hold.
@@ -120,17 +125,18 @@ def _relevant(instruction: Instruction) -> frozenset[str]:
     return effects.needs(instruction)
 
 
-def _may_be_uniform(instruction: Instruction) -> bool:
+def _may_be_uniform(loop: LoopCode, instruction: Instruction) -> bool:
     facts = isa.facts(instruction)
     if not facts.known or not effects.special_registers(instruction) <= UNIFORM_SPECIAL_REGISTERS:
         return False
-    if _is_vote(instruction) or _is_broadcast(instruction):
+    if _is_vote(loop, instruction) or _is_broadcast(instruction):
         return True
     return facts.control is not Control.CALL and facts.memory is Memory.NONE and facts.pure
 
 
-def _is_vote(instruction: Instruction) -> bool:
-    return isa.facts(instruction).uniform and instruction.guard is None and is_full(instruction)
+def _is_vote(loop: LoopCode, instruction: Instruction) -> bool:
+    facts = isa.facts(instruction)
+    return facts.uniform and instruction.guard is None and loop.names_all_lanes(instruction)
 
 
 def _is_broadcast(instruction: Instruction) -> bool:
@@ -146,6 +152,16 @@ def _entered_by_full_warps(loop: LoopCode) -> bool:
     code = loop.code
     sources = [b for b in code.cfg.predecessors[loop.entry] if b not in loop.successors]
     return bool(sources) and all(_tests_for_full_warp(code, source, loop.entry) for source in sources)
+
+
+def _asks_for_lanes(loop: LoopCode) -> bool:
+    """Whether the mask of the lanes is what `activemask` says at the entry, once."""
+    code, entry = loop.code, loop.entry
+    made = code.definitions.get(loop.facts.lanes, [])
+    first = code.body[made[0]] if len(made) == 1 else None
+    asked = isinstance(first, Instruction) and first.base == "activemask" and first.guard is None
+    again = any(source in loop.successors for source in code.cfg.predecessors[entry])
+    return asked and code.cfg.block_of(made[0]) == entry and not again
 
 
 def _tests_for_full_warp(code: FunctionCode, block: int, entry: int) -> bool:

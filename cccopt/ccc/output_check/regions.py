@@ -112,6 +112,12 @@ class LoopCode:
             or (b in cfg.exits and not _may_trap(code.ending(b)))
         )
 
+    def names_all_lanes(self, instruction: Instruction) -> bool:
+        """Whether the last operand is the mask of the lanes that run the loop."""
+        if not self.facts.lanes:
+            return is_full(instruction)
+        return instruction.operands[-1:] == (Register(self.facts.lanes),)
+
     @cached_property
     def dependence(self) -> Mapping[int, frozenset[int]]:
         """For each block those whose branches decide, inside the loop, whether a lane comes to it."""

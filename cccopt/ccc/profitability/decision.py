@@ -31,9 +31,10 @@ MOST_RESIDENT = 2048
 LEAST_RESIDENT = 1024
 """Threads that stacks must leave room for on an SM: half of those of compute capability 9.0."""
 
-_HOW = (
+HOW = (
     "`cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json` makes a profile for `--ccc-profile=FILE.json`"
 )
+"""How a profile is made."""
 
 _NOTHING = "there is nothing to collect in this marked path: it stays as it is"
 
@@ -151,7 +152,7 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
     if not others or (modes == {Mode.ALWAYS} and not decision.limited):
         return empty
     place = region.annotation.place
-    help = _HOW if decision.loop.assumed else ""
+    help = HOW if decision.loop.assumed else ""
     if not decision.chosen:
         best = max(others, key=lambda key: decision.costs[key].gain)
         return (

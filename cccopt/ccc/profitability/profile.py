@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Protocol
@@ -23,6 +23,7 @@ from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.profitability.model import LANES, any_of
 from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.ccc.regions.paths import Path
+from cccopt.ccc.regions.points import marked_code
 from cccopt.clauses import Kind
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
@@ -51,8 +52,8 @@ Issues = Mapping[tuple[str, int], Count]
 class RegionProfile:
     """One marked region, all its copies and launches together.
 
-    ``warps`` and ``lanes`` ran it: inner iterations of a loop, runs of a path. ``entries`` and ``entered`` are the
-    warps and lanes that came to a loop, the same as those for a path. ``issued`` are the issue slots of its own code
+    ``warps`` and ``lanes`` ran it: iterations of a loop, runs of a path. ``entries`` and ``entered`` are the warps and
+    lanes that came to a loop, the same as those for a path. ``issued`` are the issue slots of its own code
     (inner marked regions aside), ``packed`` those that it would take if only full warps began it. ``sectors`` is the
     32-byte pieces of global memory that a marked loop touched, with all inside it.
     """
@@ -163,7 +164,7 @@ def measure(module: Module, issues: Issues, sectors: int = 0) -> RunProfile:
         view = view_of(named, renamed[function.name])
         launch = _CountedFunction(view, _by_index(view, function, issues))
         try:
-            regions = find(view).regions
+            regions = find(view, with_unfit=True).regions
         except Refusal:
             continue
         own: dict[int, RegionProfile] = {}
@@ -200,16 +201,17 @@ class _CountedFunction:
 
     def region(self, region: Region, sectors_a_slot: float) -> dict[int, RegionProfile]:
         """The profiles of a marked loop and its paths."""
-        tree = region.all_paths()
-        own = region.nodes - frozenset().union(*(p.nodes for p in region.paths))
+        tree = region.all_paths() or _by_points(self.view, region)
+        own = region.nodes - frozenset().union(*(p.nodes for p in tree))
         warps, lanes = self._at_node(region.header)
+        entries, entered = self._entries(region.annotation.region, warps, lanes)
         issued = self._issued(region.nodes)
         number = region.annotation.region
         found = {
             number: RegionProfile(
                 region.annotation.kind,
-                warps,
-                lanes,
+                entries,
+                entered,
                 warps,
                 lanes,
                 self._issued(own),
@@ -226,16 +228,20 @@ class _CountedFunction:
         warps, lanes = self._at_node(path.begin)
         entries, entered = (warps, lanes)
         if path.is_loop:
-            begins = [self._at(i) for i in self.view.markers("for.begin", path.annotation.region)]
+            entries, entered = self._entries(path.annotation.region, warps, lanes)
             if path.annotation.kind == Kind.RECURSIVE:
                 # It has no such marker: what leads to its loop counts, or past it.
                 header = self.view.block_of_name[path.begin]
                 entering = self.view.names_of(self.view.cfg.predecessors[header]) - path.nodes
                 begins = [self._at_node(name) for name in sorted(entering)]
-            entries = min(sum(w for w, _ in begins), warps)
-            entered = min(sum(n for _, n in begins), lanes)
+                entries, entered = _at_most(begins, warps, lanes)
         packed = self._packed(own, warps, lanes)
         return RegionProfile(path.annotation.kind, entries, entered, warps, lanes, self._issued(own), packed)
+
+    def _entries(self, region: int, warps: int, lanes: int) -> tuple[int, int]:
+        """Warps and lanes that came to a loop which ``warps`` and ``lanes`` ran."""
+        begins = [self._at(i) for i in self.view.markers("for.begin", region)]
+        return _at_most(begins, warps, lanes)
 
     def _issued(self, nodes: Collection[str]) -> float:
         return sum(
@@ -274,6 +280,21 @@ class _CountedFunction:
     @cached_property
     def _costs(self) -> Costs:
         return costs_of(self.view)
+
+
+def _at_most(begins: Iterable[tuple[int, int]], warps: int, lanes: int) -> tuple[int, int]:
+    found = list(begins)
+    return min(sum(w for w, _ in found), warps), min(sum(n for _, n in found), lanes)
+
+
+def _by_points(view: View, region: Region) -> tuple[Path, ...]:
+    """The paths of a loop in which some cannot be deferred alone: each with its own code."""
+    codes = {point: marked_code(view, point, region.nodes) for point in region.points}
+    inner = {p: [c for c in codes.values() if c < code] for p, code in codes.items()}
+    return tuple(
+        Path(point.annotation, point.begin, code.difference(*inner[point]), region.header)
+        for point, code in codes.items()
+    )
 
 
 def costs_of(view: View) -> Costs:

@@ -57,3 +57,14 @@ def points_of(view: View, loop: Loop, marked: Mapping[int, list[Loop]]) -> tuple
             ]
     rank = {block: place for place, block in enumerate(view.cfg.reverse_postorder)}
     return tuple(sorted(found, key=lambda point: rank[view.block_of_name[point.begin]]))
+
+
+def marked_code(view: View, point: Point, loop: frozenset[str]) -> frozenset[str]:
+    """The nodes of the marked path or inner loop of a point in the ``loop`` around it: of a path those that lanes come
+    to through its entry alone.
+    """
+    begin = view.block_of_name[point.begin]
+    if point.annotation.variable:
+        return frozenset[str]().union(*(view.names_of(x.blocks) for x in view.loops if x.header == begin))
+    blocks = view.blocks_of(loop)
+    return view.names_of(b for b in blocks if view.dominators.dominates(begin, b))

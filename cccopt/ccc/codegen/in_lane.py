@@ -1,0 +1,169 @@
+"""The rewrite in the in-lane form: each lane runs its own iterations in order, and the warp votes which piece it runs.
+
+    before                              after
+                                            lanes = activemask; state = 0; -> dispatch
+    H:  A                               H:  A; state = 1; -> dispatch
+    I:  B; @p bra I                     I:  B; @p: state = 1; -> dispatch
+        C; @q bra H                         C; @q: state = 0; -> dispatch;  state = 2; -> dispatch
+        D                               dispatch:   any(state == 0): serve 0: lanes in this state go to H
+                                                    any(state == 1): serve 1: lanes in this state go to I
+                                                    the others, when some are served, go to dispatch again
+                                        done:       bar.warp.sync lanes; each lane goes to its exit: D
+
+Each way to a point (`cccopt.ccc.regions.points`), to the header, and out of the loop sets the state and leads to the
+dispatcher, which heads the one new loop. Lanes that have left the loop stay there until none has work: each vote names
+all lanes that have entered together. No code is copied, and any lanes may enter.
+
+Safety: EXACT, but for what depends on the order in which lanes run (`cccopt.ccc.legality.in_lane`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cccopt.ccc.codegen.builder import Builder
+from cccopt.ccc.codegen.copies import keep_rolled, parting, without_pragmas
+from cccopt.ccc.function.annotations import is_annotation
+from cccopt.ccc.function.code import op
+from cccopt.ccc.function.graph import (
+    UNIFORM,
+    Branch,
+    Graph,
+    Jump,
+    Node,
+    Nodes,
+    led,
+    program_order,
+    targets,
+)
+from cccopt.ccc.function.view import View
+from cccopt.ccc.plan.in_lane import InLanePlan, LanePoint
+from cccopt.ccc.plan.stack import Value, clear
+from cccopt.ptx.ir import Guard, Pragma, Statement
+
+
+def rewrite_in_lane(view: View, plan: InLanePlan) -> Graph:
+    """The function's graph with the region of ``plan`` rewritten."""
+    return _InLaneRewrite(view, plan).graph()
+
+
+class _InLaneRewrite:
+    """One region's rewrite."""
+
+    def __init__(self, view: View, plan: InLanePlan) -> None:
+        self.view = view
+        self.plan = plan
+        self.region = plan.region
+        self.builder = Builder(view.names, plan.region.annotation.region)
+        self.dispatch = self.builder.label("dispatch")
+        self.begins = tuple(point.begin for point in plan.points)
+        graph = view.graph.nodes
+        self.base = {name: self._plain(graph[name]) for name in program_order(graph, plan.region.nodes)}
+        found = (target for node in self.base.values() for target in targets(node.end))
+        # A lane that traps ends the launch: nobody need wait for it.
+        elsewhere = plan.region.nodes | view.traps
+        self.exits = tuple(dict.fromkeys(target for target in found if target not in elsewhere))
+
+    def graph(self) -> Graph:
+        """The function with the loop and its dispatcher in the place of the loop."""
+        old, header = self.view.graph, self.region.header
+        added: Nodes = {}
+        enter = self._enter(added)
+        self._dispatcher(added)
+        iteration = self._iteration(added)
+        around = {n: self._plain(x) if n in self.region.preheader else x for n, x in old.nodes.items()}
+        nodes = {**led(around, {header: enter}), **iteration}
+        layout: Nodes = {}
+        for name, node in nodes.items():
+            layout.update(added if name == header else {})
+            layout[name] = node
+        return Graph(enter if old.entry == header else old.entry, layout, old.declarations)
+
+    def _plain(self, node: Node) -> Node:
+        """A node without markers, and without pragmas of what heads no loop any more."""
+        kept = without_pragmas(node) if node.name in self.begins else node
+        return replace(kept, code=tuple(parting(s) for s in kept.code if not is_annotation(s)))
+
+    # --- the iteration ---
+
+    def _iteration(self, added: Nodes) -> Nodes:
+        """The nodes of the loop. Each way to a point, or out, passes a node that tells where the lane waits."""
+        waits = {target: self._wait(number, added) for number, target in enumerate(self.begins + self.exits)}
+        chunks = {p.begin: p for p in self.plan.points if p.chunk > 1}
+        again = {begin: self._again(point, waits[begin], added) for begin, point in chunks.items()}
+        nodes: Nodes = {}
+        for name, node in self.base.items():
+            back = {begin: again[begin] for begin, point in chunks.items() if name in point.loop}
+            nodes.update(led({name: node}, {**waits, **back}))
+        for begin in chunks:
+            keep_rolled(nodes, begin)
+        return nodes
+
+    def _wait(self, number: int, nodes: Nodes) -> str:
+        """The node that a lane passes on its way to a point or an exit."""
+        code = [op("mov.u32", self.plan.state, number)]
+        return self.builder.node(nodes, self.builder.label("wait"), code, Jump(self.dispatch))
+
+    def _again(self, point: LanePoint, wait: str, nodes: Nodes) -> str:
+        """The node that a lane passes on its way to another inner iteration: it waits when the chunk has ended."""
+        assert point.left is not None
+        more = self.builder.flag()
+        code = [op("sub.u32", point.left, point.left, 1), op("setp.ne.u32", more.register, point.left, 0)]
+        return self.builder.node(nodes, self.builder.label("again"), code, Branch(more, point.begin, wait))
+
+    # --- the dispatcher ---
+
+    def _enter(self, nodes: Nodes) -> str:
+        """The node by which lanes enter the loop. What they have set by the time that they come to a point or an exit
+        gets a value: as far as control flow tells, they may come there at once.
+        """
+        view = self.view
+        live_in = {name: view.liveness.live_in[block] for name, block in view.block_of_name.items()}
+        later = frozenset[str]().union(*(live_in.get(name, ()) for name in self.begins + self.exits))
+        unset = later - live_in[self.region.header] - view.scoped
+        code = [
+            op("activemask.b32", self.plan.lanes),
+            op("mov.u32", self.plan.state, 0),
+            *(clear(Value(name, view.types[name])) for name in sorted(unset)),
+        ]
+        return self.builder.phase(nodes, f"enter_{self.builder.region}", code, Jump(self.dispatch))
+
+    def _dispatcher(self, nodes: Nodes) -> None:
+        """The nodes in which lanes vote which point they serve, and those that serve it."""
+        order = self.plan.order()
+        served = {point.number: self._serve(point, nodes) for point in self.plan.points}
+        names = [self.dispatch, *(self.builder.label("choose") for _ in order[1:]), self._done(nodes)]
+        counts = {point.number: self.builder.register() for point in self.plan.points if point.is_path}
+        asked: set[int] = set()
+        for (point, least), name, following in zip(order, names, names[1:], strict=False):
+            code: list[Statement] = [Pragma(("nounroll",))] if name == self.dispatch else []
+            if point.number not in asked:
+                asked.add(point.number)
+                code.append(op("setp.eq.u32", point.here, self.plan.state, point.number))
+                if point.is_path:
+                    wanting, count = self.builder.register(), counts[point.number]
+                    code.append(op("vote.sync.ballot.b32", wanting, point.here, self.plan.lanes))
+                    code.append(op("popc.b32", count, wanting))
+            enough = self.builder.flag()
+            if point.is_path:
+                code.append(op("setp.ge.u32", enough.register, counts[point.number], least))
+            else:
+                code.append(op("vote.sync.any.pred", enough.register, point.here, self.plan.lanes))
+            self.builder.node(nodes, name, code, Branch(enough, served[point.number], following, UNIFORM))
+
+    def _serve(self, point: LanePoint, nodes: Nodes) -> str:
+        """The node from which lanes that wait at a point go on, and the others vote again."""
+        code = [] if point.left is None else [op("mov.u32", point.left, point.chunk)]
+        end = Branch(Guard(point.here), point.begin, self.dispatch)
+        return self.builder.phase(nodes, point.phase, code, end)
+
+    def _done(self, nodes: Nodes) -> str:
+        """The node after the last vote, from which each lane goes to its exit."""
+        following = self.exits[-1] if self.exits else self.dispatch
+        for number, target in reversed([*enumerate(self.exits[:-1], len(self.begins))]):
+            chosen = self.builder.flag()
+            test = [op("setp.eq.u32", chosen.register, self.plan.state, number)]
+            end = Branch(chosen, target, following)
+            following = self.builder.node(nodes, self.builder.label("exit"), test, end)
+        code = [op("bar.warp.sync", self.plan.lanes)]
+        return self.builder.phase(nodes, f"done_{self.builder.region}", code, Jump(following))

@@ -1,0 +1,310 @@
+"""Loops that may wait for another thread: nothing that they do themselves ends them.
+
+        SPIN: atom.cas.b32 %r1, [%rd1], 0, 1;       a lock: the lane goes on when its holder has released it
+              setp.ne.s32  %p1, %r1, 0;
+              @%p1 bra     SPIN;
+
+What decides on the ways out of such a loop, by data or by control, comes from memory that other threads write: from an
+atomic, a volatile or ordered load, or in a loop with a fence any load. Three ways out, if each inner iteration comes to
+them, end a loop all the same:
+
+        setp.ge.s32 %p1, %i, %n;  @%p1 bra OUT      %i grows in each inner iteration, and %n does not change
+
+        atom.add.u32 %i, [%rd1], 1;                 each inner iteration claims another number
+        setp.ge.u32 %p1, %i, %n;  @%p1 bra OUT
+
+        atom.cas.b32 %r2, [%rd1], %old, %new;       a lock-free update: another thread was faster, and has gone on
+        setp.eq.s32 %p1, %r2, %old;  @%p1 bra OUT   (%old is what the last attempt returned, or a load of the place)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis import effects
+from cccopt.analysis.cost import integer
+from cccopt.analysis.dominance import control_dependence
+from cccopt.analysis.loops import Loop
+from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc.function.calls import with_callees
+from cccopt.ccc.function.view import View
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Instruction, Operand, Register, Symbol
+from cccopt.ptx.isa import Arithmetic, Control, Memory
+
+_ORDERED = frozenset(("relaxed", "acquire"))
+_OPPOSITE = {"eq": "ne", "lt": "ge", "gt": "le", "lo": "hs", "hi": "ls"}
+_OPPOSITE |= {opposite: test for test, opposite in _OPPOSITE.items()}
+_MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "lo": "hi", "ls": "hs"}
+_MIRRORED |= {mirrored: test for test, mirrored in _MIRRORED.items()}
+_GREATER, _LESS = ("ge", "gt", "hi", "hs"), ("le", "lt", "lo", "ls")
+_SCALED = (Arithmetic.LEFT_SHIFT, Arithmetic.PRODUCT)
+
+
+def waiting(view: View, loops: Iterable[Loop]) -> int | None:
+    """A statement whose result some of the ``loops`` may wait for; None where all end by themselves."""
+    return next((index for loop in loops if (index := _Ends(view, loop).waits_for) is not None), None)
+
+
+def observes(instruction: Instruction) -> bool:
+    """Whether the result of an instruction may be what another thread has just written."""
+    facts = isa.facts(instruction)
+    if facts.memory is Memory.NONE or not isa.definitions(instruction):
+        return False
+    ordered = facts.volatile or not _ORDERED.isdisjoint(instruction.parts)
+    return facts.memory is Memory.ATOMIC or ordered
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """The ways out of one loop."""
+
+    view: View
+    loop: Loop
+
+    @cached_property
+    def waits_for(self) -> int | None:
+        """The statement that the loop may wait for, if nothing else ends it."""
+        found = sorted(i for i in self._deciding() if self._observes(i))
+        if not found or any(self._ends_itself(block) for block in self._always()):
+            return None
+        return found[0]
+
+    # --- what decides on the ways out ---
+
+    @cached_property
+    def inside(self) -> frozenset[int]:
+        """The statements of the loop."""
+        blocks = self.view.cfg.blocks
+        return frozenset(i for b in self.loop.blocks for i in blocks[b].statements())
+
+    def _leaving(self) -> frozenset[int]:
+        """The blocks from which lanes leave the loop."""
+        return frozenset(a for a, _ in self.loop.exits) | (self.loop.blocks & frozenset(self.view.cfg.exits))
+
+    def _deciding(self) -> frozenset[int]:
+        """The statements of the loop on which it depends, by data, control and the lane's own memory, who leaves."""
+        view, inside = self.view, self.inside
+        dependence = control_dependence(view.cfg)
+        stores = [i for i in inside if self._memory(i) in (Memory.STORE, Memory.ATOMIC)]
+        calls = [i for i in inside if self._is_call(i)]
+        found: set[int] = set()
+        work = [view.cfg.blocks[b].stop - 1 for b in self._leaving()]
+        while work:
+            index = work.pop()
+            if index in found or index not in inside:
+                continue
+            found.add(index)
+            for name in effects.needs(view.body[index]):
+                work += view.reaching.reaching(index, name) - {ENTRY}
+            branches = dependence[view.cfg.block_of(index)]
+            work += [view.cfg.blocks[b].stop - 1 for b in branches]
+            if self._memory(index) is Memory.LOAD:
+                access = view.memory.access(index)
+                own = {"local", "param", "generic"} & access.spaces
+                work += [i for i in stores if own and view.memory.may_clash(access, view.memory.access(i))]
+                work += calls if own else []
+        return frozenset(found)
+
+    def _observes(self, index: int) -> bool:
+        statement = self.view.body[index]
+        if not isinstance(statement, Instruction):
+            return False
+        if self._memory(index) is Memory.LOAD and self._has_fence:
+            spaces = self.view.memory.access(index)
+            return not spaces.constant and bool(spaces.spaces - {"local", "param"})
+        return any(observes(i) for i in with_callees(self.view.module, statement))
+
+    @cached_property
+    def _has_fence(self) -> bool:
+        statements = (self.view.body[i] for i in self.inside)
+        return any(isinstance(s, Instruction) and isa.facts(s).fence for s in statements)
+
+    def _memory(self, index: int) -> Memory:
+        statement = self.view.body[index]
+        return isa.facts(statement).memory if isinstance(statement, Instruction) else Memory.NONE
+
+    def _is_call(self, index: int) -> bool:
+        statement = self.view.body[index]
+        return isinstance(statement, Instruction) and isa.facts(statement).control is Control.CALL
+
+    # --- ways out that are taken in the end ---
+
+    def _always(self) -> Iterator[int]:
+        """The leaving blocks to which each inner iteration comes."""
+        dominates = self.view.dominators.dominates
+        return (b for b in self._leaving() if all(dominates(b, latch) for latch in self.loop.latches))
+
+    def _ends_itself(self, block: int) -> bool:
+        """Whether the loop's own progress makes lanes leave it at the end of ``block``."""
+        index = self.view.cfg.blocks[block].stop - 1
+        branch = self.view.body[index]
+        if not isinstance(branch, Instruction) or branch.guard is None:
+            return False
+        leaves = not branch.guard.negated
+        if branch.base == "bra":
+            goals = [o.name for o in branch.operands if isinstance(o, Symbol)]
+            target = next(t for t in self.view.cfg.successors[block] if self._label(t) in goals)
+            leaves = leaves == (target not in self.loop.blocks)
+        tests = self._tests(index, branch.guard.register.name, leaves)
+        return any(self._is_reached(*test) for test in tests)
+
+    def _tests(self, use: int, name: str, leaves: bool) -> Iterator[tuple[int, Instruction, str]]:
+        """Comparisons by any of which alone lanes leave where the predicate is as ``leaves``: the statements, and how
+        the operands compare then.
+        """
+        index = self._only(use, name)
+        statement = None if index is None else self.view.body[index]
+        if index is None or not isinstance(statement, Instruction) or statement.guard is not None:
+            return
+        operands = [o for o in statement.operands[1:] if isinstance(o, Register)]
+        if statement.opcode == "not.pred" and operands:
+            yield from self._tests(index, operands[0].name, not leaves)
+        if statement.opcode == ("or.pred" if leaves else "and.pred"):
+            for operand in operands:
+                yield from self._tests(index, operand.name, leaves)
+        if statement.base == "setp" and len(statement.operands) == len(statement.parts) == 3:
+            compare = statement.parts[1] if leaves else _OPPOSITE.get(statement.parts[1], "")
+            yield index, statement, compare
+
+    def _is_reached(self, test: int, statement: Instruction, compare: str) -> bool:
+        _, first, second = statement.operands
+        ways = ((first, second, compare), (second, first, _MIRRORED.get(compare, "")))
+        return any(
+            self._passes(test, *way) or (way[2] == "eq" and self._succeeds(test, *way[:2])) for way in ways
+        )
+
+    def _label(self, block: int) -> str | None:
+        return self.view.cfg.blocks[block].label
+
+    def _passes(self, test: int, growing: Operand, bound: Operand, compare: str) -> bool:
+        """Whether the inner iterations bring an operand past a bound that does not change."""
+        if not isinstance(growing, Register) or not self.is_invariant(test, bound):
+            return False
+        grown = _Growth(self, test, growing.name)
+        if not grown.steady:
+            return False
+        up, down = grown.by >= 0, grown.by <= 0 and not grown.claimed
+        counted = compare == "eq" and grown.by != 0 and not grown.claimed
+        return (compare in _GREATER and up) or (compare in _LESS and down) or counted
+
+    def _succeeds(self, test: int, result: Operand, expected: Operand) -> bool:
+        """Whether the operands are what a compare-and-swap returned and what it asked for, read from its place."""
+        if not isinstance(result, Register) or not isinstance(expected, Register):
+            return False
+        swap = self._only(test, result.name)
+        statement = None if swap is None else self.view.body[swap]
+        if swap is None or not isinstance(statement, Instruction) or statement.parts[0] != "atom":
+            return False
+        if "cas" not in statement.parts or statement.guard is not None or not self.each_time(swap):
+            return False
+        reaching = self.view.reaching.reaching
+        if statement.operands[2] != expected or reaching(swap, expected.name) != reaching(
+            test, expected.name
+        ):
+            return False
+        return self._is_of_place(swap, expected.name, swap, set())
+
+    def _is_of_place(self, use: int, register: str, swap: int, seen: set[int]) -> bool:
+        """Whether the register, as set in the loop, holds what ``swap`` returned, or what a load of its place did."""
+        for index in self.view.reaching.reaching(use, register):
+            statement = self.view.body[index] if index != ENTRY else None
+            if index in seen or index == swap or index not in self.inside:
+                continue
+            seen.add(index)
+            if not isinstance(statement, Instruction) or isa.is_conditional_write(statement):
+                return False
+            source = statement.operands[1] if len(statement.operands) == 2 else None
+            copied = statement.base == "mov" and isinstance(source, Register)
+            if copied and isinstance(source, Register) and self._is_of_place(index, source.name, swap, seen):
+                continue
+            if not (statement.base == "ld" and self._same_place(index, swap)):
+                return False
+        return True
+
+    def _same_place(self, a: int, b: int) -> bool:
+        first, second = (
+            next((o for o in s.operands if isinstance(o, Address)), None)
+            for s in (self.view.body[a], self.view.body[b])
+            if isinstance(s, Instruction)
+        )
+        if first is None or first != second:
+            return False
+        reaching = self.view.reaching.reaching
+        base = first.base
+        return not isinstance(base, Register) or reaching(a, base.name) == reaching(b, base.name)
+
+    def each_time(self, index: int) -> bool:
+        """Whether each inner iteration runs the statement."""
+        block = self.view.cfg.block_of(index)
+        return all(self.view.dominators.dominates(block, latch) for latch in self.loop.latches)
+
+    def _only(self, use: int, register: str) -> int | None:
+        """The one statement of the loop whose result ``use`` reads."""
+        found = self.view.reaching.reaching(use, register)
+        return next(iter(found)) if len(found) == 1 and found <= self.inside else None
+
+    def is_invariant(self, use: int, operand: Operand) -> bool:
+        """Whether nothing in the loop writes the operand that ``use`` reads."""
+        if not isinstance(operand, Register):
+            return True
+        return self.inside.isdisjoint(self.view.reaching.reaching(use, operand.name))
+
+
+class _Growth:
+    """How a register of a loop changes from iteration to iteration: ``steady`` if each runs all that changes it, and by
+    sums alone; ``by`` tells the sign, 0 if it is not known; ``claimed`` if it comes from a counter in memory.
+    """
+
+    def __init__(self, ends: _Ends, use: int, register: str) -> None:
+        self.ends = ends
+        self.by = 0
+        self.claimed = False
+        self._scaled = False
+        self._seen: set[int] = set()
+        self._steps: set[int] = set()
+        linear = self._follow(use, register)
+        self.by = max(self._steps) if len(self._steps) == 1 else 0
+        apart = {1, -1} <= self._steps
+        self.steady = linear and (self.claimed or (bool(self._steps) and not self._scaled and not apart))
+
+    def _follow(self, use: int, register: str) -> bool:
+        found = self.ends.view.reaching.reaching(use, register) & self.ends.inside - self._seen
+        self._seen |= found
+        return all(self._definition(index) for index in found)
+
+    def _definition(self, index: int) -> bool:
+        ends = self.ends
+        statement = ends.view.body[index]
+        assert isinstance(statement, Instruction)
+        facts = isa.facts(statement)
+        if isa.is_conditional_write(statement) or not ends.each_time(index):
+            return False
+        if facts.memory is Memory.ATOMIC:
+            self.claimed = statement.base == "atom" and facts.reduction == "+"
+            step = integer(statement.operands[2]) if self.claimed else None
+            return self.claimed and (step is None or step > 0)
+        varying = [s for s in statement.operands[1:] if not ends.is_invariant(index, s)]
+        if facts.memory is not Memory.NONE or len(varying) != 1 or not isinstance(varying[0], Register):
+            return False
+        return self._changes(facts.arithmetic, statement, varying[0]) and self._follow(index, varying[0].name)
+
+    def _changes(self, kind: Arithmetic, statement: Instruction, varying: Register) -> bool:
+        """Whether an instruction is a step that is understood, noting its sign."""
+        if kind is Arithmetic.COPY:
+            return True
+        if kind not in (Arithmetic.SUM, Arithmetic.DIFFERENCE, *_SCALED) or len(statement.operands) != 3:
+            return False
+        first, second = statement.operands[1:]
+        value = integer(second if varying is first else first)
+        sign = 0 if value is None else (value > 0) - (value < 0)
+        if kind is Arithmetic.SUM or varying is first:
+            if kind in _SCALED:
+                self._scaled = True
+                return value is None or value > 0
+            if value != 0:
+                self._steps.add(-sign if kind is Arithmetic.DIFFERENCE else sign)
+            return True
+        return False

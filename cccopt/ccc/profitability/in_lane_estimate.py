@@ -1,0 +1,126 @@
+"""What the in-lane form gains, in issue slots of one entry of the marked loop by a warp.
+
+Lanes make ``lanes / 32`` full inner iterations, for which the warp now makes ``warps``, as many as the slowest lane of
+each iteration. In one loop with m iterations of the marked one the slowest lane is that of all m together, so that what
+the warp makes too many shrinks by the root of m. A path at which `WAIT` lanes meet is run for as many at a time.
+
+What this costs: votes in each round; the marked loop's own code once in each round in which any lane ends its inner
+loop; and accesses to memory that lanes made side by side, which they make one by one in different iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from math import sqrt
+
+from cccopt.ccc.function.annotations import Annotation
+from cccopt.ccc.function.view import View
+from cccopt.ccc.outcome.report import Cost
+from cccopt.ccc.plan.in_lane import WAIT, InLanePlan, LanePoint
+from cccopt.ccc.profitability.estimate import fits_to
+from cccopt.ccc.profitability.model import AN_INSTRUCTION, LANES, OVERLAP, SECTOR, any_of
+from cccopt.ccc.profitability.profile import RegionProfile
+from cccopt.ccc.regions.points import Point, marked_code
+from cccopt.ptx import isa
+from cccopt.ptx.isa import Memory
+
+VOTE = 4 * AN_INSTRUCTION
+"""One question of the dispatcher: a comparison, a ballot, a test, a branch."""
+
+VISIT = 4 * AN_INSTRUCTION
+"""What lanes run beside: the state, the way to the dispatcher, the branch to the point."""
+
+
+@dataclass(frozen=True, slots=True)
+class InLaneEstimate:
+    """The numbers of the marked loop, and of its points but the first."""
+
+    loop: Cost
+    points: tuple[Cost, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rounds:
+    """A point in one entry of the loop: the slots of a run, and the runs by the warp ``before`` and ``after``."""
+
+    slots: float
+    taken: float
+    before: float
+    after: float
+
+
+def estimate_in_lane(
+    view: View, plan: InLanePlan, measured: Mapping[int, RegionProfile] | None
+) -> InLaneEstimate | None:
+    """The numbers of a region by ``measured``, its function's profile. None without one that fits: nothing tells how
+    many lanes come to a point together.
+    """
+    annotations = [annotation for _, annotation in plan.marked()]
+    fits = measured is not None and all(fits_to(measured, a) for a in annotations)
+    if measured is None or not fits or not measured[plan.region.annotation.region].entries:
+        return None
+    return _Maker(view, plan, measured).estimate()
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Numbers by a profile in which the loop has run."""
+
+    view: View
+    plan: InLanePlan
+    measured: Mapping[int, RegionProfile]
+
+    def estimate(self) -> InLaneEstimate:
+        """All numbers of the region."""
+        loop = self.measured[self.plan.region.annotation.region]
+        entries = loop.entries
+        iterations = loop.warps / entries
+        rounds = [self._rounds(p, a, iterations) for p, a in self.plan.marked()[1:]]
+        own = loop.issued / loop.warps if loop.warps else 0.0
+        # Lanes that end an inner loop, or pass a path, begin their next iteration while others wait.
+        ends = [any_of(1 / r.taken) if p.loop and r.taken else 0.0 for p, r in self._pairs(rounds)]
+        begun = max([iterations, *(r.after * share for r, share in zip(rounds, ends, strict=True))])
+        waiting = any(point.is_path for point, _ in self.plan.marked()[1:])
+        begun = min(begun * (4 / 3 if waiting else 1.0), loop.lanes / entries)
+        votes = begun * VISIT + sum(r.after * VISIT for r in rounds)
+        votes += (
+            (begun + sum(r.after / p.chunk for p, r in self._pairs(rounds))) * len(self.plan.points) * VOTE
+        )
+        before = iterations * own + sum(r.before * r.slots for r in rounds)
+        after = begun * own + sum(r.after * r.slots for r in rounds) + votes
+        sectors = loop.sectors / entries
+        apart = max(sectors, self._accesses() * loop.lanes / entries)
+        gain = _together(before, sectors * SECTOR) / max(_together(after, apart * SECTOR), 1.0)
+        costs = tuple(Cost(r.slots, r.taken, gain, None, False) for r in rounds)
+        return InLaneEstimate(Cost(own, 1.0, gain, None, False), costs)
+
+    def _pairs(self, rounds: Collection[_Rounds]) -> list[tuple[LanePoint, _Rounds]]:
+        return [(p, r) for (p, _), r in zip(self.plan.marked()[1:], rounds, strict=True)]
+
+    def _rounds(self, point: LanePoint, annotation: Annotation, iterations: float) -> _Rounds:
+        loop = self.measured[self.plan.region.annotation.region]
+        of = self.measured[annotation.region]
+        slots = of.issued / of.warps if of.warps else 0.0
+        before, full = of.warps / loop.entries, of.lanes / LANES / loop.entries
+        if not point.loop:
+            # As many as come together now, or as they wait for; in the end fewer.
+            after = min(before, max(full, full * LANES / WAIT) + 0.5)
+            return _Rounds(slots, of.lanes / loop.lanes if loop.lanes else 0.0, before, after)
+        after = full + (before - full) / sqrt(max(iterations, 1.0))
+        after += of.entered / LANES / loop.entries * (point.chunk - 1) / 2
+        return _Rounds(slots, of.lanes / of.entered if of.entered else 0.0, before, after)
+
+    def _accesses(self) -> int:
+        """The accesses to global memory in an iteration, paths and inner loops aside."""
+        nodes = self.plan.region.nodes
+        inner = (marked_code(self.view, Point(a, p.begin), nodes) for p, a in self.plan.marked()[1:])
+        facts = (isa.facts(i) for _, i in self.view.instructions(nodes.difference(*inner)))
+        return sum(f.memory is not Memory.NONE and f.space in ("global", "generic") for f in facts)
+
+
+def _together(issued: float, memory: float) -> float:
+    """The time of issue slots and of memory traffic that overlap (`cccopt.ccc.profitability.model.time`)."""
+    larger = max(issued, memory, 1e-9)
+    both = (issued / larger) ** OVERLAP + (memory / larger) ** OVERLAP
+    return float(larger * both ** (1 / OVERLAP))

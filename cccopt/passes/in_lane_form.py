@@ -1,0 +1,147 @@
+"""Rewrites one marked loop in the in-lane form, where no task may move to another lane (`cccopt.ccc.plan.in_lane`).
+
+Safety: EXACT, but for what depends on the order in which lanes run (`cccopt.ccc.legality.in_lane`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cccopt.ccc.codegen.in_lane import rewrite_in_lane
+from cccopt.ccc.function.annotations import Annotation, is_annotation
+from cccopt.ccc.function.graph import Graph
+from cccopt.ccc.function.linearize import to_body
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.in_lane import check_in_lane
+from cccopt.ccc.outcome import refusal
+from cccopt.ccc.outcome.choices import Form, Mode, Outcome
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.outcome.report import Cost, RegionReport
+from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
+from cccopt.ccc.plan.in_lane import InLanePlan, make_in_lane_plan
+from cccopt.ccc.profitability.decision import HOW
+from cccopt.ccc.profitability.in_lane_estimate import InLaneEstimate, estimate_in_lane
+from cccopt.ccc.profitability.model import LEAST_GAIN
+from cccopt.ccc.regions.marked_loops import Region
+from cccopt.diagnostic import Diagnostic
+from cccopt.passes.labels import labels_of
+from cccopt.passes.options import Options
+from cccopt.ptx.ir import Function, Marker
+
+_Rewritten = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
+
+
+def rewritten(
+    view: View, region: Region, function: Function, options: Options, cause: Refusal | None
+) -> _Rewritten:
+    """The function with a region in the in-lane form, because of ``cause`` or because the user asks for it; under
+    `auto` with nothing but its markers gone where that is not expected to pay.
+    """
+    plan = _legal_plan(view, region, cause)
+    profile = None if options.profile is None else options.profile.functions.get(function.name)
+    numbers = estimate_in_lane(view, plan, profile)
+    asked = any(_mode(plan, annotation, options) == Mode.ALWAYS for _, annotation in plan.marked()[1:])
+    if not asked and (numbers is None or numbers.loop.gain < LEAST_GAIN):
+        reports = _declined(view, plan, numbers)
+        gone = {report.region for report in reports}
+        kept = tuple(s for s in function.body or () if not (is_annotation(s) and _number(s) in gone))
+        return replace(function, body=kept), (_why_declined(plan, numbers, cause),), reports
+    graph = rewrite_in_lane(view, plan)
+    body = (*view.names.declarations(), *to_body(graph, view.names))
+    return replace(view.function, body=body), _remarks(plan, cause), _reports(view, plan, graph, numbers)
+
+
+def _number(statement: object) -> int:
+    assert isinstance(statement, Marker)
+    return statement.region
+
+
+def _mode(plan: InLanePlan, annotation: Annotation, options: Options) -> Mode:
+    """``auto`` or ``always`` for one point: a clause beats the option, the point's own that of its loop."""
+    return annotation.mode or plan.region.annotation.mode or options.mode
+
+
+def _legal_plan(view: View, region: Region, cause: Refusal | None) -> InLanePlan:
+    """The plan of a region. Where this form is not legal either, raises the Refusal ``cause``, with the reason of the
+    last; that one alone without ``cause``.
+    """
+    try:
+        check_in_lane(view, region)
+        return make_in_lane_plan(view, region)
+    except Refusal as last:
+        raise last if cause is None else _both(cause, last) from last
+
+
+def _both(cause: Refusal, last: Refusal) -> Refusal:
+    first, other = cause.diagnostics[0], last.diagnostics[0]
+    if first.code == other.code:
+        return cause
+    why = f"{first.why}; nor can lanes wait for each other with their own iterations: {other.message} ({other.code})"
+    return Refusal(replace(first, why=why), *cause.diagnostics[1:])
+
+
+def _remarks(plan: InLanePlan, cause: Refusal | None) -> tuple[Diagnostic, ...]:
+    """Why no task moves, and what its pragmas ask for in vain."""
+    annotation = plan.region.annotation
+    first = None if cause is None else cause.diagnostics[0]
+    why = (
+        ""
+        if first is None
+        else f"tasks cannot move to other lanes: {first.message} ({first.code}); {first.why}"
+    )
+    clauses = {"block": annotation.block is not None, "collect": annotation.collect is not None}
+    vain = [f"`{clause}` has no effect in this form" for clause, given in clauses.items() if given]
+    if plan.ignored_chunk:
+        vain.append("`chunk` has no effect on a loop with a marked path in it")
+    if cause is None and not vain:
+        return ()
+    message = "each lane of this loop runs its own iterations, and waits where others can catch up"
+    return (refusal.remark("CCC028", message, annotation.place, why, "; ".join(vain)),)
+
+
+def _why_declined(plan: InLanePlan, numbers: InLaneEstimate | None, cause: Refusal | None) -> Diagnostic:
+    """Why `auto` leaves the loop as it is."""
+    if numbers is None:
+        gain, help = "no profile tells how many lanes run its paths together", HOW
+    else:
+        gain = f"in this form it would be {numbers.loop.gain:.2f}x as fast"
+        help = "say `always` in the pragma to have it rewritten all the same"
+    why = (
+        gain if cause is None else f"tasks cannot move to other lanes: {cause.diagnostics[0].message}; {gain}"
+    )
+    message = "the marked loop stays as it is: lanes could only wait for each other"
+    return refusal.remark("CCC050", message, plan.region.annotation.place, why, help)
+
+
+def _declined(view: View, plan: InLanePlan, numbers: InLaneEstimate | None) -> tuple[RegionReport, ...]:
+    """The reports of a loop and its points that stay as they are."""
+    costs = zip(plan.marked(), _costs(plan, numbers), strict=True)
+    return tuple(_report(view, annotation, cost, Outcome.DECLINED) for (_, annotation), cost in costs)
+
+
+def _costs(plan: InLanePlan, numbers: InLaneEstimate | None) -> tuple[Cost | None, ...]:
+    """What the loop and its points cost, as far as that is known."""
+    return (None,) * len(plan.marked()) if numbers is None else (numbers.loop, *numbers.points)
+
+
+def _report(view: View, a: Annotation, cost: Cost | None, outcome: Outcome) -> RegionReport:
+    return RegionReport(view.function.name, a.region, a.pragma, a.place, outcome, name=a.name, cost=cost)
+
+
+def _reports(
+    view: View, plan: InLanePlan, graph: Graph, numbers: InLaneEstimate | None
+) -> tuple[RegionReport, ...]:
+    """What became of the loop and its points."""
+    region = plan.region.annotation
+    labels = labels_of(graph, ("enter", "done"), str(region.region))
+    (entry,) = dict(labels)["enter"]
+    found: list[RegionReport] = []
+    for (point, annotation), cost in zip(plan.marked(), _costs(plan, numbers), strict=True):
+        report = _report(view, annotation, cost, Outcome.REWRITTEN)
+        served = labels_of(graph, ("serve",), str(point.number))
+        found.append(replace(report, form=Form.IN_LANE, labels=served))
+    code = RewrittenLoop(
+        region.region, region.place, entry, "", 0, frozenset(), (), frozenset(), lanes=plan.lanes.name
+    )
+    loop = replace(found[0], labels=(*labels, *found[0].labels), code=code)
+    return (loop, *found[1:])

@@ -1,0 +1,99 @@
+"""Where no task may move to another lane, lanes wait for each other, or the loop is refused.
+
+    for (EACH) {                                for (EACH) {
+      m = a[i];                                   m = a[i];
+      while (m) {                       ->        while (m) { vote: lanes at the end of an iteration go first
+        seed = next(seed);                          seed = next(seed);
+        ...                                         ...
+
+The kernels are in `tests/kernels/cuda/in_lane.cu`, each with its answer above it.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from cccopt.ccc.outcome.choices import Form, Outcome
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.passes.pipeline import Options, run
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
+from tests.fuzz.judge import Pair, alone, compile_pair, judge
+from tests.kernels.running import CUDA, Arguments, Launch
+
+pytestmark = pytest.mark.nvcc
+
+TEXT = (CUDA / "in_lane.cu").read_text()
+EXPECTED = {name: said for said, name in re.findall(r"^// (right|CCC\d+): .*\n.*\) (\w+)\(", TEXT, re.M)}
+RIGHT = [name for name, said in EXPECTED.items() if said == "right"]
+ELSEWHERE = ("loops", "calls", "reads", "updates", "claims", "chunks")
+"""Kernels that other forms need not refuse."""
+
+LAUNCHES = (Launch(2, 48, 130), Launch(1, 32, 40), Launch(3, 64, 250))
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Pair:
+    return compile_pair(TEXT, "sm_90")
+
+
+def arguments(launch: Launch) -> Arguments:
+    """``n, a, out, count``."""
+    a = np.random.default_rng(launch.trips).integers(0, 1 << 32, 1024).astype(np.uint32)
+    return [launch.trips, a, np.zeros(4096, np.uint32), np.zeros(1024, np.uint32)]
+
+
+def test_each_kernel_says_what_becomes_of_it() -> None:
+    assert len(EXPECTED) == TEXT.count("__global__")
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_lanes_do_what_they_did(name: str, compiled: Pair) -> None:
+    pair = alone(compiled, name)
+    verdict = judge(pair, name, arguments, LAUNCHES, forms=("in lane",), seeds=(1, 2, 3), assembler="sm_90")
+    assert not verdict.wrong
+    assert all(ran["enter"] and ran["done"] and ran["serve"] for ran in verdict.ran.values()), verdict.ran
+
+
+@pytest.mark.parametrize("name", [name for name in RIGHT if name not in ELSEWHERE])
+def test_it_is_chosen_where_no_task_may_move(name: str, compiled: Pair) -> None:
+    result = run(alone(compiled, name).marked, Options(mode="always"))
+    assert {(report.form, report.outcome) for report in result.regions} == {(Form.IN_LANE, Outcome.REWRITTEN)}
+    assert not any(report.shared_bytes for report in result.regions)
+
+
+@pytest.mark.parametrize("name", [name for name, said in EXPECTED.items() if said != "right"])
+def test_what_depends_on_the_order_of_lanes_is_refused(name: str, compiled: Pair) -> None:
+    with pytest.raises(Refusal) as caught:
+        run(alone(compiled, name).marked, Options(mode="always"))
+    assert caught.value.diagnostics[0].code == EXPECTED[name]
+
+
+@pytest.mark.parametrize("form", ["split", "idle lanes", "carried"])
+def test_other_forms_never_become_it(form: str, compiled: Pair) -> None:
+    with pytest.raises(Refusal):
+        run(alone(compiled, "state").marked, Options(mode="always", form=form))
+
+
+def test_older_targets_are_refused(compiled: Pair) -> None:
+    text = print_module(alone(compiled, "state").marked).replace(".target sm_90", ".target sm_60")
+    with pytest.raises(Refusal) as caught:
+        run(parse(text), Options(mode="always", form="in lane"))
+    assert caught.value.diagnostics[0].code == "CCC108"
+
+
+def test_auto_leaves_what_it_knows_nothing_of(compiled: Pair) -> None:
+    result = run(alone(compiled, "state").marked, Options(mode="auto"))
+    assert {report.outcome for report in result.regions} == {Outcome.DECLINED}
+    (remark,) = result.remarks
+    assert remark.code == "CCC050"
+    assert "profile" in remark.help
+
+
+def test_clauses_without_effect_are_told(compiled: Pair) -> None:
+    (remark,) = run(alone(compiled, "chunks").marked, Options(mode="always")).remarks
+    assert remark.code == "CCC028"
+    assert "chunk" in remark.help
