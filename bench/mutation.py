@@ -49,7 +49,7 @@ RULES = (
         f"ccc/legality/{name}.py"
         for name in ("sunk_code", "continuation", "recomputation", "local_memory", "local_context")
     ),
-    *(f"ccc/legality/{name}.py" for name in ("reductions", "operators")),
+    *(f"ccc/legality/{name}.py" for name in ("reductions", "operators", "flags", "flag_values")),
     *(f"ccc/plan/{name}.py" for name in ("context", "block_size")),
     "ccc/regions/marked_loops.py",
     "ccc/regions/paths.py",
@@ -78,7 +78,7 @@ TESTS = (
             "ccc/codegen/test_expanded_reductions", "ccc/legality/test_reductions",
             "ccc/legality/test_refused_reductions", "passes/test_grid_loop", "passes/test_recursion",
             "passes/test_awkward_kernels", "passes/test_random_kinds",
-            "fuzz/test_reduced_sums", "fuzz/test_regressions",
+            "passes/test_flag_reductions", "fuzz/test_reduced_sums", "fuzz/test_regressions",
         )
     ),
 )  # fmt: skip

@@ -31,9 +31,6 @@ EQUIVALENT: dict[str, str] = {
     f"{_THREAD}_run: effects.writes(statement)": "the number of what writes nothing is never asked for",
     f"{_THREAD}_of_statement: not facts.known": "a loop with an unknown instruction is refused before (CCC044)",
     f"{_THREAD}_of_statement: found": "each load has an address",
-    "condition ccc/legality/rules.py _Rules.no_opaque_call: callee is None": (
-        "no function and no system call is named None: the other conditions say the same"
-    ),
     "condition ccc/legality/rules.py _collective: not facts.known": (
         "a loop with an unknown instruction is refused before (CCC044)"
     ),
