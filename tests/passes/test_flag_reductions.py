@@ -73,6 +73,14 @@ NO_FLAG = {
     "read in the path": (FIVE, f"{SET} st.global.b32 [%out_i], %sum;", {}),
     "read after the path": (FIVE, SET, {"behind": "st.global.b32 [%out_i], %sum;"}),
     "a condition": (FIVE, f"{SET} setp.eq.b32 %q1, %sum, 17; @%q1 st.global.b32 [%out_i], %term;", {}),
+    "an older value after the loop": (
+        f"{ZERO} {ZERO.replace('%sum', '%w5')}",
+        f"{TEST} mov.b32 %w5, %sum; selp.b32 %sum, 1, %sum, %p6;",
+        {"after": "shl.b32 %w5, %w5, 4; or.b32 %sum, %sum, %w5;"},
+    ),
+    "a number of bits": (ZERO, f"{TEST} selp.b32 %w2, 1, 0, %p6; shl.b32 %sum, %sum, 1; or.b32 %sum, %sum, %w2;", {}),
+    "set in another iteration": (ZERO, f"{TEST} mov.b32 %sum, %w4; selp.b32 %w4, 1, %w4, %p6;",
+                                 {"before": "@%none mov.b32 %w4, 0;"}),
     "set and put back": (FIVE, SET, {"before": "setp.eq.u32 %q1, %value, 3; @%q1 mov.b32 %sum, 5;"}),
 }  # fmt: skip
 
