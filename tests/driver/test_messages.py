@@ -36,12 +36,12 @@ RETURN = LOOP.format(
 
 
 def said(folder: Path, *kernels: str, options: tuple[str, ...] = ()) -> tuple[Diagnostic, ...]:
-    """The errors of a file with these kernels."""
+    """The errors of a file with these kernels, where tasks must move to other lanes."""
     source = folder / "kernels.cu"
     texts = (HEAD.format(f"k{number}") + body + "}\n" for number, body in enumerate(kernels))
     source.write_text("".join(texts))
     with pytest.raises(CccError) as caught:
-        cccopt.compile(source, ccc="always", nvcc_options=options)
+        cccopt.compile(source, ccc="always", nvcc_options=options, form="carried")
     return caught.value.diagnostics
 
 
