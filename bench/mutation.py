@@ -78,7 +78,8 @@ TESTS = (
             "ccc/codegen/test_expanded_reductions", "ccc/legality/test_reductions",
             "ccc/legality/test_refused_reductions", "passes/test_grid_loop", "passes/test_recursion",
             "passes/test_awkward_kernels", "passes/test_random_kinds",
-            "passes/test_flag_reductions", "ccc/legality/test_flag_values", "fuzz/test_reduced_sums", "fuzz/test_regressions",
+            "passes/test_flag_reductions", "ccc/legality/test_flag_values",
+            "fuzz/test_reduced_sums", "fuzz/test_regressions",
         )
     ),
 )  # fmt: skip
