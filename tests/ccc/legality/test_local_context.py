@@ -73,5 +73,5 @@ def test_reports_tell_what_waits(name: str, bytes: list[str], compiled: Pair) ->
 @pytest.mark.parametrize("name", [name for name, said in EXPECTED.items() if said != "right"])
 def test_what_could_change_results_is_refused(name: str, compiled: Pair) -> None:
     with pytest.raises(Refusal) as caught:
-        run(alone(compiled, name).marked, Options(mode="always"))
+        run(alone(compiled, name).marked, Options(mode="always", form=Form.CARRIED))
     assert caught.value.diagnostics[0].code == EXPECTED[name]
