@@ -40,6 +40,7 @@ def check(analysis: RegionAnalysis) -> None:
     rules.no_lost_value()
     rules.no_recursion()
     rules.no_barrier()
+    rules.no_exit_in_calls()
     rules.own_local_memory()
     rules.no_local_memory_of_callers()
     for path in analysis.region.all_paths():
@@ -58,6 +59,7 @@ def check_carried(carried: CarriedRegion) -> None:
     rules.known_instructions()
     rules.no_recursion()
     rules.no_barrier()
+    rules.no_exit_in_calls()
     for point in carried.region.points:
         carried.carrying.advance(point)
     carried.local.check()
@@ -110,6 +112,13 @@ class _Rules:
         for index, instruction in self.view.instructions(self.region.nodes):
             if any(waits(i) for i in self._with_callees(instruction)):
                 raise self._refuse(refusal.BARRIER, self.region, index)
+
+    def no_exit_in_calls(self) -> None:
+        """No function that L calls ends the thread: the whole warp votes, and tasks run in other lanes."""
+        for index, instruction in self.view.instructions(self.region.nodes):
+            _, *inner = self._with_callees(instruction)
+            if any(i.base == "exit" for i in inner):
+                raise self._refuse(refusal.CALL_EXIT, self.region, index, callee_of(instruction))
 
     def no_parameter(self, path: Path) -> None:
         """No instruction of P accesses a parameter of its function, unless that is a kernel."""

@@ -133,6 +133,12 @@ CALL_IDENTITY = Rule(
     "the task may run in another lane, where that register holds another value",
     "hand the index to the function as an argument, or let it be inlined",
 )
+CALL_EXIT = Rule(
+    "CCC041",
+    "the marked loop calls `{}`, which ends the thread",
+    "the lanes of a warp vote together, and a task may run in another lane than the one that made it",
+    "let the function return whether to end, and leave the loop by that",
+)
 LOCAL = Rule(
     "CCC042",
     "the marked path uses local memory that other code uses as well",
@@ -315,8 +321,8 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("nothing in the path depends on which lanes run it together", ("CCC040",)),
     (
-        "calls in the path lead to code that can be seen and that does not read the thread's index; the function does"
-        " not call itself",
+        "calls in the path lead to code that can be seen and that does not read the thread's index; no call in the loop"
+        " ends the thread; the function does not call itself",
         ("CCC041", "CCC047"),
     ),
     (

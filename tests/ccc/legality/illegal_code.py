@@ -250,6 +250,18 @@ CODE = {
         },
         {"module": ".func near() { ret; }" + CALLEE.format("call.uni near;"), "body": path(CALL)},
     ),
+    "a call in the path that ends the thread": Rule(
+        "CCC041",
+        {"module": CALLEE.format("exit;"), "body": path(CALL)},
+        {"module": CALLEE.format("ret;"), "body": path(CALL)},
+        at=FOR,
+    ),
+    "a call in the loop that ends the thread": Rule(
+        "CCC041",
+        {"module": CALLEE.format("exit;"), "body": CALL + path()},
+        {"module": CALLEE.format("ret;"), "body": CALL + path()},
+        at=FOR,
+    ),
     "a branch in a scope": Rule(
         "CCC048",
         {
