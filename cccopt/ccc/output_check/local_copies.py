@@ -4,7 +4,7 @@
                st.shared.b32 [%at+1024], %r1;                  st.local.b32  [depot+8], %r2;
 
 A word of a stack that one block fills from local memory must be put back by each block that takes it from there, to the
-same bytes, under the guard of its load; and none may be put anywhere that nothing has filled it from.
+same bytes, under the guard of its load. Of other words the program itself may store what a task has found in them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def local_violations(loop: LoopCode) -> Iterator[Violation]:
     copies = [copy for block in loop.blocks for copy in _copies(loop, block, stacks)]
     filled = _by_word(copies, local=False)
     emptied = _by_word(copies, local=True)
-    for copy in copies:
+    for copy in (copy for copy in copies if filled[copy.word]):
         if not filled[copy.word] == emptied[copy.word] == {copy.place}:
             yield Violation(copy.statement, "this word of local memory is not put back to where it was")
         elif _is_local(copy.store) and copy.load.guard != copy.store.guard:
