@@ -5,7 +5,8 @@
               @%p1 bra     SPIN;
 
 What decides on the ways out of such a loop, by data or by control, comes from memory that other threads write: from an
-atomic, a volatile or ordered load, or in a loop with a fence any load. Three ways out, if each inner iteration comes to
+atomic, a volatile or ordered load, or one that goes past a cache; in a loop with a fence from any load; and from a load
+of a place that stays the same and that nothing in the loop writes. Three ways out, if each inner iteration comes to
 them, end a loop all the same:
 
         setp.ge.s32 %p1, %i, %n;  @%p1 bra OUT      %i grows in each inner iteration, and %n does not change
@@ -28,13 +29,15 @@ from cccopt.analysis.cost import integer
 from cccopt.analysis.dominance import control_dependence
 from cccopt.analysis.loops import Loop
 from cccopt.analysis.reaching import ENTRY
-from cccopt.ccc.function.calls import with_callees
+from cccopt.ccc.function.calls import HARMLESS_CALLS, callee_of, with_callees
 from cccopt.ccc.function.view import View
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Operand, Register, Symbol
 from cccopt.ptx.isa import Arithmetic, Control, Memory
 
-_ORDERED = frozenset(("relaxed", "acquire"))
+_FRESH = frozenset(("relaxed", "acquire", "cv", "cg"))
+"""Words of loads by which programs ask for what other threads have written."""
+
 _OPPOSITE = {"eq": "ne", "lt": "ge", "gt": "le", "lo": "hs", "hi": "ls"}
 _OPPOSITE |= {opposite: test for test, opposite in _OPPOSITE.items()}
 _MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "lo": "hi", "ls": "hs"}
@@ -53,8 +56,12 @@ def observes(instruction: Instruction) -> bool:
     facts = isa.facts(instruction)
     if facts.memory is Memory.NONE or not isa.definitions(instruction):
         return False
-    ordered = facts.volatile or not _ORDERED.isdisjoint(instruction.parts)
-    return facts.memory is Memory.ATOMIC or ordered
+    fresh = facts.volatile or not _FRESH.isdisjoint(instruction.parts)
+    return facts.memory is Memory.ATOMIC or fresh
+
+
+def _calls(instruction: Instruction) -> bool:
+    return isa.facts(instruction).control is Control.CALL
 
 
 @dataclass(frozen=True)
@@ -112,10 +119,26 @@ class _Ends:
         statement = self.view.body[index]
         if not isinstance(statement, Instruction):
             return False
-        if self._memory(index) is Memory.LOAD and self._has_fence:
-            spaces = self.view.memory.access(index)
-            return not spaces.constant and bool(spaces.spaces - {"local", "param"})
-        return any(observes(i) for i in with_callees(self.view.module, statement))
+        if self._is_call(index):
+            known = {f.name for f in self.view.module.functions() if f.body is not None} | HARMLESS_CALLS
+            calls = with_callees(self.view.module, statement)
+            return any(observes(i) or (_calls(i) and callee_of(i) not in known) for i in calls)
+        if self._memory(index) is not Memory.LOAD:
+            return observes(statement)
+        access = self.view.memory.access(index)
+        if access.constant or access.spaces <= {"local", "param"}:
+            return False
+        return observes(statement) or self._has_fence or self._stays(index, statement)
+
+    def _stays(self, index: int, load: Instruction) -> bool:
+        """Whether a load is of one place that nothing in the loop writes: no compiler leaves it there unasked."""
+        memory = self.view.memory
+        bases = [o.base for o in load.operands if isinstance(o, Address)]
+        if not all(not isinstance(base, Register) or self.is_invariant(index, base) for base in bases):
+            return False
+        access = memory.access(index)
+        writes = (i for i in self.inside if memory.may_write(i))
+        return not any(memory.may_clash(access, memory.access(i)) for i in writes)
 
     @cached_property
     def _has_fence(self) -> bool:
@@ -128,7 +151,7 @@ class _Ends:
 
     def _is_call(self, index: int) -> bool:
         statement = self.view.body[index]
-        return isinstance(statement, Instruction) and isa.facts(statement).control is Control.CALL
+        return isinstance(statement, Instruction) and _calls(statement)
 
     # --- ways out that are taken in the end ---
 

@@ -266,6 +266,28 @@ extern "C" __global__ void __launch_bounds__(64) polls(ARGUMENTS) {
   }
 }
 
+// CCC039: another thread sets a flag, which is asked for past the nearest cache
+extern "C" __global__ void __launch_bounds__(64) past_cache(ARGUMENTS) {
+#pragma ccc for inlane
+  for (EACH) {
+    unsigned x = a[i & 1023];
+#pragma ccc if
+    if (x & 1) out[i] = work(x);
+    while (__ldcg(&count[(i + x) & 7]) == 5) ++x;
+  }
+}
+
+// CCC039: another thread sets a flag, which is loaded each time
+extern "C" __global__ void __launch_bounds__(64) loads(ARGUMENTS) {
+#pragma ccc for inlane
+  for (EACH) {
+    unsigned x = a[i & 1023], flag = 5;
+#pragma ccc if
+    if (x & 1) out[i] = work(x);
+    while (flag == 5) asm volatile("ld.global.u32 %0, [%1];" : "=r"(flag) : "l"(&count[i & 7]));
+  }
+}
+
 // CCC039: the marked loop itself goes on until others have counted
 extern "C" __global__ void __launch_bounds__(64) worklist(ARGUMENTS) {
 #pragma ccc for inlane
