@@ -225,7 +225,9 @@ class _Emulation:
         order = "default order" if seed is None else f"shuffle {seed}"
         where = f"{self.kernel.name}, {variant.label}, {order}, {launch}"
         points = sum(region.form == "carried" for region in variant.result.regions) + 1
-        most = points * (100 * steps + 20_000 if seed is None else 1000 * steps + 100_000)
+        # Lanes that wait for each other, one at a time, look for one another in between.
+        waiting = 8 if any(region.form == "in lane" for region in variant.result.regions) else 1
+        most = waiting * points * (100 * steps + 20_000 if seed is None else 1000 * steps + 100_000)
         try:
             got, _, profile = _run(program, self.kernel.name, launch, given, seed, most)
         except CccError as problem:
