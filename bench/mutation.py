@@ -50,6 +50,7 @@ RULES = (
         for name in ("sunk_code", "continuation", "recomputation", "local_memory", "local_context")
     ),
     *(f"ccc/legality/{name}.py" for name in ("reductions", "operators", "flags", "flag_values")),
+    *(f"ccc/legality/{name}.py" for name in ("in_lane", "waiting")),
     *(f"ccc/plan/{name}.py" for name in ("context", "block_size")),
     "ccc/regions/marked_loops.py",
     "ccc/regions/paths.py",
@@ -73,6 +74,7 @@ TESTS = (
         for name in (
             "ccc/legality/test_rules", "ccc/legality/test_order", "ccc/legality/test_thread_memory",
             "ccc/legality/test_inner_iterations", "ccc/codegen/test_barriers", "ccc/output_check/test_output_check",
+            "ccc/legality/test_in_lane", "ccc/output_check/test_in_lane",
             "ccc/legality/test_sunk_code", "ccc/regions/test_marked_loops", "ccc/plan/test_context",
             "ccc/codegen/test_sorting", "ccc/codegen/test_expansion", "ccc/legality/test_counted_loops",
             "ccc/codegen/test_expanded_reductions", "ccc/legality/test_reductions",

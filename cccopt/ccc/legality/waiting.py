@@ -74,10 +74,9 @@ class _Ends:
     @cached_property
     def waits_for(self) -> int | None:
         """The statement that the loop may wait for, if nothing else ends it."""
-        found = sorted(i for i in self._deciding() if self._observes(i))
-        if not found or any(self._ends_itself(block) for block in self._always()):
+        if any(self._ends_itself(block) for block in self._always()):
             return None
-        return found[0]
+        return min((i for i in self._deciding() if self._observes(i)), default=None)
 
     # --- what decides on the ways out ---
 

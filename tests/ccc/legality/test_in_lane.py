@@ -18,9 +18,11 @@ import pytest
 
 from cccopt.ccc.outcome.choices import Form, Outcome
 from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.harness.workload import Launch as Launched
 from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
+from cccopt.region_profiles import profile_of
 from tests.fuzz.judge import Pair, alone, compile_pair, judge
 from tests.kernels.running import CUDA, Arguments, Launch
 
@@ -97,3 +99,14 @@ def test_clauses_without_effect_are_told(compiled: Pair) -> None:
     (remark,) = run(alone(compiled, "chunks").marked, Options(mode="always")).remarks
     assert remark.code == "CCC028"
     assert "chunk" in remark.help
+
+
+@pytest.mark.parametrize(("name", "outcome"), [("partial", Outcome.REWRITTEN), ("state", Outcome.DECLINED)])
+def test_a_profile_decides_for_auto(name: str, outcome: Outcome, compiled: Pair) -> None:
+    """Inner iterations of 80 issue slots pay, those of 30 do not."""
+    marked = alone(compiled, name).marked
+    launch = Launched(name, (1, 1, 1), (64, 1, 1), tuple(arguments(Launch(1, 64, 3000))))
+    profile = profile_of(print_module(marked), [launch])
+    reports = run(marked, Options(mode="auto", profile=profile)).regions
+    assert {report.outcome for report in reports} == {outcome}
+    assert all(report.cost is not None and not report.cost.assumed for report in reports)
