@@ -23,7 +23,7 @@ from cccopt.ccc.outcome.choices import Form, Mode, Outcome, StackMemory
 from cccopt.ccc.outcome.refusal import Refusal, refuse
 from cccopt.ccc.outcome.report import ContextEntry, Cost, RegionReport
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop, TaskStack
-from cccopt.ccc.plan.block_size import SHARED_BYTES, block_threads
+from cccopt.ccc.plan.block_size import SHARED_BYTES, block_limit, block_threads
 from cccopt.ccc.plan.empty_tasks import empty_tasks
 from cccopt.ccc.plan.plan import PathPlan, Plan
 from cccopt.ccc.plan.planning import legal_plan, make_plan
@@ -49,7 +49,7 @@ from cccopt.passes.options import Options
 from cccopt.passes.profile_fit import misfits
 from cccopt.passes.refused import left
 from cccopt.passes.result import PassResult
-from cccopt.ptx.ir import Directive, Function, Item, Module
+from cccopt.ptx.ir import Function, Item, Module
 
 _Rewritten = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
 
@@ -80,7 +80,13 @@ def run(module: Module, options: Options) -> PassResult:
     )
     _check_kernels(made_module, reports)
     pools = {r.code.pool: r.place for r in reports if r.code is not None and r.code.pool is not None}
-    check_pools(pools, next(reversed(pools.values()), None))
+    try:
+        check_pools(pools, next(reversed(pools.values()), None))
+    except Refusal:
+        # Each loop alone had room: without global memory, another form may do for some.
+        if options.stacks is not StackMemory.AUTO:
+            raise
+        return run(module, replace(options, stacks=StackMemory.SHARED))
     return PassResult(with_pools(made_module, pools), tuple(remarks), tuple(reports))
 
 
@@ -182,7 +188,7 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
     function = replace(
         view.function,
         body=(*view.names.declarations(), *body),
-        directives=(*view.function.directives, *_block_limit(view, plan.region)),
+        directives=(*view.function.directives, *block_limit(view, plan.region)),
     )
     reports = _reports(view, plan, graph, region, decision)
     return function, (*plan.remarks, *said), (*reports, *_left(view, region, decision, everything))
@@ -208,17 +214,14 @@ def _carried(
             _loop_report(view, region.region, decision),
             *_left(view, region.region, decision, everything),
         )
-        return (
-            _without(function, {r.region for r in reports}),
-            remarks_of(region.region, decision, options.mode),
-            reports,
-        )
+        said = remarks_of(region.region, decision, options.mode)
+        return _without(function, {r.region for r in reports}), said, reports
     graph = rewrite_carried(view, plan)
     body = to_body(graph, view.names)
     function = replace(
         view.function,
         body=(*view.names.declarations(), *body),
-        directives=(*view.function.directives, *_block_limit(view, region.region)),
+        directives=(*view.function.directives, *block_limit(view, region.region)),
     )
     loop = _loop_report(view, region.region, decision)
     made = carried_form.reports(view, plan, graph, loop, decision.costs)
@@ -301,14 +304,6 @@ def _without(function: Function, gone: Collection[int]) -> Function:
     """The function without the markers of regions that stay as they are."""
     body = (s for s in function.body or () if not (is_annotation(s) and s.region in gone))  # type: ignore[union-attr]
     return replace(function, body=tuple(body))
-
-
-def _block_limit(view: View, region: Region) -> tuple[Directive, ...]:
-    """`block(...)` sized the stacks: a launch with a larger block must fail."""
-    known = any(d.name in (".maxntid", ".reqntid") for d in view.function.directives)
-    if known or region.annotation.block is None or view.function.kind != "entry":
-        return ()
-    return (Directive(".maxntid", tuple(str(size) for size in region.annotation.block)),)
 
 
 def _reports(

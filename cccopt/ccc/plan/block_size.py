@@ -11,7 +11,7 @@ from cccopt.ccc.outcome.refusal import refuse
 from cccopt.ccc.plan.stack import SLOTS
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.diagnostic import Diagnostic
-from cccopt.ptx.ir import Function
+from cccopt.ptx.ir import Directive, Function
 
 SHARED_BYTES = 49152
 """Static shared memory of a block, in bytes (CUDA C++ Programming Guide, compute capabilities)."""
@@ -51,3 +51,11 @@ def check_size(view: View, region: Region, needed: int) -> None:
     left = SHARED_BYTES - static_shared_bytes(view.module, view.function)
     if needed > left:
         raise refuse(refusal.STACK, region.annotation.place, f"{needed:,}", f"{left:,}")
+
+
+def block_limit(view: View, region: Region) -> tuple[Directive, ...]:
+    """`block(...)` sized the stacks: a launch with a larger block must fail."""
+    known = any(d.name in (".maxntid", ".reqntid") for d in view.function.directives)
+    if known or region.annotation.block is None or view.function.kind != "entry":
+        return ()
+    return (Directive(".maxntid", tuple(str(size) for size in region.annotation.block)),)
