@@ -1,7 +1,7 @@
 """What the checks see: a rewritten function, the blocks of one rewritten loop, and what the rewrite says of it.
 
 A rewritten loop is what its entry dominates: the original loop beside it and the code after both are reached in
-other ways, too. What the rewrite has made shows by its registers: the function did not have them. Of what it hands over
+other ways, too. In the in-lane form, which keeps no original loop, it ends where its lanes meet. What the rewrite has made shows by its registers: the function did not have them. Of what it hands over
 (`RewrittenLoop`) nothing says where a barrier, a vote or a test is.
 """
 
@@ -100,6 +100,8 @@ class LoopCode:
         cfg = code.cfg
         self.entry = code.block_at[facts.entry]
         inside = [b for b in cfg.reverse_postorder if code.dominance.dominates(self.entry, b)]
+        if facts.lanes:
+            inside = self._before_the_end(inside)
         # The original loop may share them.
         traps = _traps(code, cfg.reverse_postorder)
         self.blocks = tuple(b for b in inside if b not in traps)
@@ -111,6 +113,28 @@ class LoopCode:
             if any(t not in known and t not in traps for t in cfg.successors[b])
             or (b in cfg.exits and not _may_trap(code.ending(b)))
         )
+
+    def _before_the_end(self, dominated: Sequence[int]) -> Sequence[int]:
+        """Of the blocks that the entry dominates those of the loop, to the barrier at which its lanes meet: no original
+        loop stands beside it, so that the entry dominates what follows it, too.
+        """
+        mask = Register(self.facts.lanes)
+        known = frozenset(dominated)
+        work = [
+            block
+            for block in dominated
+            for _, i in self.code.instructions(block)
+            if i.opcode == "bar.warp.sync" and i.operands == (mask,)
+        ]
+        if not work:
+            return dominated
+        found = {self.entry}
+        while work:
+            block = work.pop()
+            if block not in found:
+                found.add(block)
+                work += known.intersection(self.code.cfg.predecessors[block])
+        return [block for block in dominated if block in found]
 
     def names_all_lanes(self, instruction: Instruction) -> bool:
         """Whether the last operand is the mask of the lanes that run the loop."""

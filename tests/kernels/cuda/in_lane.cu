@@ -34,6 +34,26 @@ extern "C" __global__ void __launch_bounds__(64) state(ARGUMENTS) {
   }
 }
 
+// right: two loops, one after the other, which all lanes enter
+extern "C" __global__ void __launch_bounds__(64) one_after_another(ARGUMENTS) {
+  unsigned kept = threadIdx.x, first = blockIdx.x * blockDim.x + threadIdx.x, i = first;
+#pragma ccc for
+  do {
+    unsigned x = a[i & 1023];
+#pragma ccc if
+    if (x & 1) kept = work(x + kept);
+    out[i] = x + kept;
+  } while ((i += gridDim.x * blockDim.x) < n);
+  i = first;
+#pragma ccc for
+  do {
+    unsigned x = a[i & 1023] >> 3;
+#pragma ccc if
+    if (x & 1) kept = work(x + kept);
+    out[i] ^= kept;
+  } while ((i += gridDim.x * blockDim.x) < n);
+}
+
 // right: the last value, three ways out of the loop, and a return
 extern "C" __global__ void __launch_bounds__(64) leaves(ARGUMENTS) {
   unsigned kept = 0, at = blockIdx.x * blockDim.x + threadIdx.x;
