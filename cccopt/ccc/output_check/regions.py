@@ -1,8 +1,9 @@
 """What the checks see: a rewritten function, the blocks of one rewritten loop, and what the rewrite says of it.
 
 A rewritten loop is what its entry dominates: the original loop beside it and the code after both are reached in
-other ways, too. In the in-lane form, which keeps no original loop, it ends where its lanes meet. What the rewrite has made shows by its registers: the function did not have them. Of what it hands over
-(`RewrittenLoop`) nothing says where a barrier, a vote or a test is.
+other ways, too. In the in-lane form, which keeps no original loop, it ends where its lanes meet. What the rewrite has
+made shows by its registers: the function did not have them. Of what it hands over (`RewrittenLoop`) nothing says where
+a barrier, a vote or a test is.
 """
 
 from __future__ import annotations
