@@ -25,6 +25,11 @@ from cccopt.ccc.regions.marked_loops import Region
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.labels import entry_of, labels_of
 
+UNMEASURED = (
+    "no profile tells how often lanes come, and where that is not known this form may lose more than it gains"
+)
+"""Why `auto` leaves a loop as it is that could be rewritten in this form alone."""
+
 
 def carried(
     analysis: RegionAnalysis, cause: Refusal | None, stacks: StackOptions

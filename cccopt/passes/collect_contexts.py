@@ -184,12 +184,7 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
             return _without(function, {report.region for report in reports}), said, reports
         view, plan = found
     graph = rewrite(view, plan)
-    body = to_body(graph, view.names)
-    function = replace(
-        view.function,
-        body=(*view.names.declarations(), *body),
-        directives=(*view.function.directives, *block_limit(view, plan.region)),
-    )
+    function = _function_of(view, plan.region, graph)
     reports = _reports(view, plan, graph, region, decision)
     return function, (*plan.remarks, *said), (*reports, *_left(view, region, decision, everything))
 
@@ -208,6 +203,8 @@ def _carried(
     everything = frozenset(range(len(plan.points)))
     if any(mode_of(region.region, path, options.mode) == Mode.ALWAYS for path in region.region.paths):
         decision = replace(decision, chosen=everything)
+    elif numbers.assumed:
+        decision = replace(decision, chosen=frozenset(), limited=carried_form.UNMEASURED)
     if decision.chosen != everything:
         decision = replace(decision, chosen=frozenset())
         reports = (
@@ -217,16 +214,18 @@ def _carried(
         said = remarks_of(region.region, decision, options.mode)
         return _without(function, {r.region for r in reports}), said, reports
     graph = rewrite_carried(view, plan)
-    body = to_body(graph, view.names)
-    function = replace(
-        view.function,
-        body=(*view.names.declarations(), *body),
-        directives=(*view.function.directives, *block_limit(view, region.region)),
-    )
+    function = _function_of(view, region.region, graph)
     loop = _loop_report(view, region.region, decision)
     made = carried_form.reports(view, plan, graph, loop, decision.costs)
     said = (*carried_form.remarks(region.region, cause), *plan.remarks)
     return function, (*said, *remarks_of(region.region, decision, options.mode)), made
+
+
+def _function_of(view: View, region: Region, graph: Graph) -> Function:
+    """The function with another body, launched with the blocks that its stacks are sized for."""
+    body = (*view.names.declarations(), *to_body(graph, view.names))
+    directives = (*view.function.directives, *block_limit(view, region))
+    return replace(view.function, body=body, directives=directives)
 
 
 def _measured(function: Function, options: Options) -> Mapping[int, RegionProfile] | None:

@@ -115,7 +115,7 @@ class LoopCode:
             or (b in cfg.exits and not _may_trap(code.ending(b)))
         )
 
-    def _before_the_end(self, dominated: Sequence[int]) -> Sequence[int]:
+    def _before_the_end(self, dominated: list[int]) -> list[int]:
         """Of the blocks that the entry dominates those of the loop, to the barrier at which its lanes meet: no original
         loop stands beside it, so that the entry dominates what follows it, too.
         """
