@@ -226,7 +226,7 @@ class _Emulation:
         where = f"{self.kernel.name}, {variant.label}, {order}, {launch}"
         points = sum(region.form == "carried" for region in variant.result.regions) + 1
         # Lanes that wait for each other, one at a time, look for one another in between.
-        waiting = 8 if any(region.form == "in lane" for region in variant.result.regions) else 1
+        waiting = 64 if any(region.form == "in lane" for region in variant.result.regions) else 1
         most = waiting * points * (100 * steps + 20_000 if seed is None else 1000 * steps + 100_000)
         try:
             got, _, profile = _run(program, self.kernel.name, launch, given, seed, most)
