@@ -11,7 +11,8 @@ from typing import Any
 from bench.real.build import Build
 from bench.real.program import Annotation, Kernel, Program, line_after
 
-HEAD = 10  # lines between a pragma for a kernel and the kernel's name, at most
+REACH = {"grid": 10, "switch": 100}
+"""Lines from a pragma to what is reported of it, at most: the kernel's name, the cases of a switch."""
 DIAGNOSTIC = re.compile(r"^(error|warning)\[(CCC\d+)\]: (.*)\n\s+--> (.*?):(\d+):\d+", re.MULTILINE)
 
 
@@ -65,11 +66,11 @@ def _of_units(build: Build, key: str) -> Iterator[dict[str, Any]]:
 
 
 def _names(annotation: Annotation, program: Program, file: str, line: int) -> bool:
-    """Whether a place is that of an annotation: its pragma, its statement, or, of a kernel, a line of its head."""
+    """Whether a place is that of an annotation: its pragma, its statement, a line of a kernel's head, a case."""
     if Path(annotation.file).name != Path(file).name:
         return False
     own = line_after(annotation, program.annotations)
-    last = own + HEAD if annotation.pragma.startswith("grid") else own
+    last = own + REACH.get(annotation.pragma.split()[0], 0)
     others = [
         line_after(each, program.annotations) - 1
         for each in program.annotations

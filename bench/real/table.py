@@ -9,6 +9,7 @@ import json
 import statistics
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,10 @@ TITLES = ("program", "kernel", "annotations (--ccc=always)", "plain/always", "pl
 
 
 def _annotations(kernel: dict[str, Any]) -> str:
-    """`for split; while refused CCC034`, one after the other."""
-    return "; ".join(
-        " ".join(filter(None, (each["pragma"].split()[0], _state(each)))) for each in kernel["annotations"]
-    )
+    """`for split; 2 x while refused CCC034`, one after the other."""
+    words = [" ".join(filter(None, (a["pragma"].split()[0], _state(a)))) for a in kernel["annotations"]]
+    runs = [(word, len([*equal])) for word, equal in groupby(words)]
+    return "; ".join(word if times == 1 else f"{times} x {word}" for word, times in runs)
 
 
 def _state(annotation: dict[str, Any]) -> str:
@@ -118,8 +119,10 @@ def show(results: list[dict[str, Any]], console: Console) -> None:
 
 
 def markdown(results: list[dict[str, Any]]) -> str:
-    """The table and the summary as Markdown."""
+    """The table and the summary as Markdown; without columns for times where nothing has run."""
     lines = [TITLES, ("---",) * len(TITLES), *(row for result in results for row in _rows(result))]
+    if not any(result["runs"] for result in results):
+        lines = [(*line[:3], line[-1]) for line in lines]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{table}\n\n{summary(results)}.\n"
 

@@ -179,6 +179,15 @@ def test_a_kernel_is_named_by_its_head() -> None:
     assert [outcome.state for _, outcome in kernel.outcomes] == ["rewritten", "declined"]
 
 
+def test_a_switch_is_reported_by_its_cases() -> None:
+    source = ["__global__ void k(int n) {", "  switch (n) {", "    case 1:", "    case 2:"]
+    grid = Annotation("scale.cu", 1, line_hash(source[0]), "grid")
+    switch = Annotation("scale.cu", 2, line_hash(source[1]), "switch")
+    program = Program("scale", *ORIGIN, (Kernel("k", (grid, switch)),))
+    (kernel,) = kernel_outcomes(program, a_build(region(2), region(5), region(6)))
+    assert kernel.accepted
+
+
 def stand_in(path: Path, output: str) -> str:
     path.write_text(f"#!/bin/sh\necho '{output}' > built\n")
     path.chmod(0o755)
