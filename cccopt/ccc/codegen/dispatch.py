@@ -52,6 +52,9 @@ from cccopt.ptx.ir import (
 )
 from cccopt.ptx.isa import Control
 
+MANY = 4
+"""Points of a loop from which on they share the code that pushes tokens: one copy for each other point is too much."""
+
 _BRANCHES = (Control.BRANCH, Control.INDEXED)
 
 
@@ -146,22 +149,51 @@ class Dispatcher:
             wanted, count = self._wanted[point.number], self._count[point.number]
             votes.append(op("vote.sync.ballot.b32", wanted, predicate(point.flag), FULL_WARP))
             votes.append(op("popc.b32", count, wanted))
-        following = self._push_all(self.plan.points, done, nodes)
+        # Each point pushes for all others: where there are many, they share that code.
+        ways = self._pushing_together if len(self.plan.points) >= MANY else self._pushing_alone
+        following, serve = ways(done, nodes)
         for point in self.plan.points:
-            served = self._serve(point, nodes)
             enough, have = self.builder.flag(), self.builder.register()
             code = [
                 op("add.s32", have, point.top, self._count[point.number]),
                 op("setp.ge.s32", enough.register, have, self.plan.least),
             ]
-            following = self.builder.node(
-                nodes, self.builder.label("choose"), code, Branch(enough, served, following, UNIFORM)
-            )
+            end = Branch(enough, serve[point.number], following, UNIFORM)
+            following = self.builder.node(nodes, self.builder.label("choose"), code, end)
         self.builder.node(nodes, self.entry, votes, Jump(following))
         return nodes
 
+    def _pushing_alone(self, done: str, nodes: Nodes) -> tuple[str, Mapping[int, str]]:
+        """Where control goes to push all tokens, and then to ``done``; and by point, to push those at other points and
+        then to serve it.
+        """
+        points = self.plan.points
+        nothing = self._push_all(points, done, nodes)
+        serve = {
+            p.number: self._push_all([q for q in points if q is not p], self._serve(p, nodes), nodes)
+            for p in points
+        }
+        return nothing, serve
+
+    def _pushing_together(self, done: str, nodes: Nodes) -> tuple[str, Mapping[int, str]]:
+        """The same with one copy of each push, for a register says which point is served."""
+        build, served = self.builder, self.builder.register()
+        following = done
+        for point in self.plan.points:
+            chosen = build.flag()
+            test = [op("setp.eq.s32", chosen.register, served, point.number)]
+            end = Branch(chosen, self._serve(point, nodes), following, UNIFORM)
+            following = build.node(nodes, build.label("serve"), test, end)
+        push = self._push_all(self.plan.points, following, nodes, served)
+
+        def with_served(number: int) -> str:
+            code = [op("mov.u32", served, number)]
+            return build.node(nodes, build.label("served"), code, Jump(push))
+
+        return with_served(0), {p.number: with_served(p.number) for p in self.plan.points}
+
     def _serve(self, point: PointPlan, nodes: Nodes) -> str:
-        """The nodes that run the segment of a point in all lanes that hold or find a token."""
+        """The nodes that run the segment of a point in all lanes that hold or find a token; the first of them."""
         builder, plan = self.builder, self.plan
         idle, rank, slot = (builder.register() for _ in range(3))
         takes = builder.flag()
@@ -180,15 +212,19 @@ class Dispatcher:
             op("max.s32", point.top, point.top, 0),
             op("or.pred", point.flag.register, point.flag.register, takes.register),
         ]
-        first = builder.phase(nodes, point.phase("take"), fill, Branch(point.flag, segment, self.entry))
-        return self._push_all([p for p in plan.points if p is not point], first, nodes)
+        return builder.phase(nodes, point.phase("take"), fill, Branch(point.flag, segment, self.entry))
 
-    def _push_all(self, points: Sequence[PointPlan], following: str, nodes: Nodes) -> str:
-        """The nodes in which lanes push the tokens that they hold at some points."""
+    def _push_all(
+        self, points: Sequence[PointPlan], following: str, nodes: Nodes, served: Register | None = None
+    ) -> str:
+        """The nodes in which lanes push the tokens that they hold at some points, but at the one that is ``served``."""
         for point in points:
             some = self.builder.flag()
             push = self.builder.phase(nodes, point.phase("push"), self._push(point), Jump(following))
             test = [op("setp.ne.s32", some.register, self._count[point.number], 0)]
+            if served is not None:
+                others = predicate(some)
+                test.append(op("setp.ne.and.s32", some.register, served, point.number, others))
             following = self.builder.node(
                 nodes, self.builder.label("held"), test, Branch(some, push, following, UNIFORM)
             )

@@ -76,6 +76,27 @@ extern "C" __global__ void __launch_bounds__(64) path_in_chunks(ARGUMENTS) {
   }
 }
 
+// right: so many points that they share the code that pushes tokens
+extern "C" __global__ void __launch_bounds__(64) many_points(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 4) { x = work(x); out[i] = x; }
+#pragma ccc if
+    if (x & 8) { x = work(x + out[i]); out[i] += x; }
+#pragma ccc if
+    if (x & 16) { x = work(x + out[i]); out[i] ^= x; }
+#pragma ccc while
+    while ((x >> 20) & 7) {
+      x = work(x);
+#pragma ccc if
+      if (x & 3) out[i] += work(x);
+    }
+    count[i] = out[i] + x;
+  }
+}
+
 // right: a loop of tasks that is left in three places, one of them a `return`
 #pragma ccc grid
 extern "C" __global__ void __launch_bounds__(64) exits(ARGUMENTS) {
