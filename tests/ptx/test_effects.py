@@ -76,8 +76,8 @@ def test_every_word_is_a_fact() -> None:
 
 
 def test_an_operator_is_that_of_a_pragma_and_has_opcodes() -> None:
-    """The package of the pragmas knows no PTX, so that it has the operators once more."""
-    assert pragmas._REDUCTIONS == REDUCTIONS
+    """The package of the pragmas knows no PTX, so that it has the operators once more; `=` becomes `|` of a flag."""
+    assert REDUCTIONS | {"="} == pragmas._REDUCTIONS
     for operator in REDUCTIONS:
         emitted = Operator(operator, "b32").opcode
         assert facts(Instruction(emitted, (Register("%r1"),) * 3)).reduction == operator

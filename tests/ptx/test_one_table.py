@@ -23,6 +23,7 @@ IMPLEMENTED = (
     "ptx/isa_table.py",
     "ptx/isa.py",  # the operators of reductions, two of which are named as opcodes are
     "emulator/semantics/",
+    "ccc/legality/flag_values.py",
     "emulator/atomics.py",
     "emulator/collectives.py",
     "emulator/codegen.py",
@@ -36,6 +37,10 @@ ALLOWED: dict[tuple[str, str], str] = {
         "and max min or xor",
     ): "the opcode that is emitted for an operator of a pragma",
     ("ccc/legality/operators.py", "max min"): "operators, as a pragma spells them",
+    (
+        "ccc/output_check/claims.py",
+        "atom setp shfl",
+    ): "statements of the code that the rewrite emits, one by one",
     (
         "ccc/output_check/draining.py",
         "setp shfl",

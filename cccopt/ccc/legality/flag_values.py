@@ -36,6 +36,9 @@ KEPT = -1
 _MOST = 4
 """Longer lists are not kept."""
 
+FLAG_OPCODES = frozenset({"mov", "selp", "setp", "and", "or", "xor", "not", "cvt"})
+"""What may handle a flag; `result` follows each of them."""
+
 _LOGIC: Mapping[str, Callable[[int, int], int]] = {
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,

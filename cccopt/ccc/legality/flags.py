@@ -25,6 +25,7 @@ from cccopt.ccc.function.graph import targets
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.flag_values import (
     BOOLEAN,
+    FLAG_OPCODES,
     KEPT,
     Unknown,
     Values,
@@ -39,8 +40,6 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Literal
 from cccopt.ptx.isa import width
 
-_OPCODES = frozenset({"mov", "selp", "setp", "and", "or", "xor", "not", "cvt"})
-"""What may handle a flag."""
 _MOST_ROUNDS = 20
 _DEPTH = 4
 """Definitions in a row that are looked at for what is known of a value."""
@@ -164,7 +163,7 @@ class _Web:
     def _handled(self, index: int) -> str | None:
         """The register that a statement writes which may handle a flag."""
         statement = self.view.body[index]
-        if not isinstance(statement, Instruction) or statement.base not in _OPCODES:
+        if not isinstance(statement, Instruction) or statement.base not in FLAG_OPCODES:
             return None
         written = isa.definitions(statement)
         if len(written) != 1 or statement.operands[0] != written[0] or written[0].name in self.view.scoped:
