@@ -24,6 +24,7 @@ from cccopt.ccc.profitability.decision import resident_threads
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.labels import entry_of, labels_of
+from cccopt.passes.refused import with_next
 
 UNMEASURED = (
     "no profile tells how often lanes come, and where that is not known this form may lose more than it gains"
@@ -46,14 +47,9 @@ def carried(
 
 
 def _both(cause: Refusal, second: Refusal) -> Refusal:
-    first, other = cause.diagnostics[0], second.diagnostics[0]
-    if first.code == other.code:
-        return cause
-    if {first.code, other.code} == {refusal.LOCAL.code, refusal.LOCAL_TOKEN.code}:
+    if {r.diagnostics[0].code for r in (cause, second)} == {refusal.LOCAL.code, refusal.LOCAL_TOKEN.code}:
         return second
-    why = f"{first.why}; nor can the rest of the iteration wait with it: {other.message} ({other.code})"
-    notes = (*first.notes, *((f"{text} ({other.code})", place) for text, place in other.notes))
-    return Refusal(replace(first, why=why, notes=notes), *cause.diagnostics[1:])
+    return with_next(cause, second, "the rest of the iteration wait with it")
 
 
 def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:

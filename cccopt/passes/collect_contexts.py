@@ -6,12 +6,12 @@ Safety: ASSUMES independent iterations (the pragma's word). Under `auto` it decl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cccopt.ccc.codegen.carried import rewrite_carried
 from cccopt.ccc.codegen.rewrite import rewrite
-from cccopt.ccc.function.annotations import is_annotation
+from cccopt.ccc.function.annotations import is_annotation, without_annotations
 from cccopt.ccc.function.calls import called, static_shared_bytes
 from cccopt.ccc.function.graph import Graph
 from cccopt.ccc.function.linearize import to_body
@@ -75,9 +75,9 @@ def run(module: Module, options: Options) -> PassResult:
     if options.profile is not None and options.mode != Mode.OFF and views:
         remarks += misfits(options.profile, views)
     # Where something is rewritten, the markers of what is not go as well: nothing finds work here a second time.
-    made_module = Module(
-        tuple(_unmarked(item) for item in items) if any(map(_is_rewritten, reports)) else module.items
-    )
+    made_module = module
+    if any(map(_is_rewritten, reports)):
+        made_module = Module(tuple(without_annotations(i) if isinstance(i, Function) else i for i in items))
     _check_kernels(made_module, reports)
     pools = {r.code.pool: r.place for r in reports if r.code is not None and r.code.pool is not None}
     try:
@@ -88,12 +88,6 @@ def run(module: Module, options: Options) -> PassResult:
             raise
         return run(module, replace(options, stacks=StackMemory.SHARED))
     return PassResult(with_pools(made_module, pools), tuple(remarks), tuple(reports))
-
-
-def _unmarked(item: Item) -> Item:
-    if not isinstance(item, Function) or item.body is None:
-        return item
-    return replace(item, body=tuple(s for s in item.body if not is_annotation(s)))
 
 
 def _check_kernels(module: Module, reports: Sequence[RegionReport]) -> None:
@@ -132,7 +126,7 @@ def _function(module: Module, function: Function, options: Options, in_loops: fr
             if not gone:
                 return original, (*remarks, *problem.diagnostics), ()
             said, made, refused = problem.diagnostics, (), refused | gone
-            function = _without(function, gone)
+            function = without_annotations(function, gone)
         reports += made
         remarks += said
         # A region is done: its markers are gone, and the rest is found anew in the new body.
@@ -181,7 +175,7 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
             said = remarks_of(region, decision, options.mode)
         if found is None:
             reports = (_loop_report(view, region, decision), *_left(view, region, decision, everything))
-            return _without(function, {report.region for report in reports}), said, reports
+            return without_annotations(function, {report.region for report in reports}), said, reports
         view, plan = found
     graph = rewrite(view, plan)
     function = _function_of(view, plan.region, graph)
@@ -212,7 +206,7 @@ def _carried(
             *_left(view, region.region, decision, everything),
         )
         said = remarks_of(region.region, decision, options.mode)
-        return _without(function, {r.region for r in reports}), said, reports
+        return without_annotations(function, {r.region for r in reports}), said, reports
     graph = rewrite_carried(view, plan)
     function = _function_of(view, region.region, graph)
     loop = _loop_report(view, region.region, decision)
@@ -297,12 +291,6 @@ def _smaller(
         if any(mode_of(region, path, options.mode) == Mode.ALWAYS for path in region.all_paths()):
             raise
         return None
-
-
-def _without(function: Function, gone: Collection[int]) -> Function:
-    """The function without the markers of regions that stay as they are."""
-    body = (s for s in function.body or () if not (is_annotation(s) and s.region in gone))  # type: ignore[union-attr]
-    return replace(function, body=tuple(body))
 
 
 def _reports(

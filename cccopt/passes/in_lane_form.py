@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cccopt.ccc.codegen.in_lane import rewrite_in_lane
-from cccopt.ccc.function.annotations import Annotation, is_annotation
+from cccopt.ccc.function.annotations import Annotation, without_annotations
 from cccopt.ccc.function.graph import Graph
 from cccopt.ccc.function.linearize import to_body
 from cccopt.ccc.function.view import View
@@ -26,7 +26,10 @@ from cccopt.ccc.regions.marked_loops import Region
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.labels import labels_of
 from cccopt.passes.options import Options
-from cccopt.ptx.ir import Function, Marker
+from cccopt.passes.refused import with_next
+from cccopt.ptx.ir import Function
+
+NOR = "lanes wait for each other with their own iterations"
 
 _Rewritten = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
 
@@ -43,17 +46,11 @@ def rewritten(
     asked = any(_mode(plan, annotation, options) == Mode.ALWAYS for _, annotation in plan.marked()[1:])
     if not asked and (numbers is None or numbers.loop.gain < LEAST_GAIN):
         reports = _declined(view, plan, numbers)
-        gone = {report.region for report in reports}
-        kept = tuple(s for s in function.body or () if not (is_annotation(s) and _number(s) in gone))
-        return replace(function, body=kept), (_why_declined(plan, numbers, cause),), reports
+        kept = without_annotations(function, {report.region for report in reports})
+        return kept, (_why_declined(plan, numbers, cause),), reports
     graph = rewrite_in_lane(view, plan)
     body = (*view.names.declarations(), *to_body(graph, view.names))
     return replace(view.function, body=body), _remarks(plan, cause), _reports(view, plan, graph, numbers)
-
-
-def _number(statement: object) -> int:
-    assert isinstance(statement, Marker)
-    return statement.region
 
 
 def _mode(plan: InLanePlan, annotation: Annotation, options: Options) -> Mode:
@@ -69,15 +66,7 @@ def _legal_plan(view: View, region: Region, cause: Refusal | None) -> InLanePlan
         check_in_lane(view, region)
         return make_in_lane_plan(view, region)
     except Refusal as last:
-        raise last if cause is None else _both(cause, last) from last
-
-
-def _both(cause: Refusal, last: Refusal) -> Refusal:
-    first, other = cause.diagnostics[0], last.diagnostics[0]
-    if first.code == other.code:
-        return cause
-    why = f"{first.why}; nor can lanes wait for each other with their own iterations: {other.message} ({other.code})"
-    return Refusal(replace(first, why=why), *cause.diagnostics[1:])
+        raise last if cause is None else with_next(cause, last, NOR) from last
 
 
 def _remarks(plan: InLanePlan, cause: Refusal | None) -> tuple[Diagnostic, ...]:

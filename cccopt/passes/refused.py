@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.diagnostic import Diagnostic, Severity
@@ -16,6 +17,16 @@ def left(refused: Refusal, options: Options) -> tuple[Diagnostic, ...]:
     if not options.keep_going:
         return refused.diagnostics
     return tuple(d.as_warning() for d in refused.diagnostics)
+
+
+def with_next(cause: Refusal, last: Refusal, nor: str) -> Refusal:
+    """The refusal ``cause`` of one form with that of the ``last`` one that was tried; ``nor`` says what that is."""
+    first, other = cause.diagnostics[0], last.diagnostics[0]
+    if first.code == other.code:
+        return cause
+    why = f"{first.why}; nor can {nor}: {other.message} ({other.code})"
+    notes = (*first.notes, *((f"{text} ({other.code})", place) for text, place in other.notes))
+    return Refusal(replace(first, why=why, notes=notes), *cause.diagnostics[1:])
 
 
 def raise_errors(said: Iterable[Diagnostic], *more: Diagnostic) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cccopt.ccc.function.mangled import is_named
@@ -74,12 +74,17 @@ def is_annotation(statement: Statement) -> bool:
     return isinstance(statement, Marker) and not statement.event.startswith("overhead.")
 
 
-def without_annotations(function: Function) -> Function:
-    """The function without the source modifier's markers."""
-    body = function.body
-    return (
-        function if body is None else replace(function, body=tuple(s for s in body if not is_annotation(s)))
-    )
+def without_annotations(function: Function, regions: Collection[int] | None = None) -> Function:
+    """The function without the source modifier's markers, or without those of some ``regions``."""
+    if function.body is None:
+        return function
+
+    def goes(statement: Statement) -> bool:
+        if not is_annotation(statement):
+            return False
+        return regions is None or (isinstance(statement, Marker) and statement.region in regions)
+
+    return replace(function, body=tuple(s for s in function.body if not goes(s)))
 
 
 def _annotation(marker: Marker) -> Annotation:
