@@ -25,6 +25,7 @@ from cccopt.analysis.roots import UNKNOWN, AddressRoots
 from cccopt.analysis.stored import StoredBytes
 from cccopt.ccc.function.calls import HARMLESS_CALLS, callee_of
 from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.local_memory import derived_from
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Operand, Register, Symbol
 from cccopt.ptx.isa import Control, Memory, Role
@@ -207,13 +208,7 @@ class LocalBytes:
                 named = {o.name for o in statement.operands if isinstance(o, Symbol)}
                 if statement.opcode.startswith("cvta.local") or not named.isdisjoint(self.sizes):
                     work += made
-        found: set[str] = set()
-        while work:
-            name = work.pop()
-            if name not in found:
-                found.add(name)
-                work += derived.get(name, ())
-        return frozenset(found)
+        return derived_from(work, derived)
 
     # --- helpers ---
 

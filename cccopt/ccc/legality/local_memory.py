@@ -9,7 +9,7 @@ iteration to inner iteration: there each must store before it loads.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -126,13 +126,7 @@ class LocalMemory:
                     derived.setdefault(name, set()).update(effects.writes(statement))
                 if statement.opcode.startswith("cvta.local"):
                     work += effects.writes(statement)
-        found: set[str] = set()
-        while work:
-            name = work.pop()
-            if name not in found:
-                found.add(name)
-                work += derived.get(name, ())
-        return frozenset(found)
+        return derived_from(work, derived)
 
     def _carried(self, path: Path, users: Collection[int]) -> int | None:
         """A use of local memory in a loop that may see what an earlier inner iteration left there."""
@@ -224,3 +218,15 @@ def _reached(edges: Sequence[Sequence[int]], start: int, stop: int) -> set[int]:
             found.add(block)
             work += edges[block] if block != stop else ()
     return found
+
+
+def derived_from(names: Iterable[str], derived: Mapping[str, Collection[str]]) -> frozenset[str]:
+    """The registers ``names``, and all that are computed from them; ``derived`` says which are from one directly."""
+    found: set[str] = set()
+    work = list(names)
+    while work:
+        name = work.pop()
+        if name not in found:
+            found.add(name)
+            work += derived.get(name, ())
+    return frozenset(found)
