@@ -67,8 +67,16 @@ def is_pure(statement: Statement) -> bool:
     return facts.known and facts.pure and facts.memory is Memory.NONE and facts.control is Control.NEXT
 
 
-@lru_cache(maxsize=_KEPT)
 def _effects(instruction: Instruction) -> _Effects:
+    known: _Effects | None = instruction.__dict__.get("_effects")
+    if known is None:
+        # As `isa.facts`: to look an instruction up by its value takes longer than what is asked for.
+        known = instruction.__dict__["_effects"] = _effects_of(instruction)
+    return known
+
+
+@lru_cache(maxsize=_KEPT)
+def _effects_of(instruction: Instruction) -> _Effects:
     writes = frozenset([register.name for register in isa.definitions(instruction)])
     # A written component leaves the others of its vector as they were.
     parts = [operand.register.name for operand in instruction.operands if isinstance(operand, Component)]

@@ -86,10 +86,14 @@ class Mixing:
         """A function from a block to the registers that the blocks ``within`` may write on ways through them to it."""
         order = sorted(within, key=self._rank.__getitem__)
         before = dict.fromkeys(order, 0)
+        predecessors, written = self.cfg.predecessors, self.written
 
         def of(block: int) -> int:
-            sources = (s for s in self.cfg.predecessors[block] if s in before)
-            return reduce(or_, (before[s] | self.written[s] for s in sources), 0)
+            found = 0
+            for source in predecessors[block]:  # asked hundreds of thousands of times: no generator
+                if source in before:
+                    found |= before[source] | written[source]
+            return found
 
         changed = True
         while changed:

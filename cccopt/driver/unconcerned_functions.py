@@ -1,30 +1,37 @@
-"""The functions of a PTX text that a rewrite need not understand: they go around the passes as text.
+"""What a rewrite need not understand of a PTX text: it goes around the passes as text.
 
 Only functions with markers are rewritten. What they call and what calls them is read as well, because legality and
 the count of shared memory depend on it; every other body is left out of the text that is parsed and put back when
-the result is printed.
+the result is printed. So are the values of large tables: no pass looks at what a variable begins with.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from os.path import commonprefix
 
 from cccopt.driver.function_texts import MARKER, WORD, FunctionText, definitions
-from cccopt.ptx.ir import Function, Module, Section
+from cccopt.ptx.ir import Function, Item, Module, Section, Variable
 from cccopt.ptx.printer import print_item
+
+_TABLE = re.compile(
+    r"(?P<name>[A-Za-z_$%][\w$]*)(?:\[\d+\])+(?P<values>\s*=\s*\{[-+\w.,\s]{400,}\})(?=\s*;)", re.ASCII
+)
+"""An array that begins with a long list of numbers: tables of random-number generators have 200,000 of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitModule:
     """``text`` with the bodies of functions that no rewrite concerns left out (each line keeps its number), and the
-    whole text of these functions, in the order of all functions; None for one that ``text`` holds.
+    whole text of these functions, in the order of all functions; None for one that ``text`` holds. ``tables`` has what
+    is left out of variables, by name.
     """
 
     text: str
     aside: tuple[str | None, ...]
+    tables: Mapping[str, str] = field(default_factory=dict)
 
     def restored(self, module: Module) -> str:
         """The text of ``module``, made of ``text`` by passes that keep functions in order, with all bodies."""
@@ -37,8 +44,12 @@ class SplitModule:
         for item in module.items:
             kept = next(aside) if isinstance(item, Function) else None
             gap = "\n" if isinstance(item, (Function, Section)) else ""
-            pieces.append(f"{gap}{kept if kept is not None else print_item(item)}\n")
+            pieces.append(f"{gap}{kept if kept is not None else self._printed(item)}\n")
         return "".join(pieces)
+
+    def _printed(self, item: Item) -> str:
+        values = self.tables.get(item.name) if isinstance(item, Variable) else None
+        return print_item(item) if values is None else f"{print_item(item).removesuffix(';')}{values};"
 
 
 def split_module(text: str) -> SplitModule | None:
@@ -58,7 +69,14 @@ def split_module(text: str) -> SplitModule | None:
         pieces += (text[at : definition.body], ";", "\n" * lines)
         aside.append(text[definition.start : definition.end])
         at = definition.end
-    return SplitModule("".join((*pieces, text[at:])), tuple(aside)) if pieces else None
+    tables: dict[str, str] = {}
+
+    def without_values(match: re.Match[str]) -> str:
+        tables[match["name"]] = match["values"]
+        return match[0].removesuffix(match["values"]) + "\n" * match["values"].count("\n")
+
+    rest = _TABLE.sub(without_values, "".join((*pieces, text[at:])))
+    return SplitModule(rest, tuple(aside), tables) if pieces or tables else None
 
 
 def _concerned(text: str, found: Sequence[FunctionText]) -> set[str]:

@@ -186,9 +186,9 @@ def test_an_operand_that_no_role_sees(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def forgetful() -> Iterator[None]:
     """What is known of instructions is asked anew, in the test and after it."""
-    effects._effects.cache_clear()
+    effects._effects_of.cache_clear()
     yield
-    effects._effects.cache_clear()
+    effects._effects_of.cache_clear()
 
 
 @pytest.mark.nvcc

@@ -82,6 +82,18 @@ def test_lines_keep_their_numbers_and_bodies_come_back() -> None:
     assert whole.count(inner) == 3
 
 
+def test_values_of_large_tables_go_around() -> None:
+    numbers = ",\n".join(f"{n}, -{n}" for n in range(200))
+    tables = f".global .align 4 .b32 large[2][200] = {{{numbers}}};\n.const .b8 small[3] = {{1, 2, 3}};\n"
+    text = HEAD + tables + ".entry marked()\n" + body().replace("{\n", "{\n" + MARK, 1)
+    split = split_module(text)
+    assert split is not None
+    assert "199" not in split.text
+    assert "{1, 2, 3}" in split.text
+    assert split.text.count("\n") == text.count("\n")
+    assert parse(split.restored(parse(split.text))) == parse(text)
+
+
 @pytest.mark.parametrize("text", ["", "nonsense {", ".entry f() {", ".func", ".entry f()", HEAD + ".entry ("])
 def test_what_is_not_understood_stays_whole(text: str) -> None:
     assert split_module(text) is None

@@ -23,7 +23,7 @@ FIRST = {
 }  # fmt: skip
 """The smallest of three sizes, of which each is twice the one before."""
 
-MOST = 1.35
+MOST = 1.4
 STEPPED = 1.6
 SQUARE = 2.15
 LIMITS = {
