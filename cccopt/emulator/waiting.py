@@ -58,8 +58,18 @@ class Waiting:
         self._park(piece, group)
         self._key[group.ix] = self._keys.setdefault(_same(piece.ending), len(self._keys))
         self._mask[group.ix] = mask
+        if group.n == 1 and self._is_awaited(int(group.ix[0]), int(mask[0])):
+            return False
         self._review_warps(np.unique(group.ix >> 5))
         return False
+
+    def _is_awaited(self, lane: int, mask: int) -> bool:
+        """Whether some lane of ``mask`` in the warp of ``lane`` has yet to come to a collective: as a rule where lanes
+        come one by one, in a shuffled order.
+        """
+        warp = slice(lane & ~31, (lane & ~31) + 32)
+        absent = (self._key[warp] < 0) & self.machine.alive[warp]
+        return bool((absent & ((LANE_BITS & mask) != 0)).any())
 
     def _together(self, piece: Piece, group: LaneGroup) -> None:
         """A collective of whole warps."""
