@@ -87,9 +87,11 @@ class Arrays:
         return [f"atomicAdd(&count[at & 15u], {self.read(values)});"] if read else []
 
     def after(self) -> list[str]:
-        """What follows the marked loop: now and then it reads what the last iteration has left."""
+        """What follows the marked loop: now and then it reads what the last iteration has left, in threads without one
+        what was there before. Arrays that are not filled before the loop are left out: it would read no value.
+        """
         found = [array for array in self.all if not array.top]
-        if not self.outside or not found or self.random.random() < 0.7:
+        if not self.kept or not found or self.random.random() < 0.7:
             return []
         return [f"atomicAdd(&count[me & 15u], (unsigned){found[0].place('me')});"]
 
