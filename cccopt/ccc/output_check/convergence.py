@@ -52,6 +52,8 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
                 yield Violation(
                     index, f"not all lanes need come here: {_reason(loop, block, apart, varying)}"
                 )
+            if loop.is_end(instruction):
+                break
 
 
 def _is_collective(instruction: Instruction) -> bool:

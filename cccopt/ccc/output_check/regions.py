@@ -119,14 +119,8 @@ class LoopCode:
         """Of the blocks that the entry dominates those of the loop, to the barrier at which its lanes meet: no original
         loop stands beside it, so that the entry dominates what follows it, too.
         """
-        mask = Register(self.facts.lanes)
         known = frozenset(dominated)
-        work = [
-            block
-            for block in dominated
-            for _, i in self.code.instructions(block)
-            if i.opcode == "bar.warp.sync" and i.operands == (mask,)
-        ]
+        work = [block for block in dominated if any(self.is_end(i) for _, i in self.code.instructions(block))]
         if not work:
             return dominated
         found = {self.entry}
@@ -136,6 +130,15 @@ class LoopCode:
                 found.add(block)
                 work += known.intersection(self.code.cfg.predecessors[block])
         return [block for block in dominated if block in found]
+
+    def is_end(self, instruction: Instruction) -> bool:
+        """Whether the lanes of a loop in the in-lane form meet here for the last time: what follows, in the same block
+        even, is no part of the loop.
+        """
+        mask = (Register(self.facts.lanes),)
+        return (
+            bool(self.facts.lanes) and instruction.opcode == "bar.warp.sync" and instruction.operands == mask
+        )
 
     def names_all_lanes(self, instruction: Instruction) -> bool:
         """Whether the last operand is the mask of the lanes that run the loop."""
