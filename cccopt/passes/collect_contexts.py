@@ -154,12 +154,9 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
     except Refusal as problem:
         if options.form in (Form.SPLIT, Form.IDLE_LANES):
             raise
-        try:
+        if options.form == Form.CARRIED:
             return _carried(analysis, function, options, problem)
-        except Refusal as both:
-            if options.form == Form.CARRIED:
-                raise
-            return in_lane_form.rewritten(view, region, function, options, both)
+        return _whole_iterations(analysis, function, options, problem)
     if options.form == Form.CARRIED:
         return _carried(analysis, function, options, None)
     decision = _decided(analysis, function, plan, options)
@@ -181,6 +178,28 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
     function = _function_of(view, plan.region, graph)
     reports = _reports(view, plan, graph, region, decision)
     return function, (*plan.remarks, *said), (*reports, *_left(view, region, decision, everything))
+
+
+def _whole_iterations(
+    analysis: RegionAnalysis, function: Function, options: Options, cause: Refusal
+) -> _Rewritten:
+    """The function with a region of which, because of ``cause``, no path can be deferred alone: rests of iterations
+    move to other lanes, or lanes wait, whichever is expected to be faster.
+    """
+    view, region = analysis.view, analysis.region
+    modes = {point.annotation.mode or region.annotation.mode or options.mode for point in region.points}
+    unmeasured = options.profile is None and Mode.ALWAYS in modes
+    if unmeasured and in_lane_form.preferred(view, region, function, options, None):
+        return in_lane_form.rewritten(view, region, function, options, cause, by_cost=True)
+    try:
+        done = _carried(analysis, function, options, cause)
+    except Refusal as both:
+        return in_lane_form.rewritten(view, region, function, options, both)
+    cost = done[2][0].cost
+    measured = cost is not None and not cost.assumed
+    if cost is not None and measured and in_lane_form.preferred(view, region, function, options, cost.gain):
+        return in_lane_form.rewritten(view, region, function, options, cause, by_cost=True)
+    return done
 
 
 def _carried(

@@ -29,20 +29,58 @@ from cccopt.passes.options import Options
 from cccopt.passes.refused import with_next
 from cccopt.ptx.ir import Function
 
+LONG = 400.0
+"""Issue slots between two votes from which on tasks that move to other lanes beat lanes that wait: on an H100, of 34
+kernels of other people's programs (docs/gallery.md) the carried form was ahead in those two by far that run the most.
+"""
+
+MANY = 8
+"""Points from which on their stacks fit into no shared memory, and the code that pushes tokens takes ptxas long."""
+
 NOR = "lanes wait for each other with their own iterations"
 
 _Rewritten = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
 
 
+def preferred(view: View, region: Region, function: Function, options: Options, moved: float | None) -> bool:
+    """Whether a loop whose tasks may only be the rests of its iterations is expected to be faster in this form, if it
+    is legal: by a profile, with which the other form gains ``moved``, or where the warp would run less than `LONG`
+    slots between two votes.
+    """
+    try:
+        plan = make_in_lane_plan(view, region)
+        numbers = _numbers(view, plan, function, options)
+        if numbers is None or moved is None:
+            faster = plan.visit < LONG or len(plan.points) > MANY
+        else:
+            faster = numbers.loop.gain > moved
+        if faster:
+            check_in_lane(view, region)
+    except Refusal:
+        return False
+    return faster
+
+
+def _numbers(view: View, plan: InLanePlan, function: Function, options: Options) -> InLaneEstimate | None:
+    profile = None if options.profile is None else options.profile.functions.get(function.name)
+    return estimate_in_lane(view, plan, profile)
+
+
 def rewritten(
-    view: View, region: Region, function: Function, options: Options, cause: Refusal | None
+    view: View,
+    region: Region,
+    function: Function,
+    options: Options,
+    cause: Refusal | None,
+    *,
+    by_cost: bool = False,
 ) -> _Rewritten:
     """The function with a region in the in-lane form, because of ``cause`` or because the user asks for it; under
-    `auto` with nothing but its markers gone where that is not expected to pay.
+    `auto` with nothing but its markers gone where that is not expected to pay. ``by_cost``: rests of iterations might
+    move to other lanes, but are not expected to be faster.
     """
     plan = _legal_plan(view, region, cause)
-    profile = None if options.profile is None else options.profile.functions.get(function.name)
-    numbers = estimate_in_lane(view, plan, profile)
+    numbers = _numbers(view, plan, function, options)
     asked = any(_mode(plan, annotation, options) == Mode.ALWAYS for _, annotation in plan.marked()[1:])
     if not asked and (numbers is None or numbers.loop.gain < LEAST_GAIN):
         reports = _declined(view, plan, numbers)
@@ -50,7 +88,8 @@ def rewritten(
         return kept, (_why_declined(plan, numbers, cause),), reports
     graph = rewrite_in_lane(view, plan)
     body = (*view.names.declarations(), *to_body(graph, view.names))
-    return replace(view.function, body=body), _remarks(plan, cause), _reports(view, plan, graph, numbers)
+    said = _remarks(plan, cause, by_cost)
+    return replace(view.function, body=body), said, _reports(view, plan, graph, numbers)
 
 
 def _mode(plan: InLanePlan, annotation: Annotation, options: Options) -> Mode:
@@ -69,19 +108,25 @@ def _legal_plan(view: View, region: Region, cause: Refusal | None) -> InLanePlan
         raise last if cause is None else with_next(cause, last, NOR) from last
 
 
-def _remarks(plan: InLanePlan, cause: Refusal | None) -> tuple[Diagnostic, ...]:
+def _remarks(plan: InLanePlan, cause: Refusal | None, by_cost: bool) -> tuple[Diagnostic, ...]:
     """Why no task moves, and what its pragmas ask for in vain."""
     annotation = plan.region.annotation
     first = None if cause is None else cause.diagnostics[0]
-    why = (
-        ""
-        if first is None
-        else f"tasks cannot move to other lanes: {first.message} ({first.code}); {first.why}"
-    )
+    why = ""
+    if first is not None and by_cost:
+        why = (
+            f"a path alone cannot be deferred: {first.message} ({first.code}); the rests of iterations could move to"
+            " other lanes (`--ccc-form=carried`), but too little is run between two votes to pay for that"
+        )
+    elif first is not None:
+        why = f"tasks cannot move to other lanes: {first.message} ({first.code}); {first.why}"
     clauses = {"block": annotation.block is not None, "collect": annotation.collect is not None}
     vain = [f"`{clause}` has no effect in this form" for clause, given in clauses.items() if given]
-    if plan.ignored_chunk:
-        vain.append("`chunk` has no effect on a loop with a marked path in it")
+    vain += [
+        f"`{a.pragma}` at line {a.place.position.line} is run in place: it costs less than a vote"
+        for a in dict.fromkeys(p.annotation for p in plan.in_place)
+        if a is not None and a.place is not None
+    ]
     if cause is None and not vain:
         return ()
     message = "each lane of this loop runs its own iterations, and waits where others can catch up"

@@ -42,16 +42,16 @@ def test_rewritten(kernel: str) -> None:
 def test_a_sum_in_a_path_in_a_loop_of_tasks() -> None:
     """Each iteration has its own, so that the rest of the iteration waits with it (`cccopt.ccc.legality.carrying`)."""
     pair, launches = alone(compiled(), "in_a_path"), (Launch(4, 64, 200), Launch(1, 64, 30))
-    verdict = judge(pair, "in_a_path", items, launches, forms=("auto",), assembler="sm_90")
+    verdict = judge(pair, "in_a_path", items, launches, forms=("carried",), assembler="sm_90")
     assert not verdict.wrong
-    assert verdict.ran["auto"]["take"]
+    assert verdict.ran["carried"]["take"]
 
 
 @pytest.mark.parametrize("kernel", ["found_and_left", "set_and_continued", "runs_of_a_loop"])
 def test_flags_in_any_control_flow(kernel: str) -> None:
-    verdict = judge(alone(compiled(), kernel), kernel, items, LAUNCHES, forms=("auto",), assembler="sm_90")
+    verdict = judge(alone(compiled(), kernel), kernel, items, LAUNCHES, forms=("carried",), assembler="sm_90")
     assert not verdict.wrong
-    assert verdict.ran["auto"]["take"]
+    assert verdict.ran["carried"]["take"]
 
 
 def test_a_pin_stores_nothing() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from cccopt.ccc.function.graph import Jump, Node, Nodes
+from cccopt.ccc.function.graph import Jump, Node, Nodes, copy, led
+from cccopt.ccc.function.names import Names
 from cccopt.ptx.ir import Instruction, Pragma, Statement
 
 UNROLLED = 240
@@ -16,6 +18,24 @@ def unrolled(chunk: int, instructions: int) -> int:
     counting short ones one by one would be costly.
     """
     return next(n for n in (16, 8, 4, 2, 1) if chunk % n == 0 and (n == 1 or n * instructions <= UNROLLED))
+
+
+def run_chunk(
+    nodes: Nodes, begin: str, code: Sequence[Node], together: int, again: str, names: Names
+) -> None:
+    """Adds the inner iteration ``code`` of the loop with header ``begin`` to ``nodes``, ``together`` times in a row:
+    the last one goes on to ``again``.
+    """
+    for index in reversed(range(together)):
+        iteration: Nodes = {node.name: node for node in code}
+        first = begin
+        if index:
+            copies, name_of = copy(code, names, lambda instruction: instruction)
+            first = name_of[begin]
+            iteration = led(copies, {first: begin})
+        nodes.update(led(iteration, {begin: again}))
+        again = first
+    keep_rolled(nodes, begin)
 
 
 def keep_rolled(nodes: Nodes, name: str) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cccopt.ccc.codegen.builder import Builder
-from cccopt.ccc.codegen.copies import keep_rolled, parting
+from cccopt.ccc.codegen.copies import parting, run_chunk, unrolled
 from cccopt.ccc.codegen.partial_results import deposit
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.code import FULL_WARP, negated, op, predicate
@@ -272,7 +272,7 @@ class Dispatcher:
 
         def leads(target: str) -> str:
             if again and target == point.path.begin:
-                return again
+                return target
             if target in stops:
                 return stops[target]
             return target if target in inside or target in self.view.traps else finish
@@ -289,9 +289,11 @@ class Dispatcher:
         if again:
             left, more = builder.register(), builder.flag()
             start.append(op("mov.u32", left, point.chunk))
-            count = [op("sub.u32", left, left, 1), op("setp.ne.u32", more.register, left, 0)]
+            code = [nodes[names[name]] for name in inside if name in point.loop]
+            together = unrolled(point.chunk, sum(isinstance(s, Instruction) for n in code for s in n.code))
+            count = [op("sub.u32", left, left, together), op("setp.ne.u32", more.register, left, 0)]
             builder.node(nodes, again, count, Branch(more, begin, stops[point.path.begin]))
-            keep_rolled(nodes, begin)
+            run_chunk(nodes, begin, code, together, again, builder.names)
         return builder.node(nodes, builder.label("resume"), start, Jump(begin))
 
     def drain(self, drained: str, nodes: Nodes) -> str:

@@ -19,10 +19,11 @@ Safety: EXACT, but for what depends on the order in which lanes run (`cccopt.ccc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from cccopt.ccc.codegen.builder import Builder
-from cccopt.ccc.codegen.copies import keep_rolled, parting, without_pragmas
+from cccopt.ccc.codegen.copies import parting, run_chunk, unrolled, without_pragmas
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.code import op
 from cccopt.ccc.function.graph import (
@@ -32,14 +33,16 @@ from cccopt.ccc.function.graph import (
     Jump,
     Node,
     Nodes,
+    copy,
     led,
     program_order,
+    reachable,
     targets,
 )
 from cccopt.ccc.function.view import View
 from cccopt.ccc.plan.in_lane import InLanePlan, LanePoint
 from cccopt.ccc.plan.stack import Value, clear
-from cccopt.ptx.ir import Guard, Pragma, Statement
+from cccopt.ptx.ir import Guard, Instruction, Pragma, Statement
 
 
 def rewrite_in_lane(view: View, plan: InLanePlan) -> Graph:
@@ -62,6 +65,8 @@ class _InLaneRewrite:
         found = (target for node in self.base.values() for target in targets(node.end))
         # A lane that traps ends the launch: nobody need wait for it.
         elsewhere = plan.region.nodes | view.traps
+        for point in plan.in_place:
+            self.base[point.begin] = replace(self.base[point.begin], phase=point.phase)
         self.exits = tuple(dict.fromkeys(target for target in found if target not in elsewhere))
 
     def graph(self) -> Graph:
@@ -89,26 +94,57 @@ class _InLaneRewrite:
     def _iteration(self, added: Nodes) -> Nodes:
         """The nodes of the loop. Each way to a point, or out, passes a node that tells where the lane waits."""
         waits = {target: self._wait(number, added) for number, target in enumerate(self.begins + self.exits)}
-        chunks = {p.begin: p for p in self.plan.points if p.chunk > 1}
-        again = {begin: self._again(point, waits[begin], added) for begin, point in chunks.items()}
-        nodes: Nodes = {}
-        for name, node in self.base.items():
-            back = {begin: again[begin] for begin, point in chunks.items() if name in point.loop}
-            nodes.update(led({name: node}, {**waits, **back}))
-        for begin in chunks:
-            keep_rolled(nodes, begin)
+        chunks = [point for point in self.plan.points if point.chunk > 1]
+        nodes = dict(self.base)
+        for point in chunks:
+            self._apart(point, nodes)
+        inside = frozenset[str]().union(*(point.code for point in chunks))
+        nodes = {**led(nodes, waits), **{name: nodes[name] for name in inside}}
+        for point in chunks:
+            self._chunk(point, waits, nodes, added)
         return nodes
+
+    def _apart(self, point: LanePoint, nodes: Nodes) -> None:
+        """Gives lanes that have waited inside a loop a copy of the rest of their inner iteration. The loop in which
+        others run a chunk would have a second entry there.
+        """
+        starts = [begin for begin in self.begins if begin in point.loop and begin != point.begin]
+        between = {name: nodes[name] for name in point.loop if name not in self.begins}
+        rest = reachable(between, [way for begin in starts for way in targets(nodes[begin].end)])
+        copies, names = copy(
+            (nodes[name] for name in self.base if name in rest & point.code), self.view.names, _same
+        )
+        alone = {name: nodes[name] for name in {*starts, *rest} - point.code}
+        nodes.update({**led(alone, names), **copies})
+
+    def _chunk(self, point: LanePoint, waits: Mapping[str, str], nodes: Nodes, added: Nodes) -> None:
+        """Leads the loop of a point from one inner iteration to the next until the chunk has ended. Short ones are
+        written out several times.
+        """
+        begin = point.begin
+        others = {target: wait for target, wait in waits.items() if target != begin}
+        code = led({name: nodes[name] for name in self.base if name in point.code}, others)
+        together = unrolled(
+            point.chunk, sum(isinstance(s, Instruction) for n in code.values() for s in n.code)
+        )
+        again = self._again(point, together, waits[begin], added)
+        run_chunk(nodes, begin, [*code.values()], together, again, self.view.names)
 
     def _wait(self, number: int, nodes: Nodes) -> str:
         """The node that a lane passes on its way to a point or an exit."""
         code = [op("mov.u32", self.plan.state, number)]
         return self.builder.node(nodes, self.builder.label("wait"), code, Jump(self.dispatch))
 
-    def _again(self, point: LanePoint, wait: str, nodes: Nodes) -> str:
-        """The node that a lane passes on its way to another inner iteration: it waits when the chunk has ended."""
+    def _again(self, point: LanePoint, together: int, wait: str, nodes: Nodes) -> str:
+        """The node that a lane passes on its way to another ``together`` inner iterations: it waits when the chunk has
+        ended.
+        """
         assert point.left is not None
         more = self.builder.flag()
-        code = [op("sub.u32", point.left, point.left, 1), op("setp.ne.u32", more.register, point.left, 0)]
+        code = [
+            op("sub.u32", point.left, point.left, together),
+            op("setp.ne.u32", more.register, point.left, 0),
+        ]
         return self.builder.node(nodes, self.builder.label("again"), code, Branch(more, point.begin, wait))
 
     # --- the dispatcher ---
@@ -133,19 +169,19 @@ class _InLaneRewrite:
         order = self.plan.order()
         served = {point.number: self._serve(point, nodes) for point in self.plan.points}
         names = [self.dispatch, *(self.builder.label("choose") for _ in order[1:]), self._done(nodes)]
-        counts = {point.number: self.builder.register() for point in self.plan.points if point.is_path}
+        counts = {point.number: self.builder.register() for point in self.plan.points if point.least > 1}
         asked: set[int] = set()
         for (point, least), name, following in zip(order, names, names[1:], strict=False):
             code: list[Statement] = [Pragma(("nounroll",))] if name == self.dispatch else []
             if point.number not in asked:
                 asked.add(point.number)
                 code.append(op("setp.eq.u32", point.here, self.plan.state, point.number))
-                if point.is_path:
+                if point.least > 1:
                     wanting, count = self.builder.register(), counts[point.number]
                     code.append(op("vote.sync.ballot.b32", wanting, point.here, self.plan.lanes))
                     code.append(op("popc.b32", count, wanting))
             enough = self.builder.flag()
-            if point.is_path:
+            if point.least > 1:
                 code.append(op("setp.ge.u32", enough.register, counts[point.number], least))
             else:
                 code.append(op("vote.sync.any.pred", enough.register, point.here, self.plan.lanes))
@@ -167,3 +203,7 @@ class _InLaneRewrite:
             following = self.builder.node(nodes, self.builder.label("exit"), test, end)
         code = [op("bar.warp.sync", self.plan.lanes)]
         return self.builder.phase(nodes, f"done_{self.builder.region}", code, Jump(following))
+
+
+def _same(instruction: Instruction) -> Instruction:
+    return instruction

@@ -22,12 +22,11 @@ class Annotation:
     ``event`` tells loops (``recursive`` and ``grid`` among them) from other paths; ``kind`` is the pragma's
     words (``for variable``, ``switch``), ``variable`` whether the inner iterations of the loop are tasks; ``block`` is
     x, y, z. ``case`` is the label of a switch's case without blanks (``default``), ``group`` the region number of its
-    first case, by which the cases of one switch are known. ``chunk`` is in inner iterations between two votes,
-    ``collect`` in paths; ``reductions`` are pairs of operator and source variable. ``hoist`` tells whether the loads at
-    the path's head are done before it: True asks for it, False forbids it. ``restricted`` are the positions of the
-    ``__restrict__`` parameters of the kernel in whose text the pragma is, ``pure`` functions that cannot be seen and of
-    which the user says that they only read; ``in_lane`` asks for the
-    in-lane form.
+    first case, by which the cases of one switch are known. ``chunk`` is in inner iterations between two votes (None:
+    the user leaves it open), ``collect`` in paths; ``reductions`` are pairs of operator and source variable. ``hoist``
+    tells whether the loads at the path's head are done before it: True asks for it, False forbids it. ``restricted``
+    are the positions of the ``__restrict__`` parameters of the kernel in whose text the pragma is, ``pure`` functions
+    that cannot be seen and of which the user says that they only read; ``in_lane`` asks for the in-lane form.
     """
 
     region: int
@@ -41,7 +40,7 @@ class Annotation:
     place: Place | None = None
     case: str = ""
     group: int = 0
-    chunk: int = 1
+    chunk: int | None = None
     reductions: tuple[tuple[str, str], ...] = ()
     collect: int | None = None
     hoist: bool | None = None
@@ -103,7 +102,7 @@ def _annotation(marker: Marker) -> Annotation:
         place=_source_place(values),
         case=values.get("case", ""),
         group=int(values.get("group", 0)),
-        chunk=1 if clauses.chunk is None else clauses.chunk,
+        chunk=clauses.chunk,
         reductions=clauses.reductions,
         collect=clauses.collect,
         hoist=clauses.hoist,

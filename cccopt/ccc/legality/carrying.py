@@ -124,6 +124,16 @@ class Carrying:
 
     def advance(self, point: Point) -> Advance:
         """What the lane runs for itself. Raises Refusal where it would need what the rest of the iteration does."""
+        if point.begin not in self._advances:
+            self._advances[point.begin] = self._advance(point)
+        return self._advances[point.begin]
+
+    @cached_property
+    def _advances(self) -> dict[str, Advance]:
+        """What has been found: the check of the region, its price and its plan ask for it."""
+        return {}
+
+    def _advance(self, point: Point) -> Advance:
         nodes = self.rest(point)
         self._check_exits(point, nodes)
         outcomes = sorted({t for name in nodes for t in self._targets(name) if t not in nodes})

@@ -90,7 +90,9 @@ class CountedLoop:
 
 def may_expand(path: Path) -> bool:
     """Whether the pragma leaves the order of a path's inner iterations open."""
-    return path.annotation.kind == Kind.FOR_VARIABLE and path.annotation.chunk == 1 and not path.children
+    return (
+        path.annotation.kind == Kind.FOR_VARIABLE and path.annotation.chunk in (None, 1) and not path.children
+    )
 
 
 def counted_loop(

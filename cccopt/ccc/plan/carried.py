@@ -27,6 +27,7 @@ from cccopt.ccc.legality.carrying import Advance
 from cccopt.ccc.legality.local_context import LocalWord
 from cccopt.ccc.legality.reductions import Reduction
 from cccopt.ccc.plan.block_size import block_threads, check_size, whole_warps
+from cccopt.ccc.plan.chunks import MOVING, chunk_of
 from cccopt.ccc.plan.context import LiveIn, Placement, decide, identities, rebuilt
 from cccopt.ccc.plan.form import is_split
 from cccopt.ccc.plan.local_words import local_live_ins, local_value
@@ -37,6 +38,7 @@ from cccopt.ccc.plan.stack import SLOTS, Layout, StackCode, StateSpace, Value, l
 from cccopt.ccc.plan.stack_room import ANY_MEMORY, StackOptions, StackRoom, first_that_fits
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
+from cccopt.ccc.regions.points import Point, marked_code
 from cccopt.diagnostic import Diagnostic
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Guard, Instruction, Operand, Register
@@ -46,7 +48,8 @@ from cccopt.ptx.ir import Guard, Instruction, Operand, Register
 class PointPlan:
     """One point: ``path`` is its segment; ``flag`` tells in each lane whether the token that it holds is there, ``top``
     counts those on the stack. The context holds ``values``; the stack may be that of another point, too, and is then
-    filled ``from_end``.
+    filled ``from_end``. Of an inner loop a token runs the nodes ``loop`` before it comes to another point, ``chunk``
+    times between two visits of the dispatcher; a path has none.
     """
 
     path: Path
@@ -58,11 +61,8 @@ class PointPlan:
     top: Register
     flag: Guard
     advance: Advance
-
-    @property
-    def chunk(self) -> int:
-        """Inner iterations that a token runs between two visits of the dispatcher; 1 for a path that is no loop."""
-        return self.path.annotation.chunk
+    loop: frozenset[str]
+    chunk: int
 
     @property
     def registers(self) -> tuple[Value, ...]:
@@ -243,7 +243,7 @@ class _CarriedPlanner:
             for name in sorted(self.carrying.needs(point) - updated):
                 live = decide(view, self.region, path, begin, name, name in self._written)
                 found.setdefault(name, []).append(live)
-            for live in identities(view, self.carrying.rest_code(point)):
+            for live in self._identities[path.begin]:
                 found.setdefault(live.name, []).append(live)
         chosen: dict[str, LiveIn] = {}
         for name, lives in found.items():
@@ -265,14 +265,23 @@ class _CarriedPlanner:
             chosen[name] = LiveIn(name, "b32", Placement.COLLECTED, reason)
         return chosen
 
-    def _live_ins(self, path: Path) -> tuple[LiveIn, ...]:
-        """The live-ins of a point."""
-        point = next(p for p in self.region.points if p.begin == path.begin)
-        names = set(self.carrying.needs(point))
-        names |= {live.name for live in identities(self.view, self.carrying.rest_code(point))}
-        if self.slots.offsets:
-            names.add(self.slots.address.name)
-        return tuple(self._placements[name] for name in sorted(names))
+    @cached_property
+    def _identities(self) -> Mapping[str, Sequence[LiveIn]]:
+        """What tokens read of the thread's identity from each point on, by its first node."""
+        return {
+            point.begin: identities(self.view, self.carrying.rest_code(point)) for point in self.region.points
+        }
+
+    @cached_property
+    def _live_ins(self) -> Mapping[str, tuple[LiveIn, ...]]:
+        """The live-ins of each point, by its first node."""
+        found: dict[str, tuple[LiveIn, ...]] = {}
+        for point in self.region.points:
+            names = {*self.carrying.needs(point), *(live.name for live in self._identities[point.begin])}
+            if self.slots.offsets:
+                names.add(self.slots.address.name)
+            found[point.begin] = tuple(self._placements[name] for name in sorted(names))
+        return found
 
     def _points(
         self, arrays: Sequence[_Array], layouts: Mapping[str, Layout], bases: Mapping[int, Register]
@@ -286,7 +295,7 @@ class _CarriedPlanner:
                 PointPlan(
                     path=path,
                     number=len(points) + 1,
-                    live_ins=(*self._live_ins(path), *local_live_ins(self._local_words(path))),
+                    live_ins=(*self._live_ins[path.begin], *local_live_ins(self._local_words(path))),
                     stack=StackCode(
                         words, self.room.space, at, names, frozenset(v.name for v in self._values(path))
                     ),
@@ -295,13 +304,25 @@ class _CarriedPlanner:
                     top=names.register("b32"),
                     flag=Guard(names.register("pred")),
                     advance=self.carrying.advance(point),
+                    loop=self._loop(point),
+                    chunk=self._chunk(point),
                 )
             )
         return tuple(points)
 
+    def _loop(self, point: Point) -> frozenset[str]:
+        """What a token runs of an inner iteration before it comes to another point."""
+        if not point.annotation.variable:
+            return frozenset()
+        return self.carrying.segment(point) & marked_code(self.view, point, self.region.nodes)
+
+    def _chunk(self, point: Point) -> int:
+        loop = self._loop(point)
+        return chunk_of(self.view, point.annotation, point.begin, loop, MOVING) if loop else 1
+
     def _values(self, path: Path) -> tuple[Value, ...]:
         """What the context of a point holds."""
-        lives = (x for x in self._live_ins(path) if x.decision == Placement.COLLECTED)
+        lives = (x for x in self._live_ins[path.begin] if x.decision == Placement.COLLECTED)
         return (*(Value(x.name, x.type) for x in lives), *map(local_value, self._local_words(path)))
 
     def _local_words(self, path: Path) -> tuple[LocalWord, ...]:

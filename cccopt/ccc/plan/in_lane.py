@@ -3,54 +3,80 @@
 Nothing moves between lanes. A lane that comes to a point waits there, and the warp votes which point it serves next.
 Point 0 is the header of the marked loop, where an iteration begins. Served is the first of these:
 
-    a path at which `WAIT` lanes wait (with fewer it would be dear), later paths first
+    a path, or what follows the inner loop, if `WAIT` lanes wait there
     point 0, if any lane waits there, then loops without a mark around points, outer ones first
     an inner loop, if any lane waits there, later ones first
-    a path, if any lane waits there, later ones first
+    what follows the inner loop, if any lane waits there, then a path, later ones first
 
 Lanes at an inner loop wait for those that can still come there: it is *flattened* into the marked loop. Lanes at a
-path *wait* for `WAIT` of them, or until no other lane can go on. The headers of all loops around a point are points: a
-lane that has waited in a loop would come there past the dispatcher, by a second way.
+path *wait* for `WAIT` of them, or until no other lane can go on; so do those that have left the only inner loop, where
+much follows it. What is cheaper than a vote is run in place by the lanes that come there, unless it is all that is
+marked: paths, and loops in other inner loops.
+
+The headers of all loops around a point are points: a lane that has waited in a loop would come there past the
+dispatcher, by a second way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
 
+from cccopt.analysis.cost import Costs
 from cccopt.ccc.function.annotations import Annotation
+from cccopt.ccc.function.graph import reachable, targets
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.refusal import refuse
+from cccopt.ccc.plan.chunks import IN_LANE, chunk_of
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.points import Point, marked_code
 from cccopt.ptx.ir import Register
 
 WAIT = 16
-"""Lanes that a path waits for. On an H100 a path of 320 multiply-adds that 1, 4, 8 of 32 lanes take gained 2.3, 2.5,
-1.7 by it.
+"""Lanes that a dear point waits for. On an H100 a path of 320 multiply-adds that 1, 4, 8 of 32 lanes take gained 2.3,
+2.5, 1.7 by it.
 """
+
+DEAR = 96.0
+"""Issue slots from which on lanes wait for others before they run what follows the only inner loop. With several loops
+each question more that the dispatcher asks costs more than that gains: on an H100 0.85 became 0.63, 0.52 became 0.37.
+"""
+
+CHEAP = 24.0
+"""Issue slots up to which a path, or an inner iteration, is run in place: a visit of the dispatcher takes more."""
+
+
+class Role(Enum):
+    """What lanes that wait at a point are about to run."""
+
+    ITERATION = "iteration"
+    AROUND = "around"  # a loop without a mark around other points
+    LOOP = "loop"
+    AFTER = "after"  # what follows an inner loop
+    PATH = "path"
 
 
 @dataclass(frozen=True)
 class LanePoint:
     """One point: ``number`` is the state of lanes that wait there, and ``here`` tells in each lane whether it does. A
-    loop around other points need have no ``annotation``. Lanes run ``chunk`` inner iterations of a marked ``loop``, by
-    its nodes, before they vote again; more than one are counted in ``left``.
+    marked one has an ``annotation``. It is served early if ``least`` lanes wait there. Lanes run ``chunk`` inner
+    iterations of a marked ``loop``, by its nodes, before they vote again; more than one are counted in ``left``. Of the
+    loop's nodes they run ``code`` before they come to another point.
     """
 
-    annotation: Annotation | None
+    role: Role
     begin: str
     number: int
     here: Register
+    annotation: Annotation | None = None
+    least: int = 1
     loop: frozenset[str] = frozenset()
+    code: frozenset[str] = frozenset()
     chunk: int = 1
     left: Register | None = None
-
-    @property
-    def is_path(self) -> bool:
-        """Whether lanes wait here for others."""
-        return self.number > 0 and self.annotation is not None and not self.loop
 
     @property
     def phase(self) -> str:
@@ -62,56 +88,151 @@ class LanePoint:
 class InLanePlan:
     """One region in the in-lane form: point 0, and its other points in the order in which an iteration comes to them.
 
-    ``lanes`` holds the mask of the lanes that vote. ``state`` is the number of the point at which a lane waits; larger
-    numbers are those of the exits by which lanes leave. With ``ignored_chunk`` a clause `chunk` has no effect.
+    ``in_place`` are the marked paths at which no lane waits. ``lanes`` holds the mask of the lanes that vote. ``state``
+    is the number of the point at which a lane waits; larger numbers are those of the exits by which lanes leave.
+    ``visit`` are the issue slots of what a lane runs at a marked point before it may wait again, the least of all.
     """
 
     region: Region
     points: tuple[LanePoint, ...]
+    in_place: tuple[LanePoint, ...]
     lanes: Register
     state: Register
-    ignored_chunk: bool
+    visit: float
 
     def marked(self) -> tuple[tuple[LanePoint, Annotation], ...]:
         """The points with their annotations: the marked loop, and the paths and inner loops in it."""
-        return tuple((point, point.annotation) for point in self.points if point.annotation is not None)
+        points = (*self.points, *self.in_place)
+        return tuple((point, point.annotation) for point in points if point.annotation is not None)
 
     def order(self) -> tuple[tuple[LanePoint, int], ...]:
         """What the warp asks for, one after the other: a point, and how many lanes must wait there to be served."""
-        first, *others = self.points
-        around = [point for point in others if point.annotation is None]
-        loops = [point for point in reversed(others) if point.annotation is not None and point.loop]
-        paths = [point for point in reversed(others) if point.is_path]
-        any_lanes = ((point, 1) for point in (first, *around, *loops, *paths))
-        return (*((point, WAIT) for point in paths), *any_lanes)
+
+        def of(role: Role) -> list[LanePoint]:
+            return [point for point in reversed(self.points) if point.role is role]
+
+        paths, after, loops = (of(role) for role in (Role.PATH, Role.AFTER, Role.LOOP))
+        begins = [point for point in self.points if point.role in (Role.ITERATION, Role.AROUND)]
+        early = ((point, point.least) for point in (*paths, *after))
+        return (*early, *((point, 1) for point in (*begins, *loops, *after, *paths)))
 
 
 def make_in_lane_plan(view: View, region: Region) -> InLanePlan:
     """The plan of a region. Raises Refusal where a lane comes to no other point than the next iteration."""
-    apart = {p.begin: p for p in reversed(region.points) if p.begin != region.header}
-    if not apart:
-        raise refuse(refusal.OTHER_ENTRY, region.points[0].annotation.place)
-    names = view.names
-    found = {region.header: region.annotation, **dict.fromkeys(_headers_around(view, region, apart))}
-    found |= {p.begin: p.annotation for p in region.points if apart.get(p.begin) is p}
-
-    def lane_point(number: int, begin: str, annotation: Annotation | None) -> LanePoint:
-        here = names.register("pred")
-        if annotation is None or not annotation.variable:
-            return LanePoint(annotation, begin, number, here)
-        loop = marked_code(view, Point(annotation, begin), region.nodes)
-        # A lane that has waited inside the loop would come to its header past the dispatcher.
-        chunk = 1 if any(other in loop for other in found if other != begin) else annotation.chunk
-        left = names.register("b32") if chunk > 1 else None
-        return LanePoint(annotation, begin, number, here, loop, chunk, left)
-
-    points = tuple(lane_point(number, *point) for number, point in enumerate(found.items()))
-    ignored = any(p.annotation is not None and p.chunk < p.annotation.chunk for p in points)
-    return InLanePlan(region, points, names.register("b32"), names.register("b32"), ignored)
+    return _Planner(view, region).plan()
 
 
-def _headers_around(view: View, region: Region, begins: Iterable[str]) -> Iterator[str]:
-    """The headers of loops in the marked one around some of the nodes ``begins``, outer loops first."""
-    blocks = view.blocks_of(begins)
-    nest = view.blocks_of(region.nodes)
-    return (view.name(x.header) for x in view.loops if x.blocks < nest and not blocks.isdisjoint(x.blocks))
+@dataclass(frozen=True)
+class _Planner:
+    view: View
+    region: Region
+
+    def plan(self) -> InLanePlan:
+        """The points and their order."""
+        view, region = self.view, self.region
+        marked = {p.begin: p for p in reversed(region.points) if p.begin != region.header}
+        if not marked:
+            raise refuse(refusal.OTHER_ENTRY, region.points[0].annotation.place)
+        cheap = {begin: p for begin, p in marked.items() if self._is_cheap(p, marked)}
+        if len(cheap) == len(marked):
+            cheap = {}
+        apart = {begin: p for begin, p in marked.items() if begin not in cheap}
+        after = dict.fromkeys(self._after(apart))
+        roles: dict[str, tuple[Role, Annotation | None]] = {
+            region.header: (Role.ITERATION, region.annotation)
+        }
+        roles |= dict.fromkeys(self._headers_around({*apart, *after}), (Role.AROUND, None))
+        roles |= {name: (Role.AFTER, None) for name in after if name not in roles}
+        for point in region.points:
+            if apart.get(point.begin) is point:
+                roles[point.begin] = self._role(point), point.annotation
+        points = tuple(self._point(number, begin, roles) for number, begin in enumerate(roles))
+        register = view.names.register
+        in_place = tuple(
+            LanePoint(self._role(p), p.begin, number, register("pred"), p.annotation)
+            for number, p in enumerate((p for p in region.points if cheap.get(p.begin) is p), len(points))
+        )
+        visits = [
+            p.chunk * self._cost_of_one(p) if p.role is Role.LOOP else self._cost(self._until(p.begin, roles))
+            for p in points
+            if p.role in (Role.LOOP, Role.PATH)
+        ]
+        visit = 0.0 if in_place else min(visits)
+        return InLanePlan(region, points, in_place, register("b32"), register("b32"), visit)
+
+    def _point(
+        self, number: int, begin: str, roles: Mapping[str, tuple[Role, Annotation | None]]
+    ) -> LanePoint:
+        view = self.view
+        role, annotation = roles[begin]
+        here = view.names.register("pred")
+        if role is not Role.LOOP or annotation is None:
+            least = WAIT if role in (Role.PATH, Role.AFTER) else 1
+            return LanePoint(role, begin, number, here, annotation, least)
+        loop = marked_code(view, Point(annotation, begin), self.region.nodes)
+        code = self._until(begin, roles) & loop
+        chunk = chunk_of(view, annotation, begin, code, IN_LANE)
+        left = view.names.register("b32") if chunk > 1 else None
+        return LanePoint(role, begin, number, here, annotation, 1, loop, code, chunk, left)
+
+    @staticmethod
+    def _role(point: Point) -> Role:
+        return Role.LOOP if point.annotation.variable else Role.PATH
+
+    def _is_cheap(self, point: Point, marked: Mapping[str, Point]) -> bool:
+        """Whether lanes run what is marked in place: a path, or a loop in another inner loop."""
+        code = marked_code(self.view, point, self.region.nodes)
+        blocks = self.view.blocks_of(code)
+        begin = self.view.block_of_name[point.begin]
+        inner = any(loop.header in blocks for loop in self.view.loops if loop.header != begin)
+        if inner or any(other in code for other in marked if other != point.begin):
+            return False
+        if point.annotation.variable:
+            loops = (
+                marked_code(self.view, p, self.region.nodes) for p in marked.values() if p.annotation.variable
+            )
+            nested = any(code < loop for loop in loops)
+            return nested and self._costs.of_blocks(blocks, blocks, begin) <= CHEAP
+        return self._cost(code) <= CHEAP
+
+    def _after(self, apart: Mapping[str, Point]) -> Iterator[str]:
+        """Where lanes leave the only inner loop for code of `DEAR` slots or more."""
+        graph, region = self.view.graph.nodes, self.region
+        loops = [point for point in apart.values() if point.annotation.variable]
+        if len(loops) != 1:
+            return
+        loop = marked_code(self.view, loops[0], region.nodes)
+        for name in sorted(loop):
+            for way in targets(graph[name].end):
+                outside = way in region.nodes and way not in loop
+                if outside and self._cost(self._until(way, {region.header, *apart})) >= DEAR:
+                    yield way
+
+    def _until(self, begin: str, points: Collection[str]) -> frozenset[str]:
+        """The nodes that a lane runs from ``begin`` on before it comes to one of ``points``."""
+        nodes = self.view.graph.nodes
+        between = {n: nodes[n] for n in self.region.nodes if n == begin or n not in points}
+        return frozenset(reachable(between, [begin]))
+
+    def _cost(self, nodes: Collection[str]) -> float:
+        blocks = self.view.blocks_of(nodes)
+        return self._costs.of_blocks(blocks, blocks)
+
+    def _cost_of_one(self, loop: LanePoint) -> float:
+        """The issue slots of an inner iteration."""
+        blocks = self.view.blocks_of(loop.code)
+        return self._costs.of_blocks(blocks, blocks, self.view.block_of_name[loop.begin])
+
+    @cached_property
+    def _costs(self) -> Costs:
+        view = self.view
+        return Costs(view.module, view.body, view.cfg, view.reaching, view.loops)
+
+    def _headers_around(self, begins: Iterable[str]) -> Iterator[str]:
+        """The headers of loops in the marked one around some of the nodes ``begins``, outer loops first."""
+        view = self.view
+        blocks = view.blocks_of(begins)
+        nest = view.blocks_of(self.region.nodes)
+        for loop in view.loops:
+            if loop.blocks < nest and not blocks.isdisjoint(loop.blocks):
+                yield view.name(loop.header)

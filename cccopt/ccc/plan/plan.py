@@ -100,7 +100,7 @@ class PathPlan:
     by what it decides.
 
     The inner iterations of a ``counted`` loop are expanded over the warp (`cccopt.ccc.codegen.expansion`): its stack is
-    the layout of a context only.
+    the layout of a context only. Of another loop, lanes run ``chunk`` inner iterations between two votes.
     """
 
     path: Path
@@ -112,12 +112,8 @@ class PathPlan:
     after: CodeAfter
     results: PartialResults
     counted: CountedLoop | None
+    chunk: int
     children: tuple[PathPlan, ...]
-
-    @property
-    def chunk(self) -> int:
-        """Inner iterations of a loop between two votes. A path inside needs the whole warp in each."""
-        return 1 if self.children else self.path.annotation.chunk
 
     def phase(self, what: str) -> str:
         """The name of a phase of this path in labels: ``push_1``."""

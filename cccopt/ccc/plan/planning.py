@@ -15,6 +15,7 @@ from cccopt.ccc.legality.rules import check
 from cccopt.ccc.legality.sunk_code import SunkCode
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.block_size import block_threads, check_size, whole_warps
+from cccopt.ccc.plan.chunks import MOVING, chunk_of
 from cccopt.ccc.plan.compression import Compressed, compress, compress_together
 from cccopt.ccc.plan.context import LiveIn, Placement, decide, live_ins, rebuilt
 from cccopt.ccc.plan.form import is_split
@@ -184,8 +185,15 @@ class _Planner:
                 resets if path.is_loop else (),
             ),
             counted=counted,
+            chunk=1 if counted is not None else self._chunk(path),
             children=tuple(self.path(child, inner) for child in path.children),
         )
+
+    def _chunk(self, path: Path) -> int:
+        """A path inside of a loop needs the whole warp in each inner iteration."""
+        if not path.is_loop or path.children:
+            return 1
+        return chunk_of(self.view, path.annotation, path.begin, path.nodes, MOVING)
 
     def _written(self, statements: Iterable[int]) -> frozenset[str]:
         return frozenset(name for index in statements for name in effects.writes(self.view.body[index]))

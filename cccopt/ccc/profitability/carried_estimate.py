@@ -55,4 +55,4 @@ def _with_rest(carried: CarriedRegion, point: PointPlan, marked: Path, flow: Pat
     ended = any_of(flow.entered / flow.full) if flow.is_loop and flow.full else 1.0
     advance = sum(costs.of_statement(index) for index in point.advance.kept)
     context = context_slots(point.stack) + advance
-    return replace(flow, packed=flow.packed + after * ended, context=context)
+    return replace(flow, packed=flow.packed + after * ended, context=context, chunk=point.chunk)

@@ -137,7 +137,7 @@ class _Maker:
             lanes = LANES * full / warps if warps else 0.0
             if path.is_loop:
                 entries, entered = warps, full
-                mean = max(DEFAULT_TRIP_COUNT, CHUNKS * path.annotation.chunk)
+                mean = max(DEFAULT_TRIP_COUNT, CHUNKS * (path.annotation.chunk or 1))
                 warps, full = warps * max(_longest(path, mean, lanes), mean), full * mean
             else:
                 share = self._share(path)
@@ -175,7 +175,7 @@ class _Maker:
             context,
             extra,
             path.is_loop,
-            path.annotation.chunk,
+            1 if planned is None else planned.chunk,
             expanded,
             runs.saved,
         )

@@ -81,7 +81,7 @@ class _Maker:
         # Lanes that end an inner loop, or pass a path, begin their next iteration while others wait.
         ends = [any_of(1 / r.taken) if p.loop and r.taken else 0.0 for p, r in self._pairs(rounds)]
         begun = max([iterations, *(r.after * share for r, share in zip(rounds, ends, strict=True))])
-        waiting = any(point.is_path for point, _ in self.plan.marked()[1:])
+        waiting = any(point.least > 1 for point in self.plan.points)
         begun = min(begun * (4 / 3 if waiting else 1.0), loop.lanes / entries)
         votes = begun * VISIT + sum(r.after * VISIT for r in rounds)
         votes += (
@@ -103,6 +103,8 @@ class _Maker:
         of = self.measured[annotation.region]
         slots = of.issued / of.warps if of.warps else 0.0
         before, full = of.warps / loop.entries, of.lanes / LANES / loop.entries
+        if point in self.plan.in_place:
+            return _Rounds(slots, of.lanes / loop.lanes if loop.lanes else 0.0, before, before)
         if not point.loop:
             # As many as come together now, or as they wait for; in the end fewer.
             after = min(before, max(full, full * LANES / WAIT) + 0.5)

@@ -19,6 +19,7 @@ import pytest
 
 from cccopt.ccc.outcome.choices import Form, Outcome
 from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.passes import in_lane_form
 from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
@@ -60,7 +61,10 @@ def test_tokens_do_what_their_iterations_did(name: str, compiled: Pair) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, said in EXPECTED.items() if said == "right"])
-def test_it_is_chosen_where_the_path_alone_is_refused(name: str, compiled: Pair) -> None:
+def test_it_is_chosen_where_the_path_alone_is_refused(
+    name: str, compiled: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_lane_form, "LONG", 0.0)
     module = alone(compiled, name).marked
     detached = True
     try:
@@ -79,11 +83,23 @@ def test_what_could_change_results_is_refused(name: str, compiled: Pair) -> None
     assert caught.value.diagnostics[0].code == EXPECTED[name]
 
 
+@pytest.mark.parametrize(("long", "form"), [(0.0, Form.CARRIED), (1e9, Form.IN_LANE)])
+def test_where_little_is_run_between_votes_lanes_wait_instead(
+    long: float, form: Form, compiled: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_lane_form, "LONG", long)
+    done = run(alone(compiled, "memory").marked, Options(mode="always"))
+    assert {report.form for report in done.regions} == {form}
+    (remark,) = (r for r in done.remarks if r.code == "CCC028")
+    assert "CCC036" in remark.why
+    assert ("--ccc-form=carried" in remark.why) == (form == Form.IN_LANE)
+
+
 def test_a_chunk_spares_votes(compiled: Pair) -> None:
     marked = print_module(alone(compiled, "after_while").marked)
     votes = [
         print_module(run(parse(text), Options(mode="always", form=Form.CARRIED)).module).count("$ccc_again")
-        for text in (marked, marked.replace("kind=while", "kind=while chunk=4"))
+        for text in (marked.replace("kind=while", f"kind=while chunk={count}") for count in (1, 4))
     ]
     assert votes[0] == 0 < votes[1]
 

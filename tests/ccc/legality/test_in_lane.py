@@ -31,7 +31,17 @@ pytestmark = pytest.mark.nvcc
 TEXT = (CUDA / "in_lane.cu").read_text()
 EXPECTED = {name: said for said, name in re.findall(r"^// (right|CCC\d+): .*\n.*\) (\w+)\(", TEXT, re.M)}
 RIGHT = [name for name, said in EXPECTED.items() if said == "right"]
-ELSEWHERE = ("loops", "calls", "reads", "updates", "claims", "chunks")
+ELSEWHERE = (
+    "loops",
+    "calls",
+    "reads",
+    "updates",
+    "claims",
+    "chunks",
+    "short_ones",
+    "much_after",
+    "then_moving",
+)
 """Kernels that other forms need not refuse."""
 
 LAUNCHES = (Launch(2, 48, 130), Launch(1, 32, 40), Launch(3, 64, 250))
@@ -80,6 +90,27 @@ def test_other_forms_never_become_it(form: str, compiled: Pair) -> None:
         run(alone(compiled, "state").marked, Options(mode="always", form=form))
 
 
+def test_a_loop_whose_tasks_move_may_follow(compiled: Pair) -> None:
+    reports = run(alone(compiled, "then_moving").marked, Options(mode="always")).regions
+    assert [report.form for report in reports if report.kind == "for"] == [Form.IN_LANE, Form.CARRIED]
+
+
+def test_short_paths_are_no_points(compiled: Pair) -> None:
+    result = run(alone(compiled, "short_ones").marked, Options(mode="always"))
+    (remark,) = result.remarks
+    assert remark.help.count("run in place") == 2
+    body = print_module(result.module)
+    assert len(re.findall(r"^\$ccc\w*serve_\d+\w*:", body, re.M)) == 2
+    assert {report.form for report in result.regions} == {Form.IN_LANE}
+
+
+def test_lanes_wait_before_long_code_that_follows_the_inner_loop(compiled: Pair) -> None:
+    body = print_module(run(alone(compiled, "much_after").marked, Options(mode="always")).module)
+    # The iteration, the loop, what follows it, and the path.
+    assert len(re.findall(r"^\$ccc\w*serve_\d+\w*:", body, re.M)) == 4
+    assert body.count("setp.ge.u32") >= 4
+
+
 def test_older_targets_are_refused(compiled: Pair) -> None:
     text = print_module(alone(compiled, "state").marked).replace(".target sm_90", ".target sm_60")
     with pytest.raises(Refusal) as caught:
@@ -96,9 +127,11 @@ def test_auto_leaves_what_it_knows_nothing_of(compiled: Pair) -> None:
 
 
 def test_clauses_without_effect_are_told(compiled: Pair) -> None:
-    (remark,) = run(alone(compiled, "chunks").marked, Options(mode="always")).remarks
+    text = print_module(alone(compiled, "state").marked)
+    marked = re.sub(r"(ccc for.begin 1 .*)(file=)", r"\1collect=1 \2", text)
+    (remark,) = run(parse(marked), Options(mode="always", form="in lane")).remarks
     assert remark.code == "CCC028"
-    assert "chunk" in remark.help
+    assert "collect" in remark.help
 
 
 @pytest.mark.parametrize(("name", "outcome"), [("partial", Outcome.REWRITTEN), ("state", Outcome.DECLINED)])

@@ -282,7 +282,7 @@ KERNEL handed_on(ARGUMENTS) {
 #pragma ccc for
   for (STRIDE) {
     unsigned x = a[i];
-#pragma ccc while
+#pragma ccc while chunk(1)
     do {
       x = (x ^ x >> 16) * 0x7feb352dU + i;
       x = (x ^ x >> 15) * 0x846ca68bU;

@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(128) barriers(const unsigned* __res
 #pragma ccc if
       if (value % 3 == 0) {
         unsigned x = value;
-#pragma ccc for variable
+#pragma ccc for variable chunk(1)
         for (unsigned k = 0; k < value % 11; ++k) {
           x = x * 1664525u + 1013904223u;
           results[i] = x ^ k;

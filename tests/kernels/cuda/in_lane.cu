@@ -107,6 +107,66 @@ extern "C" __global__ void __launch_bounds__(64) chunks(ARGUMENTS) {
   }
 }
 
+// right: a path and a loop in another loop are so short that lanes run them in place
+extern "C" __global__ void __launch_bounds__(64) short_ones(ARGUMENTS) {
+  unsigned sum = 0;
+#pragma ccc for inlane
+  for (EACH) {
+    unsigned x = a[i & 1023];
+#pragma ccc while
+    while (x > 1) {
+      sum = work(sum + x);
+#pragma ccc if
+      if (x & 1) sum ^= x;
+#pragma ccc while
+      while (sum & 1) sum >>= 1;
+      x >>= 2;
+    }
+    out[i] = sum;
+  }
+}
+
+// right: so much follows the inner loop that lanes wait for others before it, and a path ends some chunks early
+extern "C" __global__ void __launch_bounds__(64) much_after(ARGUMENTS) {
+  unsigned sum = 0;
+#pragma ccc for inlane
+  for (EACH) {
+    unsigned x = a[i & 1023], m = x % 13;
+#pragma ccc while
+    while (m > 0) {
+      m--;
+      x = x * 3 + 1;
+#pragma ccc if
+      if ((x & 7) == 0) sum = work(sum + x);
+      x ^= m;
+    }
+    sum = work(work(sum) ^ work(x)) + work(sum ^ m);
+    out[i] = sum;
+  }
+}
+
+// right: in the second loop much is run between two votes, so that its tasks move
+extern "C" __global__ void __launch_bounds__(64) then_moving(ARGUMENTS) {
+  unsigned seed = threadIdx.x;
+#pragma ccc for
+  for (EACH) {
+    unsigned m = a[i & 1023] & 7;
+#pragma ccc while
+    while (m--) seed = work(seed + m);
+    out[i] = seed;
+  }
+#pragma ccc for
+  for (EACH) {
+    unsigned x = out[i];
+#pragma ccc if
+    if (x & 1) {
+      for (unsigned k = 0; k < (x & 15); ++k) x = work(work(work(work(work(work(work(x)))))));
+      out[i] = x;
+    }
+    out[i] ^= 5;
+  }
+}
+
 // right: some lanes are not there from the beginning
 extern "C" __global__ void __launch_bounds__(64) partial(ARGUMENTS) {
   unsigned sum = 0;

@@ -9,26 +9,26 @@ struct Place {
   int at, depth;
 };
 
-#pragma ccc recursive
+#pragma ccc recursive chunk(1)
 __device__ __noinline__ void walk(const int* next, int* visited, int at, int depth) {
   atomicAdd(visited + at, depth);
   if (depth < 20 && next[at] >= 0) walk(next, visited, next[at], depth + 1);
 }
 
-#pragma ccc recursive
+#pragma ccc recursive chunk(1)
 __device__ __noinline__ int find(const int* next, int at, int depth) {
   if (depth > 20 || next[at] < 0) return depth * 3 + at;
   return find(next, next[at], depth + 1);
 }
 
-#pragma ccc recursive
+#pragma ccc recursive chunk(1)
 __device__ __noinline__ Place last(List list, Place from) {
   if (from.depth < list.limit && list.next[from.at] >= 0) return last(list, Place{list.next[from.at], from.depth + 1});
   return from;
 }
 
 // A byte, a half and a double among the parameters, and two ways to go on.
-#pragma ccc recursive
+#pragma ccc recursive chunk(1)
 __device__ __noinline__ float blend(const int* next, int at, signed char sign, unsigned short half, double scale) {
   if (half > 300 || next[at] < 0) return sign * (float)scale + half;
   if (next[at] & 1) return blend(next, next[at], -sign, half + 17, scale * 0.5);
@@ -36,7 +36,7 @@ __device__ __noinline__ float blend(const int* next, int at, signed char sign, u
 }
 
 // Local memory of the function's own, beside a loop: each lane may keep it.
-#pragma ccc recursive
+#pragma ccc recursive chunk(1)
 __device__ __noinline__ int shuffled(const int* next, int at, int depth) {
   int own[4];
   for (int k = 0; k < 4; ++k) own[k] = (at >> k) & 3;

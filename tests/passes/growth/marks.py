@@ -284,6 +284,6 @@ MARKS: Mapping[str, Callable[[int], str]] = {
     "counters": _inductions,
     "trips with chains": lambda n: _trips(lambda k, i: k.store(i, k.hash(i, n)), "kind=while"),
     "expanded trips with chains": lambda n: _trips(lambda k, i: k.store(i, k.hash(i, n)), ""),
-    "blocks in trips": lambda n: _trips(_scattering_branches(n), "kind=while"),
+    "blocks in trips": lambda n: _trips(_scattering_branches(n), "kind=while chunk=1"),
     "chain to the index": _index_chain,
 }

@@ -1,0 +1,43 @@
+"""How many inner iterations lanes run between two visits of a dispatcher, where the pragma leaves that open.
+
+A visit costs the same however short an inner iteration is. So short ones are run several at a time: as many as take
+`IN_LANE` or `MOVING` issue slots together. More of them would be cheaper still, but lanes that have ended
+their loop wait for the rest of the chunk. Where all lanes make the same known number of inner iterations, that is the
+chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import ceil, log2
+
+from cccopt.analysis.cost import Costs
+from cccopt.ccc.function.annotations import Annotation
+from cccopt.ccc.function.view import View
+
+IN_LANE = 128.0
+"""Issue slots of the inner iterations between two visits in the in-lane form: some five times those of a visit."""
+
+MOVING = 256.0
+"""The same where tasks move to other lanes: a vote that refills lanes takes about twice as long."""
+
+MOST = 32
+"""Inner iterations of a chunk, unless their number is known."""
+
+
+def chunk_of(view: View, annotation: Annotation, begin: str, code: Collection[str], slots: float) -> int:
+    """The inner iterations of a chunk of the loop with header ``begin``: what the clause says, or as many as take
+    ``slots``. Those nodes of one that lanes run before they may wait again are ``code``.
+    """
+    if annotation.chunk is not None:
+        return annotation.chunk
+    header = view.block_of_name[begin]
+    costs = Costs(view.module, view.body, view.cfg, view.reaching, view.loops)
+    (loop,) = (loop for loop in view.loops if loop.header == header)
+    trips = costs.trip_count(loop) if len(loop.exits) == 1 else None
+    if trips is not None:
+        return max(trips, 1)
+    blocks = view.blocks_of(code)
+    one = costs.of_blocks(blocks, blocks, header)
+    wanted = slots / max(one, 1.0)
+    return min(1 << ceil(log2(max(wanted, 1.0))), MOST)
