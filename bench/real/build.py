@@ -46,7 +46,14 @@ def copy_sources(program: Program, recipe: Recipe, checkouts: list[Path], tree: 
     for part in (program.folder, *recipe.also):
         source, target = root / part, tree / part
         if source.is_dir():
-            shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git"))
+            # Repositories have links to data that they do not hold.
+            shutil.copytree(
+                source,
+                target,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns(".git"),
+                ignore_dangling_symlinks=True,
+            )
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)

@@ -211,6 +211,12 @@ def test_builds_hold_the_pragmas_or_not(checkout: Path) -> None:
         assert ("#pragma ccc" in text) is (variant == "always")
 
 
+def test_links_to_data_that_a_repository_does_not_hold_are_left_out(checkout: Path) -> None:
+    (checkout / "made-up" / "src" / "data.txt").symlink_to("nowhere")
+    made = build(PROGRAM, RECIPE, [checkout], checkout / "out", "plain", {"plain": "true", "ccc": "true"})
+    assert made.succeeded
+
+
 def test_without_a_checkout_there_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"example\.org/made-up"):
         build(PROGRAM, RECIPE, [tmp_path], tmp_path / "out", "plain", {"plain": "true", "ccc": "true"})
