@@ -30,8 +30,8 @@ from cccopt.passes.refused import with_next
 from cccopt.ptx.ir import Function
 
 LONG = 400.0
-"""Issue slots between two votes from which on tasks that move to other lanes beat lanes that wait: on an H100, of 34
-kernels of other people's programs (docs/gallery.md) the carried form was ahead in those two by far that run the most.
+"""Issue slots between two votes from which on tasks may move to other lanes: on an H100 lanes that wait were faster on
+24 of 33 kernels of other people's programs (docs/decisions/0023-lanes-wait-where-little-is-run.md).
 """
 
 MANY = 8
