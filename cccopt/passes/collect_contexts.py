@@ -188,18 +188,19 @@ def _whole_iterations(
     """
     view, region = analysis.view, analysis.region
     modes = {point.annotation.mode or region.annotation.mode or options.mode for point in region.points}
-    unmeasured = options.profile is None and Mode.ALWAYS in modes
-    if unmeasured and in_lane_form.preferred(view, region, function, options, None):
-        return in_lane_form.rewritten(view, region, function, options, cause, by_cost=True)
+    if options.profile is None and Mode.ALWAYS in modes:
+        chosen = in_lane_form.preferred(view, region, function, options, None)
+        if chosen is not None:
+            return in_lane_form.rewritten(view, region, function, options, cause, chosen)
     try:
         done = _carried(analysis, function, options, cause)
     except Refusal as both:
         return in_lane_form.rewritten(view, region, function, options, both)
     cost = done[2][0].cost
-    measured = cost is not None and not cost.assumed
-    if cost is not None and measured and in_lane_form.preferred(view, region, function, options, cost.gain):
-        return in_lane_form.rewritten(view, region, function, options, cause, by_cost=True)
-    return done
+    if cost is None or cost.assumed:
+        return done
+    chosen = in_lane_form.preferred(view, region, function, options, cost.gain)
+    return done if chosen is None else in_lane_form.rewritten(view, region, function, options, cause, chosen)
 
 
 def _carried(

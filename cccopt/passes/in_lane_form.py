@@ -35,17 +35,19 @@ LONG = 400.0
 """
 
 MANY = 8
-"""Points from which on their stacks fit into no shared memory, and the code that pushes tokens takes ptxas long."""
+"""The most points whose tasks move: stacks of more fit into no shared memory, and ptxas takes long for their code."""
 
 NOR = "lanes wait for each other with their own iterations"
 
 _Rewritten = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
 
 
-def preferred(view: View, region: Region, function: Function, options: Options, moved: float | None) -> bool:
-    """Whether a loop whose tasks may only be the rests of its iterations is expected to be faster in this form, if it
-    is legal: by a profile, with which the other form gains ``moved``, or where the warp would run less than `LONG`
-    slots between two votes.
+def preferred(
+    view: View, region: Region, function: Function, options: Options, moved: float | None
+) -> InLanePlan | None:
+    """The plan of a loop whose tasks may only be the rests of its iterations, if this form is legal and expected to be
+    faster: by a profile, with which the other form gains ``moved``, or where the warp would run less than `LONG` slots
+    between two votes.
     """
     try:
         plan = make_in_lane_plan(view, region)
@@ -57,8 +59,8 @@ def preferred(view: View, region: Region, function: Function, options: Options, 
         if faster:
             check_in_lane(view, region)
     except Refusal:
-        return False
-    return faster
+        return None
+    return plan if faster else None
 
 
 def _numbers(view: View, plan: InLanePlan, function: Function, options: Options) -> InLaneEstimate | None:
@@ -72,14 +74,13 @@ def rewritten(
     function: Function,
     options: Options,
     cause: Refusal | None,
-    *,
-    by_cost: bool = False,
+    chosen: InLanePlan | None = None,
 ) -> _Rewritten:
     """The function with a region in the in-lane form, because of ``cause`` or because the user asks for it; under
-    `auto` with nothing but its markers gone where that is not expected to pay. ``by_cost``: rests of iterations might
-    move to other lanes, but are not expected to be faster.
+    `auto` with nothing but its markers gone where that is not expected to pay. ``chosen`` is its plan where rests of
+    iterations might move to other lanes, but are not expected to be faster (`preferred`).
     """
-    plan = _legal_plan(view, region, cause)
+    plan = _legal_plan(view, region, cause) if chosen is None else chosen
     numbers = _numbers(view, plan, function, options)
     asked = any(_mode(plan, annotation, options) == Mode.ALWAYS for _, annotation in plan.marked()[1:])
     if not asked and (numbers is None or numbers.loop.gain < LEAST_GAIN):
@@ -88,7 +89,7 @@ def rewritten(
         return kept, (_why_declined(plan, numbers, cause),), reports
     graph = rewrite_in_lane(view, plan)
     body = (*view.names.declarations(), *to_body(graph, view.names))
-    said = _remarks(plan, cause, by_cost)
+    said = _remarks(plan, cause, by_cost=chosen is not None)
     return replace(view.function, body=body), said, _reports(view, plan, graph, numbers)
 
 
@@ -108,7 +109,7 @@ def _legal_plan(view: View, region: Region, cause: Refusal | None) -> InLanePlan
         raise last if cause is None else with_next(cause, last, NOR) from last
 
 
-def _remarks(plan: InLanePlan, cause: Refusal | None, by_cost: bool) -> tuple[Diagnostic, ...]:
+def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple[Diagnostic, ...]:
     """Why no task moves, and what its pragmas ask for in vain."""
     annotation = plan.region.annotation
     first = None if cause is None else cause.diagnostics[0]

@@ -175,7 +175,7 @@ class _Maker:
             context,
             extra,
             path.is_loop,
-            1 if planned is None else planned.chunk,
+            (path.annotation.chunk or 1) if planned is None else planned.chunk,
             expanded,
             runs.saved,
         )
