@@ -50,8 +50,11 @@ RULES = (
         for name in ("sunk_code", "continuation", "recomputation", "local_memory", "local_context")
     ),
     *(f"ccc/legality/{name}.py" for name in ("reductions", "operators", "flags", "flag_values")),
-    *(f"ccc/legality/{name}.py" for name in ("in_lane", "waiting")),
-    *(f"ccc/plan/{name}.py" for name in ("context", "block_size")),
+    *(
+        f"ccc/legality/{name}.py"
+        for name in ("in_lane", "waiting", "carrying", "carried_region", "exclusive", "counted_loops")
+    ),
+    *(f"ccc/plan/{name}.py" for name in ("context", "block_size", "pool", "in_lane")),
     "ccc/regions/marked_loops.py",
     "ccc/regions/paths.py",
     "passes/grid_loop.py",
@@ -62,7 +65,8 @@ CODE = (
         f"ccc/codegen/{name}.py"
         for name in (
             "votes_at_joins", "path_vote", "push_pop", "task_copies", "drain", "partial_results", "region_code",
-            "rewrite", "sorting", "expansion", "in_place", "own_nodes", "joins",
+            "rewrite", "sorting", "expansion", "in_place", "own_nodes", "joins", "in_lane", "carried", "dispatch",
+            "claim", "copies", "versions",
         )
     ),
     "ccc/plan/partials.py",
@@ -74,7 +78,8 @@ TESTS = (
         for name in (
             "ccc/legality/test_rules", "ccc/legality/test_order", "ccc/legality/test_thread_memory",
             "ccc/legality/test_inner_iterations", "ccc/codegen/test_barriers", "ccc/output_check/test_output_check",
-            "ccc/legality/test_in_lane", "ccc/output_check/test_in_lane",
+            "ccc/legality/test_in_lane", "ccc/output_check/test_in_lane", "ccc/legality/test_carried_region",
+            "ccc/legality/test_local_context", "ccc/plan/test_stack_room",
             "ccc/legality/test_sunk_code", "ccc/regions/test_marked_loops", "ccc/plan/test_context",
             "ccc/codegen/test_sorting", "ccc/codegen/test_expansion", "ccc/legality/test_counted_loops",
             "ccc/codegen/test_expanded_reductions", "ccc/legality/test_reductions",

@@ -50,8 +50,7 @@ def preferred(
     between two votes.
     """
     try:
-        plan = make_in_lane_plan(view, region)
-        numbers = _numbers(view, plan, function, options)
+        plan, numbers = _planned(view, region, function, options)
         if numbers is None or moved is None:
             faster = plan.visit < LONG or len(plan.points) > MANY
         else:
@@ -61,6 +60,20 @@ def preferred(
     except Refusal:
         return None
     return plan if faster else None
+
+
+def _planned(
+    view: View, region: Region, function: Function, options: Options, *, asked: bool = False
+) -> tuple[InLanePlan, InLaneEstimate | None]:
+    """The plan of a region: flattened where the user has ``asked`` for this form; else as a profile tells, or by cost.
+    Raises Refusal as `make_in_lane_plan`.
+    """
+    if asked or options.profile is None:
+        plan = make_in_lane_plan(view, region, flattened=asked or None)
+        return plan, _numbers(view, plan, function, options)
+    plans = [make_in_lane_plan(view, region, flattened=each) for each in (None, True, False)]
+    known = [(p, n) for p in plans if (n := _numbers(view, p, function, options)) is not None]
+    return max(known, key=lambda pair: pair[1].loop.gain, default=(plans[0], None))
 
 
 def _numbers(view: View, plan: InLanePlan, function: Function, options: Options) -> InLaneEstimate | None:
@@ -80,7 +93,7 @@ def rewritten(
     `auto` with nothing but its markers gone where that is not expected to pay. ``chosen`` is its plan where rests of
     iterations might move to other lanes, but are not expected to be faster (`preferred`).
     """
-    plan = _legal_plan(view, region, cause) if chosen is None else chosen
+    plan = _legal_plan(view, region, function, options, cause) if chosen is None else chosen
     numbers = _numbers(view, plan, function, options)
     asked = any(_mode(plan, annotation, options) == Mode.ALWAYS for _, annotation in plan.marked()[1:])
     if not asked and (numbers is None or numbers.loop.gain < LEAST_GAIN):
@@ -98,13 +111,15 @@ def _mode(plan: InLanePlan, annotation: Annotation, options: Options) -> Mode:
     return annotation.mode or plan.region.annotation.mode or options.mode
 
 
-def _legal_plan(view: View, region: Region, cause: Refusal | None) -> InLanePlan:
-    """The plan of a region. Where this form is not legal either, raises the Refusal ``cause``, with the reason of the
-    last; that one alone without ``cause``.
+def _legal_plan(
+    view: View, region: Region, function: Function, options: Options, cause: Refusal | None
+) -> InLanePlan:
+    """The plan of a region, which the user has asked for without a ``cause``. Where this form is not legal either,
+    raises the Refusal ``cause``, with the reason of the last; that one alone without ``cause``.
     """
     try:
         check_in_lane(view, region)
-        return make_in_lane_plan(view, region)
+        return _planned(view, region, function, options, asked=cause is None)[0]
     except Refusal as last:
         raise last if cause is None else with_next(cause, last, NOR) from last
 
@@ -131,6 +146,8 @@ def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple
     if cause is None and not vain:
         return ()
     message = "each lane of this loop runs its own iterations, and waits where others can catch up"
+    if not plan.flattened:
+        message += "; lanes begin them together"
     return (refusal.remark("CCC028", message, annotation.place, why, "; ".join(vain)),)
 
 

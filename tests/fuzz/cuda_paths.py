@@ -167,10 +167,12 @@ class PathWriter(Writer):
         return replace(inner, depth=1, turn=turn if scope.turn is None else "", jumps=jumps)
 
     def variable(self, scope: Scope) -> None:
-        """A `for variable`: counted, unless it breaks or hands something on."""
+        """A `for variable`: counted, now and then as often in all lanes, unless it breaks or hands something on."""
         k, lo, lim, hi = (self.name() for _ in range(4))
         most = self.random.choice((3, 7, 15)) if scope.turn is None else 3
-        self.say(f"unsigned {lim} = (hash32({scope.values.unsigned(1)}) + first) & {most}u;")
+        known = self.chance(0.15)
+        count = f"{self.random.randint(1, most)}" if known else ""
+        self.say(f"unsigned {lim} = {count or f'(hash32({scope.values.unsigned(1)}) + first) & {most}'}u;")
         self.say(f"unsigned {lo} = ({scope.values.unsigned(1)}) & 63u, {hi} = {lo} + {lim};")
         carried = (
             self.declare(scope, self.random.choice(("unsigned", "long long", "short")))

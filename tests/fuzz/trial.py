@@ -13,15 +13,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
+from unittest.mock import patch
 
 import numpy as np
 
 from cccopt.ccc.function.calls import called
+from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome.choices import StackMemory
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.outcome.report import RegionReport
+from cccopt.ccc.plan.in_lane import InLanePlan, make_in_lane_plan
+from cccopt.ccc.regions.marked_loops import Region
 from cccopt.diagnostic import CccError
 from cccopt.emulator import Program
+from cccopt.passes import in_lane_form
 from cccopt.passes.pipeline import Options, Result
 from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Function, Module
@@ -136,11 +141,13 @@ def variants(marked: Module, kernel: Kernel, draw: random.Random) -> Iterator[Va
     wanted = [(*form, StackMemory.AUTO) for form in forms] + [(*drawn, StackMemory.GLOBAL)]
     seen = set()
     resident = draw.randrange(1, 4)
+    in_step = draw.random() < 0.5
     refused: Refusal | None = None
     for form, expand, stacks in wanted:
         options = Options(mode="always", form=form, expand=expand, resident=resident, stacks=stacks)
         try:
-            result = rewrite_module(marked, options)
+            with patch.object(in_lane_form, "make_in_lane_plan", together if in_step else make_in_lane_plan):
+                result = rewrite_module(marked, options)
         except Refusal as problem:
             refused = refused or problem
             continue
@@ -152,6 +159,11 @@ def variants(marked: Module, kernel: Kernel, draw: random.Random) -> Iterator[Va
             yield Variant(label, result.module, result)
     if not seen and refused is not None:
         raise refused
+
+
+def together(view: View, region: Region, *, flattened: bool | None = None) -> InLanePlan:
+    """A plan by which lanes begin their iterations together, which else is chosen by cost alone."""
+    return make_in_lane_plan(view, region, flattened=False)
 
 
 def cells(kernel: Kernel, variant: Variant) -> set[tuple[str, str]]:

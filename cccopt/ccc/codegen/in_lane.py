@@ -166,7 +166,7 @@ class _InLaneRewrite:
 
     def _dispatcher(self, nodes: Nodes) -> None:
         """The nodes in which lanes vote which point they serve, and those that serve it."""
-        order = self.plan.order()
+        order = self.plan.order
         served = {point.number: self._serve(point, nodes) for point in self.plan.points}
         names = [self.dispatch, *(self.builder.label("choose") for _ in order[1:]), self._done(nodes)]
         counts = {point.number: self.builder.register() for point in self.plan.points if point.least > 1}

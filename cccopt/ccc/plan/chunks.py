@@ -27,7 +27,7 @@ MOST = 32
 
 def chunk_of(view: View, annotation: Annotation, begin: str, code: Collection[str], slots: float) -> int:
     """The inner iterations of a chunk of the loop with header ``begin``: what the clause says, or as many as take
-    ``slots``. Those nodes of one that lanes run before they may wait again are ``code``.
+    ``slots`` (infinite: `MOST`). Those nodes of one that lanes run before they may wait again are ``code``.
     """
     if annotation.chunk is not None:
         return annotation.chunk
@@ -39,5 +39,5 @@ def chunk_of(view: View, annotation: Annotation, begin: str, code: Collection[st
         return max(trips, 1)
     blocks = view.blocks_of(code)
     one = costs.of_blocks(blocks, blocks, header)
-    wanted = slots / max(one, 1.0)
-    return min(1 << ceil(log2(max(wanted, 1.0))), MOST)
+    wanted = min(max(slots / max(one, 1.0), 1.0), MOST)
+    return 1 << ceil(log2(wanted))

@@ -4,6 +4,8 @@ Lanes make ``lanes / 32`` full inner iterations, for which the warp now makes ``
 each iteration. In one loop with m iterations of the marked one the slowest lane is that of all m together, so that what
 the warp makes too many shrinks by the root of m. A path at which `WAIT` lanes meet is run for as many at a time.
 
+Where the marked loop is not flattened, lanes begin their iterations and leave their inner loops together, as before.
+
 What this costs: votes in each round; the marked loop's own code once in each round in which any lane ends its inner
 loop; and accesses to memory that lanes made side by side, which they make one by one in different iterations.
 """
@@ -80,9 +82,11 @@ class _Maker:
         own = loop.issued / loop.warps if loop.warps else 0.0
         # Lanes that end an inner loop, or pass a path, begin their next iteration while others wait.
         ends = [any_of(1 / r.taken) if p.loop and r.taken else 0.0 for p, r in self._pairs(rounds)]
-        begun = max([iterations, *(r.after * share for r, share in zip(rounds, ends, strict=True))])
-        waiting = any(point.least > 1 for point in self.plan.points)
-        begun = min(begun * (4 / 3 if waiting else 1.0), loop.lanes / entries)
+        begun = iterations
+        if self.plan.flattened:
+            begun = max([iterations, *(r.after * share for r, share in zip(rounds, ends, strict=True))])
+            waiting = any(point.least > 1 for point in self.plan.points)
+            begun = min(begun * (4 / 3 if waiting else 1.0), loop.lanes / entries)
         votes = begun * VISIT + sum(r.after * VISIT for r in rounds)
         votes += (
             (begun + sum(r.after / p.chunk for p, r in self._pairs(rounds))) * len(self.plan.points) * VOTE
@@ -90,7 +94,7 @@ class _Maker:
         before = iterations * own + sum(r.before * r.slots for r in rounds)
         after = begun * own + sum(r.after * r.slots for r in rounds) + votes
         sectors = loop.sectors / entries
-        apart = max(sectors, self._accesses() * loop.lanes / entries)
+        apart = max(sectors, self._accesses() * loop.lanes / entries) if self.plan.flattened else sectors
         gain = _together(before, sectors * SECTOR) / max(_together(after, apart * SECTOR), 1.0)
         costs = tuple(Cost(r.slots, r.taken, gain, None, False) for r in rounds)
         return InLaneEstimate(Cost(own, 1.0, gain, None, False), costs)
@@ -109,7 +113,7 @@ class _Maker:
             # As many as come together now, or as they wait for; in the end fewer.
             after = min(before, max(full, full * LANES / WAIT) + 0.5)
             return _Rounds(slots, of.lanes / loop.lanes if loop.lanes else 0.0, before, after)
-        after = full + (before - full) / sqrt(max(iterations, 1.0))
+        after = full + (before - full) / sqrt(max(iterations, 1.0)) if self.plan.flattened else before
         after += of.entered / LANES / loop.entries * (point.chunk - 1) / 2
         return _Rounds(slots, of.lanes / of.entered if of.entered else 0.0, before, after)
 

@@ -19,11 +19,13 @@ import pytest
 from cccopt.ccc.outcome.choices import Form, Outcome
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.harness.workload import Launch as Launched
+from cccopt.passes import in_lane_form
 from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.region_profiles import profile_of
 from tests.fuzz.judge import Pair, alone, compile_pair, judge
+from tests.fuzz.trial import together
 from tests.kernels.running import CUDA, Arguments, Launch
 
 pytestmark = pytest.mark.nvcc
@@ -66,6 +68,17 @@ def test_each_kernel_says_what_becomes_of_it() -> None:
 def test_lanes_do_what_they_did(name: str, compiled: Pair) -> None:
     pair = alone(compiled, name)
     verdict = judge(pair, name, arguments, LAUNCHES, forms=("in lane",), seeds=(1, 2, 3), assembler="sm_90")
+    assert not verdict.wrong
+    assert all(ran["enter"] and ran["done"] and ran["serve"] for ran in verdict.ran.values()), verdict.ran
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_lanes_that_begin_together_do_what_they_did(
+    name: str, compiled: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_lane_form, "make_in_lane_plan", together)
+    pair = alone(compiled, name)
+    verdict = judge(pair, name, arguments, LAUNCHES, forms=("in lane",), seeds=(1, 2), assembler="sm_90")
     assert not verdict.wrong
     assert all(ran["enter"] and ran["done"] and ran["serve"] for ran in verdict.ran.values()), verdict.ran
 
