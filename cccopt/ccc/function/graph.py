@@ -181,8 +181,7 @@ def split_at_markers(body: Body, names: Names) -> Body:
             out.append(Label(names.label("block")))
         pending = marker.endswith(".end") and not marker.startswith("overhead")
         out.append(statement)
-    blocks = control_flow.build(tuple(out)).blocks
-    unlabelled = {block.start for block in blocks if block.label is None}
+    unlabelled = {block.start for block in control_flow.split(tuple(out)) if block.label is None}
     labelled: list[Statement] = []
     for index, statement in enumerate(out):
         if index in unlabelled:
