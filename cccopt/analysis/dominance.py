@@ -154,9 +154,9 @@ def post_dominators(cfg: ControlFlowGraph) -> Dominance:
 
 def total_post_dominators(cfg: ControlFlowGraph) -> Dominance:
     """`post_dominators` where a block that can never leave counts as if it could: none is absent."""
-    can_leave = post_dominators(cfg).immediate
-    spinning = [block.index for block in cfg.blocks if block.index not in can_leave]
-    return _post_dominators(cfg, [*cfg.exits, *spinning])
+    leaving = post_dominators(cfg)
+    spinning = [block.index for block in cfg.blocks if block.index not in leaving.immediate]
+    return _post_dominators(cfg, [*cfg.exits, *spinning]) if spinning else leaving
 
 
 def control_dependence(cfg: ControlFlowGraph) -> Mapping[int, frozenset[int]]:

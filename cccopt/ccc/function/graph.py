@@ -207,9 +207,10 @@ def _balanced_scopes(body: Body) -> Iterator[Statement]:
             waiting = []
 
 
-def from_body(body: Body, names: Names) -> Graph:
-    """The graph of a body in which each block begins with a label (`split_at_markers`)."""
-    flow = control_flow.build(body)
+def from_body(body: Body, flow: control_flow.ControlFlowGraph, names: Names) -> Graph:
+    """The graph of a body, with the control flow ``flow``, in which each block begins with a label
+    (`split_at_markers`).
+    """
     lists = {s.label: s.targets for s in body if isinstance(s, BranchTargets)}
     canonical = {
         statement.name: block.label

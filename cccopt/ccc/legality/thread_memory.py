@@ -24,7 +24,7 @@ from functools import cached_property
 from cccopt.analysis import effects
 from cccopt.analysis.affine import LaneStrides, access_size
 from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS, UNIFORM_SPECIAL_REGISTERS
-from cccopt.analysis.cost import Costs, integer
+from cccopt.analysis.cost import integer
 from cccopt.analysis.invariance import LoopInvariance
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.view import View
@@ -127,7 +127,7 @@ class ThreadMemory:
         if loop is None or not loop.blocks < self._blocks:
             return UNBOUNDED
         again = [d for d in inside if view.cfg.block_of(d) in loop.blocks]
-        trip_count = self._costs.trip_count(loop)
+        trip_count = view.costs.trip_count(loop)
         statement = view.body[again[0]] if len(again) == 1 else None
         if (
             trip_count is None
@@ -322,11 +322,6 @@ class ThreadMemory:
     def _strides(self) -> LaneStrides:
         view = self.view
         return LaneStrides(view.reaching, view.uniformity, view.dominators, view.loops)
-
-    @cached_property
-    def _costs(self) -> Costs:
-        view = self.view
-        return Costs(view.module, view.body, view.cfg, view.reaching, view.loops)
 
 
 def _comes_back(number: Number, size: int) -> bool:
