@@ -51,7 +51,8 @@ class Liveness:
         for block in self.cfg.blocks:
             live = self.live_out[block.index]
             for statement in reversed(block.statements()):
-                live = (live - effects.kills(self.body[statement])) | effects.needs(self.body[statement])
+                effect = effects.of(self.body[statement])
+                live = (live - effect.kills) | effect.needs
                 found[statement] = live
         return found
 
@@ -122,10 +123,10 @@ def _solve(
         kill: set[str] = set()
         need: set[str] = set()
         for index in reversed(statements(node)):
-            gone = effects.kills(body[index])
-            kill |= gone
-            need -= gone
-            need |= effects.needs(body[index])
+            effect = effects.of(body[index])
+            kill |= effect.kills
+            need -= effect.kills
+            need |= effect.needs
         kills[node], needs[node] = kill, need
     # What no node needs from outside is live nowhere between nodes, and there are many such registers.
     numbering = Numbering(sorted(set().union(*needs.values())))

@@ -57,16 +57,16 @@ def _dead(body: Body) -> set[int]:
         killed: set[str] = set()
         for index in reversed(block.statements()):
             statement = body[index]
-            written = effects.writes(statement)
+            effect = effects.of(statement)
             if (
-                written
-                and needed.isdisjoint(written)
+                effect.writes
+                and needed.isdisjoint(effect.writes)
                 and effects.is_pure(statement)
-                and not any(live_out.holds(block.index, name) for name in written - killed)
+                and not any(live_out.holds(block.index, name) for name in effect.writes - killed)
             ):
                 found.add(index)
                 continue
-            killed |= effects.kills(statement)
-            needed -= effects.kills(statement)
-            needed |= effects.needs(statement)
+            killed |= effect.kills
+            needed -= effect.kills
+            needed |= effect.needs
     return found

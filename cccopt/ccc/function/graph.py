@@ -192,6 +192,9 @@ def split_at_markers(body: Body, names: Names) -> Body:
 
 def _balanced_scopes(body: Body) -> Iterator[Statement]:
     """The body with labels that nothing jumps to, as debug information has them, moved after the scope they are in."""
+    if not _labels_in_scopes(body):
+        yield from body
+        return
     goals = {goal for s in body if isinstance(s, BranchTargets) for goal in s.targets}
     goals |= {o.name for s in body if isinstance(s, Instruction) for o in s.operands if isinstance(o, Symbol)}
     depth = 0
@@ -205,6 +208,15 @@ def _balanced_scopes(body: Body) -> Iterator[Statement]:
         if not depth:
             yield from waiting
             waiting = []
+
+
+def _labels_in_scopes(body: Body) -> bool:
+    depth = 0
+    for statement in body:
+        depth += isinstance(statement, Open) - isinstance(statement, Close)
+        if depth and isinstance(statement, Label):
+            return True
+    return False
 
 
 def from_body(body: Body, flow: control_flow.ControlFlowGraph, names: Names) -> Graph:
