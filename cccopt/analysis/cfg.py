@@ -95,7 +95,7 @@ def build(body: Body) -> ControlFlowGraph:
     Raises ValueError where a branch names a label that its scope does not see (the verifier says so with a
     place).
     """
-    blocks = _split(body)
+    blocks = split(body)
     block_of = [block.index for block in blocks for _ in block.statements()]
     find_label = _label_finder(body)
     kinds: dict[tuple[int, int], frozenset[EdgeKind]] = {}
@@ -158,14 +158,15 @@ def reverse_postorder(
     return tuple(reversed(order))
 
 
-def _split(body: Body) -> tuple[Block, ...]:
-    """The blocks of ``body``; labels in a row head one block."""
+def split(body: Body) -> tuple[Block, ...]:
+    """The blocks of ``body``, as `build` has them; labels in a row head one block."""
     starts = [0]
+    after_end, after_label = False, True
     for index, statement in enumerate(body):
-        after_end = index > 0 and _ends_block(body[index - 1])
-        new_label = isinstance(statement, Label) and index > 0 and not isinstance(body[index - 1], Label)
-        if after_end or new_label:
+        is_label = isinstance(statement, Label)
+        if after_end or (is_label and not after_label):
             starts.append(index)
+        after_end, after_label = not is_label and _ends_block(statement), is_label
     stops = [*starts[1:], len(body)]
     return tuple(
         Block(number, start, stop, _label(body, start))
@@ -179,11 +180,11 @@ def _label(body: Body, start: int) -> str | None:
 
 
 _LEAVING = frozenset({Control.RETURN, Control.EXIT, Control.TRAP})
-_ENDING = _LEAVING | {Control.BRANCH, Control.INDEXED}
+_STAYING = (Control.NEXT, Control.CALL)  # no set: each instruction is asked, and enumerations hash slowly
 
 
 def _ends_block(statement: Statement) -> bool:
-    return isinstance(statement, Instruction) and isa.facts(statement).control in _ENDING
+    return isinstance(statement, Instruction) and isa.facts(statement).control not in _STAYING
 
 
 def _label_finder(body: Body) -> Callable[[int, str], int]:

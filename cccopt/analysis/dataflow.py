@@ -15,7 +15,7 @@ Kildall, "A unified approach to global program optimization", POPL 1973; Aho, La
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, reduce
@@ -154,3 +154,28 @@ class Numbering(Generic[Item]):
 
     def __contains__(self, item: Item) -> bool:
         return item in self._bit
+
+
+class ItemSets(Mapping[int, frozenset[Item]]):
+    """The bit sets of nodes as sets of items: each is made when it is asked for, since few are."""
+
+    def __init__(self, numbering: Numbering[Item], bits: Mapping[int, int]) -> None:
+        self._numbering = numbering
+        self._bits = bits
+        self._made: dict[int, frozenset[Item]] = {}
+
+    def __getitem__(self, node: int) -> frozenset[Item]:
+        made = self._made.get(node)
+        if made is None:
+            made = self._made[node] = frozenset(self._numbering.items(self._bits[node]))
+        return made
+
+    def holds(self, node: int, item: Item) -> bool:
+        """Whether ``item`` is in the set of ``node``, without making it."""
+        return item in self._numbering and bool(self._bits[node] & self._numbering.bits((item,)))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._bits)
+
+    def __len__(self) -> int:
+        return len(self._bits)

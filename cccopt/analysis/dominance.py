@@ -1,4 +1,4 @@
-"""Dominators, post-dominators and control dependence. The only caller of networkx' dominators.
+"""Dominators, post-dominators and control dependence.
 
 A block *a* dominates *b* when each path from the entry to *b* passes *a*; it post-dominates *b* when each
 path from *b* out of the function passes *a*. All ways out lead to one virtual exit, `EXIT`. A block *b* is
@@ -16,13 +16,12 @@ Warren, "The program dependence graph and its use in optimization", TOPLAS 9(3),
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import networkx as nx
-
-from cccopt.analysis.cfg import ControlFlowGraph
+from cccopt.analysis.cfg import ControlFlowGraph, reverse_postorder
 
 EXIT = -1
 """The virtual exit: the number of no block."""
@@ -105,13 +104,42 @@ def immediate_dominators(successors: Mapping[int, Collection[int]], entry: int) 
 
     A target need not be a key of ``successors`` (then it has no successors of its own).
     """
-    graph = nx.DiGraph()
-    graph.add_node(entry)
-    graph.add_edges_from((source, target) for source, targets in successors.items() for target in targets)
-    immediate: dict[int, int | None] = dict(nx.immediate_dominators(graph, entry))
-    # networkx 3.6 leaves the start out, older versions map it to itself.
+    order = reverse_postorder(defaultdict(tuple, successors), entry)
+    rank = {node: position for position, node in enumerate(order)}
+    sources: list[list[int]] = [[] for _ in order]
+    for position, node in enumerate(order):
+        for target in successors.get(node, ()):
+            sources[rank[target]].append(position)
+    above = _parents(sources)
+    immediate: dict[int, int | None] = {node: order[above[position]] for position, node in enumerate(order)}
     immediate[entry] = None
     return Dominance(entry, immediate)
+
+
+def _parents(sources: Sequence[Sequence[int]]) -> list[int]:
+    """The immediate dominator of each node, given those that lead to it. Nodes are numbered in reverse postorder, the
+    first of them, its own parent here, is the entry: so a dominator has a smaller number.
+    """
+    above = [0] + [-1] * (len(sources) - 1)
+    changed = True
+    while changed:
+        changed = False
+        for node in range(1, len(sources)):
+            nearest = -1
+            for source in sources[node]:
+                if above[source] < 0:
+                    continue  # not reached in this first round
+                if nearest < 0:
+                    nearest = source
+                while nearest != source:
+                    if nearest > source:
+                        nearest = above[nearest]
+                    else:
+                        source = above[source]
+            if nearest != above[node]:
+                above[node] = nearest
+                changed = True
+    return above
 
 
 def dominators(cfg: ControlFlowGraph) -> Dominance:
@@ -126,9 +154,9 @@ def post_dominators(cfg: ControlFlowGraph) -> Dominance:
 
 def total_post_dominators(cfg: ControlFlowGraph) -> Dominance:
     """`post_dominators` where a block that can never leave counts as if it could: none is absent."""
-    can_leave = post_dominators(cfg).immediate
-    spinning = [block.index for block in cfg.blocks if block.index not in can_leave]
-    return _post_dominators(cfg, [*cfg.exits, *spinning])
+    leaving = post_dominators(cfg)
+    spinning = [block.index for block in cfg.blocks if block.index not in leaving.immediate]
+    return _post_dominators(cfg, [*cfg.exits, *spinning]) if spinning else leaving
 
 
 def control_dependence(cfg: ControlFlowGraph) -> Mapping[int, frozenset[int]]:

@@ -23,7 +23,9 @@ _KEPT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Effects:
+class Effects:
+    """The answers of the functions below for one statement."""
+
     writes: frozenset[str] = frozenset()
     kills: frozenset[str] = frozenset()
     reads: frozenset[str] = frozenset()
@@ -31,7 +33,12 @@ class _Effects:
     special: frozenset[str] = frozenset()
 
 
-_NONE = _Effects()
+_NONE = Effects()
+
+
+def of(statement: Statement) -> Effects:
+    """All effects at once, for walks over whole bodies."""
+    return _effects(statement) if isinstance(statement, Instruction) else _NONE
 
 
 def writes(statement: Statement) -> frozenset[str]:
@@ -67,8 +74,8 @@ def is_pure(statement: Statement) -> bool:
     return facts.known and facts.pure and facts.memory is Memory.NONE and facts.control is Control.NEXT
 
 
-def _effects(instruction: Instruction) -> _Effects:
-    known: _Effects | None = instruction.__dict__.get("_effects")
+def _effects(instruction: Instruction) -> Effects:
+    known: Effects | None = instruction.__dict__.get("_effects")
     if known is None:
         # As `isa.facts`: to look an instruction up by its value takes longer than what is asked for.
         known = instruction.__dict__["_effects"] = _effects_of(instruction)
@@ -76,7 +83,7 @@ def _effects(instruction: Instruction) -> _Effects:
 
 
 @lru_cache(maxsize=_KEPT)
-def _effects_of(instruction: Instruction) -> _Effects:
+def _effects_of(instruction: Instruction) -> Effects:
     writes = frozenset([register.name for register in isa.definitions(instruction)])
     # A written component leaves the others of its vector as they were.
     parts = [operand.register.name for operand in instruction.operands if isinstance(operand, Component)]
@@ -84,4 +91,4 @@ def _effects_of(instruction: Instruction) -> _Effects:
     named = isa.reads(instruction)
     reads = frozenset([read.name for read in named if isinstance(read, Register)])
     special = frozenset([read.name for read in named if isinstance(read, SpecialRegister)])
-    return _Effects(writes, kills, reads, reads | (writes - kills), special)
+    return Effects(writes, kills, reads, reads | (writes - kills), special)

@@ -21,7 +21,7 @@ from operator import or_
 
 from cccopt.analysis import effects
 from cccopt.analysis.cfg import ControlFlowGraph
-from cccopt.analysis.dataflow import Analysis, Direction, FlowGraph, Numbering, Solution, solve
+from cccopt.analysis.dataflow import Analysis, Direction, FlowGraph, ItemSets, Numbering, Solution, solve
 from cccopt.ptx.ir import Statement
 
 
@@ -31,8 +31,8 @@ class Liveness:
 
     body: Sequence[Statement]
     cfg: ControlFlowGraph
-    live_in: Mapping[int, frozenset[str]]
-    live_out: Mapping[int, frozenset[str]]
+    live_in: ItemSets[str]
+    live_out: ItemSets[str]
 
     def live_before(self, statement: int) -> frozenset[str]:
         """The registers live just before statement ``statement``."""
@@ -51,7 +51,8 @@ class Liveness:
         for block in self.cfg.blocks:
             live = self.live_out[block.index]
             for statement in reversed(block.statements()):
-                live = (live - effects.kills(self.body[statement])) | effects.needs(self.body[statement])
+                effect = effects.of(self.body[statement])
+                live = (live - effect.kills) | effect.needs
                 found[statement] = live
         return found
 
@@ -60,9 +61,7 @@ def liveness(cfg: ControlFlowGraph, body: Sequence[Statement]) -> Liveness:
     """The live registers of a function body; nothing is live where it ends."""
     graph = FlowGraph(dict(enumerate(cfg.successors)), frozenset({cfg.entry}), frozenset(cfg.exits))
     numbering, solution = _solve(body, graph, lambda block: cfg.blocks[block].statements())
-    live_in = {block: frozenset(numbering.items(bits)) for block, bits in solution.before.items()}
-    live_out = {block: frozenset(numbering.items(bits)) for block, bits in solution.after.items()}
-    return Liveness(body, cfg, live_in, live_out)
+    return Liveness(body, cfg, ItemSets(numbering, solution.before), ItemSets(numbering, solution.after))
 
 
 def region(cfg: ControlFlowGraph, start: int, stops: Collection[int]) -> frozenset[int]:
@@ -124,10 +123,10 @@ def _solve(
         kill: set[str] = set()
         need: set[str] = set()
         for index in reversed(statements(node)):
-            gone = effects.kills(body[index])
-            kill |= gone
-            need -= gone
-            need |= effects.needs(body[index])
+            effect = effects.of(body[index])
+            kill |= effect.kills
+            need -= effect.kills
+            need |= effect.needs
         kills[node], needs[node] = kill, need
     # What no node needs from outside is live nowhere between nodes, and there are many such registers.
     numbering = Numbering(sorted(set().union(*needs.values())))

@@ -42,12 +42,13 @@ class Mixing:
         """Pairs of a block and the registers, as a bit set, that vary at its start if ``branch`` varies."""
         stop = self._post_dominators[branch]
         sides = [self._reach([target], {branch, stop}) for target in self.cfg.successors[branch]]
+        reached = set().union(*sides)
         joined = {b for b, times in Counter(chain(*sides)).items() if times > 1} - {branch}
         found = []
         if joined:
-            written = self._written_on_the_way(set().union(*sides) - {branch, stop})
+            written = self._written_on_the_way(reached - {branch, stop})
             found = [(block, written(block)) for block in joined]
-        cycle = self._cycle(branch, stop)
+        cycle = self._cycle(branch, stop, reached)
         leaving = {target for block in cycle for target in self.cfg.successors[block]} - cycle
         return found + [(block, self._written_in(cycle)) for block in leaving]
 
@@ -55,20 +56,23 @@ class Mixing:
     def _post_dominators(self) -> Mapping[int, int | None]:
         return total_post_dominators(self.cfg).immediate
 
-    def _cycle(self, branch: int, stop: int | None) -> set[int]:
-        """The blocks between ``branch`` and itself where lanes may be while others wait at ``stop``."""
-        reached = self._reach(self.cfg.successors[branch], {stop})
+    def _cycle(self, branch: int, stop: int | None, reached: set[int]) -> set[int]:
+        """The blocks between ``branch`` and itself where lanes may be while others wait at ``stop``, among those that
+        are ``reached`` from the branch.
+        """
         return reached & (self._reaching(branch, reached - {stop}) | {branch}) if branch in reached else set()
 
     def _reach(self, starts: Iterable[int], stops: Collection[int | None]) -> set[int]:
         """The blocks that ``starts`` reach, ways ending at ``stops`` (which are among them)."""
-        found: set[int] = set()
-        work = list(starts)
+        successors = self.cfg.successors
+        found = set(starts)
+        work = [block for block in found if block not in stops]
         while work:
-            block = work.pop()
-            if block not in found:
-                found.add(block)
-                work += self.cfg.successors[block] if block not in stops else ()
+            for target in successors[work.pop()]:
+                if target not in found:
+                    found.add(target)
+                    if target not in stops:
+                        work.append(target)
         return found
 
     def _reaching(self, block: int, within: Collection[int]) -> set[int]:
@@ -100,13 +104,21 @@ class Mixing:
             changed = False
             for block in order:
                 now = of(block)
-                changed |= now != before[block]
-                before[block] = now
+                if now != before[block]:
+                    before[block] = now
+                    # All others that it leads to come later in this round.
+                    changed |= block in self._retreating
         return of
 
     @cached_property
     def _rank(self) -> Mapping[int, int]:
         return {block: rank for rank, block in enumerate(self.cfg.reverse_postorder)}
+
+    @cached_property
+    def _retreating(self) -> frozenset[int]:
+        """The blocks that lead to one that does not come after them in `_rank`."""
+        edges = ((a, b) for a in self.cfg.reverse_postorder for b in self.cfg.successors[a])
+        return frozenset(a for a, b in edges if self._rank[b] <= self._rank[a])
 
     def _written_in(self, blocks: Iterable[int]) -> int:
         return reduce(or_, (self.written[block] for block in blocks), 0)

@@ -129,10 +129,11 @@ def _transfer(
     own: dict[str, list[int]] = {}
     killed: set[str] = set()
     for index, statement in statements:
-        for name in effects.kills(statement):
+        effect = effects.of(statement)
+        for name in effect.kills:
             own[name] = []
             killed.add(name)
-        for name in effects.writes(statement):
+        for name in effect.writes:
             own.setdefault(name, []).append(index)
     make = gone = 0
     for name, indices in own.items():

@@ -25,6 +25,10 @@ from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call, CallResult, Running
 from cccopt.toolchain.settings import Settings
 
+_OBJECTS = 20_000
+"""How many new objects make Python look for garbage. By its default of 700 it does so hundreds of times while a file is
+rewritten, and most of them live on."""
+
 
 class ToolFailed(Exception):
     """The real cicc refused the user's program, and said why."""
@@ -161,6 +165,7 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         keep_tables(Path(sys.argv[0]).with_name("ptx.tables"))
         prepare()
         gc.freeze()
+        gc.set_threshold(_OBJECTS)
         gc.enable()
         return rewrite_unit(text, options_of(settings, call.file), compiler, compiler.with_lines)
 

@@ -52,13 +52,21 @@ def _dead(body: Body) -> set[int]:
     for block in cfg.blocks:
         if block.index not in cfg.reachable:
             continue
-        live = set(live_out[block.index])
+        # What the rest of the block needs and kills; all else is live where it is at the block's end.
+        needed: set[str] = set()
+        killed: set[str] = set()
         for index in reversed(block.statements()):
             statement = body[index]
-            written = effects.writes(statement)
-            if written and live.isdisjoint(written) and effects.is_pure(statement):
+            effect = effects.of(statement)
+            if (
+                effect.writes
+                and needed.isdisjoint(effect.writes)
+                and effects.is_pure(statement)
+                and not any(live_out.holds(block.index, name) for name in effect.writes - killed)
+            ):
                 found.add(index)
                 continue
-            live -= effects.kills(statement)
-            live |= effects.needs(statement)
+            killed |= effect.kills
+            needed -= effect.kills
+            needed |= effect.needs
     return found

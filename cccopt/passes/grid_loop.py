@@ -181,18 +181,18 @@ def _synchronises_blocks(instruction: Instruction) -> bool:
 
 def _partial_collective(view: View, others: dict[str, list[Instruction]]) -> str | None:
     """A warp-wide operation, in the kernel or in what it calls, that not all lanes of the warp surely come to."""
-    wide = {name for name, code in others.items() if any(_is_collective(s) for s in code)}
+    collective = {name for name, code in others.items() if any(_is_collective(s) for s in code)}
+    wide = {name for name in others if collective & called(view.module, [name])} if collective else set()
+
+    def is_wide(instruction: Instruction) -> bool:
+        return _is_collective(instruction) or (instruction.base == "call" and callee_of(instruction) in wide)
+
     for block in view.cfg.blocks:
-        if not view.uniformity.divergent_control(block.index):
-            continue
-        for instruction in (view.body[i] for i in block.statements()):
-            if not isinstance(instruction, Instruction):
-                continue
-            if _is_collective(instruction):
-                return instruction.opcode
-            callee = callee_of(instruction) if instruction.base == "call" else None
-            if callee is not None and wide & called(view.module, [callee]):
-                return f"call {callee}"
+        code = [s for s in (view.body[i] for i in block.statements()) if isinstance(s, Instruction)]
+        found = next(filter(is_wide, code), None)
+        # Few kernels have any; which lanes come to a block takes long to tell.
+        if found is not None and view.uniformity.divergent_control(block.index):
+            return found.opcode if _is_collective(found) else f"call {callee_of(found)}"
     return None
 
 

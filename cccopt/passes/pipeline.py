@@ -106,7 +106,7 @@ def run(module: Module, options: Options, source: SourceText | None = None) -> R
             raise
         if after != module:  # what no pass has touched is verified already
             try:
-                verify(after, undeclared=undeclared)
+                verify(after, undeclared=undeclared, before=module)
             except CccError as problem:
                 raise CccError(*(_internal(name, d) for d in problem.diagnostics)) from problem
         module = after

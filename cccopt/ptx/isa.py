@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 
 from cccopt.ptx.ir import (
     Address,
@@ -370,6 +370,7 @@ def register_types(function: Function) -> dict[str, str]:
     return types
 
 
+@lru_cache(maxsize=1024)
 def declared_names(declared: RegisterNames) -> tuple[str, ...]:
     """The names that one declarator declares: ``%r<3>`` is ``%r0``, ``%r1``, ``%r2``."""
     if declared.count is None:

@@ -117,7 +117,9 @@ class _Renamer:
                 guard = statement.guard
                 if guard is not None:
                     guard = Guard(Register(self._name(guard.register.name)), guard.negated)
-                operands = tuple(self._operand(operand) for operand in statement.operands)
+                operands = tuple([self._operand(operand) for operand in statement.operands])
+                if operands == statement.operands and guard == statement.guard:
+                    return statement  # with what is known of it
                 return replace(statement, guard=guard, operands=operands)
             case Label(name):
                 return replace(statement, name=self._name(name))

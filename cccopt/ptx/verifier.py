@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 from cccopt.diagnostic import error
 from cccopt.ptx.errors import PtxError
@@ -23,6 +24,7 @@ from cccopt.ptx.ir import (
     Group,
     Indexed,
     Instruction,
+    Item,
     Label,
     Literal,
     Module,
@@ -52,12 +54,16 @@ _FLOATS = frozenset(("f16", "f32", "f64"))
 
 
 def verify(
-    module: Module, source: SourceText | str = "<ptx>", undeclared: frozenset[str] = frozenset()
+    module: Module,
+    source: SourceText | str = "<ptx>",
+    undeclared: frozenset[str] = frozenset(),
+    before: Module | None = None,
 ) -> None:
     """Raise a `PtxError` that names the first thing in ``module`` that is wrong.
 
     ``source`` is the text that it was parsed from, or only the name of it: then errors quote the module as it would
-    print. Names in ``undeclared`` pass without a declaration: functions that the module's consumer provides.
+    print. Names in ``undeclared`` pass without a declaration: functions that the module's consumer provides. ``before``
+    is a module that passes: where all is the same around its functions, those that ``module`` shares with it pass too.
 
     CCC006: a register, label, function or variable that is not declared; CCC007: one that is declared
     twice; CCC008: a wrong number of operands, a predicate where none is allowed or the other way about, a
@@ -69,9 +75,18 @@ def verify(
     names = {*_module_names(module, source), *undeclared}
     language = Language.of(module)
     registers = [item for item in module.items if isinstance(item, RegisterDeclaration)]
+    passed: dict[str, Function] = {}
+    if before is not None and _around_functions(before) == _around_functions(module):
+        passed = {function.name: function for function in before.functions()}
+    forms: set[tuple[str, int]] = set()
     for function in module.functions():
-        if function.body is not None:
-            _Verifier(function, names, registers, source, language).run()
+        if function.body is not None and passed.get(function.name) != function:
+            _Verifier(function, names, registers, source, language, forms).run()
+
+
+def _around_functions(module: Module) -> list[Item | str]:
+    """What functions of a module may refer to."""
+    return [item.name if isinstance(item, Function) else item for item in module.items]
 
 
 def _module_names(module: Module, source: SourceText) -> Iterator[str]:
@@ -104,7 +119,10 @@ class _Scope:
 
 
 class _Verifier:
-    """The walk over one function's body; ``scopes`` holds the open scopes, that of the module's registers first."""
+    """The walk over one function's body; ``scopes`` holds the open scopes, that of the module's registers first.
+
+    ``forms`` are the opcodes, with their numbers of operands, that were found to exist.
+    """
 
     def __init__(
         self,
@@ -113,8 +131,10 @@ class _Verifier:
         registers: list[RegisterDeclaration],
         source: SourceText,
         language: Language,
+        forms: set[tuple[str, int]],
     ) -> None:
         self.source = source
+        self.forms = forms
         self.language = language
         self.function = function
         self.names = names
@@ -244,6 +264,23 @@ class _Verifier:
     def _instruction(self, instruction: Instruction) -> None:
         if instruction.guard is not None and self._type(instruction.guard.register) != "pred":
             raise self._fail("CCC008", f"guard `{instruction.guard.register.name}` is not a predicate")
+        form = instruction.opcode, len(instruction.operands)
+        if form not in self.forms:
+            self._form(instruction)
+            self.forms.add(form)
+        row = facts(instruction)
+        for operand, role, type_ in zip(instruction.operands, row.roles, row.types, strict=True):
+            if role is Role.LABEL:
+                self._label(operand)
+            else:
+                self._operand(instruction, operand, role, type_)
+            if role is Role.DEF and isinstance(operand, Literal | SpecialRegister | Not | Negative):
+                raise self._fail("CCC008", f"`{print_operand(operand)}` cannot be written")
+        if row.control is Control.INDEXED and not self._is_branch_list(instruction.operands[-1]):
+            raise self._fail("CCC006", "no `.branchtargets` with this label")
+
+    def _form(self, instruction: Instruction) -> None:
+        """An opcode that the module's language has, with a number of operands that it takes."""
         count = operand_count(instruction.opcode)
         given = len(instruction.operands)
         if count is not None and (given < count[0] or (count[1] is not None and given > count[1])):
@@ -257,16 +294,6 @@ class _Verifier:
             raise self._fail(
                 "CCC008", f"`{instruction.opcode}` came with {came}", help="raise the `.version` or `.target`"
             )
-        row = facts(instruction)
-        for operand, role, type_ in zip(instruction.operands, row.roles, row.types, strict=True):
-            if role is Role.LABEL:
-                self._label(operand)
-            else:
-                self._operand(instruction, operand, role, type_)
-            if role is Role.DEF and isinstance(operand, Literal | SpecialRegister | Not | Negative):
-                raise self._fail("CCC008", f"`{print_operand(operand)}` cannot be written")
-        if row.control is Control.INDEXED and not self._is_branch_list(instruction.operands[-1]):
-            raise self._fail("CCC006", "no `.branchtargets` with this label")
 
     def _is_branch_list(self, operand: Operand) -> bool:
         lists = (s.label for s in self.function.body or () if isinstance(s, BranchTargets))
@@ -339,19 +366,27 @@ class _Verifier:
 
     def _check(self, instruction: Instruction, register: Register, role: Role, type_: str | None) -> None:
         declared = self._type(register)
-        if type_ is None:
+        if type_ is None or declared == type_:
             return
         vector, dot, element = declared.partition(".")
         if dot and vector in instruction.parts:  # all of a vector: `mov.v4.u32 v, %tid;`
             declared = element
-        pair = {type_, declared}
-        numbers = not pair.isdisjoint(_FLOATS) and any(map(_is_integer, pair))
-        if numbers or (type_ == "pred") != (declared == "pred"):
-            wanted = "a predicate" if type_ == "pred" else f"a `.{type_}`"
-            raise self._fail("CCC008", f"`.{declared}` register `{register.name}` where {wanted} belongs")
-        expected, actual = width(type_), width(declared)
-        wider = facts(instruction).wider and actual >= expected and declared not in _FLOATS
-        if actual != expected and not wider:
-            raise self._fail(
-                "CCC008", f"register `{register.name}` is {actual} bits wide, `.{type_}` is {expected}"
-            )
+        why = _misfit(type_, declared, facts(instruction).wider)
+        if why:
+            raise self._fail("CCC008", why.format(f"register `{register.name}`"))
+
+
+@cache
+def _misfit(type_: str, declared: str, wider: bool) -> str:
+    """Why a register that is ``declared`` cannot be where ``type_`` belongs, with a gap for the register; empty where
+    it can.
+    """
+    pair = {type_, declared}
+    numbers = not pair.isdisjoint(_FLOATS) and any(map(_is_integer, pair))
+    if numbers or (type_ == "pred") != (declared == "pred"):
+        wanted = "a predicate" if type_ == "pred" else f"a `.{type_}`"
+        return f"`.{declared}` {{}} where {wanted} belongs"
+    expected, actual = width(type_), width(declared)
+    if actual == expected or (wider and actual >= expected and declared not in _FLOATS):
+        return ""
+    return f"{{}} is {actual} bits wide, `.{type_}` is {expected}"

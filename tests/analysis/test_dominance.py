@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import networkx as nx
 import pytest
 from hypothesis import given, settings
 
-from cccopt.analysis import dominance
 from cccopt.analysis.cfg import build
 from cccopt.analysis.dominance import (
     EXIT,
@@ -84,21 +82,6 @@ def test_any_small_graph_without_all_keys():
     tree = immediate_dominators({7: {8, 9}, 8: {10}, 9: {10}}, 7)
     assert tree.immediate == {7: None, 8: 7, 9: 7, 10: 7}
     assert immediate_dominators({}, 4).immediate == {4: None}
-
-
-@pytest.mark.parametrize("keeps_start", [True, False])
-def test_both_habits_of_networkx_give_one_answer(monkeypatch, keeps_start):
-    original = nx.immediate_dominators
-
-    def other(graph, start):
-        found = dict(original(graph, start))
-        found.pop(start, None)
-        return {**found, start: start} if keeps_start else found
-
-    monkeypatch.setattr(dominance.nx, "immediate_dominators", other)
-    cfg = build(LOOP)
-    assert dominators(cfg).immediate == {0: None, 1: 0, 2: 1, 3: 1}
-    assert post_dominators(cfg).immediate == {EXIT: None, 3: EXIT, 1: 3, 2: 1, 0: 1}
 
 
 @settings(max_examples=150, deadline=None)

@@ -143,3 +143,23 @@ def test_an_instruction_is_not_younger_than_its_module(head: str, accepted: bool
     else:
         with pytest.raises(PtxError, match=r"came with PTX 7\.0 and `sm_80` in `redux"):
             verify(module)
+
+
+SHARED = """.version 9.0
+.target sm_90
+.address_size 64
+.global .u32 {name};
+.entry k() {{ .reg .b64 %r1; mov.u64 %r1, {name}; ret; }}
+"""
+
+
+def test_functions_of_a_module_that_passed_are_not_looked_at_again() -> None:
+    good = parse(SHARED.format(name="a"))
+    *around, variable, kernel = good.items
+    verify(good, before=good)
+    # What a function names lies around it.
+    with pytest.raises(PtxError, match="undeclared name `a`"):
+        verify(Module((*around, replace(variable, name="b"), kernel)), before=good)
+    body = (*kernel.body[:1], Instruction("ret", (Register("%r9"),)))
+    with pytest.raises(PtxError, match="takes 0 operands"):
+        verify(Module((*around, variable, replace(kernel, body=body))), before=good)

@@ -37,14 +37,17 @@ def called(module: Module, names: Iterable[str]) -> set[str]:
     return found
 
 
+def called_code(module: Module, name: str) -> tuple[Instruction, ...]:
+    """All that a call of the function ``name`` may run."""
+    names = called(module, [name])
+    bodies = {f.name: f.body for f in module.functions() if f.name in names and f.body is not None}
+    return tuple(s for n in sorted(bodies) for s in bodies[n] if isinstance(s, Instruction))
+
+
 def with_callees(module: Module, instruction: Instruction) -> list[Instruction]:
     """The instruction and all that it may run by calling."""
-    if isa.facts(instruction).control is not Control.CALL:
-        return [instruction]
-    callee = callee_of(instruction)
-    names = set() if callee is None else called(module, [callee])
-    bodies = {f.name: f.body for f in module.functions() if f.name in names and f.body is not None}
-    return [instruction, *(s for n in sorted(bodies) for s in bodies[n] if isinstance(s, Instruction))]
+    callee = callee_of(instruction) if isa.facts(instruction).control is Control.CALL else None
+    return [instruction] if callee is None else [instruction, *called_code(module, callee)]
 
 
 def shared_variables(module: Module, function: Function) -> tuple[Variable, ...]:

@@ -181,8 +181,7 @@ def split_at_markers(body: Body, names: Names) -> Body:
             out.append(Label(names.label("block")))
         pending = marker.endswith(".end") and not marker.startswith("overhead")
         out.append(statement)
-    blocks = control_flow.build(tuple(out)).blocks
-    unlabelled = {block.start for block in blocks if block.label is None}
+    unlabelled = {block.start for block in control_flow.split(tuple(out)) if block.label is None}
     labelled: list[Statement] = []
     for index, statement in enumerate(out):
         if index in unlabelled:
@@ -193,6 +192,9 @@ def split_at_markers(body: Body, names: Names) -> Body:
 
 def _balanced_scopes(body: Body) -> Iterator[Statement]:
     """The body with labels that nothing jumps to, as debug information has them, moved after the scope they are in."""
+    if not _labels_in_scopes(body):
+        yield from body
+        return
     goals = {goal for s in body if isinstance(s, BranchTargets) for goal in s.targets}
     goals |= {o.name for s in body if isinstance(s, Instruction) for o in s.operands if isinstance(o, Symbol)}
     depth = 0
@@ -208,9 +210,19 @@ def _balanced_scopes(body: Body) -> Iterator[Statement]:
             waiting = []
 
 
-def from_body(body: Body, names: Names) -> Graph:
-    """The graph of a body in which each block begins with a label (`split_at_markers`)."""
-    flow = control_flow.build(body)
+def _labels_in_scopes(body: Body) -> bool:
+    depth = 0
+    for statement in body:
+        depth += isinstance(statement, Open) - isinstance(statement, Close)
+        if depth and isinstance(statement, Label):
+            return True
+    return False
+
+
+def from_body(body: Body, flow: control_flow.ControlFlowGraph, names: Names) -> Graph:
+    """The graph of a body, with the control flow ``flow``, in which each block begins with a label
+    (`split_at_markers`).
+    """
     lists = {s.label: s.targets for s in body if isinstance(s, BranchTargets)}
     canonical = {
         statement.name: block.label

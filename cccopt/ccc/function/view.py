@@ -8,6 +8,7 @@ from functools import cached_property
 
 from cccopt.analysis import cfg as control_flow
 from cccopt.analysis import effects
+from cccopt.analysis.cost import Costs
 from cccopt.analysis.dominance import Dominance, dominators, total_post_dominators
 from cccopt.analysis.liveness import Liveness, liveness
 from cccopt.analysis.loops import Loop, irreducible_edges, loops
@@ -15,7 +16,7 @@ from cccopt.analysis.memory import MemoryAliasing
 from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
 from cccopt.analysis.uniformity import Uniformity, uniformity
 from cccopt.ccc.function.annotations import Annotation, annotations_of, vouches
-from cccopt.ccc.function.calls import callees
+from cccopt.ccc.function.calls import called_code, callee_of, callees
 from cccopt.ccc.function.graph import Graph, Leave, Node, from_body, leading, predecessors, split_at_markers
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.origins import Origins
@@ -31,6 +32,7 @@ from cccopt.ptx.ir import (
     RegisterDeclaration,
     Statement,
 )
+from cccopt.ptx.isa import Control
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class View:
 
     @cached_property
     def graph(self) -> Graph:
-        return from_body(self.body, self.names)
+        return from_body(self.body, self.cfg, self.names)
 
     @cached_property
     def dominators(self) -> Dominance:
@@ -119,6 +121,11 @@ class View:
         return uniformity(self.function, self.cfg)
 
     @cached_property
+    def costs(self) -> Costs:
+        """The static costs of the statements."""
+        return Costs(self.module, self.body, self.cfg, self.reaching, self.loops)
+
+    @cached_property
     def readers(self) -> Mapping[tuple[int, str], Sequence[int]]:
         """The statements, in file order, that may read what a definition (`ENTRY` among them) leaves in a register."""
         found: dict[tuple[int, str], list[int]] = {}
@@ -168,6 +175,20 @@ class View:
         cyclic = self.names_of({block for loop in self.loops for block in loop.blocks})
         others = [name for name in nodes if name in cyclic or _leaves(nodes[name])]
         return frozenset(nodes.keys() - leading(nodes, others))
+
+    def with_callees(self, instruction: Instruction) -> Sequence[Instruction]:
+        """The instruction and all that it may run by calling."""
+        callee = callee_of(instruction) if isa.facts(instruction).control is Control.CALL else None
+        if callee is None:
+            return (instruction,)
+        if callee not in self._called_code:
+            self._called_code[callee] = called_code(self.module, callee)
+        return (instruction, *self._called_code[callee])
+
+    @cached_property
+    def _called_code(self) -> dict[str, Sequence[Instruction]]:
+        """Answers for `with_callees`: many calls are of few functions."""
+        return {}
 
     def name(self, block: int) -> str:
         """The label of block ``block``."""

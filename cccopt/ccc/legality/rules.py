@@ -13,7 +13,7 @@ from functools import cached_property
 
 from cccopt.analysis import effects
 from cccopt.ccc.function.annotations import vouches
-from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callee_of, callees, with_callees
+from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callee_of, callees
 from cccopt.ccc.function.origins import Note
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.carried_region import CarriedRegion
@@ -110,13 +110,13 @@ class _Rules:
     def no_barrier(self) -> None:
         """No instruction of L, nor of what it calls, waits for other warps or for copies in flight."""
         for index, instruction in self.view.instructions(self.region.nodes):
-            if any(waits(i) for i in self._with_callees(instruction)):
+            if any(waits(i) for i in self.view.with_callees(instruction)):
                 raise self._refuse(refusal.BARRIER, self.region, index)
 
     def no_exit_in_calls(self) -> None:
         """No function that L calls ends the thread: the whole warp votes, and tasks run in other lanes."""
         for index, instruction in self.view.instructions(self.region.nodes):
-            _, *inner = self._with_callees(instruction)
+            _, *inner = self.view.with_callees(instruction)
             if any(i.base == "exit" for i in inner):
                 raise self._refuse(refusal.CALL_EXIT, self.region, index, callee_of(instruction))
 
@@ -133,14 +133,14 @@ class _Rules:
     def no_collective(self, path: Path) -> None:
         """No instruction of P, nor of what it calls, depends on which lanes run it together."""
         for index, instruction in self._code(path):
-            culprit = next((i for i in self._with_callees(instruction) if _collective(i)), None)
+            culprit = next((i for i in self.view.with_callees(instruction) if _collective(i)), None)
             if culprit is not None:
                 raise self._refuse(refusal.COLLECTIVE, path, index, culprit.opcode)
 
     def no_opaque_call(self, path: Path) -> None:
         """Every call in P leads to a function that is seen, that the user vouches for, or that is harmless."""
         for index, instruction in self._code(path):
-            calls = [i for i in self._with_callees(instruction) if isa.facts(i).control is Control.CALL]
+            calls = [i for i in self.view.with_callees(instruction) if isa.facts(i).control is Control.CALL]
             for call in calls:
                 callee = callee_of(call)
                 if callee is None:
@@ -152,7 +152,7 @@ class _Rules:
     def no_identity_in_calls(self, path: Path) -> None:
         """No function that P calls asks which thread runs it: the task runs in another lane."""
         for index, instruction in self._code(path):
-            _, *inner = self._with_callees(instruction)
+            _, *inner = self.view.with_callees(instruction)
             read = {
                 name
                 for i in inner
@@ -170,7 +170,7 @@ class _Rules:
             return
         inside = set(self.view.statements(path.nodes))
         for index, instruction in self.view.instructions(self.region.nodes):
-            ordered = any(_ordered(i) for i in self._with_callees(instruction))
+            ordered = any(_ordered(i) for i in self.view.with_callees(instruction))
             if index in inside:
                 # What follows in the iteration now comes before it.
                 overtaking = self.order.follows_memory(path) if ordered else None
@@ -187,7 +187,7 @@ class _Rules:
         """
         inside = frozenset[int]() if across else frozenset(self.view.statements(path.nodes))
         for index, instruction in self.view.instructions(self.region.nodes):
-            polls = any(isa.facts(i).volatile for i in self._with_callees(instruction))
+            polls = any(isa.facts(i).volatile for i in self.view.with_callees(instruction))
             waits = (
                 index in self._spinning
                 or instruction.opcode.startswith("bar.warp")
@@ -277,12 +277,14 @@ class _Rules:
         """The statements of L that may wait for another thread by a loop around an atomic."""
         outer = self.view.blocks_of(self.region.nodes)
         own = spinning_atomics(self.view, (loop for loop in self.view.loops if loop.blocks < outer))
-        calls = (i for i, s in self.view.instructions(self.region.nodes) if self._calls_spinning(s))
-        return own.union(calls)
+        code = self.view.instructions(self.region.nodes)
+        calls = [(i, callee_of(s)) for i, s in code if isa.facts(s).control is Control.CALL]
+        spinning = {name for name in {name for _, name in calls} if name is not None and self._spins(name)}
+        return own.union(i for i, name in calls if name in spinning)
 
-    def _calls_spinning(self, instruction: Instruction) -> bool:
-        callee = callee_of(instruction) if isa.facts(instruction).control is Control.CALL else None
-        names = () if callee is None else called(self.view.module, [callee])
+    def _spins(self, callee: str) -> bool:
+        """Whether a function may wait so, or one that it calls."""
+        names = called(self.view.module, [callee])
         functions = (f for f in self.view.module.functions() if f.name in names and f.body is not None)
         return any(
             spinning_atomics(inner, inner.loops)
@@ -292,9 +294,6 @@ class _Rules:
 
     def _independent(self, path: Path) -> bool:
         return path.annotation.independent or self.region.annotation.independent
-
-    def _with_callees(self, instruction: Instruction) -> list[Instruction]:
-        return with_callees(self.view.module, instruction)
 
     def _body(self, name: str) -> Sequence[object] | None:
         return next(

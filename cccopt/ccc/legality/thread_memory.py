@@ -24,7 +24,7 @@ from functools import cached_property
 from cccopt.analysis import effects
 from cccopt.analysis.affine import LaneStrides, access_size
 from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS, UNIFORM_SPECIAL_REGISTERS
-from cccopt.analysis.cost import Costs, integer
+from cccopt.analysis.cost import integer
 from cccopt.analysis.invariance import LoopInvariance
 from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.view import View
@@ -47,6 +47,8 @@ from cccopt.ptx.isa import Arithmetic, Memory
 _MOST = 256
 """Statements among which the step of a counter is looked for."""
 
+_WRITING = (Memory.STORE, Memory.ATOMIC)
+
 _LANES = {"%tid.x": 1, "%laneid": 1}
 """How far neighbouring lanes are apart in special registers."""
 
@@ -65,8 +67,8 @@ class ThreadMemory:
     region: Region
 
     def is_reused(self, statement: int) -> bool:
-        """Whether the memory statement may come, in another iteration of the same thread, to bytes that it comes to in
-        this one, at an address that has the thread's own values in it.
+        """Whether the statement, a store or an atomic, may come, in another iteration of the same thread, to bytes that
+        it comes to in this one, at an address that has the thread's own values in it.
         """
         instruction = self.view.body[statement]
         assert isinstance(instruction, Instruction)
@@ -127,7 +129,7 @@ class ThreadMemory:
         if loop is None or not loop.blocks < self._blocks:
             return UNBOUNDED
         again = [d for d in inside if view.cfg.block_of(d) in loop.blocks]
-        trip_count = self._costs.trip_count(loop)
+        trip_count = view.costs.trip_count(loop)
         statement = view.body[again[0]] if len(again) == 1 else None
         if (
             trip_count is None
@@ -151,8 +153,8 @@ class ThreadMemory:
     def _counters(self) -> _Carried:
         """The registers that an iteration hands to the next one, those that do not count as data."""
         header = self.view.block_of_name[self.region.header]
-        written = {name for i in self._statements for name in effects.writes(self.view.body[i])}
-        return {n: self._of_carried(n) for n in sorted(self.view.liveness.live_in[header] & written)}
+        asked = {name for i in self._slice & self._statements for name in effects.writes(self.view.body[i])}
+        return {n: self._of_carried(n) for n in sorted(self.view.liveness.live_in[header] & asked)}
 
     @cached_property
     def _carried(self) -> _Carried:
@@ -274,7 +276,7 @@ class ThreadMemory:
         for block in self.view.cfg.reverse_postorder:
             for index in self.view.cfg.blocks[block].statements() if block in self._blocks else ():
                 statement = self.view.body[index]
-                if isinstance(statement, Instruction) and effects.writes(statement):
+                if index in self._slice and isinstance(statement, Instruction):
                     number = self._of_statement(index, statement, carried, known)
                     # Where the guard does not hold, the old value is kept.
                     kept = isa.is_conditional_write(statement)
@@ -296,6 +298,24 @@ class ThreadMemory:
         return combined(
             statement, [self._of_operand(index, o, carried, known) for o in statement.operands[1:]]
         )
+
+    @cached_property
+    def _slice(self) -> frozenset[int]:
+        """The statements from which addresses of writes are computed: most of a loop computes with data."""
+        body, reaching = self.view.body, self.view.reaching
+        found: set[int] = set()
+        work = [
+            (index, operand.base.name)
+            for index, statement in enumerate(body)
+            if isinstance(statement, Instruction) and isa.facts(statement).memory in _WRITING
+            for operand in statement.operands
+            if isinstance(operand, Address) and isinstance(operand.base, Register)
+        ]
+        while work:
+            new = reaching.reaching(*work.pop()) - found - {ENTRY}
+            found |= new
+            work += [(index, name) for index in new for name in effects.reads(body[index])]
+        return frozenset(found)
 
     @cached_property
     def _statements(self) -> frozenset[int]:
@@ -322,11 +342,6 @@ class ThreadMemory:
     def _strides(self) -> LaneStrides:
         view = self.view
         return LaneStrides(view.reaching, view.uniformity, view.dominators, view.loops)
-
-    @cached_property
-    def _costs(self) -> Costs:
-        view = self.view
-        return Costs(view.module, view.body, view.cfg, view.reaching, view.loops)
 
 
 def _comes_back(number: Number, size: int) -> bool:

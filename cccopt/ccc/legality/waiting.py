@@ -29,7 +29,7 @@ from cccopt.analysis.cost import integer
 from cccopt.analysis.dominance import control_dependence
 from cccopt.analysis.loops import Loop
 from cccopt.analysis.reaching import ENTRY
-from cccopt.ccc.function.calls import HARMLESS_CALLS, callee_of, with_callees
+from cccopt.ccc.function.calls import HARMLESS_CALLS, callee_of
 from cccopt.ccc.function.view import View
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Operand, Register, Symbol
@@ -120,8 +120,8 @@ class _Ends:
             return False
         if self._is_call(index):
             known = {f.name for f in self.view.module.functions() if f.body is not None} | HARMLESS_CALLS
-            calls = with_callees(self.view.module, statement)
-            return any(observes(i) or (_calls(i) and callee_of(i) not in known) for i in calls)
+            code = self.view.with_callees(statement)
+            return any(observes(i) or (_calls(i) and callee_of(i) not in known) for i in code)
         if self._memory(index) is not Memory.LOAD:
             return observes(statement)
         access = self.view.memory.access(index)

@@ -28,6 +28,7 @@ class StackAddresses:
         self.counters = {stack.counter: number for number, stack in enumerate(self.stacks)}
         pool = loop.facts.pool
         self.symbols = {loop.facts.symbol} if pool is None else {loop.facts.symbol, pool.name}
+        self._known: dict[Operand, tuple[set[str], set[str]]] = {}
 
     def are_of(self, access: Instruction) -> bool:
         """Whether an access to memory is one to the stacks, and not the program's own. Tasks have the addresses of
@@ -68,13 +69,18 @@ class StackAddresses:
             return self.counters[name] if stack.start - 8 <= offset < stack.stop else None
         return next((n for n, stack in enumerate(self.stacks) if stack.start <= offset < stack.stop), None)
 
-    def _roots(self, operand: Operand) -> tuple[set[str], set[str]]:
+    def _roots(self, base: Operand) -> tuple[set[str], set[str]]:
         """The counters and the symbols that an address is computed from."""
+        if base not in self._known:
+            self._known[base] = self._followed(base)
+        return self._known[base]
+
+    def _followed(self, base: Operand) -> tuple[set[str], set[str]]:
         code = self.loop.code
         counters: set[str] = set()
         symbols: set[str] = set()
         seen: set[str] = set()
-        work = [operand]
+        work = [base]
         while work:
             item = work.pop()
             if isinstance(item, Symbol):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from math import ceil, log2
 
-from cccopt.analysis.cost import Costs
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 
@@ -32,7 +31,7 @@ def chunk_of(view: View, annotation: Annotation, begin: str, code: Collection[st
     if annotation.chunk is not None:
         return annotation.chunk
     header = view.block_of_name[begin]
-    costs = Costs(view.module, view.body, view.cfg, view.reaching, view.loops)
+    costs = view.costs
     (loop,) = (loop for loop in view.loops if loop.header == header)
     trips = costs.trip_count(loop) if len(loop.exits) == 1 else None
     if trips is not None:

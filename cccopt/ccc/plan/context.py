@@ -148,7 +148,7 @@ def rebuilt(view: View, live: LiveIn) -> tuple[list[Instruction], Register]:
     for index in live.slice:
         statement = view.body[index]
         assert isinstance(statement, Instruction)
-        new = {name: view.names.register(view.types[name]) for name in effects.writes(statement)}
+        new = {name: view.names.register(view.types[name]) for name in sorted(effects.writes(statement))}
         code.append(isa.rename(statement, fresh, new))
         fresh.update(new)
     return code, fresh[live.name]

@@ -299,4 +299,4 @@ def _by_points(view: View, region: Region) -> tuple[Path, ...]:
 
 def costs_of(view: View) -> Costs:
     """The static costs of a view's statements."""
-    return Costs(view.module, view.body, view.cfg, view.reaching, view.loops)
+    return view.costs

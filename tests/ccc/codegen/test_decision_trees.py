@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import pytest
 
+from cccopt.analysis.cfg import build
 from cccopt.ccc.codegen.decision_trees import LARGEST, Flattened, flattened
 from cccopt.ccc.function.graph import Graph, Jump, from_body, led, split_at_markers
 from cccopt.ccc.function.names import Names
@@ -44,7 +45,8 @@ ROOT:
 """
     (function,) = parse(text).functions()
     names = Names(function.body or (), ())
-    made = from_body(split_at_markers(function.body or (), names), names)
+    body = split_at_markers(function.body or (), names)
+    made = from_body(body, build(body), names)
     # Nodes that only lead on are left without any way to them.
     on = {n: x.end.target for n, x in made.nodes.items() if not x.code and isinstance(x.end, Jump)}
     return replace(made, nodes=led(made.nodes, on)), names

@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 
+from cccopt.ccc.function.view import view_of
 from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.plan.context import LiveIn, Placement, rebuilt
 from cccopt.passes.pipeline import Result
+from cccopt.ptx.ir import Instruction, Module
 from cccopt.ptx.parser import parse
 from tests.kernels.ptx_loops import IF, LAUNCHES, arguments, inner_loop, loop, path
 from tests.kernels.running import Launch, compare, rewritten
@@ -347,3 +350,13 @@ def test_an_inner_path_takes_what_it_needs_of_the_outer_one() -> None:
     found = context(rewritten(marked), region=3)
     assert found["%r12"][0] == "collected"
     compare(marked, "k", few, SHORT, seeds=())
+
+
+def test_registers_of_one_statement_get_their_names_in_a_fixed_order() -> None:
+    parts = [f"%h{i}" for i in range(4)]
+    code = f".reg .b16 %h<4>; .reg .b64 %w; mov.b64 {{{', '.join(parts)}}}, %w; ret;"
+    (function,) = parse(f".version 9.0\n.target sm_90\n.address_size 64\n.entry k() {{ {code} }}").functions()
+    seen = view_of(Module((function,)), function)
+    (place,) = (i for i, s in enumerate(seen.body) if isinstance(s, Instruction) and s.base == "mov")
+    _, last = rebuilt(seen, LiveIn("%h3", "b16", Placement.REBUILT, "", (place,)))
+    assert last.name.endswith("_3")
