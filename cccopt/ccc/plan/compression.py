@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import networkx as nx
+
 from cccopt.ccc.function.view import View
 from cccopt.ccc.plan.context import LiveIn, Placement
-from cccopt.ccc.plan.minimum_cut import Network
 from cccopt.ccc.plan.rematerialization import Outer, ReachingValue, Rematerialization, Step
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
@@ -124,7 +125,7 @@ class _Cut:
         reached = self.values.reach([key for keys in wanted for key in keys.values()])
         if not self.values.steps:
             return tuple(Compressed(live_ins) for live_ins in contexts)
-        source = self._network(reached, wanted).source_side("source", "sink")
+        _, (source, _) = nx.minimum_cut(self._graph(reached, wanted), "source", "sink")
         return tuple(
             self._chosen(live_ins, keys, source) for live_ins, keys in zip(contexts, wanted, strict=True)
         )
@@ -181,14 +182,14 @@ class _Cut:
             self._decide(operand, source, rebuilt, collected)
         rebuilt[key] = self.values.steps[key]
 
-    def _network(
+    def _graph(
         self, reached: Sequence[ReachingValue], wanted: Sequence[Mapping[str, ReachingValue]]
-    ) -> Network[object]:
+    ) -> nx.DiGraph:
         """The values with what it costs to collect them, to rebuild them, and to compute them before the branch.
 
         Prices are integers, so that equal ones are.
         """
-        network, values = Network[object](), self.values
+        graph, values = nx.DiGraph(), self.values
         users = [values.sources(keys.values()) for keys in wanted]
         for key in reached:
             count = sum(key in found for found in users)
@@ -197,27 +198,27 @@ class _Cut:
                 kind = values.view.types[key.register]
                 bits = 8 if kind == "pred" else width(kind)
                 slots = bits / 8 * ((1 if self.one_stack else count) * STORE_A_BYTE + share * LOAD_A_BYTE)
-                network.add_edge((key, "in"), (key, "out"), capacity=_price(slots))
+                graph.add_edge((key, "in"), (key, "out"), capacity=_price(slots))
             else:
-                network.add_edge((key, "in"), (key, "out"))
+                graph.add_edge((key, "in"), (key, "out"))
             step = values.steps.get(key)
             if step is None:
-                network.add_edge("source", (key, "in"))
+                graph.add_edge("source", (key, "in"))
                 continue
             instruction = values.view.body[step.statement]
             assert isinstance(instruction, Instruction)
             slots = isa.facts(instruction).slots
             if values.sinks(step):
-                network.add_edge((key, "in"), "sink", capacity=_price(slots))
+                graph.add_edge((key, "in"), "sink", capacity=_price(slots))
                 share *= TAKEN
-            network.add_edge("source", (key, "in"), capacity=_price(slots * share))
+            graph.add_edge("source", (key, "in"), capacity=_price(slots * share))
             for _, operand in step.operands:
                 if operand not in values.shared:
-                    network.add_edge((operand, "out"), (key, "in"))
+                    graph.add_edge((operand, "out"), (key, "in"))
         for keys in wanted:
             for key in keys.values():
-                network.add_edge((key, "out"), "sink")
-        return network
+                graph.add_edge((key, "out"), "sink")
+        return graph
 
 
 def _price(slots: float) -> int:
