@@ -21,11 +21,10 @@ from cccopt.ccc.legality.rules import check
 from cccopt.ccc.outcome import refusal
 from cccopt.ccc.outcome.choices import Form, Mode, Outcome, StackMemory
 from cccopt.ccc.outcome.refusal import Refusal, refuse
-from cccopt.ccc.outcome.report import ContextEntry, Cost, RegionReport
-from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop, TaskStack
+from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.plan.block_size import SHARED_BYTES, block_limit, block_threads
 from cccopt.ccc.plan.empty_tasks import empty_tasks
-from cccopt.ccc.plan.plan import PathPlan, Plan
+from cccopt.ccc.plan.plan import Plan
 from cccopt.ccc.plan.planning import legal_plan, make_plan
 from cccopt.ccc.plan.pool import check_pools, with_pools
 from cccopt.ccc.plan.stack_room import StackOptions
@@ -35,7 +34,6 @@ from cccopt.ccc.profitability.decision import (
     decide,
     mode_of,
     pruned,
-    resident_threads,
     room_for_stacks,
 )
 from cccopt.ccc.profitability.decision import remarks as remarks_of
@@ -44,10 +42,10 @@ from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find, related
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes import carried_form, in_lane_form
-from cccopt.passes.labels import entry_of, labels_of
 from cccopt.passes.options import Options
 from cccopt.passes.profile_fit import misfits
 from cccopt.passes.refused import left
+from cccopt.passes.region_reports import detached_reports, left_alone, loop_report
 from cccopt.passes.result import PassResult
 from cccopt.ptx.ir import Function, Item, Module
 
@@ -171,13 +169,13 @@ def _region(function: Function, view: View, region: Region, options: Options) ->
             decision = replace(decision, chosen=frozenset(), limited="the other paths cannot stay beside it")
             said = remarks_of(region, decision, options.mode)
         if found is None:
-            reports = (_loop_report(view, region, decision), *_left(view, region, decision, everything))
+            reports = (loop_report(view, region, decision), *left_alone(view, region, decision, everything))
             return without_annotations(function, {report.region for report in reports}), said, reports
         view, plan = found
     graph = rewrite(view, plan)
     function = _function_of(view, plan.region, graph)
-    reports = _reports(view, plan, graph, region, decision)
-    return function, (*plan.remarks, *said), (*reports, *_left(view, region, decision, everything))
+    reports = detached_reports(view, plan, graph, region, decision)
+    return function, (*plan.remarks, *said), (*reports, *left_alone(view, region, decision, everything))
 
 
 def _whole_iterations(
@@ -222,14 +220,14 @@ def _carried(
     if decision.chosen != everything:
         decision = replace(decision, chosen=frozenset())
         reports = (
-            _loop_report(view, region.region, decision),
-            *_left(view, region.region, decision, everything),
+            loop_report(view, region.region, decision),
+            *left_alone(view, region.region, decision, everything),
         )
         said = remarks_of(region.region, decision, options.mode)
         return without_annotations(function, {r.region for r in reports}), said, reports
     graph = rewrite_carried(view, plan)
     function = _function_of(view, region.region, graph)
-    loop = _loop_report(view, region.region, decision)
+    loop = loop_report(view, region.region, decision)
     made = carried_form.reports(view, plan, graph, loop, decision.costs)
     said = (*carried_form.remarks(region.region, cause), *plan.remarks)
     return function, (*said, *remarks_of(region.region, decision, options.mode)), made
@@ -311,96 +309,3 @@ def _smaller(
         if any(mode_of(region, path, options.mode) == Mode.ALWAYS for path in region.all_paths()):
             raise
         return None
-
-
-def _reports(
-    view: View, plan: Plan, graph: Graph, region: Region, decision: Decision
-) -> tuple[RegionReport, ...]:
-    form = Form.SPLIT if plan.split else Form.IDLE_LANES
-    labels = labels_of(graph, ("original", "whole"), str(region.annotation.region))
-    assert len(labels) == 2, "the rewritten function lost one version of its loop"
-    loop = replace(
-        _loop_report(view, region, decision),
-        outcome=Outcome.REWRITTEN,
-        form=form,
-        shared_bytes=plan.stack_bytes,
-        global_bytes=0 if plan.claim is None else plan.claim.pool.entry_bytes,
-        threads=plan.threads,
-        labels=labels,
-        resident=resident_threads(
-            plan.stack_bytes + static_shared_bytes(view.module, view.function), plan.threads
-        ),
-        code=_code(view, plan, graph),
-    )
-    costs = {path.begin: cost for path, cost in zip(region.all_paths(), decision.costs, strict=True)}
-    return (
-        loop,
-        *(_path_report(view, plan, p, graph, form, costs[p.path.begin]) for p in plan.all_paths()),
-    )
-
-
-def _code(view: View, plan: Plan, graph: Graph) -> RewrittenLoop:
-    """What the check of the output needs to know of the rewritten loop."""
-    region = plan.region.annotation
-    alone = [(p.stack.layout, p.top.name, 0) for p in plan.all_paths() if plan.has_stack(p)]
-    shared = [(s.stack.layout, s.waiting.name, len(s.paths)) for s in plan.sortings]
-    windows = (labels_of(graph, ("trip",), str(p.number)) for p in plan.all_paths() if p.counted)
-    return RewrittenLoop(
-        region.region,
-        region.place,
-        entry_of(graph, str(region.region)),
-        plan.stack_name,
-        plan.slots.bytes,
-        frozenset(
-            [
-                plan.slots.address.name,
-                *(p.results.owner.name for p in plan.all_paths() if p.results.owner is not None),
-            ]
-        ),
-        tuple(TaskStack(w.start, w.start + w.bytes, name, paths) for w, name, paths in (*alone, *shared)),
-        frozenset(label for found in windows for _, labels in found for label in labels),
-        None if plan.claim is None else plan.claim.pool,
-    )
-
-
-def _loop_report(view: View, region: Region, decision: Decision) -> RegionReport:
-    a = region.annotation
-    return RegionReport(
-        view.function.name, a.region, a.pragma, a.place, Outcome.DECLINED, name=a.name, cost=decision.loop
-    )
-
-
-def _left(
-    view: View, region: Region, decision: Decision, everything: frozenset[int]
-) -> tuple[RegionReport, ...]:
-    """The reports of the paths that are left in their loop."""
-    paths = [(path.annotation, decision.costs[key]) for key, path in enumerate(region.all_paths())]
-    return tuple(
-        RegionReport(
-            view.function.name, a.region, a.pragma, a.place, Outcome.DECLINED, name=a.name, cost=cost
-        )
-        for key, (a, cost) in enumerate(paths)
-        if key in everything - decision.chosen
-    )
-
-
-def _path_report(
-    view: View, plan: Plan, path: PathPlan, graph: Graph, form: Form, cost: Cost
-) -> RegionReport:
-    annotation = path.path.annotation
-    return RegionReport(
-        view.function.name,
-        annotation.region,
-        annotation.pragma,
-        annotation.place,
-        Outcome.REWRITTEN,
-        form if path.counted is None else Form.EXPANDED,
-        tuple(ContextEntry(i.name, i.type, i.decision, i.reason) for i in path.context.live_ins),
-        path.stack.layout.context_bytes,
-        path.stack.shared_bytes,
-        path.stack.global_bytes,
-        plan.threads,
-        labels_of(graph, ("push", "expand", "take", "trip", "drain"), str(path.number)),
-        annotation.name,
-        cost,
-    )

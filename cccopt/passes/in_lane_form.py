@@ -136,7 +136,11 @@ def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple
         )
     elif first is not None:
         why = f"tasks cannot move to other lanes: {first.message} ({first.code}); {first.why}"
-    clauses = {"block": annotation.block is not None, "collect": annotation.collect is not None}
+    # Whoever wrote `block` may not have meant this form: it sizes stacks, and there are none.
+    clauses = {
+        "block": annotation.block is not None and cause is None,
+        "collect": annotation.collect is not None,
+    }
     vain = [f"`{clause}` has no effect in this form" for clause, given in clauses.items() if given]
     vain += [
         f"`{a.pragma}` at line {a.place.position.line} is run in place: it costs less than a vote"
