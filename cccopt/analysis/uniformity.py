@@ -44,6 +44,11 @@ from cccopt.ptx.isa import Control, Memory
 _FULL_MASKS = frozenset({"-1", "0xffffffff", "4294967295"})
 
 
+def is_full_mask(operand: object) -> bool:
+    """Whether an operand is the literal mask of all 32 lanes."""
+    return isinstance(operand, Literal) and operand.spelling.lower().rstrip("u") in _FULL_MASKS
+
+
 @dataclass(frozen=True)
 class Uniformity:
     """Which registers vary over the lanes of a warp, at each point of a function."""
@@ -194,7 +199,7 @@ def _reads_constant_memory(instruction: Instruction, function: Function) -> bool
 def _is_whole_warp_vote(instruction: Instruction) -> bool:
     """Whether an instruction gives all 32 lanes one result: `vote.sync` and its kin with a full mask."""
     mask = instruction.operands[-1] if instruction.operands else None
-    full = isinstance(mask, Literal) and mask.spelling.lower().rstrip("u") in _FULL_MASKS
+    full = is_full_mask(mask)
     return full and isa.facts(instruction).uniform
 
 

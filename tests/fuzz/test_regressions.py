@@ -70,6 +70,13 @@ def test_rewritten(kernel: str) -> None:
     assert all(counts["take"] and counts["drain"] for counts in verdict.ran.values())
 
 
+def test_lanes_that_leave_a_loop_one_by_one() -> None:
+    """On a GPU: `tests/device/test_left_one_by_one.py`."""
+    pair = alone(compiled("regressions"), "left_one_by_one")
+    verdict = judge(pair, "left_one_by_one", items, LAUNCHES, forms=("carried", "in lane"), assembler="sm_90")
+    assert not verdict.wrong
+
+
 @pytest.mark.parametrize("kernel", REWRITTEN)
 def test_line_tables_are_accepted(kernel: str) -> None:
     module = alone(compiled("regressions", "-lineinfo"), kernel).marked

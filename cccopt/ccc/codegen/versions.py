@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from cccopt.analysis.uniformity import is_full_mask
 from cccopt.ccc.codegen.builder import Builder
 from cccopt.ccc.codegen.claim import claim, warp_number
 from cccopt.ccc.function.annotations import is_annotation
@@ -96,8 +97,8 @@ class LoopVersions(ABC):
         first, added = self.version()
         original = self.builder.phase(choice, f"original_{self.region}", (), Jump(region.select))
         first, claiming = self._claimed(first, original)
-        added = {**claiming, **added}
         mask, partial = self.names.register("b32"), self.builder.flag()
+        added = {name: _with_mask(node, mask) for name, node in {**claiming, **added}.items()}
         # Only 32 lanes that are there can see a full mask; a partial one merely runs the original.
         test = [op("activemask.b32", mask), op("setp.ne.s32", partial.register, mask, FULL_WARP)]
         choose = self.builder.node(choice, self.names.label("choose"), test, Branch(partial, original, first))
@@ -258,6 +259,23 @@ class LoopVersions(ABC):
         view = self.view
         blocks = (view.block_of_name[name] for name in names if name in view.block_of_name)
         return frozenset[str]().union(*(view.liveness.live_in[block] for block in blocks))
+
+
+def _with_mask(node: Node, mask: Register) -> Node:
+    """A node whose collectives of full warps name the lanes by a register that holds -1.
+
+    ptxas 13.0 takes -1 itself as a word that control flow around the collective does not diverge: lanes that leave an
+    inner loop one by one do not meet after it, and uniform registers that it keeps for them are overwritten by those
+    that are ahead (docs/decisions/0025-masks-in-registers.md).
+    """
+    return replace(node, code=tuple(_named(s, mask) for s in node.code))
+
+
+def _named(statement: Statement, mask: Register) -> Statement:
+    if not isinstance(statement, Instruction) or "sync" not in statement.parts:
+        return statement
+    named = statement.operands and is_full_mask(statement.operands[-1])
+    return replace(statement, operands=(*statement.operands[:-1], mask)) if named else statement
 
 
 def _unmarked(node: Node) -> Node:

@@ -11,7 +11,7 @@ setp.eq.s32 %free, %found, 0;
 from __future__ import annotations
 
 from cccopt.ccc.output_check.accesses import StackAddresses
-from cccopt.ccc.output_check.regions import FunctionCode, LoopCode, is_full, is_lane
+from cccopt.ccc.output_check.regions import FunctionCode, LoopCode, is_lane
 from cccopt.ptx.ir import Address, Guard, Instruction, Literal, Register
 
 
@@ -53,7 +53,7 @@ class Claims:
                 case "atom.acquire.gpu.global.cas.b32", (Register(name), *_) if self.tries(instruction):
                     tried = name
                 case "shfl.sync.idx.b32", (Register(name), Register(source), Literal("0"), *_):
-                    shown = name if source == tried and is_full(instruction) else shown
+                    shown = name if source == tried and self.loop.names_all_lanes(instruction) else shown
                 case "setp.eq.s32", (Register(name), Register(found), Literal("0")) if found == shown:
                     free = name
         return free == end.guard.register.name

@@ -1,14 +1,14 @@
 """Do all lanes of a rewritten loop come to each vote, shuffle and barrier that a rewrite added?
 
 All lanes enter a rewritten loop together: it is chosen where `activemask` is full, or its entry asks `activemask` which
-lanes there are, and each vote names these (the in-lane form). From there on they part at
+lanes there are (the in-lane form), and each vote names these. From there on they part at
 *varying* branches, whose conditions may differ between lanes, and meet again at the branch's immediate post-dominator.
 So they are together in a block that no varying branch decides, directly or by other branches (control dependence).
 
 A condition is uniform if it is computed from literals, special registers of the block or the grid, votes, and shuffles
 from one lane to all, into a register that the rewrite made, by instructions that all lanes run. All else varies.
 
-        vote.sync.ballot.b32 %b, %p, -1;        %b is uniform, %p need not be
+        vote.sync.ballot.b32 %b, %p, %full;     %b is uniform, %p need not be
         popc.b32 %n, %b;                        %n is uniform
         setp.ge.s32 %q, %top, %n;               %q is uniform if %top is
         @%q bra TAKE;                           all 32 lanes come to TAKE, or none
@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterator
 
 from cccopt.analysis import effects
 from cccopt.analysis.constancy import UNIFORM_SPECIAL_REGISTERS
-from cccopt.ccc.output_check.regions import FunctionCode, LoopCode, Violation, is_full
+from cccopt.ccc.output_check.regions import LoopCode, Violation
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Literal, Register
 from cccopt.ptx.isa import Control, Memory
@@ -34,7 +34,7 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
     code = loop.code
     if loop.facts.lanes and not _asks_for_lanes(loop):
         yield Violation(code.cfg.blocks[loop.entry].start, "the mask of lanes is not that of all that enter")
-    if not loop.facts.lanes and not _entered_by_full_warps(loop):
+    if not loop.facts.lanes and not loop.full_mask:
         yield Violation(code.cfg.blocks[loop.entry].start, "a partial warp may enter the rewritten loop")
     apart, varying = parted(loop)
     for block in loop.blocks:
@@ -121,9 +121,9 @@ def _relevant(loop: LoopCode, instruction: Instruction) -> frozenset[str]:
     """The registers on which it depends whether the instruction has one result for the whole warp."""
     if _is_vote(loop, instruction):
         return frozenset()
-    if _is_broadcast(instruction):
+    if _is_broadcast(loop, instruction):
         # Which lane is read counts, not what the others hold.
-        return frozenset(o.name for o in instruction.operands[2:] if isinstance(o, Register))
+        return frozenset(o.name for o in instruction.operands[2:-1] if isinstance(o, Register))
     return effects.needs(instruction)
 
 
@@ -131,7 +131,7 @@ def _may_be_uniform(loop: LoopCode, instruction: Instruction) -> bool:
     facts = isa.facts(instruction)
     if not facts.known or not effects.special_registers(instruction) <= UNIFORM_SPECIAL_REGISTERS:
         return False
-    if _is_vote(loop, instruction) or _is_broadcast(instruction):
+    if _is_vote(loop, instruction) or _is_broadcast(loop, instruction):
         return True
     return facts.control is not Control.CALL and facts.memory is Memory.NONE and facts.pure
 
@@ -141,19 +141,14 @@ def _is_vote(loop: LoopCode, instruction: Instruction) -> bool:
     return facts.uniform and instruction.guard is None and loop.names_all_lanes(instruction)
 
 
-def _is_broadcast(instruction: Instruction) -> bool:
-    """`shfl.sync.idx d, a, lane, 31, -1`: in each lane ``a`` of the lane numbered ``lane``."""
+def _is_broadcast(loop: LoopCode, instruction: Instruction) -> bool:
+    """`shfl.sync.idx d, a, lane, 31, mask`: in each lane ``a`` of the lane numbered ``lane``."""
     if instruction.parts[:3] != ("shfl", "sync", "idx") or instruction.guard is not None:
         return False
     clamp = instruction.operands[3] if len(instruction.operands) == 5 else None
-    return is_full(instruction) and isinstance(clamp, Literal) and clamp.spelling in ("31", "0x1f")
-
-
-def _entered_by_full_warps(loop: LoopCode) -> bool:
-    """Whether control comes to the loop only where `activemask` has been found to be full."""
-    code = loop.code
-    sources = [b for b in code.cfg.predecessors[loop.entry] if b not in loop.successors]
-    return bool(sources) and all(_tests_for_full_warp(code, source, loop.entry) for source in sources)
+    return (
+        loop.names_all_lanes(instruction) and isinstance(clamp, Literal) and clamp.spelling in ("31", "0x1f")
+    )
 
 
 def _asks_for_lanes(loop: LoopCode) -> bool:
@@ -164,21 +159,6 @@ def _asks_for_lanes(loop: LoopCode) -> bool:
     asked = isinstance(first, Instruction) and first.base == "activemask" and first.guard is None
     again = any(source in loop.successors for source in code.cfg.predecessors[entry])
     return asked and code.cfg.block_of(made[0]) == entry and not again
-
-
-def _tests_for_full_warp(code: FunctionCode, block: int, entry: int) -> bool:
-    end = code.ending(block)
-    if end is None or end.guard is None or code.where(block, holds=False) != entry:
-        return False
-    if code.where(block, holds=True) == entry:
-        return False
-    written = {r.name: i for _, i in code.instructions(block) for r in isa.definitions(i)}
-    test = written.get(end.guard.register.name)
-    if test is None or test.parts[:2] != ("setp", "ne") or not is_full(test):
-        return False
-    mask = test.operands[1]
-    made = written.get(mask.name) if isinstance(mask, Register) else None
-    return made is not None and made.base == "activemask"
 
 
 def _reason(loop: LoopCode, block: int, apart: frozenset[int], varying: frozenset[int]) -> str:

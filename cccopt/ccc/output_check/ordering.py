@@ -26,7 +26,7 @@ from cccopt.analysis.dataflow import Analysis, Direction, FlowGraph, solve
 from cccopt.ccc.output_check.accesses import OWNED, StackAddresses
 from cccopt.ccc.output_check.claims import Claims
 from cccopt.ccc.output_check.draining import drained
-from cccopt.ccc.output_check.regions import LoopCode, Violation, is_barrier
+from cccopt.ccc.output_check.regions import LoopCode, Violation
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Register
 from cccopt.ptx.isa import Control, Facts, Memory
@@ -157,7 +157,7 @@ class _EventReader:
 
     def _of(self, index: int, instruction: Instruction, block: int) -> Iterator[_Event]:
         bits = self.bits
-        if is_barrier(instruction):
+        if self.loop.is_barrier(instruction):
             yield _Event(index, cleared=bits.barrier)
             return
         facts = isa.facts(instruction)

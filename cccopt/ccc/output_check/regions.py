@@ -17,11 +17,10 @@ from cccopt.analysis import effects
 from cccopt.analysis.cfg import ControlFlowGraph, EdgeKind
 from cccopt.analysis.dominance import EXIT, Dominance, dependence, dominators, immediate_dominators
 from cccopt.analysis.loops import natural_loop
+from cccopt.analysis.uniformity import is_full_mask
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Body, Function, Instruction, Literal, Register, SpecialRegister
-
-FULL_MASKS = frozenset({"-1", "0xffffffff", "4294967295"})
+from cccopt.ptx.ir import Body, Function, Instruction, Register, SpecialRegister
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,30 @@ class FunctionCode:
     def ending(self, block: int) -> Instruction | None:
         """The branch or exit that ends a block."""
         return control_flow.ending(self.body, self.cfg.blocks[block])
+
+    def full_mask_before(self, block: int, entry: int) -> str:
+        """The register that holds what `activemask` says in ``block``, from which lanes go to ``entry`` only if that is
+        all 32 lanes; empty where there is none.
+        """
+        end = self.ending(block)
+        if end is None or end.guard is None or self.where(block, holds=False) != entry:
+            return ""
+        if self.where(block, holds=True) == entry:
+            return ""
+        written = {r.name: i for _, i in self.instructions(block) for r in isa.definitions(i)}
+        test = written.get(end.guard.register.name)
+        if test is None or test.parts[:2] != ("setp", "ne") or not is_full(test):
+            return ""
+        mask = test.operands[1]
+        made = written.get(mask.name) if isinstance(mask, Register) else None
+        if (
+            not isinstance(mask, Register)
+            or made is None
+            or made.base != "activemask"
+            or made.guard is not None
+        ):
+            return ""
+        return mask.name if len(self.definitions.get(mask.name, ())) == 1 else ""
 
     def where(self, block: int, *, holds: bool) -> int | None:
         """Where a lane goes from ``block`` if the condition of its branch (not its guard) holds, or does not."""
@@ -142,9 +165,27 @@ class LoopCode:
 
     def names_all_lanes(self, instruction: Instruction) -> bool:
         """Whether the last operand is the mask of the lanes that run the loop."""
-        if not self.facts.lanes:
-            return is_full(instruction)
-        return instruction.operands[-1:] == (Register(self.facts.lanes),)
+        mask = self.facts.lanes or self.full_mask
+        named = bool(mask) and instruction.operands[-1:] == (Register(mask),)
+        return named or (not self.facts.lanes and is_full(instruction))
+
+    def is_barrier(self, instruction: Instruction) -> bool:
+        """Whether it orders the memory accesses of all lanes of a warp."""
+        made = instruction.opcode == "bar.warp.sync" and instruction.guard is None
+        return made and not self.facts.lanes and self.names_all_lanes(instruction)
+
+    @cached_property
+    def full_mask(self) -> str:
+        """The register that has been found to name all 32 lanes on each way to the loop, and that nothing else writes;
+        empty where there is none.
+        """
+        found = {self.code.full_mask_before(source, self.entry) for source in self.sources}
+        return found.pop() if len(found) == 1 else ""
+
+    @cached_property
+    def sources(self) -> tuple[int, ...]:
+        """The blocks outside from which control comes to the loop."""
+        return tuple(b for b in self.code.cfg.predecessors[self.entry] if b not in self.successors)
 
     @cached_property
     def dependence(self) -> Mapping[int, frozenset[int]]:
@@ -197,13 +238,7 @@ class LoopCode:
 
 def is_full(instruction: Instruction) -> bool:
     """Whether the last operand is the mask of all 32 lanes."""
-    mask = instruction.operands[-1] if instruction.operands else None
-    return isinstance(mask, Literal) and mask.spelling.lower().rstrip("u") in FULL_MASKS
-
-
-def is_barrier(instruction: Instruction) -> bool:
-    """Whether it orders the memory accesses of all lanes of a warp."""
-    return instruction.opcode == "bar.warp.sync" and instruction.guard is None and is_full(instruction)
+    return bool(instruction.operands) and is_full_mask(instruction.operands[-1])
 
 
 def is_lane(code: FunctionCode, operand: object) -> bool:

@@ -309,3 +309,23 @@ KERNEL waits_after_break(ARGUMENTS) {
     if ((w & 31) < 7) atomicSub(&count[w & 15], i);
   }
 }
+
+// Lanes leave the inner loop one by one, and what follows divides by a value that all lanes share: ptxas kept that in one
+// register for the warp and let the lanes that were ahead overwrite it, where votes named all lanes by the constant -1.
+KERNEL left_one_by_one(ARGUMENTS) {
+#pragma ccc for
+  for (STRIDE) {
+    unsigned first = a[i], k = i + 1, v = (first | i) & 49;
+#pragma unroll 1
+    for (unsigned q = 0; q < ((k - first) & 7u); q++) v = k;
+    if ((a[k % (unsigned)n] + first) % 37u == 3u) continue;
+    unsigned x = hash32(v & 4u ? v + 5u : k) + first;
+#pragma unroll 1
+    for (unsigned q = 0; q < (x & 15u); q++) {
+      unsigned w = v ^ 78u;
+#pragma ccc if
+      if (((x >> 3) & 3u) == 2u) w = hash32(w + q) * n;
+      out[i] += w;
+    }
+  }
+}
