@@ -313,19 +313,24 @@ KERNEL waits_after_break(ARGUMENTS) {
 // Lanes leave the inner loop one by one, and what follows divides by a value that all lanes share: ptxas kept that in one
 // register for the warp and let the lanes that were ahead overwrite it, where votes named all lanes by the constant -1.
 KERNEL left_one_by_one(ARGUMENTS) {
+  unsigned all = ALL, me = ME;
+  short k = 1;
+  if (k * all + me < n)
 #pragma ccc for
-  for (STRIDE) {
-    unsigned first = a[i], k = i + 1, v = (first | i) & 49;
+  do {
+    unsigned at = me + (k - 1) * all;
+    k++;
+    unsigned first = a[at % (unsigned)n], v = (first | at) & 49;
 #pragma unroll 1
-    for (unsigned q = 0; q < ((k - first) & 7u); q++) v = k;
-    if ((a[k % (unsigned)n] + first) % 37u == 3u) continue;
+    for (unsigned q = 0; q < ((k - at) & 7u); q++) v = k;
+    if ((a[(unsigned)k % (unsigned)n] + first) % 37u == 3u) continue;
     unsigned x = hash32(v & 4u ? v + 5u : k) + first;
 #pragma unroll 1
     for (unsigned q = 0; q < (x & 15u); q++) {
       unsigned w = v ^ 78u;
 #pragma ccc if
       if (((x >> 3) & 3u) == 2u) w = hash32(w + q) * n;
-      out[i] += w;
+      out[at] += w;
     }
-  }
+  } while (k * all + me < n);
 }
