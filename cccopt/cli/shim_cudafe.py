@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from cccopt.files import read_text, write_text
 from cccopt.source.strip import strip
-from cccopt.toolchain.inputs import preprocessed
+from cccopt.toolchain.inputs import original, preprocessed
 from cccopt.toolchain.options import INSTRUMENT, OPTIONS
 
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
             if INSTRUMENT in os.environ.get(OPTIONS, "").splitlines():
                 from cccopt.toolchain.instrument import with_header
 
-                plain = with_header(plain)
+                plain = with_header(plain, original(argv[1:]) or text)
             write_text(text, plain)
     except Exception as problem:
         from cccopt.diagnostic import CccError  # 10 ms that those without an error need not wait

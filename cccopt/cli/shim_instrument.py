@@ -36,7 +36,7 @@ def compiled(call: Call, text: str) -> tuple[CallResult, CompiledUnit | None]:
                 help="compile without link-time optimization, or without --ccc-instrument",
             )
         )
-    with call.with_lines.running(with_header(strip(text))) as tool:
+    with call.with_lines.running(with_header(strip(text), call.file)) as tool:
         # These imports take as long as cicc does for a small file; nothing of what they make is garbage.
         gc.disable()
         from cccopt.passes.instrument import instrumented

@@ -13,8 +13,8 @@
 //
 //   <base>.process        lines, written as things happen: `program NAME`, `unit`, `cuda`, `failed WHY`, `untimed WHY`,
 //                         `end`. With `cuda` and without `end`, what the process counted is lost.
-//   <base>.<k>.counts     "cccprof1", then for each unit and device three 64-bit sizes and what has them: the name of
-//                         the device, the counts, the layout
+//   <base>.<k>.counts     "cccprof1", then for each unit and device four 64-bit sizes and what has them: the name of the
+//                         unit, that of the device, the counts, the layout
 //   <base>.times          lines of a kernel on a device: name, launches, nanoseconds, registers, bytes of static shared
 //                         memory, name of the device, with tabs between
 //
@@ -102,6 +102,7 @@ struct Cupti {
 
 struct Unit {
   Reader read;
+  char *name;
   Unit *next;
 };
 
@@ -190,7 +191,8 @@ void note_failure(const char *what, Result code) {
 void write_size(FILE *file, uint64_t size) { fwrite(&size, sizeof size, 1, file); }
 
 // One unit's counts on one device go to `file`; false where that device does not answer.
-bool write_unit(FILE *file, Reader read, int device, const char *name) {
+bool write_unit(FILE *file, const Unit &unit, int device, const char *name) {
+  Reader read = unit.read;
   unsigned long long head[4] = {0, 0, 0, 0};
   Result failed = read(device, head, 0, sizeof head);
   if (failed) {
@@ -207,9 +209,11 @@ bool write_unit(FILE *file, Reader read, int device, const char *name) {
   if (failed) {
     note_failure("reading the counts", failed);
   } else {
+    write_size(file, strlen(unit.name));
     write_size(file, strlen(name));
     write_size(file, counts_size);
     write_size(file, layout_size);
+    fwrite(unit.name, 1, strlen(unit.name), file);
     fwrite(name, 1, strlen(name), file);
     fwrite(counts, 1, counts_size, file);
     fwrite(layout, 1, layout_size, file);
@@ -242,7 +246,7 @@ void write_counts(Reader only, int one) {
     driver.name(shown, sizeof shown, device);
     for (Unit *unit = units; unit; unit = unit->next) {
       if (only && unit->read != only) continue;
-      if (!write_unit(file, unit->read, number, shown)) break;
+      if (!write_unit(file, *unit, number, shown)) break;
     }
   }
   bool failed = ferror(file);
@@ -431,27 +435,30 @@ void finish() {
 }  // namespace
 
 // A file of the program, or of a library that it loads, says how its counts are read.
-EXPORTED void ccc_profile_unit(Reader read) {
+EXPORTED void ccc_profile_unit(Reader read, const char *name) {
   pthread_mutex_lock(&lock);
-  if (Unit *unit = static_cast<Unit *>(malloc(sizeof(Unit)))) {
+  Unit *unit = static_cast<Unit *>(malloc(sizeof(Unit)));
+  char *copy = strdup(name);
+  if (unit && copy) {
     if (!units && have_base()) {
       note_program();
       note("unit");
     }
-    *unit = Unit{read, units};
+    *unit = Unit{read, copy, units};
     units = unit;
   }
   pthread_mutex_unlock(&lock);
 }
 
 // Its code is about to be unloaded (dlclose), or the program ends.
-EXPORTED void ccc_profile_unit_gone(Reader read) {
+EXPORTED void ccc_profile_unit_gone(Reader read, const char *) {
   pthread_mutex_lock(&lock);
   if (!ended) write_counts(read, -1);
   for (Unit **unit = &units; *unit; unit = &(*unit)->next) {
     if ((*unit)->read == read) {
       Unit *gone = *unit;
       *unit = gone->next;
+      free(gone->name);
       free(gone);
       break;
     }

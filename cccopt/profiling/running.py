@@ -25,16 +25,17 @@ from cccopt.toolchain.instrument import COUNT_VARIABLE, COUNTED
 from cccopt.toolchain.launch import ended
 
 _MAGIC = b"cccprof1"
-_SIZES = struct.Struct("<QQQ")
+_SIZES = struct.Struct("<QQQQ")
 _REASONS = {True: (EACCES, "it is no program"), False: (ENOENT, "no such program")}
 
 
 @dataclass(frozen=True, slots=True)
 class UnitCounts:
-    """What one unit (a file of the program) counted on one device: its counters and their layout, as the agent read
-    them.
+    """What one unit, the file ``name`` of the program, counted on one device: its counters and their layout, as the
+    agent read them.
     """
 
+    name: str
     device: str
     counts: bytes
     layout: bytes
@@ -42,9 +43,10 @@ class UnitCounts:
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """The launches of a kernel on one device; ``name`` is the plain one, of a counted copy too."""
+    """The launches of a kernel on one device; ``name`` is the plain one of a copy that is ``counted``, too."""
 
     name: str
+    counted: bool
     launches: int
     nanoseconds: int
     registers: int
@@ -223,11 +225,14 @@ def _units(data: bytes) -> Iterator[UnitCounts]:
             at += size
         if at > len(data):
             return
-        name, counts, layout = parts
-        yield UnitCounts(name.decode("utf-8", "replace"), counts, layout)
+        name, device, counts, layout = parts
+        names = (name.decode("utf-8", "surrogateescape"), device.decode("utf-8", "replace"))
+        yield UnitCounts(*names, counts, layout)
 
 
 def _time(line: str) -> KernelTime:
     name, launches, nanoseconds, registers, shared, device = line.split("\t")
     plain = name.removesuffix(COUNTED)
-    return KernelTime(plain, int(launches), int(nanoseconds), int(registers), int(shared), device)
+    return KernelTime(
+        plain, plain != name, int(launches), int(nanoseconds), int(registers), int(shared), device
+    )

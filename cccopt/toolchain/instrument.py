@@ -18,7 +18,7 @@ import os
 import re
 from collections.abc import Collection
 
-from cccopt.files import read_text
+from cccopt.files import encoded, read_text
 
 COUNTED = "__ccc_counted"
 """What ends the name of a counted copy."""
@@ -44,9 +44,11 @@ _COUNTS = (
 )
 
 
-def with_header(text: str) -> str:
-    """The preprocessed ``text`` with our declarations behind it, marked as a system header: no warnings for it."""
-    return f'{text}\n# 1 "ccc_profile.h" 1 3\n{read_text(_HEADER)}'
+def with_header(text: str, file: str) -> str:
+    """The preprocessed ``text`` of ``file`` with our declarations behind it, as a system header: no warnings for it."""
+    name = "".join(chr(b) if chr(b).isalnum() and b < 128 else f"\\{b:03o}" for b in encoded(file))
+    header = read_text(_HEADER).replace(" CCC_PROFILE_FILE;", f' "{name}";')
+    return f'{text}\n# 1 "ccc_profile.h" 1 3\n{header}'
 
 
 def with_counted_entries(stub: str, counted: Collection[str]) -> str | None:

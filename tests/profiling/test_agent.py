@@ -47,8 +47,8 @@ def numbers(unit: UnitCounts) -> tuple[int, ...]:
 def test_each_unit_is_read_at_the_end(built: Path, tmp_path: Path) -> None:
     run = ran(built, tmp_path, "unit", "empty", "cuda", "another", "exit3")
     assert (run.status, run.instrumented, run.used_cuda, run.lost) == (3, True, True, ())
-    found = {unit.layout: (unit.device, numbers(unit)) for unit in run.units}
-    assert found == {b"layoutA": ("GPU 0", (1, 2)), b"layoutB": ("GPU 0", (10, 20))}
+    found = {unit.layout: (unit.name, unit.device, numbers(unit)) for unit in run.units}
+    assert found == {b"layoutA": ("a.cu", "GPU 0", (1, 2)), b"layoutB": ("b.cu", "GPU 0", (10, 20))}
 
 
 @pytest.mark.parametrize("end", [[], ["quick_exit"]])
@@ -120,9 +120,9 @@ def test_times_are_by_kernel_and_device(built: Path, tmp_path: Path) -> None:
     run = ran(built, tmp_path, "cuda", "launch", counted=False, timed=True)
     assert (run.untimed, run.lost) == ("", ())
     assert sorted(run.times, key=lambda time: time.nanoseconds) == [
-        KernelTime("cub_kernel", 1, 7, 32, 64, "GPU 0"),
-        KernelTime("_Z1fPi", 1, 9, 32, 64, "GPU 1"),
-        KernelTime("_Z1fPi", 2, 1500, 32, 64, "GPU 0"),
+        KernelTime("cub_kernel", False, 1, 7, 32, 64, "GPU 0"),
+        KernelTime("_Z1fPi", True, 1, 9, 32, 64, "GPU 1"),
+        KernelTime("_Z1fPi", False, 2, 1500, 32, 64, "GPU 0"),
     ]
 
 
