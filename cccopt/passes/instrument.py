@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cccopt.ccc.function.calls import callee_of
-from cccopt.passes.counting.block import leaving
+from cccopt.passes.counting.block import emptying, leaving
 from cccopt.passes.counting.choice import Choice, choose
 from cccopt.passes.counting.copying import Copying, counted_copy
 from cccopt.passes.counting.flow import Flow
@@ -60,14 +60,15 @@ class Counting:
 
     ``registers`` is how many counters of a function may be in registers, ``copies`` how many copies of the counts there
     are in global memory, a power of two. With ``dynamic`` the counters of kernels with dynamic shared memory are in
-    shared memory too; a launch that asks for all there is then fails. A word of shared memory is emptied when it has
-    come to ``limit``.
+    shared memory too; a launch that asks for all there is then fails. Shared memory is emptied every ``period``
+    iterations of a lane and every ``calls`` calls of a function; both are powers of two.
     """
 
     registers: int = 10
     copies: int = 32
     dynamic: bool = False
-    limit: int = 1 << 31
+    period: int = 1 << 16
+    calls: int = 512
 
 
 def instrumented(module: Module, how: Counting | None = None) -> tuple[Module, Layout]:
@@ -96,7 +97,7 @@ class _Instrumenting:
             return self.module, Layout(functions=tuple(refused))
         flows = {name: Flow(counted.bodies[name].body or (), self._leaves) for name in counted.copied}
         choices = {name: self._choice(name, flows[name]) for name in counted.copied}
-        memories = self._memories(choices)
+        memories = self._memories(flows, choices)
         files = Files(self.module)
         functions = [
             function_layout(
@@ -122,7 +123,7 @@ class _Instrumenting:
         registers = 0 if leaves else self.how.registers
         return choose(flow, self.counted.bodies[name].kind == "entry", registers)
 
-    def _memories(self, choices: Mapping[str, Choice]) -> dict[str, Memory]:
+    def _memories(self, flows: Mapping[str, Flow], choices: Mapping[str, Choice]) -> dict[str, Memory]:
         """The counters of each function."""
         counted = self.counted
         row = sum(choice.end for choice in choices.values())
@@ -142,11 +143,12 @@ class _Instrumenting:
                 COUNTS,
                 row,
                 copies,
-                self.how.limit,
+                self.how.period,
             )
             first += choice.end
+        irreducible = [name for name, flow in flows.items() if flow.irreducible]
         words = {name: memory.words for name, memory in found.items()}
-        for name in counted.in_global(words, self.how.dynamic):
+        for name in counted.in_global(words, self.how.dynamic, irreducible):
             found[name] = replace(found[name], name=None)
         return found
 
@@ -162,6 +164,10 @@ class _Instrumenting:
             arrays = [m for n in counted.reached(name) if (m := memories[n]).name is not None and m.words]
             leave = f"{name}__ccc_leave"
             yield leaving(memories[name], arrays, leave)
+        empty = None
+        if not kernel and memories[name].name is not None:
+            empty = f"{name}__ccc_empty"
+            yield emptying(memories[name], empty)
         yield counted_copy(
             Copying(
                 function,
@@ -174,6 +180,8 @@ class _Instrumenting:
                 leave,
                 apart=kernel and counted.has_barriers(name),
                 redux=counted.language.target >= 80 and counted.language.version >= (7, 0),
+                empty=empty,
+                calls=self.how.calls,
                 relabel=any(isinstance(item, Section) for item in self.module.items),
             )
         )

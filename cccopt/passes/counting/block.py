@@ -77,13 +77,29 @@ def leaving(kernel: Memory, arrays: Sequence[Memory], name: str) -> Function:
         *_count_block(kernel, names, base, threads, Guard(leader)),
     ]
     for memory in arrays:
-        counters = memory.counters - memory.own
-        low = partial(_flush, names, memory, base, memory.plain, 0)
-        high = partial(_flush, names, memory, base, memory.high, HALF_WORD)
-        code += _each_word(names, rank, here, counters, "add", low)
-        code += _each_word(names, rank, here, memory.registers, "add", high)
+        code += _flush_all(names, memory, base, rank, here)
     code += [Label("$ccc_left"), op("ret")]
     return Function("func", name, body=(*names.declarations(), *code))
+
+
+def emptying(memory: Memory, name: str) -> Function:
+    """The function that moves all words of a device function's counters to global memory."""
+    names = Names((), ())
+    start, step, base = names.register("b32"), names.register("b32"), names.register("b64")
+    code: list[Statement] = [op("mov.u32", start, 0), op("mov.u32", step, 1)]
+    code += copy_address(memory, names, base)
+    code += _flush_all(names, memory, base, start, step)
+    return Function("func", name, body=(*names.declarations(), *code, op("ret")))
+
+
+def _flush_all(
+    names: Names, memory: Memory, base: Register, first: Register, step: Register
+) -> Iterator[Statement]:
+    """Adds all words to their counters."""
+    low = partial(_flush, names, memory, base, memory.plain, 0)
+    high = partial(_flush, names, memory, base, memory.high, HALF_WORD)
+    yield from _each_word(names, first, step, memory.counters - memory.own, "add", low)
+    yield from _each_word(names, first, step, memory.registers, "add", high)
 
 
 def _thread(names: Names, thread: Register) -> Iterator[Statement]:

@@ -8,10 +8,10 @@ programs", TOPLAS 16(4), 1994.
 
 *Warps.* Nothing of the kind holds: where lanes part, one warp leaves a branch twice, and whether they run together
 again at a join is the choice of ptxas. A unit has as many executions as its only predecessor if control goes nowhere
-else from there. All other units have a counter: arms of branches, joins, headers of loops. So has an edge of a branch that
-leads to a join, by which it shows how often lanes parted. Not so the back edge of a loop with one latch and one edge
-from outside: lanes that parted before meet at the source of that edge, lanes that parted in the loop at the latch, and
-nobody at the header; what came to it, came by one edge or by the other.
+else from there. All other units have a counter: arms of branches, joins, headers of loops. So has an edge of a branch
+that leads to a join, by which it shows how often lanes parted. Not so the back edge of a loop with one latch and one
+edge from outside: lanes that parted before meet at the source of that edge, lanes that parted in the loop at the latch,
+and none at the header; what came to it, came by one edge or by the other.
 
 A kernel's threads and warps are known from the shape of its blocks.
 """

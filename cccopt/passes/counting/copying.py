@@ -60,9 +60,10 @@ _LEAVING = (Control.RETURN, Control.EXIT)
 class Copying:
     """What is known of a function that is to be copied.
 
-    ``callees`` are the counted names of the functions that have some; ``arrays`` is the shared memory that a kernel's
-    block has to clear, ``leave`` the function that its threads call last. With ``apart`` bare exits stay
-    bare; with ``redux`` there are reductions of registers over a warp.
+    ``callees`` are the counted names of the functions that have some. ``arrays`` is the shared memory that a kernel's
+    block has to clear, ``leave`` the function that its threads call last, ``empty`` one that empties the words of a
+    device function, every ``calls``th time that it is called. With ``apart`` bare exits stay bare; with ``redux`` there
+    are reductions of registers over a warp; with ``relabel`` labels get new names.
     """
 
     function: Function
@@ -75,6 +76,8 @@ class Copying:
     leave: str | None = None
     apart: bool = False
     redux: bool = True
+    empty: str | None = None
+    calls: int = 512
     relabel: bool = False
 
 
@@ -89,6 +92,8 @@ class _Copier:
     names: Names = field(init=False)
     adder: Adder = field(init=False)
     registers: list[Register] = field(init=False)
+    iterations: list[Register] = field(default_factory=list)
+    behind: list[Statement] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         function, memory = self.what.function, self.what.memory
@@ -112,7 +117,7 @@ class _Copier:
             out += before.get(index, ())
             out += self._statement(statement, self.what.flow.cfg.block_of(index))
         out += before.get(len(self.body), ())
-        out += self._end()
+        out += [*self._end(), *self.behind]
         begin = list(self._begin())
         code = (*self.names.declarations(), *begin, *out)
         if self.what.relabel:
@@ -125,19 +130,20 @@ class _Copier:
         found: dict[int, list[Statement]] = {}
         for place, counters in places.items():
             if place.unit != OUTSIDE and place.unit not in self.bare:
-                code = self._count(counters, None, flow.units[place.unit].depth)
-                found.setdefault(flow.head(place.unit), []).extend(code)
+                found.setdefault(flow.head(place.unit), []).extend(self._count(counters, None))
         for place, counters in places.items():
             if place.edge != OUTSIDE:
                 edge = flow.edges[place.edge]
-                code = self._count(counters, _going(edge), flow.edge_depth(edge))
+                code = self._count(counters, _going(edge))
                 found.setdefault(flow.end(edge.source), []).extend(code)
+        for header, counters_of_loop in self._emptied().items():
+            found.setdefault(flow.head(header), []).extend(self._check(header, counters_of_loop))
         for unit in sorted(self.bare):
             for edge in (flow.edges[i] for i in flow.into[unit]):
                 going = _going(edge)
                 counters = places.get(Place(unit), Counters())
                 here = found.setdefault(flow.end(edge.source), [])
-                here += [*self._count(counters, going, 0), *self.last(going)]
+                here += [*self._count(counters, going), *self.last(going)]
         return found
 
     def _linkage(self) -> tuple[str, ...]:
@@ -148,11 +154,11 @@ class _Copier:
         yield op("mov.u32", self.adder.lower, SpecialRegister("%lanemask_lt"))
         if self.adder.base is not None:
             yield from self.adder.copy_address()
-        for register in self.registers:
+        for register in (*self.registers, *self.iterations):
             yield op("mov.u32", register, 0)
         if self.kernel:
             yield from begin(self.what.memory, self.what.arrays, self.names)
-        yield from self._count(self.what.choice.places.get(Place(), Counters()), None, 0)
+        yield from self._count(self.what.choice.places.get(Place(), Counters()), None)
 
     # --- counting ----------------------------------------------------------------------------------------------
 
@@ -160,7 +166,7 @@ class _Copier:
         index = counter - self.what.choice.first
         return self.registers[index] if 0 <= index < len(self.registers) else None
 
-    def _count(self, counters: Counters, among: Guard | None, depth: int) -> Iterator[Statement]:
+    def _count(self, counters: Counters, among: Guard | None) -> Iterator[Statement]:
         """Counts those lanes here that ``among`` is true of."""
         lanes = self._register(counters.lanes)
         if lanes is not None:
@@ -170,20 +176,66 @@ class _Copier:
         mask, leader = self.names.register("b32"), self.names.register("pred")
         yield op("activemask.b32", mask, guard=among)
         yield from self.adder.leader(mask, leader, among)
-        yield from self._led(counters, mask, Guard(leader), depth)
+        yield from self._led(counters, mask, Guard(leader))
 
-    def _led(self, counters: Counters, mask: Register, leader: Guard, depth: int) -> Iterator[Statement]:
+    # --- emptying ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def entry(self) -> Counters | None:
+        """The counters that count calls of the function."""
+        places = self.what.choice.places
+        found = places.get(Place())
+        if found is None or found.warps == UNKNOWN:
+            found = places.get(Place(self.what.flow.first[self.what.flow.cfg.entry]))
+        return found
+
+    def _emptied(self) -> dict[int, list[int]]:
+        """The counters in shared memory of each loop that has some, by the unit of its header."""
+        found: dict[int, list[int]] = {}
+        flow = self.what.flow
+        for place, counters in self.what.choice.places.items():
+            loop = None if self.what.memory.name is None else flow.loop_of(place.unit, place.edge)
+            for counter in (counters.warps, counters.lanes) if loop is not None else ():
+                if loop is not None and counter != UNKNOWN and self._register(counter) is None:
+                    found.setdefault(flow.first[loop.header], []).append(counter)
+        return found
+
+    def _check(self, header: int, counters: Sequence[int]) -> Iterator[Statement]:
+        """An iteration begins: from time to time the counters of its loop are emptied, behind the body."""
+        lanes = self.what.choice.places.get(Place(header), Counters()).lanes
+        iterations = self._register(lanes)
+        if iterations is None:
+            iterations = self.names.register("b32")
+            self.iterations.append(iterations)
+            yield op("add.u32", iterations, iterations, 1)
+        low, due = self.names.register("b32"), self.names.register("pred")
+        empty, after = self.names.label("empty"), self.names.label("emptied")
+        yield op("and.b32", low, iterations, self.what.memory.period - 1)
+        yield op("setp.eq.u32", due, low, 0)
+        yield op("bra", Symbol(empty), guard=Guard(due))
+        yield Label(after)
+        self.behind.append(Label(empty))
+        for counter in counters:
+            self.behind += self.adder.empty(counter)
+        for index, register in enumerate(self.registers):
+            self.behind += self.adder.empty_register(self.what.choice.first + index, register)
+        self.behind.append(op("bra", Symbol(after)))
+
+    def _led(self, counters: Counters, mask: Register, leader: Guard) -> Iterator[Statement]:
         """What the first lane of ``mask`` adds for all."""
-        repeated = depth > 0 or not self.kernel
         warps = self._register(counters.warps)
         if warps is not None:
             yield op("add.u32", warps, warps, 1, guard=leader)
+        elif counters is self.entry and self.what.empty is not None:
+            due = self.names.register("pred")
+            yield from self.adder.add_one_of_many(counters.warps, leader, self.what.calls, due)
+            yield op("call", Symbol(self.what.empty), guard=Guard(due))
         elif counters.warps != UNKNOWN:
-            yield from self.adder.add(counters.warps, number(1), leader, repeated)
+            yield from self.adder.add(counters.warps, number(1), leader)
         if counters.lanes != UNKNOWN and self._register(counters.lanes) is None:
             active = self.names.register("b32")
             yield op("popc.b32", active, mask)
-            yield from self.adder.add(counters.lanes, active, leader, repeated)
+            yield from self.adder.add(counters.lanes, active, leader)
 
     def last(self, among: Guard | None) -> list[Statement]:
         """What a thread does before it leaves the function, those threads that ``among`` is true of."""
@@ -193,7 +245,7 @@ class _Copier:
             code += [op("activemask.b32", mask, guard=among), *self.adder.leader(mask, leader, among)]
             for index, register in enumerate(self.registers):
                 counter = self.what.choice.first + index
-                who = Fold(mask, Guard(leader), among, self.what.redux, not self.kernel)
+                who = Fold(mask, Guard(leader), among, self.what.redux)
                 code += self.adder.fold(counter, register, who)
         if self.what.leave is not None:
             code.append(op("call", Symbol(self.what.leave), guard=among))

@@ -7,16 +7,14 @@ in a register has two words: the folds of the low and of the high 16 bits of all
     kernel: [threads that left][a word for each counter][a second word for each register]
     function: [a word for each counter][a second word for each register]
 
-A word that is added to over and over is emptied into global memory when it has come half way to overflowing:
+A word of 32 bits must be emptied into global memory in time. A kernel's threads come to code outside loops once. A loop
+with counters in shared memory has each lane count its iterations in a register and empty the loop's words, and its own
+registers, every `Memory.period` of them. Then a word has at most the iterations of all lanes since each emptied it
+last, 1024 x 2^16. Lanes call a device function any number of times: each 512th execution of its entry in a block
+empties all its words, which have by then at most 512 x 32 x 2^16 of what its loops have left in them.
 
-        @%leader atom.shared.add.u32 %old, [word], %lanes;
-        add.u32                      %new, %old, %lanes;
-        setp.ge.and.u32              %half, %new, 0x80000000, %leader;
-        @%half atom.shared.exch.b32  %all, [word], 0;
-        cvt.u64.u32                  %wide, %all;
-        @%half red.global.add.u64    [counter], %wide;
-
-The exchange follows the addition within a warp's next few instructions, and before it others would have to add 2^31.
+Where a loop has no counters in shared memory nothing is emptied: a lane would need 2^32 iterations to overflow a
+register, at four cycles for an addition that waits for the one before it about ten seconds in one loop.
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ class Memory:
     counts: str
     row: int
     copies: int
-    limit: int = 1 << 31
+    period: int = 1 << 16
 
     @property
     def own(self) -> int:
@@ -83,6 +81,10 @@ class Memory:
         """The first word of high halves."""
         return self.plain + self.counters - self.own
 
+    def word_of(self, counter: int) -> int:
+        """The word of a counter."""
+        return self.plain + counter - self.own
+
     def variable(self) -> Variable:
         """The declaration of the shared array."""
         assert self.name is not None
@@ -101,14 +103,13 @@ class Memory:
 @dataclass(frozen=True, slots=True)
 class Fold:
     """Who adds registers together: the lanes of ``mask``, those that ``among`` is true of; ``leader`` is the first of
-    them. Without ``redux`` each adds its own. ``repeated`` where a thread may do so any number of times.
+    them. Without ``redux`` each adds its own.
     """
 
     mask: Register
     leader: Guard
     among: Guard | None
     redux: bool
-    repeated: bool
 
 
 @dataclass
@@ -136,19 +137,50 @@ class Adder:
         else:
             yield op("setp.eq.and.u32", leader, before, 0, predicate(among))
 
-    def add(self, counter: int, amount: Operand, leader: Guard, repeated: bool) -> Iterator[Statement]:
-        """The lane that ``leader`` is true of adds ``amount``; ``repeated`` where a thread may do so any number of
-        times.
-        """
-        if self.memory.name is None:
-            wide: Operand = amount
-            if isinstance(amount, Register):
-                wide = self.names.register("b64")
-                yield op("cvt.u64.u32", wide, amount)
-            yield self.to_global(counter, wide, leader)
+    def add(self, counter: int, amount: Operand, leader: Guard) -> Iterator[Statement]:
+        """The lane that ``leader`` is true of adds ``amount``."""
+        if self.memory.name is not None:
+            yield op(
+                "red.shared.add.u32", self.memory.word(self.memory.word_of(counter)), amount, guard=leader
+            )
             return
-        word = self.memory.plain + counter - self.memory.own
-        yield from self._to_word(word, counter, amount, leader, repeated, 0)
+        wide: Operand = amount
+        if isinstance(amount, Register):
+            wide = self.names.register("b64")
+            yield op("cvt.u64.u32", wide, amount)
+        yield self.to_global(counter, wide, leader)
+
+    def add_one_of_many(self, counter: int, leader: Guard, many: int, due: Register) -> Iterator[Statement]:
+        """The lane that ``leader`` is true of adds 1; ``due`` is true of it each time that makes it a multiple."""
+        old = self.names.register("b32")
+        word = self.memory.word(self.memory.word_of(counter))
+        yield op("atom.shared.add.u32", old, word, 1, guard=leader)
+        yield op("and.b32", old, old, many - 1)
+        yield op("setp.eq.and.u32", due, old, many - 1, leader.register)
+
+    def empty(self, counter: int) -> Iterator[Statement]:
+        """Moves the word of a counter to global memory."""
+        found, wide, some = (
+            self.names.register("b32"),
+            self.names.register("b64"),
+            self.names.register("pred"),
+        )
+        yield op("atom.shared.exch.b32", found, self.memory.word(self.memory.word_of(counter)), 0)
+        yield op("setp.ne.u32", some, found, 0)
+        yield op("cvt.u64.u32", wide, found)
+        yield op("red.global.add.u64", self._in_any_copy(counter), wide, guard=Guard(some))
+
+    def empty_register(self, counter: int, register: Register) -> Iterator[Statement]:
+        """Moves what is in a register to global memory."""
+        wide = self.names.register("b64")
+        yield op("cvt.u64.u32", wide, register)
+        yield op("red.global.add.u64", self._in_any_copy(counter), wide)
+        yield op("mov.u32", register, 0)
+
+    def _in_any_copy(self, counter: int) -> Address:
+        """A counter in global memory, for what is done rarely: an address that is no register costs nothing else."""
+        offset = 8 * (self.memory.first + counter)
+        return Address(Symbol(self.memory.counts), Literal(str(offset)) if offset else None)
 
     def fold(self, counter: int, of: Register, who: Fold) -> Iterator[Statement]:
         """All lanes add their counts in the register ``of`` to a counter."""
@@ -172,36 +204,17 @@ class Adder:
             yield op("add.u64", wide, wide, top)
             yield self.to_global(counter, wide, leader)
             return
-        index = counter - self.memory.own
-        yield from self._to_word(self.memory.plain + index, counter, low, leader, who.repeated, 0)
+        word = self.memory.word_of(counter)
+        yield op("red.shared.add.u32", self.memory.word(word), low, guard=leader)
         more = Guard(self.names.register("pred"))
         yield op("setp.ne.and.u32", more.register, high, 0, leader.register)
-        yield from self._to_word(self.memory.high + index, counter, high, more, who.repeated, HALF_WORD)
+        word += self.memory.high - self.memory.plain
+        yield op("red.shared.add.u32", self.memory.word(word), high, guard=more)
 
     def to_global(self, counter: int, amount: Operand, who: Guard) -> Statement:
         """Adds to a counter in global memory."""
         assert self.base is not None
         return op("red.global.add.u64", self.memory.in_copy(self.base, counter), amount, guard=who)
-
-    def _to_word(
-        self, word: int, counter: int, amount: Operand, who: Guard, repeated: bool, shift: int
-    ) -> Iterator[Statement]:
-        place = self.memory.word(word)
-        if not repeated:
-            yield op("red.shared.add.u32", place, amount, guard=who)
-            return
-        old, new, everything = (self.names.register("b32") for _ in range(3))
-        half, wide = self.names.register("pred"), self.names.register("b64")
-        yield op("atom.shared.add.u32", old, place, amount, guard=who)
-        yield op("add.u32", new, old, amount)
-        yield op("setp.ge.and.u32", half, new, Literal(str(self.memory.limit)), who.register)
-        yield op("atom.shared.exch.b32", everything, place, 0, guard=Guard(half))
-        yield op("cvt.u64.u32", wide, everything)
-        if shift:
-            yield op("shl.b64", wide, wide, shift)
-        # Rare: any copy will do, and an address that is no register costs nothing until then.
-        counted = Address(Symbol(self.memory.counts), Literal(str(8 * (self.memory.first + counter))))
-        yield op("red.global.add.u64", counted, wide, guard=Guard(half))
 
 
 def copy_address(memory: Memory, names: Names, base: Register) -> Iterator[Statement]:

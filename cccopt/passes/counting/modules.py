@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -114,17 +114,20 @@ class Counted:
             for s in self.bodies[name].body or ()
         )
 
-    def in_global(self, words: Mapping[str, int], dynamic: bool) -> frozenset[str]:
+    def in_global(
+        self, words: Mapping[str, int], dynamic: bool, irreducible: Collection[str]
+    ) -> frozenset[str]:
         """The copied functions whose counters are in global memory alone.
 
         Those of a kernel are where a function that it calls may end the thread, which would have to empty the block's
         counters; where the program asks how much shared memory there is; where ours, ``words`` of each function, may
-        not fit beside the program's own; and, unless ``dynamic``, where the launch decides how much that is.
+        not fit beside the program's own; and, unless ``dynamic``, where the launch decides how much that is. Functions
+        with cycles that are no loops have no place to empty words at.
         """
         kernels = [name for name in self.copied if self.bodies[name].kind == "entry"]
-        found = {k for k in kernels if not self._has_room(k, words, dynamic)}
+        found = {k for k in kernels if k in irreducible or not self._has_room(k, words, dynamic)}
         reached = {name for kernel in found for name in self.reached(kernel)}
-        return frozenset(reached | self.may_exit.intersection(self.copied))
+        return frozenset(reached | set(irreducible) | self.may_exit.intersection(self.copied))
 
     def _has_room(self, kernel: str, words: Mapping[str, int], dynamic: bool) -> bool:
         reached = self.reached(kernel)
