@@ -109,10 +109,10 @@ class _Counted:
         """The branches that ran, in the order of the PTX."""
         for index in range(len(self.body)):
             count = self.profile.by_branch.get((self.function.name, index))
-            if count is not None and count.warps:
-                histogram = count.jumped if sum(count.jumped) == count.warps else None
+            # Of an indexed branch the counts do not tell where lanes went.
+            if count is not None and count.warps and sum(count.jumped) == count.warps:
                 yield BranchCount(
-                    *self.place(index), count.warps, count.lanes, count.taken, count.divergent, histogram
+                    *self.place(index), count.warps, count.lanes, count.taken, count.divergent, count.jumped
                 )
 
     def loops(self) -> Iterator[LoopCount]:

@@ -14,8 +14,7 @@ from functools import cached_property
 from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount
 from cccopt.report.html import Markup, element, markup
 from cccopt.report.profile_view import (
-    CHANGED,
-    MISSING,
+    SAID,
     SourceView,
     by_line,
     each,
@@ -92,11 +91,10 @@ class SourceTables:
         )
 
     def _notice(self, file: str) -> Markup | None:
-        said = {
-            MISSING: "This file could not be read: its lines are shown without their text.",
-            CHANGED: "This file has changed since the run: counts may stand beside other lines than their own.",
-        }.get(self.view.state(file))
-        return None if said is None else element("p", element("b", "Note: "), said, class_="notice")
+        said = SAID.get(self.view.state(file))
+        return (
+            None if said is None else element("p", element("b", "Note: "), f"{file} {said}.", class_="notice")
+        )
 
     def _rows(self, file: str, lines: Sequence[LineCount]) -> Iterator[Markup]:
         by_number = {self.view.line(file, line.line): line for line in lines}
@@ -112,7 +110,7 @@ class SourceTables:
 
     def _shown(self, file: str, counted: Sequence[int]) -> list[int]:
         """The numbers of the lines to show."""
-        if self.view.state(file) == MISSING:
+        if file not in self.view.texts:
             return sorted(counted)
         lines = self.view.texts[file].lines
         end = len(lines) if lines[-1] else len(lines) - 1
@@ -121,7 +119,7 @@ class SourceTables:
 
     def _code(self, file: str, shown: int) -> str:
         """The text of a line by its number in the text."""
-        if self.view.state(file) == MISSING:
+        if file not in self.view.texts:
             return ""
         lines = self.view.texts[file].lines
         return shortened(lines[shown - 1], _LONGEST) if shown <= len(lines) else ""

@@ -64,7 +64,7 @@ def kernel_table(run: RunFile, *, narrow: bool = False) -> Table:
     timed = run.time_ns is not None
     for name in ("time", "share", "launches") if timed else ("share", "launches"):
         table.add_column(name, justify="right", no_wrap=True)
-    for name in ("warp\ninstructions", "efficiency", "idle", *(("idle\ntime",) if timed else ())):
+    for name in ("instructions", "efficiency", "idle", *(("idle\ntime",) if timed else ())):
         table.add_column(name, justify="right", no_wrap=True)
     rows = [(f.time_ns or 0, f.warps, _kernel_row(f, run)) for f in ordered(run)]
     for kernel in run.uncounted:

@@ -13,7 +13,17 @@ from pathlib import PurePath
 from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount, RunFile
 from cccopt.profiling.sources import Source, files_of
 
-UNCHECKED, SAME, CHANGED, MISSING = "unchecked", "same", "changed", "missing"
+UNCHECKED, SAME, CHANGED, MISSING, NO_SOURCE = "unchecked", "same", "changed", "missing", "no source"
+
+_NO_FILE = "<ptx>"
+"""The file of code without line information (`cccopt.passes.counting.spots`)."""
+
+SAID = {
+    MISSING: "cannot be read: its lines are shown without their text",
+    CHANGED: "has changed since the run: counts may stand beside other lines than their own",
+    NO_SOURCE: "is code without line information, by its lines in the PTX",
+}
+"""What is to be said of a file in such a state."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,8 @@ class SourceView:
 
     def state(self, file: str) -> str:
         """Whether a file is what was counted; ``unchecked`` where the run has no hash of it."""
+        if file == _NO_FILE:
+            return NO_SOURCE
         if file not in self.texts:
             return MISSING
         if file not in self.run.sources:
@@ -53,16 +65,8 @@ class SourceView:
 
     def remarks(self) -> list[str]:
         """What is to be said of the sources."""
-        found = []
-        for file in files_of(self.run.functions):
-            state = self.state(file)
-            if state == MISSING:
-                found.append(f"{file} cannot be read: its lines are shown without their text")
-            elif state == CHANGED:
-                found.append(
-                    f"{file} has changed since the run: counts may stand beside other lines than their own"
-                )
-        return found
+        states = {file: self.state(file) for file in files_of(self.run.functions)}
+        return [f"{file} {SAID[state]}" for file, state in states.items() if state in SAID]
 
 
 def short_names(files: Iterable[str]) -> dict[str, str]:

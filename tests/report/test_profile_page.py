@@ -182,7 +182,7 @@ def test_what_became_of_marked_regions() -> None:
 
 
 def test_sources_that_are_missing_or_have_changed_are_said_so() -> None:
-    assert "could not be read" in Read(PAGES["no sources"]()).text
+    assert f"{FILE} cannot be read" in Read(PAGES["no sources"]()).text
     changed = Read(page(counted(), {FILE: Source(TEXT + "x"), HEADER: Source("")})).text
     assert f"{FILE} has changed since the run" in changed
     assert "has changed" not in Read(PAGES["counted"]()).text

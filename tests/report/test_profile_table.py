@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from cccopt.profiling.run_file import FunctionRun, LoopCount, RunFile
-from cccopt.profiling.sources import Source
+from cccopt.driver import marked_ptx
+from cccopt.harness.workload import fresh_state, load
+from cccopt.profiling.emulated import of_launch
+from cccopt.profiling.run_file import FunctionRun, LoopCount, RunFile, merged
+from cccopt.profiling.sources import Source, files_of, on_disk
+from cccopt.region_profiles import program_of
 from cccopt.report import profile_view
 from cccopt.report.profile_table import print_run
 from cccopt.report.profile_view import binned, duration, iterations, ordered, percent, short_names, worst
+from cccopt.toolchain.discovery import find_nvcc
 from tests.report.example_run import FILE, HEADER, SOURCES, TEXT, TRIPS, counted, timed
 
 
@@ -86,11 +92,39 @@ def test_sources_that_are_missing_or_have_changed_are_said_so() -> None:
     assert "note" not in "\n".join(printed(counted(), {**SOURCES, HEADER: Source("")}))
 
 
+def test_code_without_line_information_is_said_so() -> None:
+    (function,) = counted().functions
+    bare = replace(function, lines=tuple(replace(x, file="<ptx>") for x in function.lines))
+    text = "\n".join(printed(RunFile(functions=(bare,)), {}))
+    assert "note: <ptx> is code without line information" in text
+    assert "<ptx>:4" in text or "<ptx>:3" in text
+
+
 def test_an_empty_run_and_one_that_loses_nothing() -> None:
     assert "no device, 0 runs, 0 kernels, no times" in printed(RunFile())[0]
     (function,) = counted().functions
     full = replace(function, lines=tuple(replace(x, lanes=32 * x.warps) for x in function.lines), loops=())
     assert not [line for line in printed(RunFile(functions=(full,))) if "source" in line]
+
+
+@pytest.mark.nvcc
+def test_the_figures_of_the_documentation_are_what_is_printed(repository: Path) -> None:
+    if find_nvcc().version != "13.0.88":
+        pytest.skip("the page has the figures of nvcc 13.0.88")
+    sample = load("bfs")
+    program = program_of(marked_ptx(sample.source, nvcc_options=["-O3", "-lineinfo"]))
+    state = fresh_state(sample.inputs("small", seed=1))
+    runs = [
+        of_launch(program, program.launch(x.kernel, x.grid, x.block, x.arguments), "bfs.cu")
+        for x in sample.workload.launches(state)
+    ]
+    run = replace(merged(runs), runs=1)
+    lines = [line.split() for line in printed(run, on_disk(files_of(run.functions)))]
+    page = (repository / "docs/profile.md").read_text()
+    (block,) = (b for b in page.split("```") if b.startswith("text\ncounted: emulator"))
+    shown = [line.split() for line in block.splitlines()[1:] if line != "..."]
+    assert len(shown) > 10
+    assert [line for line in shown if line not in lines] == []
 
 
 # --- what both the tables and the page use ---
