@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
+from pathlib import PurePath
 from string import Template
 from typing import Any
 
@@ -354,13 +355,14 @@ class _Page:
 
 def _became(unit: Mapping[str, Any], region: Mapping[str, Any]) -> str:
     """What the report of a compilation says of a region."""
-    said = str(region["outcome"])
+    place = region.get("place") or {}
+    said = f"{PurePath(place['file']).name}:{place['line']}: " if place else ""
+    said += str(region["outcome"])
     if region.get("form"):
         said += f" ({region['form']})"
     gain = (region.get("cost") or {}).get("gain")
     if gain is not None:
         said += f", predicted gain {gain:.2f}x"
-    place = region.get("place") or {}
     for remark in unit.get("remarks", ()):
         at = remark.get("place") or {}
         if place and (at.get("file"), at.get("line")) == (place.get("file"), place.get("line")):

@@ -177,7 +177,7 @@ def test_kernels_that_were_not_counted_have_their_time() -> None:
 def test_what_became_of_marked_regions() -> None:
     read = Read(PAGES["timed"]())
     (row,) = (row for row in read.rows if row[:2] == ["1", "for"])
-    assert row[-1] == "declined, predicted gain 0.91x; CCC050: the loop is <left> as it was"
+    assert row[-1] == "uneven <1>.cu:4: declined, predicted gain 0.91x; CCC050: the loop is <left> as it was"
     assert "became" not in Read(PAGES["counted"]()).text
 
 
