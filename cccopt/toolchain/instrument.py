@@ -32,7 +32,7 @@ _HEADER = os.path.join(
 
 _CALL = "__cudaRegisterEntry("
 _ENTRY = re.compile(
-    r"__cudaRegisterEntry\((?:(?!__cudaRegisterEntry\().)*?, (?P<name>[A-Za-z_$][\w$]*), \(-?\d+\)\);",
+    r"__cudaRegisterEntry\((?:(?!__cudaRegisterEntry\().)*?, (?P<name>[A-Za-z_$][\w$]*), (?:\(-?\d+\)|\d+)\);",
     re.DOTALL,
 )
 _CALLBACK = re.compile(r"^static void __nv_cudaEntityRegisterCallback\( ?void \*\*\w+\) ?\{", re.MULTILINE)

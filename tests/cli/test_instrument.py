@@ -33,7 +33,7 @@ __global__ void hidden(int* p) {
   for (int i = threadIdx.x; i < 100; i += 32) p[i] += 2;
 }
 }
-template <class T, int N> __global__ void of_type(T* p) { p[threadIdx.x] *= N; }
+template <class T, int N> __global__ void __launch_bounds__(64) of_type(T* p) { p[threadIdx.x] *= N; }
 void launch_all(int* p) {
   plain_c<<<1, 32>>>(p, 3);
   stat<<<1, 32>>>(p);

@@ -16,6 +16,7 @@ def stub(*entries: str) -> str:
 
 PLAIN = "__cudaRegisterEntry(__T4, ((void ( *)(int *, int))plain_c), plain_c, (-1));"
 TEMPLATE = "__cudaRegisterEntry(__T4, ((void ( *)(float *))tmpl<(int)3, (-1)> ), _Z4tmplIiLin1EEvPT_, (-1));"
+BOUNDED = "__cudaRegisterEntry(__T4, ((void ( *)(const struct Rmat *, int *))bounded), bounded, 256);"
 HIDDEN = (
     "__cudaRegisterEntry(__T4, ((void ( *)(int *))stat), __nv_static_25__92da_4_a_cu_bf__Z4statPi, (-1));"
 )
@@ -44,6 +45,12 @@ def test_names_with_a_modules_number_are_names() -> None:
     made = with_counted_entries(stub(HIDDEN), {name})
     assert made is not None
     assert f"{name}__ccc_counted, (-1)" in made
+
+
+def test_launch_bounds_are_no_part_of_a_name() -> None:
+    made = with_counted_entries(stub(BOUNDED, PLAIN), {"bounded"})
+    assert made is not None
+    assert "((void ( *)(const struct Rmat *, int *))bounded), bounded__ccc_counted, 256); } else {" in made
 
 
 def test_without_counted_kernels_nothing_is_changed() -> None:
