@@ -163,3 +163,5 @@ def test_names_as_their_authors_wrote_them() -> None:
     if shown("_Z3bfsiPi") != "_Z3bfsiPi":
         assert shown("_Z3bfsiPi") == "bfs(int, int*)"
         assert shown("_Z4workILi400EEviPKf") == "void work<400>(int, float const*)"
+        assert shown("__nv_static_25__92da177b_4_a_cu_bfad4959__Z4statPi") == "stat(int*)"
+    assert shown("__nv_static_25__92da177b_4_a_cu_bfad4959_plain") == "plain"
