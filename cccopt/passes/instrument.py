@@ -64,7 +64,7 @@ class Counting:
     iterations of a lane and every ``calls`` calls of a function; both are powers of two.
     """
 
-    registers: int = 10
+    registers: int = 6
     copies: int = 32
     dynamic: bool = False
     period: int = 1 << 16
@@ -165,7 +165,7 @@ class _Instrumenting:
             leave = f"{name}__ccc_leave"
             yield leaving(memories[name], arrays, leave)
         empty = None
-        if not kernel and memories[name].name is not None:
+        if memories[name].name is not None:
             empty = f"{name}__ccc_empty"
             yield emptying(memories[name], empty)
         yield counted_copy(

@@ -243,7 +243,9 @@ class _Tree:
 
 def _numbered(choice: Choice, registers: int) -> Choice:
     """The choice with the counters that get registers numbered first."""
-    order = sorted(range(len(choice.depths)), key=lambda i: -choice.depths[i])
+    # Both counters of a place, so that none needs the mask for the other's sake.
+    listed = [c - choice.first for p in choice.places.values() for c in (p.warps, p.lanes) if c != UNKNOWN]
+    order = sorted(listed, key=lambda i: -choice.depths[i])
     in_registers = [i for i in order if choice.depths[i]][:registers]
     chosen = set(in_registers)
     order = [*in_registers, *(i for i in range(len(choice.depths)) if i not in chosen)]

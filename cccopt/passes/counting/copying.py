@@ -92,7 +92,7 @@ class _Copier:
     names: Names = field(init=False)
     adder: Adder = field(init=False)
     registers: list[Register] = field(init=False)
-    iterations: list[Register] = field(default_factory=list)
+    iterations: Register | None = None
     behind: list[Statement] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -136,8 +136,8 @@ class _Copier:
                 edge = flow.edges[place.edge]
                 code = self._count(counters, _going(edge))
                 found.setdefault(flow.end(edge.source), []).extend(code)
-        for header, counters_of_loop in self._emptied().items():
-            found.setdefault(flow.head(header), []).extend(self._check(header, counters_of_loop))
+        for header in self._emptying_headers():
+            found.setdefault(flow.head(header), []).extend(self._check())
         for unit in sorted(self.bare):
             for edge in (flow.edges[i] for i in flow.into[unit]):
                 going = _going(edge)
@@ -154,7 +154,7 @@ class _Copier:
         yield op("mov.u32", self.adder.lower, SpecialRegister("%lanemask_lt"))
         if self.adder.base is not None:
             yield from self.adder.copy_address()
-        for register in (*self.registers, *self.iterations):
+        for register in (*self.registers, *(() if self.iterations is None else (self.iterations,))):
             yield op("mov.u32", register, 0)
         if self.kernel:
             yield from begin(self.what.memory, self.what.arrays, self.names)
@@ -174,7 +174,7 @@ class _Copier:
         if counters.warps == UNKNOWN and (lanes is not None or counters.lanes == UNKNOWN):
             return
         mask, leader = self.names.register("b32"), self.names.register("pred")
-        yield op("activemask.b32", mask, guard=among)
+        yield from _active(mask, among)
         yield from self.adder.leader(mask, leader, among)
         yield from self._led(counters, mask, Guard(leader))
 
@@ -189,34 +189,30 @@ class _Copier:
             found = places.get(Place(self.what.flow.first[self.what.flow.cfg.entry]))
         return found
 
-    def _emptied(self) -> dict[int, list[int]]:
-        """The counters in shared memory of each loop that has some, by the unit of its header."""
-        found: dict[int, list[int]] = {}
+    def _emptying_headers(self) -> list[int]:
+        """The headers of loops that have counters in shared memory, as units."""
         flow = self.what.flow
+        found: dict[int, None] = {}
         for place, counters in self.what.choice.places.items():
             loop = None if self.what.memory.name is None else flow.loop_of(place.unit, place.edge)
-            for counter in (counters.warps, counters.lanes) if loop is not None else ():
-                if loop is not None and counter != UNKNOWN and self._register(counter) is None:
-                    found.setdefault(flow.first[loop.header], []).append(counter)
-        return found
+            here = [c for c in (counters.warps, counters.lanes) if c != UNKNOWN and self._register(c) is None]
+            if loop is not None and here:
+                found[flow.first[loop.header]] = None
+        return sorted(found)
 
-    def _check(self, header: int, counters: Sequence[int]) -> Iterator[Statement]:
-        """An iteration begins: from time to time the counters of its loop are emptied, behind the body."""
-        lanes = self.what.choice.places.get(Place(header), Counters()).lanes
-        iterations = self._register(lanes)
-        if iterations is None:
-            iterations = self.names.register("b32")
-            self.iterations.append(iterations)
-            yield op("add.u32", iterations, iterations, 1)
+    def _check(self) -> Iterator[Statement]:
+        """An iteration begins: from time to time all counters are emptied, behind the body."""
+        assert self.what.empty is not None
+        if self.iterations is None:
+            self.iterations = self.names.register("b32")
         low, due = self.names.register("b32"), self.names.register("pred")
         empty, after = self.names.label("empty"), self.names.label("emptied")
-        yield op("and.b32", low, iterations, self.what.memory.period - 1)
+        yield op("add.u32", self.iterations, self.iterations, 1)
+        yield op("and.b32", low, self.iterations, self.what.memory.period - 1)
         yield op("setp.eq.u32", due, low, 0)
         yield op("bra", Symbol(empty), guard=Guard(due))
         yield Label(after)
-        self.behind.append(Label(empty))
-        for counter in counters:
-            self.behind += self.adder.empty(counter)
+        self.behind += [Label(empty), op("call", Symbol(self.what.empty))]
         for index, register in enumerate(self.registers):
             self.behind += self.adder.empty_register(self.what.choice.first + index, register)
         self.behind.append(op("bra", Symbol(after)))
@@ -226,7 +222,7 @@ class _Copier:
         warps = self._register(counters.warps)
         if warps is not None:
             yield op("add.u32", warps, warps, 1, guard=leader)
-        elif counters is self.entry and self.what.empty is not None:
+        elif counters is self.entry and not self.kernel and self.what.empty is not None:
             due = self.names.register("pred")
             yield from self.adder.add_one_of_many(counters.warps, leader, self.what.calls, due)
             yield op("call", Symbol(self.what.empty), guard=Guard(due))
@@ -242,7 +238,7 @@ class _Copier:
         code: list[Statement] = []
         if self.registers:
             mask, leader = self.names.register("b32"), self.names.register("pred")
-            code += [op("activemask.b32", mask, guard=among), *self.adder.leader(mask, leader, among)]
+            code += [*_active(mask, among), *self.adder.leader(mask, leader, among)]
             for index, register in enumerate(self.registers):
                 counter = self.what.choice.first + index
                 who = Fold(mask, Guard(leader), among, self.what.redux)
@@ -293,6 +289,14 @@ class _Copier:
         if all(e.target != OUTSIDE or e.way is Way.LOST for e in edges):
             return []
         return [*self.last(None), Instruction("ret")]
+
+
+def _active(mask: Register, among: Guard | None) -> Iterator[Statement]:
+    """The mask of the active lanes that ``among`` is true of."""
+    if among is not None:
+        # What only some write keeps the value that it had: without this it would be live in the whole function.
+        yield op("mov.u32", mask, 0)
+    yield op("activemask.b32", mask, guard=among)
 
 
 def _going(edge: FlowEdge) -> Guard | None:

@@ -7,13 +7,13 @@ in a register has two words: the folds of the low and of the high 16 bits of all
     kernel: [threads that left][a word for each counter][a second word for each register]
     function: [a word for each counter][a second word for each register]
 
-A word of 32 bits must be emptied into global memory in time. A kernel's threads come to code outside loops once. A loop
-with counters in shared memory has each lane count its iterations in a register and empty the loop's words, and its own
-registers, every `Memory.period` of them. Then a word has at most the iterations of all lanes since each emptied it
-last, 1024 x 2^16. Lanes call a device function any number of times: each 512th execution of its entry in a block
-empties all its words, which have by then at most 512 x 32 x 2^16 of what its loops have left in them.
+A word of 32 bits must be emptied into global memory in time. A thread comes to a kernel's code outside loops once.
+Loops with counters in shared memory have each lane count its iterations, all loops together, in a register, and empty all
+words and the lane's own registers every `Memory.period` of them. Then a word has at most what all lanes have added
+since each emptied it last, 1024 x 2^16. Lanes call a device function any number of times: every 512th time that its
+entry runs in a block empties all its words, which have by then at most 512 x 32 x 2^16 of what its loops left in them.
 
-Where a loop has no counters in shared memory nothing is emptied: a lane would need 2^32 iterations to overflow a
+Where no loop has counters in shared memory nothing is emptied: a lane would need 2^32 iterations to overflow a
 register, at four cycles for an addition that waits for the one before it about ten seconds in one loop.
 """
 
@@ -154,6 +154,7 @@ class Adder:
         """The lane that ``leader`` is true of adds 1; ``due`` is true of it each time that makes it a multiple."""
         old = self.names.register("b32")
         word = self.memory.word(self.memory.word_of(counter))
+        yield op("mov.u32", old, 0)
         yield op("atom.shared.add.u32", old, word, 1, guard=leader)
         yield op("and.b32", old, old, many - 1)
         yield op("setp.eq.and.u32", due, old, many - 1, leader.register)
