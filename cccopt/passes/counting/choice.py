@@ -9,9 +9,9 @@ programs", TOPLAS 16(4), 1994.
 *Warps.* Nothing of the kind holds: where lanes part, one warp leaves a branch twice, and whether they run together
 again at a join is the choice of ptxas. A unit has as many executions as its only predecessor if control goes nowhere
 else from there. All other units have a counter: arms of branches, joins, headers of loops. So has an edge of a branch
-that leads to a join, by which it shows how often lanes parted. Not so the back edge of a loop with one latch and one
-edge from outside: lanes that parted before meet at the source of that edge, lanes that parted in the loop at the latch,
-and none at the header; what came to it, came by one edge or by the other.
+that leads to a join or out of a loop, by which it shows how often lanes parted. Not so the back edge of a loop with one
+latch and one edge from outside: lanes that parted before meet at the source of that edge, lanes that parted in the loop
+at the latch, and none at the header; what came to it, came by one edge or by the other.
 
 A kernel's threads and warps are known from the shape of its blocks.
 """
@@ -144,7 +144,8 @@ class _Chooser:
             return (WARPS,)
         if edge.way is Way.ALWAYS and self._passes_all(edge):
             return choice.unit_warps[edge.source]
-        if edge.target != OUTSIDE and len(flow.into[edge.target]) == 1:
+        alone = edge.target != OUTSIDE and len(flow.into[edge.target]) == 1
+        if alone and not flow.leaves_loop(edge):
             return choice.unit_warps[edge.target]
         if other is not None and choice.edge_warps[other]:
             return (*choice.unit_warps[edge.target], *(-1 - c for c in choice.edge_warps[other]))

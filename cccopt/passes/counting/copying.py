@@ -253,7 +253,7 @@ class _Copier:
     def bare(self) -> frozenset[int]:
         """The units that only leave and are to stay so."""
         flow = self.what.flow
-        if not self.what.apart or not (self.registers or self.what.leave is not None):
+        if not self.what.apart:
             return frozenset()
         return frozenset(unit for block, unit in flow.first.items() if self._is_bare(block, unit))
 

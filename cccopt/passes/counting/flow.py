@@ -79,8 +79,9 @@ class Flow:
     def _depths(self) -> dict[int, int]:
         """How many loops each block is in; cycles with several entries count as one."""
         graph = nx.DiGraph(list(self.cfg.edges()))
-        cycles = {b for found in nx.strongly_connected_components(graph) if len(found) > 1 for b in found}
-        cycles |= set(nx.nodes_with_selfloops(graph))
+        parts = [found for found in nx.strongly_connected_components(graph) if len(found) > 1]
+        self._cycle = {block: number for number, found in enumerate(parts) for block in found}
+        cycles = self._cycle.keys() | set(nx.nodes_with_selfloops(graph))
         return {
             block: max(sum(block in loop.blocks for loop in self.loops), int(block in cycles))
             for block in self.cfg.reachable
@@ -174,6 +175,15 @@ class Flow:
         else:
             blocks = {self.units[unit].block}
         return max((p for p in self.loops if blocks <= p.blocks), key=lambda p: p.depth, default=None)
+
+    def leaves_loop(self, edge: FlowEdge) -> bool:
+        """Whether lanes that go along an edge may wait behind it for others that go round a loop once more."""
+        if OUTSIDE in (edge.source, edge.target):
+            return False
+        source, target = self.units[edge.source].block, self.units[edge.target].block
+        if source in self._cycle and self._cycle.get(target) != self._cycle[source]:
+            return True
+        return any(source in loop.blocks and target not in loop.blocks for loop in self.loops)
 
     @cached_property
     def irreducible(self) -> bool:

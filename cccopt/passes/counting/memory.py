@@ -8,8 +8,8 @@ in a register has two words: the folds of the low and of the high 16 bits of all
     function: [a word for each counter][a second word for each register]
 
 A word of 32 bits must be emptied into global memory in time. A thread comes to a kernel's code outside loops once.
-Loops with counters in shared memory have each lane count its iterations, all loops together, in a register, and empty all
-words and the lane's own registers every `Memory.period` of them. Then a word has at most what all lanes have added
+Loops with counters in shared memory have each lane count its iterations, all loops together, in a register, and empty
+all words and the lane's own registers every `Memory.period` of them. Then a word has at most what all lanes have added
 since each emptied it last, 1024 x 2^16. Lanes call a device function any number of times: every 512th time that its
 entry runs in a block empties all its words, which have by then at most 512 x 32 x 2^16 of what its loops left in them.
 
