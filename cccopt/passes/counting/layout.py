@@ -151,7 +151,7 @@ def of_bytes(text: bytes) -> Layout:
             tuple(data["files"]),
             tuple(_of_function(entry) for entry in data["functions"]),
         )
-    except (zlib.error, KeyError, TypeError, IndexError) as problem:
+    except (zlib.error, ValueError, KeyError, TypeError, IndexError) as problem:
         raise ValueError(f"no layout of counters: {problem}") from problem
 
 
