@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from cccopt.ccc.function.calls import callee_of
 from cccopt.passes.counting.block import emptying, leaving
@@ -182,9 +183,21 @@ class _Instrumenting:
                 redux=counted.language.target >= 80 and counted.language.version >= (7, 0),
                 empty=empty,
                 calls=self.how.calls,
+                moved=self._moved if not kernel else frozenset(),
                 relabel=any(isinstance(item, Section) for item in self.module.items),
             )
         )
+
+    @cached_property
+    def _moved(self) -> frozenset[str]:
+        return frozenset(variable.name for variable in self.counted.moved)
+
+    def _plain(self, item: Item) -> Item:
+        """An item of the module as it stays."""
+        if not isinstance(item, Function) or item.kind != "func" or item.body is None or not self._moved:
+            return item
+        kept = tuple(s for s in item.body if not (isinstance(s, Variable) and s.name in self._moved))
+        return replace(item, body=kept)
 
     # --- the module --------------------------------------------------------------------------------------------
 
@@ -199,7 +212,7 @@ class _Instrumenting:
                 Literal(str(len(text))),
             )
         )
-        items = list(self.module.items)
+        items = [self._plain(item) for item in self.module.items]
         heads = [i for i, item in enumerate(items) if _is_head(item)]
         for index in heads:
             variable = items[index]
@@ -208,6 +221,7 @@ class _Instrumenting:
         ahead: list[Item] = [
             Variable("global", ".u64", COUNTS, (layout.copies * layout.counters,), 8),
             _words(text),
+            *self.counted.moved,
             *(m.variable() for m in memories.values() if m.name is not None and m.words),
             *(replace(f, body=None) for f in copies if f.kind == "func"),
         ]

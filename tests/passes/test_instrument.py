@@ -297,6 +297,23 @@ def test_the_plain_functions_stay_as_they_are() -> None:
     assert "elsewhere" in str([s for s in calls if isinstance(s, Instruction) and s.base == "call"])
 
 
+def test_a_function_and_its_copy_share_their_variables() -> None:
+    """Both may run in a block: one of them called through a pointer."""
+    function = """.func (.param .b32 back) own(.param .b32 n)
+    {
+        .shared .align 4 .b32 kept; .reg .b32 %r<4>;
+        ld.param.b32 %r1, [n]; st.shared.u32 [kept], %r1; ld.shared.u32 %r2, [kept];
+        st.param.b32 [back], %r2; ret;
+    }
+    """
+    text = ptx_kernel("mov.u32 %r4, 5;" + CALL % "own" + "st.global.u32 [%rd2], %r5;", module=function)
+    new, _ = instrumented(parse(text))
+    assert [item.name for item in new.items if isinstance(item, Variable)].count("kept") == 1
+    assert print_module(new).count(" kept;") == 1
+    for how in HOW.values():
+        assert not differing(both_of(text, how, block=32))
+
+
 def test_a_head_that_is_declared_gets_its_value() -> None:
     text = ptx_kernel("st.global.u32 [%rd2], %r0;", module=f".global .align 8 .u64 _ZL16{HEAD}[4];")
     new, layout = instrumented(parse(text))

@@ -50,6 +50,7 @@ from cccopt.ptx.ir import (
     SpecialRegister,
     Statement,
     Symbol,
+    Variable,
 )
 from cccopt.ptx.isa import Control, facts, register_types
 
@@ -63,7 +64,7 @@ class Copying:
     ``callees`` are the counted names of the functions that have some. ``arrays`` is the shared memory that a kernel's
     block has to clear, ``leave`` the function that its threads call last, ``empty`` one that empties the words of a
     device function, every ``calls``th time that it is called. With ``apart`` bare exits stay bare; with ``redux`` there
-    are reductions of registers over a warp; with ``relabel`` labels get new names.
+    are reductions of registers over a warp; with ``relabel`` labels get new names. The variables ``moved`` are declared elsewhere.
     """
 
     function: Function
@@ -79,6 +80,7 @@ class Copying:
     empty: str | None = None
     calls: int = 512
     relabel: bool = False
+    moved: frozenset[str] = frozenset()
 
 
 def counted_copy(what: Copying) -> Function:
@@ -266,7 +268,9 @@ class _Copier:
 
     def _statement(self, statement: Statement, block: int) -> list[Statement]:
         """A statement of the body, with what goes ahead of it."""
-        if isinstance(statement, Marker):
+        if isinstance(statement, Marker) or (
+            isinstance(statement, Variable) and statement.name in self.what.moved
+        ):
             return []
         if not isinstance(statement, Instruction):
             return [statement]

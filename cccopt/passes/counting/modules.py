@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -105,6 +106,23 @@ class Counted:
         """The functions that get copies, in file order."""
         wanted = {n for kernel in self.kernels if kernel not in self.refused for n in self.reached(kernel)}
         return tuple(name for name in self.bodies if name in wanted)
+
+    @cached_property
+    def moved(self) -> tuple[Variable, ...]:
+        """The shared variables that device functions declare, to be the module's instead: the copy of a function and
+        the plain one, which may be called through a pointer, share them.
+
+        Not those of a name that there is twice, which nvcc's are not, for they tell the function.
+        """
+        names = Counter(item.name for item in self.module.items if isinstance(item, Function | Variable))
+        names.update(v.name for f in self.bodies.values() for v in own_shared(f))
+        return tuple(
+            v
+            for name in self.copied
+            if self.bodies[name].kind == "func"
+            for v in own_shared(self.bodies[name])
+            if names[v.name] == 1
+        )
 
     def has_barriers(self, kernel: str) -> bool:
         """Whether a kernel or what it calls has barriers of the block."""
