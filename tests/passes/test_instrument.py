@@ -311,7 +311,7 @@ def test_a_function_and_its_copy_share_their_variables() -> None:
     assert [item.name for item in new.items if isinstance(item, Variable)].count("kept") == 1
     assert print_module(new).count(" kept;") == 1
     for how in HOW.values():
-        assert not differing(both_of(text, how, block=32))
+        assert not differing(both_of(text, how, block=1))
 
 
 def test_a_head_that_is_declared_gets_its_value() -> None:

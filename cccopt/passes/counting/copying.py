@@ -64,7 +64,8 @@ class Copying:
     ``callees`` are the counted names of the functions that have some. ``arrays`` is the shared memory that a kernel's
     block has to clear, ``leave`` the function that its threads call last, ``empty`` one that empties the words of a
     device function, every ``calls``th time that it is called. With ``apart`` bare exits stay bare; with ``redux`` there
-    are reductions of registers over a warp; with ``relabel`` labels get new names. The variables ``moved`` are declared elsewhere.
+    are reductions of registers over a warp; with ``relabel`` labels get new names. The variables ``moved`` are the
+    module's.
     """
 
     function: Function
