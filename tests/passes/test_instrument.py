@@ -335,7 +335,7 @@ def test_instrumenting_twice_is_refused() -> None:
 @pytest.mark.parametrize(
     ("body", "directives", "why"),
     [
-        ("setmaxnreg.dec.sync.aligned.u32 40;", "", "hand registers"),
+        ("setmaxnreg.dec.sync.aligned.u32 40;", "", "as a group"),
         ("", ".reqnctapercluster 2, 1, 1", "clusters"),
     ],
 )

@@ -17,11 +17,6 @@ STATIC_LIMIT = 48 * 1024
 
 _SLACK = 1024  # for alignment, and what the system keeps
 
-_TIMED_ONLY = {
-    "setmaxnreg": "its warps hand registers to each other",
-    "wgmma": "its warps work in groups on registers",
-    "tcgen05": "it works on tensor memory",
-}
 _CLUSTERS = (".reqnctapercluster", ".explicitcluster")
 _SIZES = ("%total_smem_size", "%aggr_smem_size")
 
@@ -95,10 +90,9 @@ class Counted:
         for directive in self.bodies[kernel].directives:
             if directive.name in _CLUSTERS:
                 return "its blocks are in clusters"
-        for name in self.reached(kernel):
-            for statement in self.bodies[name].body or ():
-                if isinstance(statement, Instruction) and statement.base in _TIMED_ONLY:
-                    return _TIMED_ONLY[statement.base]
+        statements = (s for name in self.reached(kernel) for s in self.bodies[name].body or ())
+        if any(isinstance(s, Instruction) and facts(s).grouped for s in statements):
+            return "its warps work as a group, on registers that they hand over or on tensor memory"
         return ""
 
     @cached_property
