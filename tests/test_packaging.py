@@ -76,6 +76,9 @@ for name in ("ptx_grammar", "cte_templates", "samples", "bench", "docs/codes"):
     assert folder(name).is_relative_to(package), folder(name)
     assert any(folder(name).rglob("*.*")), name
 assert (folder("samples") / "bfs" / "bfs.cu").is_file()
+from cccopt.profiling import run_file
+from cccopt.report.profile_page import page
+assert "</html>" in page(run_file.RunFile(), {}) and run_file.schema()
 module = cccopt.parse(".version 9.0\\n.target sm_90\\n.address_size 64\\n")
 print(len(module.items), pathlib.Path(cccopt.__file__).parent)
 """

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.table import Table
 
-from cccopt.ccc.profitability.profile import RunProfile, as_text, read
 from cccopt.cli.arguments import Array, add_launch, bad_argument, npy, parse_argument, parse_shape
 from cccopt.cli.common import console
-from cccopt.diagnostic import CccError, error
 from cccopt.emulator import Profile, Program
 from cccopt.files import encoded, read_text, require_writable, write_all
-from cccopt.region_profiles import of_run, program_of
+from cccopt.profiling.emulated import of_launch
+from cccopt.profiling.run_file import RunFile, as_text, merged, read
+from cccopt.profiling.sources import Source, files_of, on_disk, with_sources
+from cccopt.region_profiles import program_of
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -39,7 +40,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--profile",
         type=Path,
         metavar="FILE.json",
-        help="of marked PTX: add how often lanes came to each region to FILE, for `--ccc-profile`",
+        help="add the counts by line, branch and loop to FILE, and of marked PTX those that `--ccc-profile` reads",
     )
     parser.set_defaults(run=run)
 
@@ -63,25 +64,17 @@ def run(arguments: argparse.Namespace) -> int:
     )
     made: dict[str | os.PathLike[str], bytes] = {path: npy(array) for path, array in outputs}
     if arguments.profile is not None:
-        regions = (before or RunProfile()) + _regions(arguments, program, profile)
-        made[arguments.profile] = encoded(as_text(regions))
+        counted = _counted(name, text, program, profile)
+        made[arguments.profile] = encoded(as_text(merged([counted] if before is None else [before, counted])))
     write_all(made)
     console().print(_counters(profile))
     return 0
 
 
-def _regions(arguments: argparse.Namespace, program: Program, profile: Profile) -> RunProfile:
-    found = of_run(program, profile)
-    if not found.functions:
-        raise CccError(
-            error(
-                "CCC069",
-                f"`{arguments.input}` has no marked loop that ran",
-                why="a profile counts how often lanes come to marked regions, and rewritten PTX has none left",
-                help="give it the marked PTX: `ccc-nvcc --ccc-keep=DIR` leaves it in `DIR/NAME.ARCH.1.ptx`",
-            )
-        )
-    return found
+def _counted(name: str, text: str, program: Program, profile: Profile) -> RunFile:
+    """What the launch counted; without line information by the lines of the PTX, whose text is at hand."""
+    plain = of_launch(program, profile, name, {})
+    return with_sources(plain, {**on_disk(files_of(plain.functions)), name: Source(text)})
 
 
 def _output(text: str, values: list[Array | np.generic]) -> tuple[Path, Array]:

@@ -7,13 +7,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-from cccopt.cli import bench, check, doctor, emulate, explain, transform, verify
+from cccopt.cli import bench, check, doctor, emulate, explain, profile, transform, verify
 from cccopt.cli.failure import reader_left, report
 from cccopt.cli.start import INTERRUPTED
 from cccopt.diagnostic import CccError
 from cccopt.version import __version__
 
-_COMMANDS = (transform, explain, emulate, verify, check, bench, doctor)
+_COMMANDS = (transform, explain, emulate, verify, check, profile, bench, doctor)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,9 +30,18 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments. A command's list, ``listed``, may go on after options: argparse stops there."""
+    """The arguments. A command's list, ``listed``, may go on after options: argparse stops there.
+
+    What comes behind ``--`` is the command line of a program for `profile`, whose options are none of ours.
+    """
     top = parser()
-    arguments, more = top.parse_known_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    program: list[str] | None = None
+    if words[:1] == ["profile"] and "--" in words:
+        at = words.index("--")
+        words, program = words[:at], words[at + 1 :]
+    arguments, more = top.parse_known_args(words)
+    arguments.program = program
     listed: str = getattr(arguments, "listed", "")
     if more and (not listed or any(word.startswith("-") for word in more)):
         top.error(f"unrecognized arguments: {' '.join(more)}")

@@ -1,4 +1,4 @@
-"""What nvcc runs in place of cicc on a text with pragmas of ours: ``REAL_TOOL arguments...``.
+"""What nvcc runs in place of cicc on a text with pragmas of ours, or one to instrument: ``REAL_TOOL arguments...``.
 
 cicc compiles the text with markers in it, the passes rewrite the PTX, and that is what nvcc goes on with. On
 any failure there is no PTX at all. What the passes need is imported while cicc works.
@@ -150,6 +150,8 @@ def _compile(call: Call, settings: Settings) -> int:
 
 
 def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -> CompiledUnit:
+    if settings.instrument:
+        return _instrumented(text, call, compiler)
     if settings.mode == "off":
         return CompiledUnit(compiler(strip(text)))
     asked = annotate(text, call.file, keep_going=settings.keep_going)
@@ -168,6 +170,18 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         gc.set_threshold(_OBJECTS)
         gc.enable()
         return rewrite_unit(text, options_of(settings, call.file), compiler, compiler.with_lines)
+
+
+def _instrumented(text: str, call: Call, compiler: DeviceCompiler) -> CompiledUnit:
+    from cccopt.cli.shim_instrument import compiled
+
+    made, unit = compiled(call, text)
+    compiler.seconds.append(made.seconds)
+    if unit is None:
+        raise ToolFailed(made.status, made.messages)
+    compiler.messages = made.messages
+    compiler.keep("1.ptx", made.ptx)
+    return unit
 
 
 def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -> CompiledUnit:

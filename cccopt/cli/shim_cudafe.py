@@ -1,8 +1,8 @@
-"""What nvcc runs in place of cudafe++ on a text with pragmas of ours: ``REAL_TOOL arguments...``.
+"""What nvcc runs in place of cudafe++ on a text with pragmas of ours, or one to instrument: ``REAL_TOOL arguments...``.
 
 The host's half of the program holds no kernels: it is compiled without our pragmas. They are taken out of nvcc's
-own intermediate file, which nothing else reads, and the real tool takes this process over. Imports little, because
-every annotated file pays for it.
+own intermediate file, which nothing else reads, and the real tool takes this process over. With `--ccc-instrument` our
+declarations go behind it. Imports little, because every annotated file pays for it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,20 @@ from collections.abc import Sequence
 
 from cccopt.files import read_text, write_text
 from cccopt.source.strip import strip
-from cccopt.toolchain.inputs import preprocessed
+from cccopt.toolchain.inputs import original, preprocessed
+from cccopt.toolchain.options import INSTRUMENT, OPTIONS
 
 
 def main(argv: Sequence[str]) -> int:
     """Become the tool ``argv[0]``; returns only for an error of ours, with status 1."""
     try:
         for text in preprocessed(argv[1:]):
-            write_text(text, strip(read_text(text)))
+            plain = strip(read_text(text))
+            if INSTRUMENT in os.environ.get(OPTIONS, "").splitlines():
+                from cccopt.toolchain.instrument import with_header
+
+                plain = with_header(plain, original(argv[1:]) or text)
+            write_text(text, plain)
     except Exception as problem:
         from cccopt.diagnostic import CccError  # 10 ms that those without an error need not wait
 

@@ -39,7 +39,7 @@ def collected(machine: Machine) -> Profile:
         is_branch = piece.end in (PieceEnd.BRANCH, PieceEnd.INDEXED) and piece.ending is not None
         if is_branch and piece.ending is not None:
             by_branch[piece.ending.function, piece.ending.statement] += BranchCount(
-                tally.fragments, tally.parted, tally.lanes, tally.taken
+                tally.fragments, tally.parted, tally.lanes, tally.taken, tuple(tally.jumped.tolist())
             )
     accesses = machine.accesses()
     in_global = [a for a in accesses if a.space in ("global", "generic")]

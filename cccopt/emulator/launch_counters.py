@@ -33,12 +33,16 @@ class IssueCount:
 
 @dataclass(frozen=True, slots=True)
 class BranchCount:
-    """A conditional branch: warps that ran it, warps that parted at it, lanes that ran it and that took it."""
+    """A conditional branch: warps that ran it, warps that parted at it, lanes that ran it and that took it.
+
+    ``jumped[k]`` is the number of executions in which k lanes took it; of an indexed branch it holds nothing.
+    """
 
     warps: int = 0
     divergent: int = 0
     lanes: int = 0
     taken: int = 0
+    jumped: tuple[int, ...] = (0,) * 33
 
     def __add__(self, other: BranchCount) -> BranchCount:
         return BranchCount(
@@ -46,6 +50,7 @@ class BranchCount:
             self.divergent + other.divergent,
             self.lanes + other.lanes,
             self.taken + other.taken,
+            tuple(a + b for a, b in zip(self.jumped, other.jumped, strict=True)),
         )
 
 

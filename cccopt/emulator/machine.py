@@ -37,7 +37,7 @@ class Scheduler(Protocol):
 class Tally:
     """The counters of one piece."""
 
-    __slots__ = ("fragments", "histogram", "lanes", "parted", "taken")
+    __slots__ = ("fragments", "histogram", "jumped", "lanes", "parted", "taken")
 
     def __init__(self) -> None:
         self.fragments = 0
@@ -45,6 +45,20 @@ class Tally:
         self.taken = 0
         self.parted = 0
         self.histogram = np.zeros(33, np.int64)
+        self.jumped = np.zeros(33, np.int64)
+
+    def count_branch(self, group: LaneGroup, taken: Array, number: int) -> None:
+        """Counts a branch of ``group`` that ``number`` of its lanes take, those where ``taken`` holds."""
+        self.taken += number
+        if number == 0:
+            self.jumped[0] += group.nf
+        elif group.nf == 1:
+            self.jumped[number] += 1
+        elif number == 32 * group.nf:
+            self.jumped[32] += group.nf
+        else:
+            by_fragment = np.add.reduceat(taken, group.heads(), dtype=np.int64)
+            self.jumped += np.bincount(by_fragment, minlength=33)
 
 
 @dataclass(frozen=True)

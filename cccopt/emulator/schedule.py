@@ -104,7 +104,7 @@ class LockStep:
                     following = piece.following
                 elif end is _BRANCH:
                     taken = int(np.count_nonzero(result))
-                    tallies[number].taken += taken
+                    tallies[number].count_branch(group, result, taken)
                     if taken == 0:
                         following = piece.following
                     elif taken == group.n:

@@ -112,7 +112,7 @@ class Shuffled:
         elif piece.end is _BRANCH:
             assert result is not None
             taken = result.tolist() if result.ndim else [bool(result)] * len(lanes)
-            machine.tallies[piece.index].taken += sum(taken)
+            machine.tallies[piece.index].count_branch(group, np.array(taken), sum(taken))
             for lane, takes in zip(lanes, taken, strict=True):
                 self._at[lane] = piece.target if takes else piece.following
         elif piece.end is PieceEnd.INDEXED:

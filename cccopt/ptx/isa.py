@@ -130,7 +130,8 @@ class Facts:
     of its type cuts off; ``reduction``: the commutative and associative operator, as a pragma spells it, by which
     it updates a register or memory. ``uniform``: all lanes of its mask get the same result; ``collective``: the
     lanes of its mask meet or exchange values; ``barrier``: the threads of a block or cluster meet; ``cluster``: it
-    touches other blocks of the cluster; ``wider``: an operand may be wider than its type.
+    touches other blocks of the cluster; ``grouped``: warps work as a group, on
+    registers that they hand over or on tensor memory; ``wider``: an operand may be wider than its type.
     """
 
     known: bool
@@ -154,6 +155,7 @@ class Facts:
     collective: bool = False
     barrier: bool = False
     cluster: bool = False
+    grouped: bool = False
     wider: bool = False
 
 
@@ -229,6 +231,7 @@ def _facts(opcode: str, kinds: tuple[type, ...]) -> Facts:
         collective="collective" in effects,
         barrier="barrier" in effects,
         cluster="cluster" in effects,
+        grouped="grouped" in effects,
         wider="wider" in effects,
     )
 

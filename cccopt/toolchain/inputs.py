@@ -16,3 +16,9 @@ def preprocessed(arguments: Sequence[str]) -> list[str]:
         for option, argument in zip(options, arguments, strict=False)
         if argument.endswith(".ii") and not option.startswith("--orig_src")
     ]
+
+
+def original(arguments: Sequence[str]) -> str:
+    """The user's file, spelled as nvcc was given it; empty where nobody says so."""
+    option = "--orig_src_file_name"
+    return arguments[arguments.index(option) + 1] if option in arguments[:-1] else ""

@@ -1,4 +1,4 @@
-"""Running nvcc in our place: it gets our signals, and we get its exit status. Imports nothing heavy."""
+"""Running a program in our place: it gets our signals, and we get its exit status. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,20 @@ _PASSED_ON: tuple[int, ...] = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def launch(program: str, arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run ``program`` and return its exit status as a shell shows it (128 + N when signal N ended it).
+    """Run ``program`` and return its exit status as a shell shows it (128 + N when signal N ended it)."""
+    _, code = ended(program, arguments, environment)
+    return code if code >= 0 else 128 - code
 
-    A signal that asks us to end goes to the program, which cleans up after itself; an interrupt waits for it.
+
+def ended(
+    program: str, arguments: Sequence[str], environment: Mapping[str, str], *, quiet: bool = False
+) -> tuple[int, int]:
+    """Run ``program``; returns the number of its process and its exit status, -N when signal N ended it.
+
+    A signal that asks us to end goes to the program, which cleans up after itself; an interrupt waits for it. What it
+    writes to standard output is thrown away if ``quiet``.
     """
+    nowhere = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)] if quiet else []
     before: dict[int, Any] = {}
     children: list[int] = []
     early: list[int] = []
@@ -35,7 +45,9 @@ def launch(program: str, arguments: Sequence[str], environment: Mapping[str, str
         if signal.getsignal(number) is not signal.SIG_IGN:
             before[number] = signal.signal(number, pass_on)
     try:
-        child = os.posix_spawn(program, [program, *arguments], environment, setsigdef=tuple(before))
+        child = os.posix_spawn(
+            program, [program, *arguments], environment, file_actions=nowhere, setsigdef=tuple(before)
+        )
         children.append(child)
         for number in early:
             os.kill(child, number)
@@ -43,5 +55,4 @@ def launch(program: str, arguments: Sequence[str], environment: Mapping[str, str
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
+    return child, os.waitstatus_to_exitcode(status)

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 PREFIX = "--ccc"
+INSTRUMENT = "--ccc-instrument"
 MODES = ("auto", "always", "off")
 
 # One line an option: its name, what its value is (empty: a flag), what it does, what holds without it.
@@ -20,6 +21,7 @@ TABLE = (
     ("--ccc-form", "FORM", "force a form: split or idle-lanes, stack, both by a comma, carried, or in-lane", "auto"),
     ("--ccc-stacks", "MEMORY", "where tasks wait: shared or global memory", "auto: shared memory where they fit"),
     ("--ccc-only", "REGION,...", "rewrite these regions alone: numbers, names, FILE:LINE or :LINE", "all of them"),
+    (INSTRUMENT, "", "build in counters for `cccopt profile`; rewrite nothing", "none"),
     ("--ccc-keep-going", "", "leave refused functions as they were and mistaken annotations out, and warn", "an error"),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
     ("--ccc-keep", "DIR", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),

@@ -86,12 +86,45 @@ def test_runs_add_up_in_the_file(capfd: pytest.CaptureFixture[str]) -> None:
         assert emulate("kept/kernel.compute_90.1.ptx", "common", "--profile", "sum.json") == 0
     regions = json.loads(Path("sum.json").read_text())["kernels"]["longer"]
     assert regions["1"]["lanes"] == regions["2"]["lanes"] == 2 * 64 * TRIPS
-    # What is rewritten has no marks, and a file of something else is left alone.
-    assert emulate("kept/kernel.compute_90.ptx", "common", "--profile", "none.json") == 1
-    assert "CCC069" in capfd.readouterr().err
-    assert not Path("none.json").exists()
+    # What is rewritten has no marks, and still lines that were counted; a file of something else is left alone.
+    assert emulate("kept/kernel.compute_90.ptx", "common", "--profile", "none.json") == 0
+    made = json.loads(Path("none.json").read_text())
+    assert made["kernels"] == {}
+    assert made["functions"][0]["lines"]
+    capfd.readouterr()
     assert emulate("kept/kernel.compute_90.1.ptx", "common", "--profile", "kernel.cu") == 1
+    assert "CCC069" in capfd.readouterr().err
     assert Path("kernel.cu").read_text() == KERNEL
+
+
+@pytest.mark.nvcc
+def test_runs_of_different_texts_are_not_added(capfd: pytest.CaptureFixture[str]) -> None:
+    build("--ccc-keep=kept", "-lineinfo")
+    marked = "kept/kernel.compute_90.1.ptx"
+    assert emulate(marked, "common", "--profile", "sum.json") == 0
+    Path("kernel.cu").write_text(KERNEL.replace("#pragma ccc if\n", ""))
+    assert emulate(marked, "common", "--profile", "sum.json") == 0  # as if it were not annotated yet
+    Path("kernel.cu").write_text(f"// a line\n{KERNEL}")
+    before = Path("sum.json").read_text()
+    assert json.loads(before)["runs"] == 2
+    capfd.readouterr()
+    assert emulate(marked, "common", "--profile", "sum.json") == 1
+    assert "error[CCC068]" in capfd.readouterr().err
+    assert Path("sum.json").read_text() == before
+
+
+def test_a_file_of_the_first_layout_is_added_to(capfd: pytest.CaptureFixture[str]) -> None:
+    ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry longer()\n{\nret;\n}\n"
+    Path("k.ptx").write_text(ptx)
+    region = dict.fromkeys(("entries", "entered", "warps", "lanes", "issued", "packed", "sectors"), 1)
+    old = {"schema": 1, "cccopt": "0.1.0", "kernels": {"f": {"1": {"kind": "for", **region}}}}
+    Path("old.json").write_text(json.dumps(old))
+    shape = ["--grid", "1", "--block", "64"]
+    assert cccopt_main(["emulate", "k.ptx", "longer", *shape, "--profile", "old.json"]) == 0
+    made = json.loads(Path("old.json").read_text())
+    assert made["schema"] == 2
+    assert made["kernels"] == old["kernels"]
+    assert [(x["file"], x["line"], x["warps"]) for x in made["functions"][0]["lines"]] == [("k.ptx", 6, 2)]
 
 
 @pytest.mark.nvcc

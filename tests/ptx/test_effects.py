@@ -95,9 +95,16 @@ def _listed(source: str) -> Iterator[str]:
                 yield node.value
 
 
+EMITTING = {"passes/counting/block.py"}
+"""Modules that name such opcodes because their code has them."""
+
+
 @pytest.mark.parametrize("folder", ["analysis", "ccc", "passes"])
 def test_no_module_lists_such_opcodes_itself(folder: str) -> None:
-    files = sorted((Path(cccopt.__file__).parent / folder).rglob("*.py"))
+    package = Path(cccopt.__file__).parent
+    files = sorted(
+        f for f in (package / folder).rglob("*.py") if f.relative_to(package).as_posix() not in EMITTING
+    )
     assert files
     assert {file.name: found for file in files if (found := list(_listed(file.read_text())))} == {}
 

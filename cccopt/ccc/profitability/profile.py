@@ -3,8 +3,9 @@
     {"schema": 1, "cccopt": "0.1.0",
      "kernels": {"bfs": {"1": {"kind": "for", "entries": ..., "lanes": ...}, "2": {"kind": "if", ...}}}}
 
-Regions go by the number that their marks have in the file that was annotated, so a profile fits the marked PTX of the
-same source for any target. Profiles of several launches add up.
+Run files (`cccopt.profiling.run_file`, schema 2) hold the same ``kernels`` beside counts by line. Regions go by the
+number that their marks have in the file that was annotated, so a profile fits the marked PTX of the same source for any
+target. Profiles of several launches add up.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Protocol
@@ -33,6 +35,10 @@ from cccopt.ptx.scopes import with_unique_names
 from cccopt.version import __version__
 
 SCHEMA = 1
+"""The layout that is written here."""
+
+SCHEMAS = (1, 2)
+"""The layouts whose ``kernels`` can be read."""
 
 
 class Count(Protocol):
@@ -104,27 +110,30 @@ def write(path: str | os.PathLike[str], profile: RunProfile) -> None:
 
 def as_text(profile: RunProfile) -> str:
     """What the file of a profile holds."""
-    kernels = {
-        name: {str(number): asdict(region) for number, region in regions.items()}
-        for name, regions in profile.functions.items()
-    }
-    data = {"schema": SCHEMA, "cccopt": __version__, "kernels": kernels}
+    data = {"schema": SCHEMA, "cccopt": __version__, "kernels": kernels_of(profile)}
     return json.dumps(data, indent=1) + "\n"
 
 
 def read(path: str | os.PathLike[str]) -> RunProfile:
     """Read a profile. Raises CccError for a file that cannot be read (CCC086) or is no profile (CCC069)."""
     text = read_text(path)
-    try:
+    with as_bad_profile(path):
         data = json.loads(text)
-        if data["schema"] != SCHEMA:
-            raise ValueError(f"its layout has the version {data['schema']}, this is cccopt {__version__}")
-        return RunProfile(
-            {
-                str(name): {int(number): _region(entry) for number, entry in regions.items()}
-                for name, regions in data["kernels"].items()
-            }
-        )
+        require_schema(data["schema"])
+        return regions_in(data["kernels"])
+
+
+def require_schema(schema: object) -> None:
+    """Raise ValueError for a layout that is not known."""
+    if isinstance(schema, bool) or schema not in SCHEMAS:
+        raise ValueError(f"its layout has the version {schema}, this is cccopt {__version__}")
+
+
+@contextmanager
+def as_bad_profile(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What goes wrong in reading the content of ``path`` as the CccError for what is no profile (CCC069)."""
+    try:
+        yield
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         why = f"it has no `{problem.args[0]}`" if isinstance(problem, KeyError) else str(problem)
         raise CccError(
@@ -132,16 +141,34 @@ def read(path: str | os.PathLike[str]) -> RunProfile:
                 "CCC069",
                 f"`{os.fspath(path)}` is no profile",
                 why=why,
-                help="make one with `cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json`",
+                help="make one with `cccopt profile -- PROGRAM` or `cccopt emulate FILE.ptx KERNEL ... --profile=FILE`",
             )
         ) from problem
+
+
+def regions_in(kernels: Mapping[str, Mapping[str, Mapping[str, object]]]) -> RunProfile:
+    """The profile that ``kernels`` of a file holds. Raises what `as_bad_profile` catches."""
+    return RunProfile(
+        {
+            str(name): {int(number): _region(entry) for number, entry in regions.items()}
+            for name, regions in kernels.items()
+        }
+    )
+
+
+def kernels_of(profile: RunProfile) -> dict[str, dict[str, dict[str, object]]]:
+    """What a file holds as ``kernels``."""
+    return {
+        name: {str(number): asdict(region) for number, region in regions.items()}
+        for name, regions in profile.functions.items()
+    }
 
 
 def _region(entry: Mapping[str, object]) -> RegionProfile:
     numbers: dict[str, float] = {}
     for name in (f.name for f in fields(RegionProfile) if f.name != "kind"):
         value = entry[name]
-        if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
             raise ValueError(f"`{name}` is {value!r}, not a count")
         numbers[name] = value
     return RegionProfile(str(entry["kind"]), **numbers)  # type: ignore[arg-type]

@@ -330,7 +330,7 @@ def test_profiles_of_launches_add_up_and_survive_their_file(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{", "[]", "1", '{"schema": 2, "kernels": {}}', '{"schema": 1}', '{"schema": 1, "kernels": {"k": {"x": {}}}}',
+    ["", "{", "[]", "1", '{"schema": 3, "kernels": {}}', '{"schema": 1}', '{"schema": 1, "kernels": {"k": {"x": {}}}}',
      '{"schema": 1, "kernels": {"k": {"1": {"kind": "for", "entries": -1}}}}', '{"schema": 1, "kernels": {"k": 7}}',
      "[" * 100_000],
     ids=range(10),

@@ -1,0 +1,204 @@
+"""``cccopt profile -- ./app ...``: where lanes idle and where the time goes in a program on a GPU.
+
+The program, compiled with `ccc-nvcc --ccc-instrument`, runs twice: with counters, and without them for times. What came
+out goes into one file, which `--ccc-profile` reads and which several runs add up to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cccopt.cli.common import console
+from cccopt.diagnostic import CccError, Diagnostic, Severity, error, render
+from cccopt.files import require_writable, write_text
+from cccopt.profiling.collecting import run_file
+from cccopt.profiling.run_file import RunFile, merged, read, write
+from cccopt.profiling.running import Input, ProgramRun, run_program
+from cccopt.profiling.sources import files_of, on_disk
+from cccopt.report.profile_page import page
+from cccopt.report.profile_table import print_run
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_SUFFIX = ".ccc.json"
+
+
+def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command's arguments."""
+    parser = commands.add_parser(
+        "profile",
+        help="count and time the kernels of a program on a GPU",
+        usage="cccopt profile [-o FILE] [--html FILE] [--no-time] -- PROGRAM [ARGUMENT ...]\n"
+        "       cccopt profile [-o FILE] [--html FILE] FILE.ccc.json ...",
+        description=f"{__doc__} The exit status is the program's.",
+    )
+    parser.add_argument(
+        "files", nargs="*", type=Path, metavar="FILE.ccc.json", help="earlier runs, to be added up and shown"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help=f"the file to write (default: the program's name with `{_SUFFIX}`, here)",
+    )
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page with the source")
+    parser.add_argument(
+        "--no-time", action="store_true", help="one run alone, with counters: times of kernels are left out"
+    )
+    parser.set_defaults(run=run, listed="files")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the program, or read files; write what was asked for and print tables."""
+    program: list[str] | None = arguments.program
+    if program is None:
+        return _show(arguments)
+    if not program or arguments.files:
+        raise CccError(_misused("nothing comes behind `--`" if not program else _both(arguments.files)))
+    output = arguments.output or Path(Path(program[0]).name + _SUFFIX)
+    require_writable(output, arguments.html)
+    counted, timed = _observed(program, times=not arguments.no_time)
+    for warning in _warnings(counted, timed):
+        print(render(warning), file=sys.stderr)
+    if not counted.units:
+        print(render(_nothing(counted, program)), file=sys.stderr)
+        return counted.status or 1
+    done = run_file(counted, timed)
+    write(output, done)
+    _print(done, arguments.html, Path(program[0]).name)
+    print(f"wrote {output}")
+    return counted.status
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    """Add up and show earlier runs."""
+    if not arguments.files:
+        raise CccError(_misused("there is neither a program nor a file"))
+    for file in arguments.files:
+        if file.suffix != ".json" and file.is_file():
+            raise CccError(_misused(f"`{file}` is no file of a run"))
+    require_writable(arguments.output, arguments.html)
+    done = merged(map(read, arguments.files))
+    if arguments.output is not None:
+        write(arguments.output, done)
+    _print(done, arguments.html, Path(arguments.files[0]).name.removesuffix(_SUFFIX))
+    return 0
+
+
+def _print(done: RunFile, html: Path | None, title: str) -> None:
+    sources = on_disk(files_of(done.functions))
+    if html is not None:
+        write_text(html, page(done, sources, title=title))
+    print_run(done, sources, console())
+
+
+def _observed(program: Sequence[str], *, times: bool) -> tuple[ProgramRun, ProgramRun | None]:
+    """The run with counters; and one without, where times are wanted and the first came to its end with counts."""
+    given = Input.of_now()
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        _say("running with counters")
+        counted = run_program(program, _inside(folder, "counted"), counted=True, timed=times)
+        if not times or not counted.units or counted.signal:
+            return counted, None
+        given.again()
+        _say("running without counters for times (what it prints is thrown away)")
+        return counted, run_program(program, _inside(folder, "timed"), counted=False, timed=True)
+
+
+def _inside(folder: str, name: str) -> Path:
+    made = Path(folder) / name
+    made.mkdir()
+    return made
+
+
+def _say(what: str) -> None:
+    print(f"cccopt profile: {what}", file=sys.stderr, flush=True)
+
+
+# --- what goes wrong ---
+
+
+def _warnings(counted: ProgramRun, timed: ProgramRun | None) -> list[Diagnostic]:
+    found = [Diagnostic("CCC112", Severity.WARNING, lost) for lost in counted.lost]
+    if timed is None:
+        return found
+    found += [Diagnostic("CCC112", Severity.WARNING, lost) for lost in timed.lost]
+    if timed.untimed:
+        found.append(
+            Diagnostic(
+                "CCC113",
+                Severity.WARNING,
+                "the times of kernels are left out",
+                why=timed.untimed,
+                help="install CUPTI (`pip install nvidia-cuda-cupti`), or say --no-time",
+            )
+        )
+    if timed.status != counted.status:
+        found.append(
+            Diagnostic(
+                "CCC113",
+                Severity.WARNING,
+                f"the run for times ended with status {timed.status}, the run with counters with {counted.status}",
+                why="the program does not do the same when it is run again, so that times and counts may not fit",
+                help="remove what the first run leaves behind, or say --no-time",
+            )
+        )
+    return found
+
+
+def _nothing(counted: ProgramRun, program: Sequence[str]) -> Diagnostic:
+    """Why there are no counts."""
+    if counted.instrumented and (reason := _no_gpu()):
+        return error(
+            "CCC093",
+            f"cannot use a GPU: there is none on which `{program[0]}` could have counted",
+            why=reason,
+            help="run it on a machine with an NVIDIA GPU; `cccopt emulate` counts single kernels without",
+        )
+    message = f"`{program[0]}` counted nothing"
+    if not counted.instrumented:
+        return error(
+            "CCC111",
+            message,
+            why="no file of the program, and of what it starts, has counters",
+            help="compile it with `ccc-nvcc --ccc-instrument`, all files with kernels, and link it again",
+        )
+    if counted.lost:
+        return error("CCC111", message, why=counted.lost[0], help="let the program end by itself")
+    why = "it ended without a kernel" if counted.used_cuda else "it ended without a call of CUDA"
+    if counted.status:
+        why += f", with exit status {counted.status}"
+    return error("CCC111", message, why=why, help="give it arguments with which it runs kernels")
+
+
+def _no_gpu() -> str:
+    """Why no GPU can be used; empty where there is one."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no NVIDIA driver is installed (libcuda.so.1)"
+    count = ctypes.c_int()
+    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0:
+        return "the NVIDIA driver finds no GPU"
+    return ""
+
+
+def _both(files: Sequence[Path]) -> str:
+    return f"`{files[0]}` is in front of `--`, and files and a program do not go together"
+
+
+def _misused(why: str) -> Diagnostic:
+    return error(
+        "CCC089",
+        "cannot tell what to profile",
+        why=why,
+        help="`cccopt profile -- ./app ARGUMENT...` runs a program; `cccopt profile FILE.ccc.json` shows a run",
+    )

@@ -1,0 +1,72 @@
+"""What the shim of cicc does with ``--ccc-instrument``: PTX with counted copies of its kernels, and a stub file that
+registers them.
+
+Annotations are left out: what is counted is the program as it would run without the rewrite.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+from pathlib import Path
+
+from cccopt.diagnostic import CccError, error
+from cccopt.driver.unit_report import CompiledUnit
+from cccopt.files import read_text, write_text
+from cccopt.source.strip import strip
+from cccopt.toolchain.call import Call, CallResult
+from cccopt.toolchain.instrument import COUNTED, with_counted_entries, with_header
+
+_COPIES = re.compile(rf"\.entry\s+([\w$]+){COUNTED}\b")
+
+
+def compiled(call: Call, text: str) -> tuple[CallResult, CompiledUnit | None]:
+    """What cicc makes of ``text`` without annotations, with line information; and that with counters, if it is well.
+
+    The stub file is written anew. Raises CccError for code that is generated at link time (CCC087) and for a stub file
+    of another form than we know (CCC084).
+    """
+    if call.links_late:
+        raise CccError(
+            error(
+                "CCC087",
+                "code that is generated at link time cannot be given counters",
+                why="with -dlto, code=lto_* or -optix-ir nvcc compiles an intermediate form that holds no PTX",
+                help="compile without link-time optimization, or without --ccc-instrument",
+            )
+        )
+    with call.with_lines.running(with_header(strip(text), call.file)) as tool:
+        # These imports take as long as cicc does for a small file; nothing of what they make is garbage.
+        gc.disable()
+        from cccopt.passes.instrument import instrumented
+        from cccopt.ptx.parser import keep_tables, parse, prepare
+        from cccopt.ptx.printer import print_module
+
+        keep_tables(Path(sys.argv[0]).with_name("ptx.tables"))
+        prepare()
+        made = tool.wait()
+    if made.status != 0:
+        return made, None
+    module, _ = instrumented(parse(made.ptx, f"{call.file} (PTX)"))
+    ptx = print_module(module)
+    _register(call, frozenset(_COPIES.findall(ptx)))
+    return made, CompiledUnit(ptx)
+
+
+def _register(call: Call, counted: frozenset[str]) -> None:
+    """Have the program register the kernels with these names as its environment says."""
+    stub = call.after("--stub_file_name")
+    if not stub or not Path(stub).is_file():
+        return  # only PTX is made
+    edited = with_counted_entries(read_text(stub), counted)
+    if edited is None:
+        raise CccError(
+            error(
+                "CCC084",
+                "cannot tell how this nvcc registers kernels",
+                why=f"`{Path(stub).name}`, which cicc wrote, has another form than that of nvcc 12 and 13",
+                help="compile without --ccc-instrument and report the nvcc version",
+            )
+        )
+    write_text(stub, edited)

@@ -1,0 +1,269 @@
+"""Which units and edges of a function get counters; the rest follows from these.
+
+*Lanes.* As many lanes leave a place as come to it, the outside of the function included. So of each cycle of the graph
+of units (undirected, each unit an edge from its begin to its end) one edge has to be counted: those outside a spanning
+tree, which holds what is run most often and what costs most to count. D. E. Knuth, F. R. Stevenson, "Optimal
+measurement points for program frequency counts", BIT 13, 1973; T. Ball, J. R. Larus, "Optimally profiling and tracing
+programs", TOPLAS 16(4), 1994.
+
+*Warps.* Nothing of the kind holds: where lanes part, one warp leaves a branch twice, and whether they run together
+again at a join is the choice of ptxas. A unit has as many executions as its only predecessor if control goes nowhere
+else from there. All other units have a counter: arms of branches, joins, headers of loops. So has an edge of a branch
+that leads to a join or out of a loop, by which it shows how often lanes parted. Not so the back edge of a loop with one
+latch and one edge from outside: lanes that parted before meet at the source of that edge, lanes that parted in the loop
+at the latch, and none at the header; what came to it, came by one edge or by the other.
+
+A kernel's threads and warps are known from the shape of its blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from cccopt.passes.counting.flow import Flow, FlowEdge, Way
+from cccopt.passes.counting.layout import OUTSIDE, OWN, THREADS, UNKNOWN, WARPS, Sum
+
+_CONDITIONAL = (Way.TAKEN, Way.OTHER)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where counters stand: before the end of ``edge``'s source, for lanes that go along it, or at the head of
+    ``unit``; before all else of a function where both are `OUTSIDE`.
+    """
+
+    unit: int = OUTSIDE
+    edge: int = OUTSIDE
+
+
+@dataclass(slots=True)
+class Counters:
+    """The counters at one place, by number: of executions and of lanes."""
+
+    warps: int = UNKNOWN
+    lanes: int = UNKNOWN
+
+
+@dataclass
+class Choice:
+    """The counters of a function, numbered from 0; of a kernel, from `OWN`. The first ``registers`` are in registers.
+
+    ``unit_warps`` and ``edge_warps`` are sums of counters, ``unit_lanes`` and ``edge_lanes`` a counter or `UNKNOWN`;
+    ``depths`` is in how many loops each counter is.
+    """
+
+    first: int
+    places: dict[Place, Counters] = field(default_factory=dict)
+    depths: list[int] = field(default_factory=list)
+    registers: int = 0
+    unit_warps: list[Sum] = field(default_factory=list)
+    edge_warps: list[Sum] = field(default_factory=list)
+    unit_lanes: list[int] = field(default_factory=list)
+    edge_lanes: list[int] = field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        """The number behind the last counter's."""
+        return self.first + len(self.depths)
+
+    def new(self, depth: int) -> int:
+        """A new counter, run in ``depth`` loops."""
+        self.depths.append(depth)
+        return self.end - 1
+
+    def at(self, place: Place) -> Counters:
+        """The counters at a place, none at first."""
+        return self.places.setdefault(place, Counters())
+
+
+def choose(flow: Flow, kernel: bool, registers: int) -> Choice:
+    """The counters that the function needs, at most ``registers`` of them in registers: those in loops, those of inner
+    loops first.
+    """
+    chooser = _Chooser(flow, kernel)
+    chooser.warps()
+    chooser.lanes()
+    return _numbered(chooser.choice, registers)
+
+
+def loose(flow: Flow, edge: FlowEdge) -> bool:
+    """Whether the lanes of an edge cannot be counted."""
+    return edge.way is Way.LOST or (edge.way is Way.INDEXED and len(flow.into[edge.target]) > 1)
+
+
+class _Chooser:
+    def __init__(self, flow: Flow, kernel: bool) -> None:
+        self.flow = flow
+        self.kernel = kernel
+        self.choice = Choice(OWN if kernel else 0)
+
+    # --- warps -------------------------------------------------------------------------------------------------
+
+    def warps(self) -> None:
+        flow, choice = self.flow, self.choice
+        for unit in range(len(flow.units)):
+            choice.unit_warps.append(self._unit_warps(unit))
+        back = self._lone_back_edges()
+        choice.edge_warps = [() for _ in flow.edges]
+        for index in [*(i for i in range(len(flow.edges)) if i not in back), *back]:
+            choice.edge_warps[index] = self._edge_warps(index, back.get(index))
+
+    def _unit_warps(self, unit: int) -> Sum:
+        """Units come after their lone predecessors, except where a block comes before it in the text."""
+        edges = [self.flow.edges[i] for i in self.flow.into[unit]]
+        if len(edges) == 1 and edges[0].way is Way.ENTRY and self.kernel:
+            return (WARPS,)
+        if len(edges) == 1 and self._passes_all(edges[0]) and edges[0].source < unit:
+            return self.choice.unit_warps[edges[0].source]
+        counters = self.choice.at(Place(unit))
+        counters.warps = self.choice.new(self.flow.units[unit].depth)
+        return (counters.warps,)
+
+    def _passes_all(self, edge: FlowEdge) -> bool:
+        """Whether all that come to the source of an edge go along it, and nowhere else."""
+        return edge.way is Way.ALWAYS and len(self.flow.out[edge.source]) == 1
+
+    def _lone_back_edges(self) -> dict[int, int]:
+        """The edges back to a header that has one more, and that other edge."""
+        found: dict[int, int] = {}
+        for loop in self.flow.loops:
+            edges = self.flow.into[self.flow.first[loop.header]]
+            inside = [i for i in edges if self.flow.is_in(self.flow.edges[i], loop.blocks)]
+            outside = [i for i in edges if i not in inside]
+            if len(inside) == len(outside) == 1:
+                found[inside[0]] = outside[0]
+        return found
+
+    def _edge_warps(self, index: int, other: int | None) -> Sum:
+        flow, choice = self.flow, self.choice
+        edge = flow.edges[index]
+        if edge.way is Way.LOST or (edge.target == OUTSIDE and edge.way in _CONDITIONAL):
+            return ()
+        if edge.way is Way.ENTRY and self.kernel:
+            return (WARPS,)
+        if edge.way is Way.ALWAYS and self._passes_all(edge):
+            return choice.unit_warps[edge.source]
+        alone = edge.target != OUTSIDE and len(flow.into[edge.target]) == 1
+        if alone and not flow.leaves_loop(edge):
+            return choice.unit_warps[edge.target]
+        if other is not None and choice.edge_warps[other]:
+            return (*choice.unit_warps[edge.target], *(-1 - c for c in choice.edge_warps[other]))
+        if edge.way is Way.ENTRY or edge.way in _CONDITIONAL:
+            place = Place() if edge.way is Way.ENTRY else Place(edge=index)
+            counters = choice.at(place)
+            counters.warps = choice.new(flow.edge_depth(edge))
+            return (counters.warps,)
+        return ()
+
+    # --- lanes -------------------------------------------------------------------------------------------------
+
+    def lanes(self) -> None:
+        flow, choice = self.flow, self.choice
+        choice.unit_lanes = [UNKNOWN] * len(flow.units)
+        choice.edge_lanes = [UNKNOWN] * len(flow.edges)
+        tree = _Tree(2 * len(flow.units) + 1)
+        for edge in flow.edges:
+            if loose(flow, edge):
+                tree.join(*ends(edge, len(flow.units)))
+        for cost, is_unit, index in sorted(self._candidates(), key=lambda c: -c[0]):
+            pair = (2 * index, 2 * index + 1) if is_unit else ends(flow.edges[index], len(flow.units))
+            if cost and tree.join(*pair):
+                continue
+            if is_unit:
+                choice.unit_lanes[index] = self._counter(Place(index))
+            elif cost:
+                choice.edge_lanes[index] = self._counter(self._place(index))
+            else:
+                choice.edge_lanes[index] = THREADS
+
+    def _counter(self, place: Place) -> int:
+        counters = self.choice.at(place)
+        if place.edge != OUTSIDE:
+            depth = self.flow.edge_depth(self.flow.edges[place.edge])
+        else:
+            depth = self.flow.units[place.unit].depth if place.unit != OUTSIDE else 0
+        counters.lanes = self.choice.new(depth)
+        return counters.lanes
+
+    def _candidates(self) -> Iterator[tuple[float, bool, int]]:
+        """Units and edges with what it costs to count them, 0 where that is known."""
+        flow = self.flow
+        for unit in range(len(flow.units)):
+            yield self._cost(Place(unit)), True, unit
+        for index, edge in enumerate(flow.edges):
+            if edge.way is Way.ENTRY and self.kernel:
+                yield 0, False, index
+            elif not loose(flow, edge):
+                yield self._cost(self._place(index)), False, index
+
+    def _place(self, index: int) -> Place:
+        """Where the lanes of an edge are counted."""
+        edge = self.flow.edges[index]
+        if edge.target != OUTSIDE and len(self.flow.into[edge.target]) == 1:
+            return Place(edge.target)
+        if edge.way is Way.ALWAYS and self._passes_all(edge):
+            return Place(edge.source)
+        return Place() if edge.way is Way.ENTRY else Place(edge=index)
+
+    def _cost(self, place: Place) -> float:
+        """About how often lanes come there, times what it takes: less where their mask is asked for anyway."""
+        asked = self.choice.places.get(place, Counters()).warps != UNKNOWN
+        if place.edge != OUTSIDE:
+            return (3 if asked else 4) * 8.0 ** self.flow.edge_depth(self.flow.edges[place.edge])
+        depth = self.flow.units[place.unit].depth if place.unit != OUTSIDE else 0
+        return (1 if asked else 2) * 8.0**depth
+
+
+def ends(edge: FlowEdge, units: int) -> tuple[int, int]:
+    """The vertices that an edge joins: a unit's begin is twice its number, its end one more, the outside the last."""
+    return (
+        2 * units if edge.source == OUTSIDE else 2 * edge.source + 1,
+        2 * units if edge.target == OUTSIDE else 2 * edge.target,
+    )
+
+
+class _Tree:
+    """Vertices in sets that grow together (union-find)."""
+
+    def __init__(self, vertices: int) -> None:
+        self._parent = list(range(vertices))
+
+    def _root(self, vertex: int) -> int:
+        while self._parent[vertex] != vertex:
+            self._parent[vertex] = self._parent[self._parent[vertex]]
+            vertex = self._parent[vertex]
+        return vertex
+
+    def join(self, a: int, b: int) -> bool:
+        """Puts the sets of two vertices together; whether they were apart."""
+        a, b = self._root(a), self._root(b)
+        self._parent[a] = b
+        return a != b
+
+
+def _numbered(choice: Choice, registers: int) -> Choice:
+    """The choice with the counters that get registers numbered first."""
+    # Both counters of a place, so that none needs the mask for the other's sake.
+    listed = [c - choice.first for p in choice.places.values() for c in (p.warps, p.lanes) if c != UNKNOWN]
+    order = sorted(listed, key=lambda i: -choice.depths[i])
+    in_registers = [i for i in order if choice.depths[i]][:registers]
+    chosen = set(in_registers)
+    order = [*in_registers, *(i for i in range(len(choice.depths)) if i not in chosen)]
+    new = {choice.first + old: choice.first + now for now, old in enumerate(order)}
+
+    def number(counter: int) -> int:
+        return new.get(counter, counter)
+
+    def signed(terms: Sum) -> Sum:
+        return tuple(-1 - number(-1 - c) if c < 0 else number(c) for c in terms)
+
+    for counters in choice.places.values():
+        counters.warps, counters.lanes = number(counters.warps), number(counters.lanes)
+    choice.depths = [choice.depths[old] for old in order]
+    choice.registers = len(in_registers)
+    choice.unit_warps = [signed(terms) for terms in choice.unit_warps]
+    choice.edge_warps = [signed(terms) for terms in choice.edge_warps]
+    choice.unit_lanes = [number(c) for c in choice.unit_lanes]
+    choice.edge_lanes = [number(c) for c in choice.edge_lanes]
+    return choice

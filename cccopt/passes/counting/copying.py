@@ -1,0 +1,344 @@
+"""The counted copy of one function: its statements, with code that counts between them.
+
+    L:                                  L:
+                                            activemask.b32 %m;               the unit's counters
+                                            and.b32 %t, %m, %lower;
+                                            setp.eq.u32 %leader, %t, 0;
+                                            @%leader add.u32 %w, %w, 1;      executions, here in a register
+                                            add.u32 %n, %n, 1;               lanes, likewise
+        ...                                 ...
+        @%p bra L;                          @%p add.u32 %e, %e, 1;           an edge's lanes
+                                            @%p bra L;
+        ret;                                (registers are folded into memory)
+                                            call K__ccc_leave;
+                                            ret;
+
+Nothing is branched around, so that lanes part and meet as they did. What threads do last is code where the program had
+only an exit. Lanes that jump to a bare exit leave at once; at a block of code ptxas may have them wait for the others,
+which may wait for them at a barrier. So in kernels with barriers a bare exit stays bare, and lanes do all that ahead of
+the branch that leads there.
+
+        @%p bra EXIT;                       @%p activemask.b32 %m; ...
+                                            @%p call K__ccc_leave;
+                                            @%p bra EXIT;
+    EXIT: ret;                          EXIT: ret;
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from cccopt.ccc.function.code import negated, number, op
+from cccopt.ccc.function.names import Names
+from cccopt.passes.counting.block import begin
+from cccopt.passes.counting.choice import Choice, Counters, Place
+from cccopt.passes.counting.flow import Flow, FlowEdge, Way
+from cccopt.passes.counting.layout import OUTSIDE, UNKNOWN
+from cccopt.passes.counting.memory import Adder, Fold, Memory
+from cccopt.ptx.ir import (
+    Body,
+    BranchTargets,
+    Function,
+    Guard,
+    Instruction,
+    Label,
+    Marker,
+    Operand,
+    Register,
+    SpecialRegister,
+    Statement,
+    Symbol,
+    Variable,
+)
+from cccopt.ptx.isa import Control, facts, register_types
+
+_LEAVING = (Control.RETURN, Control.EXIT)
+
+
+@dataclass(frozen=True)
+class Copying:
+    """What is known of a function that is to be copied.
+
+    ``callees`` are the counted names of the functions that have some. ``arrays`` is the shared memory that a kernel's
+    block has to clear, ``leave`` the function that its threads call last, ``empty`` one that empties the words of a
+    device function, every ``calls``th time that it is called. With ``apart`` bare exits stay bare; with ``redux`` there
+    are reductions of registers over a warp; with ``relabel`` labels get new names. The variables ``moved`` are the
+    module's.
+    """
+
+    function: Function
+    name: str
+    flow: Flow
+    choice: Choice
+    memory: Memory
+    callees: Mapping[str, str]
+    arrays: Sequence[Memory] = ()
+    leave: str | None = None
+    apart: bool = False
+    redux: bool = True
+    empty: str | None = None
+    calls: int = 512
+    relabel: bool = False
+    moved: frozenset[str] = frozenset()
+
+
+def counted_copy(what: Copying) -> Function:
+    """The function under its new name, with counters."""
+    return _Copier(what).function()
+
+
+@dataclass
+class _Copier:
+    what: Copying
+    names: Names = field(init=False)
+    adder: Adder = field(init=False)
+    registers: list[Register] = field(init=False)
+    iterations: Register | None = None
+    behind: list[Statement] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        function, memory = self.what.function, self.what.memory
+        self.names = Names(self.body, register_types(function))
+        base = self.names.register("b64") if memory.name is None else None
+        self.adder = Adder(memory, self.names, base, self.names.register("b32"))
+        self.registers = [self.names.register("b32") for _ in range(self.what.choice.registers)]
+
+    @property
+    def body(self) -> Body:
+        return self.what.function.body or ()
+
+    @property
+    def kernel(self) -> bool:
+        return self.what.function.kind == "entry"
+
+    def function(self) -> Function:
+        before = self._before()
+        out: list[Statement] = []
+        for index, statement in enumerate(self.body):
+            out += before.get(index, ())
+            out += self._statement(statement, self.what.flow.cfg.block_of(index))
+        out += before.get(len(self.body), ())
+        out += [*self._end(), *self.behind]
+        begin = list(self._begin())
+        code = (*self.names.declarations(), *begin, *out)
+        if self.what.relabel:
+            code = _relabelled(code)
+        return replace(self.what.function, name=self.what.name, body=code, linkage=self._linkage())
+
+    def _before(self) -> dict[int, list[Statement]]:
+        """The code that counts, by the statement that it precedes."""
+        flow, places = self.what.flow, self.what.choice.places
+        found: dict[int, list[Statement]] = {}
+        for place, counters in places.items():
+            if place.unit != OUTSIDE and place.unit not in self.bare:
+                found.setdefault(flow.head(place.unit), []).extend(self._count(counters, None))
+        for place, counters in places.items():
+            if place.edge != OUTSIDE:
+                edge = flow.edges[place.edge]
+                code = self._count(counters, _going(edge))
+                found.setdefault(flow.end(edge.source), []).extend(code)
+        for header in self._emptying_headers():
+            found.setdefault(flow.head(header), []).extend(self._check())
+        for unit in sorted(self.bare):
+            for edge in (flow.edges[i] for i in flow.into[unit]):
+                going = _going(edge)
+                counters = places.get(Place(unit), Counters())
+                here = found.setdefault(flow.end(edge.source), [])
+                here += [*self._count(counters, going), *self.last(going)]
+        return found
+
+    def _linkage(self) -> tuple[str, ...]:
+        return self.what.function.linkage if self.kernel else ()
+
+    def _begin(self) -> Iterator[Statement]:
+        """What the function does first."""
+        yield op("mov.u32", self.adder.lower, SpecialRegister("%lanemask_lt"))
+        if self.adder.base is not None:
+            yield from self.adder.copy_address()
+        for register in (*self.registers, *(() if self.iterations is None else (self.iterations,))):
+            yield op("mov.u32", register, 0)
+        if self.kernel:
+            yield from begin(self.what.memory, self.what.arrays, self.names)
+        yield from self._count(self.what.choice.places.get(Place(), Counters()), None)
+
+    # --- counting ----------------------------------------------------------------------------------------------
+
+    def _register(self, counter: int) -> Register | None:
+        index = counter - self.what.choice.first
+        return self.registers[index] if 0 <= index < len(self.registers) else None
+
+    def _count(self, counters: Counters, among: Guard | None) -> Iterator[Statement]:
+        """Counts those lanes here that ``among`` is true of."""
+        lanes = self._register(counters.lanes)
+        if lanes is not None:
+            yield op("add.u32", lanes, lanes, 1, guard=among)
+        if counters.warps == UNKNOWN and (lanes is not None or counters.lanes == UNKNOWN):
+            return
+        mask, leader = self.names.register("b32"), self.names.register("pred")
+        yield from _active(mask, among)
+        yield from self.adder.leader(mask, leader, among)
+        yield from self._led(counters, mask, Guard(leader))
+
+    # --- emptying ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def entry(self) -> Counters | None:
+        """The counters that count calls of the function."""
+        places = self.what.choice.places
+        found = places.get(Place())
+        if found is None or found.warps == UNKNOWN:
+            found = places.get(Place(self.what.flow.first[self.what.flow.cfg.entry]))
+        return found
+
+    def _emptying_headers(self) -> list[int]:
+        """The headers of loops that have counters in shared memory, as units."""
+        flow = self.what.flow
+        found: dict[int, None] = {}
+        for place, counters in self.what.choice.places.items():
+            loop = None if self.what.memory.name is None else flow.loop_of(place.unit, place.edge)
+            here = [c for c in (counters.warps, counters.lanes) if c != UNKNOWN and self._register(c) is None]
+            if loop is not None and here:
+                found[flow.first[loop.header]] = None
+        return sorted(found)
+
+    def _check(self) -> Iterator[Statement]:
+        """An iteration begins: from time to time all counters are emptied, behind the body."""
+        assert self.what.empty is not None
+        if self.iterations is None:
+            self.iterations = self.names.register("b32")
+        low, due = self.names.register("b32"), self.names.register("pred")
+        empty, after = self.names.label("empty"), self.names.label("emptied")
+        yield op("add.u32", self.iterations, self.iterations, 1)
+        yield op("and.b32", low, self.iterations, self.what.memory.period - 1)
+        yield op("setp.eq.u32", due, low, 0)
+        yield op("bra", Symbol(empty), guard=Guard(due))
+        yield Label(after)
+        self.behind += [Label(empty), op("call", Symbol(self.what.empty))]
+        for index, register in enumerate(self.registers):
+            self.behind += self.adder.empty_register(self.what.choice.first + index, register)
+        self.behind.append(op("bra", Symbol(after)))
+
+    def _led(self, counters: Counters, mask: Register, leader: Guard) -> Iterator[Statement]:
+        """What the first lane of ``mask`` adds for all."""
+        warps = self._register(counters.warps)
+        if warps is not None:
+            yield op("add.u32", warps, warps, 1, guard=leader)
+        elif counters is self.entry and not self.kernel and self.what.empty is not None:
+            due = self.names.register("pred")
+            yield from self.adder.add_one_of_many(counters.warps, leader, self.what.calls, due)
+            yield op("call", Symbol(self.what.empty), guard=Guard(due))
+        elif counters.warps != UNKNOWN:
+            yield from self.adder.add(counters.warps, number(1), leader)
+        if counters.lanes != UNKNOWN and self._register(counters.lanes) is None:
+            active = self.names.register("b32")
+            yield op("popc.b32", active, mask)
+            yield from self.adder.add(counters.lanes, active, leader)
+
+    def last(self, among: Guard | None) -> list[Statement]:
+        """What a thread does before it leaves the function, those threads that ``among`` is true of."""
+        code: list[Statement] = []
+        if self.registers:
+            mask, leader = self.names.register("b32"), self.names.register("pred")
+            code += [*_active(mask, among), *self.adder.leader(mask, leader, among)]
+            for index, register in enumerate(self.registers):
+                counter = self.what.choice.first + index
+                who = Fold(mask, Guard(leader), among, self.what.redux)
+                code += self.adder.fold(counter, register, who)
+        if self.what.leave is not None:
+            code.append(op("call", Symbol(self.what.leave), guard=among))
+        return code
+
+    # --- the program's own statements --------------------------------------------------------------------------
+
+    @cached_property
+    def bare(self) -> frozenset[int]:
+        """The units that only leave and are to stay so."""
+        flow = self.what.flow
+        if not self.what.apart:
+            return frozenset()
+        return frozenset(unit for block, unit in flow.first.items() if self._is_bare(block, unit))
+
+    def _is_bare(self, block: int, unit: int) -> bool:
+        flow = self.what.flow
+        run = [s for i in flow.cfg.blocks[block].statements() if isinstance(s := self.body[i], Instruction)]
+        if len(run) != 1 or run[0].guard is not None or facts(run[0]).control not in _LEAVING:
+            return False
+        return not any(flow.edges[i].way in (Way.ENTRY, Way.INDEXED) for i in flow.into[unit])
+
+    def _statement(self, statement: Statement, block: int) -> list[Statement]:
+        """A statement of the body, with what goes ahead of it."""
+        if isinstance(statement, Marker) or (
+            isinstance(statement, Variable) and statement.name in self.what.moved
+        ):
+            return []
+        if not isinstance(statement, Instruction):
+            return [statement]
+        control = facts(statement).control
+        if control is Control.CALL:
+            return [_calling(statement, self.what.callees)]
+        if control in _LEAVING and self.what.flow.first.get(block) not in self.bare:
+            return [*self.last(statement.guard), statement]
+        return [statement]
+
+    def _end(self) -> list[Statement]:
+        """What goes behind a body that control runs off."""
+        flow = self.what.flow
+        last = len(flow.cfg.blocks) - 1
+        run = [s for s in self.body if isinstance(s, Instruction)]
+        leaves = bool(run) and run[-1].guard is None and facts(run[-1]).control in (*_LEAVING, Control.TRAP)
+        if leaves or last not in flow.cfg.reachable:
+            return []
+        edges = [flow.edges[i] for i in flow.out[flow.last(last)]]
+        if all(e.target != OUTSIDE or e.way is Way.LOST for e in edges):
+            return []
+        return [*self.last(None), Instruction("ret")]
+
+
+def _active(mask: Register, among: Guard | None) -> Iterator[Statement]:
+    """The mask of the active lanes that ``among`` is true of."""
+    if among is not None:
+        # What only some write keeps the value that it had: without this it would be live in the whole function.
+        yield op("mov.u32", mask, 0)
+    yield op("activemask.b32", mask, guard=among)
+
+
+def _going(edge: FlowEdge) -> Guard | None:
+    """The condition that lanes go along an edge, None where all do."""
+    return negated(edge.guard) if edge.guard is not None and edge.way is Way.OTHER else edge.guard
+
+
+def _calling(call: Instruction, callees: Mapping[str, str]) -> Instruction:
+    """The call, of a counted copy if there is one."""
+    for index, operand in enumerate(call.operands):
+        if isinstance(operand, Symbol):
+            if operand.name not in callees:
+                break
+            operands = list(call.operands)
+            operands[index] = Symbol(callees[operand.name])
+            return replace(call, operands=tuple(operands))
+    return call
+
+
+def _relabelled(body: Sequence[Statement]) -> tuple[Statement, ...]:
+    """The body with labels of its own: debug information names those of the plain function."""
+    labels = {s.name for s in body if isinstance(s, Label)}
+
+    def new(name: str) -> str:
+        return f"{name}__ccc" if name in labels else name
+
+    def changed(statement: Statement) -> Statement:
+        match statement:
+            case Label(name):
+                return replace(statement, name=new(name))
+            case BranchTargets(_, ".branchtargets", targets):
+                return replace(statement, targets=tuple(map(new, targets)))
+            case Instruction() if facts(statement).control is Control.BRANCH or statement.base == "brx":
+                operands: tuple[Operand, ...] = tuple(
+                    Symbol(new(o.name)) if isinstance(o, Symbol) else o for o in statement.operands
+                )
+                return replace(statement, operands=operands)
+        return statement
+
+    return tuple(map(changed, body))

@@ -1,0 +1,199 @@
+"""What the counters of an instrumented module count: a text that travels with the code.
+
+The counts are ``copies`` rows of ``counters`` 64-bit numbers, which are added up; a function has those from ``first``
+on. Its body is cut into *units*, runs of statements that the same warps and lanes execute: its basic blocks, cut after
+calls that may end the thread. Lanes are counted on some units and edges only; the others follow, because as many lanes
+leave each place as come to it (`cccopt.profiling.counts`). Warps are sums and differences of counters.
+
+The text is JSON, compressed by zlib. Positions in the lists are part of the format: `FORMAT` tells a change.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+FORMAT = 1
+
+OUTSIDE = -1
+"""In place of a unit: where the function is entered from and left to."""
+
+UNKNOWN = -1
+"""In place of a counter: there is none."""
+
+BEGUN, ENDED, THREADS, WARPS, OWN = range(5)
+"""The first counters of a kernel: blocks that began, blocks that ended, their threads and warps. Its units' follow."""
+
+Sum = tuple[int, ...]
+"""Counters that are added; ``-1 - c`` for counter ``c`` that is subtracted. Relative to the function's first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Instructions of a unit at one place of the source; ``file`` is an index into the layout's files."""
+
+    file: int
+    line: int
+    column: int
+    instructions: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The statements ``start`` to ``stop`` of the plain function; ``lanes`` is a counter or `UNKNOWN`."""
+
+    start: int
+    stop: int
+    warps: Sum
+    lanes: int
+    spots: tuple[Spot, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Control goes from one unit to another. ``warps`` is empty where they are not known; lanes of a ``loose`` edge
+    are not known, and nothing follows from it.
+    """
+
+    source: int
+    target: int
+    warps: Sum = ()
+    lanes: int = UNKNOWN
+    loose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A conditional branch that ends ``unit``: the edges that lanes take which jump, and which do not."""
+
+    spot: Spot
+    unit: int
+    taken: int
+    other: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoopUnits:
+    """A loop: the unit that an iteration begins with, the edges to it from outside and from inside."""
+
+    spot: Spot
+    header: int
+    entries: tuple[int, ...]
+    back: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionLayout:
+    """A function. ``why`` says why it has no counters, if it has none. ``shared``: its counters are in shared memory
+    while a block runs; ``registers`` is how many are in registers while a thread does.
+    """
+
+    name: str
+    kernel: bool
+    why: str = ""
+    first: int = 0
+    counters: int = 0
+    shared: bool = False
+    registers: int = 0
+    units: tuple[Unit, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    loops: tuple[LoopUnits, ...] = ()
+
+    @property
+    def counted(self) -> bool:
+        """Whether it has counters."""
+        return not self.why
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The counters of a module."""
+
+    copies: int = 1
+    counters: int = 0
+    files: tuple[str, ...] = ()
+    functions: tuple[FunctionLayout, ...] = field(default=())
+
+    @property
+    def size(self) -> int:
+        """The bytes of the counts."""
+        return 8 * self.copies * self.counters
+
+
+# --- as text ---
+
+
+def as_bytes(layout: Layout) -> bytes:
+    """The text that the module carries."""
+    data = {
+        "format": FORMAT,
+        "copies": layout.copies,
+        "counters": layout.counters,
+        "files": layout.files,
+        "functions": [_function(f) for f in layout.functions],
+    }
+    return zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)
+
+
+def of_bytes(text: bytes) -> Layout:
+    """The layout that ``text`` tells, zeros behind it ignored. Raises ValueError for something else."""
+    try:
+        data = json.loads(zlib.decompressobj().decompress(text))
+        if data["format"] != FORMAT:
+            raise ValueError(f"its format is {data['format']}, not {FORMAT}")
+        return Layout(
+            int(data["copies"]),
+            int(data["counters"]),
+            tuple(data["files"]),
+            tuple(_of_function(entry) for entry in data["functions"]),
+        )
+    except (zlib.error, ValueError, KeyError, TypeError, IndexError) as problem:
+        raise ValueError(f"no layout of counters: {problem}") from problem
+
+
+def _function(f: FunctionLayout) -> dict[str, Any]:
+    if not f.counted:
+        return {"name": f.name, "kernel": f.kernel, "why": f.why}
+    return {
+        "name": f.name,
+        "kernel": f.kernel,
+        "first": f.first,
+        "counters": f.counters,
+        "shared": f.shared,
+        "registers": f.registers,
+        "units": [[u.start, u.stop, u.warps, u.lanes, [_spot(s) for s in u.spots]] for u in f.units],
+        "edges": [[e.source, e.target, e.warps, e.lanes, int(e.loose)] for e in f.edges],
+        "branches": [[_spot(b.spot), b.unit, b.taken, b.other] for b in f.branches],
+        "loops": [[_spot(p.spot), p.header, p.entries, p.back] for p in f.loops],
+    }
+
+
+def _of_function(entry: dict[str, Any]) -> FunctionLayout:
+    name, kernel = str(entry["name"]), bool(entry["kernel"])
+    if "why" in entry:
+        return FunctionLayout(name, kernel, str(entry["why"]))
+    return FunctionLayout(
+        name,
+        kernel,
+        "",
+        int(entry["first"]),
+        int(entry["counters"]),
+        bool(entry["shared"]),
+        int(entry["registers"]),
+        tuple(Unit(u[0], u[1], tuple(u[2]), u[3], _spots(u[4])) for u in entry["units"]),
+        tuple(Edge(e[0], e[1], tuple(e[2]), e[3], bool(e[4])) for e in entry["edges"]),
+        tuple(Branch(Spot(*b[0]), b[1], b[2], b[3]) for b in entry["branches"]),
+        tuple(LoopUnits(Spot(*p[0]), p[1], tuple(p[2]), tuple(p[3])) for p in entry["loops"]),
+    )
+
+
+def _spot(spot: Spot) -> list[int]:
+    return [spot.file, spot.line, spot.column, spot.instructions]
+
+
+def _spots(entries: Iterable[Sequence[int]]) -> tuple[Spot, ...]:
+    return tuple(Spot(*entry) for entry in entries)

@@ -1,0 +1,171 @@
+"""Which functions of a module get counted copies, and where their counters may be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.ccc.function.calls import callees, shared_variables, static_shared_bytes
+from cccopt.ptx.ir import Function, Instruction, Module, SpecialRegister, Variable
+from cccopt.ptx.isa import Control, facts
+from cccopt.ptx.language import Language
+
+STATIC_LIMIT = 48 * 1024
+"""Bytes of static shared memory that ptxas gives a kernel."""
+
+_SLACK = 1024  # for alignment, and what the system keeps
+
+_CLUSTERS = (".reqnctapercluster", ".explicitcluster")
+_SIZES = ("%total_smem_size", "%aggr_smem_size")
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The functions of a module. ``refused`` says of a kernel why it has no counted copy."""
+
+    module: Module
+
+    @cached_property
+    def bodies(self) -> Mapping[str, Function]:
+        """The functions with bodies."""
+        return {f.name: f for f in self.module.functions() if f.body is not None}
+
+    @cached_property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels, in file order."""
+        return tuple(name for name, f in self.bodies.items() if f.kind == "entry")
+
+    @cached_property
+    def language(self) -> Language:
+        """What the module is written in."""
+        return Language.of(self.module)
+
+    @cached_property
+    def _callees(self) -> Mapping[str, tuple[str, ...]]:
+        return {
+            name: tuple(
+                dict.fromkeys(c for c in callees(f) if c in self.bodies and self.bodies[c].kind == "func")
+            )
+            for name, f in self.bodies.items()
+        }
+
+    def reached(self, name: str) -> tuple[str, ...]:
+        """The function and those with bodies that it calls by name, directly or not, in file order."""
+        found = {name}
+        work = [name]
+        while work:
+            new = set(self._callees[work.pop()]) - found
+            found |= new
+            work += sorted(new)
+        return tuple(f for f in self.bodies if f in found)
+
+    @cached_property
+    def may_exit(self) -> frozenset[str]:
+        """The device functions that may end the thread, themselves or by what they call."""
+        found = {n for n, f in self.bodies.items() if f.kind == "func" and _has(f, Control.EXIT)}
+        while True:
+            more = {n for n, called in self._callees.items() if found.intersection(called)} - found
+            more = {n for n in more if self.bodies[n].kind == "func"}
+            if not more:
+                return frozenset(found)
+            found |= more
+
+    def calls_may_exit(self, name: str) -> bool:
+        """Whether a function calls one that may end the thread."""
+        return not self.may_exit.isdisjoint(self._callees[name])
+
+    @cached_property
+    def refused(self) -> Mapping[str, str]:
+        """Why kernels are not counted."""
+        found = {name: self._why_not(name) for name in self.kernels}
+        return {name: why for name, why in found.items() if why}
+
+    def _why_not(self, kernel: str) -> str:
+        if self.language.target < 70:
+            return "targets before sm_70 are not counted"
+        if self.language.version < (6, 3):
+            return "PTX before version 6.3 has not the instructions that count"
+        for directive in self.bodies[kernel].directives:
+            if directive.name in _CLUSTERS:
+                return "its blocks are in clusters"
+        statements = (s for name in self.reached(kernel) for s in self.bodies[name].body or ())
+        if any(isinstance(s, Instruction) and facts(s).grouped for s in statements):
+            return "its warps work as a group, on registers that they hand over or on tensor memory"
+        return ""
+
+    @cached_property
+    def copied(self) -> tuple[str, ...]:
+        """The functions that get copies, in file order."""
+        wanted = {n for kernel in self.kernels if kernel not in self.refused for n in self.reached(kernel)}
+        return tuple(name for name in self.bodies if name in wanted)
+
+    @cached_property
+    def moved(self) -> tuple[Variable, ...]:
+        """The shared variables that device functions declare, to be the module's instead: the copy of a function and
+        the plain one, which may be called through a pointer, share them.
+
+        Not those of a name that there is twice, which nvcc's are not, for they tell the function.
+        """
+        names = Counter(item.name for item in self.module.items if isinstance(item, Function | Variable))
+        names.update(v.name for f in self.bodies.values() for v in own_shared(f))
+        return tuple(
+            v
+            for name in self.copied
+            if self.bodies[name].kind == "func"
+            for v in own_shared(self.bodies[name])
+            if names[v.name] == 1
+        )
+
+    def has_barriers(self, kernel: str) -> bool:
+        """Whether a kernel or what it calls has barriers of the block."""
+        return any(
+            isinstance(s, Instruction) and facts(s).barrier
+            for name in self.reached(kernel)
+            for s in self.bodies[name].body or ()
+        )
+
+    def in_global(
+        self, words: Mapping[str, int], dynamic: bool, irreducible: Collection[str]
+    ) -> frozenset[str]:
+        """The copied functions whose counters are in global memory alone.
+
+        Those of a kernel are where a function that it calls may end the thread, which would have to empty the block's
+        counters; where the program asks how much shared memory there is; where ours, ``words`` of each function, may
+        not fit beside the program's own; and, unless ``dynamic``, where the launch decides how much that is. Functions
+        with cycles that are no loops have no place to empty words at.
+        """
+        kernels = [name for name in self.copied if self.bodies[name].kind == "entry"]
+        found = {k for k in kernels if k in irreducible or not self._has_room(k, words, dynamic)}
+        reached = {name for kernel in found for name in self.reached(kernel)}
+        return frozenset(reached | set(irreducible) | self.may_exit.intersection(self.copied))
+
+    def _has_room(self, kernel: str, words: Mapping[str, int], dynamic: bool) -> bool:
+        reached = self.reached(kernel)
+        if not self.may_exit.isdisjoint(reached) or self._asks_for_size(reached):
+            return False
+        function = self.bodies[kernel]
+        shared = shared_variables(self.module, function)
+        if not dynamic and any(None in variable.dimensions for variable in shared):
+            return False
+        ours = 4 * sum(words[name] for name in reached)
+        return ours + static_shared_bytes(self.module, function) + _SLACK <= STATIC_LIMIT
+
+    def _asks_for_size(self, names: Iterable[str]) -> bool:
+        return any(
+            isinstance(operand, SpecialRegister) and operand.name in _SIZES
+            for name in names
+            for s in self.bodies[name].body or ()
+            if isinstance(s, Instruction)
+            for operand in s.operands
+        )
+
+
+def _has(function: Function, control: Control) -> bool:
+    return any(isinstance(s, Instruction) and facts(s).control is control for s in function.body or ())
+
+
+def own_shared(function: Function) -> tuple[Variable, ...]:
+    """The shared variables that a function declares."""
+    return tuple(s for s in function.body or () if isinstance(s, Variable) and s.space == "shared")

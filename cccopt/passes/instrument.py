@@ -1,0 +1,251 @@
+"""Counted copies of kernels: which warps and lanes run what, without the counters of the hardware.
+
+    .visible .entry K(...) {...}        .visible .entry K(...) {...}                    as it was
+                                        .visible .entry K__ccc_counted(...) {...}       the same, and counts
+                                        .global .u64 ccc_profile_counts[...];
+                                        .global .b64 ccc_profile_layout[...] = {...};
+                                        .visible .global .u64 ccc_profile_head[4] = {generic(ccc_profile_counts), ...};
+
+A program picks one of the two when it registers its kernels or looks them up. Device functions with a body in the
+module that a counted kernel calls by name have counted copies too; what is called through a pointer, or is defined in
+another module, is the plain function and not counted. Counted is, for each run of statements, how often some lanes of a
+warp ran it together (``activemask``) and how many lanes these were (`cccopt.passes.counting.choice`).
+
+Safety: EXACT. A copy computes what the plain function does: code is added that reads nothing of it and writes registers
+and variables of its own; control goes where it went. What changes is time, and how much shared memory is left.
+
+Declined: kernels whose warps hand over registers or work as a group (``setmaxnreg``, ``wgmma``, ``tcgen05``), clusters,
+targets before sm_70. They stay alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from cccopt.ccc.function.calls import callee_of
+from cccopt.passes.counting.block import emptying, leaving
+from cccopt.passes.counting.choice import Choice, choose
+from cccopt.passes.counting.copying import Copying, counted_copy
+from cccopt.passes.counting.flow import Flow
+from cccopt.passes.counting.layout import FunctionLayout, Layout, as_bytes
+from cccopt.passes.counting.memory import COUNTS, Memory
+from cccopt.passes.counting.modules import Counted
+from cccopt.passes.counting.spots import Files, function_layout
+from cccopt.ptx.ir import (
+    Function,
+    InitializerCall,
+    InitializerList,
+    Instruction,
+    Item,
+    Literal,
+    Module,
+    Section,
+    Symbol,
+    Variable,
+)
+
+COUNTED = "__ccc_counted"
+"""What ends the name of a counted copy."""
+
+HEAD = "ccc_profile_head"
+LAYOUT = "ccc_profile_layout"
+
+_ROOM = 4 << 20  # bytes for all copies of the counts
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How to count.
+
+    ``registers`` is how many counters of a function may be in registers, ``copies`` how many copies of the counts there
+    are in global memory, a power of two. With ``dynamic`` the counters of kernels with dynamic shared memory are in
+    shared memory too; a launch that asks for all there is then fails. Shared memory is emptied every ``period``
+    iterations of a lane and every ``calls`` calls of a function; both are powers of two.
+    """
+
+    registers: int = 6
+    copies: int = 32
+    dynamic: bool = False
+    period: int = 1 << 16
+    calls: int = 512
+
+
+def instrumented(module: Module, how: Counting | None = None) -> tuple[Module, Layout]:
+    """The module with counted copies of its kernels, and what their counters count.
+
+    A module in which nothing can be counted comes back as it is, with a layout that says why.
+    """
+    how = Counting() if how is None else how
+    names = {item.name for item in module.items if isinstance(item, Function | Variable)}
+    if COUNTS in names or any(name.endswith(COUNTED) for name in names):
+        raise ValueError("the module is instrumented already")
+    made = _Instrumenting(module, Counted(module), how)
+    return made.module_and_layout()
+
+
+@dataclass
+class _Instrumenting:
+    module: Module
+    counted: Counted
+    how: Counting
+
+    def module_and_layout(self) -> tuple[Module, Layout]:
+        counted = self.counted
+        refused = [FunctionLayout(name, True, why) for name, why in counted.refused.items()]
+        if not counted.copied:
+            return self.module, Layout(functions=tuple(refused))
+        flows = {name: Flow(counted.bodies[name].body or (), self._leaves) for name in counted.copied}
+        choices = {name: self._choice(name, flows[name]) for name in counted.copied}
+        memories = self._memories(flows, choices)
+        files = Files(self.module)
+        functions = [
+            function_layout(
+                files, self.module, counted.bodies[name], flows[name], choices[name], memories[name]
+            )
+            for name in counted.copied
+        ]
+        some = next(iter(memories.values()))
+        layout = Layout(some.copies, some.row, files.names, (*functions, *refused))
+        copies = [
+            item
+            for name in counted.copied
+            for item in self._copies(name, flows[name], choices[name], memories)
+        ]
+        return self._with(layout, copies, memories), layout
+
+    def _leaves(self, call: Instruction) -> bool:
+        return callee_of(call) in self.counted.may_exit
+
+    def _choice(self, name: str, flow: Flow) -> Choice:
+        # What ends the thread in a called function knows nothing of this one's registers.
+        leaves = name in self.counted.may_exit or self.counted.calls_may_exit(name)
+        registers = 0 if leaves else self.how.registers
+        return choose(flow, self.counted.bodies[name].kind == "entry", registers)
+
+    def _memories(self, flows: Mapping[str, Flow], choices: Mapping[str, Choice]) -> dict[str, Memory]:
+        """The counters of each function."""
+        counted = self.counted
+        row = sum(choice.end for choice in choices.values())
+        copies = self.how.copies
+        while copies > 1 and 8 * copies * row > _ROOM:
+            copies //= 2
+        found: dict[str, Memory] = {}
+        first = 0
+        for name, choice in choices.items():
+            kernel = counted.bodies[name].kind == "entry"
+            found[name] = Memory(
+                f"{name}__ccc_shared",
+                kernel,
+                first,
+                choice.end,
+                choice.registers,
+                COUNTS,
+                row,
+                copies,
+                self.how.period,
+            )
+            first += choice.end
+        irreducible = [name for name, flow in flows.items() if flow.irreducible]
+        words = {name: memory.words for name, memory in found.items()}
+        for name in counted.in_global(words, self.how.dynamic, irreducible):
+            found[name] = replace(found[name], name=None)
+        return found
+
+    def _copies(
+        self, name: str, flow: Flow, choice: Choice, memories: Mapping[str, Memory]
+    ) -> Iterator[Function]:
+        counted = self.counted
+        function = counted.bodies[name]
+        kernel = function.kind == "entry"
+        arrays: list[Memory] = []
+        leave = None
+        if kernel and memories[name].name is not None:
+            arrays = [m for n in counted.reached(name) if (m := memories[n]).name is not None and m.words]
+            leave = f"{name}__ccc_leave"
+            yield leaving(memories[name], arrays, leave)
+        empty = None
+        if memories[name].name is not None:
+            empty = f"{name}__ccc_empty"
+            yield emptying(memories[name], empty)
+        yield counted_copy(
+            Copying(
+                function,
+                name + COUNTED,
+                flow,
+                choice,
+                memories[name],
+                {n: n + COUNTED for n in counted.copied if counted.bodies[n].kind == "func"},
+                arrays,
+                leave,
+                apart=kernel and counted.has_barriers(name),
+                redux=counted.language.target >= 80 and counted.language.version >= (7, 0),
+                empty=empty,
+                calls=self.how.calls,
+                moved=self._moved if not kernel else frozenset(),
+                relabel=any(isinstance(item, Section) for item in self.module.items),
+            )
+        )
+
+    @cached_property
+    def _moved(self) -> frozenset[str]:
+        return frozenset(variable.name for variable in self.counted.moved)
+
+    def _plain(self, item: Item) -> Item:
+        """An item of the module as it stays."""
+        if not isinstance(item, Function) or item.kind != "func" or item.body is None or not self._moved:
+            return item
+        kept = tuple(s for s in item.body if not (isinstance(s, Variable) and s.name in self._moved))
+        return replace(item, body=kept)
+
+    # --- the module --------------------------------------------------------------------------------------------
+
+    def _with(self, layout: Layout, copies: Sequence[Function], memories: Mapping[str, Memory]) -> Module:
+        """The module with the copies behind its last function, and all that they name ahead of its first."""
+        text = as_bytes(layout)
+        head = InitializerList(
+            (
+                InitializerCall("generic", Symbol(COUNTS)),
+                Literal(str(layout.size)),
+                InitializerCall("generic", Symbol(LAYOUT)),
+                Literal(str(len(text))),
+            )
+        )
+        items = [self._plain(item) for item in self.module.items]
+        heads = [i for i, item in enumerate(items) if _is_head(item)]
+        for index in heads:
+            variable = items[index]
+            assert isinstance(variable, Variable)
+            items[index] = replace(variable, initializer=head)
+        ahead: list[Item] = [
+            Variable("global", ".u64", COUNTS, (layout.copies * layout.counters,), 8),
+            _words(text),
+            *self.counted.moved,
+            *(m.variable() for m in memories.values() if m.name is not None and m.words),
+            *(replace(f, body=None) for f in copies if f.kind == "func"),
+        ]
+        if not heads:
+            ahead.append(Variable("global", ".u64", HEAD, (4,), 8, ("visible",), head))
+        first = min(i for i, item in enumerate(items) if isinstance(item, Function | Variable))
+        last = max(i for i, item in enumerate(items) if isinstance(item, Function))
+        return Module((*items[:first], *ahead, *items[first : last + 1], *copies, *items[last + 1 :]))
+
+
+def _is_head(item: Item) -> bool:
+    return (
+        isinstance(item, Variable)
+        and HEAD in item.name
+        and item.space == "global"
+        and "extern" not in item.linkage
+    )
+
+
+def _words(text: bytes) -> Variable:
+    padded = text + bytes(-len(text) % 8)
+    numbers = [int.from_bytes(padded[i : i + 8], "little") for i in range(0, len(padded), 8)]
+    values = InitializerList(tuple(Literal(str(n)) for n in numbers))
+    return Variable("global", ".u64", LAYOUT, (len(numbers),), 8, (), values)
+
+
+__all__ = ["COUNTED", "HEAD", "Counting", "instrumented"]

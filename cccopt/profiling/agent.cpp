@@ -1,0 +1,487 @@
+// The agent: what `cccopt profile` preloads into a program to take its counts and times out of it.
+//
+//   LD_PRELOAD            gives the program `ccc_profile_unit`, to which each file that was built with
+//                         `ccc-nvcc --ccc-instrument` hands a function that reads its counts (ccc_profile.h)
+//   CUDA_INJECTION64_PATH has the driver call `InitializeInjection` in cuInit: what is registered with `atexit` there
+//                         runs at the program's end before the driver's own handler, which was registered earlier
+//                         in a constructor would run behind it and find the driver shut down
+//   CCC_PROFILE_DIR       takes the files; without it nothing is done
+//   CCC_PROFILE_TIME=1    takes times of kernels, by CUPTI's activity records
+//   CCC_PROFILE_CUPTI     names where libcupti may lie, with colons between; `none`: do without
+//
+// A process writes, with <base> for <pid>.<n>, where n tells programs apart that follow each other in one process:
+//
+//   <base>.process        lines, written as things happen: `program NAME`, `unit`, `cuda`, `failed WHY`, `untimed WHY`,
+//                         `end`. With `cuda` and without `end`, what the process counted is lost.
+//   <base>.<k>.counts     "cccprof1", then for each unit and device four 64-bit sizes and what has them: the name of the
+//                         unit, that of the device, the counts, the layout
+//   <base>.times          lines of a kernel on a device: name, launches, nanoseconds, registers, bytes of static shared
+//                         memory, name of the device, with tabs between
+//
+// It is preloaded into whatever the program starts, too. So it needs no C++ library, which a program may bring along
+// in another version, and nothing of CUDA: the few declarations below are those of cuda.h, cupti_callbacks.h and
+// cupti_activity.h of CUDA 12 and 13 (docs.nvidia.com/cupti), and the libraries are looked up.
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+typedef int (*Reader)(int device, void *to, unsigned long long from, unsigned long long bytes);
+
+namespace {
+
+// --- CUDA's driver and CUPTI, as far as they are used ---
+
+typedef int Result;  // CUresult, CUptiResult: 0 is success
+
+struct Driver {
+  Result (*device_count)(int *);
+  Result (*device)(int *, int);
+  Result (*name)(char *, int, int);
+  Result (*primary_state)(int, unsigned *, int *);
+  Result (*current_device)(int *);
+  Result (*error_name)(Result, const char **);
+};
+
+// CUpti_ActivityKernel4 and all that followed it begin like this.
+struct __attribute__((packed, aligned(8))) KernelRecord {
+  uint32_t kind;
+  uint8_t cache_config;
+  uint8_t shared_config;
+  uint16_t registers;
+  uint32_t global_cache_requested, global_cache_executed;
+  uint64_t start, end, completed;
+  uint32_t device, context, stream;
+  int32_t grid[3], block[3];
+  int32_t static_shared, dynamic_shared;
+  uint32_t local_per_thread, local_total;
+  uint32_t correlation;
+  int64_t grid_id;
+  const char *name;
+};
+static_assert(offsetof(KernelRecord, start) == 16, "as in cupti_activity.h");
+static_assert(offsetof(KernelRecord, static_shared) == 76, "as in cupti_activity.h");
+static_assert(offsetof(KernelRecord, name) == 104, "as in cupti_activity.h");
+
+struct CallbackData {  // CUpti_CallbackData
+  int site;            // 0: on entry
+};
+
+enum : uint32_t {
+  kConcurrentKernel = 10,      // CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: leaves kernels concurrent
+  kFlushForced = 1,            // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
+  kRuntime = 2,                // CUPTI_CB_DOMAIN_RUNTIME_API
+  kDeviceReset = 164,          // CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020
+  kResource = 3,               // CUPTI_CB_DOMAIN_RESOURCE
+  kContextCreated = 1,         // CUPTI_CBID_RESOURCE_CONTEXT_CREATED
+};
+
+typedef void (*Callback)(void *, uint32_t domain, uint32_t id, const void *data);
+
+struct Cupti {
+  Result (*subscribe)(void **, Callback, void *);
+  Result (*enable_callback)(uint32_t, void *, uint32_t, uint32_t);
+  Result (*register_buffers)(void (*)(uint8_t **, size_t *, size_t *),
+                             void (*)(void *, uint32_t, uint8_t *, size_t, size_t));
+  Result (*enable)(uint32_t);
+  Result (*next)(uint8_t *, size_t, void **);
+  Result (*flush)(uint32_t);
+  Result (*error_name)(Result, const char **);
+};
+
+// --- the process and its files ---
+
+struct Unit {
+  Reader read;
+  char *name;
+  Unit *next;
+};
+
+struct KernelTime {
+  char *name;
+  int device;
+  uint64_t launches, nanoseconds;
+  uint32_t registers;
+  int32_t shared;
+  KernelTime *next;
+};
+
+constexpr size_t kBuckets = 1024;
+constexpr unsigned long long kMost = 1ull << 32;  // bytes of counts or of a layout: more is no size
+
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;        // of all below but the times
+pthread_mutex_t times_lock = PTHREAD_MUTEX_INITIALIZER;  // of the times, which CUPTI's thread adds
+Unit *units;
+KernelTime *times[kBuckets];
+pid_t owner, with_cuda;
+char base[3072];
+int files;
+bool ended, timing;
+Driver driver;
+Cupti cupti;
+
+// The name of this process' files begins with `base`; false where there is no place for files. A process that was
+// forked has another one than its parent.
+bool have_base() {
+  pid_t here = getpid();
+  if (owner == here) return base[0] != 0;
+  owner = here;
+  base[0] = 0;
+  files = 0;
+  const char *folder = getenv("CCC_PROFILE_DIR");
+  if (!folder || !*folder || strlen(folder) > sizeof base - 64) return false;
+  for (int n = 0; n < 1000; n++) {
+    char name[sizeof base + 16];
+    snprintf(name, sizeof name, "%s/%d.%d.process", folder, (int)here, n);
+    int file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file >= 0) {
+      close(file);
+      snprintf(base, sizeof base, "%s/%d.%d", folder, (int)here, n);
+      return true;
+    }
+    if (errno != EEXIST) return false;
+  }
+  return false;
+}
+
+void note(const char *what, const char *more = nullptr) {
+  if (!have_base()) return;
+  char name[sizeof base + 16], line[512];
+  snprintf(name, sizeof name, "%s.process", base);
+  int length = snprintf(line, sizeof line, more ? "%s %s\n" : "%s\n", what, more);
+  if (length >= (int)sizeof line) {
+    length = sizeof line - 1;
+    line[length - 1] = '\n';
+  }
+  int file = open(name, O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0) return;
+  if (write(file, line, length) < 0) { /* nobody to tell */ }
+  close(file);
+}
+
+void note_program() {
+  char name[256];
+  ssize_t length = readlink("/proc/self/exe", name, sizeof name - 1);
+  if (length <= 0) return;
+  name[length] = 0;
+  const char *slash = strrchr(name, '/');
+  note("program", slash ? slash + 1 : name);
+}
+
+// --- counts ---
+
+void note_failure(const char *what, Result code) {
+  const char *said = nullptr;
+  char line[256];
+  // The runtime's errors are the driver's, but for those of its own.
+  if (driver.error_name) driver.error_name(code, &said);
+  snprintf(line, sizeof line, "%s: error %d%s%s", what, code, said ? ", " : "", said ? said : "");
+  note("failed", line);
+}
+
+void write_size(FILE *file, uint64_t size) { fwrite(&size, sizeof size, 1, file); }
+
+// One unit's counts on one device go to `file`; false where that device does not answer.
+bool write_unit(FILE *file, const Unit &unit, int device, const char *name) {
+  Reader read = unit.read;
+  unsigned long long head[4] = {0, 0, 0, 0};
+  Result failed = read(device, head, 0, sizeof head);
+  if (failed) {
+    note_failure("reading the counts", failed);
+    return false;
+  }
+  auto [counts_at, counts_size, layout_at, layout_size] = head;
+  if (!counts_at || !counts_size || !layout_at || !layout_size) return true;  // it holds no kernels
+  if (counts_size > kMost || layout_size > kMost) return true;
+  char *counts = static_cast<char *>(malloc(counts_size)), *layout = static_cast<char *>(malloc(layout_size));
+  failed = counts && layout ? 0 : 2;  // CUDA_ERROR_OUT_OF_MEMORY
+  if (!failed) failed = read(device, counts, counts_at, counts_size);
+  if (!failed) failed = read(device, layout, layout_at, layout_size);
+  if (failed) {
+    note_failure("reading the counts", failed);
+  } else {
+    write_size(file, strlen(unit.name));
+    write_size(file, strlen(name));
+    write_size(file, counts_size);
+    write_size(file, layout_size);
+    fwrite(unit.name, 1, strlen(unit.name), file);
+    fwrite(name, 1, strlen(name), file);
+    fwrite(counts, 1, counts_size, file);
+    fwrite(layout, 1, layout_size, file);
+  }
+  free(counts);
+  free(layout);
+  return !failed;
+}
+
+// What `only`, or all units where it is null, counted on `one` device, or on all (-1), goes into a new file.
+void write_counts(Reader only, int one) {
+  if (with_cuda != getpid() || !units || !driver.device_count || !have_base()) return;
+  char aside[sizeof base + 48], name[sizeof base + 48];
+  snprintf(aside, sizeof aside, "%s.%d.part", base, files);
+  snprintf(name, sizeof name, "%s.%d.counts", base, files++);
+  FILE *file = fopen(aside, "wbe");
+  if (!file) {
+    note("failed", "no file can be written");
+    return;
+  }
+  fwrite("cccprof1", 1, 8, file);
+  int devices = 0;
+  driver.device_count(&devices);
+  for (int number = 0; number < devices; number++) {
+    unsigned flags = 0;
+    int device = 0, active = 0;
+    char shown[256] = "";
+    if (one >= 0 && number != one) continue;
+    if (driver.device(&device, number) || driver.primary_state(device, &flags, &active) || !active) continue;
+    driver.name(shown, sizeof shown, device);
+    for (Unit *unit = units; unit; unit = unit->next) {
+      if (only && unit->read != only) continue;
+      if (!write_unit(file, *unit, number, shown)) break;
+    }
+  }
+  bool failed = ferror(file);
+  if (fclose(file) || failed || rename(aside, name)) note("failed", "a file cannot be written");
+}
+
+// --- times ---
+
+void add_time(const KernelRecord &record) {
+  if (!record.name) return;
+  size_t hash = 5381 + record.device;
+  for (const char *c = record.name; *c; c++) hash = hash * 33 + static_cast<unsigned char>(*c);
+  KernelTime **place = &times[hash % kBuckets];
+  while (*place && ((*place)->device != (int)record.device || strcmp((*place)->name, record.name))) place = &(*place)->next;
+  if (!*place) {
+    KernelTime *added = static_cast<KernelTime *>(calloc(1, sizeof(KernelTime)));
+    if (!added) return;
+    added->name = strdup(record.name);
+    if (!added->name) {
+      free(added);
+      return;
+    }
+    added->device = record.device;
+    *place = added;
+  }
+  KernelTime *kernel = *place;
+  kernel->launches++;
+  if (record.end > record.start) kernel->nanoseconds += record.end - record.start;
+  kernel->registers = record.registers;
+  kernel->shared = record.static_shared;
+}
+
+void give_buffer(uint8_t **buffer, size_t *size, size_t *most) {
+  void *memory = nullptr;
+  *size = posix_memalign(&memory, 8, 4 << 20) == 0 ? 4 << 20 : 0;
+  *buffer = static_cast<uint8_t *>(memory);
+  *most = 0;
+}
+
+void take_buffer(void *, uint32_t, uint8_t *buffer, size_t, size_t filled) {
+  pthread_mutex_lock(&times_lock);
+  void *record = nullptr;
+  while (filled && cupti.next(buffer, filled, &record) == 0) {
+    if (*static_cast<uint32_t *>(record) == kConcurrentKernel) add_time(*static_cast<KernelRecord *>(record));
+  }
+  pthread_mutex_unlock(&times_lock);
+  free(buffer);
+}
+
+void write_times() {
+  if (!timing || with_cuda != getpid() || !have_base()) return;
+  Result failed = cupti.flush(kFlushForced);
+  if (failed) note("untimed", "CUPTI does not give the times of all kernels");
+  char aside[sizeof base + 48], name[sizeof base + 48];
+  snprintf(aside, sizeof aside, "%s.times.part", base);
+  snprintf(name, sizeof name, "%s.times", base);
+  FILE *file = fopen(aside, "we");
+  if (!file) return;
+  pthread_mutex_lock(&times_lock);
+  for (KernelTime *first : times) {
+    for (KernelTime *kernel = first; kernel; kernel = kernel->next) {
+      char shown[256] = "";
+      int device = 0;
+      if (driver.device && !driver.device(&device, kernel->device)) driver.name(shown, sizeof shown, device);
+      fprintf(file, "%s\t%llu\t%llu\t%u\t%d\t%s\n", kernel->name, (unsigned long long)kernel->launches,
+              (unsigned long long)kernel->nanoseconds, kernel->registers, kernel->shared, shown);
+    }
+  }
+  pthread_mutex_unlock(&times_lock);
+  if (fclose(file) || rename(aside, name)) note("untimed", "a file cannot be written");
+}
+
+void finish();
+
+// CUPTI tells of a call. `cudaDeviceReset` is about to destroy the current context with all that was counted in it; in
+// the callback at the entry of a call, calls of the runtime are allowed.
+void on_call(void *, uint32_t domain, uint32_t id, const void *data) {
+  if (domain == kResource && id == kContextCreated) {
+    // Handlers that were registered later run earlier: the driver has registered its own by now.
+    static int registered;
+    if (__atomic_fetch_add(&registered, 1, __ATOMIC_RELAXED) < 8) atexit(finish);
+  }
+  if (domain != kRuntime || id != kDeviceReset || static_cast<const CallbackData *>(data)->site != 0) return;
+  pthread_mutex_lock(&lock);
+  int device = -1;
+  if (!ended && driver.current_device && driver.current_device(&device) == 0) write_counts(nullptr, device);
+  pthread_mutex_unlock(&lock);
+}
+
+// --- starting and ending ---
+
+template <typename Function>
+bool find(void *library, const char *name, Function &function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+bool find_driver() {
+  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (!library) library = RTLD_DEFAULT;
+  find(library, "cuGetErrorName", driver.error_name);
+  find(library, "cuCtxGetDevice", driver.current_device);
+  return find(library, "cuDeviceGet", driver.device) && find(library, "cuDeviceGetName", driver.name) &&
+         find(library, "cuDevicePrimaryCtxGetState", driver.primary_state) &&
+         find(library, "cuDeviceGetCount", driver.device_count);
+}
+
+void *open_cupti() {
+  const char *named = getenv("CCC_PROFILE_CUPTI");
+  if (named && !strcmp(named, "none")) return nullptr;
+  static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
+  // The program may have brought one along (PyTorch does), and two do not get on with each other.
+  for (const char *name : names) {
+    if (void *library = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return library;
+  }
+  char file[4096];
+  for (const char *from = named; from && *from;) {
+    size_t length = strcspn(from, ":");
+    if (length && length < sizeof file) {
+      memcpy(file, from, length);
+      file[length] = 0;
+      if (void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL)) return library;
+    }
+    from += length + (from[length] == ':');
+  }
+  for (const char *name : names) {
+    if (void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+  }
+  return nullptr;
+}
+
+void note_untimed(const char *what, Result code) {
+  const char *said = nullptr;
+  char line[256];
+  if (cupti.error_name) cupti.error_name(code, &said);
+  snprintf(line, sizeof line, "%s gives error %d%s%s", what, code, said ? ", " : "", said ? said : "");
+  note("untimed", line);
+}
+
+void start_cupti() {
+  const char *wanted = getenv("CCC_PROFILE_TIME");
+  bool times_wanted = wanted && !strcmp(wanted, "1");
+  void *library = open_cupti();
+  if (!library) {
+    if (times_wanted) note("untimed", "there is no libcupti");
+    return;
+  }
+  find(library, "cuptiGetResultString", cupti.error_name);
+  void *subscriber = nullptr;
+  // Without this only what a program counts before cudaDeviceReset is lost.
+  if (find(library, "cuptiSubscribe", cupti.subscribe) && find(library, "cuptiEnableCallback", cupti.enable_callback) &&
+      cupti.subscribe(&subscriber, on_call, nullptr) == 0) {
+    cupti.enable_callback(1, subscriber, kRuntime, kDeviceReset);
+    cupti.enable_callback(1, subscriber, kResource, kContextCreated);
+  }
+  if (!times_wanted) return;
+  if (!(find(library, "cuptiActivityRegisterCallbacks", cupti.register_buffers) &&
+        find(library, "cuptiActivityEnable", cupti.enable) &&
+        find(library, "cuptiActivityGetNextRecord", cupti.next) &&
+        find(library, "cuptiActivityFlushAll", cupti.flush))) {
+    note("untimed", "this libcupti has no activity records");
+    return;
+  }
+  Result failed = cupti.register_buffers(give_buffer, take_buffer);
+  if (!failed) failed = cupti.enable(kConcurrentKernel);
+  if (failed) {
+    note_untimed("cuptiActivityEnable", failed);
+    return;
+  }
+  timing = true;
+}
+
+void finish() {
+  // A process that was forked while its parent used CUDA cannot use it: what it inherited is the parent's.
+  if (with_cuda != getpid()) return;
+  pthread_mutex_lock(&lock);
+  if (!ended) {
+    ended = true;
+    write_counts(nullptr, -1);
+    write_times();
+    note("end");
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+}  // namespace
+
+// A file of the program, or of a library that it loads, says how its counts are read.
+EXPORTED void ccc_profile_unit(Reader read, const char *name) {
+  pthread_mutex_lock(&lock);
+  Unit *unit = static_cast<Unit *>(malloc(sizeof(Unit)));
+  char *copy = strdup(name);
+  if (unit && copy) {
+    if (!units && have_base()) {
+      note_program();
+      note("unit");
+    }
+    *unit = Unit{read, copy, units};
+    units = unit;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+// Its code is about to be unloaded (dlclose), or the program ends.
+EXPORTED void ccc_profile_unit_gone(Reader read, const char *) {
+  pthread_mutex_lock(&lock);
+  if (!ended) write_counts(read, -1);
+  for (Unit **unit = &units; *unit; unit = &(*unit)->next) {
+    if ((*unit)->read == read) {
+      Unit *gone = *unit;
+      *unit = gone->next;
+      free(gone->name);
+      free(gone);
+      break;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+// Called by the driver in cuInit.
+EXPORTED int InitializeInjection(void) {
+  pthread_mutex_lock(&lock);
+  bool first = with_cuda != getpid() && have_base();
+  if (first) {
+    with_cuda = getpid();
+    ended = false;
+    if (!units) note_program();
+    note("cuda");
+    if (!find_driver()) note("failed", "the CUDA driver lacks what reading counts needs");
+  }
+  pthread_mutex_unlock(&lock);
+  if (first) {
+    start_cupti();
+    atexit(finish);
+    at_quick_exit(finish);
+  }
+  return 1;
+}

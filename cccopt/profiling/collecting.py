@@ -1,0 +1,146 @@
+"""A run's file of what the processes of a program left: its counts by place, times by kernel, and what is missing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cccopt.diagnostic import CccError, error
+from cccopt.passes.counting.layout import of_bytes
+from cccopt.profiling.counts import counts_of, functions_of, notes_of
+from cccopt.profiling.names import shown
+from cccopt.profiling.run_file import FunctionRun, RunFile, UncountedKernel, merged
+from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts
+from cccopt.profiling.sources import files_of, on_disk, with_sources
+
+
+@dataclass(frozen=True, slots=True)
+class _Launched:
+    """All launches of the kernels with one name."""
+
+    launches: int = 0
+    nanoseconds: int = 0
+    registers: int = 0
+    shared: int = 0
+
+    def __add__(self, other: KernelTime) -> _Launched:
+        return _Launched(
+            self.launches + other.launches,
+            self.nanoseconds + other.nanoseconds,
+            max(self.registers, other.registers),
+            max(self.shared, other.shared),
+        )
+
+
+def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
+    """The file of a run with counters, and one without for times (None: there was none).
+
+    Raises CccError for counters of another version of cccopt (CCC111).
+    """
+    decoded = merged(map(counts_in, counted.units))
+    functions = decoded.functions
+    plain = _launched(time for time in (timed.times if timed else ()) if not time.counted)
+    copies = _launched(time for time in counted.times if time.counted)
+    others = _launched(time for time in counted.times if not time.counted)
+    notes = [*decoded.notes, *counted.lost, *(timed.lost if timed else ())]
+    if timed is None or timed.untimed:
+        plain = {}
+    notes += _different(plain, copies)
+    functions, several = _with_times(functions, plain, copies)
+    notes += several
+    known = {function.name for function in functions if function.kernel}
+    run = RunFile(
+        runs=1,
+        devices=tuple(sorted({unit.device for unit in counted.units})),
+        functions=tuple(f for f in functions if f.warps or f.launches),
+        uncounted=tuple(
+            UncountedKernel(shown(name), of.launches, of.nanoseconds)
+            for name, of in sorted((plain or others).items())
+            if name not in known
+        ),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+    return with_sources(run, on_disk(files_of(run.functions)))
+
+
+def counts_in(unit: UnitCounts) -> RunFile:
+    """What a unit counted on one device. Kernels that cannot be counted are there, so that their times can be."""
+    try:
+        layout = of_bytes(unit.layout)
+        counts = counts_of(layout, unit.counts)
+    except ValueError as problem:
+        raise CccError(
+            error(
+                "CCC111",
+                f"the counters of `{unit.name}` cannot be read",
+                why=str(problem),
+                help="compile it again, with the `ccc-nvcc` of this cccopt",
+            )
+        ) from problem
+    refused = (
+        FunctionRun(function.name, shown(function.name), True, unit.name, counted=False)
+        for function in layout.functions
+        if function.kernel and not function.counted
+    )
+    functions = (*functions_of(layout, counts, unit.name), *refused)
+    return RunFile(functions=functions, notes=notes_of(layout, counts))
+
+
+def _launched(times: Iterable[KernelTime]) -> dict[str, _Launched]:
+    found: dict[str, _Launched] = defaultdict(_Launched)
+    for time in times:
+        found[time.name] += time
+    return dict(found)
+
+
+def _with_times(
+    functions: Sequence[FunctionRun], plain: dict[str, _Launched], copies: dict[str, _Launched]
+) -> tuple[tuple[FunctionRun, ...], list[str]]:
+    """``functions`` with what is known of their launches, and what there is to say. CUPTI knows names alone: of kernels
+    of one name in several files the first that ran gets all.
+    """
+    named: dict[str, list[FunctionRun]] = defaultdict(list)
+    for function in functions:
+        if function.kernel:
+            named[function.name].append(function)
+    result: list[FunctionRun] = []
+    notes: list[str] = []
+    for function in functions:
+        same = named.get(function.name, [])
+        ran = [one for one in same if one.warps] or same
+        if not function.kernel or function is not ran[0]:
+            result.append(function)
+            continue
+        result.append(_timed(function, plain.get(function.name), copies.get(function.name), bool(plain)))
+        if len(ran) > 1 and (plain or copies):
+            files = ", ".join(one.unit for one in ran)
+            notes.append(
+                f"`{function.shown}` is in several files ({files}): the time of all is with the first"
+            )
+    return tuple(result), notes
+
+
+def _timed(
+    function: FunctionRun, plain: _Launched | None, copy: _Launched | None, timed: bool
+) -> FunctionRun:
+    if timed:
+        here = plain or _Launched()
+        function = replace(function, launches=here.launches, time_ns=here.nanoseconds)
+    elif copy is not None:
+        function = replace(function, launches=copy.launches)
+    if plain is not None:
+        function = replace(function, registers=plain.registers, shared=plain.shared)
+    if copy is not None:
+        function = replace(function, registers_counted=copy.registers, shared_counted=copy.shared)
+    return function
+
+
+def _different(plain: dict[str, _Launched], copies: dict[str, _Launched]) -> list[str]:
+    """Kernels that both runs know, and that one of them launched more often."""
+    return [
+        f"`{shown(name)}` was launched {copies[name].launches} times with counters, and {plain[name].launches} times"
+        " without"
+        for name in sorted(plain.keys() & copies.keys())
+        if plain[name].launches != copies[name].launches
+    ]

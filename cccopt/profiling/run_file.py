@@ -1,0 +1,352 @@
+"""What runs of a program counted, by kernel, source line, branch and loop, and the file that holds it.
+
+    {"schema": 2, "cccopt": "0.1.0", "runs": 1, "devices": ["NVIDIA H100 80GB HBM3"],
+     "sources": {"app.cu": "<SHA-256>"},
+     "kernels": {"_Z3fooPi": {"1": {"kind": "for", ...}}},
+     "functions": [{"name": "_Z3fooPi", "lines": [...], "branches": [...], "loops": [...], ...}],
+     "uncounted": [{"name": "cub::...", "launches": 3, "time_ns": 1000}], "notes": []}
+
+The emulator and GPUs make the same file. `run_file.schema.json` beside this module is its JSON Schema; the fields
+are those of the classes below, in their order. ``kernels`` are the marked regions, which ``--ccc-profile`` reads.
+
+Lines are counted without those of ``#pragma ccc``, and the hash of a source leaves them out too (`sources`), so a run
+of a program that is not annotated yet fits the program afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from cccopt.ccc.profitability.profile import (
+    RunProfile,
+    as_bad_profile,
+    kernels_of,
+    regions_in,
+    require_schema,
+)
+from cccopt.diagnostic import CccError, error
+from cccopt.files import read_text, write_text
+from cccopt.profiling.json_fields import from_json
+from cccopt.version import __version__
+
+SCHEMA = 2
+LANES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class LineCount:
+    """The instructions of a place in the source: ``warps`` issued them, ``lanes`` were active in them.
+
+    Both are sums over instructions and executions. ``column`` is 0 where the line is all that is known.
+    """
+
+    file: str
+    line: int
+    column: int
+    warps: int
+    lanes: int
+
+    @property
+    def idle(self) -> int:
+        """Lane slots that were issued with nobody in them."""
+        return LANES * self.warps - self.lanes
+
+
+@dataclass(frozen=True, slots=True)
+class BranchCount:
+    """A conditional branch of the PTX: ``warps`` and ``lanes`` ran it, ``taken`` lanes jumped.
+
+    In ``split`` executions some lanes jumped and others did not. ``histogram[k]`` is the number of executions in which
+    k lanes jumped (33 numbers), None where that was not counted. Several branches of one place keep their order.
+    """
+
+    file: str
+    line: int
+    column: int
+    warps: int
+    lanes: int
+    taken: int
+    split: int
+    histogram: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCount:
+    """A loop of the PTX: ``entries`` warps and ``entered`` lanes came to it from outside, and began ``warps`` and
+    ``lanes`` iterations. An iteration begins at the loop's header; if that is where the loop is left, the last,
+    incomplete one counts too.
+    """
+
+    file: str
+    line: int
+    column: int
+    entries: int
+    entered: int
+    warps: int
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRun:
+    """A function: a kernel, or what kernels call (``kernel`` is False; its counts are of all callers).
+
+    ``unit`` is the file that it was compiled from. What is not known is None: ``launches`` and ``time_ns`` where no
+    run was timed, the resources (of the plain and of the counted copy; ``shared`` in bytes) where nobody asked. Without
+    ``counted`` there is only time.
+    """
+
+    name: str
+    shown: str
+    kernel: bool
+    unit: str
+    launches: int | None = None
+    time_ns: int | None = None
+    counted: bool = True
+    registers: int | None = None
+    registers_counted: int | None = None
+    shared: int | None = None
+    shared_counted: int | None = None
+    lines: tuple[LineCount, ...] = ()
+    branches: tuple[BranchCount, ...] = ()
+    loops: tuple[LoopCount, ...] = ()
+
+    @property
+    def warps(self) -> int:
+        """Warp instructions."""
+        return sum(line.warps for line in self.lines)
+
+    @property
+    def lanes(self) -> int:
+        """Thread instructions: the lanes active in the warp instructions."""
+        return sum(line.lanes for line in self.lines)
+
+    @property
+    def idle_share(self) -> float | None:
+        """The share of lane slots with nobody in them, 0 to 1; None for a function that nobody ran."""
+        return 1 - self.lanes / (LANES * self.warps) if self.warps else None
+
+
+@dataclass(frozen=True, slots=True)
+class UncountedKernel:
+    """A kernel of which only the time is known: it was not built with counters."""
+
+    name: str
+    launches: int
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """What one run or several of a program counted. ``runs`` is their number; an empty file has none.
+
+    ``devices`` are names of GPUs, or ``emulator``. ``sources`` are hashes by the names that the counts use.
+    ``notes`` are sentences on what is missing.
+    """
+
+    cccopt: str = __version__
+    runs: int = 0
+    devices: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    kernels: RunProfile = field(default_factory=RunProfile)
+    functions: tuple[FunctionRun, ...] = ()
+    uncounted: tuple[UncountedKernel, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def time_ns(self) -> int | None:
+        """The time of all kernels; None where no run was timed."""
+        known = [f.time_ns for f in self.functions if f.time_ns is not None]
+        known += [kernel.time_ns for kernel in self.uncounted]
+        return sum(known) if known else None
+
+
+# --- the file ---
+
+
+def read(path: str | os.PathLike[str]) -> RunFile:
+    """Read a run's file. One of schema 1 has marked regions alone.
+
+    Raises CccError for a file that cannot be read (CCC086) or holds something else (CCC069).
+    """
+    text = read_text(path)
+    with as_bad_profile(path):
+        return of_json(json.loads(text))
+
+
+def of_json(data: Mapping[str, Any]) -> RunFile:
+    """What a file holds. Raises ValueError, KeyError or TypeError where that is no run."""
+    require_schema(data["schema"])
+    kernels = regions_in(data["kernels"])
+    if data["schema"] != SCHEMA:
+        return RunFile(runs=1, kernels=kernels)
+    run = replace(from_json(RunFile, data, leave_out=("kernels",)), kernels=kernels)
+    for function in run.functions:
+        if any(b.histogram is not None and len(b.histogram) != LANES + 1 for b in function.branches):
+            raise ValueError(f"a histogram of `{function.name}` has not {LANES + 1} numbers")
+    return run
+
+
+def write(path: str | os.PathLike[str], run: RunFile) -> None:
+    """Write a run's file, whole or not at all. Raises CccError (CCC086)."""
+    write_text(path, as_text(run))
+
+
+def as_text(run: RunFile) -> str:
+    """What the file of a run holds: JSON, a line for each count."""
+    data: dict[str, Any] = {"schema": SCHEMA}
+    # `asdict` would take the regions apart too, whose keys are numbers.
+    data |= {**asdict(replace(run, kernels=RunProfile())), "kernels": kernels_of(run.kernels)}
+    functions = data.pop("functions")
+    head = json.dumps(data, indent=1, ensure_ascii=False)
+    # Names of files may be no UTF-8; `write_text` gives their bytes back.
+    listed = ",\n".join(f"  {_function(entry)}" for entry in functions)
+    return f'{head[:-2]},\n "functions": [\n{listed}\n ]\n}}\n'
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the file."""
+    text = files("cccopt.profiling").joinpath("run_file.schema.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _function(entry: dict[str, Any]) -> str:
+    lists = {name: entry.pop(name) for name in ("lines", "branches", "loops")}
+    head = json.dumps(entry, ensure_ascii=False)[:-1]
+    parts = [f'   "{name}": [{_items(counts)}]' for name, counts in lists.items()]
+    return f"{head},\n" + ",\n".join(parts) + "}"
+
+
+def _items(counts: Sequence[dict[str, Any]]) -> str:
+    return ",".join(f"\n    {json.dumps(count, ensure_ascii=False)}" for count in counts)
+
+
+# --- several runs ---
+
+
+def merged(runs: Iterable[RunFile]) -> RunFile:
+    """All of ``runs`` in one: counts of equal functions (name and unit) are added, all else is put together.
+
+    Raises CccError where a source is not the same text in all of them (CCC068).
+    """
+    total = RunFile()
+    for run in runs:
+        total = _both(total, run)
+    return total
+
+
+def _both(a: RunFile, b: RunFile) -> RunFile:
+    changed = sorted(
+        name for name in a.sources.keys() & b.sources.keys() if a.sources[name] != b.sources[name]
+    )
+    if changed:
+        raise CccError(
+            error(
+                "CCC068",
+                f"the runs are of different versions of `{changed[0]}`",
+                why="more than its `#pragma ccc` lines has changed between them, so their lines are not the same",
+                help="profile the program anew into a file of its own",
+            )
+        )
+    return RunFile(
+        __version__,
+        a.runs + b.runs,
+        _union(a.devices, b.devices),
+        {**a.sources, **b.sources},
+        a.kernels + b.kernels,
+        _joined(a.functions, b.functions, lambda f: (f.name, f.unit), _both_functions),
+        _joined(a.uncounted, b.uncounted, lambda k: k.name, _both_uncounted),
+        _union(a.notes, b.notes),
+    )
+
+
+_T = TypeVar("_T")
+
+
+def _union(a: Sequence[_T], b: Sequence[_T]) -> tuple[_T, ...]:
+    return tuple(dict.fromkeys((*a, *b)))
+
+
+def _joined(
+    a: Sequence[_T], b: Sequence[_T], key: Callable[[_T], object], both: Callable[[_T, _T], _T]
+) -> tuple[_T, ...]:
+    """Those of ``a`` and ``b``, the ones with equal keys in one; of several in one list, the first with the first."""
+    found: dict[object, _T] = {}
+    for items in (a, b):
+        seen: dict[object, int] = {}
+        for item in items:
+            nth = seen[key(item)] = seen.get(key(item), 0) + 1
+            here = (key(item), nth)
+            found[here] = both(found[here], item) if here in found else item
+    return tuple(found.values())
+
+
+def _both_functions(a: FunctionRun, b: FunctionRun) -> FunctionRun:
+    return FunctionRun(
+        a.name,
+        a.shown,
+        a.kernel,
+        a.unit,
+        _sum(a.launches, b.launches),
+        _sum(a.time_ns, b.time_ns),
+        a.counted or b.counted,
+        _most(a.registers, b.registers),
+        _most(a.registers_counted, b.registers_counted),
+        _most(a.shared, b.shared),
+        _most(a.shared_counted, b.shared_counted),
+        _joined(a.lines, b.lines, _place, _both_lines),
+        _joined(a.branches, b.branches, _place, _both_branches),
+        _joined(a.loops, b.loops, _place, _both_loops),
+    )
+
+
+def _place(count: LineCount | BranchCount | LoopCount) -> tuple[str, int, int]:
+    return count.file, count.line, count.column
+
+
+def _sum(a: int | None, b: int | None) -> int | None:
+    """The sum of what is known."""
+    known = [value for value in (a, b) if value is not None]
+    return sum(known) if known else None
+
+
+def _most(a: int | None, b: int | None) -> int | None:
+    return max((value for value in (a, b) if value is not None), default=None)
+
+
+def _both_lines(a: LineCount, b: LineCount) -> LineCount:
+    return replace(a, warps=a.warps + b.warps, lanes=a.lanes + b.lanes)
+
+
+def _both_branches(a: BranchCount, b: BranchCount) -> BranchCount:
+    histogram = None
+    # A histogram of some executions would not add up to their number.
+    if a.histogram is not None and b.histogram is not None:
+        histogram = tuple(x + y for x, y in zip(a.histogram, b.histogram, strict=True))
+    return replace(
+        a,
+        warps=a.warps + b.warps,
+        lanes=a.lanes + b.lanes,
+        taken=a.taken + b.taken,
+        split=a.split + b.split,
+        histogram=histogram,
+    )
+
+
+def _both_loops(a: LoopCount, b: LoopCount) -> LoopCount:
+    return replace(
+        a,
+        entries=a.entries + b.entries,
+        entered=a.entered + b.entered,
+        warps=a.warps + b.warps,
+        lanes=a.lanes + b.lanes,
+    )
+
+
+def _both_uncounted(a: UncountedKernel, b: UncountedKernel) -> UncountedKernel:
+    return replace(a, launches=a.launches + b.launches, time_ns=a.time_ns + b.time_ns)

@@ -1,0 +1,208 @@
+"""What the table and the page of a run show: kernels in order, lines of a kernel, figures as text, sources as they are.
+
+A *lane slot* is a place for a lane in a warp instruction: 32 for each. It is idle where no lane is active in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import PurePath
+
+from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount, RunFile
+from cccopt.profiling.sources import Source, files_of
+
+UNCHECKED, SAME, CHANGED, MISSING, NO_SOURCE = "unchecked", "same", "changed", "missing", "no source"
+
+_NO_FILE = "<ptx>"
+"""The file of code without line information (`cccopt.passes.counting.spots`)."""
+
+SAID = {
+    MISSING: "cannot be read: its lines are shown without their text",
+    CHANGED: "has changed since the run: counts may stand beside other lines than their own",
+    NO_SOURCE: "is code without line information, by its lines in the PTX",
+}
+"""What is to be said of a file in such a state."""
+
+
+@dataclass(frozen=True)
+class SourceView:
+    """The sources of a run as they are now."""
+
+    run: RunFile
+    texts: Mapping[str, Source]
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """The shortest end of each path that no other file has."""
+        return short_names(files_of(self.run.functions))
+
+    def state(self, file: str) -> str:
+        """Whether a file is what was counted; ``unchecked`` where the run has no hash of it."""
+        if file == _NO_FILE:
+            return NO_SOURCE
+        if file not in self.texts:
+            return MISSING
+        if file not in self.run.sources:
+            return UNCHECKED
+        return SAME if self.texts[file].digest == self.run.sources[file] else CHANGED
+
+    def line(self, file: str, number: int) -> int:
+        """The line of the text for a line of the run."""
+        return self.texts[file].shown(number) if file in self.texts else number
+
+    def text(self, file: str, number: int) -> str | None:
+        """The text of a line of the run; None where it is not there."""
+        if file not in self.texts:
+            return None
+        lines, line = self.texts[file].lines, self.line(file, number)
+        return lines[line - 1] if 0 < line <= len(lines) else None
+
+    def place(self, count: LineCount | BranchCount | LoopCount) -> str:
+        """File and line as a reader looks for them."""
+        return f"{self.names[count.file]}:{self.line(count.file, count.line)}"
+
+    def remarks(self) -> list[str]:
+        """What is to be said of the sources."""
+        states = {file: self.state(file) for file in files_of(self.run.functions)}
+        return [f"{file} {SAID[state]}" for file, state in states.items() if state in SAID]
+
+
+def short_names(files: Iterable[str]) -> dict[str, str]:
+    """The shortest end of each path that is the end of no other."""
+    parts = {file: PurePath(file).parts for file in files}
+    found = {}
+    for file, own in parts.items():
+        length = 1
+        others = [other for name, other in parts.items() if name != file]
+        while length < len(own) and any(other[-length:] == own[-length:] for other in others):
+            length += 1
+        found[file] = str(PurePath(*own[-length:])) if own else file
+    return found
+
+
+# --- kernels and their lines ---
+
+
+def ordered(run: RunFile) -> list[FunctionRun]:
+    """Functions that were counted, or timed: those that took most time first, or without times most instructions."""
+    return sorted(run.functions, key=lambda f: (-(f.time_ns or 0), -f.warps, f.shown))
+
+
+def worst(run: RunFile) -> list[FunctionRun]:
+    """The counted functions, those that lost most first: idle time, without times idle lane slots."""
+
+    def lost(function: FunctionRun) -> tuple[float, float]:
+        return -(idle_time(function) or 0.0), -float(sum(line.idle for line in function.lines))
+
+    return sorted((f for f in run.functions if f.warps), key=lost)
+
+
+def idle_time(function: FunctionRun) -> float | None:
+    """The time of a kernel times its idle share, in ns: what full warps could save if time went by lane slots."""
+    share = function.idle_share
+    return None if share is None or function.time_ns is None else function.time_ns * share
+
+
+def by_line(function: FunctionRun) -> list[LineCount]:
+    """The counts of whole lines, in the order of files and lines."""
+    found: dict[tuple[str, int], LineCount] = {}
+    for count in function.lines:
+        key = (count.file, count.line)
+        before = found.get(key, replace(count, column=0, warps=0, lanes=0))
+        found[key] = replace(before, warps=before.warps + count.warps, lanes=before.lanes + count.lanes)
+    return [found[key] for key in sorted(found)]
+
+
+def worst_lines(function: FunctionRun, most: int) -> list[LineCount]:
+    """The lines with the most idle lane slots."""
+    return sorted((x for x in by_line(function) if x.idle), key=lambda x: (-x.idle, x.file, x.line))[:most]
+
+
+def efficiency(warps: int, lanes: int) -> float | None:
+    """The share of lane slots that are filled, 0 to 1."""
+    return lanes / (LANES * warps) if warps else None
+
+
+def share(part: float, whole: float) -> float:
+    """A share of what may be nothing."""
+    return part / whole if whole else 0.0
+
+
+def iterations(loop: LoopCount) -> tuple[float, float] | None:
+    """The iterations of a warp and of a lane for each time that it comes to the loop; None if it was never entered."""
+    if not loop.entries or not loop.entered:
+        return None
+    return loop.warps / loop.entries, loop.lanes / loop.entered
+
+
+BINS = ((0, 0), (1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 32))
+
+
+def binned(histogram: Iterable[int]) -> list[tuple[str, int]]:
+    """Executions by the number of lanes that jumped, in a few bins."""
+    counts = tuple(histogram)
+    return [
+        (str(first) if first == last else f"{first}–{last}", sum(counts[first : last + 1]))
+        for first, last in BINS
+    ]
+
+
+# --- figures as text ---
+
+NOT_KNOWN = "–"
+
+
+def percent(value: float | None) -> str:
+    """A share as text. What is not nothing is not shown as nothing."""
+    if value is None:
+        return NOT_KNOWN
+    return "< 0.1 %" if 0 < value < 0.0005 else f"{100 * value:.1f} %"
+
+
+def duration(nanoseconds: float | None) -> str:
+    """A time with three or four digits and its unit."""
+    if nanoseconds is None:
+        return NOT_KNOWN
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if nanoseconds >= size:
+            value = nanoseconds / size
+            return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+def number(value: int | None) -> str:
+    """A count as text."""
+    return NOT_KNOWN if value is None else f"{value:,}"
+
+
+def each(value: float) -> str:
+    """An average as text."""
+    return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def resources(plain: int | None, counted: int | None) -> str:
+    """Registers or bytes of the plain kernel and of its counted copy."""
+    if plain is None and counted is None:
+        return NOT_KNOWN
+    return number(plain) if counted in (None, plain) else f"{number(plain)} ({number(counted)})"
+
+
+def printable(text: str) -> str:
+    """``text`` without characters that terminals obey, that turn the direction of text or that cannot be written."""
+    return "".join(c if _is_harmless(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _is_harmless(character: str) -> bool:
+    return character in "\t\u00a0\u3000" or character.isprintable()
+
+
+def summary(run: RunFile) -> str:
+    """One line on what was run: devices, runs, kernels, time."""
+    kernels = sum(f.kernel for f in run.functions) + len(run.uncounted)
+    parts = [" and ".join(run.devices) or "no device"]
+    parts.append("1 run" if run.runs == 1 else f"{run.runs:,} runs")
+    parts.append("1 kernel" if kernels == 1 else f"{kernels:,} kernels")
+    parts.append(duration(run.time_ns) if run.time_ns is not None else "no times")
+    return ", ".join(parts)

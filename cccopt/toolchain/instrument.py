@@ -1,0 +1,76 @@
+"""The host's half of `--ccc-instrument`: what is added to a CUDA file, and which of two kernels is registered.
+
+Each kernel ``K`` that is counted has a copy in the same module, ``K__ccc_counted``. cicc writes a stub file that
+registers kernels by name (TOOLCHAIN 1); with CCC_PROFILE_COUNT=1 in the environment of the program, it is the copy's:
+
+    __cudaRegisterEntry(__T0, ((void ( *)(int *))f), _Z1fPi, (-1));
+
+becomes
+
+    if (ccc_profile_counts()) { __cudaRegisterEntry(__T0, ..., _Z1fPi__ccc_counted, (-1)); } else { ... }
+
+Imports nothing heavy: the shim of cudafe++ goes through here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+
+from cccopt.files import encoded, read_text
+
+COUNTED = "__ccc_counted"
+"""What ends the name of a counted copy."""
+
+COUNT_VARIABLE = "CCC_PROFILE_COUNT"
+"""The variable that makes a program run its counted copies."""
+
+_HEADER = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "profiling", "ccc_profile.h"
+)
+
+_CALL = "__cudaRegisterEntry("
+_ENTRY = re.compile(
+    r"__cudaRegisterEntry\((?:(?!__cudaRegisterEntry\().)*?, (?P<name>[A-Za-z_$][\w$]*), (?:\(-?\d+\)|\d+)\);",
+    re.DOTALL,
+)
+_CALLBACK = re.compile(r"^static void __nv_cudaEntityRegisterCallback\( ?void \*\*\w+\) ?\{", re.MULTILINE)
+
+_COUNTS = (
+    'extern "C" char *ccc_profile_getenv(const char *) __asm__("getenv");\n'
+    "static bool ccc_profile_counts() {"
+    f" const char *said = ccc_profile_getenv(\"{COUNT_VARIABLE}\"); return said && said[0] == '1' && !said[1]; }}\n"
+)
+
+
+def with_header(text: str, file: str) -> str:
+    """The preprocessed ``text`` of ``file`` with our declarations behind it, as a system header: no warnings for it."""
+    name = "".join(chr(b) if chr(b).isalnum() and b < 128 else f"\\{b:03o}" for b in encoded(file))
+    header = read_text(_HEADER).replace(" CCC_PROFILE_FILE;", f' "{name}";')
+    return f'{text}\n# 1 "ccc_profile.h" 1 3\n{header}'
+
+
+def with_counted_entries(stub: str, counted: Collection[str]) -> str | None:
+    """cicc's stub file, in which the kernels with the names in ``counted`` are registered as the environment says; None
+    where the file has another form than we know.
+    """
+    callbacks = list(_CALLBACK.finditer(stub))
+    entries = list(_ENTRY.finditer(stub))
+    if not counted:
+        return stub
+    if len(callbacks) != 1 or len(entries) != stub.count(_CALL):
+        return None
+    pieces: list[str] = []
+    done = 0
+    for entry in entries:
+        if entry["name"] in counted:
+            copy = stub[entry.start() : entry.end("name")] + COUNTED + stub[entry.end("name") : entry.end()]
+            pieces += [
+                stub[done : entry.start()],
+                f"if (ccc_profile_counts()) {{ {copy} }} else {{ {entry[0]} }}",
+            ]
+            done = entry.end()
+    edited = "".join([*pieces, stub[done:]])
+    at = callbacks[0].start()
+    return f"{edited[:at]}{_COUNTS}{edited[at:]}"

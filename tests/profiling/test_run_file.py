@@ -1,0 +1,218 @@
+"""A run's file: what is written is read, what is wrong is named, runs add up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from cccopt.ccc.profitability import profile as profiles
+from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
+from cccopt.diagnostic import CccError
+from cccopt.profiling.run_file import (
+    BranchCount,
+    FunctionRun,
+    LineCount,
+    LoopCount,
+    RunFile,
+    UncountedKernel,
+    as_text,
+    merged,
+    of_json,
+    read,
+    schema,
+    write,
+)
+
+HISTOGRAM = (10, *(0,) * 31, 5)
+RUN = RunFile(
+    runs=1,
+    devices=("emulator",),
+    sources={"a.cu": "0" * 64},
+    kernels=RunProfile({"f": {1: RegionProfile("for", 1, 32, 10, 200, 40.5, 0.0, 3.25)}}),
+    functions=(
+        FunctionRun(
+            "f",
+            "f(int*)",
+            True,
+            "a.cu",
+            launches=2,
+            time_ns=1000,
+            registers=32,
+            lines=(LineCount("a.cu", 3, 5, 10, 200), LineCount("a.cu", 4, 1, 5, 160)),
+            branches=(
+                BranchCount("a.cu", 3, 5, 15, 300, 160, 2, HISTOGRAM),
+                BranchCount("a.cu", 3, 5, 15, 300, 20, 3),
+            ),
+            loops=(LoopCount("a.cu", 3, 5, 1, 32, 10, 200),),
+        ),
+        FunctionRun("g", "g()", True, "a.cu", counted=False, time_ns=7),
+    ),
+    uncounted=(UncountedKernel("cub::DeviceScan", 3, 500),),
+    notes=("the counts of process 7 are lost",),
+)
+
+
+def changed(path: str, value: object) -> str:
+    """The text of `RUN` with another value at a path."""
+    data = json.loads(as_text(RUN))
+    *outer, last = path.split(".")
+    inner: Any = data
+    for word in outer:
+        inner = inner[int(word)] if isinstance(inner, list) else inner[word]
+    if value is ...:
+        del inner[last]
+    elif isinstance(inner, list):
+        inner[int(last)] = value
+    else:
+        inner[last] = value
+    return json.dumps(data)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    for run in (RUN, RunFile()):
+        write(tmp_path / "run.json", run)
+        assert read(tmp_path / "run.json") == run
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_names_that_are_no_utf8_survive(tmp_path: Path) -> None:
+    run = replace(RUN, notes=("caf\udce9.cu", "</script> 漢字"))
+    write(tmp_path / "run.json", run)
+    assert b"caf\xe9.cu" in (tmp_path / "run.json").read_bytes()
+    assert read(tmp_path / "run.json") == run
+
+
+def test_the_schema_describes_the_file() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.validate(json.loads(as_text(RUN)), schema())
+    jsonschema.validate(json.loads(as_text(RunFile())), schema())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (RunFile, None),
+        (FunctionRun, "function"),
+        (LineCount, "line"),
+        (BranchCount, "branch"),
+        (LoopCount, "loop"),
+        (UncountedKernel, "uncounted"),
+        (RegionProfile, "region"),
+    ],
+)
+def test_the_schema_has_the_fields_of_the_classes_in_their_order(kind: type, name: str | None) -> None:
+    described = schema() if name is None else schema()["$defs"][name]
+    names = [field.name for field in fields(kind)]
+    assert list(described["properties"]) == (["schema", *names] if name is None else names)
+
+
+WRONG = [
+    ("schema", 3, "its layout has the version 3"),
+    ("schema", True, "its layout has the version True"),
+    ("schema", ..., "it has no `schema`"),
+    ("kernels", ..., "it has no `kernels`"),
+    ("runs", -1, "`runs` is -1, not a count"),
+    ("functions", {}, "`functions` is an object, not a list"),
+    ("functions.0.name", ..., "it has no `functions[0].name`"),
+    ("functions.0.name", 5, "`functions[0].name` is 5, not text"),
+    ("functions.0.kernel", "yes", "`functions[0].kernel` is 'yes', not true or false"),
+    ("functions.0.launches", 1.5, "`functions[0].launches` is 1.5, not a count"),
+    ("functions.0.lines.1.warps", True, "`functions[0].lines[1].warps` is True, not a count"),
+    ("functions.0.lines.1", 7, "`functions[0].lines[1]` is 7, not an object"),
+    ("functions.0.branches.0.histogram", [1, 2], "a histogram of `f` has not 33 numbers"),
+    ("sources", {"a.cu": 1}, "`sources.a.cu` is 1, not text"),
+    ("devices", "H100", "`devices` is 'H100', not a list"),
+    ("kernels.f.1.lanes", float("inf"), "`lanes` is inf, not a count"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "why"), WRONG)
+def test_what_is_wrong_is_named(tmp_path: Path, path: str, value: object, why: str) -> None:
+    (tmp_path / "run.json").write_text(changed(path, value))
+    with pytest.raises(CccError) as caught:
+        read(tmp_path / "run.json")
+    (found,) = caught.value.diagnostics
+    assert found.code == "CCC069"
+    assert why in found.why
+    assert str(tmp_path / "run.json") in found.message
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", "3", "[" * 100_000])
+def test_other_files_are_no_runs(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    for reader in (read, profiles.read):
+        with pytest.raises(CccError, match="CCC069"):
+            reader(tmp_path / "run.json")
+
+
+def test_keys_of_later_versions_are_passed_over() -> None:
+    data = json.loads(as_text(RUN))
+    data["sampled"] = data["functions"][0]["occupancy"] = data["functions"][0]["lines"][0]["sectors"] = 1
+    assert of_json(data) == RUN
+
+
+# --- what `--ccc-profile` reads ---
+
+
+def test_the_marked_regions_are_read_from_either_layout(tmp_path: Path) -> None:
+    write(tmp_path / "two.json", RUN)
+    profiles.write(tmp_path / "one.json", RUN.kernels)
+    assert profiles.read(tmp_path / "two.json") == profiles.read(tmp_path / "one.json") == RUN.kernels
+    assert read(tmp_path / "one.json") == RunFile(runs=1, kernels=RUN.kernels)
+
+
+# --- several runs ---
+
+
+def test_runs_add_up() -> None:
+    twice = merged([RUN, RUN])
+    f, g = twice.functions
+    assert (twice.runs, f.launches, f.time_ns, g.time_ns) == (2, 4, 2000, 14)
+    assert (f.warps, f.lanes) == (30, 720)
+    assert f.registers == 32
+    assert [b.taken for b in f.branches] == [320, 40]
+    assert f.branches[0].histogram == tuple(2 * n for n in HISTOGRAM)
+    assert f.branches[1].histogram is None
+    assert f.loops == (LoopCount("a.cu", 3, 5, 2, 64, 20, 400),)
+    assert twice.uncounted == (UncountedKernel("cub::DeviceScan", 6, 1000),)
+    assert twice.kernels.functions["f"][1].lanes == 400
+    assert (twice.devices, twice.notes) == (RUN.devices, RUN.notes)
+    assert merged([RunFile(), RUN]) == RUN
+    assert merged([]) == RunFile()
+
+
+def test_time_from_one_run_and_counts_from_another() -> None:
+    (f, *_) = RUN.functions
+    counted = replace(RUN, functions=(replace(f, launches=None, time_ns=None),))
+    timed = replace(RUN, functions=(replace(f, lines=(), branches=(), loops=(), counted=False),))
+    for runs in ([counted, timed], [timed, counted]):
+        assert merged(runs).functions == RUN.functions[:1]
+
+
+def test_kernels_of_one_name_in_two_units_are_two() -> None:
+    other = replace(RUN, functions=(replace(RUN.functions[0], unit="b.cu"),))
+    assert [(f.name, f.unit, f.warps) for f in merged([RUN, other]).functions if f.warps] == [
+        ("f", "a.cu", 15),
+        ("f", "b.cu", 15),
+    ]
+
+
+def test_runs_of_different_texts_are_refused() -> None:
+    with pytest.raises(CccError) as caught:
+        merged([RUN, replace(RUN, sources={"a.cu": "1" * 64})])
+    assert caught.value.diagnostics[0].code == "CCC068"
+    assert "`a.cu`" in caught.value.diagnostics[0].message
+
+
+def test_shares() -> None:
+    f, g = RUN.functions
+    assert f.idle_share == 1 - 360 / (32 * 15)
+    assert g.idle_share is None
+    assert f.lines[0].idle == 120
+    assert RUN.time_ns == 1507
+    assert RunFile().time_ns is None
