@@ -37,13 +37,19 @@ LOOP = 4.0
 BRANCH = 2.0
 """The same for those of a branch."""
 
+HINT = 0.01
+"""The weight of what decides where nothing else does."""
+
 UNROLLED = 1.5
 """A loop whose code runs that many times an iteration was unrolled."""
 
 _Vector = NDArray[np.float64]
+_Branches = dict[int, tuple[BranchCount, bool]]
+"""By block the branch of the run that ends it, and whether lanes that jumped there go the second way here."""
+
 _STEPS = 24
 _EXACT = 3
-_FENCES = 6
+_WALL = 100.0
 _NEVER = 100
 _NEAR = (1e-6, 1e-4, 0.01, 0.05)
 
@@ -54,6 +60,14 @@ class WarpsAndLanes:
 
     warps: int
     lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Recognized:
+    """The loops and branches of a run that are here, too."""
+
+    loops: Sequence[tuple[Loop, LoopCount]]
+    branches: _Branches
 
 
 @dataclass(frozen=True)
@@ -77,8 +91,8 @@ class Transfer:
 
     def issues(self) -> dict[int, WarpsAndLanes]:
         """What is known of each instruction that ran, by its index."""
-        lanes = self._lanes()
-        warps = self._warps(lanes)
+        lanes, recognized = self._lanes()
+        warps = self._warps(lanes, recognized)
         found: dict[int, WarpsAndLanes] = {}
         for block in self.cfg.blocks:
             here = round(float(lanes[block.index]))
@@ -182,13 +196,48 @@ class Transfer:
         at: dict[Place | None, list[Loop]] = defaultdict(list)
         for loop in sorted(self.loops, key=lambda loop: loop.header):
             at[self._loop_place(loop)].append(loop)
-        return [
+        found = [
             (loop, count)
-            for place, found in at.items()
-            if len(counts := [c for c in self.run.loops if self._merged(_place(c)) == place]) == len(found)
-            for loop, count in zip(found, counts, strict=True)
-            if not self.unrolled(loop, count)
+            for place, here in at.items()
+            if len(counts := self._loop_counts(place)) == len(here)
+            for loop, count in zip(here, counts, strict=True)
         ]
+        # A loop with several ways round may have its branch elsewhere.
+        spare = [c for c in self.run.loops if self._merged(_place(c)) not in at]
+        without = [loop for place, here in at.items() if not self._loop_counts(place) for loop in here]
+        for loop in without:
+            places = {
+                self.place(i)
+                for b in loop.blocks
+                if self._innermost[b] is loop
+                for i in self._instructions[b]
+            }
+            inside = [c for c in spare if self._merged(_place(c)) in places]
+            if len(inside) == 1:
+                found.append((loop, inside[0]))
+                spare.remove(inside[0])
+        return [(loop, count) for loop, count in found if not self.unrolled(loop, count)]
+
+    def _loop_counts(self, place: Place | None) -> list[LoopCount]:
+        return [count for count in self.run.loops if self._merged(_place(count)) == place]
+
+    def _entered(self, flows: Mapping[tuple[int, int], float], near: float) -> list[tuple[Loop, LoopCount]]:
+        """Of the other loops those that as many lanes enter as one of the run at their place."""
+        known = {loop.header for loop, _ in self._known_loops} | self.once
+        taken: list[int] = [id(count) for _, count in self._known_loops]
+        found: list[tuple[Loop, LoopCount]] = []
+        for loop in sorted(self.loops, key=lambda loop: loop.header):
+            if loop.header in known:
+                continue
+            into = [(a, loop.header) for a in self.cfg.predecessors[loop.header] if a not in loop.blocks]
+            lanes = sum(flows[edge] for edge in into)
+            for count in self._loop_counts(self._loop_place(loop)):
+                if id(count) not in taken and abs(count.entered - lanes) <= near * lanes:
+                    if not self.unrolled(loop, count):
+                        found.append((loop, count))
+                        taken.append(id(count))
+                    break
+        return found
 
     @cached_property
     def _other_loops(self) -> frozenset[tuple[str, int]]:
@@ -207,8 +256,8 @@ class Transfer:
         exits = dict.fromkeys([*self.cfg.exits, *(b for b, to in enumerate(self.cfg.successors) if not to)])
         return [(-1, self.cfg.entry), *self.cfg.edges(), *((block, -1) for block in exits)]
 
-    def _lanes(self) -> _Vector:
-        """The lanes of each block."""
+    def _lanes(self) -> tuple[_Vector, _Recognized]:
+        """The lanes of each block, and what was recognized of the run."""
         cycles = _cycles(self._edges)
         into = np.zeros((len(self.cfg.blocks), len(self._edges)))
         for number, (_, target) in enumerate(self._edges):
@@ -219,50 +268,72 @@ class Transfer:
         for row, counted, weight in self._by_place():
             system.add(row @ blocks, counted, weight)
         numbers = {edge: number for number, edge in enumerate(self._edges)}
-        for loop, count in self._known_loops:
+
+        def back(loop: Loop) -> _Vector:
+            return np.asarray(sum(cycles[numbers[latch, loop.header]] for latch in loop.latches))
+
+        def tell(system: _System, loop: Loop, count: LoopCount) -> None:
             system.add(blocks[loop.header], count.lanes, LOOP)
-            back = sum(cycles[numbers[latch, loop.header]] for latch in loop.latches)
-            system.add(blocks[loop.header] - back, count.entered, LOOP)
+            system.add(blocks[loop.header] - back(loop), count.entered, LOOP)
+
+        for loop, count in self._known_loops:
+            tell(system, loop, count)
         for loop in self.loops:
             if loop.header in self.once:
-                system.add(sum(cycles[numbers[latch, loop.header]] for latch in loop.latches), 0, 100.0)
+                system.add(back(loop), 0, 100.0)
+            elif not self._loop_counts(self._loop_place(loop)):
+                # It did not run, unless it was unrolled as a whole, which its places tell.
+                system.add(blocks[loop.header], 0, HINT)
         flows = cycles @ system.solved(cycles)
-        taken: dict[int, tuple[BranchCount, bool]] = {}
+        found = _Recognized(self._known_loops, {})
         for near in _NEAR:
-            now = self._known_branches(into @ flows, {edge: flows[n] for edge, n in numbers.items()}, near)
-            if now == taken:
+            along = {edge: float(flows[n]) for edge, n in numbers.items()}
+            branches = self._known_branches(into @ flows, along, near)
+            now = _Recognized([*self._known_loops, *self._entered(along, near)], branches)
+            if now == found:
                 continue
-            taken = now
-            with_branches = system.copy()
-            for block, (branch, turned) in taken.items():
-                with_branches.add(blocks[block], branch.lanes, BRANCH)
+            found = now
+            more = system.copy()
+            for loop, count in found.loops[len(self._known_loops) :]:
+                tell(more, loop, count)
+            for block, (branch, turned) in found.branches.items():
+                more.add(blocks[block], branch.lanes, BRANCH)
                 for to, part in zip(self.cfg.successors[block], _parts(branch, turned), strict=True):
-                    with_branches.add(cycles[numbers[block, to]], part, BRANCH)
-            flows = cycles @ with_branches.solved(cycles)
-        return into @ np.maximum(flows, 0.0)
+                    more.add(cycles[numbers[block, to]], part, BRANCH)
+            flows = cycles @ more.solved(cycles)
+        return into @ np.maximum(flows, 0.0), found
 
     def _known_branches(
         self, lanes: _Vector, flows: Mapping[tuple[int, int], float], near: float
-    ) -> dict[int, tuple[BranchCount, bool]]:
+    ) -> _Branches:
         """The blocks that end in one of two ways with the branch of the run at their place that as many ``lanes`` came
         to, and whether those that jumped there go the second way here: compilers turn conditions round.
         """
-        ranked: list[tuple[float, int, float, int, int, bool]] = []
+        at: dict[Place, list[int]] = defaultdict(list)
         for block, ways in enumerate(self.cfg.successors):
             place = self.place(self.cfg.blocks[block].stop - 1)
-            if len(ways) != 2 or block in self.cfg.exits or place is None or place[:2] in self._other_loops:
-                continue
-            for number, branch in enumerate(self.run.branches):
+            if len(ways) == 2 and block not in self.cfg.exits and place is not None:
+                at[place].append(block)
+        ranked: list[tuple[float, int, int, float, int, int, bool]] = []
+        for place, blocks in at.items():
+            there = [n for n, b in enumerate(self.run.branches) if self._merged(_place(b)) == place]
+            pairs = ((b, n) for b in blocks for n in there if place[:2] not in self._other_loops)
+            for block, number in pairs:
+                branch = self.run.branches[number]
                 off = abs(branch.lanes - lanes[block])
-                if self._merged(_place(branch)) != place or off > near * lanes[block]:
+                if off > near * lanes[block]:
                     continue
+                alike = [n for n in there if self.run.branches[n].lanes == branch.lanes]
+                beside = [b for b in blocks if abs(lanes[b] - lanes[block]) <= near * lanes[block]]
+                order = abs(alike.index(number) - beside.index(block))
                 for turned in (False, True):
-                    parts = tuple(zip(ways, _parts(branch, turned), strict=True))
+                    parts = tuple(zip(self.cfg.successors[block], _parts(branch, turned), strict=True))
                     other = sum(abs(flows[block, to] - part) for to, part in parts)
-                    ranked.append((off, -self._agreeing(block, parts), other, block, number, turned))
-        found: dict[int, tuple[BranchCount, bool]] = {}
+                    agreeing = self._agreeing(block, parts)
+                    ranked.append((round(off), -agreeing, order, other, block, number, turned))
+        found: _Branches = {}
         taken: set[int] = set()
-        for _, _, _, block, number, turned in sorted(ranked):
+        for _, _, _, _, block, number, turned in sorted(ranked):
             if block not in found and number not in taken:
                 found[block] = self.run.branches[number], turned
                 taken.add(number)
@@ -298,13 +369,16 @@ class Transfer:
 
     def _by_place(self) -> Iterator[tuple[_Vector, float, float]]:
         """For each place the blocks with as many of its instructions as they hold, what was counted, and a weight."""
+        iterated = {(count.file, count.line) for count in self.run.loops}
         for place, here in self._at.items():
-            if place[:2] in self._other_loops:
+            unlike = place[:2] in self._other_loops
+            if unlike and place[:2] not in iterated:
                 continue
             row = np.zeros(len(self.cfg.blocks))
             for block, number in here.items():
                 row[block] = number
-            yield row, self._counted.get(place, (0, 0))[1], min(here.total(), 4) ** 0.5
+            weight = HINT if unlike else min(here.total(), 4) ** 0.5
+            yield row, self._counted.get(place, (0, 0))[1], weight
 
     # --- warps ---
 
@@ -327,16 +401,22 @@ class Transfer:
             found.append(next(same, block))
         return found
 
-    def _warps(self, lanes: _Vector) -> _Vector:
+    def _warps(self, lanes: _Vector, recognized: _Recognized) -> _Vector:
         """The warps of each block. A place tells how many lanes a warp has there, whatever its instructions are."""
         group = [*self._alike]
-        known = {group[loop.header]: count.warps for loop, count in self._known_loops}
-        for loop, count in self._known_loops:
+        known = {group[loop.header]: count.warps for loop, count in recognized.loops}
+        for loop, count in recognized.loops:
             # What all lanes that come to the loop have passed.
             over = self._dominators.immediate.get(loop.header)
             while over is not None and abs(lanes[over] - count.entered) < 0.5:
                 known.setdefault(group[over], count.entries)
                 over = self._dominators.immediate.get(over)
+        for block, (branch, turned) in recognized.branches.items():
+            if abs(lanes[block] - branch.lanes) < 0.5:
+                known.setdefault(group[block], branch.warps)
+                for to, count in zip(self.cfg.successors[block], _warps_of(branch, turned), strict=True):
+                    if count is not None and self.cfg.predecessors[to] == (block,):
+                        known.setdefault(group[to], count)
         wanted: dict[Place, float] = {}
         told: dict[int, list[tuple[float, Place]]] = defaultdict(list)
         for place, here in self._at.items():
@@ -396,26 +476,36 @@ def _parts(branch: BranchCount, turned: bool) -> tuple[int, int]:
     return parts[::-1] if turned else parts
 
 
+def _warps_of(branch: BranchCount, turned: bool) -> tuple[int | None, int | None]:
+    """The warps that went the one and the other way; None where nobody counted them."""
+    if branch.histogram is not None:
+        jumped = branch.warps - branch.histogram[0]
+    elif branch.taken in (0, branch.lanes):
+        jumped = branch.warps if branch.taken else 0
+    else:
+        return None, None
+    ways = jumped, branch.warps - jumped + branch.split
+    return ways[::-1] if turned else ways
+
+
 class _System:
     """Equations of ``size`` unknowns, whose relative errors are to be small in sum."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._rows: list[_Vector] = []
-        self._wanted: list[float] = []
-        self._weights: list[float] = []
+        self._told: list[tuple[float, float]] = []
 
     def add(self, row: _Vector, wanted: float, weight: float) -> None:
         """``row`` times the unknowns is about ``wanted``."""
         if row.any():
             self._rows.append(row)
-            self._wanted.append(float(wanted))
-            self._weights.append(weight)
+            self._told.append((float(wanted), weight))
 
     def copy(self) -> _System:
         """The same equations, to which others may be added."""
         made = _System(self._size)
-        made._rows, made._wanted, made._weights = [*self._rows], [*self._wanted], [*self._weights]
+        made._rows, made._told = [*self._rows], [*self._told]
         return made
 
     def solved(self, positive: _Vector) -> _Vector:
@@ -426,41 +516,34 @@ class _System:
         """
         if not self._rows:
             return np.zeros(self._size)
-        rows, wanted = np.array(self._rows), np.array(self._wanted)
+        rows = np.array(self._rows)
+        wanted, weights = (np.array(column) for column in zip(*self._told, strict=True))
         unit = max(float(wanted.max()), 1.0)
         # Nothing at a place says less: its instructions may not have been there.
         usual = float(np.median(wanted[wanted > 0])) if unit > 1 else 1.0
         scale = np.where(wanted > 0, 1.0 / np.where(wanted > 0, wanted, 1.0), 1.0 / usual)
         rows, right = rows * scale[:, None] * unit, wanted * scale
-        found = np.zeros(self._size)
-        fences: _Vector = np.zeros((0, self._size))
-        for _ in range(_FENCES):
-            found = self._nearest(rows, right, fences)
-            below = positive[positive @ found < -1e-7]
-            if not len(below):
-                break
-            fences = np.vstack([fences, below])
-        return np.asarray(found * unit)
-
-    def _nearest(self, rows: _Vector, right: _Vector, fences: _Vector) -> _Vector:
-        weights, factor, least = np.array(self._weights), np.ones(len(rows)), 0.1
-        found = np.zeros(self._size)
-        walls = 1e6 * (fences.T @ fences)
+        fences = positive * unit / usual
+        found, behind = np.zeros(self._size), np.zeros(len(fences))
+        factor, least = weights, 0.1
         for step in range(_STEPS):
+            wrong = behind < 0
+            walls = _WALL / np.maximum(-behind[wrong], least)
+            left = np.vstack([rows, fences[wrong]])
+            strength = np.concatenate([factor, walls])
+            aim = np.concatenate([right, np.zeros(len(walls))])
             if step < _STEPS - _EXACT:
-                scaled = rows * (weights * factor)[:, None]
-                square = rows.T @ scaled + walls
+                square = left.T @ (left * strength[:, None])
                 # What nothing is told of is kept small.
                 square += 1e-11 * square.diagonal().max() * np.eye(self._size)
-                found = np.linalg.solve(square, scaled.T @ right)
+                found = np.linalg.solve(square, left.T @ (aim * strength))
                 least = max(least / 2, 1e-5)
             else:
-                root, least = np.sqrt(weights * factor), 1e-9
-                left = np.vstack([rows * root[:, None], 1e6 * fences])
-                aim = np.concatenate([right * root, np.zeros(len(fences))])
-                found = np.linalg.lstsq(left, aim, rcond=1e-13)[0]
-            factor = 1.0 / np.maximum(np.abs(rows @ found - right), least)
-        return found
+                root, least = np.sqrt(strength), 1e-9
+                found = np.linalg.lstsq(left * root[:, None], aim * root, rcond=1e-13)[0]
+            off, behind = rows @ found - right, fences @ found
+            factor = weights / np.maximum(np.abs(off), least)
+        return np.asarray(found * unit)
 
 
 def _cycles(edges: Sequence[tuple[int, int]]) -> _Vector:
