@@ -297,19 +297,19 @@ class _Function:
             head = self._head(annotation.place)
             here |= set() if head is None else {head}
         found: dict[int, Diagnostic] = {}
-        for number, own in lines.items():
+        told: list[tuple[str, int, int]] = []
+        # Inner regions first: what is gone from one was not its loop's.
+        for number, own in sorted(lines.items(), key=lambda item: _span(item[1])):
             annotation = annotations[number]
-            changed = sorted(line for line in own if self.moved.is_new(line))
             head = self._head(annotation.place)
-            inside = [n for file, n in own if head is not None and file == head[0]]
-            gone = (
-                self.moved.gone(self.ran, head[0], min(inside), max(inside))
-                if head is not None and not changed
-                else []
-            )
+            changed = sorted(line for line in own if self.moved.is_new(line))
+            file, first, last = _ends(own, head)
+            inner = any(name == file and first <= a and b <= last for name, a, b in told)
+            gone = [] if inner else self.moved.gone(self.ran, file, first, last)
             if changed or gone:
                 why = f"{self._told(changed)} since the program was profiled" if changed else _told_gone(gone)
                 found[number] = _unknown(annotation, why)
+                told.append((file, first, last))
         return found
 
     def _head(self, place: SourcePlace | None) -> Line | None:
@@ -363,6 +363,19 @@ class _Function:
                     return []
                 found.append(view.cfg.blocks[block].stop - 1)
         return found
+
+
+def _span(lines: Collection[Line]) -> int:
+    """How many lines there are from the first to the last, in the file where that is most."""
+    numbers = ([n for file, n in lines if file == name] for name in {file for file, _ in lines})
+    return max((max(found) - min(found) for found in numbers), default=0)
+
+
+def _ends(lines: Collection[Line], head: Line | None) -> tuple[str, int, int]:
+    """The file of a region, and its first and last line there."""
+    file = "" if head is None else head[0]
+    inside = [n for name, n in lines if name == file]
+    return file, min(inside, default=0), max(inside, default=0)
 
 
 def _line(place: Place) -> Line:

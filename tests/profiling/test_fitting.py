@@ -38,11 +38,21 @@ pytestmark = pytest.mark.nvcc
 
 def plain_program(source: Path, folder: Path) -> Program:
     """What nvcc makes of a file without its annotations."""
-    for file in (*source.parent.glob("*.cu*"), *source.parent.glob("*.h")):
+    around = source.parent.parent
+    for file in (*around.glob("*/*.cu*"), *around.glob("*/*.h")):
         text = re.sub(r"(?m)^[ \t]*#[ \t]*pragma[ \t]+ccc\b.*\n", "", file.read_text())
-        (folder / file.name).write_text(text)
+        copy = folder / file.relative_to(around)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text(text)
     output = folder / "plain.ptx"
-    arguments = ["-ptx", "-arch=sm_90", "-lineinfo", str(folder / source.name), "-o", str(output)]
+    arguments = [
+        "-ptx",
+        "-arch=sm_90",
+        "-lineinfo",
+        str(folder / source.relative_to(around)),
+        "-o",
+        str(output),
+    ]
     done = run_nvcc(arguments, Settings("off"), capture=True)
     assert done.status == 0, done.errors
     return Program(output.read_text(), "plain.ptx")
