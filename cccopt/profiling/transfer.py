@@ -414,9 +414,9 @@ class Transfer:
         for block, (branch, turned) in recognized.branches.items():
             if abs(lanes[block] - branch.lanes) < 0.5:
                 known.setdefault(group[block], branch.warps)
-                for to, count in zip(self.cfg.successors[block], _warps_of(branch, turned), strict=True):
-                    if count is not None and self.cfg.predecessors[to] == (block,):
-                        known.setdefault(group[to], count)
+                for to, went in zip(self.cfg.successors[block], _warps_of(branch, turned), strict=True):
+                    if went is not None and self.cfg.predecessors[to] == (block,):
+                        known.setdefault(group[to], went)
         wanted: dict[Place, float] = {}
         told: dict[int, list[tuple[float, Place]]] = defaultdict(list)
         for place, here in self._at.items():
