@@ -18,7 +18,7 @@ import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,9 @@ from bench.profile.ncu import Ncu, Profiled
 from bench.profile.programs import COUNTED, PLAIN, Built, command_of, environment_of, observed
 from cccopt.diagnostic import CccError
 from cccopt.passes.counting.layout import Layout, of_bytes
-from cccopt.profiling.counts import FunctionCounts, counts_of, functions_of
+from cccopt.profiling.counts import FunctionCounts, by_name, counts_of, functions_of
 from cccopt.profiling.machine_code import MachineInstruction, machine_code
-from cccopt.profiling.machine_lines import machine_lines, ptx_instructions
+from cccopt.profiling.machine_lines import Origins, machine_lines, ptx_origins
 from cccopt.profiling.names import shown
 from cccopt.profiling.running import ProgramRun
 
@@ -45,19 +45,21 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class Code:
-    """The machine code of a kernel in a cubin of the plain build, and the indices of its PTX instructions by line."""
+    """The machine code of a kernel in a cubin of the plain build, and what its PTX is (`ptx_origins`)."""
 
     instructions: tuple[MachineInstruction, ...]
-    origins: Mapping[int, int]
+    origins: Origins
+    sizes: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What we counted of a kernel."""
+    """What we counted of a kernel, and ``others`` of its unit, all by name."""
 
     layout: Layout
     counts: FunctionCounts
     launches: int | None
+    others: Mapping[str, FunctionCounts] = field(default_factory=dict)
 
 
 def compared(built: Built, ncu: Ncu, launches: int, limit: float) -> dict[str, Any]:
@@ -98,7 +100,8 @@ def counted_in(seen: ProgramRun) -> dict[str, Counted]:
     found: dict[str, Counted] = {}
     for unit in seen.units:
         layout = of_bytes(unit.layout)
-        for counts in counts_of(layout, unit.counts):
+        all_counts = by_name(counts_of(layout, unit.counts))
+        for counts in all_counts.values():
             name = counts.layout.name
             before = found.get(name)
             if (
@@ -108,7 +111,7 @@ def counted_in(seen: ProgramRun) -> dict[str, Counted]:
             ):
                 continue
             launched = [time.launches for time in seen.times if time.name == name and time.counted]
-            found[name] = Counted(layout, counts, sum(launched) if launched else None)
+            found[name] = Counted(layout, counts, sum(launched) if launched else None, all_counts)
     return found
 
 
@@ -122,11 +125,11 @@ def codes_in(keep: Path) -> dict[str, list[Code]]:
     for path in sorted(keep.rglob("*.cubin")):
         try:
             code = machine_code(path.read_bytes())
-            origins = ptx_instructions(code) if code.ptx.strip("\n") else {}
+            origins, sizes = ptx_origins(code) if code.ptx.strip() else ({}, {})
         except (ValueError, CccError):
             continue
         for name, instructions in code.functions.items():
-            found[name].append(Code(instructions, origins.get(name, {})))
+            found[name].append(Code(instructions, origins, sizes))
     return found
 
 
@@ -225,8 +228,11 @@ def _ours(counted: Counted, code: Code) -> dict[str, dict[Place, tuple[int, int]
     for function in functions_of(counted.layout, [counted.counts], ""):
         for each in function.lines:
             add("ptx", place_of(each.file, each.line), each.warps, each.lanes)
+    known = {**counted.others, counted.counts.layout.name: counted.counts}
+    if counted.counts.layout.name not in code.sizes:
+        return {"ptx": found["ptx"]}
     try:
-        machine = machine_lines(counted.counts, code.instructions, code.origins)
+        machine = machine_lines(known, code.instructions, code.origins, code.sizes)
     except ValueError:
         return {"ptx": found["ptx"]}
     for line in machine:

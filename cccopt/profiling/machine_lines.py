@@ -49,48 +49,67 @@ class MachineLine:
     instructions: int
 
 
-def ptx_instructions(code: MachineCode) -> Mapping[str, Mapping[int, int]]:
-    """For each function the index of the PTX instruction at each line of the cubin's PTX: the first of several.
+Origins = Mapping[int, tuple[str, int]]
+"""For lines of a cubin's PTX the function and the index of the instruction there, the first of several."""
+
+
+def ptx_origins(code: MachineCode) -> tuple[Origins, Mapping[str, int]]:
+    """Where the PTX of a cubin has its instructions, and how many each function has.
 
     Raises CccError where the PTX cannot be read.
     """
-    found: dict[str, dict[int, int]] = {}
+    found: dict[int, tuple[str, int]] = {}
+    sizes: dict[str, int] = {}
     for item in parse(code.ptx).items:
         if isinstance(item, Function) and item.body is not None:
-            here = found[item.name] = {}
             run = [statement for statement in item.body if isinstance(statement, Instruction)]
+            sizes[item.name] = len(run)
             for index, instruction in enumerate(run):
                 if instruction.position is not None:
-                    here.setdefault(instruction.position.line, index)
-            here[0] = len(run)
-    return found
+                    found.setdefault(instruction.position.line, (item.name, index))
+    return found, sizes
 
 
 def machine_lines(
-    counts: FunctionCounts, instructions: Sequence[MachineInstruction], origins: Mapping[int, int]
+    counts: Mapping[str, FunctionCounts],
+    instructions: Sequence[MachineInstruction],
+    origins: Origins,
+    sizes: Mapping[str, int],
 ) -> tuple[MachineLine, ...]:
-    """The lines of a function whose PTX was counted and whose machine code is ``instructions``.
+    """The lines of a function whose machine code is ``instructions``. ``counts`` are those of all functions by name:
+    `ptxas` inlines, and then some instructions come from what the function calls. Theirs are of all callers.
 
-    ``origins`` is the function's part of `ptx_instructions`. Raises ValueError where the machine code was made from
-    other PTX than was counted.
+    ``origins`` and ``sizes`` are `ptx_origins`. Raises ValueError where the machine code was made from other PTX than
+    was counted.
     """
-    units = _unit_of_each(counts.layout.units)
-    if origins.get(0) != len(units):
-        raise ValueError(f"the cubin's PTX has {origins.get(0, 0)} instructions, not {len(units)}")
-    of = [units[origins[i.ptx]] if i.ptx and i.ptx in origins else None for i in instructions]
+    units: dict[tuple[str, int], _Unit] = {}
+    for name, size in sizes.items():
+        if name in counts:
+            here = _unit_of_each(counts[name].layout.units)
+            if len(here) != size:
+                raise ValueError(f"`{name}` has {size} instructions in the cubin's PTX, not {len(here)}")
+            units |= {(name, index): (name, unit) for index, unit in enumerate(here)}
+    of = [units.get(origins[i.ptx]) if i.ptx in origins else None for i in instructions]
     totals: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0] * 5)
     for start, stop in _runs(instructions):
         unit = _unit(instructions[start:stop], of[start:stop])
-        here = WarpsAndLanes() if unit is None else counts.units[unit]
+        ran = _executions(counts, unit)
         for instruction, own in zip(instructions[start:stop], of[start:stop], strict=True):
             predicated = instruction.guarded and not instruction.control
-            on = here.lanes
+            on = ran.lanes
             if predicated and own is not None and own != unit:
-                on = min(here.lanes, counts.units[own].lanes)
+                on = min(ran.lanes, _executions(counts, own).lanes)
             total = totals[instruction.file, instruction.line]
-            for k, add in enumerate((here.warps, here.lanes, on, int(predicated), 1)):
+            for k, add in enumerate((ran.warps, ran.lanes, on, int(predicated), 1)):
                 total[k] += add
     return tuple(MachineLine(*place, *total) for place, total in sorted(totals.items()))
+
+
+_Unit = tuple[str, int]
+
+
+def _executions(counts: Mapping[str, FunctionCounts], unit: _Unit | None) -> WarpsAndLanes:
+    return WarpsAndLanes() if unit is None else counts[unit[0]].units[unit[1]]
 
 
 def _unit_of_each(units: Sequence[Unit]) -> list[int]:
@@ -111,7 +130,7 @@ def _runs(instructions: Sequence[MachineInstruction]) -> Iterator[tuple[int, int
         yield start, len(instructions)
 
 
-def _unit(run: Sequence[MachineInstruction], of: Sequence[int | None]) -> int | None:
+def _unit(run: Sequence[MachineInstruction], of: Sequence[_Unit | None]) -> _Unit | None:
     """The unit whose executions a run has."""
     if run[-1].control and run[-1].guarded and of[-1] is not None:
         return of[-1]

@@ -8,7 +8,7 @@ import pytest
 from cccopt.passes.instrument import instrumented
 from cccopt.profiling.counts import FunctionCounts, WarpsAndLanes
 from cccopt.profiling.machine_code import MachineCode, machine_code
-from cccopt.profiling.machine_lines import machine_lines, ptx_instructions
+from cccopt.profiling.machine_lines import machine_lines, ptx_origins
 from cccopt.ptx.parser import parse
 from cccopt.toolchain.discovery import find_nvcc
 
@@ -75,7 +75,7 @@ def test_machine_instructions_get_the_counts_of_the_ptx(folder: Path) -> None:
     _, layout = instrumented(parse((folder / "walk.ptx").read_text()))
     (function,) = layout.functions
     counts = FunctionCounts(function, tuple(WarpsAndLanes(10, 320) for _ in function.units), (), ())
-    lines = machine_lines(counts, found.functions[NAME], ptx_instructions(found)[NAME])
+    lines = machine_lines({NAME: counts}, found.functions[NAME], *ptx_origins(found))
     assert sum(line.instructions for line in lines) == len(found.functions[NAME])
     assert all(line.warps == 10 * line.instructions for line in lines)
     assert all(line.lanes == line.on == 32 * line.warps for line in lines)

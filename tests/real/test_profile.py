@@ -109,7 +109,8 @@ CODE = Code(
         MachineInstruction("/out/plain/tree/a/s.cu", 2, 12, True, False, False),
         MachineInstruction("/out/plain/tree/a/s.cu", 3, 13, False, True),
     ),
-    {0: 4, 10: 0, 11: 1, 12: 2, 13: 3},
+    {line: (NAME, line - 10) for line in range(10, 14)},
+    {NAME: 4},
 )
 UNITS = tuple(Unit(0, 0, (), -1, (Spot(0, line, 0, count),)) for line, count in ((1, 2), (2, 1), (3, 1)))
 COUNTED = Counted(
