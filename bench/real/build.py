@@ -68,8 +68,13 @@ def _compiler(variant: str, place: Path, commands: dict[str, str]) -> Path:
         reports.mkdir(exist_ok=True)
         options = f'--ccc={variant} --ccc-keep-going --ccc-report="{reports}/$$.json"'
         command = f"{commands['ccc']} {options}"
+    return compiler_script(place, f'exec {command} "$@"')
+
+
+def compiler_script(place: Path, line: str) -> Path:
+    """A script of one shell line that stands for nvcc."""
     script = place / "nvcc"
-    script.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    script.write_text(f"#!/bin/sh\n{line}\n")
     script.chmod(0o755)
     return script
 
@@ -87,7 +92,14 @@ def build(
     folder = copy_sources(program, recipe, checkouts, place / "tree")
     if variant != "plain":
         annotate(folder, program.annotations)
-    environment = {**os.environ, "NVCC": str(_compiler(variant, place, commands)), "HERE": str(Path.cwd())}
+    succeeded, seconds, log = compiled(recipe, folder, place, _compiler(variant, place, commands))
+    reports = tuple(json.loads(path.read_text()) for path in sorted((place / "reports").glob("*.json")))
+    return Build(variant, succeeded, seconds, log, reports)
+
+
+def compiled(recipe: Recipe, folder: Path, place: Path, compiler: Path) -> tuple[bool, float, str]:
+    """Run the build commands in a program's folder: whether they succeeded, the seconds, and what they printed."""
+    environment = {**os.environ, "NVCC": str(compiler), "HERE": str(Path.cwd())}
     start = time.monotonic()
     lines = "\n".join(["set -e", *recipe.build])
     try:
@@ -105,5 +117,4 @@ def build(
         succeeded, log = False, f"not built in {LIMIT} seconds\n"
     seconds = time.monotonic() - start
     (place / "log").write_text(log, errors="replace")
-    reports = tuple(json.loads(path.read_text()) for path in sorted((place / "reports").glob("*.json")))
-    return Build(variant, succeeded, seconds, log, reports)
+    return succeeded, seconds, log

@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,12 +54,17 @@ def prepare(recipe: Recipe, inputs: Path) -> str:
 
 def run(recipe: Recipe, folder: Path, inputs: Path, limit: float = LIMIT) -> Run:
     """Run a build once; a run that takes longer than ``limit`` seconds has the status 124, as that of `timeout`."""
+    return shell(recipe.run, folder, {**os.environ, "INPUTS": str(inputs.absolute())}, limit)
+
+
+def shell(command: str, folder: Path, environment: Mapping[str, str], limit: float) -> Run:
+    """Run a shell line; the status is 124 where it takes longer than ``limit`` seconds."""
     start = time.monotonic()
     # In a session of its own: at the limit the program must end too, not only the shell that started it.
     with subprocess.Popen(
-        ["bash", "-c", recipe.run],
+        ["bash", "-c", command],
         cwd=folder,
-        env={**os.environ, "INPUTS": str(inputs.absolute())},
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

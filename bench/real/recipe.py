@@ -20,7 +20,8 @@ class Recipe:
     `also` are more folders or files of the checkout that it needs. `prepare` makes its inputs, in a folder that is
     `$INPUTS` when it runs. `time` has for each kernel (or for several together, by any name) a regular expression whose
     group is a time in any unit; without one, the time of the whole process is measured. `passes` must be found in what
-    it prints; what `same` finds must not differ between builds, numbers but by `rtol`.
+    it prints; what `same` finds must not differ between builds, numbers but by `rtol`. `once` is a run like `run` with
+    few launches of each kernel, for a profiler that runs each of them several times.
     """
 
     build: tuple[str, ...]
@@ -31,6 +32,7 @@ class Recipe:
     passes: str = ""
     same: tuple[str, ...] = ()
     rtol: float = 0.0
+    once: str = ""
 
 
 def read_recipe(path: Path) -> Recipe:

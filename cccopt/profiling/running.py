@@ -82,12 +82,20 @@ def run_program(command: Sequence[str], folder: Path, *, counted: bool, timed: b
     if program is None:
         exists = os.path.exists(command[0])
         raise file_error("run", command[0], OSError(*_REASONS[exists]))
-    environment = _environment(_loadable(agent(), folder), folder, counted=counted, timed=timed)
+    environment = environment_for(folder, counted=counted, timed=timed)
     try:
         process, code = ended(program, command[1:], environment, quiet=not counted)
     except OSError as problem:
         raise file_error("run", command[0], problem) from problem
-    return _read(folder, process, code, counted=counted)
+    return left_in(folder, process, code, counted=counted)
+
+
+def environment_for(folder: Path, *, counted: bool, timed: bool) -> dict[str, str]:
+    """The environment with which a program and what it starts leave the agent's files in ``folder``.
+
+    Raises CccError for want of an agent (CCC082, CCC110).
+    """
+    return _environment(_loadable(agent(), folder), folder, counted=counted, timed=timed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +161,10 @@ def _cupti() -> Iterator[str]:
 # --- the agent's files ---
 
 
-def _read(folder: Path, process: int, code: int, *, counted: bool) -> ProgramRun:
+def left_in(folder: Path, process: int, code: int, *, counted: bool) -> ProgramRun:
+    """What the processes of a program left in ``folder``; the first was ``process``, which ended with ``code``, -N for
+    signal N.
+    """
     units: list[UnitCounts] = []
     times: list[KernelTime] = []
     lost: list[str] = []

@@ -31,10 +31,8 @@ _HEADER = os.path.join(
 )
 
 _CALL = "__cudaRegisterEntry("
-_ENTRY = re.compile(
-    r"__cudaRegisterEntry\((?:(?!__cudaRegisterEntry\().)*?, (?P<name>[A-Za-z_$][\w$]*), (?:\(-?\d+\)|\d+)\);",
-    re.DOTALL,
-)
+_NAME = re.compile(r"\s*(?P<name>[A-Za-z_$][\w$]*)\s*")
+_BOUNDS = re.compile(r",\s*(?:\(|\d+\s*\))")
 _CALLBACK = re.compile(r"^static void __nv_cudaEntityRegisterCallback\( ?void \*\*\w+\) ?\{", re.MULTILINE)
 
 _COUNTS = (
@@ -56,21 +54,47 @@ def with_counted_entries(stub: str, counted: Collection[str]) -> str | None:
     where the file has another form than we know.
     """
     callbacks = list(_CALLBACK.finditer(stub))
-    entries = list(_ENTRY.finditer(stub))
     if not counted:
         return stub
-    if len(callbacks) != 1 or len(entries) != stub.count(_CALL):
+    entries = [_name_in(stub, call.end()) for call in re.finditer(re.escape(_CALL), stub)]
+    if len(callbacks) != 1:
         return None
     pieces: list[str] = []
     done = 0
     for entry in entries:
-        if entry["name"] in counted:
-            copy = stub[entry.start() : entry.end("name")] + COUNTED + stub[entry.end("name") : entry.end()]
+        if entry is None:
+            return None
+        name, end = entry
+        if name["name"] in counted:
+            start = stub.rindex(_CALL, 0, name.start())
+            copy = stub[start : name.end("name")] + COUNTED + stub[name.end("name") : end]
             pieces += [
-                stub[done : entry.start()],
-                f"if (ccc_profile_counts()) {{ {copy} }} else {{ {entry[0]} }}",
+                stub[done:start],
+                f"if (ccc_profile_counts()) {{ {copy} }} else {{ {stub[start:end]} }}",
             ]
-            done = entry.end()
+            done = end
     edited = "".join([*pieces, stub[done:]])
     at = callbacks[0].start()
     return f"{edited[:at]}{_COUNTS}{edited[at:]}"
+
+
+def _name_in(stub: str, at: int) -> tuple[re.Match[str], int] | None:
+    """The kernel's name among the arguments of a call that begin ``at``, and where the statement ends.
+
+    It is the third of four. The last, a launch's bounds, is a number or in brackets: `( ::Policy<int, 8> ::THREADS)`.
+    """
+    depth = 0
+    commas: list[int] = []
+    for i in range(at, len(stub)):
+        if stub[i] in "([{":
+            depth += 1
+        elif depth and stub[i] in ")]}":
+            depth -= 1
+        elif stub[i] == ")":
+            if len(commas) != 3 or not _BOUNDS.match(stub, commas[2]) or not stub.startswith(");", i):
+                return None
+            found = _NAME.fullmatch(stub, commas[1] + 1, commas[2])
+            return None if found is None else (found, i + 2)
+        elif stub[i] == "," and not depth:
+            commas.append(i)
+    return None

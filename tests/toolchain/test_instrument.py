@@ -53,6 +53,20 @@ def test_launch_bounds_are_no_part_of_a_name() -> None:
     assert "((void ( *)(const struct Rmat *, int *))bounded), bounded__ccc_counted, 256); } else {" in made
 
 
+def test_launch_bounds_may_be_any_expression() -> None:
+    entry = (
+        "__cudaRegisterEntry(__T4, ((void ( *)(_ZN3cub6choiceE *, int))cub::f<(int)3> ), _Z1fv,"
+        " ( ::cub::Policy<(int)128, name, (int)8> ::BLOCK_THREADS));"
+    )
+    made = with_counted_entries(stub(entry, PLAIN), {"_Z1fv"})
+    assert made is not None
+    assert (
+        f"if (ccc_profile_counts()) {{ {entry.replace('_Z1fv', '_Z1fv__ccc_counted')} }} else {{ {entry} }}"
+        in made
+    )
+    assert made.count("__ccc_counted") == 1
+
+
 def test_without_counted_kernels_nothing_is_changed() -> None:
     assert with_counted_entries(stub(PLAIN), ()) == stub(PLAIN)
     assert with_counted_entries("whatever", ()) == "whatever"

@@ -1,0 +1,133 @@
+"""Hold `cccopt profile` against plain programs and against Nsight Compute: `python -m bench.profile cost|accuracy`.
+
+The programs are the samples and, with `--recipes`, those of the gallery. An NVIDIA GPU is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bench.profile import accuracy, cost
+from bench.profile.ncu import Ncu
+from bench.profile.programs import SAMPLE, Built, Commands, build_all, chosen
+
+FEW = (
+    *(
+        "bfs",
+        "collatz",
+        "contract",
+        "cooling",
+        "feynman-kac",
+        "geodesic",
+        "interval",
+        "jaccard",
+        "mandelbrot",
+    ),
+    *(
+        "md",
+        "murmurhash3",
+        "nms",
+        "nqueen",
+        "perplexity",
+        "pnpoly",
+        "rainflow",
+        "remap",
+        "s8n",
+        "snake",
+        "surfel",
+    ),
+)
+"""The programs of the gallery that `accuracy` compares by default: those whose runs can be cut to few launches."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    options = argparse.ArgumentParser(prog="python -m bench.profile", description=(__doc__ or "").strip())
+    options.add_argument("what", choices=("cost", "accuracy"))
+    options.add_argument("checkouts", nargs="*", type=Path, help="folders with the checkouts of the gallery")
+    options.add_argument("--recipes", type=Path, help="the folder with NAME.toml, as `bench.real` has them")
+    options.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"this program alone ({SAMPLE}NAME: a sample)",
+    )
+    options.add_argument("--out", type=Path, default=Path("profiled"), help="where the builds go")
+    options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="builds at a time")
+    options.add_argument(
+        "--rounds", type=int, default=3, help="cost: runs of each kind (default: %(default)s)"
+    )
+    options.add_argument(
+        "--launches", type=int, default=4, help="accuracy: launches of each kernel that ncu profiles; 0: all"
+    )
+    options.add_argument("--budget", type=float, default=1e9, help="seconds after which no program is begun")
+    options.add_argument("--limit", type=float, default=60, help="seconds for one run (default: %(default)s)")
+    options.add_argument("--nvcc", default="nvcc", help="the plain compiler (default: %(default)s)")
+    options.add_argument("--ccc-nvcc", default="ccc-nvcc", help="ours (default: %(default)s)")
+    options.add_argument("--ncu", default="ncu", help="Nsight Compute (default: %(default)s)")
+    options.add_argument("--json", type=Path, metavar="FILE", help="write all results there")
+    return options
+
+
+def main() -> int:
+    """Build, run, print."""
+    given = parser().parse_intermixed_args()
+    begun = time.monotonic()
+    few = [] if given.what == "cost" else [*FEW]
+    programs = [
+        each
+        for each in chosen(given.recipes, given.only)
+        if given.only or not few or each[0].name in few or each[0].name.startswith(SAMPLE)
+    ]
+    measure: Callable[[Built], dict[str, Any]]
+    if given.what == "cost":
+
+        def measure(built: Built) -> dict[str, Any]:
+            return cost.measured(built, given.rounds, given.limit)
+    else:
+        program = shutil.which(given.ncu)
+        if program is None:
+            parser().error(f"there is no `{given.ncu}`")
+        ncu = Ncu(str(program))
+
+        def measure(built: Built) -> dict[str, Any]:
+            return accuracy.compared(built, ncu, given.launches, given.limit)
+
+    commands = Commands(given.nvcc, given.ccc_nvcc)
+    lines = given.what == "accuracy"
+    built = build_all(programs, given.checkouts, given.out, commands, lines=lines, jobs=given.jobs)
+    print(f"built {len(built)} programs in {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+    found: list[dict[str, Any]] = []
+    left: list[str] = []
+    for each in built:
+        if each.why:
+            print(f"{each.name}: {each.why}", file=sys.stderr, flush=True)
+        elif time.monotonic() - begun > given.budget:
+            left.append(each.name)
+        else:
+            start = time.monotonic()
+            found.append(measure(each))
+            print(f"{each.name}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
+            # A run of all takes long: what is known is kept.
+            if given.json:
+                given.json.write_text(json.dumps(found, indent=1) + "\n")
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    (cost.show if given.what == "cost" else accuracy.show)(found, console)
+    if left:
+        print(f"not run, for want of time: {', '.join(left)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""The programs that are profiled, the gallery's and the samples, their two builds, and runs with the agent in them.
+
+OUT/NAME/plain/tree/FOLDER     built by nvcc; with line information and the cubins kept if asked for
+OUT/NAME/counted/tree/FOLDER   built by `ccc-nvcc --ccc-instrument`
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.real.build import compiled, compiler_script, copy_sources
+from bench.real.measure import Run, prepare, shell
+from bench.real.program import Program, read_programs
+from bench.real.recipe import Recipe, read_recipe
+from cccopt.profiling.running import ProgramRun, environment_for, left_in
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = "sample-"
+PLAIN, COUNTED = "plain", "counted"
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """The two compilers, as shell words."""
+
+    nvcc: str
+    ccc_nvcc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A program with its builds' folders; ``why`` says why one of them is not there."""
+
+    name: str
+    recipe: Recipe
+    folders: dict[str, Path]
+    inputs: Path
+    keep: Path
+    why: str = ""
+
+
+def samples() -> list[tuple[Program, Recipe]]:
+    """The samples that are programs of their own, with what `nvcc` builds of them by default."""
+    found = []
+    for source in sorted((ROOT / "samples").glob("*/*.cu")):
+        name = source.stem
+        program = Program(SAMPLE + name, "", "", "samples", name, "", "", ())
+        recipe = Recipe((f"$NVCC -O3 -arch=sm_90 {name}.cu -o main",), "./main", ("bfs",), same=(".+",))
+        found.append((program, recipe))
+    return found
+
+
+def chosen(recipes: Path | None, only: Sequence[str]) -> list[tuple[Program, Recipe]]:
+    """The samples, and the programs of the gallery that have a recipe; of these the ones that are named, if any are."""
+    found = samples()
+    for program in read_programs() if recipes else []:
+        path = recipes / f"{program.name}.toml" if recipes else Path()
+        if path.exists():
+            found.append((program, read_recipe(path)))
+    return [each for each in found if not only or each[0].name in only]
+
+
+def build_all(
+    programs: Sequence[tuple[Program, Recipe]],
+    checkouts: Sequence[Path],
+    out: Path,
+    commands: Commands,
+    *,
+    lines: bool,
+    jobs: int,
+) -> list[Built]:
+    """Build the programs, ``jobs`` commands at a time; with ``lines`` the plain ones with line information.
+
+    Inputs are made meanwhile.
+    """
+
+    def make(task: tuple[Program, Recipe, str]) -> str:
+        program, recipe, what = task
+        place = (out / program.name).absolute()
+        if what == "inputs":
+            return prepare(recipe, place / what) if recipe.prepare else ""
+        return _build(program, recipe, [ROOT, *checkouts], place / what, commands, lines=lines)
+
+    whats = ("inputs", COUNTED, PLAIN)
+    tasks = [(program, recipe, what) for program, recipe in programs for what in whats]
+    with ThreadPoolExecutor(jobs) as pool:
+        said = list(pool.map(make, tasks))
+    found = []
+    for i, (program, recipe) in enumerate(programs):
+        place = (out / program.name).absolute()
+        (place / "inputs").mkdir(parents=True, exist_ok=True)
+        folders = {what: place / what / "tree" / program.folder for what in (PLAIN, COUNTED)}
+        why = next((line for line in said[3 * i : 3 * i + 3] if line), "")
+        found.append(Built(program.name, recipe, folders, place / "inputs", place / PLAIN / "keep", why))
+    return found
+
+
+def _build(
+    program: Program, recipe: Recipe, checkouts: list[Path], place: Path, commands: Commands, *, lines: bool
+) -> str:
+    """Build one variant in a fresh folder; returns what went wrong."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    try:
+        folder = copy_sources(program, recipe, checkouts, place / "tree")
+    except OSError as problem:
+        return str(problem)
+    if place.name == COUNTED:
+        off = " --ccc=off" if program.name.startswith(SAMPLE) else ""
+        line = f'exec {commands.ccc_nvcc} --ccc-instrument{off} "$@"'
+    elif lines:
+        keep = shlex.quote(str(place / "keep"))
+        # One folder a command: several may compile files of one name.
+        line = f'mkdir -p {keep}; exec {commands.nvcc} -lineinfo --keep --keep-dir "$(mktemp -d {keep}/XXXXXX)" "$@"'
+    else:
+        line = f'exec {commands.nvcc} "$@"'
+    succeeded, _, log = compiled(recipe, folder, place, compiler_script(place, line))
+    return "" if succeeded else f"{place.name} is not built: {_last(log)}"
+
+
+def _last(log: str) -> str:
+    said = [line.strip() for line in log.splitlines() if line.strip()]
+    return next((line for line in said if "error" in line.lower()), said[-1] if said else "it said nothing")[
+        :160
+    ]
+
+
+def observed(
+    built: Built, variant: str, *, counted: bool, limit: float, once: bool = False
+) -> tuple[Run, ProgramRun]:
+    """Run a build with the agent in it: what it printed, and what the agent says."""
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as name:
+        folder = Path(name)
+        environment = {
+            **environment_for(folder, counted=counted, timed=True),
+            "INPUTS": str(built.inputs),
+        }
+        run = shell(command_of(built.recipe, once=once), built.folders[variant], environment, limit)
+        return run, left_in(folder, 0, run.status, counted=counted)
+
+
+def command_of(recipe: Recipe, *, once: bool) -> str:
+    """The shell line that runs a program, with few launches if ``once``."""
+    return (once and recipe.once) or recipe.run
+
+
+def environment_of(built: Built) -> dict[str, str]:
+    """The environment of a run without the agent."""
+    return {**os.environ, "INPUTS": str(built.inputs)}
