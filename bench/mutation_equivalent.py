@@ -27,8 +27,8 @@ EQUIVALENT: dict[str, str] = {
     f"{_THREAD}_literal: statement.guard is None": (
         "a write under a guard leaves the older definitions alone, so it is never the only one"
     ),
-    f"{_THREAD}_run: isinstance(statement, Instruction)": "what is no instruction writes nothing",
-    f"{_THREAD}_run: effects.writes(statement)": "the number of what writes nothing is never asked for",
+    f"{_THREAD}_run: isinstance(statement, Instruction)": _TYPES,
+    f"{_THREAD}_run: index in self._slice": "the numbers of other statements are never asked for: it saves time",
     f"{_THREAD}_of_statement: not facts.known": "a loop with an unknown instruction is refused before (CCC044)",
     f"{_THREAD}_of_statement: found": "each load has an address",
     "condition ccc/legality/rules.py _collective: not facts.known": (
