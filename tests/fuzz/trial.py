@@ -12,6 +12,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from types import FrameType
 from unittest.mock import patch
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from cccopt.ccc.function.calls import called
 from cccopt.ccc.function.view import View
-from cccopt.ccc.outcome.choices import StackMemory
+from cccopt.ccc.outcome.choices import Form, StackMemory
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.plan.in_lane import InLanePlan, make_in_lane_plan
@@ -42,9 +43,9 @@ CLAUSES = ("reduce", "chunk", "collect", "hoist", "nohoist", "independent", "blo
 _SHUFFLED = 128
 """Threads of the largest launch that is shuffled."""
 
-_WAITING = 300_000
+_WAITING = {Form.IN_LANE: 300_000, Form.CARRIED: 2_000_000}
 """Steps of all threads of a launch up to which lanes that wait for each other are shuffled: one at a time they vote for
-each other some hundred times as often.
+each other some hundred times as often, where tasks move some twenty times.
 """
 
 
@@ -228,10 +229,10 @@ class _Emulation:
                 # One lane at a time is slow: only small launches are shuffled.
                 if case[0].threads <= _SHUFFLED and (self.thorough or (place == 0 and number == shuffled)):
                     seeds += [self.draw.randrange(99) for _ in range(2 if self.thorough else 1)]
-                in_lane = any(region.form == "in lane" for region in variant.result.regions)
+                most = min(_WAITING.get(region.form, inf) for region in variant.result.regions)
                 steps = 0
                 for seed in seeds:
-                    if seed is None or not in_lane or steps * case[0].threads <= _WAITING:
+                    if seed is None or steps * case[0].threads <= most:
                         steps = self._compare(variant, program, case, seed)
 
     def _compare(
