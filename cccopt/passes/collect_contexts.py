@@ -39,6 +39,7 @@ from cccopt.ccc.profitability.decision import (
 from cccopt.ccc.profitability.decision import remarks as remarks_of
 from cccopt.ccc.profitability.estimate import estimate
 from cccopt.ccc.profitability.profile import RegionProfile
+from cccopt.ccc.profitability.unrolled import unrolled_loops
 from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find, related
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes import carried_form, in_lane_form
@@ -281,7 +282,13 @@ def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, op
         stacks = {key: path.stack.shared_bytes for key, path in enumerate(plan.all_paths())}
     own = static_shared_bytes(view.module, function)
     room = min(room_for_stacks(threads), SHARED_BYTES) - own
-    return decide(region, numbers, options.mode, stacks, room, empty_tasks(analysis))
+    decision = decide(region, numbers, options.mode, stacks, room, empty_tasks(analysis))
+    unrolled = unrolled_loops(analysis) if numbers.assumed else {}
+    modes = [mode_of(region, path, options.mode) for path in region.all_paths()]
+    lost = {key for key in decision.chosen & unrolled.keys() if modes[key] == Mode.AUTO}
+    if not lost:
+        return decision
+    return replace(decision, chosen=decision.chosen - lost, limited=unrolled[min(lost)])
 
 
 def _stack_bytes(analysis: RegionAnalysis, options: Options) -> int:
