@@ -1,4 +1,4 @@
-"""Loops with a known number of inner iterations, which nvcc unrolls unless they are marked: `auto` leaves them alone."""
+"""Loops with a known number of inner iterations, which nvcc unrolls unless they are marked, stay alone under `auto`."""
 
 from __future__ import annotations
 
