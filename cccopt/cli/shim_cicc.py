@@ -161,7 +161,7 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         # These imports take 0.15 s, about as long as cicc does for a small file, and what they make lives to the
         # end: looking for garbage in it takes 0.05 s.
         gc.disable()
-        from cccopt.driver import options_of, rewrite_unit, run_in
+        from cccopt.driver import options_of, rewrite_unit
         from cccopt.ptx.parser import keep_tables, prepare
 
         keep_tables(Path(sys.argv[0]).with_name("ptx.tables"))
@@ -169,8 +169,7 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         gc.freeze()
         gc.set_threshold(_OBJECTS)
         gc.enable()
-        options, counted = options_of(settings, call.file), run_in(settings.profile)
-        return rewrite_unit(text, options, compiler, compiler.with_lines, counted)
+        return rewrite_unit(text, options_of(settings, call.file), compiler, compiler.with_lines)
 
 
 def _instrumented(text: str, call: Call, compiler: DeviceCompiler) -> CompiledUnit:

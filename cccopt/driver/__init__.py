@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as typing's: type checkers take it for true
 if TYPE_CHECKING:
     from cccopt.driver.compilation import Binary, Program, compile, fat_binary, marked_ptx
-    from cccopt.driver.pass_options import AnyProfile, options_of, profile_in, run_in
+    from cccopt.driver.pass_options import AnyProfile, options_of, profile_in
     from cccopt.driver.rewriting import Transformed, rewrite_unit, transform
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "options_of",
     "profile_in",
     "rewrite_unit",
-    "run_in",
     "transform",
 ]
 
@@ -35,7 +34,6 @@ _MODULES = {
     "options_of": "pass_options",
     "profile_in": "pass_options",
     "rewrite_unit": "rewriting",
-    "run_in": "pass_options",
     "transform": "rewriting",
 }
 

@@ -18,11 +18,6 @@ from cccopt.ptx.parser import parse
 _LOCATION = re.compile(r"^\s*\.loc\b", re.MULTILINE)
 
 
-def has_lines(ptx: str) -> bool:
-    """Whether a text has line information."""
-    return _LOCATION.search(ptx) is not None
-
-
 def with_lines(
     said: Iterable[Diagnostic], ptx: str, options: Options, compile: Callable[[], str] | None
 ) -> tuple[Diagnostic, ...]:
@@ -31,7 +26,7 @@ def with_lines(
     """
     said = tuple(said)
     refused = any(d.severity is not Severity.REMARK for d in said)
-    if compile is None or not refused or has_lines(ptx):
+    if compile is None or not refused or _LOCATION.search(ptx) is not None:
         return said
     known = {(d.code, d.place): d for d in reversed(_said_of(compile(), options))}
     found = ((d, known.get((d.code, d.place))) for d in said)

@@ -14,8 +14,6 @@ from cccopt.ccc.profitability import profile as profiles
 from cccopt.ccc.profitability.profile import RunProfile
 from cccopt.diagnostic import CccError, error
 from cccopt.passes.options import Options
-from cccopt.profiling import run_file
-from cccopt.profiling.run_file import RunFile
 from cccopt.toolchain.options import FORMS, MEMORIES
 from cccopt.toolchain.settings import Settings
 
@@ -56,14 +54,6 @@ def profile_in(profile: AnyProfile | None) -> RunProfile | None:
     if profile is None or isinstance(profile, RunProfile):
         return profile
     return profiles.read(profile) if os.fspath(profile) else None
-
-
-def run_in(profile: AnyProfile | None) -> RunFile | None:
-    """The counts by line in the file of a profile; None where there are none. Raises what `profile_in` does."""
-    if profile is None or isinstance(profile, RunProfile) or not os.fspath(profile):
-        return None
-    run = run_file.read(profile)
-    return run if run.functions else None
 
 
 @contextmanager

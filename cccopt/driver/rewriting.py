@@ -14,11 +14,10 @@ from cccopt.ccc.outcome.choices import Outcome
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.driver.line_information import with_lines
 from cccopt.driver.original_functions import with_originals
-from cccopt.driver.pass_options import AnyProfile, options_of, profile_in, run_in
+from cccopt.driver.pass_options import AnyProfile, options_of, profile_in
 from cccopt.driver.unconcerned_functions import split_module
 from cccopt.driver.unit_report import CompiledUnit, report_data, wrap_reports
 from cccopt.passes.pipeline import Options, RegionReport, run
-from cccopt.profiling.run_file import RunFile
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import MarkedPiece, annotate
@@ -56,7 +55,6 @@ def transform(
     """
     settings = Settings(ccc, keep_going, resident=resident or 0, form=form, only=only, stacks=stacks)
     options = replace(options_of(settings, name), profile=profile_in(profile))
-    run_of_lines = run_in(profile)
     module = parse(ptx, name)
     if not module.items:
         empty = Place(name, Position(1))
@@ -64,16 +62,11 @@ def transform(
         raise CccError(
             error("CCC002", "there is nothing but white space and comments here", empty, help=help)
         )
-    said: tuple[Diagnostic, ...] = ()
-    if run_of_lines is not None:
-        from cccopt.driver.counted_profile import profile_of_run  # numpy takes 0.1 s
-
-        fit = profile_of_run(run_of_lines, ptx, name)
-        options, said = replace(options, profile=fit.profile), fit.remarks
     result = run(module, options, SourceText(name, ptx))
     text = print_module(result.module) if _rewritten(result.regions) else ptx
-    unit = CompiledUnit(text, result.regions, result.remarks + said)
-    return Transformed(text, wrap_reports([report_data(unit, name, "")]))
+    return Transformed(
+        text, wrap_reports([report_data(CompiledUnit(text, result.regions, result.remarks), name, "")])
+    )
 
 
 def rewrite_unit(
@@ -81,15 +74,13 @@ def rewrite_unit(
     options: Options,
     device_compiler: Callable[[str], str],
     lines_compiler: Callable[[str], str] | None = None,
-    counted: RunFile | None = None,
 ) -> CompiledUnit:
     """Compile the preprocessed ``text``, whose pragmas are still in it, and rewrite what they name.
 
     ``device_compiler`` makes PTX of preprocessed text, ``lines_compiler`` the same with line information, which errors
-    quote and which counts by line need: those of the run ``counted`` become the profile. Declined means untouched:
-    markers alone change code, so a text none of whose regions is rewritten is compiled without markers, and one with
-    some is compiled again with those alone. Raises CccError for errors in annotations and for refused regions, unless
-    ``options.keep_going``.
+    quote. Declined means untouched: markers alone change code, so a text none of whose regions is rewritten is compiled
+    without markers, and one with some is compiled again with those alone. Raises CccError for errors in annotations and
+    for refused regions, unless ``options.keep_going``.
     """
     if options.mode == "off":
         return CompiledUnit(device_compiler(strip(text)))
@@ -103,12 +94,6 @@ def rewrite_unit(
         lines = None if lines_compiler is None else partial(lines_compiler, marked_text)
         if marked_text == asked.text:
             remarks += unreached(asked.regions, marked)
-            if counted is not None:
-                from cccopt.driver.counted_profile import profile_of_run  # numpy takes 0.1 s
-
-                fit = profile_of_run(counted, marked, options.file, lines)
-                options = replace(options, profile=fit.profile)
-                remarks += fit.remarks
         try:
             split = split_module(marked)
             ptx = SourceText(f"{options.file} (PTX)", split.text if split else marked)

@@ -29,7 +29,7 @@ def misfits(profile: RunProfile, views: Sequence[View]) -> tuple[Diagnostic, ...
                 f"the profile does not fit `{name}`",
                 place,
                 why,
-                "make the profile anew, of this source",
+                "make the profile anew, from the marked PTX of this source",
             )
         )
     return tuple(found)

@@ -144,9 +144,8 @@ class UncountedKernel:
 class RunFile:
     """What one run or several of a program counted. ``runs`` is their number; an empty file has none.
 
-    ``devices`` are names of GPUs, or ``emulator``. ``sources`` are hashes by the names that the counts use, and
-    ``line_hashes`` those of their lines, one after the other (`cccopt.profiling.sources.Source`). ``notes`` are
-    sentences on what is missing.
+    ``devices`` are names of GPUs, or ``emulator``. ``sources`` are hashes by the names that the counts use.
+    ``notes`` are sentences on what is missing.
     """
 
     cccopt: str = __version__
@@ -157,7 +156,6 @@ class RunFile:
     functions: tuple[FunctionRun, ...] = ()
     uncounted: tuple[UncountedKernel, ...] = ()
     notes: tuple[str, ...] = ()
-    line_hashes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def time_ns(self) -> int | None:
@@ -264,7 +262,6 @@ def _both(a: RunFile, b: RunFile) -> RunFile:
         _joined(a.functions, b.functions, lambda f: (f.name, f.unit), _both_functions),
         _joined(a.uncounted, b.uncounted, lambda k: k.name, _both_uncounted),
         _union(a.notes, b.notes),
-        {**a.line_hashes, **b.line_hashes},
     )
 
 

@@ -13,7 +13,6 @@ import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from functools import cached_property
 from typing import TypeVar
 
@@ -21,9 +20,6 @@ from cccopt.diagnostic import CccError
 from cccopt.files import encoded, read_text
 from cccopt.profiling.run_file import BranchCount, FunctionRun, LineCount, LoopCount, RunFile
 from cccopt.source.lexer import pragmas
-
-HASH = 4
-"""Hexadecimal digits of a line's hash."""
 
 
 @dataclass(frozen=True)
@@ -53,35 +49,9 @@ class Source:
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of the text without its annotations."""
-        return hashlib.sha256(encoded("\n".join(self._kept))).hexdigest()
-
-    @cached_property
-    def line_hashes(self) -> str:
-        """The first 16 bits of the SHA-256 of each of those lines, without the blanks around it."""
-        return "".join(hashlib.sha256(encoded(line.strip())).hexdigest()[:HASH] for line in self._kept)
-
-    @cached_property
-    def _kept(self) -> tuple[str, ...]:
-        """The lines that are no annotations."""
         annotations = set(self._annotations)
-        return tuple(line for n, line in enumerate(self.text.split("\n"), 1) if n not in annotations)
-
-    def places_of(self, hashes: str) -> dict[int, int]:
-        """Where lines have gone: from numbers in an older version with these `line_hashes` to those here, for lines
-        that both have.
-        """
-        old, new = _parts(hashes), _parts(self.line_hashes)
-        most = min(len(old), len(new))
-        first = next((n for n in range(most) if old[n] != new[n]), most)
-        last = next((n for n in range(most - first) if old[-1 - n] != new[-1 - n]), most - first)
-        found = {n: n for n in range(1, first + 1)}
-        found |= {len(old) - n: len(new) - n for n in range(last)}
-        middle = SequenceMatcher(
-            None, old[first : len(old) - last], new[first : len(new) - last], autojunk=False
-        )
-        for a, b, size in middle.get_matching_blocks():
-            found |= {first + a + n + 1: first + b + n + 1 for n in range(size)}
-        return found
+        kept = (line for n, line in enumerate(self.text.split("\n"), 1) if n not in annotations)
+        return hashlib.sha256(encoded("\n".join(kept))).hexdigest()
 
     def numbered(self, line: int) -> int:
         """The number of ``line`` without annotations; of an annotation, that of the line behind it."""
@@ -128,17 +98,8 @@ def with_sources(run: RunFile, sources: Mapping[str, Source]) -> RunFile:
         )
         for function in run.functions
     )
-    named = [name for name in files_of(functions) if name in sources]
-    return replace(
-        run,
-        functions=functions,
-        sources={**run.sources, **{name: sources[name].digest for name in named}},
-        line_hashes={**run.line_hashes, **{name: sources[name].line_hashes for name in named}},
-    )
-
-
-def _parts(hashes: str) -> list[str]:
-    return [hashes[at : at + HASH] for at in range(0, len(hashes), HASH)]
+    named = {name: sources[name].digest for name in files_of(functions) if name in sources}
+    return replace(run, functions=functions, sources={**run.sources, **named})
 
 
 _C = TypeVar("_C", LineCount, BranchCount, LoopCount)

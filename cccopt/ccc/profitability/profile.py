@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Protocol
 
-from cccopt.analysis.affine import LaneStrides
 from cccopt.analysis.cost import Costs
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.view import View, view_of
@@ -62,7 +61,7 @@ class RegionProfile:
     ``warps`` and ``lanes`` ran it: iterations of a loop, runs of a path. ``entries`` and ``entered`` are the warps and
     lanes that came to a loop, the same as those for a path. ``issued`` are the issue slots of its own code
     (inner marked regions aside), ``packed`` those that it would take if only full warps began it. ``sectors`` is the
-    32-byte pieces of global memory that a marked loop touched, with all inside it; `measure` may have estimated them.
+    32-byte pieces of global memory that a marked loop touched, with all inside it.
     """
 
     kind: str
@@ -178,10 +177,9 @@ def _region(entry: Mapping[str, object]) -> RegionProfile:
 # --- from counts ---
 
 
-def measure(module: Module, issues: Issues, sectors: int | None = None) -> RunProfile:
+def measure(module: Module, issues: Issues, sectors: int = 0) -> RunProfile:
     """The profile of a launch of marked PTX: ``issues`` go by the statements of ``module``, ``sectors`` are those of
-    all its accesses to global memory. Where nobody counted these, they follow from how far apart neighbouring lanes
-    access memory; where that is not known, each touches a sector of its own. Functions that are refused have none.
+    all its accesses to global memory. Functions that are refused have none.
     """
     named = with_unique_names(module)
     renamed = {f.name: f for f in named.functions() if f.body is not None}
@@ -198,8 +196,7 @@ def measure(module: Module, issues: Issues, sectors: int | None = None) -> RunPr
             continue
         own: dict[int, RegionProfile] = {}
         for region in regions:
-            touched = None if sectors is None else sectors / total if total else 0.0
-            own = _summed(own, launch.region(region, touched))
+            own = _summed(own, launch.region(region, sectors / total if total else 0.0))
         if any(profile.warps for profile in own.values()):
             found[function.name] = own
     return RunProfile(found)
@@ -229,17 +226,13 @@ class _CountedFunction:
     view: View
     counts: Mapping[int, Count]
 
-    def region(self, region: Region, sectors_a_slot: float | None) -> dict[int, RegionProfile]:
-        """The profiles of a marked loop and its paths. Without ``sectors_a_slot`` sectors are estimated."""
-        tree = paths_in(self.view, region)
+    def region(self, region: Region, sectors_a_slot: float) -> dict[int, RegionProfile]:
+        """The profiles of a marked loop and its paths."""
+        tree = region.all_paths() or _by_points(self.view, region)
         own = region.nodes - frozenset().union(*(p.nodes for p in tree))
         warps, lanes = self._at_node(region.header)
         entries, entered = self._entries(region.annotation.region, warps, lanes)
-        sectors = (
-            self._sectors(region.nodes)
-            if sectors_a_slot is None
-            else self._issued(region.nodes) * sectors_a_slot
-        )
+        issued = self._issued(region.nodes)
         number = region.annotation.region
         found = {
             number: RegionProfile(
@@ -250,7 +243,7 @@ class _CountedFunction:
                 lanes,
                 self._issued(own),
                 0.0,
-                sectors,
+                issued * sectors_a_slot,
             )
         }
         for path in tree:
@@ -299,20 +292,6 @@ class _CountedFunction:
                 total += self._costs.of_statement(index) * times
         return total * lanes / LANES
 
-    def _sectors(self, nodes: Collection[str]) -> float:
-        """The sectors of global memory that ``nodes`` touch, each lane as likely as another."""
-        view, total = self.view, 0.0
-        lanes = LaneStrides(view.reaching, view.uniformity, view.dominators, view.loops)
-        for index, instruction in view.instructions(nodes):
-            facts, count = isa.facts(instruction), self.counts.get(index)
-            if count is None or facts.memory is isa.Memory.NONE or facts.space not in ("global", "generic"):
-                continue
-            stride = lanes.of_access(index)
-            # A full warp touches as many sectors as there are bytes between neighbours.
-            apart = LANES if stride is None else min(max(abs(stride), 1), LANES)
-            total += count.warps * apart * any_of(count.lanes / count.warps / LANES, LANES / apart)
-        return total
-
     def _at_node(self, name: str) -> tuple[int, int]:
         """Warps and lanes that came to a node."""
         return self._at(self.view.cfg.blocks[self.view.block_of_name[name]].start)
@@ -333,11 +312,6 @@ class _CountedFunction:
 def _at_most(begins: Iterable[tuple[int, int]], warps: int, lanes: int) -> tuple[int, int]:
     found = list(begins)
     return min(sum(w for w, _ in found), warps), min(sum(n for _, n in found), lanes)
-
-
-def paths_in(view: View, region: Region) -> tuple[Path, ...]:
-    """The marked paths of a loop, also of one in which some cannot be deferred alone."""
-    return region.all_paths() or _by_points(view, region)
 
 
 def _by_points(view: View, region: Region) -> tuple[Path, ...]:
