@@ -103,7 +103,8 @@ def _print(done: RunFile, html: Path | None, title: str) -> None:
 def _observed(program: Sequence[str], *, times: bool) -> tuple[ProgramRun, ProgramRun | None]:
     """The run with counters; and one without, where times are wanted and the first came to its end with counts."""
     given = Input.of_now()
-    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+    # What the program left running may still write there.
+    with tempfile.TemporaryDirectory(prefix="cccopt-", ignore_cleanup_errors=True) as folder:
         _say("running with counters")
         counted = run_program(program, _inside(folder, "counted"), counted=True, timed=times)
         if not times or not counted.units or counted.signal:
@@ -174,6 +175,13 @@ def _nothing(counted: ProgramRun, program: Sequence[str]) -> Diagnostic:
     if counted.lost:
         return error("CCC111", message, why=counted.lost[0], help="let the program end by itself")
     why = "it ended without a kernel" if counted.used_cuda else "it ended without a call of CUDA"
+    if counted.used_cuda and counted.blind:
+        return error(
+            "CCC111",
+            message,
+            why=f"{why}, or called `cudaDeviceReset`, which takes the counts with it: only CUPTI tells of that",
+            help="install CUPTI (`pip install nvidia-cuda-cupti`), or let the program end without that call",
+        )
     if counted.status:
         why += f", with exit status {counted.status}"
     return error("CCC111", message, why=why, help="give it arguments with which it runs kernels")

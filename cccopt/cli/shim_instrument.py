@@ -39,7 +39,7 @@ def compiled(call: Call, text: str) -> tuple[CallResult, CompiledUnit | None]:
     with call.with_lines.running(with_header(strip(text), call.file)) as tool:
         # These imports take as long as cicc does for a small file; nothing of what they make is garbage.
         gc.disable()
-        from cccopt.passes.instrument import instrumented
+        from cccopt.passes.instrument import instrumented, with_all_names
         from cccopt.ptx.parser import keep_tables, parse, prepare
         from cccopt.ptx.printer import print_module
 
@@ -48,10 +48,17 @@ def compiled(call: Call, text: str) -> tuple[CallResult, CompiledUnit | None]:
         made = tool.wait()
     if made.status != 0:
         return made, None
-    module, _ = instrumented(parse(made.ptx, f"{call.file} (PTX)"))
+    module, layout = instrumented(parse(made.ptx, f"{call.file} (PTX)"))
+    if _is_one_of_several(call):
+        module = with_all_names(module, layout)
     ptx = print_module(module)
     _register(call, frozenset(_COPIES.findall(ptx)))
     return made, CompiledUnit(ptx)
+
+
+def _is_one_of_several(call: Call) -> bool:
+    """Whether nvcc compiles for several targets, by which it names its files then. It uses the stub file of one."""
+    return f".{call.arch}." in Path(call.after("--stub_file_name")).name
 
 
 def _register(call: Call, counted: frozenset[str]) -> None:

@@ -27,7 +27,7 @@ from functools import cached_property
 from cccopt.ccc.function.calls import callee_of
 from cccopt.passes.counting.block import emptying, leaving
 from cccopt.passes.counting.choice import Choice, choose
-from cccopt.passes.counting.copying import Copying, counted_copy
+from cccopt.passes.counting.copying import Copying, counted_copy, relabelled
 from cccopt.passes.counting.flow import Flow
 from cccopt.passes.counting.layout import FunctionLayout, Layout, as_bytes
 from cccopt.passes.counting.memory import COUNTS, Memory
@@ -83,6 +83,23 @@ def instrumented(module: Module, how: Counting | None = None) -> tuple[Module, L
         raise ValueError("the module is instrumented already")
     made = _Instrumenting(module, Counted(module), how)
     return made.module_and_layout()
+
+
+def with_all_names(module: Module, layout: Layout) -> Module:
+    """The instrumented ``module``, in which the kernels that are not counted have a plain copy under the counted name.
+
+    The code for one target says which names the program registers, and the others may count other kernels.
+    """
+    bodies = {f.name: f for f in module.functions() if f.body is not None}
+    relabel = any(isinstance(item, Section) for item in module.items)
+    copies = []
+    for name in (f.name for f in layout.functions if f.kernel and not f.counted):
+        body = bodies[name].body or ()
+        copies.append(replace(bodies[name], name=name + COUNTED, body=relabelled(body) if relabel else body))
+    if not copies:
+        return module
+    last = max(i for i, item in enumerate(module.items) if isinstance(item, Function))
+    return Module((*module.items[: last + 1], *copies, *module.items[last + 1 :]))
 
 
 @dataclass
@@ -248,4 +265,4 @@ def _words(text: bytes) -> Variable:
     return Variable("global", ".u64", LAYOUT, (len(numbers),), 8, (), values)
 
 
-__all__ = ["COUNTED", "HEAD", "Counting", "instrumented"]
+__all__ = ["COUNTED", "HEAD", "Counting", "instrumented", "with_all_names"]

@@ -12,7 +12,7 @@
 // A process writes, with <base> for <pid>.<n>, where n tells programs apart that follow each other in one process:
 //
 //   <base>.process        lines, written as things happen: `program NAME`, `unit`, `cuda`, `failed WHY`, `untimed WHY`,
-//                         `end`. With `cuda` and without `end`, what the process counted is lost.
+//                         `blind` (cudaDeviceReset goes unseen), `end`. With `cuda` and without `end`, what the process counted is lost.
 //   <base>.<k>.counts     "cccprof1", then for each unit and device four 64-bit sizes and what has them: the name of the
 //                         unit, that of the device, the counts, the layout
 //   <base>.times          lines of a kernel on a device: name, launches, nanoseconds, registers, bytes of static shared
@@ -42,6 +42,8 @@ namespace {
 // --- CUDA's driver and CUPTI, as far as they are used ---
 
 typedef int Result;  // CUresult, CUptiResult: 0 is success
+
+constexpr Result kNoBinary = 209;  // CUDA_ERROR_NO_BINARY_FOR_GPU, cudaErrorNoKernelImageForDevice
 
 struct Driver {
   Result (*device_count)(int *);
@@ -190,18 +192,19 @@ void note_failure(const char *what, Result code) {
 
 void write_size(FILE *file, uint64_t size) { fwrite(&size, sizeof size, 1, file); }
 
-// One unit's counts on one device go to `file`; false where that device does not answer.
-bool write_unit(FILE *file, const Unit &unit, int device, const char *name) {
+// One unit's counts on one device go to `file`.
+void write_unit(FILE *file, const Unit &unit, int device, const char *name) {
   Reader read = unit.read;
   unsigned long long head[4] = {0, 0, 0, 0};
   Result failed = read(device, head, 0, sizeof head);
+  if (failed == kNoBinary) return;  // nothing of this unit can have run there
   if (failed) {
     note_failure("reading the counts", failed);
-    return false;
+    return;
   }
   auto [counts_at, counts_size, layout_at, layout_size] = head;
-  if (!counts_at || !counts_size || !layout_at || !layout_size) return true;  // it holds no kernels
-  if (counts_size > kMost || layout_size > kMost) return true;
+  if (!counts_at || !counts_size || !layout_at || !layout_size) return;  // it holds no kernels
+  if (counts_size > kMost || layout_size > kMost) return;
   char *counts = static_cast<char *>(malloc(counts_size)), *layout = static_cast<char *>(malloc(layout_size));
   failed = counts && layout ? 0 : 2;  // CUDA_ERROR_OUT_OF_MEMORY
   if (!failed) failed = read(device, counts, counts_at, counts_size);
@@ -220,7 +223,6 @@ bool write_unit(FILE *file, const Unit &unit, int device, const char *name) {
   }
   free(counts);
   free(layout);
-  return !failed;
 }
 
 // What `only`, or all units where it is null, counted on `one` device, or on all (-1), goes into a new file.
@@ -246,7 +248,7 @@ void write_counts(Reader only, int one) {
     driver.name(shown, sizeof shown, device);
     for (Unit *unit = units; unit; unit = unit->next) {
       if (only && unit->read != only) continue;
-      if (!write_unit(file, *unit, number, shown)) break;
+      write_unit(file, *unit, number, shown);  // what one cannot give, the next may
     }
   }
   bool failed = ferror(file);
@@ -391,6 +393,7 @@ void start_cupti() {
   bool times_wanted = wanted && !strcmp(wanted, "1");
   void *library = open_cupti();
   if (!library) {
+    note("blind");
     if (times_wanted) note("untimed", "there is no libcupti");
     return;
   }
@@ -401,6 +404,8 @@ void start_cupti() {
       cupti.subscribe(&subscriber, on_call, nullptr) == 0) {
     cupti.enable_callback(1, subscriber, kRuntime, kDeviceReset);
     cupti.enable_callback(1, subscriber, kResource, kContextCreated);
+  } else {
+    note("blind");
   }
   if (!times_wanted) return;
   if (!(find(library, "cuptiActivityRegisterCallbacks", cupti.register_buffers) &&
@@ -475,10 +480,11 @@ EXPORTED int InitializeInjection(void) {
     ended = false;
     if (!units) note_program();
     note("cuda");
-    if (!find_driver()) note("failed", "the CUDA driver lacks what reading counts needs");
   }
   pthread_mutex_unlock(&lock);
+  // Without our lock: `dlopen` waits for other threads that load a library, in which a unit may be waiting for us.
   if (first) {
+    if (!find_driver()) note("failed", "the CUDA driver lacks what reading counts needs");
     start_cupti();
     atexit(finish);
     at_quick_exit(finish);

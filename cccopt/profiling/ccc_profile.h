@@ -2,8 +2,9 @@
 // lie, and how they get to the host. It is no header to include: macros of the user are gone here, and so are ours.
 //
 // The pass gives `ccc_profile_head` its value: the address and the size in bytes of the counts, then those of what
-// says what they count; with a zero among the four there is nothing to read, as where no kernel can be counted. The shared library that `cccopt profile` preloads, the agent, exports the two functions that
-// the object below looks up; without it the program does nothing of this.
+// says what they count; with a zero among the four there is nothing to read, as where no kernel can be counted.
+// The shared library that `cccopt profile` preloads, the agent, exports the two functions that the object below looks
+// up; without it the program does nothing of this.
 
 // An address makes cicc declare four numbers of 64 bits, `.u64 ccc_profile_head[4]`; it would be bytes without one.
 static __attribute__((device)) int ccc_profile_nothing;
@@ -18,6 +19,7 @@ extern "C" void *ccc_profile_dlsym(void *, const char *) __asm__("dlsym");
 // runtime's error. The program's own last error and device stay as they are.
 static int ccc_profile_read(int device, void *to, unsigned long long from, unsigned long long bytes) {
   int before = -1;
+  const bool well = cudaPeekAtLastError() == cudaSuccess;
   cudaError_t failed = cudaGetDevice(&before);
   if (failed == cudaSuccess && before != device) failed = cudaSetDevice(device);
   if (failed == cudaSuccess) failed = cudaDeviceSynchronize();
@@ -26,6 +28,7 @@ static int ccc_profile_read(int device, void *to, unsigned long long from, unsig
                        : cudaMemcpy(to, (const void *)from, bytes, cudaMemcpyDeviceToHost);
   }
   if (before >= 0 && before != device) (void)cudaSetDevice(before);
+  if (well && failed != cudaSuccess) (void)cudaGetLastError();
   return (int)failed;
 }
 

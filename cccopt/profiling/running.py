@@ -59,7 +59,8 @@ class ProgramRun:
     """A run of the program: its exit status as a shell shows it, and what its processes left.
 
     ``instrumented`` tells whether a file of the program has counters, ``used_cuda`` whether CUDA was started.
-    ``lost`` says what is lost of it and why, a sentence each; ``untimed`` why there are no times, where there are none.
+    ``lost`` says what is lost of it and why, a sentence each; ``untimed`` why there are no times, where there are none;
+    ``blind`` that `cudaDeviceReset`, which takes counts with it, went unseen.
     """
 
     status: int
@@ -70,6 +71,7 @@ class ProgramRun:
     times: tuple[KernelTime, ...] = ()
     lost: tuple[str, ...] = ()
     untimed: str = ""
+    blind: bool = False
 
 
 def run_program(command: Sequence[str], folder: Path, *, counted: bool, timed: bool) -> ProgramRun:
@@ -194,6 +196,7 @@ def left_in(folder: Path, process: int, code: int, *, counted: bool) -> ProgramR
         tuple(times),
         tuple(lost),
         untimed[0] if untimed else "",
+        any("blind" in here for here in said),
     )
 
 

@@ -109,6 +109,21 @@ def test_several_targets_and_threads(project: Path) -> None:
     assert len([name for name in registered(project, "1") if name.endswith("__ccc_counted")]) == 4
 
 
+def test_a_kernel_that_one_target_alone_counts_has_both_names_for_all(project: Path) -> None:
+    """The stub file of the last target says which is registered."""
+    Path("group.cu").write_text(
+        "__global__ void group(int* p) {\n#if __CUDA_ARCH_FEAT_SM90_ALL\n"
+        '  asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");\n#endif\n  *p = 1;\n}\n'
+        "void start(int* p) { group<<<1, 128>>>(p); }\n"
+    )
+    targets = ("-gencode", "arch=compute_90a,code=sm_90a", "-gencode", "arch=compute_80,code=sm_80")
+    built(*targets, "--ccc-keep=kept", "-c", "group.cu", "-o", "group.o")
+    for target in ("90a", "80"):
+        text = Path(f"kept/group.compute_{target}.ptx").read_text()
+        assert ".entry _Z5groupPi__ccc_counted(" in text
+        assert ("ccc_profile_counts[" in text) == (target == "80")
+
+
 def test_without_a_gpu_it_fails_as_the_plain_program_does(project: Path) -> None:
     assert main(["-arch=sm_90", "kernels.cu", "main.cpp", "-o", "plain"]) == 0
     assert main(["--ccc-instrument", "-arch=sm_90", "kernels.cu", "main.cpp", "-o", "counted"]) == 0

@@ -184,3 +184,14 @@ def test_options_behind_the_dashes_are_the_programs(built: Path, capfd: pytest.C
 def test_a_program_that_is_not_there_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["profile", "--", "./nowhere"]) == 1
     assert "error[CCC086]: cannot run `./nowhere`: no such program" in capfd.readouterr().err
+
+
+def test_without_cupti_a_reset_may_be_why_there_is_nothing(
+    built: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cccopt.cli.profile._no_gpu", lambda: "")
+    assert profile(built, "empty", "cuda") == 1
+    assert "cudaDeviceReset" not in capfd.readouterr().err
+    monkeypatch.setenv("CCC_PROFILE_CUPTI", "none")
+    assert profile(built, "empty", "cuda") == 1
+    assert "or called `cudaDeviceReset`" in capfd.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import given, note, settings
 
 from cccopt.emulator import Profile, Program
-from cccopt.passes.instrument import COUNTED, HEAD, Counting, instrumented
+from cccopt.passes.counting.modules import Counted
+from cccopt.passes.instrument import COUNTED, HEAD, Counting, instrumented, with_all_names
 from cccopt.profiling.counts import by_name, notes_of
 from cccopt.ptx.ir import Function, Instruction, Module, Variable
 from cccopt.ptx.parser import parse
@@ -350,6 +352,33 @@ def test_what_is_timed_only(body: str, directives: str, why: str) -> None:
 def test_old_targets_are_timed_only() -> None:
     module = parse(ptx_kernel("").replace("sm_90", "sm_61"))
     assert "sm_70" in instrumented(module)[1].functions[0].why
+
+
+def test_other_targets_may_count_what_this_one_does_not() -> None:
+    """Then the program registers the counted name, which has to be there."""
+    module = parse(ptx_kernel("", directives=".reqnctapercluster 2, 1, 1"))
+    new = with_all_names(*instrumented(module))
+    plain, copy = new.functions()
+    assert copy == replace(plain, name="k" + COUNTED)
+    counted, layout = instrumented(parse(ptx_kernel("")))
+    assert with_all_names(counted, layout) == counted
+
+
+@pytest.mark.parametrize(
+    "call", ["call elsewhere;", "mov.u64 %rd3, 0; P: .callprototype _ (); call %rd3, (), P;"]
+)
+def test_what_is_not_seen_may_have_barriers_and_shared_memory(call: str) -> None:
+    """So lanes that leave early do so ahead of the bare exit, and counters take no room."""
+    text = ptx_kernel(
+        f"setp.gt.u32 %p1, %r0, 7; @%p1 bra OUT; {call} OUT:", module=".extern .func elsewhere();"
+    )
+    _, layout = instrumented(parse(text))
+    assert [f.shared for f in layout.functions] == [False]
+    assert Counted(parse(text)).has_barriers("k")
+    harmless = text.replace("elsewhere", "free").replace(call, "call free;")
+    _, layout = instrumented(parse(harmless))
+    assert [f.shared for f in layout.functions] == [True]
+    assert not Counted(parse(harmless)).has_barriers("k")
 
 
 def test_a_module_without_kernels_stays() -> None:

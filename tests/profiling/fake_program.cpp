@@ -1,6 +1,7 @@
 // A program that has the files of another, a driver and kernels without any of them: `fake_program WORD...`, where each
 // word is something that it does. The driver's functions that the agent looks up are its own.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +27,8 @@ int read_unit(int unit, int device, void *to, unsigned long long from, unsigned 
 }
 int first(int device, void *to, unsigned long long from, unsigned long long bytes) { return read_unit(0, device, to, from, bytes); }
 int second(int device, void *to, unsigned long long from, unsigned long long bytes) { return read_unit(1, device, to, from, bytes); }
+int refused = 0;
+int third(int, void *, unsigned long long, unsigned long long) { return refused; }
 int empty(int, void *to, unsigned long long, unsigned long long bytes) { memset(to, 0, bytes); return 0; }
 
 void tell(const char *what, Reader reader) {
@@ -46,6 +49,16 @@ void cuda_starts() {
   reset = (void (*)())dlsym(cupti, "fake_reset");
 }
 
+// CUDA starts while another thread loads a library.
+void cuda_starts_beside(const char *library) {
+  int (*start)() = (int (*)())dlsym(RTLD_DEFAULT, "InitializeInjection");
+  pthread_t other;
+  pthread_create(&other, nullptr, [](void *name) { return dlopen((const char *)name, RTLD_NOW); }, (void *)library);
+  usleep(100000);
+  if (start) start();
+  pthread_join(other, nullptr);
+}
+
 }  // namespace
 
 DRIVER int cuDeviceGetCount(int *count) { *count = devices; return 0; }
@@ -61,6 +74,8 @@ int main(int count, char **words) {
     if (!strcmp(word, "unit")) tell("ccc_profile_unit", first);
     else if (!strcmp(word, "another")) tell("ccc_profile_unit", second);
     else if (!strcmp(word, "empty")) tell("ccc_profile_unit", empty);
+    else if (!strncmp(word, "beside=", 7)) cuda_starts_beside(word + 7);
+    else if (!strncmp(word, "refuses-", 8)) { refused = atoi(word + 8); tell("ccc_profile_unit", third); }
     else if (!strcmp(word, "unload")) tell("ccc_profile_unit_gone", second);
     else if (!strcmp(word, "cuda")) cuda_starts();
     else if (!strcmp(word, "two-devices")) devices = 2;

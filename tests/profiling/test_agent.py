@@ -12,6 +12,7 @@ import pytest
 
 from cccopt.diagnostic import CccError
 from cccopt.profiling import agent as building
+from cccopt.profiling import running
 from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts, run_program
 
 HERE = Path(__file__).parent
@@ -68,6 +69,44 @@ def test_each_device_is_read(built: Path, tmp_path: Path) -> None:
 def test_a_library_is_read_before_it_is_unloaded(built: Path, tmp_path: Path) -> None:
     run = ran(built, tmp_path, "unit", "cuda", "another", "unload")
     assert sorted(unit.layout for unit in run.units) == [b"layoutA", b"layoutB"]
+
+
+@pytest.mark.parametrize(("code", "lost"), [(209, 0), (2, 1)])
+def test_a_unit_that_gives_nothing_does_not_keep_others_from_it(
+    built: Path, tmp_path: Path, code: int, lost: int
+) -> None:
+    """One without code for the device (209) has lost nothing there."""
+    run = ran(built, tmp_path, "unit", "another", f"refuses-{code}", "cuda")
+    assert sorted(unit.layout for unit in run.units) == [b"layoutA", b"layoutB"]
+    assert len(run.lost) == lost
+
+
+def test_a_library_may_be_loaded_as_cuda_starts(built: Path, tmp_path: Path) -> None:
+    """Its unit waits for the agent while its thread has the loader's lock, for which the agent waits then."""
+    source, library, left = tmp_path / "library.cpp", tmp_path / "library.so", tmp_path / "left"
+    source.write_text(
+        "#include <dlfcn.h>\n#include <unistd.h>\n"
+        "static int empty(int, void *, unsigned long long, unsigned long long) { return 209; }\n"
+        "__attribute__((constructor)) static void load() {\n"
+        '  void *agent = dlsym(RTLD_DEFAULT, "ccc_profile_unit");\n'
+        "  usleep(300000);\n"
+        '  if (agent) ((void (*)(decltype(&empty), const char *))agent)(empty, "c.cu");\n}\n'
+    )
+    subprocess.run(["g++", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+    left.mkdir()
+    environment = running.environment_for(left, counted=True, timed=False)
+    subprocess.run(
+        [built / "fake_program", "unit", f"beside={library}"], env=environment, check=True, timeout=20
+    )
+    assert running.left_in(left, 0, 0, counted=True).lost == ()
+
+
+def test_a_reset_that_goes_unseen_is_told(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not ran(built, tmp_path, "unit", "cuda").blind
+    monkeypatch.setenv("CCC_PROFILE_CUPTI", "none")
+    assert ran(built, tmp_path, "unit", "cuda").blind
 
 
 def test_a_device_is_read_before_it_is_reset(built: Path, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ class _Copier:
         begin = list(self._begin())
         code = (*self.names.declarations(), *begin, *out)
         if self.what.relabel:
-            code = _relabelled(code)
+            code = relabelled(code)
         return replace(self.what.function, name=self.what.name, body=code, linkage=self._linkage())
 
     def _before(self) -> dict[int, list[Statement]]:
@@ -321,7 +321,7 @@ def _calling(call: Instruction, callees: Mapping[str, str]) -> Instruction:
     return call
 
 
-def _relabelled(body: Sequence[Statement]) -> tuple[Statement, ...]:
+def relabelled(body: Sequence[Statement]) -> tuple[Statement, ...]:
     """The body with labels of its own: debug information names those of the plain function."""
     labels = {s.name for s in body if isinstance(s, Label)}
 

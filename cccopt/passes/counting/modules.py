@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from cccopt.ccc.function.calls import callees, shared_variables, static_shared_bytes
+from cccopt.ccc.function.calls import HARMLESS_CALLS, callees, shared_variables, static_shared_bytes
 from cccopt.ptx.ir import Function, Instruction, Module, SpecialRegister, Variable
 from cccopt.ptx.isa import Control, facts
 from cccopt.ptx.language import Language
@@ -118,9 +118,14 @@ class Counted:
             if names[v.name] == 1
         )
 
+    def _runs_unknown(self, names: Iterable[str]) -> bool:
+        """Whether one of the functions calls through a pointer, or what is defined in another module."""
+        known = self.bodies.keys() | HARMLESS_CALLS
+        return any(not known >= set(callees(self.bodies[name])) for name in names)
+
     def has_barriers(self, kernel: str) -> bool:
-        """Whether a kernel or what it calls has barriers of the block."""
-        return any(
+        """Whether a kernel or what it calls has barriers of the block, as far as can be told."""
+        return self._runs_unknown(self.reached(kernel)) or any(
             isinstance(s, Instruction) and facts(s).barrier
             for name in self.reached(kernel)
             for s in self.bodies[name].body or ()
@@ -132,9 +137,10 @@ class Counted:
         """The copied functions whose counters are in global memory alone.
 
         Those of a kernel are where a function that it calls may end the thread, which would have to empty the block's
-        counters; where the program asks how much shared memory there is; where ours, ``words`` of each function, may
-        not fit beside the program's own; and, unless ``dynamic``, where the launch decides how much that is. Functions
-        with cycles that are no loops have no place to empty words at.
+        counters; where the program asks how much shared memory there is; where code that we do not see may
+        have some; where ours, ``words`` of each function, may not fit beside the program's own; and, unless
+        ``dynamic``, where the launch decides how much that is. Functions with cycles that are no loops have no place to
+        empty words at.
         """
         kernels = [name for name in self.copied if self.bodies[name].kind == "entry"]
         found = {k for k in kernels if k in irreducible or not self._has_room(k, words, dynamic)}
@@ -144,6 +150,8 @@ class Counted:
     def _has_room(self, kernel: str, words: Mapping[str, int], dynamic: bool) -> bool:
         reached = self.reached(kernel)
         if not self.may_exit.isdisjoint(reached) or self._asks_for_size(reached):
+            return False
+        if self._runs_unknown(reached):
             return False
         function = self.bodies[kernel]
         shared = shared_variables(self.module, function)
