@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from errno import EACCES, ENOENT
 from pathlib import Path
 
-from cccopt.diagnostic import CccError
+from cccopt.diagnostic import CccError, error
 from cccopt.files import file_error
 from cccopt.profiling.agent import agent
 from cccopt.toolchain.discovery import find_nvcc
@@ -126,6 +126,15 @@ def _loadable(library: Path, folder: Path) -> str:
     """A path that LD_PRELOAD can hold: it has spaces and colons between paths."""
     if not set(" :") & set(str(library)):
         return str(library)
+    if set(" :") & set(str(folder)):
+        raise CccError(
+            error(
+                "CCC110",
+                f"the agent in `{library}` cannot be preloaded",
+                why=f"LD_PRELOAD has spaces and colons between paths, and `{folder}` holds one, too",
+                help="name a folder without them in CCCOPT_CACHE or TMPDIR",
+            )
+        )
     return str(shutil.copy(library, folder / "agent.so"))
 
 

@@ -245,3 +245,14 @@ def test_a_cache_with_a_space_can_be_preloaded(
     (tmp_path / "files").mkdir()
     assert len(ran(built, tmp_path / "files", "unit", "cuda").units) == 1
     assert os.listdir(tmp_path / "a cache" / "agents")
+
+
+def test_a_path_that_cannot_be_preloaded_is_told(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CCCOPT_CACHE", str(tmp_path / "our cache"))
+    (tmp_path / "left").mkdir()
+    assert len(ran(built, tmp_path / "left", "unit", "cuda").units) == 1
+    (tmp_path / "left here").mkdir()
+    with pytest.raises(CccError, match="cannot be preloaded"):
+        ran(built, tmp_path / "left here", "unit", "cuda")
