@@ -75,13 +75,13 @@ class PathWriter(Writer):
             scope.inner(marks=scope.marks - 1, path=True), depth=self.random.choice((0, 1, 1)), jumps=()
         )
 
-    def _body(self, scope: Scope, result: str = "") -> None:
-        """The statements of a path, some effect among them."""
+    def _body(self, scope: Scope, result: str = "", *, some: bool = False) -> None:
+        """The statements of a path, most often some effect among them, and always where ``some`` is asked for."""
         self.indent += 1
         self.block(scope, self.random.choice((0, 1, 1, 2, 3)))
         if result:
             self.say(f"{result} = {scope.values.unsigned()};")
-        elif self.chance(0.8):
+        elif self.chance(0.8) or some:
             self.touch(scope)
         self.indent -= 1
 
@@ -148,7 +148,9 @@ class PathWriter(Writer):
             shared = f" case {case + 8}:" if self.chance(0.15) else ""
             self.say(f"case {case}:{shared} {{")
             inner = self._path(scope)
-            self._body(replace(inner, depth=0, marks=inner.marks if self.chance(0.1) else 0), result)
+            marks = inner.marks if self.chance(0.1) else 0
+            # A switch in which no case does anything is refused (CCC018).
+            self._body(replace(inner, depth=0, marks=marks), result, some=case == 0)
             self.say("break; }")
         if self.chance(0.3):
             self.say("default: {")
