@@ -1,6 +1,6 @@
 """Hold `cccopt profile` against plain programs and against Nsight Compute: `python -m bench.profile cost|accuracy`.
 
-The programs are the samples and, with `--recipes`, those of the gallery. An NVIDIA GPU is needed.
+The programs are the samples and, with `--recipes`, those of the gallery. An NVIDIA GPU is needed, but for `build`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FEW = (
 def parser() -> argparse.ArgumentParser:
     """The options."""
     options = argparse.ArgumentParser(prog="python -m bench.profile", description=(__doc__ or "").strip())
-    options.add_argument("what", choices=("cost", "accuracy"))
+    options.add_argument("what", choices=("build", "cost", "accuracy"))
     options.add_argument("checkouts", nargs="*", type=Path, help="folders with the checkouts of the gallery")
     options.add_argument("--recipes", type=Path, help="the folder with NAME.toml, as `bench.real` has them")
     options.add_argument(
@@ -64,6 +64,9 @@ def parser() -> argparse.ArgumentParser:
         help=f"this program alone ({SAMPLE}NAME: a sample)",
     )
     options.add_argument("--out", type=Path, default=Path("profiled"), help="where the builds go")
+    options.add_argument(
+        "--built", action="store_true", help="take the builds that `build` has put there, build nothing"
+    )
     options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="builds at a time")
     options.add_argument(
         "--rounds", type=int, default=3, help="cost: runs of each kind (default: %(default)s)"
@@ -84,12 +87,23 @@ def main() -> int:
     """Build, run, print."""
     given = parser().parse_intermixed_args()
     begun = time.monotonic()
-    few = [] if given.what == "cost" else [*FEW]
+    few = FEW if given.what == "accuracy" else ()
     programs = [
         each
         for each in chosen(given.recipes, given.only)
         if given.only or not few or each[0].name in few or each[0].name.startswith(SAMPLE)
     ]
+    commands = None if given.built else Commands(given.nvcc, given.ccc_nvcc)
+    built = build_all(programs, given.checkouts, given.out, commands, jobs=given.jobs)
+    print(f"built {len(built)} programs in {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+    for each in built:
+        if each.why:
+            print(f"{each.name}: {each.why}", file=sys.stderr, flush=True)
+    return 0 if given.what == "build" else measure_all([b for b in built if not b.why], given, begun)
+
+
+def measure_all(built: list[Built], given: argparse.Namespace, begun: float) -> int:
+    """Run what is built, print what it gave."""
     measure: Callable[[Built], dict[str, Any]]
     if given.what == "cost":
 
@@ -104,16 +118,10 @@ def main() -> int:
         def measure(built: Built) -> dict[str, Any]:
             return accuracy.compared(built, ncu, given.launches, given.limit)
 
-    commands = Commands(given.nvcc, given.ccc_nvcc)
-    lines = given.what == "accuracy"
-    built = build_all(programs, given.checkouts, given.out, commands, lines=lines, jobs=given.jobs)
-    print(f"built {len(built)} programs in {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
     found: list[dict[str, Any]] = []
     left: list[str] = []
     for each in built:
-        if each.why:
-            print(f"{each.name}: {each.why}", file=sys.stderr, flush=True)
-        elif time.monotonic() - begun > given.budget:
+        if time.monotonic() - begun > given.budget:
             left.append(each.name)
         else:
             start = time.monotonic()

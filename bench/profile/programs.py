@@ -1,6 +1,6 @@
 """The programs that are profiled, the gallery's and the samples, their two builds, and runs with the agent in them.
 
-OUT/NAME/plain/tree/FOLDER     built by nvcc; with line information and the cubins kept if asked for
+OUT/NAME/plain/tree/FOLDER     built by nvcc, with line information, which changes no code; its cubins are kept
 OUT/NAME/counted/tree/FOLDER   built by `ccc-nvcc --ccc-instrument`
 """
 
@@ -71,12 +71,11 @@ def build_all(
     programs: Sequence[tuple[Program, Recipe]],
     checkouts: Sequence[Path],
     out: Path,
-    commands: Commands,
+    commands: Commands | None,
     *,
-    lines: bool,
     jobs: int,
 ) -> list[Built]:
-    """Build the programs, ``jobs`` commands at a time; with ``lines`` the plain ones with line information.
+    """Build the programs, ``jobs`` commands at a time, unless there are no ``commands``: then they are built already.
 
     Inputs are made meanwhile.
     """
@@ -86,9 +85,10 @@ def build_all(
         place = (out / program.name).absolute()
         if what == "inputs":
             return prepare(recipe, place / what) if recipe.prepare else ""
-        return _build(program, recipe, [ROOT, *checkouts], place / what, commands, lines=lines)
+        assert commands is not None
+        return _build(program, recipe, [ROOT, *checkouts], place / what, commands)
 
-    whats = ("inputs", COUNTED, PLAIN)
+    whats = ("inputs",) if commands is None else ("inputs", COUNTED, PLAIN)
     tasks = [(program, recipe, what) for program, recipe in programs for what in whats]
     with ThreadPoolExecutor(jobs) as pool:
         said = list(pool.map(make, tasks))
@@ -97,14 +97,14 @@ def build_all(
         place = (out / program.name).absolute()
         (place / "inputs").mkdir(parents=True, exist_ok=True)
         folders = {what: place / what / "tree" / program.folder for what in (PLAIN, COUNTED)}
-        why = next((line for line in said[3 * i : 3 * i + 3] if line), "")
+        why = next((line for line in said[len(whats) * i :][: len(whats)] if line), "")
+        if not why and not all(folder.is_dir() for folder in folders.values()):
+            why = f"there is no build in {place}"
         found.append(Built(program.name, recipe, folders, place / "inputs", place / PLAIN / "keep", why))
     return found
 
 
-def _build(
-    program: Program, recipe: Recipe, checkouts: list[Path], place: Path, commands: Commands, *, lines: bool
-) -> str:
+def _build(program: Program, recipe: Recipe, checkouts: list[Path], place: Path, commands: Commands) -> str:
     """Build one variant in a fresh folder; returns what went wrong."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -115,12 +115,10 @@ def _build(
     if place.name == COUNTED:
         off = " --ccc=off" if program.name.startswith(SAMPLE) else ""
         line = f'exec {commands.ccc_nvcc} --ccc-instrument{off} "$@"'
-    elif lines:
+    else:
         keep = shlex.quote(str(place / "keep"))
         # One folder a command: several may compile files of one name.
         line = f'mkdir -p {keep}; exec {commands.nvcc} -lineinfo --keep --keep-dir "$(mktemp -d {keep}/XXXXXX)" "$@"'
-    else:
-        line = f'exec {commands.nvcc} "$@"'
     succeeded, _, log = compiled(recipe, folder, place, compiler_script(place, line))
     return "" if succeeded else f"{place.name} is not built: {_last(log)}"
 

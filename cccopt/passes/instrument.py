@@ -24,8 +24,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from cccopt.ccc.function.calls import callee_of
-from cccopt.passes.counting.block import emptying, leaving
+from cccopt.ccc.function.calls import callee_of, callees
+from cccopt.passes.counting.block import leave_function
 from cccopt.passes.counting.choice import Choice, choose
 from cccopt.passes.counting.copying import Copying, counted_copy, relabelled
 from cccopt.passes.counting.flow import Flow
@@ -61,15 +61,12 @@ class Counting:
 
     ``registers`` is how many counters of a function may be in registers, ``copies`` how many copies of the counts there
     are in global memory, a power of two. With ``dynamic`` the counters of kernels with dynamic shared memory are in
-    shared memory too; a launch that asks for all there is then fails. Shared memory is emptied every ``period``
-    iterations of a lane and every ``calls`` calls of a function; both are powers of two.
+    shared memory too; a launch that asks for all there is then fails.
     """
 
     registers: int = 6
     copies: int = 32
     dynamic: bool = False
-    period: int = 1 << 16
-    calls: int = 512
 
 
 def instrumented(module: Module, how: Counting | None = None) -> tuple[Module, Layout]:
@@ -115,7 +112,7 @@ class _Instrumenting:
             return self.module, Layout(functions=tuple(refused))
         flows = {name: Flow(counted.bodies[name].body or (), self._leaves) for name in counted.copied}
         choices = {name: self._choice(name, flows[name]) for name in counted.copied}
-        memories = self._memories(flows, choices)
+        memories = self._memories(choices)
         files = Files(self.module)
         functions = [
             function_layout(
@@ -128,7 +125,7 @@ class _Instrumenting:
         copies = [
             item
             for name in counted.copied
-            for item in self._copies(name, flows[name], choices[name], memories)
+            for item in self._copies(name, flows[name], choices[name], memories[name])
         ]
         return self._with(layout, copies, memories), layout
 
@@ -136,12 +133,12 @@ class _Instrumenting:
         return callee_of(call) in self.counted.may_exit
 
     def _choice(self, name: str, flow: Flow) -> Choice:
-        # What ends the thread in a called function knows nothing of this one's registers.
+        # What ends the thread in a called function knows nothing of the counters that the thread has in this one.
         leaves = name in self.counted.may_exit or self.counted.calls_may_exit(name)
-        registers = 0 if leaves else self.how.registers
-        return choose(flow, self.counted.bodies[name].kind == "entry", registers)
+        kernel = self.counted.bodies[name].kind == "entry"
+        return choose(flow, kernel, self.how.registers, private=not leaves)
 
-    def _memories(self, flows: Mapping[str, Flow], choices: Mapping[str, Choice]) -> dict[str, Memory]:
+    def _memories(self, choices: Mapping[str, Choice]) -> dict[str, Memory]:
         """The counters of each function."""
         counted = self.counted
         row = sum(choice.end for choice in choices.values())
@@ -152,58 +149,48 @@ class _Instrumenting:
         first = 0
         for name, choice in choices.items():
             kernel = counted.bodies[name].kind == "entry"
-            found[name] = Memory(
-                f"{name}__ccc_shared",
+            memory = Memory(
+                f"{name}__ccc_shared" if kernel else None,
                 kernel,
                 first,
                 choice.end,
+                choice.private,
                 choice.registers,
+                f"{name}__ccc_own",
                 COUNTS,
                 row,
                 copies,
-                self.how.period,
             )
+            if kernel and not counted.has_room(name, 4 * memory.words, self.how.dynamic):
+                memory = replace(memory, name=None)
+            found[name] = memory
             first += choice.end
-        irreducible = [name for name, flow in flows.items() if flow.irreducible]
-        words = {name: memory.words for name, memory in found.items()}
-        for name in counted.in_global(words, self.how.dynamic, irreducible):
-            found[name] = replace(found[name], name=None)
         return found
 
-    def _copies(
-        self, name: str, flow: Flow, choice: Choice, memories: Mapping[str, Memory]
-    ) -> Iterator[Function]:
+    def _copies(self, name: str, flow: Flow, choice: Choice, memory: Memory) -> Iterator[Function]:
         counted = self.counted
         function = counted.bodies[name]
         kernel = function.kind == "entry"
-        arrays: list[Memory] = []
-        leave = None
-        if kernel and memories[name].name is not None:
-            arrays = [m for n in counted.reached(name) if (m := memories[n]).name is not None and m.words]
-            leave = f"{name}__ccc_leave"
-            yield leaving(memories[name], arrays, leave)
-        empty = None
-        if memories[name].name is not None:
-            empty = f"{name}__ccc_empty"
-            yield emptying(memories[name], empty)
-        yield counted_copy(
+        redux = counted.language.target >= 80 and counted.language.version >= (7, 0)
+        leave = f"{name}__ccc_leave"
+        copy = counted_copy(
             Copying(
                 function,
                 name + COUNTED,
                 flow,
                 choice,
-                memories[name],
+                memory,
                 {n: n + COUNTED for n in counted.copied if counted.bodies[n].kind == "func"},
-                arrays,
                 leave,
                 apart=kernel and counted.has_barriers(name),
-                redux=counted.language.target >= 80 and counted.language.version >= (7, 0),
-                empty=empty,
-                calls=self.how.calls,
+                redux=redux,
                 moved=self._moved if not kernel else frozenset(),
                 relabel=any(isinstance(item, Section) for item in self.module.items),
             )
         )
+        if leave in callees(copy):
+            yield leave_function(memory, leave, redux)
+        yield copy
 
     @cached_property
     def _moved(self) -> frozenset[str]:
@@ -239,7 +226,7 @@ class _Instrumenting:
             Variable("global", ".u64", COUNTS, (layout.copies * layout.counters,), 8),
             _words(text),
             *self.counted.moved,
-            *(m.variable() for m in memories.values() if m.name is not None and m.words),
+            *(m.variable() for m in memories.values() if m.name is not None),
             *(replace(f, body=None) for f in copies if f.kind == "func"),
         ]
         if not heads:

@@ -15,8 +15,8 @@ from cccopt.ptx.verifier import verify
 
 HOW: Mapping[str, Counting] = {
     "as it is": Counting(),
-    "emptied all the time": Counting(registers=0, period=2, calls=2),
-    "emptied with registers": Counting(registers=3, period=4, calls=4, copies=1),
+    "all in local memory": Counting(registers=0),
+    "one copy": Counting(registers=3, copies=1),
     "many registers": Counting(registers=64),
 }
 """Ways to count that put counters in different places."""

@@ -1,5 +1,5 @@
-"""What the threads of a block do with its counters in shared memory: clear them first, and add them to the global ones
-last.
+"""What threads do at the begin and at the end of a function: a block clears its counters in shared memory first, a
+thread adds its own to them last, and the last thread of a block adds these to the global ones.
 
 At the entry of a kernel all threads of the block are there, so that a barrier is legal there, in any kernel: the
 threads clear the counters and meet. At the end there is none, for threads leave when they like, even while others wait
@@ -9,7 +9,7 @@ them to the global ones. What the others counted was before their own counting o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from cccopt.ccc.function.code import at, op
@@ -25,71 +25,128 @@ from cccopt.ptx.ir import (
     SpecialRegister,
     Statement,
     Symbol,
+    Variable,
 )
 
 _LANE_31 = Literal("31")
+_LOW_HALF = Literal("0xFFFF")
+_OWN = Register("%ccc_own")
+"""The address of a thread's own counters."""
 
 
-def begin(kernel: Memory, arrays: Sequence[Memory], names: Names) -> Iterator[Statement]:
-    """The block begins: clears ``arrays``; one thread counts the block."""
+def begin(kernel: Memory, names: Names) -> Iterator[Statement]:
+    """The block begins: clears its counters; one thread counts the block."""
     thread, threads = names.register("b32"), names.register("b32")
     first, base = names.register("pred"), names.register("b64")
     yield from _thread(names, thread)
     yield from _threads(names, threads)
-    for memory in arrays:
-        yield from _each_word(names, thread, threads, memory.words, "clear", partial(_clear, names, memory))
+    if kernel.name is not None:
+        yield from _each_word(names, thread, threads, kernel.words, "clear", partial(_clear, names, kernel))
     yield op("setp.eq.u32", first, thread, 0)
     yield from copy_address(kernel, names, base)
     yield op("red.global.add.u64", kernel.in_copy(base, BEGUN), 1, guard=Guard(first))
-    if arrays:
+    if kernel.name is not None:
         yield op("bar.sync", 0)
         return
     # Nobody counts threads off where there is no shared counter.
     yield from _count_block(kernel, names, base, threads, Guard(first))
 
 
-def leaving(kernel: Memory, arrays: Sequence[Memory], name: str) -> Function:
-    """The function that threads call last: those that run it together leave together."""
-    names = Names((), ())
-    mask, lower, before, rank, here = (names.register("b32") for _ in range(5))
-    threads, left, lane, reversed_ = (names.register("b32") for _ in range(4))
-    leader, others, base = names.register("pred"), names.register("pred"), names.register("b64")
-    code: list[Statement] = [
-        op("activemask.b32", mask),
-        op("bar.warp.sync", mask),
-        op("mov.u32", lower, SpecialRegister("%lanemask_lt")),
-        op("and.b32", before, mask, lower),
-        op("popc.b32", rank, before),
-        op("popc.b32", here, mask),
-        op("setp.eq.u32", leader, rank, 0),
-        op("brev.b32", reversed_, mask),
-        op("clz.b32", lane, reversed_),
-        op("mov.u32", left, 0),
-        op("fence.acq_rel.cta"),
-        op("atom.shared.add.u32", left, kernel.word(0), here, guard=Guard(leader)),
-        op("fence.acq_rel.cta"),
-        op("shfl.sync.idx.b32", left, left, lane, _LANE_31, mask),
-        op("add.u32", left, left, here),
-        *_threads(names, threads),
-        op("setp.ne.u32", others, left, threads),
-        op("bra", Symbol("$ccc_left"), guard=Guard(others)),
-        *copy_address(kernel, names, base),
-        *_count_block(kernel, names, base, threads, Guard(leader)),
-    ]
-    for memory in arrays:
-        code += _flush_all(names, memory, base, rank, here)
-    code += [Label("$ccc_left"), op("ret")]
-    return Function("func", name, body=(*names.declarations(), *code))
+def leaving(memory: Memory, names: Names, own: Register | Symbol, redux: bool) -> Iterator[Statement]:
+    """What a thread does before it leaves the function, if anything: threads that come there together leave together.
+    ``own`` is where its counters are; ``redux``: there are reductions over a warp.
+    """
+    if not memory.private and memory.name is None:
+        return
+    mask, lower, before = (names.register("b32") for _ in range(3))
+    leader, base = names.register("pred"), names.register("b64")
+    yield op("activemask.b32", mask)
+    yield op("bar.warp.sync", mask)
+    yield op("mov.u32", lower, SpecialRegister("%lanemask_lt"))
+    yield op("and.b32", before, mask, lower)
+    yield op("setp.eq.u32", leader, before, 0)
+    yield from copy_address(memory, names, base)
+    if memory.private:
+        start, step, counters = names.register("b32"), names.register("b32"), names.register("b64")
+        yield op("mov.u32", start, 0)
+        yield op("mov.u32", step, 1)
+        yield op("mov.u64", counters, own)
+        fold = partial(_fold, names, memory, base, counters, mask if redux else None, leader)
+        yield from _each_word(names, start, step, memory.private, "fold", fold)
+    if memory.name is not None:
+        yield from _count_off(names, memory, base, mask, before, leader)
 
 
-def emptying(memory: Memory, name: str) -> Function:
-    """The function that moves all words of a device function's counters to global memory."""
+def leave_function(memory: Memory, name: str, redux: bool) -> Function:
+    """`leaving` as a function, for threads that leave by a branch that others do not take."""
     names = Names((), ())
-    start, step, base = names.register("b32"), names.register("b32"), names.register("b64")
-    code: list[Statement] = [op("mov.u32", start, 0), op("mov.u32", step, 1)]
-    code += copy_address(memory, names, base)
-    code += _flush_all(names, memory, base, start, step)
-    return Function("func", name, body=(*names.declarations(), *code, op("ret")))
+    code = [*leaving(memory, names, _OWN, redux), op("ret")]
+    parameters = (Variable("reg", ".b64", _OWN.name),) if memory.private else ()
+    return Function("func", name, parameters, body=(*names.declarations(), *code))
+
+
+def _fold(
+    names: Names,
+    memory: Memory,
+    base: Register,
+    own: Register,
+    mask: Register | None,
+    leader: Register,
+    word: Register,
+) -> Iterator[Statement]:
+    """All threads of ``mask`` add a counter of theirs to the block's, the first of them for all; each for itself where
+    there is no mask.
+    """
+    address, found = names.register("b64"), names.register("b32")
+    low, high, some, more = (names.register(t) for t in ("b32", "b32", "pred", "pred"))
+    yield op("mad.wide.u32", address, word, 4, own)
+    yield op("ld.local.u32", found, at(address))
+    yield op("and.b32", low, found, _LOW_HALF)
+    yield op("shr.u32", high, found, HALF_WORD)
+    if mask is None:
+        yield op("setp.ne.u32", some, found, 0)
+    else:
+        yield op("mov.pred", some, leader)
+        for half in (low, high):
+            yield op("redux.sync.add.u32", half, half, mask)
+    if memory.name is not None:
+        yield op("setp.ne.and.u32", more, high, 0, some)
+        for first, half, who in ((memory.plain, low, some), (memory.high, high, more)):
+            place = names.register("b32")
+            yield from _address(names, memory, word, first, place)
+            yield op("red.shared.add.u32", at(place), half, guard=Guard(who))
+        return
+    wide, top, place = (names.register("b64") for _ in range(3))
+    yield op("cvt.u64.u32", wide, low)
+    yield op("cvt.u64.u32", top, high)
+    yield op("shl.b64", top, top, HALF_WORD)
+    yield op("add.u64", wide, wide, top)
+    yield op("mad.wide.u32", place, word, 8, base)
+    yield op("red.global.add.u64", memory.in_copy(place, memory.own), wide, guard=Guard(some))
+
+
+def _count_off(
+    names: Names, kernel: Memory, base: Register, mask: Register, before: Register, leader: Register
+) -> Iterator[Statement]:
+    """The threads of ``mask`` count themselves off; the last ones of the block add its counters to the global ones."""
+    rank, here, threads, left, lane, reversed_ = (names.register("b32") for _ in range(6))
+    others, first = names.register("pred"), Guard(leader)
+    gone = names.label("gone")
+    yield op("popc.b32", rank, before)
+    yield op("popc.b32", here, mask)
+    yield op("brev.b32", reversed_, mask)
+    yield op("clz.b32", lane, reversed_)
+    yield op("mov.u32", left, 0)
+    # Not a fence: with one ptxas takes ATOMG for all of the program's atomics whose results are not read.
+    yield op("atom.acq_rel.cta.shared.add.u32", left, kernel.word(0), here, guard=first)
+    yield op("shfl.sync.idx.b32", left, left, lane, _LANE_31, mask)
+    yield op("add.u32", left, left, here)
+    yield from _threads(names, threads)
+    yield op("setp.ne.u32", others, left, threads)
+    yield op("bra", Symbol(gone), guard=Guard(others))
+    yield from _count_block(kernel, names, base, threads, first)
+    yield from _flush_all(names, kernel, base, rank, here)
+    yield Label(gone)
 
 
 def _flush_all(
@@ -99,7 +156,7 @@ def _flush_all(
     low = partial(_flush, names, memory, base, memory.plain, 0)
     high = partial(_flush, names, memory, base, memory.high, HALF_WORD)
     yield from _each_word(names, first, step, memory.counters - memory.own, "add", low)
-    yield from _each_word(names, first, step, memory.registers, "add", high)
+    yield from _each_word(names, first, step, memory.private, "add", high)
 
 
 def _thread(names: Names, thread: Register) -> Iterator[Statement]:

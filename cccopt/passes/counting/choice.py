@@ -47,15 +47,17 @@ class Counters:
 
 @dataclass
 class Choice:
-    """The counters of a function, numbered from 0; of a kernel, from `OWN`. The first ``registers`` are in registers.
+    """The counters of a function, numbered from 0; of a kernel, from `OWN`. The first ``private`` are those in loops,
+    which each thread has for itself: ``registers`` of them in registers, the others in its local memory.
 
     ``unit_warps`` and ``edge_warps`` are sums of counters, ``unit_lanes`` and ``edge_lanes`` a counter or `UNKNOWN`;
-    ``depths`` is in how many loops each counter is.
+    ``depths`` is in how many loops the code of each counter is.
     """
 
     first: int
     places: dict[Place, Counters] = field(default_factory=dict)
     depths: list[int] = field(default_factory=list)
+    private: int = 0
     registers: int = 0
     unit_warps: list[Sum] = field(default_factory=list)
     edge_warps: list[Sum] = field(default_factory=list)
@@ -77,14 +79,14 @@ class Choice:
         return self.places.setdefault(place, Counters())
 
 
-def choose(flow: Flow, kernel: bool, registers: int) -> Choice:
-    """The counters that the function needs, at most ``registers`` of them in registers: those in loops, those of inner
-    loops first.
+def choose(flow: Flow, kernel: bool, registers: int, private: bool = True) -> Choice:
+    """The counters that the function needs. If ``private``, threads have those in loops for themselves, at most
+    ``registers`` of them in registers: those of inner loops.
     """
     chooser = _Chooser(flow, kernel)
     chooser.warps()
     chooser.lanes()
-    return _numbered(chooser.choice, registers)
+    return _numbered(chooser.choice, registers, private)
 
 
 def loose(flow: Flow, edge: FlowEdge) -> bool:
@@ -117,7 +119,7 @@ class _Chooser:
         if len(edges) == 1 and self._passes_all(edges[0]) and edges[0].source < unit:
             return self.choice.unit_warps[edges[0].source]
         counters = self.choice.at(Place(unit))
-        counters.warps = self.choice.new(self.flow.units[unit].depth)
+        counters.warps = self.choice.new(self._depth(Place(unit)))
         return (counters.warps,)
 
     def _passes_all(self, edge: FlowEdge) -> bool:
@@ -152,7 +154,7 @@ class _Chooser:
         if edge.way is Way.ENTRY or edge.way in _CONDITIONAL:
             place = Place() if edge.way is Way.ENTRY else Place(edge=index)
             counters = choice.at(place)
-            counters.warps = choice.new(flow.edge_depth(edge))
+            counters.warps = choice.new(self._depth(place))
             return (counters.warps,)
         return ()
 
@@ -179,12 +181,13 @@ class _Chooser:
 
     def _counter(self, place: Place) -> int:
         counters = self.choice.at(place)
-        if place.edge != OUTSIDE:
-            depth = self.flow.edge_depth(self.flow.edges[place.edge])
-        else:
-            depth = self.flow.units[place.unit].depth if place.unit != OUTSIDE else 0
-        counters.lanes = self.choice.new(depth)
+        counters.lanes = self.choice.new(self._depth(place))
         return counters.lanes
+
+    def _depth(self, place: Place) -> int:
+        """In how many loops the code is that counts there: lanes that leave a loop are counted in it."""
+        unit = place.unit if place.edge == OUTSIDE else self.flow.edges[place.edge].source
+        return self.flow.units[unit].depth if unit != OUTSIDE else 0
 
     def _candidates(self) -> Iterator[tuple[float, bool, int]]:
         """Units and edges with what it costs to count them, 0 where that is known."""
@@ -242,14 +245,13 @@ class _Tree:
         return a != b
 
 
-def _numbered(choice: Choice, registers: int) -> Choice:
-    """The choice with the counters that get registers numbered first."""
+def _numbered(choice: Choice, registers: int, private: bool) -> Choice:
+    """The choice with the counters in loops numbered first if ``private``, those of inner loops ahead of the others."""
     # Both counters of a place, so that none needs the mask for the other's sake.
     listed = [c - choice.first for p in choice.places.values() for c in (p.warps, p.lanes) if c != UNKNOWN]
     order = sorted(listed, key=lambda i: -choice.depths[i])
-    in_registers = [i for i in order if choice.depths[i]][:registers]
-    chosen = set(in_registers)
-    order = [*in_registers, *(i for i in range(len(choice.depths)) if i not in chosen)]
+    own = [i for i in order if choice.depths[i]] if private else []
+    order = [*own, *sorted(set(range(len(choice.depths))).difference(own))]
     new = {choice.first + old: choice.first + now for now, old in enumerate(order)}
 
     def number(counter: int) -> int:
@@ -261,7 +263,8 @@ def _numbered(choice: Choice, registers: int) -> Choice:
     for counters in choice.places.values():
         counters.warps, counters.lanes = number(counters.warps), number(counters.lanes)
     choice.depths = [choice.depths[old] for old in order]
-    choice.registers = len(in_registers)
+    choice.private = len(own)
+    choice.registers = min(len(own), registers)
     choice.unit_warps = [signed(terms) for terms in choice.unit_warps]
     choice.edge_warps = [signed(terms) for terms in choice.edge_warps]
     choice.unit_lanes = [number(c) for c in choice.unit_lanes]

@@ -9,17 +9,19 @@
         ...                                 ...
         @%p bra L;                          @%p add.u32 %e, %e, 1;           an edge's lanes
                                             @%p bra L;
-        ret;                                (registers are folded into memory)
-                                            call K__ccc_leave;
-                                            ret;
+                                            ...                              all that the thread has counted
+        ret;                                ret;
 
-Nothing is branched around, so that lanes part and meet as they did. What threads do last is code where the program had
-only an exit. Lanes that jump to a bare exit leave at once; at a block of code ptxas may have them wait for the others,
-which may wait for them at a barrier. So in kernels with barriers a bare exit stays bare, and lanes do all that ahead of
-the branch that leads there.
+Nothing is branched around in loops, and nothing called, so that lanes part and meet as they did. What threads do last
+is code where the program had only an exit. Lanes that jump to a bare exit leave at once; at a block of code ptxas may
+have them wait for the others, which may wait for them at a barrier. So in kernels with barriers a bare exit stays bare,
+and lanes do all that ahead of the branch that leads there; in a loop they call a function that does it, for its atomic
+operations on shared memory must not be in the loop.
 
         @%p bra EXIT;                       @%p activemask.b32 %m; ...
-                                            @%p call K__ccc_leave;
+                                            @!%p bra STAY;
+                                            ...
+                                        STAY:
                                             @%p bra EXIT;
     EXIT: ret;                          EXIT: ret;
 """
@@ -32,15 +34,16 @@ from functools import cached_property
 
 from cccopt.ccc.function.code import negated, number, op
 from cccopt.ccc.function.names import Names
-from cccopt.passes.counting.block import begin
+from cccopt.passes.counting.block import begin, leaving
 from cccopt.passes.counting.choice import Choice, Counters, Place
 from cccopt.passes.counting.flow import Flow, FlowEdge, Way
 from cccopt.passes.counting.layout import OUTSIDE, UNKNOWN
-from cccopt.passes.counting.memory import Adder, Fold, Memory
+from cccopt.passes.counting.memory import Adder, Memory, initial
 from cccopt.ptx.ir import (
     Body,
     BranchTargets,
     Function,
+    Group,
     Guard,
     Instruction,
     Label,
@@ -61,11 +64,9 @@ _LEAVING = (Control.RETURN, Control.EXIT)
 class Copying:
     """What is known of a function that is to be copied.
 
-    ``callees`` are the counted names of the functions that have some. ``arrays`` is the shared memory that a kernel's
-    block has to clear, ``leave`` the function that its threads call last, ``empty`` one that empties the words of a
-    device function, every ``calls``th time that it is called. With ``apart`` bare exits stay bare; with ``redux`` there
-    are reductions of registers over a warp; with ``relabel`` labels get new names. The variables ``moved`` are the
-    module's.
+    ``callees`` are the counted names of the functions that have some. ``leave`` is the function that threads call which
+    leave out of a loop where others stay. With ``apart`` bare exits stay bare; with ``redux`` there are reductions
+    over a warp; with ``relabel`` labels get new names. The variables ``moved`` are the module's.
     """
 
     function: Function
@@ -74,12 +75,9 @@ class Copying:
     choice: Choice
     memory: Memory
     callees: Mapping[str, str]
-    arrays: Sequence[Memory] = ()
-    leave: str | None = None
+    leave: str
     apart: bool = False
     redux: bool = True
-    empty: str | None = None
-    calls: int = 512
     relabel: bool = False
     moved: frozenset[str] = frozenset()
 
@@ -95,8 +93,6 @@ class _Copier:
     names: Names = field(init=False)
     adder: Adder = field(init=False)
     registers: list[Register] = field(init=False)
-    iterations: Register | None = None
-    behind: list[Statement] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         function, memory = self.what.function, self.what.memory
@@ -120,7 +116,7 @@ class _Copier:
             out += before.get(index, ())
             out += self._statement(statement, self.what.flow.cfg.block_of(index))
         out += before.get(len(self.body), ())
-        out += [*self._end(), *self.behind]
+        out += self._end()
         begin = list(self._begin())
         code = (*self.names.declarations(), *begin, *out)
         if self.what.relabel:
@@ -139,14 +135,13 @@ class _Copier:
                 edge = flow.edges[place.edge]
                 code = self._count(counters, _going(edge))
                 found.setdefault(flow.end(edge.source), []).extend(code)
-        for header in self._emptying_headers():
-            found.setdefault(flow.head(header), []).extend(self._check())
         for unit in sorted(self.bare):
             for edge in (flow.edges[i] for i in flow.into[unit]):
                 going = _going(edge)
                 counters = places.get(Place(unit), Counters())
                 here = found.setdefault(flow.end(edge.source), [])
-                here += [*self._count(counters, going), *self.last(going)]
+                in_loop = edge.source != OUTSIDE and flow.units[edge.source].depth > 0
+                here += [*self._count(counters, going, in_loop=in_loop), *self.last(going, in_loop)]
         return found
 
     def _linkage(self) -> tuple[str, ...]:
@@ -157,98 +152,66 @@ class _Copier:
         yield op("mov.u32", self.adder.lower, SpecialRegister("%lanemask_lt"))
         if self.adder.base is not None:
             yield from self.adder.copy_address()
-        for register in (*self.registers, *(() if self.iterations is None else (self.iterations,))):
-            yield op("mov.u32", register, 0)
+        memory = self.what.memory
+        yield from map(initial, self.registers)
+        if memory.private:
+            yield memory.local_variable()
+        for counter in range(memory.own + memory.registers, memory.own + memory.private):
+            yield op("st.local.u32", memory.in_local(counter), 0)
         if self.kernel:
-            yield from begin(self.what.memory, self.what.arrays, self.names)
+            yield from begin(memory, self.names)
         yield from self._count(self.what.choice.places.get(Place(), Counters()), None)
 
     # --- counting ----------------------------------------------------------------------------------------------
 
-    def _register(self, counter: int) -> Register | None:
-        index = counter - self.what.choice.first
-        return self.registers[index] if 0 <= index < len(self.registers) else None
+    def _private(self, counter: int) -> bool:
+        """Whether a counter is each thread's own."""
+        return 0 <= counter - self.what.memory.own < self.what.memory.private
 
-    def _count(self, counters: Counters, among: Guard | None) -> Iterator[Statement]:
-        """Counts those lanes here that ``among`` is true of."""
-        lanes = self._register(counters.lanes)
-        if lanes is not None:
-            yield op("add.u32", lanes, lanes, 1, guard=among)
-        if counters.warps == UNKNOWN and (lanes is not None or counters.lanes == UNKNOWN):
+    def _add_one(self, counter: int, who: Guard | None) -> Iterator[Statement]:
+        index = counter - self.what.memory.own
+        register = self.registers[index] if index < len(self.registers) else None
+        return self.adder.add_one(counter, register, who)
+
+    def _count(
+        self, counters: Counters, among: Guard | None, *, in_loop: bool = False
+    ) -> Iterator[Statement]:
+        """Counts those lanes here that ``among`` is true of; ``in_loop``: whose counters may not be their own."""
+        private = self._private(counters.lanes)
+        if private:
+            yield from self._add_one(counters.lanes, among)
+        if counters.warps == UNKNOWN and (private or counters.lanes == UNKNOWN):
             return
         mask, leader = self.names.register("b32"), self.names.register("pred")
         yield from _active(mask, among)
         yield from self.adder.leader(mask, leader, among)
-        yield from self._led(counters, mask, Guard(leader))
-
-    # --- emptying ----------------------------------------------------------------------------------------------
-
-    @cached_property
-    def entry(self) -> Counters | None:
-        """The counters that count calls of the function."""
-        places = self.what.choice.places
-        found = places.get(Place())
-        if found is None or found.warps == UNKNOWN:
-            found = places.get(Place(self.what.flow.first[self.what.flow.cfg.entry]))
-        return found
-
-    def _emptying_headers(self) -> list[int]:
-        """The headers of loops that have counters in shared memory, as units."""
-        flow = self.what.flow
-        found: dict[int, None] = {}
-        for place, counters in self.what.choice.places.items():
-            loop = None if self.what.memory.name is None else flow.loop_of(place.unit, place.edge)
-            here = [c for c in (counters.warps, counters.lanes) if c != UNKNOWN and self._register(c) is None]
-            if loop is not None and here:
-                found[flow.first[loop.header]] = None
-        return sorted(found)
-
-    def _check(self) -> Iterator[Statement]:
-        """An iteration begins: from time to time all counters are emptied, behind the body."""
-        assert self.what.empty is not None
-        if self.iterations is None:
-            self.iterations = self.names.register("b32")
-        low, due = self.names.register("b32"), self.names.register("pred")
-        empty, after = self.names.label("empty"), self.names.label("emptied")
-        yield op("add.u32", self.iterations, self.iterations, 1)
-        yield op("and.b32", low, self.iterations, self.what.memory.period - 1)
-        yield op("setp.eq.u32", due, low, 0)
-        yield op("bra", Symbol(empty), guard=Guard(due))
-        yield Label(after)
-        self.behind += [Label(empty), op("call", Symbol(self.what.empty))]
-        for index, register in enumerate(self.registers):
-            self.behind += self.adder.empty_register(self.what.choice.first + index, register)
-        self.behind.append(op("bra", Symbol(after)))
-
-    def _led(self, counters: Counters, mask: Register, leader: Guard) -> Iterator[Statement]:
-        """What the first lane of ``mask`` adds for all."""
-        warps = self._register(counters.warps)
-        if warps is not None:
-            yield op("add.u32", warps, warps, 1, guard=leader)
-        elif counters is self.entry and not self.kernel and self.what.empty is not None:
-            due = self.names.register("pred")
-            yield from self.adder.add_one_of_many(counters.warps, leader, self.what.calls, due)
-            yield op("call", Symbol(self.what.empty), guard=Guard(due))
+        if self._private(counters.warps):
+            yield from self._add_one(counters.warps, Guard(leader))
         elif counters.warps != UNKNOWN:
-            yield from self.adder.add(counters.warps, number(1), leader)
-        if counters.lanes != UNKNOWN and self._register(counters.lanes) is None:
+            yield from self.adder.add(counters.warps, number(1), Guard(leader), in_loop=in_loop)
+        if counters.lanes != UNKNOWN and not private:
             active = self.names.register("b32")
             yield op("popc.b32", active, mask)
-            yield from self.adder.add(counters.lanes, active, leader)
+            yield from self.adder.add(counters.lanes, active, Guard(leader), in_loop=in_loop)
 
-    def last(self, among: Guard | None) -> list[Statement]:
+    def last(self, among: Guard | None, in_loop: bool) -> list[Statement]:
         """What a thread does before it leaves the function, those threads that ``among`` is true of."""
-        code: list[Statement] = []
-        if self.registers:
-            mask, leader = self.names.register("b32"), self.names.register("pred")
-            code += [*_active(mask, among), *self.adder.leader(mask, leader, among)]
-            for index, register in enumerate(self.registers):
-                counter = self.what.choice.first + index
-                who = Fold(mask, Guard(leader), among, self.what.redux)
-                code += self.adder.fold(counter, register, who)
-        if self.what.leave is not None:
-            code.append(op("call", Symbol(self.what.leave), guard=among))
-        return code
+        memory = self.what.memory
+        code: list[Statement] = [
+            op("st.local.u32", memory.in_local(memory.own + index), register, guard=among)
+            for index, register in enumerate(self.registers)
+        ]
+        if among is None or not in_loop:
+            code += leaving(memory, self.names, Symbol(memory.local), self.what.redux)
+            if among is None or not code:
+                return code
+            stay = self.names.label("stay")
+            return [op("bra", Symbol(stay), guard=negated(among)), *code, Label(stay)]
+        if not memory.private:
+            return [] if memory.name is None else [op("call", Symbol(self.what.leave), guard=among)]
+        own = self.names.register("b64")
+        call = op("call", Symbol(self.what.leave), Group((own,)), guard=among)
+        return [*code, op("mov.u64", own, Symbol(memory.local)), call]
 
     # --- the program's own statements --------------------------------------------------------------------------
 
@@ -275,11 +238,12 @@ class _Copier:
             return []
         if not isinstance(statement, Instruction):
             return [statement]
-        control = facts(statement).control
+        flow, control = self.what.flow, facts(statement).control
         if control is Control.CALL:
             return [_calling(statement, self.what.callees)]
-        if control in _LEAVING and self.what.flow.first.get(block) not in self.bare:
-            return [*self.last(statement.guard), statement]
+        unit = flow.first.get(block)
+        if control in _LEAVING and unit is not None and unit not in self.bare:
+            return [*self.last(statement.guard, flow.units[unit].depth > 0), statement]
         return [statement]
 
     def _end(self) -> list[Statement]:
@@ -293,14 +257,13 @@ class _Copier:
         edges = [flow.edges[i] for i in flow.out[flow.last(last)]]
         if all(e.target != OUTSIDE or e.way is Way.LOST for e in edges):
             return []
-        return [*self.last(None), Instruction("ret")]
+        return [*self.last(None, in_loop=False), Instruction("ret")]
 
 
 def _active(mask: Register, among: Guard | None) -> Iterator[Statement]:
     """The mask of the active lanes that ``among`` is true of."""
     if among is not None:
-        # What only some write keeps the value that it had: without this it would be live in the whole function.
-        yield op("mov.u32", mask, 0)
+        yield initial(mask)
     yield op("activemask.b32", mask, guard=among)
 
 

@@ -21,7 +21,7 @@ from functools import cached_property
 import networkx as nx
 
 from cccopt.analysis.cfg import ControlFlowGraph, EdgeKind, build, ending
-from cccopt.analysis.loops import Loop, irreducible_edges, loops
+from cccopt.analysis.loops import Loop, loops
 from cccopt.passes.counting.layout import OUTSIDE
 from cccopt.ptx.ir import Body, Guard, Instruction, Label
 from cccopt.ptx.isa import Control, facts
@@ -166,16 +166,6 @@ class Flow:
         """Whether an edge comes out of one of ``blocks``."""
         return edge.source != OUTSIDE and self.units[edge.source].block in blocks
 
-    def loop_of(self, unit: int, edge: int) -> Loop | None:
-        """The innermost loop of a unit, or, where that is `OUTSIDE`, of both ends of an edge; None outside loops."""
-        if unit == OUTSIDE:
-            if edge == OUTSIDE or OUTSIDE in (self.edges[edge].source, self.edges[edge].target):
-                return None
-            blocks = {self.units[end].block for end in (self.edges[edge].source, self.edges[edge].target)}
-        else:
-            blocks = {self.units[unit].block}
-        return max((p for p in self.loops if blocks <= p.blocks), key=lambda p: p.depth, default=None)
-
     def leaves_loop(self, edge: FlowEdge) -> bool:
         """Whether lanes that go along an edge may wait behind it for others that go round a loop once more."""
         if OUTSIDE in (edge.source, edge.target):
@@ -184,11 +174,6 @@ class Flow:
         if source in self._cycle and self._cycle.get(target) != self._cycle[source]:
             return True
         return any(source in loop.blocks and target not in loop.blocks for loop in self.loops)
-
-    @cached_property
-    def irreducible(self) -> bool:
-        """Whether there are cycles that are no loops with one entry."""
-        return bool(irreducible_edges(self.cfg))
 
     def edge_depth(self, edge: FlowEdge) -> int:
         """How many loops lanes stay in that go along an edge, about."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -131,23 +131,13 @@ class Counted:
             for s in self.bodies[name].body or ()
         )
 
-    def in_global(
-        self, words: Mapping[str, int], dynamic: bool, irreducible: Collection[str]
-    ) -> frozenset[str]:
-        """The copied functions whose counters are in global memory alone.
+    def has_room(self, kernel: str, ours: int, dynamic: bool) -> bool:
+        """Whether ``ours`` bytes of a kernel's counters may be in shared memory.
 
-        Those of a kernel are where a function that it calls may end the thread, which would have to empty the block's
-        counters; where the program asks how much shared memory there is; where code that we do not see may
-        have some; where ours, ``words`` of each function, may not fit beside the program's own; and, unless
-        ``dynamic``, where the launch decides how much that is. Functions with cycles that are no loops have no place to
-        empty words at.
+        Not where a function that it calls may end the thread, which would have to add what the thread has counted to
+        them; where the program asks how much shared memory there is; where code that we do not see may have some; where
+        ours may not fit beside the program's own; and, unless ``dynamic``, where the launch decides how much that is.
         """
-        kernels = [name for name in self.copied if self.bodies[name].kind == "entry"]
-        found = {k for k in kernels if k in irreducible or not self._has_room(k, words, dynamic)}
-        reached = {name for kernel in found for name in self.reached(kernel)}
-        return frozenset(reached | set(irreducible) | self.may_exit.intersection(self.copied))
-
-    def _has_room(self, kernel: str, words: Mapping[str, int], dynamic: bool) -> bool:
         reached = self.reached(kernel)
         if not self.may_exit.isdisjoint(reached) or self._asks_for_size(reached):
             return False
@@ -157,7 +147,6 @@ class Counted:
         shared = shared_variables(self.module, function)
         if not dynamic and any(None in variable.dimensions for variable in shared):
             return False
-        ours = 4 * sum(words[name] for name in reached)
         return ours + static_shared_bytes(self.module, function) + _SLACK <= STATIC_LIMIT
 
     def _asks_for_size(self, names: Iterable[str]) -> bool:
