@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cccopt.analysis import effects
+from cccopt.analysis.cfg import EdgeKind
 from cccopt.analysis.cost import integer
 from cccopt.analysis.dominance import control_dependence
 from cccopt.analysis.loops import Loop
@@ -32,7 +33,7 @@ from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.calls import HARMLESS_CALLS, callee_of
 from cccopt.ccc.function.view import View
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Address, Instruction, Operand, Register, Symbol
+from cccopt.ptx.ir import Address, Instruction, Operand, Register
 from cccopt.ptx.isa import Arithmetic, Control, Memory
 
 _FRESH = frozenset(("relaxed", "acquire", "cv", "cg"))
@@ -167,8 +168,8 @@ class _Ends:
             return False
         leaves = not branch.guard.negated
         if branch.base == "bra":
-            goals = [o.name for o in branch.operands if isinstance(o, Symbol)]
-            target = next(t for t in self.view.cfg.successors[block] if self._label(t) in goals)
+            cfg = self.view.cfg
+            target = next(t for t in cfg.successors[block] if EdgeKind.TAKEN in cfg.kinds[block, t])
             leaves = leaves == (target not in self.loop.blocks)
         tests = self._tests(index, branch.guard.register.name, leaves)
         return any(self._is_reached(*test) for test in tests)
@@ -197,9 +198,6 @@ class _Ends:
         return any(
             self._passes(test, *way) or (way[2] == "eq" and self._succeeds(test, *way[:2])) for way in ways
         )
-
-    def _label(self, block: int) -> str | None:
-        return self.view.cfg.blocks[block].label
 
     def _passes(self, test: int, growing: Operand, bound: Operand, compare: str) -> bool:
         """Whether the inner iterations bring an operand past a bound that does not change."""

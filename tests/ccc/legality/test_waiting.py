@@ -1,0 +1,35 @@
+"""Loops that may wait for another thread, told from those that end by themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from cccopt.ccc.function.view import view_of
+from cccopt.ccc.legality.waiting import waiting
+from cccopt.ptx.parser import parse
+from tests.emulator.kernels import kernel
+
+LOOP = """
+    mov.u32 %r4, 0;
+    LOOP: add.u32 %r4, %r4, 1; {reads}
+    setp.gt.u32 %p1, %r4, 9; @%p1 bra {way_out}; {latch}
+    FIRST: SECOND: st.global.u32 [%rd2], %r4;"""
+LOCK = "atom.global.exch.b32 %r5, [%rd2], 1; setp.eq.u32 %p2, %r5, 0;"
+
+
+@pytest.mark.parametrize("way_out", ["FIRST", "SECOND"])
+@pytest.mark.parametrize("reads", ["", LOCK])
+def test_a_counted_loop_ends_by_itself(way_out: str, reads: str) -> None:
+    """Also where the block behind it has several labels, and where it may end earlier."""
+    latch = "@%p2 bra SECOND; bra LOOP;" if reads else "bra LOOP;"
+    assert found(LOOP.format(reads=reads, way_out=way_out, latch=latch)) is None
+
+
+def test_a_lock_is_waited_for() -> None:
+    assert found(f"LOOP: {LOCK} @!%p2 bra LOOP; FIRST: SECOND: st.global.u32 [%rd2], %r5;") is not None
+
+
+def found(body: str) -> int | None:
+    module = parse(kernel(body))
+    view = view_of(module, next(f for f in module.functions() if f.name == "k"))
+    return waiting(view, view.loops)
