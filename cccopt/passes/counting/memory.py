@@ -156,12 +156,11 @@ class Adder:
         if register is not None:
             yield op("add.u32", register, register, 1, guard=who)
             return
+        # All lanes load and store: around a load of some ptxas would have lanes branch and meet again.
         found, word = self.names.register("b32"), self.memory.in_local(counter)
-        if who is not None:
-            yield initial(found)
-        yield op("ld.local.u32", found, word, guard=who)
-        yield op("add.u32", found, found, 1)
-        yield op("st.local.u32", word, found, guard=who)
+        yield op("ld.local.u32", found, word)
+        yield op("add.u32", found, found, 1, guard=who)
+        yield op("st.local.u32", word, found)
 
 
 def initial(register: Register) -> Statement:
