@@ -3,6 +3,7 @@
     program = cccopt.compile("bfs.cu", arch="sm_90", ccc="always")      # .ptx .original_ptx .report
     result = cccopt.transform(marked_ptx)                               # .ptx .report
     profile = cccopt.emulate(program.ptx, "bfs", grid=(16, 1, 1), block=(256, 1, 1), args=[...])
+    with cccopt.profile("app.ccc.json"): ...                            # counts kernels that PyCUDA and CuPy load
     checked = cccopt.check(marked_ptx, "bfs", grid=(16, 1, 1), block=(256, 1, 1), args=[...])   # .conflicts .meetings
     module = cccopt.parse(text);  text = cccopt.print(module)
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from cccopt.driver import Program, Transformed, compile, transform
     from cccopt.emulator import Profile, emulate
     from cccopt.loaders import cupy_module, optimize
+    from cccopt.profiling.modules import profile
     from cccopt.ptx.parser import parse
     from cccopt.ptx.printer import print_module as print
     from cccopt.source.annotate import annotate
@@ -40,6 +42,7 @@ __all__ = [
     "optimize",
     "parse",
     "print",
+    "profile",
     "transform",
 ]
 
@@ -53,6 +56,7 @@ _HOMES = {
     "compile": ("cccopt.driver", "compile"),
     "cupy_module": ("cccopt.loaders", "cupy_module"),
     "optimize": ("cccopt.loaders", "optimize"),
+    "profile": ("cccopt.profiling.modules", "profile"),
     "transform": ("cccopt.driver", "transform"),
     "Program": ("cccopt.driver", "Program"),
     "Transformed": ("cccopt.driver", "Transformed"),

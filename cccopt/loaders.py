@@ -7,13 +7,14 @@ older than nvcc can load it.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import hashlib
 import importlib
 import shutil
 import tempfile
 import warnings
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from cccopt.diagnostic import CccError, Severity, error, render
 from cccopt.driver import fat_binary, transform
 from cccopt.driver.unit_report import diagnostics_of
 from cccopt.files import read_text, write_bytes
+from cccopt.profiling.modules import MODULE_HEAD, as_written, current
 
 
 def cupy_module(
@@ -38,7 +40,8 @@ def cupy_module(
     The arguments, many as they are, are those of ``cupy.RawModule`` and of `cccopt.compile`: ``options`` are
     nvcc's, ``arch`` (``sm_90``) is that of the current device unless named, ``ccc`` and
     ``keep_going`` are those of `cccopt.compile`. Kernels go by their names in PTX, so put them into
-    ``extern "C"``. What nvcc says of a text that compiles becomes a warning.
+    ``extern "C"``. What nvcc says of a text that compiles becomes a warning. In a `cccopt.profile` and under
+    `cccopt profile` nothing is rewritten, and kernels count.
 
     Raises CccError with the refusals, with nvcc's messages (CCC085), without CuPy (CCC092), without a GPU whose
     architecture could be taken (CCC093), for ``name_expressions`` (CCC097).
@@ -63,7 +66,8 @@ def cupy_module(
         source,
         name="<cupy_module>",
         arch=arch,
-        ccc=ccc,
+        ccc="off" if as_written() else ccc,
+        instrument=current() is not None,
         nvcc_options=(*options, f"-I{headers}"),
         keep_going=keep_going,
     )
@@ -74,7 +78,33 @@ def cupy_module(
     write_bytes(path, made.code)
     # An instance of RawModule itself takes no further attribute.
     module = type("RawModule", (cupy.RawModule,), {"report": made.report})
-    return module(path=str(path), enable_cooperative_groups=enable_cooperative_groups)
+    counting = current()
+    if counting is None:
+        return module(path=str(path), enable_cooperative_groups=enable_cooperative_groups)
+    counted = type("RawModule", (module,), {"get_function": _counted_function})
+    loaded: Any = counted(path=str(path), enable_cooperative_groups=enable_cooperative_groups)
+    head = loaded.get_global(MODULE_HEAD).ptr
+    loaded.counts = counting.add("<cupy_module>", _cupy_device(cupy), head, partial(_cupy_copy, cupy))
+    return loaded
+
+
+def _counted_function(module: Any, name: str) -> Any:
+    """The counted copy of the kernel ``name``."""
+    return super(type(module), module).get_function(module.counts.counted_name(name))
+
+
+def _cupy_device(cupy: Any) -> str:
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return str(properties["name"].decode())
+
+
+def _cupy_copy(cupy: Any, address: int, size: int) -> bytes:
+    runtime = cupy.cuda.runtime
+    runtime.deviceSynchronize()
+    found = bytearray(size)
+    here = (ctypes.c_char * size).from_buffer(found)
+    runtime.memcpy(ctypes.addressof(here), address, size, runtime.memcpyDeviceToHost)
+    return bytes(found)
 
 
 def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -> Any:

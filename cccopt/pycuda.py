@@ -15,6 +15,7 @@ from typing import Any
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text
 from cccopt.loaders import library, no_gpu
+from cccopt.profiling.modules import MODULE_HEAD, LoadedCounts, as_written, current
 
 _INSTALL = "pip install 'cccopt[gpu]'"
 try:
@@ -30,7 +31,7 @@ class SourceModule(_SourceModule):  # type: ignore[misc]
     PyCUDA itself compiles: its arguments mean what they mean there, its cache works, and options of ptxas count.
     ``nvcc`` names the ``ccc-nvcc`` to run, that of this Python or of PATH unless named; which nvcc that one uses
     is said by CCC_NVCC. ``ccc`` is ``auto``, ``always`` or ``off``; with ``keep_going`` a refused region is left
-    as it was, with a warning.
+    as it was, with a warning. In a `cccopt.profile` and under `cccopt profile` nothing is rewritten, and kernels count.
 
     Raises CccError without PyCUDA (CCC092), without a current context (CCC093) and without ccc-nvcc (CCC080), and
     ``pycuda.driver.CompileError`` with the messages of ccc-nvcc: refusals, mistakes in annotations, errors of nvcc.
@@ -60,7 +61,10 @@ class SourceModule(_SourceModule):  # type: ignore[misc]
             raise no_gpu("no context is current", reason, help) from reason
         given = self._compiler.DEFAULT_NVCC_FLAGS if options is None else options
         self._source, self._nvcc = source, nvcc if nvcc is not None else _ccc_nvcc()
-        self._options = [*given, f"--ccc={ccc}", *(["--ccc-keep-going"] if keep_going else [])]
+        counting = current()
+        self._options = [*given, f"--ccc={'off' if as_written() else ccc}"]
+        self._options += ["--ccc-keep-going"] if keep_going else []
+        self._options += ["--ccc-instrument"] if counting is not None else []
         self._rest = {
             "no_extern_c": no_extern_c,
             "arch": arch,
@@ -68,6 +72,22 @@ class SourceModule(_SourceModule):  # type: ignore[misc]
             "include_dirs": list(include_dirs),
         }
         super().__init__(source, self._nvcc, self._options, keep=keep, cache_dir=cache_dir, **self._rest)
+        self._counts: LoadedCounts | None = None
+        if counting is not None:
+            self._driver = driver
+            device = driver.Context.get_device().name()
+            head, _ = self.module.get_global(MODULE_HEAD)
+            self._counts = counting.add("<SourceModule>", device, int(head), self._copy)
+
+    def get_function(self, name: str) -> Any:
+        """The kernel ``name``; its counted copy where kernels count."""
+        return super().get_function(name if self._counts is None else self._counts.counted_name(name))
+
+    def _copy(self, address: int, size: int) -> bytes:
+        self._driver.Context.synchronize()
+        found = bytearray(size)
+        self._driver.memcpy_dtoh(found, address)
+        return bytes(found)
 
     @property
     def ptx(self) -> str:

@@ -94,17 +94,19 @@ def fat_binary(
     ccc: str = "auto",
     nvcc_options: Sequence[str] = (),
     keep_going: bool = False,
+    instrument: bool = False,
     nvcc: Nvcc | None = None,
 ) -> Binary:
     """Compile the annotated CUDA ``text``, which messages call ``name``, to a fat binary for ``arch``.
 
-    ptxas has run, so all options of nvcc count, and a driver older than nvcc can load it. The other arguments
-    and the errors are those of `compile`.
+    ptxas has run, so all options of nvcc count, and a driver older than nvcc can load it. With ``instrument`` kernels
+    have counted copies and nothing is rewritten. The other arguments and the errors are those of `compile`.
     """
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         source = Path(folder) / "text.cu"
         write_text(source, text)
-        code, done = _made("-fatbin", source, arch, nvcc_options, Settings(ccc, keep_going), nvcc)
+        settings = Settings(ccc, keep_going, instrument=instrument)
+        code, done = _made("-fatbin", source, arch, nvcc_options, settings, nvcc)
         done = _renamed(done, str(source), name)
     _check(done, text, name)
     return Binary(code, wrap_reports(done.reports), (done.errors + done.output).strip())

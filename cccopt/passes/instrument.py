@@ -50,6 +50,9 @@ COUNTED = "__ccc_counted"
 """What ends the name of a counted copy."""
 
 HEAD = "ccc_profile_head"
+MODULE_HEAD = "ccc_profile_module"
+"""The same by a name that can be looked up in a module that is loaded: that of the host's code is its file's alone."""
+
 LAYOUT = "ccc_profile_layout"
 
 _ROOM = 4 << 20  # bytes for all copies of the counts
@@ -231,6 +234,7 @@ class _Instrumenting:
         ]
         if not heads:
             ahead.append(Variable("global", ".u64", HEAD, (4,), 8, ("visible",), head))
+        ahead.append(Variable("global", ".u64", MODULE_HEAD, (4,), 8, ("weak",), head))
         first = min(i for i, item in enumerate(items) if isinstance(item, Function | Variable))
         last = max(i for i, item in enumerate(items) if isinstance(item, Function))
         return Module((*items[:first], *ahead, *items[first : last + 1], *copies, *items[last + 1 :]))

@@ -11,7 +11,7 @@ import shutil
 import signal
 import struct
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from errno import EACCES, ENOENT
@@ -26,6 +26,7 @@ from cccopt.toolchain.launch import ended
 
 _MAGIC = b"cccprof1"
 _SIZES = struct.Struct("<QQQQ")
+COUNTS_SUFFIX, PROCESS_SUFFIX = ".counts", ".process"
 _REASONS = {True: (EACCES, "it is no program"), False: (ENOENT, "no such program")}
 
 
@@ -181,7 +182,7 @@ def left_in(folder: Path, process: int, code: int, *, counted: bool) -> ProgramR
     lost: list[str] = []
     untimed: list[str] = []
     said: list[Mapping[str, str]] = []
-    for log in sorted(folder.glob("*.process")):
+    for log in sorted(folder.glob(f"*{PROCESS_SUFFIX}")):
         here = _lines(log)
         said.append(here)
         matters = "unit" in here if counted else "cuda" in here
@@ -192,7 +193,7 @@ def left_in(folder: Path, process: int, code: int, *, counted: bool) -> ProgramR
             how = _how(here, number, code if number == process else None)
             lost.append(f"the {what} of process {number}{name} are lost: {how}")
         untimed += [here["untimed"]] if "untimed" in here else []
-    for file in sorted(folder.glob("*.counts")):
+    for file in sorted(folder.glob(f"*{COUNTS_SUFFIX}")):
         units += _units(file.read_bytes())
     for file in sorted(folder.glob("*.times")):
         times += map(_time, file.read_text(errors="surrogateescape").splitlines())
@@ -251,6 +252,15 @@ def _units(data: bytes) -> Iterator[UnitCounts]:
         name, device, counts, layout = parts
         names = (name.decode("utf-8", "surrogateescape"), device.decode("utf-8", "replace"))
         yield UnitCounts(*names, counts, layout)
+
+
+def counts_file(units: Iterable[UnitCounts]) -> bytes:
+    """The bytes of a file of counts."""
+    found = [_MAGIC]
+    for unit in units:
+        parts = (unit.name.encode("utf-8", "surrogateescape"), unit.device.encode(), unit.counts, unit.layout)
+        found += [_SIZES.pack(*map(len, parts)), *parts]
+    return b"".join(found)
 
 
 def _time(line: str) -> KernelTime:

@@ -1,0 +1,136 @@
+"""Kernels of modules that Python loads: counted ones are handed out, and their counts are read at the end."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cccopt
+from cccopt.emulator import Profile, Program
+from cccopt.passes.instrument import COUNTED, MODULE_HEAD, instrumented
+from cccopt.profiling import modules
+from cccopt.profiling.run_file import read
+from cccopt.profiling.running import left_in
+from cccopt.ptx.ir import Module
+from cccopt.ptx.parser import parse
+from cccopt.toolchain.instrument import COUNT_VARIABLE
+from tests.emulator.kernels import kernel as ptx_kernel
+from tests.mix import DEFINES, SOURCE, c_names
+from tests.passes.instrumenting import memory_at
+
+LOOP = parse(ptx_kernel(
+    "mov.u32 %r4, 0; L: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r0; @%p1 bra L; st.global.u32 [%rd2], %r4;"
+))  # fmt: skip
+
+
+class Device:
+    """The emulator as a device on which a counted module is loaded."""
+
+    def __init__(self, module: Module) -> None:
+        self.program = Program(instrumented(module)[0])
+        self.head = self.program._variables.addresses[MODULE_HEAD].address
+
+    def copy(self, address: int, size: int) -> bytes:
+        return memory_at(self.program, address, size)
+
+    def launch(self, name: str) -> Profile:
+        return self.program.launch(name, 2, 70, [np.zeros(4096, np.uint32)])
+
+
+def lanes(profile: Profile, name: str) -> int:
+    return sum(count.lanes for key, count in profile.issues.items() if key[0] == name)
+
+
+def plain() -> int:
+    return lanes(Program(LOOP).launch("k", 2, 70, [np.zeros(4096, np.uint32)]), "k")
+
+
+def test_a_with_statement_counts_what_is_loaded_in_it(tmp_path: Path) -> None:
+    device = Device(LOOP)
+    assert modules.current() is None
+    with cccopt.profile(tmp_path / "k.ccc.json") as counting:
+        assert modules.current() is counting
+        loaded = counting.add("<text>", "a GPU", device.head, device.copy)
+        assert loaded.counted_name("k") == "k" + COUNTED
+        assert loaded.counted_name("other") == "other"
+        device.launch(loaded.counted_name("k"))
+    assert modules.current() is None
+    (function,) = counting.run.functions
+    assert (function.name, function.unit, counting.run.devices) == ("k", "<text>", ("a GPU",))
+    assert sum(line.lanes for line in function.lines) == plain()
+    assert read(tmp_path / "k.ccc.json") == counting.run
+
+
+def test_an_exception_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), cccopt.profile(tmp_path / "k.ccc.json"):
+        raise ZeroDivisionError
+    assert modules.current() is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_under_cccopt_profile_counts_are_left_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave: list[Any] = []
+    monkeypatch.setattr(modules.atexit, "register", lambda *what: leave.append(what))
+    monkeypatch.setattr(modules, "_innermost", [])
+    monkeypatch.setenv("CCC_PROFILE_DIR", str(tmp_path))
+    monkeypatch.setenv(COUNT_VARIABLE, "0")
+    assert modules.current() is None
+    assert modules.as_written()
+    monkeypatch.setenv(COUNT_VARIABLE, "1")
+    device = Device(LOOP)
+    counting = modules.current()
+    assert counting is not None
+    assert modules.current() is counting
+    counting.add("<text>", "a GPU", device.head, device.copy)
+    device.launch("k" + COUNTED)
+    ((function, *arguments),) = leave
+    function(*arguments)
+    found = left_in(tmp_path, 0, 0, counted=True)
+    assert (found.instrumented, found.used_cuda, found.lost) == (True, True, ())
+    assert [(unit.name, unit.device) for unit in found.units] == [("<text>", "a GPU")]
+    assert found.units == counting.counts()
+
+
+class RawModule:
+    """As CuPy's, with the emulator's memory."""
+
+    device: Device
+
+    def __init__(self, *, path: str, enable_cooperative_groups: bool) -> None:
+        self.code = Path(path).read_bytes()
+
+    def get_global(self, name: str) -> SimpleNamespace:
+        assert name == MODULE_HEAD
+        return SimpleNamespace(ptr=self.device.head)
+
+    def get_function(self, name: str) -> str:
+        return name
+
+
+@pytest.mark.nvcc
+def test_cupy_gets_counted_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    device = RawModule.device = Device(LOOP)
+    runtime = SimpleNamespace(
+        getDeviceProperties=lambda _: {"name": b"a GPU"},
+        deviceSynchronize=lambda: None,
+        memcpy=lambda to, at, size, _: ctypes.memmove(to, device.copy(at, size), size),
+        memcpyDeviceToHost=2,
+    )
+    cuda = SimpleNamespace(Device=lambda: SimpleNamespace(compute_capability="90", id=0), runtime=runtime)
+    library = SimpleNamespace(__file__=str(tmp_path / "cupy" / "__init__.py"), RawModule=RawModule, cuda=cuda)
+    monkeypatch.setitem(sys.modules, "cupy", library)  # type: ignore[arg-type]
+    with cccopt.profile() as counting:
+        module = cccopt.cupy_module(c_names(SOURCE), options=DEFINES, ccc="always")
+        assert module.get_function("k") == "k" + COUNTED
+        assert b"mix" + COUNTED.encode() in module.code
+        device.launch("k" + COUNTED)
+    assert [f.name for f in counting.run.functions] == ["k"]
+    assert counting.run.devices == ("a GPU",)
