@@ -33,7 +33,7 @@ from cccopt.toolchain.ptxas import assemble
 
 SAMPLES = ("bfs", "dqg", "emies", "escape", "ff", "hash", "iefa", "rt", "sensitivity", "sssp", "walk")
 WAYS = {
-    **{f"r{n}": Counting(registers=n) for n in (0, 6, 12, 20)},
+    **{f"r{n}": Counting(registers=n) for n in (6, 24, 48, 96)},
     "1 copy": Counting(copies=1),
 }
 GLOBAL = "global"

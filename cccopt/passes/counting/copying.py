@@ -42,6 +42,7 @@ from cccopt.passes.counting.memory import Adder, Memory, initial
 from cccopt.ptx.ir import (
     Body,
     BranchTargets,
+    Directive,
     Function,
     Group,
     Guard,
@@ -58,6 +59,8 @@ from cccopt.ptx.ir import (
 from cccopt.ptx.isa import Control, facts, register_types
 
 _LEAVING = (Control.RETURN, Control.EXIT)
+_BOUNDS = (".maxntid", ".reqntid", ".maxnreg", ".minnctapersm")
+_REGISTERS, _THREADS = 1 << 16, 1 << 10  # of a processor, of a block at most
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,19 @@ class _Copier:
         code = (*self.names.declarations(), *begin, *out)
         if self.what.relabel:
             code = relabelled(code)
-        return replace(self.what.function, name=self.what.name, body=code, linkage=self._linkage())
+        function = self.what.function
+        return replace(
+            function,
+            name=self.what.name,
+            body=code,
+            linkage=self._linkage(),
+            directives=(*function.directives, *self._limit()),
+        )
+
+    def _limit(self) -> Iterator[Directive]:
+        """A limit of registers for a kernel that has none, so that blocks of all sizes may be launched."""
+        if self.kernel and not any(d.name in _BOUNDS for d in self.what.function.directives):
+            yield Directive(".maxnreg", (str(_REGISTERS // _THREADS),))
 
     def _before(self) -> dict[int, list[Statement]]:
         """The code that counts, by the statement that it precedes."""
