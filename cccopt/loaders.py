@@ -84,7 +84,7 @@ def cupy_module(
     counted = type("RawModule", (module,), {"get_function": _counted_function})
     loaded: Any = counted(path=str(path), enable_cooperative_groups=enable_cooperative_groups)
     head = loaded.get_global(MODULE_HEAD).ptr
-    loaded.counts = counting.add("<cupy_module>", _cupy_device(cupy), head, partial(_cupy_copy, cupy))
+    loaded.counts = counting.add("<cupy_module>", _cupy_device(cupy), head, partial(_cupy_copy, cupy), source)
     return loaded
 
 

@@ -46,7 +46,7 @@ class SourceModule(_SourceModule):  # type: ignore[misc]
         no_extern_c: bool = False,
         arch: str | None = None,
         code: str | None = None,
-        cache_dir: str | None = None,
+        cache_dir: str | bool | None = None,
         include_dirs: Sequence[str] = (),
         *,
         ccc: str = "auto",
@@ -77,7 +77,8 @@ class SourceModule(_SourceModule):  # type: ignore[misc]
             self._driver = driver
             device = driver.Context.get_device().name()
             head, _ = self.module.get_global(MODULE_HEAD)
-            self._counts = counting.add("<SourceModule>", device, int(head), self._copy)
+            text = source if no_extern_c else f'extern "C" {{\n{source}\n}}\n'
+            self._counts = counting.add("<SourceModule>", device, int(head), self._copy, text)
 
     def get_function(self, name: str) -> Any:
         """The kernel ``name``; its counted copy where kernels count."""

@@ -67,7 +67,7 @@ class Counting:
     shared memory too; a launch that asks for all there is then fails.
     """
 
-    registers: int = 6
+    registers: int = 96
     copies: int = 32
     dynamic: bool = False
 

@@ -209,8 +209,9 @@ def _branches(layout: Layout, function: FunctionCounts) -> Iterator[BranchCount]
         if not here.warps:
             continue
         ways = [function.edge_warps[edge] for edge in (branch.taken, branch.other)]
-        # Each execution goes one way, or both ways if its lanes part.
-        split = sum(w for w in ways if w is not None) - here.warps if None not in ways else 0
+        # Each execution goes one way, or both ways if its lanes part. Groups of lanes that came to the branch apart
+        # may have met again where the ways are counted.
+        split = max(sum(w for w in ways if w is not None) - here.warps, 0) if None not in ways else 0
         taken = function.edge_lanes[branch.taken]
         yield BranchCount(*_place(layout, branch.spot), here.warps, here.lanes, taken, split)
 

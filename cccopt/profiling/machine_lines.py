@@ -83,12 +83,11 @@ def machine_lines(
     was counted.
     """
     units: dict[tuple[str, int], _Unit] = {}
-    for name, size in sizes.items():
-        if name in counts:
-            here = _unit_of_each(counts[name].layout.units)
-            if len(here) != size:
-                raise ValueError(f"`{name}` has {size} instructions in the cubin's PTX, not {len(here)}")
-            units |= {(name, index): (name, unit) for index, unit in enumerate(here)}
+    for name in {origins[i.ptx][0] for i in instructions if i.ptx in origins} & counts.keys():
+        here = _unit_of_each(counts[name].layout.units)
+        if len(here) != sizes[name]:
+            raise ValueError(f"`{name}` has {sizes[name]} instructions in the cubin's PTX, not {len(here)}")
+        units |= {(name, index): (name, unit) for index, unit in enumerate(here)}
     of = [units.get(origins[i.ptx]) if i.ptx in origins else None for i in instructions]
     totals: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0] * 5)
     for start, stop in _runs(instructions):

@@ -3,24 +3,31 @@
 A module that is loaded by the driver's functions registers nothing, so the agent knows nothing of it. The loaders ask
 `current` whether kernels are to be counted, hand out the counted copies, and tell where the counts lie. These are read
 at the end, of the ``with`` statement or of the process.
+
+What is compiled from a text lies in a temporary file, which is gone by then. So the text is kept in the cache folder,
+and the counts name that file.
 """
 
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
-from cccopt.files import write_bytes, write_text
-from cccopt.passes.counting.layout import of_bytes
+from cccopt.diagnostic import CccError
+from cccopt.files import encoded, write_bytes, write_text
+from cccopt.passes.counting.layout import Layout, as_bytes, of_bytes
 from cccopt.passes.instrument import COUNTED, MODULE_HEAD
 from cccopt.profiling.collecting import run_file
 from cccopt.profiling.run_file import RunFile, write
 from cccopt.profiling.running import COUNTS_SUFFIX, PROCESS_SUFFIX, ProgramRun, UnitCounts, counts_file
+from cccopt.toolchain.cache import cache_folders, prepare
 from cccopt.toolchain.instrument import COUNT_VARIABLE
 
 Copy = Callable[[int, int], bytes]
@@ -31,28 +38,34 @@ _HEAD = struct.Struct("<QQQQ")
 
 @dataclass(frozen=True)
 class LoadedCounts:
-    """A module with counters: its name, its device's, where they and their layout are in the device's memory."""
+    """A module with counters: its name, its device's, where they and their layout are in the device's memory, and the
+    ``text`` that was compiled.
+    """
 
     name: str
     device: str
     copy: Copy
     head: tuple[int, ...]
+    text: str
 
     def counted_name(self, kernel: str) -> str:
         """The name of the kernel's counted copy, or its own if it has none."""
-        layout = of_bytes(self.layout())
-        counted = any(f.name == kernel and f.kernel and f.counted for f in layout.functions)
+        counted = any(f.name == kernel and f.kernel and f.counted for f in self._layout.functions)
         return kernel + COUNTED if counted else kernel
 
-    def layout(self) -> bytes:
-        """What the counters count, as text."""
+    @cached_property
+    def _layout(self) -> Layout:
         _, _, address, size = self.head
-        return self.copy(address, size)
+        return of_bytes(self.copy(address, size))
 
     def counts(self) -> UnitCounts:
         """The counts by now."""
         address, size, _, _ = self.head
-        return UnitCounts(self.name, self.device, self.copy(address, size), self.layout())
+        gone = next((file for file in self._layout.files if not os.path.exists(file)), None)
+        kept = None if gone is None else _kept(self.text, os.path.basename(gone))
+        files = tuple(kept if kept and file == gone else file for file in self._layout.files)
+        layout = as_bytes(replace(self._layout, files=files))
+        return UnitCounts(self.name, self.device, self.copy(address, size), layout)
 
 
 @dataclass
@@ -62,15 +75,29 @@ class Profiling:
     modules: list[LoadedCounts] = field(default_factory=list)
     run: RunFile = field(default_factory=RunFile)
 
-    def add(self, name: str, device: str, head: int, copy: Copy) -> LoadedCounts:
-        """A module that was loaded, whose `MODULE_HEAD` is at the address ``head``."""
-        loaded = LoadedCounts(name, device, copy, _HEAD.unpack(copy(head, _HEAD.size)))
+    def add(self, name: str, device: str, head: int, copy: Copy, text: str) -> LoadedCounts:
+        """A module that was compiled from ``text`` and loaded, whose `MODULE_HEAD` is at the address ``head``."""
+        loaded = LoadedCounts(name, device, copy, _HEAD.unpack(copy(head, _HEAD.size)), text)
         self.modules.append(loaded)
         return loaded
 
     def counts(self) -> tuple[UnitCounts, ...]:
         """The counts of all modules by now."""
         return tuple(module.counts() for module in self.modules)
+
+
+def _kept(text: str, name: str) -> str | None:
+    """A file of the cache folder with ``text``; None where there is none."""
+    for folder in cache_folders():
+        file = Path(folder) / "sources" / hashlib.sha256(encoded(text)).hexdigest()[:16] / name
+        try:
+            prepare(folder)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_text(file, text)
+        except (OSError, CccError):
+            continue
+        return str(file)
+    return None
 
 
 _innermost: list[Profiling] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import cccopt
 from cccopt.device.gpu import Gpu, open_gpu
 from cccopt.emulator import Profile, Program
 from cccopt.passes.instrument import COUNTED, MODULE_HEAD, Counting, instrumented
-from cccopt.profiling.counts import by_name, counts_of
+from cccopt.profiling.counts import FunctionCounts, by_name, counts_of
 from cccopt.profiling.emulated import of_launch
 from cccopt.profiling.modules import Profiling
 from cccopt.profiling.run_file import RunFile
@@ -26,7 +27,7 @@ from tests.device.test_random_kernels import exact
 from tests.emulator.kernels import kernel as ptx_kernel
 from tests.kernels.generators.kernels import NAME, from_seed
 from tests.mix import DEFINES, SOURCE, c_names, expected, values
-from tests.passes.instrumenting import HOW
+from tests.passes.instrumenting import HOW, counts_in
 from tests.passes.test_instrument import SHAPES
 
 pytestmark = pytest.mark.gpu
@@ -42,7 +43,7 @@ class CountedOnGpu(ProgramOnGpu):
         new, self.layout = instrumented(module, how)
         super().__init__(gpu, exact(print_module(new)))
 
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> Mapping[str, FunctionCounts]:
         """What was counted, by function."""
         import pycuda.driver as driver
 
@@ -53,16 +54,14 @@ class CountedOnGpu(ProgramOnGpu):
         return by_name(counts_of(self.layout, raw.tobytes()))
 
 
-def units(counts: dict[str, Any]) -> dict[str, list[tuple[int, int]]]:
-    return {name: [(unit.warps, unit.lanes) for unit in function.units] for name, function in counts.items()}
+def lanes(counts: Mapping[str, FunctionCounts]) -> dict[str, list[int]]:
+    return {name: [unit.lanes for unit in function.units] for name, function in counts.items()}
 
 
-def counted_by_emulator(
+def by_emulator(
     module: Module, how: Counting, name: str, grid: Any, block: Any, args: list[Any]
-) -> Any:
+) -> Mapping[str, FunctionCounts]:
     """What the counters of the copy say after a launch on the emulator, which is what the emulator itself counts."""
-    from tests.passes.instrumenting import counts_in
-
     new, layout = instrumented(module, how)
     program = Program(new)
     program.launch(name + COUNTED, grid, block, args)
@@ -72,8 +71,7 @@ def counted_by_emulator(
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("kind", ["", "grid", "recursive"])
 def test_random_kernels(how: str, kind: str) -> None:
-    """Lanes are the same in each order of lanes; which run together is up to the GPU, and often the same."""
-    same = different = 0
+    """Results are those of the plain kernel, and lanes the emulator's. Which lanes run together is up to the GPU."""
     with open_gpu() as gpu:
         for seed in range(100, 112):
             case = from_seed(seed, kind)
@@ -85,17 +83,12 @@ def test_random_kernels(how: str, kind: str) -> None:
             assert [a.tobytes() for a in plain if isinstance(a, np.ndarray)] == [
                 a.tobytes() for a in counted if isinstance(a, np.ndarray)
             ], seed
-            args = case.arguments()
-            want = units(counted_by_emulator(module, HOW[how], NAME, case.grid, case.block, args))
-            have = units(program.counts())
-            lanes = {n: [c for _, c in found] for n, found in have.items()}
-            assert lanes == {n: [c for _, c in found] for n, found in want.items()}, seed
-            pairs = [pair for n in have for pair in zip(have[n], want[n], strict=True)]
-            same += sum(a == b for a, b in pairs)
-            different += sum(a != b for a, b in pairs)
+            want = by_emulator(module, HOW[how], NAME, case.grid, case.block, case.arguments())
+            have = program.counts()
+            assert lanes(have) == lanes(want), seed
+            for unit in (unit for function in have.values() for unit in function.units):
+                assert unit.lanes / 32 <= unit.warps <= unit.lanes, seed
             gc.collect()
-    print(f"units that ran in as many warps as on the emulator: {same} of {same + different}")
-    assert different <= 0.1 * (same + different)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -107,9 +100,8 @@ def test_shapes(shape: str) -> None:
         for how in HOW.values():
             program = CountedOnGpu(gpu, module, how)
             program.launch("k" + COUNTED, 3, 70, [args[0].copy()])
-            want = units(counted_by_emulator(module, how, "k", 3, 70, [args[0].copy()]))
-            have = units(program.counts())
-            assert [c for _, c in have["k"]] == [c for _, c in want["k"]]
+            want = by_emulator(module, how, "k", 3, 70, [args[0].copy()])
+            assert lanes(program.counts()) == lanes(want)
 
 
 def lines(run: RunFile) -> dict[int, tuple[int, int]]:
@@ -121,7 +113,7 @@ def lines(run: RunFile) -> dict[int, tuple[int, int]]:
     return dict(found)
 
 
-def by_emulator(folder: Path) -> dict[int, tuple[int, int]]:
+def lines_by_emulator(folder: Path) -> dict[int, tuple[int, int]]:
     """The same from the emulator, for the kernel of `tests.mix`."""
     source = folder / "mix.cu"
     source.write_text(TEXT)
@@ -134,7 +126,7 @@ def by_emulator(folder: Path) -> dict[int, tuple[int, int]]:
 
 def check(counting: Profiling, result: Any, folder: Path) -> None:
     assert np.array_equal(result, expected(values(COUNT), ROUNDS))
-    assert lines(counting.run) == by_emulator(folder)
+    assert lines(counting.run) == lines_by_emulator(folder)
     assert [f.name for f in counting.run.functions] == ["mix"]
 
 

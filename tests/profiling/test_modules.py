@@ -29,6 +29,9 @@ LOOP = parse(ptx_kernel(
 ))  # fmt: skip
 
 
+WITH_LINES = ptx_kernel(".loc 1 2 0\nst.global.u32 [%rd2], %r0;") + '.file 1 "{file}"\n'
+
+
 class Device:
     """The emulator as a device on which a counted module is loaded."""
 
@@ -56,7 +59,7 @@ def test_a_with_statement_counts_what_is_loaded_in_it(tmp_path: Path) -> None:
     assert modules.current() is None
     with cccopt.profile(tmp_path / "k.ccc.json") as counting:
         assert modules.current() is counting
-        loaded = counting.add("<text>", "a GPU", device.head, device.copy)
+        loaded = counting.add("<text>", "a GPU", device.head, device.copy, "")
         assert loaded.counted_name("k") == "k" + COUNTED
         assert loaded.counted_name("other") == "other"
         device.launch(loaded.counted_name("k"))
@@ -89,7 +92,7 @@ def test_under_cccopt_profile_counts_are_left_at_the_end(
     counting = modules.current()
     assert counting is not None
     assert modules.current() is counting
-    counting.add("<text>", "a GPU", device.head, device.copy)
+    counting.add("<text>", "a GPU", device.head, device.copy, "")
     device.launch("k" + COUNTED)
     ((function, *arguments),) = leave
     function(*arguments)
@@ -134,3 +137,17 @@ def test_cupy_gets_counted_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         device.launch("k" + COUNTED)
     assert [f.name for f in counting.run.functions] == ["k"]
     assert counting.run.devices == ("a GPU",)
+
+
+def test_the_text_is_kept_and_named(tmp_path: Path) -> None:
+    """Temporary files are gone when counts are read; their text is not."""
+    text = "#pragma ccc for\nkernel\n"
+    device = Device(parse(WITH_LINES.replace("{file}", str(tmp_path / "gone" / "kernel.cu"))))
+    with cccopt.profile() as counting:
+        loaded = counting.add("<text>", "a GPU", device.head, device.copy, text)
+        device.launch(loaded.counted_name("k"))
+    (line, *_) = counting.run.functions[0].lines
+    assert Path(line.file).name == "kernel.cu"
+    assert Path(line.file).read_text() == text
+    assert line.line == 1  # the second of the text, without the pragma's
+    assert list(counting.run.sources) == [line.file]
