@@ -61,11 +61,11 @@ def emulate(ptx: str, inputs: str, *options: str) -> int:
 
 @pytest.mark.nvcc
 def test_a_profile_makes_auto_decide_otherwise(capfd: pytest.CaptureFixture[str]) -> None:
-    assert "vote.sync" in build("--ccc-keep=kept")["longer"]
+    plain = build("--ccc=off")["longer"]
+    assert build("--ccc-keep=kept")["longer"] == plain
     marked = "kept/kernel.compute_90.1.ptx"
     for inputs in ("rare", "common"):
         assert emulate(marked, inputs, "--profile", f"{inputs}.json") == 0
-    plain = build("--ccc=off")["longer"]
     assert build("--ccc-profile=common.json")["longer"] == plain
     assert "vote.sync" in build("--ccc-profile=rare.json", "--ccc-verbose")["longer"]
     assert "vote.sync" in build("--ccc-profile=common.json", "--ccc=always")["longer"]
@@ -150,12 +150,15 @@ def test_a_profile_that_cannot_be_read_ends_the_compilation(capfd: pytest.Captur
 
 @pytest.mark.nvcc
 def test_declined_kernels_are_plain_nvccs_beside_rewritten_ones() -> None:
-    plain, ours = build("--ccc=off"), build()
+    plain = build("--ccc=off")
+    build("--ccc-keep=kept")
+    assert emulate("kept/kernel.compute_90.1.ptx", "rare", "--profile", "rare.json") == 0
+    ours = build("--ccc-profile=rare.json")
     assert "vote.sync" in ours["longer"]
     assert ours["shorter"] == plain["shorter"]
     # The marks change the code: the one with the other's annotations would not be the same.
     assert build("--ccc=always")["shorter"] != plain["shorter"]
-    program = cccopt.compile("kernel.cu")
+    program = cccopt.compile("kernel.cu", profile="rare.json")
     outcomes = {(r["kernel"], r["outcome"]) for r in program.report["units"][0]["regions"]}
     assert outcomes == {("longer", "rewritten"), ("shorter", "declined")}
 

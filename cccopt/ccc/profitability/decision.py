@@ -42,14 +42,16 @@ _NOTHING = "there is nothing to collect in this marked path: it stays as it is"
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The paths to collect, by their indices in `Region.all_paths`, and the numbers of all of them: ``loop`` of the
-    marked loop, ``costs`` by index. ``limited`` tells why a path that would pay is left alone, where one is; ``empty``
-    are those that do nothing, with what became of their code.
+    marked loop, ``costs`` by index. ``limited`` tells why a path that would pay is left alone, where one is;
+    ``unsure`` are those that are left alone because nothing tells whether they pay; ``empty`` are those that do
+    nothing, with what became of their code.
     """
 
     chosen: frozenset[int]
     loop: Cost
     costs: tuple[Cost, ...]
     limited: str = ""
+    unsure: frozenset[int] = frozenset()
     empty: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -81,7 +83,7 @@ def decide(
         chosen = model.choose(flow, kept, [*limits, Limit(others, len(chosen & others) - 1)])
     nothing = {} if empty is None else empty
     chosen -= nothing.keys()
-    return Decision(chosen, *_costs(estimate, chosen), limited, nothing)
+    return Decision(chosen, *_costs(estimate, chosen), limited, empty=nothing)
 
 
 def _stacks(flow: LoopFlow, chosen: frozenset[int], shared: Mapping[int, int]) -> float:
@@ -155,11 +157,12 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
     help = HOW if decision.loop.assumed else ""
     if not decision.chosen:
         best = max(others, key=lambda key: decision.costs[key].gain)
+        gain = f"collecting would make it {_times(decision.costs[best].gain)} as fast"
         return (
             *empty,
             refusal.remark(
                 "CCC050",
-                f"the marked loop stays as it is: collecting would make it {_times(decision.costs[best].gain)} as fast",
+                f"the marked loop stays as it is: {_UNSURE if best in decision.unsure else gain}",
                 place,
                 _why(paths[best], decision.costs[best], decision.limited),
                 help or "say `always` in the pragma to have it collected all the same",
@@ -168,7 +171,12 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
     said = [
         refusal.remark(
             "CCC050",
-            f"the marked path stays in its loop: collecting it would make that {_times(cost.gain)} as fast",
+            "the marked path stays in its loop: "
+            + (
+                _UNSURE
+                if key in decision.unsure
+                else f"collecting it would make that {_times(cost.gain)} as fast"
+            ),
             path.annotation.place,
             _why(path, cost, decision.limited if cost.gain > 1 else ""),
             help or "say `always` in the pragma to have it collected all the same",
@@ -192,6 +200,7 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
 
 
 _ASSUMED = "no profile: how often lanes come is assumed"
+_UNSURE = "without a profile nothing tells whether collecting pays"
 
 
 def _costs(estimate: Estimate, chosen: frozenset[int]) -> tuple[Cost, tuple[Cost, ...]]:

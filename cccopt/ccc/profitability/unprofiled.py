@@ -1,0 +1,37 @@
+"""What `auto` rewrites without a profile: what gains even where lanes are alike, as far as it can be told.
+
+How unequal lanes are, the code does not say. Where all take a path, or all make as many inner iterations, collecting
+only costs: of 24 public kernels for which assumed numbers promised a gain, 13 ran slower
+(docs/decisions/0027-nothing-tells.md). Two things lower that risk:
+
+* Inner iterations that are laid side by side read memory side by side, whatever their number.
+* A path with a loop of tasks in it has two reasons for its lanes to differ: who comes, and how long they stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from cccopt.ccc.profitability.model import LoopFlow, PathFlow
+from cccopt.ccc.regions.marked_loops import Region
+
+UNKNOWN = "how unequal lanes are here is not known, and where they are alike it only costs"
+
+
+def uncertain(region: Region, flow: LoopFlow, chosen: Collection[int]) -> frozenset[int]:
+    """Those of the ``chosen`` paths that may lose, for all that is known without a profile."""
+    sure = {path.key for path in flow.paths if path.expanded}
+    loops = {key for key, path in enumerate(region.all_paths()) if path.is_loop}
+    for path in flow.paths:
+        around = {other.key for other in _around(flow, path)}
+        if path.key in loops and around - loops:
+            sure |= {path.key, *around}
+    return frozenset(chosen) - sure
+
+
+def _around(flow: LoopFlow, path: PathFlow) -> Iterator[PathFlow]:
+    """The paths around one."""
+    by_key = {other.key: other for other in flow.paths}
+    while path.parent is not None:
+        path = by_key[path.parent]
+        yield path

@@ -1,0 +1,55 @@
+"""What `auto` rewrites without a profile."""
+
+from __future__ import annotations
+
+import pytest
+
+from cccopt.ccc.outcome.choices import Mode, Outcome
+from cccopt.ccc.profitability.unprofiled import UNKNOWN
+from cccopt.passes.pipeline import Options, run
+from tests.fuzz.judge import alone, compile_pair
+
+pytestmark = pytest.mark.nvcc
+
+LOOP = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)"
+WORK = "for (int k = 0; k < 40; k++) x = __umulhi(x, x | 1u) ^ x * 1664525u;"
+ROW = "for (int k = first[i]; k < first[i + 1]; k++) atomicAdd(a + to[k], 1u);"
+ENDED = "while (x > 1) { x = x % 2 ? 3 * x + 1 : x / 2; ++steps; }"
+
+DECLINED = {
+    "a path": f"#pragma ccc if\nif (x % 3 == 0) {{ {WORK} a[i] = x; }}",
+    "paths": f"#pragma ccc if\nif (x % 3 == 0) {{ {WORK} a[i] = x; }} else\n#pragma ccc if\n"
+    f"if (x % 5 == 0) {{ {WORK} a[i] = x + 1; }}",
+    "a loop that data end": f"unsigned steps = 0;\n#pragma ccc while\n{ENDED}\na[i] = steps;",
+}
+REWRITTEN = {
+    "a counted loop": f"#pragma ccc for variable\n{ROW}",
+    "a counted loop in a path": f"#pragma ccc if\nif (x % 3 == 0) {{\n#pragma ccc for variable\n{ROW}\n}}",
+    "a loop that data end in a path": "unsigned steps = 0;\n#pragma ccc if\nif (x % 3 == 0) {\n"
+    f"#pragma ccc while\n{ENDED}\na[i] = steps; }}",
+}
+
+
+def outcomes(body: str, mode: Mode = Mode.AUTO) -> tuple[set[Outcome], str]:
+    text = (
+        'extern "C" __global__ void __launch_bounds__(128) NAME(int n, unsigned* __restrict__ a,'
+        " const int* __restrict__ first, const int* __restrict__ to) {\n"
+        f"#pragma ccc for\n{LOOP} {{\nunsigned x = a[i];\n{body}\n}}\n}}\n"
+    )
+    pair = compile_pair(text.replace("NAME", "k"))
+    result = run(alone(pair, "k").marked, Options(mode=mode))
+    return {r.outcome for r in result.regions}, " ".join(r.why for r in result.remarks)
+
+
+@pytest.mark.parametrize("shape", DECLINED)
+def test_what_may_lose_is_left_alone(shape: str) -> None:
+    found, said = outcomes(DECLINED[shape])
+    assert found == {Outcome.DECLINED}
+    assert UNKNOWN in said
+    assert outcomes(DECLINED[shape], Mode.ALWAYS)[0] == {Outcome.REWRITTEN}
+
+
+@pytest.mark.parametrize("shape", REWRITTEN)
+def test_what_has_more_than_one_reason_to_gain_is_rewritten(shape: str) -> None:
+    """Where a path is short, it may stay, and its loop be collected."""
+    assert Outcome.REWRITTEN in outcomes(REWRITTEN[shape])[0]
