@@ -66,7 +66,7 @@ def cupy_module(
         source,
         name="<cupy_module>",
         arch=arch,
-        ccc="off" if as_written() else ccc,
+        ccc=as_written(ccc),
         instrument=current() is not None,
         nvcc_options=(*options, f"-I{headers}"),
         keep_going=keep_going,

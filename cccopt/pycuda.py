@@ -62,7 +62,7 @@ class SourceModule(_SourceModule):  # type: ignore[misc]
         given = self._compiler.DEFAULT_NVCC_FLAGS if options is None else options
         self._source, self._nvcc = source, nvcc if nvcc is not None else _ccc_nvcc()
         counting = current()
-        self._options = [*given, f"--ccc={'off' if as_written() else ccc}"]
+        self._options = [*given, f"--ccc={as_written(ccc)}"]
         self._options += ["--ccc-keep-going"] if keep_going else []
         self._options += ["--ccc-instrument"] if counting is not None else []
         self._rest = {

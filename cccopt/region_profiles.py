@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 from cccopt.ccc.profitability.profile import RunProfile, measure
 from cccopt.emulator import Profile, Program
-from cccopt.passes.pipeline import prepared
-from cccopt.ptx.ir import Marker
+from cccopt.passes.pipeline import asks_for_loops, prepared
 from cccopt.ptx.parser import parse
 
 __all__ = ["RunProfile", "of_run", "profile_of", "program_of"]
@@ -48,12 +47,7 @@ def program_of(marked: str, name: str = "<ptx>") -> Program:
     Raises PtxError for text that is no PTX.
     """
     module = parse(marked, name)
-    asked = any(
-        isinstance(s, Marker) and s.event in ("grid.begin", "recursive.begin")
-        for function in module.functions()
-        for s in function.body or ()
-    )
-    return Program(prepared(module) if asked else marked, name)
+    return Program(prepared(module) if asks_for_loops(module) else marked, name)
 
 
 def of_run(program: Program, run: Profile) -> RunProfile:

@@ -151,7 +151,7 @@ def _compile(call: Call, settings: Settings) -> int:
 
 def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -> CompiledUnit:
     if settings.instrument:
-        return _instrumented(text, call, compiler)
+        return _instrumented(text, call, settings, compiler)
     if settings.mode == "off":
         return CompiledUnit(compiler(strip(text)))
     asked = annotate(text, call.file, keep_going=settings.keep_going)
@@ -172,10 +172,10 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         return rewrite_unit(text, options_of(settings, call.file), compiler, compiler.with_lines)
 
 
-def _instrumented(text: str, call: Call, compiler: DeviceCompiler) -> CompiledUnit:
+def _instrumented(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -> CompiledUnit:
     from cccopt.cli.shim_instrument import compiled
 
-    made, unit = compiled(call, text)
+    made, unit = compiled(call, text, regions=settings.mode != "off")
     compiler.seconds.append(made.seconds)
     if unit is None:
         raise ToolFailed(made.status, made.messages)

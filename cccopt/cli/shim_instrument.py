@@ -1,7 +1,9 @@
 """What the shim of cicc does with ``--ccc-instrument``: PTX with counted copies of its kernels, and a stub file that
 registers them.
 
-Annotations are left out: what is counted is the program as it would run without the rewrite.
+What is counted is the program as it would run without the rewrite. Annotations are left out of its plain kernels.
+Where there are some, cicc compiles the text with markers too, and the counted copies are made of that: only by markers
+can counts be told region by region, which is what `--ccc-profile` reads.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pathlib import Path
 from cccopt.diagnostic import CccError, error
 from cccopt.driver.unit_report import CompiledUnit
 from cccopt.files import read_text, write_text
+from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call, CallResult
 from cccopt.toolchain.instrument import COUNTED, with_counted_entries, with_header
@@ -21,8 +24,9 @@ from cccopt.toolchain.instrument import COUNTED, with_counted_entries, with_head
 _COPIES = re.compile(rf"\.entry\s+([\w$]+){COUNTED}\b")
 
 
-def compiled(call: Call, text: str) -> tuple[CallResult, CompiledUnit | None]:
-    """What cicc makes of ``text`` without annotations, with line information; and that with counters, if it is well.
+def compiled(call: Call, text: str, *, regions: bool) -> tuple[CallResult, CompiledUnit | None]:
+    """What cicc makes of ``text`` without annotations, with line information; and that with counters, if it is well,
+    those of marked ``regions`` too if they are wanted.
 
     The stub file is written anew. Raises CccError for code that is generated at link time (CCC087) and for a stub file
     of another form than we know (CCC084).
@@ -39,21 +43,45 @@ def compiled(call: Call, text: str) -> tuple[CallResult, CompiledUnit | None]:
     with call.with_lines.running(with_header(strip(text), call.file)) as tool:
         # These imports take as long as cicc does for a small file; nothing of what they make is garbage.
         gc.disable()
-        from cccopt.passes.instrument import instrumented, with_all_names
-        from cccopt.ptx.parser import keep_tables, parse, prepare
-        from cccopt.ptx.printer import print_module
+        from cccopt.ptx.parser import keep_tables, prepare
 
         keep_tables(Path(sys.argv[0]).with_name("ptx.tables"))
         prepare()
         made = tool.wait()
     if made.status != 0:
         return made, None
-    module, layout = instrumented(parse(made.ptx, f"{call.file} (PTX)"))
-    if _is_one_of_several(call):
-        module = with_all_names(module, layout)
-    ptx = print_module(module)
+    ptx = (_with_regions(call, text, made.ptx) if regions else "") or _counted(call, made.ptx)
     _register(call, frozenset(_COPIES.findall(ptx)))
     return made, CompiledUnit(ptx)
+
+
+def _counted(call: Call, ptx: str) -> str:
+    """``ptx`` with counted copies. Where it has markers that ask for a loop, they are made with that loop."""
+    from cccopt.passes.instrument import instrumented, with_all_names
+    from cccopt.passes.pipeline import asks_for_loops, prepared
+    from cccopt.ptx.parser import parse
+    from cccopt.ptx.printer import print_module
+
+    parsed = parse(ptx, f"{call.file} (PTX)")
+    module, layout = instrumented(prepared(parsed) if asks_for_loops(parsed) else parsed)
+    return print_module(with_all_names(module, layout) if _is_one_of_several(call) else module)
+
+
+def _with_regions(call: Call, text: str, plain: str) -> str:
+    """The functions of ``plain`` with counted copies of what is made of the annotated ``text``; empty without
+    annotations, and where the two do not go together.
+    """
+    asked = annotate(text, call.file, keep_going=True)
+    if not asked.regions:
+        return ""
+    marked = call.with_lines.run(with_header(asked.text, call.file))
+    if marked.status != 0:
+        return ""
+    from cccopt.driver.original_functions import with_originals
+
+    counted = _counted(call, marked.ptx)
+    both = with_originals(counted, marked.ptx, frozenset(), lambda: plain)
+    return "" if both == counted else both
 
 
 def _is_one_of_several(call: Call) -> bool:

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.calls import callee_of, callees
 from cccopt.passes.counting.block import leave_function
 from cccopt.passes.counting.choice import Choice, choose
@@ -45,6 +46,7 @@ from cccopt.ptx.ir import (
     Symbol,
     Variable,
 )
+from cccopt.ptx.printer import print_module
 
 COUNTED = "__ccc_counted"
 """What ends the name of a counted copy."""
@@ -124,7 +126,9 @@ class _Instrumenting:
             for name in counted.copied
         ]
         some = next(iter(memories.values()))
-        layout = Layout(some.copies, some.row, files.names, (*functions, *refused))
+        marked = any(is_annotation(s) for f in self.module.functions() for s in f.body or ())
+        text = print_module(self.module) if marked else ""
+        layout = Layout(some.copies, some.row, files.names, (*functions, *refused), text)
         copies = [
             item
             for name in counted.copied

@@ -36,12 +36,12 @@ from cccopt.passes.options import Options
 from cccopt.passes.refused import raise_errors
 from cccopt.passes.result import PassResult
 from cccopt.passes.selection import selected
-from cccopt.ptx.ir import Function, Module
+from cccopt.ptx.ir import Function, Marker, Module
 from cccopt.ptx.scopes import with_unique_names
 from cccopt.ptx.verifier import verify
 from cccopt.text import SourceText
 
-__all__ = ["PIPELINE", "Options", "Refusal", "RegionReport", "Result", "prepared", "run"]
+__all__ = ["PIPELINE", "Options", "Refusal", "RegionReport", "Result", "asks_for_loops", "prepared", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,15 @@ def _check_rewrites(before: Module, after: Module, regions: Iterable[RegionRepor
     for function in after.functions():
         if function.name in loops and function.body is not None:
             check_output(originals[function.name], function, loops[function.name])
+
+
+def asks_for_loops(module: Module) -> bool:
+    """Whether markers ask for a loop that is not there (``grid``, ``recursive``), which `prepared` makes."""
+    return any(
+        isinstance(s, Marker) and s.event in ("grid.begin", "recursive.begin")
+        for function in module.functions()
+        for s in function.body or ()
+    )
 
 
 def prepared(module: Module) -> Module:

@@ -6,13 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from cccopt.ccc.profitability.profile import RunProfile
 from cccopt.diagnostic import CccError, error
 from cccopt.passes.counting.layout import of_bytes
-from cccopt.profiling.counts import counts_of, functions_of, notes_of
+from cccopt.profiling.counts import counts_of, functions_of, notes_of, regions_of
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import FunctionRun, RunFile, UncountedKernel, merged
 from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts
 from cccopt.profiling.sources import files_of, on_disk, with_sources
+from cccopt.ptx.parser import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
     known = {function.name for function in functions if function.kernel}
     run = RunFile(
         runs=1,
+        kernels=decoded.kernels,
         devices=tuple(sorted({unit.device for unit in counted.units})),
         functions=tuple(f for f in functions if f.warps or f.launches),
         uncounted=tuple(
@@ -84,7 +87,8 @@ def counts_in(unit: UnitCounts) -> RunFile:
         if function.kernel and not function.counted
     )
     functions = (*functions_of(layout, counts, unit.name), *refused)
-    return RunFile(functions=functions, notes=notes_of(layout, counts))
+    regions = regions_of(parse(layout.marked), counts) if layout.marked else RunProfile()
+    return RunFile(kernels=regions, functions=functions, notes=notes_of(layout, counts))
 
 
 def _launched(times: Iterable[KernelTime]) -> dict[str, _Launched]:

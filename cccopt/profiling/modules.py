@@ -130,9 +130,9 @@ def current() -> Profiling | None:
     return _innermost[-1] if _innermost else None
 
 
-def as_written() -> bool:
-    """Whether kernels are to run as they are written, for they are counted or their times are taken."""
-    return current() is not None or COUNT_VARIABLE in os.environ
+def as_written(mode: str) -> str:
+    """The ``mode`` of a module, but ``off`` where `cccopt profile` takes the times of kernels as they are written."""
+    return "off" if current() is None and COUNT_VARIABLE in os.environ else mode
 
 
 def _leave(profiling: Profiling, folder: Path) -> None:

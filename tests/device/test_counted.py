@@ -142,7 +142,7 @@ def test_pycuda(tmp_path: Path) -> None:
 
         result = gpuarray.zeros(COUNT, np.uint32)
         with cccopt.profile(tmp_path / "mix.ccc.json") as counting:
-            module = SourceModule(TEXT, no_extern_c=True, options=DEFINES, ccc="always", cache_dir=False)
+            module = SourceModule(TEXT, no_extern_c=True, options=DEFINES, ccc="off", cache_dir=False)
             arguments = (np.int32(COUNT), np.int32(ROUNDS), gpuarray.to_gpu(values(COUNT)), result)
             module.get_function("mix")(*arguments, grid=(GRID, 1), block=(BLOCK, 1, 1))
         check(counting, result.get(), tmp_path)
@@ -155,7 +155,7 @@ def test_cupy(tmp_path: Path) -> None:
     cupy = pytest.importorskip("cupy")
     result = cupy.zeros(COUNT, cupy.uint32)
     with cccopt.profile() as counting:
-        module = cccopt.cupy_module(TEXT, options=DEFINES, ccc="always")
+        module = cccopt.cupy_module(TEXT, options=DEFINES, ccc="off")
         arguments = (np.int32(COUNT), np.int32(ROUNDS), cupy.asarray(values(COUNT)), result)
         module.get_function("mix")((GRID,), (BLOCK,), arguments)
     check(counting, result.get(), tmp_path)

@@ -86,7 +86,7 @@ def test_under_cccopt_profile_counts_are_left_at_the_end(
     monkeypatch.setenv("CCC_PROFILE_DIR", str(tmp_path))
     monkeypatch.setenv(COUNT_VARIABLE, "0")
     assert modules.current() is None
-    assert modules.as_written()
+    assert modules.as_written("auto") == "off"
     monkeypatch.setenv(COUNT_VARIABLE, "1")
     device = Device(LOOP)
     counting = modules.current()

@@ -32,7 +32,8 @@ LEAST_RESIDENT = 1024
 """Threads that stacks must leave room for on an SM: half of those of compute capability 9.0."""
 
 HOW = (
-    "`cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json` makes a profile for `--ccc-profile=FILE.json`"
+    "make a profile for `--ccc-profile=FILE.json`: on a GPU build with `--ccc-instrument` and run"
+    " `cccopt profile -o FILE.json -- PROGRAM`; without one `cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json`"
 )
 """How a profile is made."""
 

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Protocol
 
+from cccopt.analysis.affine import LaneStrides, access_size
 from cccopt.analysis.cost import Costs
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.view import View, view_of
@@ -49,6 +50,8 @@ class Count(Protocol):
     @property
     def lanes(self) -> int: ...
 
+
+SECTOR_BYTES = 32
 
 Issues = Mapping[tuple[str, int], Count]
 """Counts by function and statement index, as `cccopt.emulator.Profile.issues`."""
@@ -177,9 +180,10 @@ def _region(entry: Mapping[str, object]) -> RegionProfile:
 # --- from counts ---
 
 
-def measure(module: Module, issues: Issues, sectors: int = 0) -> RunProfile:
-    """The profile of a launch of marked PTX: ``issues`` go by the statements of ``module``, ``sectors`` are those of
-    all its accesses to global memory. Functions that are refused have none.
+def measure(module: Module, issues: Issues, sectors: int | None = None) -> RunProfile:
+    """The profile of launches of marked PTX: ``issues`` go by the statements of ``module``, ``sectors`` are those of
+    all its accesses to global memory. Where these were not counted, each lane is taken to touch one of its own, but
+    where lanes are known to touch places side by side. Functions that are refused have none.
     """
     named = with_unique_names(module)
     renamed = {f.name: f for f in named.functions() if f.body is not None}
@@ -196,7 +200,8 @@ def measure(module: Module, issues: Issues, sectors: int = 0) -> RunProfile:
             continue
         own: dict[int, RegionProfile] = {}
         for region in regions:
-            own = _summed(own, launch.region(region, sectors / total if total else 0.0))
+            share = None if sectors is None else sectors / total if total else 0.0
+            own = _summed(own, launch.region(region, share))
         if any(profile.warps for profile in own.values()):
             found[function.name] = own
     return RunProfile(found)
@@ -226,7 +231,7 @@ class _CountedFunction:
     view: View
     counts: Mapping[int, Count]
 
-    def region(self, region: Region, sectors_a_slot: float) -> dict[int, RegionProfile]:
+    def region(self, region: Region, sectors_a_slot: float | None) -> dict[int, RegionProfile]:
         """The profiles of a marked loop and its paths."""
         tree = region.all_paths() or _by_points(self.view, region)
         own = region.nodes - frozenset().union(*(p.nodes for p in tree))
@@ -243,7 +248,7 @@ class _CountedFunction:
                 lanes,
                 self._issued(own),
                 0.0,
-                issued * sectors_a_slot,
+                self._touched(region.nodes) if sectors_a_slot is None else issued * sectors_a_slot,
             )
         }
         for path in tree:
@@ -276,6 +281,22 @@ class _CountedFunction:
             for i, _ in self.view.instructions(nodes)
             if (count := self.counts.get(i)) is not None
         )
+
+    def _touched(self, nodes: Collection[str]) -> float:
+        """About the sectors of global memory that ``nodes`` touched, by how far apart lanes beside one another access
+        it.
+        """
+        view = self.view
+        strides = LaneStrides(view.reaching, view.uniformity, view.dominators, view.loops)
+        total = 0.0
+        for index, instruction in view.instructions(nodes):
+            facts, count = isa.facts(instruction), self.counts.get(index)
+            if count is None or facts.memory is isa.Memory.NONE or facts.space not in ("global", "generic"):
+                continue
+            stride = strides.of_access(index)
+            apart = SECTOR_BYTES if stride is None else max(abs(stride), access_size(instruction))
+            total += count.warps if stride == 0 else count.lanes * min(apart, SECTOR_BYTES) / SECTOR_BYTES
+        return total
 
     def _packed(self, nodes: Collection[str], warps: int, lanes: int) -> float:
         """The issue slots of ``nodes`` if their ``lanes`` began in full warps instead of ``warps``.

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-FORMAT = 1
+FORMAT = 2
 
 OUTSIDE = -1
 """In place of a unit: where the function is entered from and left to."""
@@ -111,12 +111,13 @@ class FunctionLayout:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The counters of a module."""
+    """The counters of a module. ``marked`` is its PTX if that has markers of annotations, and else empty."""
 
     copies: int = 1
     counters: int = 0
     files: tuple[str, ...] = ()
     functions: tuple[FunctionLayout, ...] = field(default=())
+    marked: str = ""
 
     @property
     def size(self) -> int:
@@ -135,6 +136,7 @@ def as_bytes(layout: Layout) -> bytes:
         "counters": layout.counters,
         "files": layout.files,
         "functions": [_function(f) for f in layout.functions],
+        "marked": layout.marked,
     }
     return zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)
 
@@ -150,6 +152,7 @@ def of_bytes(text: bytes) -> Layout:
             int(data["counters"]),
             tuple(data["files"]),
             tuple(_of_function(entry) for entry in data["functions"]),
+            str(data["marked"]),
         )
     except (zlib.error, ValueError, KeyError, TypeError, IndexError) as problem:
         raise ValueError(f"no layout of counters: {problem}") from problem

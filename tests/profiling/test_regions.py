@@ -1,0 +1,116 @@
+"""Marked regions are counted on a GPU as `--ccc-profile` reads them, and leave no trace in the plain kernels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cccopt
+from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
+from cccopt.cli.nvcc import main
+from cccopt.driver import marked_ptx
+from cccopt.driver.function_texts import definitions
+from cccopt.emulator import Program
+from cccopt.passes.instrument import COUNTED
+from cccopt.profiling.collecting import counts_in
+from cccopt.profiling.run_file import RunFile, read, write
+from cccopt.profiling.running import UnitCounts
+from cccopt.ptx.parser import parse
+from cccopt.region_profiles import of_run, program_of
+from tests.passes.instrumenting import as_read, head_of, memory_at
+from tests.passes.instrumenting import counts_in as raw_counts
+
+pytestmark = pytest.mark.nvcc
+
+HEAD = 'extern "C" __global__ void __launch_bounds__(64) k(int n, const unsigned* __restrict__ in, unsigned* out) {\n'
+BODY = """
+    unsigned x = in[i];
+#pragma ccc if
+    if (x % 3 == 0) {
+      for (int k = 0; k < 90; ++k) x = __umulhi(x, x | 1u) ^ x * 1664525u;
+      out[i] = x;
+    }
+"""
+KERNELS = {
+    "for": f"{HEAD}#pragma ccc for\nfor (int i = threadIdx.x + blockIdx.x * 64; i < n; i += gridDim.x * 64)"
+    f" {{{BODY}}}\n}}\n",
+    "grid": f"#pragma ccc grid\n{HEAD}int i = threadIdx.x + blockIdx.x * 64; if (i >= n) return;{BODY}}}\n",
+    "while": f"{HEAD}#pragma ccc for\nfor (int i = threadIdx.x; i < n; i += 64) {{\nunsigned x = in[i], k = 0;\n"
+    "#pragma ccc while\nwhile (x > 1 && k < 99) { x = x % 2 ? 3 * x + 1 : x / 2; ++k; }\nout[i] = k; }\n}\n",
+}
+N = 2000
+
+
+def arguments() -> list[Any]:
+    given = np.random.default_rng(1).integers(1, 2**20, N, dtype=np.uint32)
+    return [N, given, np.zeros(N, np.uint32)]
+
+
+def built(folder: Path, text: str) -> str:
+    """What `ccc-nvcc --ccc-instrument` makes of a text."""
+    (folder / "k.cu").write_text(text)
+    out = folder / "k.ptx"
+    assert main(["-arch=sm_90", "-ptx", "--ccc-instrument", str(folder / "k.cu"), "-o", str(out)]) == 0
+    return out.read_text()
+
+
+def counted(ptx: str, grid: int) -> RunFile:
+    """The file of a launch of the counted kernel, as if a GPU had run it."""
+    program = Program(parse(ptx))
+    program.launch("k" + COUNTED, grid, 64, arguments())
+    _, _, address, size = head_of(program)
+    layout = memory_at(program, address, size)
+    return counts_in(UnitCounts("k.cu", "a GPU", raw_counts(program, as_read(program)), layout))
+
+
+def without_sectors(profile: RunProfile) -> dict[int, RegionProfile]:
+    return {number: replace(region, sectors=0.0) for number, region in profile.functions["k"].items()}
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_regions_are_those_of_the_emulator(kind: str, tmp_path: Path) -> None:
+    run = counted(built(tmp_path, KERNELS[kind]), 40)
+    program = program_of(marked_ptx(tmp_path / "k.cu"))
+    want = of_run(program, program.launch("k", 40, 64, arguments()))
+    assert without_sectors(run.kernels) == without_sectors(want)
+    # Its accesses are side by side: what was not counted is known.
+    loop = min(run.kernels.functions["k"])
+    assert run.kernels.functions["k"][loop].sectors == pytest.approx(
+        want.functions["k"][loop].sectors, rel=0.5
+    )
+    assert run.functions[0].lines
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_plain_kernels_are_nvccs(kind: str, tmp_path: Path) -> None:
+    ptx = built(tmp_path, KERNELS[kind])
+    plain = cccopt.compile(tmp_path / "k.cu", ccc="off", nvcc_options=["-lineinfo"]).ptx
+    assert kernel(ptx) == kernel(plain)
+    assert "// ccc " not in ptx
+
+
+def kernel(ptx: str) -> list[str]:
+    """The words of the plain kernel."""
+    found = next(d for d in definitions(ptx) or () if d.name == "k" and d.body is not None)
+    return ptx[found.start : found.end].split()
+
+
+def test_the_file_decides_for_auto(tmp_path: Path) -> None:
+    write(tmp_path / "k.ccc.json", counted(built(tmp_path, KERNELS["for"]), 2))
+    assert read(tmp_path / "k.ccc.json").kernels.functions["k"]
+    outcomes = {
+        bool(profile): {region["outcome"] for unit in program.report["units"] for region in unit["regions"]}
+        for profile in (None, str(tmp_path / "k.ccc.json"))
+        for program in (cccopt.compile(tmp_path / "k.cu", profile=profile),)
+    }
+    assert outcomes == {False: {"declined"}, True: {"rewritten"}}
+
+
+def test_a_mistaken_annotation_is_left_out(tmp_path: Path) -> None:
+    text = KERNELS["for"].replace("#pragma ccc if", "#pragma ccc if nonsense")
+    run = counted(built(tmp_path, text), 2)
+    assert run.functions[0].lines
