@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cccopt.ccc.profitability.profile import as_bad_profile
 from cccopt.cli.common import console
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error, render
-from cccopt.files import require_writable, write_text
+from cccopt.files import read_text, require_writable, write_text
 from cccopt.profiling.collecting import run_file
 from cccopt.profiling.run_file import RunFile, merged, read, write
 from cccopt.profiling.running import Input, ProgramRun, run_program
@@ -35,8 +37,8 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "profile",
         help="count and time the kernels of a program on a GPU",
-        usage="cccopt profile [-o FILE] [--html FILE] [--no-time] -- PROGRAM [ARGUMENT ...]\n"
-        "       cccopt profile [-o FILE] [--html FILE] FILE.ccc.json ...",
+        usage="cccopt profile [-o FILE] [--html FILE] [--report FILE] [--no-time] -- PROGRAM [ARGUMENT ...]\n"
+        "       cccopt profile [-o FILE] [--html FILE] [--report FILE] FILE.ccc.json ...",
         description=f"{__doc__} The exit status is the program's.",
     )
     parser.add_argument(
@@ -50,6 +52,14 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help=f"the file to write (default: the program's name with `{_SUFFIX}`, here)",
     )
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page with the source")
+    parser.add_argument(
+        "--report",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a report of `ccc-nvcc --ccc-report`: the page says what became of each marked region",
+    )
     parser.add_argument(
         "--no-time", action="store_true", help="one run alone, with counters: times of kernels are left out"
     )
@@ -65,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CccError(_misused("nothing comes behind `--`" if not program else _both(arguments.files)))
     output = arguments.output or Path(Path(program[0]).name + _SUFFIX)
     require_writable(output, arguments.html)
+    reports = _reports(arguments)
     counted, timed = _observed(program, times=not arguments.no_time)
     for warning in _warnings(counted, timed):
         print(render(warning), file=sys.stderr)
@@ -73,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         return counted.status or 1
     done = run_file(counted, timed)
     write(output, done)
-    _print(done, arguments.html, Path(program[0]).name)
+    _print(done, arguments.html, Path(program[0]).name, reports)
     print(f"wrote {output}")
     return counted.status
 
@@ -86,18 +97,33 @@ def _show(arguments: argparse.Namespace) -> int:
         if file.suffix != ".json" and file.is_file():
             raise CccError(_misused(f"`{file}` is no file of a run"))
     require_writable(arguments.output, arguments.html)
+    reports = _reports(arguments)
     done = merged(map(read, arguments.files))
     if arguments.output is not None:
         write(arguments.output, done)
-    _print(done, arguments.html, Path(arguments.files[0]).name.removesuffix(_SUFFIX))
+    _print(done, arguments.html, Path(arguments.files[0]).name.removesuffix(_SUFFIX), reports)
     return 0
 
 
-def _print(done: RunFile, html: Path | None, title: str) -> None:
+def _print(done: RunFile, html: Path | None, title: str, reports: Sequence[Mapping[str, Any]]) -> None:
     sources = on_disk(files_of(done.functions))
     if html is not None:
-        write_text(html, page(done, sources, title=title))
+        write_text(html, page(done, sources, title=title, reports=reports))
     print_run(done, sources, console())
+
+
+def _reports(arguments: argparse.Namespace) -> list[Mapping[str, Any]]:
+    """The reports that are named. Raises CccError for what is none (CCC069), and where there is no page for them."""
+    if arguments.report and arguments.html is None:
+        raise CccError(_misused("`--report` is for the page, and `--html` names none"))
+    found = []
+    for file in arguments.report:
+        with as_bad_profile(file, "report", "make one with `ccc-nvcc --ccc-report=FILE.json`"):
+            report = json.loads(read_text(file))
+            for region in (r for unit in report["units"] for r in unit["regions"]):
+                _ = region["kernel"], region["region"], region["kind"], region["outcome"]
+            found.append(report)
+    return found
 
 
 def _observed(program: Sequence[str], *, times: bool) -> tuple[ProgramRun, ProgramRun | None]:

@@ -163,6 +163,22 @@ def test_declined_kernels_are_plain_nvccs_beside_rewritten_ones() -> None:
     assert outcomes == {("longer", "rewritten"), ("shorter", "declined")}
 
 
+@pytest.mark.nvcc
+def test_the_page_says_what_became_of_regions(capfd: pytest.CaptureFixture[str]) -> None:
+    build("--ccc-keep=kept")
+    assert emulate("kept/kernel.compute_90.1.ptx", "rare", "--profile", "rare.json") == 0
+    build("--ccc-profile=rare.json", "--ccc-report=report.json")
+    shown = ["profile", "--html", "page.html", "--report", "report.json", "rare.json"]
+    assert cccopt_main(shown) == 0
+    assert "kernel.cu:3: rewritten (split), predicted gain" in Path("page.html").read_text()
+    for wrong, code in (("rare.json", "CCC069"), ("kernel.cu", "CCC069"), ("none.json", "CCC086")):
+        assert cccopt_main(["profile", "--html", "other.html", "--report", wrong, "rare.json"]) == 1
+        assert f"error[{code}]" in capfd.readouterr().err
+    assert not Path("other.html").exists()
+    assert cccopt_main(["profile", "--report", "report.json", "rare.json"]) == 1
+    assert "error[CCC089]" in capfd.readouterr().err
+
+
 # --- functions from another compilation ---
 
 MODULE = ".version 8.0\n.target sm_75\n.address_size 64\n"

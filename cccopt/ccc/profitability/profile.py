@@ -38,6 +38,8 @@ from cccopt.version import __version__
 SCHEMA = 1
 """The layout that is written here."""
 
+_MAKE_ONE = "make one with `cccopt profile -- PROGRAM` or `cccopt emulate FILE.ptx KERNEL ... --profile=FILE`"
+
 SCHEMAS = (1, 2)
 """The layouts whose ``kernels`` can be read."""
 
@@ -133,8 +135,12 @@ def require_schema(schema: object) -> None:
 
 
 @contextmanager
-def as_bad_profile(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What goes wrong in reading the content of ``path`` as the CccError for what is no profile (CCC069)."""
+def as_bad_profile(
+    path: str | os.PathLike[str], what: str = "profile", help: str = _MAKE_ONE
+) -> Iterator[None]:
+    """What goes wrong in reading the content of ``path`` as the CccError for what is no profile (CCC069), or nothing
+    else that it should be.
+    """
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
@@ -142,9 +148,9 @@ def as_bad_profile(path: str | os.PathLike[str]) -> Iterator[None]:
         raise CccError(
             error(
                 "CCC069",
-                f"`{os.fspath(path)}` is no profile",
+                f"`{os.fspath(path)}` is no {what}",
                 why=why,
-                help="make one with `cccopt profile -- PROGRAM` or `cccopt emulate FILE.ptx KERNEL ... --profile=FILE`",
+                help=help,
             )
         ) from problem
 
