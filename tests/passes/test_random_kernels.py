@@ -37,11 +37,11 @@ from tests.kernels.generators.judging import (
 )
 from tests.kernels.generators.kernels import NAME, Case, from_seed, kernels
 
-EXAMPLES = 20
-MANY = 60  # kernels of which some have many tasks
+EXAMPLES = 12
+MANY = 40  # kernels of which some have many tasks
 TASKS = 64  # of one warp: from then on it pushes, takes and drains
 COUNTED = 100  # kernels of which some have counted loops
-EXCLUSIVE = range(2, 18)  # seeds of kernels with sorted paths
+EXCLUSIVE = range(2, 12)  # seeds of kernels with sorted paths
 
 LONG = settings().max_examples > settings.get_profile("default").max_examples
 PROFILE = settings() if LONG else settings(max_examples=EXAMPLES, derandomize=True, database=None)

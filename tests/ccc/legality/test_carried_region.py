@@ -34,7 +34,7 @@ EXPECTED = {
     name: said
     for said, name in re.findall(r"^// (right|CCC\d+): .*\n(?:#pragma.*\n)?.*\) (\w+)\(", TEXT, re.M)
 }
-LAUNCHES = (Launch(2, 48, 250), Launch(1, 32, 77), Launch(3, 64, 900))
+LAUNCHES = (Launch(2, 48, 250), Launch(1, 32, 77), Launch(3, 64, 600))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_each_kernel_says_what_becomes_of_it() -> None:
 @pytest.mark.parametrize("name", [name for name, said in EXPECTED.items() if said == "right"])
 def test_tokens_do_what_their_iterations_did(name: str, compiled: Pair) -> None:
     pair = alone(compiled, name)
-    verdict = judge(pair, name, arguments, LAUNCHES, forms=("carried",), seeds=(1, 2, 3), assembler="sm_90")
+    verdict = judge(pair, name, arguments, LAUNCHES, forms=("carried",), seeds=(1,), assembler="sm_90")
     assert not verdict.wrong
     assert all(ran["push"] and ran["take"] for ran in verdict.ran.values()), verdict.ran
 

@@ -15,12 +15,13 @@ from cccopt.ccc.outcome.choices import Form, Outcome, StackMemory
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.outcome.stack_pool import StackPool
 from cccopt.ccc.plan.pool import HEAD, check_pools, pool_for, with_pools
+from cccopt.ccc.profitability.profile import RunProfile
 from cccopt.emulator import Program
 from cccopt.passes.pipeline import Options, Result, run
 from cccopt.ptx.ir import Function, Module, Variable
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
-from tests.ccc.profitability.test_decision import kernel, module, path
+from tests.ccc.profitability.test_decision import kernel, module, path, profiled
 from tests.fuzz.judge import Pair, alone, compile_pair, judge
 from tests.kernels.running import CUDA, Arguments, Launch, phases
 from tests.kernels.running import run as launched
@@ -148,9 +149,15 @@ def test_pools_of_a_module_have_a_limit_together() -> None:
 # --- the choice of memory ---
 
 
-def choice(text: str, stacks: StackMemory, mode: str = "always", resident: int | None = None) -> Result:
+def choice(
+    text: str,
+    stacks: StackMemory,
+    mode: str = "always",
+    resident: int | None = None,
+    profile: RunProfile | None = None,
+) -> Result:
     """The rewrite of a module with stacks where they are wanted."""
-    return run(parse(text), Options(mode=mode, stacks=stacks, resident=resident))
+    return run(parse(text), Options(mode=mode, stacks=stacks, resident=resident, profile=profile))
 
 
 def _global(result: Result) -> set[int]:
@@ -171,12 +178,13 @@ def test_the_option_decides() -> None:
 def test_auto_takes_what_fits_into_shared_memory_first_and_prices_the_rest() -> None:
     # One of two paths fits: it is chosen, in shared memory.
     two = module(kernel(path(2, 100, 30), path(3, 300, 30), threads=256))
-    result = choice(two, StackMemory.AUTO, "auto")
+    result = choice(two, StackMemory.AUTO, "auto", profile=profiled(two, [8]))
     assert _global(result) == set()
     assert {r.region for r in result.regions if r.outcome is Outcome.REWRITTEN} == {1, 3}
     # None does: the longer path pays for its context in global memory, the short one does not.
     for length, chosen in ((2000, True), (100, False)):
-        result = choice(module(kernel(path(2, length, 60), threads=256)), StackMemory.AUTO, "auto")
+        text = module(kernel(path(2, length, 60), threads=256))
+        result = choice(text, StackMemory.AUTO, "auto", profile=profiled(text, [8]))
         assert _global(result) == ({1, 2} if chosen else set())
 
 
