@@ -83,8 +83,12 @@ def cupy_module(
         return module(path=str(path), enable_cooperative_groups=enable_cooperative_groups)
     counted = type("RawModule", (module,), {"get_function": _counted_function})
     loaded: Any = counted(path=str(path), enable_cooperative_groups=enable_cooperative_groups)
-    head = loaded.get_global(MODULE_HEAD).ptr
-    loaded.counts = counting.add("<cupy_module>", _cupy_device(cupy), head, partial(_cupy_copy, cupy), source)
+    try:
+        head = loaded.get_global(MODULE_HEAD).ptr
+    except cupy.cuda.driver.CUDADriverError:  # no kernel of it can be counted
+        return module(path=str(path), enable_cooperative_groups=enable_cooperative_groups)
+    copy = partial(_cupy_copy, cupy, cupy.cuda.Device().id)
+    loaded.counts = counting.add("<cupy_module>", _cupy_device(cupy), head, copy, source)
     return loaded
 
 
@@ -98,12 +102,13 @@ def _cupy_device(cupy: Any) -> str:
     return str(properties["name"].decode())
 
 
-def _cupy_copy(cupy: Any, address: int, size: int) -> bytes:
+def _cupy_copy(cupy: Any, device: int, address: int, size: int) -> bytes:
     runtime = cupy.cuda.runtime
-    runtime.deviceSynchronize()
     found = bytearray(size)
     here = (ctypes.c_char * size).from_buffer(found)
-    runtime.memcpy(ctypes.addressof(here), address, size, runtime.memcpyDeviceToHost)
+    with cupy.cuda.Device(device):
+        runtime.deviceSynchronize()
+        runtime.memcpy(ctypes.addressof(here), address, size, runtime.memcpyDeviceToHost)
     return bytes(found)
 
 

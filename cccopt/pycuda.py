@@ -76,8 +76,11 @@ class SourceModule(_SourceModule):  # type: ignore[misc]
         if counting is not None:
             self._driver = driver
             device = driver.Context.get_device().name()
-            head, _ = self.module.get_global(MODULE_HEAD)
             text = source if no_extern_c else f'extern "C" {{\n{source}\n}}\n'
+            try:
+                head, _ = self.module.get_global(MODULE_HEAD)
+            except driver.LogicError:  # no kernel of it can be counted
+                return
             self._counts = counting.add("<SourceModule>", device, int(head), self._copy, text)
 
     def get_function(self, name: str) -> Any:

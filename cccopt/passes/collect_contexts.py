@@ -39,7 +39,6 @@ from cccopt.ccc.profitability.decision import (
 from cccopt.ccc.profitability.decision import remarks as remarks_of
 from cccopt.ccc.profitability.estimate import estimate
 from cccopt.ccc.profitability.profile import RegionProfile
-from cccopt.ccc.profitability.unprofiled import UNKNOWN, uncertain
 from cccopt.ccc.profitability.unrolled import unrolled_loops
 from cccopt.ccc.regions.marked_loops import Region, annotations_in_loops, find, related
 from cccopt.diagnostic import Diagnostic
@@ -283,18 +282,8 @@ def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, op
         stacks = {key: path.stack.shared_bytes for key, path in enumerate(plan.all_paths())}
     own = static_shared_bytes(view.module, function)
     room = min(room_for_stacks(threads), SHARED_BYTES) - own
-    decision = decide(region, numbers, options.mode, stacks, room, empty_tasks(analysis))
-    if not numbers.assumed:
-        return decision
-    modes = [mode_of(region, path, options.mode) for path in region.all_paths()]
-    why = dict.fromkeys(uncertain(region, numbers.flow, decision.chosen), UNKNOWN) | dict(
-        unrolled_loops(analysis)
-    )
-    lost = {key for key in decision.chosen & why.keys() if modes[key] == Mode.AUTO}
-    if not lost:
-        return decision
-    unsure = frozenset(key for key in lost if why[key] == UNKNOWN)
-    return replace(decision, chosen=decision.chosen - lost, limited=why[min(lost)], unsure=unsure)
+    unrolled = unrolled_loops(analysis) if numbers.assumed else {}
+    return decide(region, numbers, options.mode, stacks, room, empty_tasks(analysis), unrolled)
 
 
 def _stack_bytes(analysis: RegionAnalysis, options: Options) -> int:

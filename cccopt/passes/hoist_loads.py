@@ -92,7 +92,7 @@ def _hoisted(module: Module, function: Function, options: Options) -> Function:
         paths = _paths(view)
     except Refusal:
         return function  # collect-contexts reports it
-    strides = LaneStrides(view.reaching, view.uniformity, view.dominators, view.loops)
+    strides = view.lane_strides
     indices = {id(statement): index for index, statement in enumerate(view.body)}
     heads: dict[str, list[tuple[Head, bool]]] = {}
     for head in _heads(function):

@@ -140,10 +140,13 @@ class _Instrumenting:
         return callee_of(call) in self.counted.may_exit
 
     def _choice(self, name: str, flow: Flow) -> Choice:
-        # What ends the thread in a called function knows nothing of the counters that the thread has in this one.
-        leaves = name in self.counted.may_exit or self.counted.calls_may_exit(name)
-        kernel = self.counted.bodies[name].kind == "entry"
-        return choose(flow, kernel, self.how.registers, private=not leaves)
+        # What ends the thread in a called function knows nothing of the counters that the thread has in this one, and a
+        # recursive one would have its own at each depth, on a stack of a size that is fixed.
+        counted = self.counted
+        leaves = name in counted.may_exit or counted.calls_may_exit(name)
+        kernel = counted.bodies[name].kind == "entry"
+        private = not leaves and not counted.recurs(name)
+        return choose(flow, kernel, self.how.registers, private=private)
 
     def _memories(self, choices: Mapping[str, Choice]) -> dict[str, Memory]:
         """The counters of each function."""

@@ -21,8 +21,9 @@ from functools import cached_property
 from pathlib import Path
 
 from cccopt.diagnostic import CccError
-from cccopt.files import encoded, write_bytes, write_text
+from cccopt.files import encoded, require_writable, write_bytes, write_text
 from cccopt.passes.counting.layout import Layout, as_bytes, of_bytes
+from cccopt.passes.counting.spots import NO_FILE
 from cccopt.passes.instrument import COUNTED, MODULE_HEAD
 from cccopt.profiling.collecting import run_file
 from cccopt.profiling.run_file import RunFile, write
@@ -36,7 +37,7 @@ Copy = Callable[[int, int], bytes]
 _HEAD = struct.Struct("<QQQQ")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LoadedCounts:
     """A module with counters: its name, its device's, where they and their layout are in the device's memory, and the
     ``text`` that was compiled.
@@ -61,14 +62,15 @@ class LoadedCounts:
     def counts(self) -> UnitCounts:
         """The counts by now."""
         address, size, _, _ = self.head
-        gone = next((file for file in self._layout.files if not os.path.exists(file)), None)
+        named = (file for file in self._layout.files if file != NO_FILE)
+        gone = next((file for file in named if not os.path.exists(file)), None)
         kept = None if gone is None else _kept(self.text, os.path.basename(gone))
         files = tuple(kept if kept and file == gone else file for file in self._layout.files)
         layout = as_bytes(replace(self._layout, files=files))
         return UnitCounts(self.name, self.device, self.copy(address, size), layout)
 
 
-@dataclass
+@dataclass(eq=False)
 class Profiling:
     """What is loaded while kernels are counted; ``run`` is what they did, once that is over."""
 
@@ -108,9 +110,14 @@ def profile(output: str | os.PathLike[str] | None = None) -> Iterator[Profiling]
     """Count the kernels of the modules that are loaded meanwhile, by `cccopt.pycuda.SourceModule` or
     `cccopt.cupy_module`, without rewriting them.
 
-    What comes of the ``with`` has the result as its ``run`` behind it; with ``output`` it is written to that file, as
-    `cccopt profile` does. Times of kernels are not in it.
+    After the block, the result is the ``run`` of what ``with`` returns; with ``output`` it is written to that file, as
+    `cccopt profile` does. Times of kernels are not in it. A `profile` around this one counts the same modules, too.
+
+    Raises CccError where ``output`` cannot be written (CCC086).
     """
+    if output is not None:
+        require_writable(Path(output))
+    around = current()
     profiling = Profiling()
     _innermost.append(profiling)
     try:
@@ -118,28 +125,48 @@ def profile(output: str | os.PathLike[str] | None = None) -> Iterator[Profiling]
         profiling.run = run_file(ProgramRun(0, 0, True, True, profiling.counts()), None)
     finally:
         _innermost.remove(profiling)
+        if around is not None:
+            around.modules += profiling.modules
     if output is not None:
         write(Path(output), profiling.run)
 
 
 def current() -> Profiling | None:
-    """What counts at present: the innermost `profile`, or `cccopt profile` around the process."""
-    if not _innermost and os.environ.get(COUNT_VARIABLE) == "1" and "CCC_PROFILE_DIR" in os.environ:
+    """What counts at present: the innermost `profile`, or `cccopt profile` around the process; nothing where that takes
+    times.
+    """
+    asked = os.environ.get(COUNT_VARIABLE)
+    if asked == "0":
+        return None
+    if not _innermost and asked == "1" and "CCC_PROFILE_DIR" in os.environ:
         _innermost.append(Profiling())
-        atexit.register(_leave, _innermost[0], Path(os.environ["CCC_PROFILE_DIR"]))
+        folder = Path(os.environ["CCC_PROFILE_DIR"])
+        _say(folder, "unit", "cuda")
+        atexit.register(_leave, _innermost[0], folder, os.getpid())
     return _innermost[-1] if _innermost else None
 
 
 def as_written(mode: str) -> str:
     """The ``mode`` of a module, but ``off`` where `cccopt profile` takes the times of kernels as they are written."""
-    return "off" if current() is None and COUNT_VARIABLE in os.environ else mode
+    return "off" if os.environ.get(COUNT_VARIABLE) == "0" else mode
 
 
-def _leave(profiling: Profiling, folder: Path) -> None:
-    """Leaves the counts where `cccopt profile` finds them."""
-    name = f"{os.getpid()}.python"
-    write_bytes(folder / f"{name}{COUNTS_SUFFIX}", counts_file(profiling.counts()))
-    write_text(folder / f"{name}{PROCESS_SUFFIX}", "unit\ncuda\nend\n")
+def _leave(profiling: Profiling, folder: Path, process: int) -> None:
+    """Leaves the counts where `cccopt profile` finds them, at the end of the process that made them."""
+    if os.getpid() != process:
+        return
+    try:
+        counts = profiling.counts()
+    except Exception as problem:  # the libraries' own, as where the context is gone; Python has ended by now
+        _say(folder, "unit", "cuda", f"failed {' '.join(str(problem).split())}")
+        return
+    write_bytes(folder / f"{process}.python{COUNTS_SUFFIX}", counts_file(counts))
+    _say(folder, "unit", "cuda", "end")
+
+
+def _say(folder: Path, *words: str) -> None:
+    """Says of this process what the agent would."""
+    write_text(folder / f"{os.getpid()}.python{PROCESS_SUFFIX}", "".join(f"{word}\n" for word in words))
 
 
 __all__ = ["MODULE_HEAD", "LoadedCounts", "Profiling", "as_written", "current", "profile"]

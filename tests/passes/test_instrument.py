@@ -98,6 +98,9 @@ SHAPES = {
         st.global.u32 [%rd2], %r4; setp.lt.u32 %p2, %r4, 18; @%p2 bra LOOP;""",
     "an early exit before a barrier": """
         setp.lt.u32 %p1, %r3, 40; @%p1 bra OUT; bar.sync 0; st.global.u32 [%rd2], %r3; OUT:""",
+    "an early exit before a shuffle": """
+        setp.lt.u32 %p1, %r3, 7; @%p1 bra OUT; shfl.sync.down.b32 %r4, %r3, 1, 31, 0xffffffff;
+        st.global.u32 [%rd2], %r4; ret; OUT:""",
     "lanes that leave a loop with a barrier": """
         and.b32 %r4, %r3, 3;
         LOOP: bar.sync 0; add.u32 %r4, %r4, 1; st.global.u32 [%rd2], %r4; setp.lt.u32 %p1, %r4, 6; @%p1 bra LOOP;""",

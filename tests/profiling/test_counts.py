@@ -139,7 +139,7 @@ LAYOUT = Layout(
     ("a.cu", "b.cuh"),
     (
         FunctionLayout(
-            "k", True, "", 0, 7, True, 1,
+            "k", True, "", 0, 7, True,
             (Unit(0, 3, (3,), UNKNOWN, (Spot(0, 4, 5, 2),)), Unit(3, 9, (4, -6), 5, (Spot(1, 7, 0),))),
             (Edge(OUTSIDE, 0, (3,), 2), Edge(0, 1, (), 6), Edge(1, OUTSIDE, loose=True)),
             (Branch(Spot(0, 4, 5), 0, 1, 2),),

@@ -70,6 +70,25 @@ def test_a_with_statement_counts_what_is_loaded_in_it(tmp_path: Path) -> None:
     assert read(tmp_path / "k.ccc.json") == counting.run
 
 
+def test_one_in_another_counts_for_both() -> None:
+    device = Device(LOOP)
+    with cccopt.profile() as outer:
+        with pytest.raises(ZeroDivisionError), cccopt.profile():
+            raise ZeroDivisionError
+        assert modules.current() is outer
+        with cccopt.profile() as inner:
+            counting = modules.current()
+            assert counting is inner
+            counting.add("<text>", "a GPU", device.head, device.copy, "")
+            device.launch("k" + COUNTED)
+    assert [f.name for f in inner.run.functions] == [f.name for f in outer.run.functions] == ["k"]
+
+
+def test_a_file_that_cannot_be_written_is_told_first(tmp_path: Path) -> None:
+    with pytest.raises(cccopt.CccError, match="CCC086"), cccopt.profile(tmp_path / "none" / "k.ccc.json"):
+        pytest.fail("the work is done in vain")
+
+
 def test_an_exception_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), cccopt.profile(tmp_path / "k.ccc.json"):
         raise ZeroDivisionError
@@ -95,11 +114,31 @@ def test_under_cccopt_profile_counts_are_left_at_the_end(
     counting.add("<text>", "a GPU", device.head, device.copy, "")
     device.launch("k" + COUNTED)
     ((function, *arguments),) = leave
+    assert left_in(tmp_path, 0, 0, counted=True).lost  # as yet, it has not come to its end
+    function(*arguments[:-1], 0)  # in a process that was forked
+    assert not list(tmp_path.glob("*.counts"))
     function(*arguments)
     found = left_in(tmp_path, 0, 0, counted=True)
     assert (found.instrumented, found.used_cuda, found.lost) == (True, True, ())
     assert [(unit.name, unit.device) for unit in found.units] == [("<text>", "a GPU")]
     assert found.units == counting.counts()
+    # What the libraries raise then is a reason, not a traceback.
+    object.__setattr__(counting.modules[0], "copy", lambda *_: 1 / 0)
+    function(*arguments)
+    assert "division by zero" in left_in(tmp_path, 0, 0, counted=True).lost[0]
+
+
+class CupyDevice:
+    """As CuPy's, of compute capability 9.0."""
+
+    compute_capability, id = "90", 0
+
+    def __init__(self, number: int = 0) -> None:
+        assert number == self.id
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 class RawModule:
@@ -111,7 +150,8 @@ class RawModule:
         self.code = Path(path).read_bytes()
 
     def get_global(self, name: str) -> SimpleNamespace:
-        assert name == MODULE_HEAD
+        if name.encode() not in self.code:
+            raise KeyError(name)
         return SimpleNamespace(ptr=self.device.head)
 
     def get_function(self, name: str) -> str:
@@ -127,7 +167,9 @@ def test_cupy_gets_counted_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         memcpy=lambda to, at, size, _: ctypes.memmove(to, device.copy(at, size), size),
         memcpyDeviceToHost=2,
     )
-    cuda = SimpleNamespace(Device=lambda: SimpleNamespace(compute_capability="90", id=0), runtime=runtime)
+    cuda = SimpleNamespace(
+        Device=CupyDevice, runtime=runtime, driver=SimpleNamespace(CUDADriverError=KeyError)
+    )
     library = SimpleNamespace(__file__=str(tmp_path / "cupy" / "__init__.py"), RawModule=RawModule, cuda=cuda)
     monkeypatch.setitem(sys.modules, "cupy", library)  # type: ignore[arg-type]
     with cccopt.profile() as counting:
@@ -135,6 +177,9 @@ def test_cupy_gets_counted_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         assert module.get_function("k") == "k" + COUNTED
         assert b"mix" + COUNTED.encode() in module.code
         device.launch("k" + COUNTED)
+        # Without a kernel there is nothing to count.
+        empty = cccopt.cupy_module("__constant__ int only;")
+        assert empty.get_function("k") == "k"
     assert [f.name for f in counting.run.functions] == ["k"]
     assert counting.run.devices == ("a GPU",)
 

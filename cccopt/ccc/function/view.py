@@ -8,6 +8,7 @@ from functools import cached_property
 
 from cccopt.analysis import cfg as control_flow
 from cccopt.analysis import effects
+from cccopt.analysis.affine import LaneStrides
 from cccopt.analysis.cost import Costs
 from cccopt.analysis.dominance import Dominance, dominators, total_post_dominators
 from cccopt.analysis.liveness import Liveness, liveness
@@ -64,6 +65,11 @@ class View:
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
         return loops(self.cfg)
+
+    @cached_property
+    def lane_strides(self) -> LaneStrides:
+        """How far apart lanes beside one another access memory."""
+        return LaneStrides(self.reaching, self.uniformity, self.dominators, self.loops)
 
     @cached_property
     def headers(self) -> frozenset[str]:

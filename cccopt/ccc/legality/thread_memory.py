@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from cccopt.analysis import effects
-from cccopt.analysis.affine import LaneStrides, access_size
+from cccopt.analysis.affine import access_size
 from cccopt.analysis.constancy import CONSTANT_SPECIAL_REGISTERS, UNIFORM_SPECIAL_REGISTERS
 from cccopt.analysis.cost import integer
 from cccopt.analysis.invariance import LoopInvariance
@@ -119,7 +119,7 @@ class ThreadMemory:
         """How far neighbouring lanes are apart in a register."""
         if self.view.uniformity.is_uniform_use(use, name):
             return 0
-        stride = self._strides.of_register(use, name)
+        stride = self.view.lane_strides.of_register(use, name)
         return UNBOUNDED if stride is None else stride
 
     def _counter_span(self, use: int, name: str, inside: frozenset[int]) -> float:
@@ -337,11 +337,6 @@ class ThreadMemory:
     @cached_property
     def _invariance(self) -> LoopInvariance:
         return LoopInvariance(self.view.function, self.view.reaching, self._blocks)
-
-    @cached_property
-    def _strides(self) -> LaneStrides:
-        view = self.view
-        return LaneStrides(view.reaching, view.uniformity, view.dominators, view.loops)
 
 
 def _comes_back(number: Number, size: int) -> bool:

@@ -6,7 +6,7 @@ stacks that would leave too few blocks to an SM keep cheap paths in their loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cccopt.ccc.outcome import refusal
@@ -15,6 +15,7 @@ from cccopt.ccc.outcome.report import Cost
 from cccopt.ccc.profitability import model
 from cccopt.ccc.profitability.estimate import Estimate
 from cccopt.ccc.profitability.model import Limit, LoopFlow
+from cccopt.ccc.profitability.unprofiled import UNKNOWN, uncertain
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
 from cccopt.diagnostic import Diagnostic
@@ -32,8 +33,8 @@ LEAST_RESIDENT = 1024
 """Threads that stacks must leave room for on an SM: half of those of compute capability 9.0."""
 
 HOW = (
-    "make a profile for `--ccc-profile=FILE.json`: on a GPU build with `--ccc-instrument` and run"
-    " `cccopt profile -o FILE.json -- PROGRAM`; without one `cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json`"
+    "make a profile for `--ccc-profile=FILE.json`: with a GPU, build with `--ccc-instrument` and run"
+    " `cccopt profile -o FILE.json -- PROGRAM`; without one, `cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json`"
 )
 """How a profile is made."""
 
@@ -44,7 +45,7 @@ _NOTHING = "there is nothing to collect in this marked path: it stays as it is"
 class Decision:
     """The paths to collect, by their indices in `Region.all_paths`, and the numbers of all of them: ``loop`` of the
     marked loop, ``costs`` by index. ``limited`` tells why a path that would pay is left alone, where one is;
-    ``unsure`` are those that are left alone because nothing tells whether they pay; ``empty`` are those that do
+    ``barred`` are those that `auto` leaves alone whatever is predicted, with the reason; ``empty`` are those that do
     nothing, with what became of their code.
     """
 
@@ -52,7 +53,7 @@ class Decision:
     loop: Cost
     costs: tuple[Cost, ...]
     limited: str = ""
-    unsure: frozenset[int] = frozenset()
+    barred: Mapping[int, str] = field(default_factory=dict)
     empty: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -63,18 +64,21 @@ def decide(
     shared: Mapping[int, int],
     capacity: int,
     empty: Mapping[int, str] | None = None,
+    unrolled: Mapping[int, str] | None = None,
 ) -> Decision:
     """Choose among the paths of ``region``, but for those with ``empty`` tasks. ``mode`` is the option's; ``shared``
-    are the bytes of each path's stack in a block, ``capacity`` those that all may take. Sorted paths come and
-    go together: what their stacks take is limited by the plan.
+    are the bytes of each path's stack in a block, ``capacity`` those that all may take; ``unrolled`` says of paths what
+    nvcc makes of them without marks. Sorted paths come and go together: what their stacks take is limited by the plan.
     """
     flow = estimate.flow
     paths = region.all_paths()
     kept = {key for key, path in enumerate(paths) if mode_of(region, path, mode) == Mode.ALWAYS}
     limits = _limits(region)
+    barred = _barred(region, estimate, kept, limits, {} if unrolled is None else unrolled)
+    limits = (*limits, Limit(frozenset(barred), 0))
     chosen = model.choose(flow, kept, limits)
     limited = ""
-    for limit in limits:
+    for limit in limits[:-1]:
         if len(limit.keys) > limit.most:
             limited = f"`collect({limit.most})` keeps the costliest paths"
     together = frozenset[int]().union(*(group.keys for group in flow.groups))
@@ -84,7 +88,28 @@ def decide(
         chosen = model.choose(flow, kept, [*limits, Limit(others, len(chosen & others) - 1)])
     nothing = {} if empty is None else empty
     chosen -= nothing.keys()
-    return Decision(chosen, *_costs(estimate, chosen), limited, empty=nothing)
+    return Decision(chosen, *_costs(estimate, chosen), limited, barred, nothing)
+
+
+def _barred(
+    region: Region,
+    estimate: Estimate,
+    kept: Collection[int],
+    limits: Sequence[Limit],
+    unrolled: Mapping[int, str],
+) -> dict[int, str]:
+    """What `auto` may not choose without a profile, and why: what nvcc would unroll, and what may lose beside what is
+    left.
+    """
+    if not estimate.assumed:
+        return {}
+    barred = {key: why for key, why in unrolled.items() if key not in kept}
+    while True:
+        chosen = model.choose(estimate.flow, kept, [*limits, Limit(frozenset(barred), 0)])
+        more = uncertain(region, estimate.flow, chosen) - barred.keys() - {*kept}
+        if not more:
+            return barred
+        barred |= dict.fromkeys(more, UNKNOWN)
 
 
 def _stacks(flow: LoopFlow, chosen: frozenset[int], shared: Mapping[int, int]) -> float:
@@ -163,9 +188,9 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
             *empty,
             refusal.remark(
                 "CCC050",
-                f"the marked loop stays as it is: {_UNSURE if best in decision.unsure else gain}",
+                f"the marked loop stays as it is: {_UNSURE if best in decision.barred else gain}",
                 place,
-                _why(paths[best], decision.costs[best], decision.limited),
+                _why(paths[best], decision.costs[best], decision.limited or decision.barred.get(best, "")),
                 help or "say `always` in the pragma to have it collected all the same",
             ),
         )
@@ -175,11 +200,11 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
             "the marked path stays in its loop: "
             + (
                 _UNSURE
-                if key in decision.unsure
+                if key in decision.barred
                 else f"collecting it would make that {_times(cost.gain)} as fast"
             ),
             path.annotation.place,
-            _why(path, cost, decision.limited if cost.gain > 1 else ""),
+            _why(path, cost, decision.barred.get(key, "") or (decision.limited if cost.gain > 1 else "")),
             help or "say `always` in the pragma to have it collected all the same",
         )
         for key, (path, cost) in enumerate(zip(paths, decision.costs, strict=True))
@@ -201,7 +226,7 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
 
 
 _ASSUMED = "no profile: how often lanes come is assumed"
-_UNSURE = "without a profile nothing tells whether collecting pays"
+_UNSURE = "without a profile it is not known whether collecting pays"
 
 
 def _costs(estimate: Estimate, chosen: frozenset[int]) -> tuple[Cost, tuple[Cost, ...]]:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from cccopt.analysis.affine import LaneStrides, access_size
+from cccopt.analysis.affine import access_size
 from cccopt.analysis.cost import DEFAULT_TRIP_COUNT, Costs
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
@@ -189,12 +189,11 @@ class _Maker:
         if planned is None or planned.counted is None:
             return 0.0
         view, after = self.view, planned.counted.strides
-        lanes = LaneStrides(view.reaching, view.uniformity, view.dominators, view.loops)
         saved = 0
         for index, instruction in view.instructions(path.nodes):
             for base in (o.base for o in instruction.operands if isinstance(o, Address)):
                 if isa.facts(instruction).space in ("global", "generic") and isinstance(base, Register):
-                    now = lanes.of_access(index)
+                    now = view.lane_strides.of_access(index)
                     apart = LANES if now is None else max(abs(now), access_size(instruction))
                     saved += min(apart, LANES) - min(abs(after.get(base.name, apart)), LANES)
         return saved

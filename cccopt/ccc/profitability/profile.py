@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Protocol
 
-from cccopt.analysis.affine import LaneStrides, access_size
+from cccopt.analysis.affine import access_size
 from cccopt.analysis.cost import Costs
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.view import View, view_of
@@ -292,14 +292,12 @@ class _CountedFunction:
         """About the sectors of global memory that ``nodes`` touched, by how far apart lanes beside one another access
         it.
         """
-        view = self.view
-        strides = LaneStrides(view.reaching, view.uniformity, view.dominators, view.loops)
         total = 0.0
-        for index, instruction in view.instructions(nodes):
+        for index, instruction in self.view.instructions(nodes):
             facts, count = isa.facts(instruction), self.counts.get(index)
             if count is None or facts.memory is isa.Memory.NONE or facts.space not in ("global", "generic"):
                 continue
-            stride = strides.of_access(index)
+            stride = self.view.lane_strides.of_access(index)
             apart = SECTOR_BYTES if stride is None else max(abs(stride), access_size(instruction))
             total += count.warps if stride == 0 else count.lanes * min(apart, SECTOR_BYTES) / SECTOR_BYTES
         return total

@@ -12,11 +12,11 @@
                                             ...                              all that the thread has counted
         ret;                                ret;
 
-Nothing is branched around in loops, and nothing called, so that lanes part and meet as they did. What threads do last
-is code where the program had only an exit. Lanes that jump to a bare exit leave at once; at a block of code ptxas may
-have them wait for the others, which may wait for them at a barrier. So in kernels with barriers a bare exit stays bare,
-and lanes do all that ahead of the branch that leads there; in a loop they call a function that does it, for its atomic
-operations on shared memory must not be in the loop.
+Nothing is branched around in loops, so that lanes part and meet as they did. What threads do last is code where the
+program had only an exit. Lanes that jump to a bare exit leave at once; at a block of code ptxas may
+have them wait for the others, which may wait for them at a barrier or a shuffle. So where threads may wait for each
+other a bare exit stays bare, and lanes do all that ahead of the branch that leads there. In a loop, and ahead of a
+guarded `ret` in one, they call a function that does it: its atomic operations on shared memory must not be in the loop.
 
         @%p bra EXIT;                       @%p activemask.b32 %m; ...
                                             @!%p bra STAY;

@@ -88,7 +88,7 @@ class LoopUnits:
 @dataclass(frozen=True, slots=True)
 class FunctionLayout:
     """A function. ``why`` says why it has no counters, if it has none. ``shared``: its counters are in shared memory
-    while a block runs; ``registers`` is how many are in registers while a thread does.
+    while a block runs.
     """
 
     name: str
@@ -97,7 +97,6 @@ class FunctionLayout:
     first: int = 0
     counters: int = 0
     shared: bool = False
-    registers: int = 0
     units: tuple[Unit, ...] = ()
     edges: tuple[Edge, ...] = ()
     branches: tuple[Branch, ...] = ()
@@ -167,7 +166,6 @@ def _function(f: FunctionLayout) -> dict[str, Any]:
         "first": f.first,
         "counters": f.counters,
         "shared": f.shared,
-        "registers": f.registers,
         "units": [[u.start, u.stop, u.warps, u.lanes, [_spot(s) for s in u.spots]] for u in f.units],
         "edges": [[e.source, e.target, e.warps, e.lanes, int(e.loose)] for e in f.edges],
         "branches": [[_spot(b.spot), b.unit, b.taken, b.other] for b in f.branches],
@@ -186,7 +184,6 @@ def _of_function(entry: dict[str, Any]) -> FunctionLayout:
         int(entry["first"]),
         int(entry["counters"]),
         bool(entry["shared"]),
-        int(entry["registers"]),
         tuple(Unit(u[0], u[1], tuple(u[2]), u[3], _spots(u[4])) for u in entry["units"]),
         tuple(Edge(e[0], e[1], tuple(e[2]), e[3], bool(e[4])) for e in entry["edges"]),
         tuple(Branch(Spot(*b[0]), b[1], b[2], b[3]) for b in entry["branches"]),

@@ -61,6 +61,10 @@ class Counted:
             work += sorted(new)
         return tuple(f for f in self.bodies if f in found)
 
+    def recurs(self, name: str) -> bool:
+        """Whether a function may call itself, directly or not."""
+        return any(name in self.reached(callee) for callee in self._callees[name])
+
     @cached_property
     def may_exit(self) -> frozenset[str]:
         """The device functions that may end the thread, themselves or by what they call."""
@@ -124,9 +128,11 @@ class Counted:
         return any(not known >= set(callees(self.bodies[name])) for name in names)
 
     def has_barriers(self, kernel: str) -> bool:
-        """Whether a kernel or what it calls has barriers of the block, as far as can be told."""
+        """Whether threads may wait for each other in a kernel or what it calls, in a block or a warp, as far as can be
+        told.
+        """
         return self._runs_unknown(self.reached(kernel)) or any(
-            isinstance(s, Instruction) and facts(s).barrier
+            isinstance(s, Instruction) and (facts(s).barrier or facts(s).collective)
             for name in self.reached(kernel)
             for s in self.bodies[name].body or ()
         )

@@ -57,7 +57,6 @@ def function_layout(
         memory.first,
         memory.counters,
         memory.name is not None,
-        memory.registers,
         units,
         edges,
         tuple(_branches(flow, places)),
