@@ -13,7 +13,7 @@ pytestmark = pytest.mark.nvcc
 
 LOOP = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)"
 WORK = "for (int k = 0; k < 40; k++) x = __umulhi(x, x | 1u) ^ x * 1664525u;"
-ROW = "for (int k = first[i]; k < first[i + 1]; k++) atomicAdd(a + to[k], 1u);"
+ROW = "for (int k = first[i]; k < first[i + 1]; k++) atomicAdd(b + to[k], 1u);"
 ENDED = "while (x > 1) { x = x % 2 ? 3 * x + 1 : x / 2; ++steps; }"
 
 DECLINED = {
@@ -48,7 +48,7 @@ def outcomes(body: str, mode: Mode = Mode.AUTO) -> tuple[dict[str, Outcome], str
     """What becomes of each kind of region, and the remarks."""
     text = (
         'extern "C" __global__ void __launch_bounds__(128) NAME(int n, unsigned* __restrict__ a,'
-        " const int* __restrict__ first, const int* __restrict__ to) {\n"
+        " unsigned* __restrict__ b, const int* __restrict__ first, const int* __restrict__ to) {\n"
         f"#pragma ccc for\n{LOOP} {{\nunsigned x = a[i];\n{body}\n}}\n}}\n"
     )
     pair = compile_pair(text.replace("NAME", "k"))
