@@ -122,7 +122,7 @@ def run(folder: Path, size: str, only: tuple[str, ...]) -> None:
         print(
             f"{'':12}{'plain ms':>10}"
             + "".join(f"{way:>9}" for way in ways)
-            + "   registers plain, r6; notes"
+            + "   registers plain, r96; notes"
         )
         for name in only:
             made: dict[str, Made] = pickle.loads((folder / f"{name}.made").read_bytes())
@@ -142,7 +142,7 @@ def run(folder: Path, size: str, only: tuple[str, ...]) -> None:
                     notes += _notes(module, made[way].layout)
                     ratios[way].append(times[way] / times["plain"])
             row = "".join(f"{times[way] / times['plain']:9.2f}" for way in ways)
-            registers = f"{made['plain'].registers}, {made['r6'].registers}"
+            registers = f"{made['plain'].registers}, {made['r96'].registers}"
             print(f"{name:12}{times['plain']:10.3f}{row}   {registers}; {'; '.join(notes)}", flush=True)
     print(f"{'median':22}" + "".join(f"{median(ratios[way]):9.2f}" for way in ways))
     print(f"{'most':22}" + "".join(f"{max(ratios[way]):9.2f}" for way in ways))

@@ -65,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument("--out", type=Path, default=Path("profiled"), help="where the builds go")
     options.add_argument(
-        "--built", action="store_true", help="take the builds that `build` has put there, build nothing"
+        "--built", action="store_true", help="reuse what `build` left in --out; build nothing"
     )
     options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="builds at a time")
     options.add_argument(
@@ -99,7 +99,9 @@ def main() -> int:
     for each in built:
         if each.why:
             print(f"{each.name}: {each.why}", file=sys.stderr, flush=True)
-    return 0 if given.what == "build" else measure_all([b for b in built if not b.why], given, begun)
+    if given.what == "build":
+        return int(any(each.why for each in built))
+    return measure_all([each for each in built if not each.why], given, begun)
 
 
 def measure_all(built: list[Built], given: argparse.Namespace, begun: float) -> int:

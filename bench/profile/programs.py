@@ -24,6 +24,8 @@ from cccopt.profiling.running import ProgramRun, environment_for, left_in
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = "sample-"
 PLAIN, COUNTED = "plain", "counted"
+DONE = "built"
+"""The file in a build's folder that says that it succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def build_all(
         (place / "inputs").mkdir(parents=True, exist_ok=True)
         folders = {what: place / what / "tree" / program.folder for what in (PLAIN, COUNTED)}
         why = next((line for line in said[len(whats) * i :][: len(whats)] if line), "")
-        if not why and not all(folder.is_dir() for folder in folders.values()):
+        if not why and not all((place / what / DONE).exists() for what in (PLAIN, COUNTED)):
             why = f"there is no build in {place}"
         found.append(Built(program.name, recipe, folders, place / "inputs", place / PLAIN / "keep", why))
     return found
@@ -120,6 +122,8 @@ def _build(program: Program, recipe: Recipe, checkouts: list[Path], place: Path,
         # One folder a command: several may compile files of one name.
         line = f'mkdir -p {keep}; exec {commands.nvcc} -lineinfo --keep --keep-dir "$(mktemp -d {keep}/XXXXXX)" "$@"'
     succeeded, _, log = compiled(recipe, folder, place, compiler_script(place, line))
+    if succeeded:
+        (place / DONE).touch()
     return "" if succeeded else f"{place.name} is not built: {_last(log)}"
 
 

@@ -13,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-from cccopt.diagnostic import CccError, error
+from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 from cccopt.driver.unit_report import CompiledUnit
 from cccopt.files import read_text, write_text
 from cccopt.source.annotate import annotate
@@ -50,9 +50,20 @@ def compiled(call: Call, text: str, *, regions: bool) -> tuple[CallResult, Compi
         made = tool.wait()
     if made.status != 0:
         return made, None
-    ptx = (_with_regions(call, text, made.ptx) if regions else "") or _counted(call, made.ptx)
+    ptx, said = _with_regions(call, text, made.ptx) if regions else ("", ())
+    ptx = ptx or _counted(call, made.ptx)
     _register(call, frozenset(_COPIES.findall(ptx)))
-    return made, CompiledUnit(ptx)
+    return made, CompiledUnit(ptx, remarks=said)
+
+
+def _uncounted(call: Call, why: str) -> Diagnostic:
+    return Diagnostic(
+        "CCC114",
+        Severity.WARNING,
+        f"the marked regions of `{call.file}` are not counted",
+        why=why,
+        help="compile it with --ccc=always, which says more; --ccc=off asks for none",
+    )
 
 
 def _counted(call: Call, ptx: str) -> str:
@@ -67,21 +78,27 @@ def _counted(call: Call, ptx: str) -> str:
     return print_module(with_all_names(module, layout) if _is_one_of_several(call) else module)
 
 
-def _with_regions(call: Call, text: str, plain: str) -> str:
-    """The functions of ``plain`` with counted copies of what is made of the annotated ``text``; empty without
-    annotations, and where the two do not go together.
+def _with_regions(call: Call, text: str, plain: str) -> tuple[str, tuple[Diagnostic, ...]]:
+    """The functions of ``plain`` with counted copies of what is made of the annotated ``text``, empty where there is
+    none, and what there is to say.
     """
     asked = annotate(text, call.file, keep_going=True)
     if not asked.regions:
-        return ""
+        return "", asked.warnings
     marked = call.with_lines.run(with_header(asked.text, call.file))
     if marked.status != 0:
-        return ""
+        return "", (
+            *asked.warnings,
+            _uncounted(call, "nvcc does not take the text with marks for annotations"),
+        )
     from cccopt.driver.original_functions import with_originals
 
     counted = _counted(call, marked.ptx)
     both = with_originals(counted, marked.ptx, frozenset(), lambda: plain)
-    return "" if both == counted else both
+    if both == counted:
+        why = "with annotations nvcc makes other variables of it than without"
+        return "", (*asked.warnings, _uncounted(call, why))
+    return both, asked.warnings
 
 
 def _is_one_of_several(call: Call) -> bool:

@@ -114,3 +114,10 @@ def test_a_mistaken_annotation_is_left_out(tmp_path: Path) -> None:
     text = KERNELS["for"].replace("#pragma ccc if", "#pragma ccc if nonsense")
     run = counted(built(tmp_path, text), 2)
     assert run.functions[0].lines
+
+
+def test_mistakes_and_what_is_not_counted_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    built(tmp_path, KERNELS["for"].replace("#pragma ccc if", "#pragma ccc if nonsense"))
+    assert "nonsense" in capfd.readouterr().err
+    built(tmp_path, KERNELS["for"])
+    assert "warning" not in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""How often warps and lanes came to each marked region in runs on the emulator, and the file that holds it.
+"""How often warps and lanes came to each marked region in runs on the emulator or a GPU, and the file that holds it.
 
     {"schema": 1, "cccopt": "0.1.0",
      "kernels": {"bfs": {"1": {"kind": "for", "entries": ..., "lanes": ...}, "2": {"kind": "if", ...}}}}

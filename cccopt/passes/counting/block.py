@@ -3,8 +3,9 @@ thread adds its own to them last, and the last thread of a block adds these to t
 
 At the entry of a kernel all threads of the block are there, so that a barrier is legal there, in any kernel: the
 threads clear the counters and meet. At the end there is none, for threads leave when they like, even while others wait
-at a barrier of the program. Each counts itself off; who sees that all have left has the block's last counts, and adds
-them to the global ones. What the others counted was before their own counting off, of which that of the last is after.
+at a barrier of the program. Each counts itself off; the thread that finds that all others have left holds the block's
+final counts, and adds them to the global ones. What the others counted was before their own counting off, of which
+that of the last is after.
 """
 
 from __future__ import annotations
