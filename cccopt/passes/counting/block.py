@@ -74,6 +74,9 @@ def leaving(memory: Memory, names: Names, own: Register | Symbol, redux: bool) -
         yield op("mov.u64", counters, own)
         fold = partial(_fold, names, memory, base, counters, mask if redux else None, leader)
         yield from _each_word(names, start, step, memory.private, "fold", fold)
+        if not redux:
+            # What each thread has added is before the first of them counts all off.
+            yield op("bar.warp.sync", mask)
     if memory.name is not None:
         yield from _count_off(names, memory, base, mask, before, leader)
 
