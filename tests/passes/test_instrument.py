@@ -365,6 +365,11 @@ def test_instrumenting_twice_is_refused() -> None:
     [
         ("setmaxnreg.dec.sync.aligned.u32 40;", "", "as a group"),
         ("", ".reqnctapercluster 2, 1, 1", "clusters"),
+        (
+            "and.b32 %r4, %r0, 1; T: .branchtargets A, OUT; brx.idx %r4, T; A: bar.sync 0; ret; OUT: ret;",
+            "",
+            "a jump table",
+        ),
     ],
 )
 def test_what_is_timed_only(body: str, directives: str, why: str) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from cccopt.analysis.cfg import build, ending
 from cccopt.ccc.function.calls import HARMLESS_CALLS, callees, shared_variables, static_shared_bytes
-from cccopt.ptx.ir import Function, Instruction, Module, SpecialRegister, Variable
+from cccopt.ptx.ir import Body, Function, Instruction, Module, SpecialRegister, Variable
 from cccopt.ptx.isa import Control, facts
 from cccopt.ptx.language import Language
 
@@ -97,6 +98,9 @@ class Counted:
         statements = (s for name in self.reached(kernel) for s in self.bodies[name].body or ())
         if any(isinstance(s, Instruction) and facts(s).grouped for s in statements):
             return "its warps work as a group, on registers that they hand over or on tensor memory"
+        if self.has_barriers(kernel) and _leaves_by_table(self.bodies[kernel].body or ()):
+            # What they do last would be code behind the jump, where ptxas may have them wait.
+            return "threads leave it through a jump table while others may wait for each other"
         return ""
 
     @cached_property
@@ -163,6 +167,19 @@ class Counted:
             if isinstance(s, Instruction)
             for operand in s.operands
         )
+
+
+def _leaves_by_table(body: Body) -> bool:
+    """Whether a jump table leads to an exit."""
+    cfg = build(body)
+    exits = set()
+    for block in cfg.blocks:
+        run = [s for i in block.statements() if isinstance(s := body[i], Instruction)]
+        if len(run) == 1 and facts(run[0]).control in (Control.RETURN, Control.EXIT):
+            exits.add(block.index)
+    ends = ((block, ending(body, block)) for block in cfg.blocks)
+    tables = (b for b, last in ends if last is not None and facts(last).control is Control.INDEXED)
+    return any(not exits.isdisjoint(cfg.successors[block.index]) for block in tables)
 
 
 def _has(function: Function, control: Control) -> bool:
