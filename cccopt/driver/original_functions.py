@@ -6,9 +6,13 @@ function), it cannot lose its markers for some of them, so the functions come fr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 
 from cccopt.driver.function_texts import MARKER, WORD, FunctionText, definitions
+
+_SECTION = re.compile(r"\.section\s+\.debug_str\s*\{([^}]*)\}")
+_STRING = re.compile(r"^(\S+):([^:$]*)", re.MULTILINE)
 
 
 def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Callable[[], str]) -> str:
@@ -28,6 +32,8 @@ def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Ca
     others = definitions(original)
     if others is None or _outside(original, others) != _outside(marked, found):
         return made
+    if not _strings(original).items() <= _strings(made).items():
+        return made
     bodies = {d.name: original[d.start : d.end] for d in others if d.body is not None}
     known = {d.name for d in own}
     called = {d.name for d in others} - known
@@ -43,12 +49,20 @@ def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Ca
     return "".join((*pieces, made[at:]))
 
 
+def _strings(text: str) -> dict[str, str]:
+    """The strings of line information by their labels: names of functions that were inlined."""
+    sections = "".join(_SECTION.findall(text))
+    return {label: "".join(value.split()) for label, value in _STRING.findall(sections)}
+
+
 def _outside(text: str, found: Sequence[FunctionText]) -> list[str]:
-    """The words of a module that are in no function's body."""
+    """The words of a module that are in no function's body, nor strings of line information: those of the markers' own
+    functions are among them.
+    """
     at = 0
     words: list[str] = []
     for definition in found:
         if definition.body is not None:
             words += text[at : definition.body].split()
             at = definition.end
-    return [*words, *text[at:].split()]
+    return [*words, *_SECTION.sub("", text[at:]).split()]

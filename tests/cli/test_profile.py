@@ -215,6 +215,29 @@ def test_functions_are_taken_from_a_module_with_the_same_variables(
     )
 
 
+def strings(*texts: str) -> str:
+    """Line information's strings, as nvcc ends a module with them."""
+    lines = "".join(f"$L__info_string{n}:\n.b8 {text}\n\n" for n, text in enumerate(texts))
+    return f"\t.section\t.debug_str\n\t{{\n{lines}\n\t}}\n"
+
+
+@pytest.mark.parametrize(
+    ("mine", "plain", "taken"),
+    [
+        (("97,0", "98,0"), ("97,0",), True),  # a function of the markers' own was inlined
+        (("98,0", "97,0"), ("97,0",), False),  # and came first: the plain text means another by its number
+    ],
+)
+def test_functions_of_modules_with_line_information(
+    mine: tuple[str, ...], plain: tuple[str, ...], taken: bool
+) -> None:
+    marked = MODULE + entry("a", MARK) + strings(*mine)
+    made = MODULE + entry("a", "") + strings(*mine)
+    other = MODULE + entry("a", "bar.sync 0;\n")
+    found = with_originals(made, marked, frozenset(), lambda: other + strings(*plain))
+    assert found == (other + strings(*mine) if taken else made)
+
+
 def test_nothing_is_compiled_again_where_everything_is_rewritten() -> None:
     marked = MODULE + entry("a", MARK) + entry("b", "")
     made = MODULE + entry("a", "vote\n") + entry("b", "")
