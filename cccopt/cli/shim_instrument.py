@@ -91,8 +91,11 @@ def _with_regions(call: Call, text: str, plain: str) -> tuple[str, tuple[Diagnos
             *asked.warnings,
             _uncounted(call, "nvcc does not take the text with marks for annotations"),
         )
+    from cccopt.driver.function_texts import MARKER
     from cccopt.driver.original_functions import with_originals
 
+    if not MARKER.search(marked.ptx):  # what is annotated reaches no kernel
+        return "", asked.warnings
     counted = _counted(call, marked.ptx)
     both = with_originals(counted, marked.ptx, frozenset(), lambda: plain)
     if both == counted:

@@ -50,11 +50,13 @@ def arguments() -> list[Any]:
     return [N, given, np.zeros(N, np.uint32)]
 
 
-def built(folder: Path, text: str) -> str:
+def built(folder: Path, text: str, *options: str) -> str:
     """What `ccc-nvcc --ccc-instrument` makes of a text."""
     (folder / "k.cu").write_text(text)
     out = folder / "k.ptx"
-    assert main(["-arch=sm_90", "-ptx", "--ccc-instrument", str(folder / "k.cu"), "-o", str(out)]) == 0
+    assert (
+        main(["-arch=sm_90", "-ptx", "--ccc-instrument", *options, str(folder / "k.cu"), "-o", str(out)]) == 0
+    )
     return out.read_text()
 
 
@@ -119,5 +121,12 @@ def test_a_mistaken_annotation_is_left_out(tmp_path: Path) -> None:
 def test_mistakes_and_what_is_not_counted_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     built(tmp_path, KERNELS["for"].replace("#pragma ccc if", "#pragma ccc if nonsense"))
     assert "nonsense" in capfd.readouterr().err
-    built(tmp_path, KERNELS["for"])
-    assert "warning" not in capfd.readouterr().err
+    # Debug information tells of the marks' own functions.
+    assert "// ccc " not in built(tmp_path, KERNELS["for"], "-G")
+    assert "warning[CCC114]" in capfd.readouterr().err
+    idle = KERNELS["for"].replace(
+        HEAD, "template <class T> __global__ void idle(int n, const T* in, T* out) {\n"
+    )
+    for quiet in (KERNELS["for"], f"{idle}{HEAD}out[threadIdx.x] = in[n]; }}"):
+        built(tmp_path, quiet)
+        assert "warning" not in capfd.readouterr().err
