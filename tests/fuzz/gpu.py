@@ -21,6 +21,8 @@ from tests.fuzz.trial import Outcome
 
 PATIENCE = 30.0
 """Seconds without an answer after which a run counts as hanging."""
+SECOND = 8
+"""How much longer a kernel gets that is run again, alone: others, on the same GPU, may have kept it waiting."""
 SIZES = ("large", "large", "odd", "small")
 
 
@@ -58,6 +60,7 @@ class Gpu:
 
     backend: str
     patience: float = PATIENCE
+    second: float = SECOND
     runs: int = 0
     kernels: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -92,18 +95,40 @@ class Gpu:
                 self.start()
             found = self._run(replace(job, cases=cases))
             culprit = None
-            for begun, what, detail in found:
-                self.outcomes[what] += 1
-                yield f"{job.seed} GPU {what}: {begun.kernel}, {begun.label}, {begun.launch}: {detail}"
+            for one in found:
+                begun, what, _ = one
                 if what in ("HANG", "FAULT"):
                     culprit = begun.kernel
+                if what != "HANG":
+                    yield self._told(job, one)
             if culprit is None:
                 return
             self.close()
             names = [(case.kernel, case.plain) for case in cases]
             place = next(n for n, pair in enumerate(names) if culprit in pair)
+            if any(what == "HANG" for _, what, _ in found):
+                for one in self._again(replace(job, cases=cases[place : place + 1])):
+                    yield self._told(job, one)
             # Those ahead of it are done.
             cases = cases[place + 1 :]
+
+    def _told(self, job: Job, found: tuple[Begun, str, str]) -> str:
+        begun, what, detail = found
+        self.outcomes[what] += 1
+        return f"{job.seed} GPU {what}: {begun.kernel}, {begun.label}, {begun.launch}: {detail}"
+
+    def _again(self, job: Job) -> list[tuple[Begun, str, str]]:
+        """Runs a job that seemed to hang once more, with more patience."""
+        patience = self.patience
+        self.patience = self.second * patience
+        try:
+            self.start()
+            found = self._run(job)
+        finally:
+            self.patience = patience
+        if any(what in ("HANG", "FAULT") for _, what, _ in found):
+            self.close()
+        return found
 
     def _run(self, job: Job) -> list[tuple[Begun, str, str]]:
         process = self._process

@@ -64,11 +64,21 @@ def test_a_difference_is_told_with_kernel_launch_and_place() -> None:
 
 
 def test_a_kernel_that_hangs_ends_its_process_and_the_others_run() -> None:
-    gpu = Gpu("emulator", patience=5.0)
+    gpu = Gpu("emulator", patience=2.0, second=1.5)
     lines = list(gpu.run(job(SPIN)))
     gpu.close()
     assert [line.split(",")[0] for line in lines] == ["3 GPU WRONG: k0", "3 GPU HANG: k1"]
-    assert gpu.runs == 5
+    assert gpu.runs == 6  # the plain one twice
+
+
+def test_a_kernel_that_only_takes_long_is_not_said_to_hang() -> None:
+    long = SPIN.replace("AGAIN:", ".reg .u32 %r; .reg .pred %p; mov.u32 %r, 0;\nAGAIN: add.u32 %r, %r, 1;")
+    long = long.replace("bra.uni AGAIN;", "setp.lt.u32 %p, %r, 500000; @%p bra AGAIN; ret;")
+    gpu = Gpu("emulator", patience=1.0, second=30)
+    lines = list(gpu.run(job(long)))
+    gpu.close()
+    assert [line.split(",")[0] for line in lines] == ["3 GPU WRONG: k0", "3 GPU WRONG: k1"]
+    assert gpu.runs == 7  # twice the plain one, and the long one at the second try
 
 
 def test_a_fault_is_told_and_the_others_run() -> None:
