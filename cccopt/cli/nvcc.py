@@ -90,7 +90,7 @@ def _compile(program: str, arguments: list[str], environment: Mapping[str, str],
         if keep:
             make_folder(keep)
     reads_ptx = any(word.endswith(".ptx") for word in options.all_words(arguments, environment))
-    rewrites = options.value_of("--ccc", ours) != "off" and options.INSTRUMENT not in ours
+    rewrites = options.value_of("--ccc", ours) != "off" and not options.counted(ours)
     if reads_ptx and rewrites:
         from cccopt.cli.around_nvcc import with_rewritten_ptx
 
@@ -118,8 +118,8 @@ def _configuration(ours: Sequence[str]) -> str:
     stacks = options.value_of("--ccc-stacks", ours)
     chosen = f"{'' if form == 'auto' else form} {only} {'' if stacks == 'auto' else stacks}".rstrip()
     text = f"{__version__} {mode} {'--ccc-keep-going' in ours} {resident} {chosen}".rstrip()
-    if options.INSTRUMENT in ours:
-        text += " instrumented"
+    if counted := options.counted(ours):
+        text += f" instrumented {counted}"
     profile = options.value_of("--ccc-profile", ours)
     return (
         f"{crc32(_content(profile), crc32(text.encode())):08x}" if profile else f"{crc32(text.encode()):08x}"

@@ -23,6 +23,7 @@ from cccopt.files import read_text, write_text
 from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call, CallResult, Running
+from cccopt.toolchain.options import SAMPLED
 from cccopt.toolchain.settings import Settings
 
 _OBJECTS = 20_000
@@ -175,7 +176,7 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
 def _instrumented(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -> CompiledUnit:
     from cccopt.cli.shim_instrument import compiled
 
-    made, unit = compiled(call, text, regions=settings.mode != "off")
+    made, unit = compiled(call, text, regions=settings.mode != "off", sampled=settings.instrument == SAMPLED)
     compiler.seconds.append(made.seconds)
     if unit is None:
         raise ToolFailed(made.status, made.messages)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from cccopt.files import read_text, write_text
 from cccopt.source.strip import strip
 from cccopt.toolchain.inputs import original, preprocessed
-from cccopt.toolchain.options import INSTRUMENT, OPTIONS
+from cccopt.toolchain.options import OPTIONS, counted
 
 
 def main(argv: Sequence[str]) -> int:
@@ -22,7 +22,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         for text in preprocessed(argv[1:]):
             plain = strip(read_text(text))
-            if INSTRUMENT in os.environ.get(OPTIONS, "").splitlines():
+            if counted(os.environ.get(OPTIONS, "").splitlines()):
                 from cccopt.toolchain.instrument import with_header
 
                 plain = with_header(plain, original(argv[1:]) or text)

@@ -24,9 +24,11 @@ from cccopt.toolchain.instrument import COUNTED, with_counted_entries, with_head
 _COPIES = re.compile(rf"\.entry\s+([\w$]+){COUNTED}\b")
 
 
-def compiled(call: Call, text: str, *, regions: bool) -> tuple[CallResult, CompiledUnit | None]:
+def compiled(
+    call: Call, text: str, *, regions: bool, sampled: bool
+) -> tuple[CallResult, CompiledUnit | None]:
     """What cicc makes of ``text`` without annotations, with line information; and that with counters, if it is well,
-    those of marked ``regions`` too if they are wanted.
+    those of marked ``regions`` too if they are wanted, of all warps or of a sample.
 
     The stub file is written anew. Raises CccError for code that is generated at link time (CCC087) and for a stub file
     of another form than we know (CCC084).
@@ -50,8 +52,8 @@ def compiled(call: Call, text: str, *, regions: bool) -> tuple[CallResult, Compi
         made = tool.wait()
     if made.status != 0:
         return made, None
-    ptx, said = _with_regions(call, text, made.ptx) if regions else ("", ())
-    ptx = ptx or _counted(call, made.ptx)
+    ptx, said = _with_regions(call, text, made.ptx, sampled=sampled) if regions else ("", ())
+    ptx = ptx or _counted(call, made.ptx, sampled=sampled)
     _register(call, frozenset(_COPIES.findall(ptx)))
     return made, CompiledUnit(ptx, remarks=said)
 
@@ -66,19 +68,20 @@ def _uncounted(call: Call, why: str) -> Diagnostic:
     )
 
 
-def _counted(call: Call, ptx: str) -> str:
+def _counted(call: Call, ptx: str, *, sampled: bool) -> str:
     """``ptx`` with counted copies. Where it has markers that ask for a loop, they are made with that loop."""
-    from cccopt.passes.instrument import instrumented, with_all_names
+    from cccopt.passes.instrument import SAMPLED, Counting, instrumented, with_all_names
     from cccopt.passes.pipeline import asks_for_loops, prepared
     from cccopt.ptx.parser import parse
     from cccopt.ptx.printer import print_module
 
     parsed = parse(ptx, f"{call.file} (PTX)")
-    module, layout = instrumented(prepared(parsed) if asks_for_loops(parsed) else parsed)
+    how = SAMPLED if sampled else Counting()
+    module, layout = instrumented(prepared(parsed) if asks_for_loops(parsed) else parsed, how)
     return print_module(with_all_names(module, layout) if _is_one_of_several(call) else module)
 
 
-def _with_regions(call: Call, text: str, plain: str) -> tuple[str, tuple[Diagnostic, ...]]:
+def _with_regions(call: Call, text: str, plain: str, *, sampled: bool) -> tuple[str, tuple[Diagnostic, ...]]:
     """The functions of ``plain`` with counted copies of what is made of the annotated ``text``, empty where there is
     none, and what there is to say.
     """
@@ -96,7 +99,7 @@ def _with_regions(call: Call, text: str, plain: str) -> tuple[str, tuple[Diagnos
 
     if not MARKER.search(marked.ptx):  # what is annotated reaches no kernel
         return "", asked.warnings
-    counted = _counted(call, marked.ptx)
+    counted = _counted(call, marked.ptx, sampled=sampled)
     both = with_originals(counted, marked.ptx, frozenset(), lambda: plain)
     if both == counted:
         why = "with annotations nvcc makes other variables of it than without"

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from cccopt.emulator.launch_counters import BranchCount, IssueCount, Profile
+from cccopt.emulator.launch_counters import AccessCount, BranchCount, IssueCount, Profile
 from cccopt.emulator.machine import Machine
 from cccopt.emulator.pieces import PieceEnd
 
@@ -43,6 +43,11 @@ def collected(machine: Machine) -> Profile:
             )
     accesses = machine.accesses()
     in_global = [a for a in accesses if a.space in ("global", "generic")]
+    by_access: dict[tuple[str, int], AccessCount] = defaultdict(AccessCount)
+    for a in in_global:
+        if a.accesses:
+            item = a.instruction.item
+            by_access[item.function, item.statement] += AccessCount(a.accesses, a.sectors)
     in_shared = [a for a in accesses if a.space == "shared"]
     return Profile(
         kernel=machine.kernel.name,
@@ -59,4 +64,5 @@ def collected(machine: Machine) -> Profile:
         shared_accesses=sum(a.accesses for a in in_shared),
         shared_bank_conflicts=sum(a.conflicts for a in in_shared),
         steps=machine.steps,
+        by_access=dict(by_access),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 _K = TypeVar("_K")
+_C = TypeVar("_C", "IssueCount", "BranchCount", "AccessCount")
 
 SOURCE = "emulator (PTX)"
 """Where the counts come from: PTX instructions, which ptxas may turn into fewer or more machine instructions."""
@@ -54,6 +55,17 @@ class BranchCount:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class AccessCount:
+    """An access to global memory: groups of lanes that made it, and the 32-byte sectors that they touched."""
+
+    requests: int = 0
+    sectors: int = 0
+
+    def __add__(self, other: AccessCount) -> AccessCount:
+        return AccessCount(self.requests + other.requests, self.sectors + other.sectors)
+
+
 @dataclass(frozen=True)
 class Profile:
     """The counters of a run. Adding two gives those of both runs: ratios are ratios of sums.
@@ -61,7 +73,8 @@ class Profile:
     ``total`` counts all instructions and ``overhead`` those that a pass marked as its own. ``issues`` is by
     (function, statement index), ``by_line`` by (file, line): CUDA lines where `.loc` tells them, PTX lines elsewhere.
     ``by_branch`` is by (function, statement index); ``by_label`` tells how often warps, and with how many lanes, ran
-    the block that begins at a (function, label). ``active_lanes_histogram[k]`` is the number of warp instructions
+    the block that begins at a (function, label), ``by_access`` the accesses to global memory at a (function,
+    statement). ``active_lanes_histogram[k]`` is the number of warp instructions
     with k lanes active (W1 to W32; entry 0 is empty). Global accesses are counted a warp, transactions in 32-byte
     sectors.
     """
@@ -80,6 +93,7 @@ class Profile:
     shared_accesses: int = 0
     shared_bank_conflicts: int = 0
     steps: int = 0
+    by_access: Mapping[tuple[str, int], AccessCount] = field(default_factory=dict)
 
     @property
     def warp_instructions(self) -> int:
@@ -134,7 +148,7 @@ class Profile:
             self.overhead + other.overhead,
             _summed(self.issues, other.issues, IssueCount()),
             _summed(self.by_line, other.by_line, IssueCount()),
-            _summed_branches(self.by_branch, other.by_branch),
+            _summed(self.by_branch, other.by_branch, BranchCount()),
             _summed(self.by_label, other.by_label, IssueCount()),
             tuple(
                 a + b
@@ -145,12 +159,9 @@ class Profile:
             self.shared_accesses + other.shared_accesses,
             self.shared_bank_conflicts + other.shared_bank_conflicts,
             self.steps + other.steps,
+            _summed(self.by_access, other.by_access, AccessCount()),
         )  # fmt: skip
 
 
-def _summed(a: Mapping[_K, IssueCount], b: Mapping[_K, IssueCount], zero: IssueCount) -> dict[_K, IssueCount]:
+def _summed(a: Mapping[_K, _C], b: Mapping[_K, _C], zero: _C) -> dict[_K, _C]:
     return {key: a.get(key, zero) + b.get(key, zero) for key in {**a, **b}}
-
-
-def _summed_branches(a: Mapping[_K, BranchCount], b: Mapping[_K, BranchCount]) -> dict[_K, BranchCount]:
-    return {key: a.get(key, BranchCount()) + b.get(key, BranchCount()) for key in {**a, **b}}

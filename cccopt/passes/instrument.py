@@ -34,6 +34,7 @@ from cccopt.passes.counting.layout import FunctionLayout, Layout, as_bytes
 from cccopt.passes.counting.memory import COUNTS, Memory
 from cccopt.passes.counting.modules import Counted
 from cccopt.passes.counting.spots import Files, function_layout
+from cccopt.passes.counting.watched import Watched, watch
 from cccopt.ptx.ir import (
     Function,
     InitializerCall,
@@ -57,12 +58,13 @@ MODULE_HEAD = "ccc_profile_module"
 
 LAYOUT = "ccc_profile_layout"
 
-_ROOM = 4 << 20  # bytes for all copies of the counts
+_ROOM, _ROOM_OF_GROUPS = 4 << 20, 32 << 20  # bytes for all copies of the counts, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How to count.
+    """How to count: one warp in ``every``, a power of two; where not all are counted, also branches' histograms and
+    sectors.
 
     ``registers`` is how many counters of a function may be in registers, ``copies`` how many copies of the counts there
     are in global memory, a power of two. With ``dynamic`` the counters of kernels with dynamic shared memory are in
@@ -72,6 +74,11 @@ class Counting:
     registers: int = 96
     copies: int = 32
     dynamic: bool = False
+    every: int = 1
+
+
+SAMPLED = Counting(registers=6, every=16)
+"""How `--ccc-instrument=sampled` counts."""
 
 
 def instrumented(module: Module, how: Counting | None = None) -> tuple[Module, Layout]:
@@ -117,22 +124,31 @@ class _Instrumenting:
             return self.module, Layout(functions=tuple(refused))
         flows = {name: Flow(counted.bodies[name].body or (), self._leaves) for name in counted.copied}
         choices = {name: self._choice(name, flows[name]) for name in counted.copied}
-        memories = self._memories(choices)
+        watched = {
+            name: watch(flows[name], choices[name].end, wanted=self.how.every > 1) for name in counted.copied
+        }
+        memories = self._memories(choices, watched)
         files = Files(self.module)
         functions = [
             function_layout(
-                files, self.module, counted.bodies[name], flows[name], choices[name], memories[name]
+                files,
+                self.module,
+                counted.bodies[name],
+                flows[name],
+                choices[name],
+                watched[name],
+                memories[name],
             )
             for name in counted.copied
         ]
         some = next(iter(memories.values()))
         marked = any(is_annotation(s) for f in self.module.functions() for s in f.body or ())
         text = print_module(self.module) if marked else ""
-        layout = Layout(some.copies, some.row, files.names, (*functions, *refused), text)
+        layout = Layout(some.copies, some.row, files.names, (*functions, *refused), text, some.every)
         copies = [
             item
             for name in counted.copied
-            for item in self._copies(name, flows[name], choices[name], memories[name])
+            for item in self._copies(name, flows[name], choices[name], watched[name], memories[name])
         ]
         return self._with(layout, copies, memories), layout
 
@@ -148,12 +164,13 @@ class _Instrumenting:
         private = not leaves and not counted.recurs(name)
         return choose(flow, kernel, self.how.registers, private=private)
 
-    def _memories(self, choices: Mapping[str, Choice]) -> dict[str, Memory]:
+    def _memories(self, choices: Mapping[str, Choice], watched: Mapping[str, Watched]) -> dict[str, Memory]:
         """The counters of each function."""
         counted = self.counted
-        row = sum(choice.end for choice in choices.values())
+        row = sum(watched[name].end for name in choices)
         copies = self.how.copies
-        while copies > 1 and 8 * copies * row > _ROOM:
+        room = _ROOM if self.how.every == 1 else _ROOM_OF_GROUPS
+        while copies > 1 and 8 * copies * row > room:
             copies //= 2
         found: dict[str, Memory] = {}
         first = 0
@@ -163,21 +180,26 @@ class _Instrumenting:
                 f"{name}__ccc_shared" if kernel else None,
                 kernel,
                 first,
-                choice.end,
+                watched[name].end,
                 choice.private,
                 choice.registers,
                 f"{name}__ccc_own",
                 COUNTS,
                 row,
                 copies,
+                self.how.every,
             )
-            if kernel and not counted.has_room(name, 4 * memory.words, self.how.dynamic):
+            if self.how.every > 1 or (
+                kernel and not counted.has_room(name, 4 * memory.words, self.how.dynamic)
+            ):
                 memory = replace(memory, name=None)
             found[name] = memory
-            first += choice.end
+            first += memory.counters
         return found
 
-    def _copies(self, name: str, flow: Flow, choice: Choice, memory: Memory) -> Iterator[Function]:
+    def _copies(
+        self, name: str, flow: Flow, choice: Choice, watched: Watched, memory: Memory
+    ) -> Iterator[Function]:
         counted = self.counted
         function = counted.bodies[name]
         kernel = function.kind == "entry"
@@ -189,6 +211,7 @@ class _Instrumenting:
                 name + COUNTED,
                 flow,
                 choice,
+                watched,
                 memory,
                 {n: n + COUNTED for n in counted.copied if counted.bodies[n].kind == "func"},
                 leave,

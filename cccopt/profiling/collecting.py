@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from cccopt.ccc.profitability.profile import RunProfile
 from cccopt.diagnostic import CccError, error
 from cccopt.passes.counting.layout import of_bytes
-from cccopt.profiling.counts import counts_of, functions_of, notes_of, regions_of
+from cccopt.profiling.counts import counts_of, functions_of, groups_of, notes_of, regions_of
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import FunctionRun, RunFile, UncountedKernel, merged
 from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts
@@ -71,7 +71,7 @@ def counts_in(unit: UnitCounts) -> RunFile:
     """What a unit counted on one device. Kernels that cannot be counted are there, so that their times can be."""
     try:
         layout = of_bytes(unit.layout)
-        counts = counts_of(layout, unit.counts)
+        counts, groups = counts_of(layout, unit.counts), groups_of(layout, unit.counts)
     except ValueError as problem:
         raise CccError(
             error(
@@ -86,7 +86,7 @@ def counts_in(unit: UnitCounts) -> RunFile:
         for function in layout.functions
         if function.kernel and not function.counted
     )
-    functions = (*functions_of(layout, counts, unit.name), *refused)
+    functions = (*functions_of(layout, counts, unit.name, groups), *refused)
     regions = regions_of(parse(layout.marked), counts) if layout.marked else RunProfile()
     return RunFile(kernels=regions, functions=functions, notes=notes_of(layout, counts))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from cccopt.passes.counting.layout import (
     ENDED,
     OUTSIDE,
     UNKNOWN,
+    WARPS,
+    Branch,
     Edge,
     FunctionLayout,
     Layout,
@@ -27,7 +30,7 @@ from cccopt.passes.counting.layout import (
     Sum,
 )
 from cccopt.profiling.names import shown
-from cccopt.profiling.run_file import BranchCount, FunctionRun, LineCount, LoopCount
+from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount, SamplingError
 from cccopt.ptx.ir import Module
 
 
@@ -43,7 +46,9 @@ class WarpsAndLanes:
 class FunctionCounts:
     """What was counted of a function; of an edge, ``warps`` is None where it is not known.
 
-    ``blocks`` of a kernel began, ``lost`` of them have not ended, so that their counts are missing.
+    ``blocks`` of a kernel began, ``lost`` of them have not ended, so that their counts are missing. Of a sample they
+    are warps, which stand for ``warps`` of them. ``histograms`` are by branch, ``accesses`` (requests, sectors) by
+    access.
     """
 
     layout: FunctionLayout
@@ -52,33 +57,60 @@ class FunctionCounts:
     edge_warps: tuple[int | None, ...]
     blocks: int = 0
     lost: int = 0
+    warps: int = 0
+    histograms: tuple[tuple[int, ...] | None, ...] = ()
+    accesses: tuple[tuple[int, int], ...] = ()
 
 
 def counts_of(layout: Layout, raw: bytes | Sequence[int]) -> tuple[FunctionCounts, ...]:
     """The counts of each counted function. Raises ValueError where ``raw`` has another size than the layout says."""
+    return _functions(layout, _rows(layout, raw).sum(axis=0, dtype=np.uint64))
+
+
+def groups_of(layout: Layout, raw: bytes | Sequence[int]) -> tuple[tuple[FunctionCounts, ...], ...]:
+    """The same of each random group of a sample's warps; nothing where all warps were counted."""
+    return tuple(_functions(layout, row) for row in _rows(layout, raw)) if layout.every > 1 else ()
+
+
+def _rows(layout: Layout, raw: bytes | Sequence[int]) -> np.ndarray[Any, Any]:
     numbers = np.frombuffer(raw, "<u8") if isinstance(raw, bytes) else np.asarray(raw, np.uint64)
     if numbers.size != layout.copies * layout.counters:
         raise ValueError(f"{numbers.size} counts, not {layout.copies * layout.counters}")
-    totals = [int(n) for n in numbers.reshape(layout.copies, layout.counters).sum(axis=0, dtype=np.uint64)]
+    return numbers.reshape(layout.copies, layout.counters)
+
+
+def _functions(layout: Layout, row: np.ndarray[Any, Any]) -> tuple[FunctionCounts, ...]:
+    counters = row.tolist()
     return tuple(
-        _function(function, totals[function.first : function.first + function.counters])
+        _function(function, counters[function.first : function.first + function.counters])
         for function in layout.functions
         if function.counted
     )
 
 
 def _function(layout: FunctionLayout, counters: Sequence[int]) -> FunctionCounts:
-    units, edges = _lanes(layout, counters)
+    lanes, edges = _lanes(layout, counters)
+    units = [WarpsAndLanes(_sum(u.warps, counters), n) for u, n in zip(layout.units, lanes, strict=True)]
     known = (_sum(edge.warps, counters) if edge.warps else None for edge in layout.edges)
     began = counters[BEGUN] if layout.kernel else 0
     return FunctionCounts(
         layout,
-        tuple(WarpsAndLanes(_sum(u.warps, counters), n) for u, n in zip(layout.units, units, strict=True)),
+        tuple(units),
         tuple(edges),
         tuple(known),
         began,
         began - counters[ENDED] if layout.kernel else 0,
+        counters[WARPS] if layout.kernel else 0,
+        tuple(_histogram(branch, units[branch.unit], counters) for branch in layout.branches),
+        tuple((counters[access.requests], counters[access.sectors]) for access in layout.accesses),
     )
+
+
+def _histogram(branch: Branch, unit: WarpsAndLanes, counters: Sequence[int]) -> tuple[int, ...] | None:
+    if branch.histogram == UNKNOWN:
+        return None
+    some = counters[branch.histogram : branch.histogram + LANES]
+    return (max(unit.warps - sum(some), 0), *some)
 
 
 def _sum(terms: Sum, counters: Sequence[int]) -> int:
@@ -164,19 +196,29 @@ def regions_of(module: Module, counts: Iterable[FunctionCounts]) -> RunProfile:
 # --- the source ----------------------------------------------------------------------------------------------------
 
 
-def functions_of(layout: Layout, counts: Iterable[FunctionCounts], unit: str) -> tuple[FunctionRun, ...]:
-    """The functions of ``unit``, a file that was compiled, that ran."""
+def functions_of(
+    layout: Layout,
+    counts: Sequence[FunctionCounts],
+    unit: str,
+    groups: Sequence[Sequence[FunctionCounts]] = (),
+) -> tuple[FunctionRun, ...]:
+    """The functions of ``unit``, a file that was compiled, that ran. ``groups`` are those of a sample's warps."""
+    stands_for = sum(function.warps for function in counts)
+    share = sum(function.blocks for function in counts) / stands_for if stands_for else 1.0
+    exact = not groups or share >= 1
+    sampled = [() if exact else tuple(group[i] for group in groups) for i in range(len(counts))]
     return tuple(
         FunctionRun(
             function.layout.name,
             shown(function.layout.name),
             function.layout.kernel,
             unit,
-            lines=tuple(_lines(layout, function)),
+            error=_error(_sums(here), 1 - share),
+            lines=tuple(_lines(layout, function, here, 1 - share)),
             branches=tuple(_branches(layout, function)),
             loops=tuple(_loops(layout, function)),
         )
-        for function in counts
+        for function, here in zip(counts, sampled, strict=True)
         if any(found.warps for found in function.units)
     )
 
@@ -192,19 +234,77 @@ def notes_of(layout: Layout, counts: Iterable[FunctionCounts]) -> tuple[str, ...
     return (*refused, *lost)
 
 
-def _lines(layout: Layout, function: FunctionCounts) -> Iterator[LineCount]:
-    found: dict[tuple[str, int, int], list[int]] = defaultdict(lambda: [0, 0])
+_Place = tuple[str, int, int]
+
+
+@dataclass
+class _Line:
+    warps: int = 0
+    lanes: int = 0
+    requests: int = 0
+    sectors: int = 0
+
+
+def _lines(
+    layout: Layout, function: FunctionCounts, groups: Sequence[FunctionCounts], left_out: float
+) -> Iterator[LineCount]:
+    by_group = [_by_place(layout, group) for group in groups]
+    for place, line in sorted(_by_place(layout, function).items()):
+        error = _error([group.get(place, _Line()) for group in by_group], left_out)
+        requests, sectors = (line.requests, line.sectors) if layout.every > 1 else (None, None)
+        yield LineCount(*place, line.warps, line.lanes, requests, sectors, error)
+
+
+def _by_place(layout: Layout, function: FunctionCounts) -> dict[_Place, _Line]:
+    found: dict[_Place, _Line] = defaultdict(_Line)
     for unit, count in zip(function.layout.units, function.units, strict=True):
         for spot in unit.spots if count.warps else ():
-            total = found[_place(layout, spot)]
-            total[0] += spot.instructions * count.warps
-            total[1] += spot.instructions * count.lanes
-    for place, (warps, lanes) in sorted(found.items()):
-        yield LineCount(*place, warps, lanes)
+            line = found[_place(layout, spot)]
+            line.warps += spot.instructions * count.warps
+            line.lanes += spot.instructions * count.lanes
+    for access, (requests, sectors) in zip(function.layout.accesses, function.accesses, strict=True):
+        if requests:
+            line = found[_place(layout, access.spot)]
+            line.requests += requests
+            line.sectors += sectors
+    return found
+
+
+def _sums(groups: Sequence[FunctionCounts]) -> list[_Line]:
+    """All lines of a function, by group."""
+    return [
+        _Line(
+            sum(n * count.warps for n, count in _counted(group)),
+            sum(n * count.lanes for n, count in _counted(group)),
+        )
+        for group in groups
+    ]
+
+
+def _counted(function: FunctionCounts) -> Iterator[tuple[int, WarpsAndLanes]]:
+    """The numbers of instructions of the units, and how often they ran."""
+    for unit, count in zip(function.layout.units, function.units, strict=True):
+        yield sum(spot.instructions for spot in unit.spots), count
+
+
+def _error(groups: Sequence[_Line], left_out: float) -> SamplingError | None:
+    """How exact the sum of random groups is, of which the share ``left_out`` is not in the sample (Wolter, ch. 2)."""
+    if not groups:
+        return None
+    warps, lanes = (np.array([getattr(g, name) for g in groups], float) for name in ("warps", "lanes"))
+    efficiency = lanes.sum() / warps.sum() if warps.any() else 0.0
+    factor = left_out * len(groups) / (len(groups) - 1) if len(groups) > 1 else 0.0
+    distances = lanes - efficiency * warps
+    return SamplingError(
+        round(factor * float(((warps - warps.mean()) ** 2).sum())),
+        round(factor * float((distances**2).sum())),
+        int(np.count_nonzero(warps)),
+    )
 
 
 def _branches(layout: Layout, function: FunctionCounts) -> Iterator[BranchCount]:
-    for branch in function.layout.branches:
+    histograms = function.histograms or (None,) * len(function.layout.branches)
+    for branch, histogram in zip(function.layout.branches, histograms, strict=True):
         here = function.units[branch.unit]
         if not here.warps:
             continue
@@ -213,7 +313,7 @@ def _branches(layout: Layout, function: FunctionCounts) -> Iterator[BranchCount]
         # may have met again where the ways are counted.
         split = max(sum(w for w in ways if w is not None) - here.warps, 0) if None not in ways else 0
         taken = function.edge_lanes[branch.taken]
-        yield BranchCount(*_place(layout, branch.spot), here.warps, here.lanes, taken, split)
+        yield BranchCount(*_place(layout, branch.spot), here.warps, here.lanes, taken, split, histogram)
 
 
 def _loops(layout: Layout, function: FunctionCounts) -> Iterator[LoopCount]:
@@ -235,7 +335,7 @@ def _entries(function: FunctionCounts, loop: LoopUnits, header: WarpsAndLanes) -
     return header.warps if came is None else min(came, header.warps), lanes
 
 
-def _place(layout: Layout, spot: Spot) -> tuple[str, int, int]:
+def _place(layout: Layout, spot: Spot) -> _Place:
     return layout.files[spot.file], spot.line, spot.column
 
 

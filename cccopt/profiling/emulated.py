@@ -98,12 +98,17 @@ class _Counted:
     def lines(self) -> Iterator[LineCount]:
         """The places whose instructions ran, in the order of files and lines."""
         found: dict[_Place, counted.IssueCount] = defaultdict(counted.IssueCount)
+        accesses: dict[_Place, counted.AccessCount] = defaultdict(counted.AccessCount)
         for index in range(len(self.body)):
             count = self.issued(index)
             if count.warps:
                 found[self.place(index)] += count
+            access = self.profile.by_access.get((self.function.name, index))
+            if access is not None:
+                accesses[self.place(index)] += access
         for place, count in sorted(found.items()):
-            yield LineCount(*place, count.warps, count.lanes)
+            access = accesses[place]
+            yield LineCount(*place, count.warps, count.lanes, access.requests, access.sectors)
 
     def branches(self) -> Iterator[BranchCount]:
         """The branches that ran, in the order of the PTX."""

@@ -16,6 +16,7 @@ of a program that is not annotated yet fits the program afterwards.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -37,12 +38,72 @@ from cccopt.version import __version__
 SCHEMA = 2
 LANES = 32
 
+# Student's t for 95 %, by degrees of freedom from 1 on; what follows is close to the last.
+_T = (
+    12.71,
+    4.30,
+    3.18,
+    2.78,
+    2.57,
+    2.45,
+    2.36,
+    2.31,
+    2.26,
+    2.23,
+    2.20,
+    2.18,
+    2.16,
+    2.14,
+    2.13,
+    2.12,
+    2.11,
+    2.10,
+    2.09,
+)
+_T_LATER = ((30, 2.04), (60, 2.00))
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingError:
+    """How exact the sums of a sample are: the variance of the warps, and that of the lanes' distance from what they
+    would be with the efficiency of all; estimated from ``groups`` of warps that have any.
+    """
+
+    warps: int
+    lanes: int
+    groups: int
+
+    def __add__(self, other: SamplingError) -> SamplingError:
+        return SamplingError(self.warps + other.warps, self.lanes + other.lanes, self.groups + other.groups)
+
+    def beside(self, other: SamplingError) -> SamplingError:
+        """That of two sums over the same warps, which may differ the same way: deviations add, not their squares."""
+        warps, lanes = (
+            round((math.sqrt(a) + math.sqrt(b)) ** 2)
+            for a, b in ((self.warps, other.warps), (self.lanes, other.lanes))
+        )
+        return SamplingError(warps, lanes, max(self.groups, other.groups))
+
+    def of_efficiency(self, warps: int) -> float | None:
+        """Half the width of the interval that holds the efficiency at 95 % (1 is 100 %); None if nothing is known."""
+        if self.groups < 2 or not warps:
+            return None
+        return _student(self.groups - 1) * math.sqrt(self.lanes) / (LANES * warps)
+
+
+def _student(freedom: int) -> float:
+    if freedom <= len(_T):
+        return _T[freedom - 1]
+    return next((t for last, t in _T_LATER if freedom <= last), 1.96)
+
 
 @dataclass(frozen=True, slots=True)
 class LineCount:
     """The instructions of a place in the source: ``warps`` issued them, ``lanes`` were active in them.
 
-    Both are sums over instructions and executions. ``column`` is 0 where the line is all that is known.
+    Both are sums over instructions and executions. ``column`` is 0 where the line is all that is known. Its accesses to
+    global memory made ``requests`` (groups of lanes) and touched ``sectors`` of 32 bytes, None where these were not
+    counted. ``error`` is there if not all warps were counted.
     """
 
     file: str
@@ -50,11 +111,20 @@ class LineCount:
     column: int
     warps: int
     lanes: int
+    requests: int | None = None
+    sectors: int | None = None
+    error: SamplingError | None = None
 
     @property
     def idle(self) -> int:
         """Lane slots that were issued with nobody in them."""
         return LANES * self.warps - self.lanes
+
+    def beside(self, other: LineCount) -> LineCount:
+        """This and another place of the same line in the same run as one."""
+        errors = [error for error in (self.error, other.error) if error is not None]
+        error = errors[0].beside(errors[1]) if len(errors) == 2 else next(iter(errors), None)
+        return replace(_both_lines(self, other), error=error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +167,7 @@ class FunctionRun:
 
     ``unit`` is the file that it was compiled from. What is not known is None: ``launches`` and ``time_ns`` where no
     run was timed, the resources (of the plain and of the counted copy; ``shared`` in bytes) where nobody asked. Without
-    ``counted`` there is only time.
+    ``counted`` there is only time. ``error`` is there if not all warps were counted.
     """
 
     name: str
@@ -111,6 +181,7 @@ class FunctionRun:
     registers_counted: int | None = None
     shared: int | None = None
     shared_counted: int | None = None
+    error: SamplingError | None = None
     lines: tuple[LineCount, ...] = ()
     branches: tuple[BranchCount, ...] = ()
     loops: tuple[LoopCount, ...] = ()
@@ -265,18 +336,22 @@ def _both(a: RunFile, b: RunFile) -> RunFile:
     )
 
 
-_T = TypeVar("_T")
+_Item = TypeVar("_Item")
+_Addend = TypeVar("_Addend", int, SamplingError)
 
 
-def _union(a: Sequence[_T], b: Sequence[_T]) -> tuple[_T, ...]:
+def _union(a: Sequence[_Item], b: Sequence[_Item]) -> tuple[_Item, ...]:
     return tuple(dict.fromkeys((*a, *b)))
 
 
 def _joined(
-    a: Sequence[_T], b: Sequence[_T], key: Callable[[_T], object], both: Callable[[_T, _T], _T]
-) -> tuple[_T, ...]:
+    a: Sequence[_Item],
+    b: Sequence[_Item],
+    key: Callable[[_Item], object],
+    both: Callable[[_Item, _Item], _Item],
+) -> tuple[_Item, ...]:
     """Those of ``a`` and ``b``, the ones with equal keys in one; of several in one list, the first with the first."""
-    found: dict[object, _T] = {}
+    found: dict[object, _Item] = {}
     for items in (a, b):
         seen: dict[object, int] = {}
         for item in items:
@@ -299,6 +374,7 @@ def _both_functions(a: FunctionRun, b: FunctionRun) -> FunctionRun:
         _most(a.registers_counted, b.registers_counted),
         _most(a.shared, b.shared),
         _most(a.shared_counted, b.shared_counted),
+        _sum(a.error, b.error),
         _joined(a.lines, b.lines, _place, _both_lines),
         _joined(a.branches, b.branches, _place, _both_branches),
         _joined(a.loops, b.loops, _place, _both_loops),
@@ -309,10 +385,11 @@ def _place(count: LineCount | BranchCount | LoopCount) -> tuple[str, int, int]:
     return count.file, count.line, count.column
 
 
-def _sum(a: int | None, b: int | None) -> int | None:
+def _sum(a: _Addend | None, b: _Addend | None) -> _Addend | None:
     """The sum of what is known."""
-    known = [value for value in (a, b) if value is not None]
-    return sum(known) if known else None
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
 
 
 def _most(a: int | None, b: int | None) -> int | None:
@@ -320,7 +397,14 @@ def _most(a: int | None, b: int | None) -> int | None:
 
 
 def _both_lines(a: LineCount, b: LineCount) -> LineCount:
-    return replace(a, warps=a.warps + b.warps, lanes=a.lanes + b.lanes)
+    return replace(
+        a,
+        warps=a.warps + b.warps,
+        lanes=a.lanes + b.lanes,
+        requests=_sum(a.requests, b.requests),
+        sectors=_sum(a.sectors, b.sectors),
+        error=_sum(a.error, b.error),
+    )
 
 
 def _both_branches(a: BranchCount, b: BranchCount) -> BranchCount:

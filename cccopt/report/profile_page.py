@@ -27,15 +27,20 @@ from cccopt.report.profile_view import (
     binned,
     duration,
     each,
+    each_or_none,
     efficiency,
+    efficiency_text,
     idle_time,
     iterations,
+    line_heads,
     number,
     ordered,
     percent,
     resources,
+    sectors,
     share,
     summary,
+    watched,
     worst_lines,
 )
 from cccopt.text import shortened
@@ -177,7 +182,7 @@ class _Page:
             _cell(bar(filled, part - filled), part, "text"),
             _cell(number(function.launches), function.launches),
             _cell(number(function.warps), function.warps),
-            _cell(percent(None if idle is None else 1 - idle), None if idle is None else 1 - idle),
+            _cell(efficiency_text(function), None if idle is None else 1 - idle),
             _cell(percent(idle), idle),
         ]
         if self.run.time_ns is not None:
@@ -254,16 +259,16 @@ class _Page:
                 else element("span", shortened(text.strip(), 120), class_="code")
             )
             idle, issued = share(line.idle, 32 * function.warps), share(line.warps, function.warps)
-            filled = efficiency(line.warps, line.lanes)
-            cells = (
+            cells = [
                 _cell(percent(idle), idle),
                 _cell(percent(issued), issued),
-                _cell(percent(filled), filled),
-            )
+                _cell(efficiency_text(line), efficiency(line.warps, line.lanes)),
+            ]
+            if watched(function):
+                cells.append(_cell(each_or_none(sectors(line)), sectors(line)))
             rows.append(element("tr", self._link(line, tables), cells, element("td", code, class_="wrap")))
-        return _table(
-            ("line", "idle", "instructions", "efficiency", "source"), rows, texts=("line", "source")
-        )
+        heads = ("line", "idle", "instructions", "efficiency", *line_heads(function), "source")
+        return _table(heads, rows, texts=("line", "source"))
 
     def _loops(self, function: FunctionRun, tables: SourceTables) -> Markup | None:
         rows = []

@@ -18,10 +18,14 @@ from cccopt.report.profile_view import (
     SourceView,
     by_line,
     each,
+    each_or_none,
     efficiency,
+    efficiency_text,
     iterations,
+    line_heads,
     number,
     percent,
+    sectors,
     share,
     worst_lines,
 )
@@ -72,6 +76,7 @@ class SourceTables:
             element("th", "idle", scope="col"),
             element("th", "instructions", scope="col"),
             element("th", "efficiency", scope="col"),
+            *(element("th", head, scope="col") for head in line_heads(self.function)),
             element("th", "source", scope="col", class_="text"),
         )
         table = element(
@@ -103,7 +108,11 @@ class SourceTables:
             if shown > last + 1 and last:
                 skipped = shown - last - 1
                 text = "1 line" if skipped == 1 else f"{skipped:,} lines"
-                yield element("tr", element("td", f"{text} without counts", colspan=5), class_="gap")
+                yield element(
+                    "tr",
+                    element("td", f"{text} without counts", colspan=5 + len(line_heads(self.function))),
+                    class_="gap",
+                )
             last = shown
             line = by_number.get(shown)
             yield self._plain(file, shown) if line is None else self._counted(file, shown, line)
@@ -131,13 +140,14 @@ class SourceTables:
             element("td"),
             element("td"),
             element("td"),
+            *(element("td") for _ in line_heads(self.function)),
             element("td", self._code(file, shown), class_="code"),
         )
 
     def _counted(self, file: str, shown: int, line: LineCount) -> Markup:
         idle = share(line.idle, LANES * self.function.warps)
         issued = share(line.warps, self.function.warps)
-        filled = efficiency(line.warps, line.lanes)
+        bar_of = efficiency(line.warps, line.lanes) or 0.0
         rank = self.ranks.get((file, line.line))
         said = f"{self.view.names[file]} line {shown}: {percent(idle)} of the kernel's lane slots idle here"
         amount = f"{number(line.warps)} warp instructions, {number(line.lanes)} thread instructions"
@@ -146,7 +156,11 @@ class SourceTables:
             element("td", str(shown), class_="number"),
             element("td", percent(idle), class_=_heat("i", idle)),
             element("td", percent(issued), class_=_heat("w", issued), title=amount),
-            element("td", percent(filled), " ", bar(filled or 0.0, 0.0, small=True)),
+            element("td", efficiency_text(line), " ", bar(bar_of, 0.0, small=True)),
+            *(
+                element("td", each_or_none(sectors(line)), title=f"{number(line.requests)} requests")
+                for _ in line_heads(self.function)
+            ),
             element("td", self._code(file, shown), *self._notes(file, line.line), class_="code"),
             id=self.row_name(file, line.line),
             tabindex=-1,

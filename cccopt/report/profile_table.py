@@ -14,15 +14,20 @@ from cccopt.report.profile_view import (
     SourceView,
     duration,
     each,
+    each_or_none,
     efficiency,
+    efficiency_text,
     idle_time,
     iterations,
+    line_heads,
     number,
     ordered,
     percent,
     printable,
+    sectors,
     share,
     summary,
+    watched,
     worst,
     worst_lines,
 )
@@ -36,6 +41,9 @@ _NARROW = 100
 
 _FIGURES = 40
 """The columns of a terminal that the figures beside a line of source take."""
+
+_SECTORS, _INTERVAL = 9, 7
+"""Those of sectors, and those that intervals take more."""
 
 _BAD, _POOR = 0.5, 0.25
 """Idle shares from which a figure is red, and yellow; the figure stands there without colours too."""
@@ -86,7 +94,7 @@ def _kernel_row(function: FunctionRun, run: RunFile) -> list[Text]:
     idle = function.idle_share
     row += [
         Text(number(function.warps)),
-        Text(percent(None if idle is None else 1 - idle)),
+        Text(efficiency_text(function)),
         _idle(idle),
     ]
     return [*row, Text(duration(idle_time(function)))] if run.time_ns is not None else row
@@ -118,16 +126,19 @@ def _print_function(function: FunctionRun, view: SourceView, console: Console, m
 def _lines(function: FunctionRun, view: SourceView, most: int, width: int) -> Table:
     """The share of the function's lane slots that a line leaves idle, and of its instructions that it has."""
     slots = 32 * function.warps
-    table = _table("line", idle="right", instructions="right", efficiency="right", source="left")
+    more = dict.fromkeys(line_heads(function), "right")
+    table = _table("line", idle="right", instructions="right", efficiency="right", **more, source="left")
     worst = worst_lines(function, most)
-    room = max(width - _FIGURES - max(len(view.place(line)) for line in worst), 20)
+    figures = _FIGURES + _SECTORS * len(more) + _INTERVAL * (function.error is not None)
+    room = max(width - figures - max(len(view.place(line)) for line in worst), 20)
     for line in worst:
         text = view.text(line.file, line.line)
         table.add_row(
             Text(printable(view.place(line))),
             _idle(share(line.idle, slots)),
             Text(percent(share(line.warps, function.warps))),
-            Text(percent(efficiency(line.warps, line.lanes))),
+            Text(efficiency_text(line)),
+            *((Text(each_or_none(sectors(line))),) if watched(function) else ()),
             Text("(no text)", "dim")
             if text is None
             else Text(shortened(printable(text).expandtabs(4).strip(), room)),

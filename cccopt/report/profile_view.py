@@ -110,8 +110,8 @@ def by_line(function: FunctionRun) -> list[LineCount]:
     found: dict[tuple[str, int], LineCount] = {}
     for count in function.lines:
         key = (count.file, count.line)
-        before = found.get(key, replace(count, column=0, warps=0, lanes=0))
-        found[key] = replace(before, warps=before.warps + count.warps, lanes=before.lanes + count.lanes)
+        here = replace(count, column=0)
+        found[key] = found[key].beside(here) if key in found else here
     return [found[key] for key in sorted(found)]
 
 
@@ -123,6 +123,30 @@ def worst_lines(function: FunctionRun, most: int) -> list[LineCount]:
 def efficiency(warps: int, lanes: int) -> float | None:
     """The share of lane slots that are filled, 0 to 1."""
     return lanes / (LANES * warps) if warps else None
+
+
+def efficiency_text(count: LineCount | FunctionRun) -> str:
+    """The efficiency as text; of a sample with half the width of its interval, in points."""
+    text = percent(efficiency(count.warps, count.lanes))
+    if count.error is None or not count.warps:
+        return text
+    width = count.error.of_efficiency(count.warps)
+    return f"{text} ± {NOT_KNOWN if width is None else f'{min(100 * width, 100):.1f}'}"
+
+
+def sectors(line: LineCount) -> float | None:
+    """The sectors of global memory that a request of a line touches; None where that was not counted."""
+    return line.sectors / line.requests if line.requests and line.sectors is not None else None
+
+
+def watched(function: FunctionRun) -> bool:
+    """Whether accesses to global memory were counted."""
+    return any(line.requests for line in function.lines)
+
+
+def line_heads(function: FunctionRun) -> tuple[str, ...]:
+    """The heads of further figures of a line."""
+    return ("sectors",) if watched(function) else ()
 
 
 def share(part: float, whole: float) -> float:
@@ -180,6 +204,11 @@ def number(value: int | None) -> str:
 def each(value: float) -> str:
     """An average as text."""
     return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def each_or_none(value: float | None) -> str:
+    """An average that may not be known as text."""
+    return NOT_KNOWN if value is None else each(value)
 
 
 def resources(plain: int | None, counted: int | None) -> str:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 PREFIX = "--ccc"
-INSTRUMENT = "--ccc-instrument"
+INSTRUMENT, ALL, SAMPLED = "--ccc-instrument", "all", "sampled"
 MODES = ("auto", "always", "off")
 
 # One line an option: its name, what its value is (empty: a flag), what it does, what holds without it.
@@ -22,6 +22,7 @@ TABLE = (
     ("--ccc-stacks", "MEMORY", "where tasks wait: shared or global memory", "auto: shared memory where they fit"),
     ("--ccc-only", "REGION,...", "rewrite these regions alone: numbers, names, FILE:LINE or :LINE", "all of them"),
     (INSTRUMENT, "", "build in counters for `cccopt profile`; rewrite nothing", "none"),
+    (INSTRUMENT, SAMPLED, "the same, and count one warp in 16, branches and memory in more detail", "all warps"),
     ("--ccc-keep-going", "", "leave refused functions as they were and mistaken annotations out, and warn", "an error"),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
     ("--ccc-keep", "DIR", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),
@@ -88,6 +89,8 @@ def is_known(option: str) -> bool:
     name, _, value = option.partition("=")
     if name == PREFIX:
         return value in MODES
+    if name == INSTRUMENT:
+        return option == INSTRUMENT or value == SAMPLED
     if name == "--ccc-resident":
         return is_resident(value)
     if name == "--ccc-form":
@@ -107,6 +110,12 @@ def is_resident(value: str) -> bool:
 def is_selection(value: str) -> bool:
     """Whether this is a list of regions, with commas between."""
     return all(map(str.strip, value.split(",")))
+
+
+def counted(ours: Sequence[str]) -> str:
+    """Which warps are to be counted, `ALL` or `SAMPLED`, by the last word that says so; empty: none."""
+    words = [word for word in ours if word.partition("=")[0] == INSTRUMENT]
+    return (words[-1].partition("=")[2] or ALL) if words else ""
 
 
 def value_of(option: str, ours: Sequence[str]) -> str:

@@ -9,7 +9,18 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cccopt.toolchain.options import INSTRUMENT, MODES, OPTIONS, PREFIX, REPORTS, STAMP, is_known, value_of
+from cccopt.toolchain.options import (
+    INSTRUMENT,
+    MODES,
+    OPTIONS,
+    PREFIX,
+    REPORTS,
+    SAMPLED,
+    STAMP,
+    counted,
+    is_known,
+    value_of,
+)
 
 __all__ = ["MODES", "Settings"]
 
@@ -23,7 +34,8 @@ class Settings:
     ``stamp`` is a line to end each PTX with (empty: none). ``profile`` is the file that tells `auto` how often lanes
     come to each region (empty: none). ``resident`` is how many blocks of a kernel marked ``grid`` share its work (0: as
     many as the target runs at once). ``form`` is one of `FORMS`, ``stacks`` of `MEMORIES`; ``only`` names the regions
-    to rewrite, with commas between (empty: all). With ``instrument`` kernels get counters and nothing is rewritten.
+    to rewrite, with commas between (empty: all). With ``instrument``, `ALL` or `SAMPLED` of `cccopt.toolchain.options`,
+    kernels get counters and nothing is rewritten.
     """
 
     mode: str = "auto"
@@ -37,12 +49,13 @@ class Settings:
     form: str = "auto"
     only: str = ""
     stacks: str = "auto"
-    instrument: bool = False
+    instrument: str = ""
 
     def words(self) -> list[str]:
         """The options of ccc-nvcc that say this."""
         flags = {
-            INSTRUMENT: self.instrument,
+            INSTRUMENT: self.instrument not in ("", SAMPLED),
+            f"{INSTRUMENT}={SAMPLED}": self.instrument == SAMPLED,
             "--ccc-keep-going": self.keep_going,
             "--ccc-verbose": self.verbose,
         }
@@ -81,7 +94,7 @@ class Settings:
             value_of("--ccc-form", known) or "auto",
             value_of("--ccc-only", known),
             value_of("--ccc-stacks", known) or "auto",
-            INSTRUMENT in known,
+            counted(known),
         )
 
     @classmethod

@@ -8,7 +8,7 @@ from typing import Any
 
 from cccopt.emulator import Profile, Program
 from cccopt.passes.counting.layout import Layout, of_bytes
-from cccopt.passes.instrument import COUNTED, HEAD, Counting, instrumented
+from cccopt.passes.instrument import COUNTED, HEAD, SAMPLED, Counting, instrumented
 from cccopt.profiling.counts import FunctionCounts, counts_of, issues_of
 from cccopt.ptx.ir import Instruction, Module
 from cccopt.ptx.verifier import verify
@@ -18,6 +18,7 @@ HOW: Mapping[str, Counting] = {
     "all in local memory": Counting(registers=0),
     "one copy": Counting(registers=3, copies=1),
     "many registers": Counting(registers=64),
+    "a sample": SAMPLED,  # of a small launch it holds all warps
 }
 """Ways to count that put counters in different places."""
 
@@ -34,6 +35,7 @@ class Both:
     plain: Profile
     counted: Profile
     counts: tuple[FunctionCounts, ...]
+    raw: bytes
 
 
 def run_both(module: Module, kernel: str, launch: Launch, how: Counting | None = None) -> Both:
@@ -44,7 +46,8 @@ def run_both(module: Module, kernel: str, launch: Launch, how: Counting | None =
     program = Program(new)
     counted = launch(program, kernel + COUNTED)
     assert as_read(program) == layout
-    return Both(module, layout, plain, counted, counts_of(layout, counts_in(program, layout)))
+    raw = counts_in(program, layout)
+    return Both(module, layout, plain, counted, counts_of(layout, raw), raw)
 
 
 def memory_at(program: Program, address: int, size: int) -> bytes:

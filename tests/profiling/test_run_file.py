@@ -19,6 +19,7 @@ from cccopt.profiling.run_file import (
     LineCount,
     LoopCount,
     RunFile,
+    SamplingError,
     UncountedKernel,
     as_text,
     merged,
@@ -43,7 +44,11 @@ RUN = RunFile(
             launches=2,
             time_ns=1000,
             registers=32,
-            lines=(LineCount("a.cu", 3, 5, 10, 200), LineCount("a.cu", 4, 1, 5, 160)),
+            error=SamplingError(9, 1024, 12),
+            lines=(
+                LineCount("a.cu", 3, 5, 10, 200),
+                LineCount("a.cu", 4, 1, 5, 160, 7, 19, SamplingError(4, 256, 9)),
+            ),
             branches=(
                 BranchCount("a.cu", 3, 5, 15, 300, 160, 2, HISTOGRAM),
                 BranchCount("a.cu", 3, 5, 15, 300, 20, 3),
@@ -101,6 +106,7 @@ def test_the_schema_describes_the_file() -> None:
         (LineCount, "line"),
         (BranchCount, "branch"),
         (LoopCount, "loop"),
+        (SamplingError, "error"),
         (UncountedKernel, "uncounted"),
         (RegionProfile, "region"),
     ],
@@ -152,7 +158,7 @@ def test_other_files_are_no_runs(tmp_path: Path, text: str) -> None:
 
 def test_keys_of_later_versions_are_passed_over() -> None:
     data = json.loads(as_text(RUN))
-    data["sampled"] = data["functions"][0]["occupancy"] = data["functions"][0]["lines"][0]["sectors"] = 1
+    data["sampled"] = data["functions"][0]["occupancy"] = data["functions"][0]["lines"][0]["misses"] = 1
     assert of_json(data) == RUN
 
 
@@ -175,6 +181,9 @@ def test_runs_add_up() -> None:
     assert (twice.runs, f.launches, f.time_ns, g.time_ns) == (2, 4, 2000, 14)
     assert (f.warps, f.lanes) == (30, 720)
     assert f.registers == 32
+    assert f.error == SamplingError(18, 2048, 24)
+    assert f.lines[0] == LineCount("a.cu", 3, 5, 20, 400)
+    assert f.lines[1] == LineCount("a.cu", 4, 1, 10, 320, 14, 38, SamplingError(8, 512, 18))
     assert [b.taken for b in f.branches] == [320, 40]
     assert f.branches[0].histogram == tuple(2 * n for n in HISTOGRAM)
     assert f.branches[1].histogram is None
@@ -186,10 +195,16 @@ def test_runs_add_up() -> None:
     assert merged([]) == RunFile()
 
 
+def test_an_interval_needs_two_groups_and_widens_with_few() -> None:
+    assert SamplingError(0, 0, 1).of_efficiency(10) is None
+    widths = [SamplingError(0, 32**2, groups).of_efficiency(10) for groups in (2, 3, 32, 900)]
+    assert widths == pytest.approx([1.271, 0.43, 0.2, 0.196])
+
+
 def test_time_from_one_run_and_counts_from_another() -> None:
     (f, *_) = RUN.functions
     counted = replace(RUN, functions=(replace(f, launches=None, time_ns=None),))
-    timed = replace(RUN, functions=(replace(f, lines=(), branches=(), loops=(), counted=False),))
+    timed = replace(RUN, functions=(replace(f, lines=(), branches=(), loops=(), counted=False, error=None),))
     for runs in ([counted, timed], [timed, counted]):
         assert merged(runs).functions == RUN.functions[:1]
 

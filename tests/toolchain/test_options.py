@@ -31,6 +31,7 @@ def test_ours_are_taken_out_of_nvccs_variables() -> None:
 
 def test_every_option_of_the_table_is_known() -> None:
     values = {options.PREFIX: "auto", "--ccc-resident": "1", "--ccc-form": "split", "--ccc-stacks": "global"}
+    values[options.INSTRUMENT] = options.SAMPLED
     for name, value, does, otherwise in options.TABLE:
         option = options.spelled(name, value and values.get(name, "x"))
         assert options.is_known(option), option

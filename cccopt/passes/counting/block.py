@@ -17,6 +17,7 @@ from cccopt.ccc.function.code import at, op
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.layout import BEGUN, ENDED, THREADS, WARPS
 from cccopt.passes.counting.memory import HALF_WORD, Memory, copy_address
+from cccopt.passes.counting.sampling import count, linear_index
 from cccopt.ptx.ir import (
     Function,
     Guard,
@@ -53,6 +54,25 @@ def begin(kernel: Memory, names: Names) -> Iterator[Statement]:
     yield from _count_block(kernel, names, base, threads, Guard(first))
 
 
+def begin_warp(kernel: Memory, names: Names, base: Register, weight: Register) -> Iterator[Statement]:
+    """A warp of a sample begins; `BEGUN` and `ENDED` count it once, whatever it stands for."""
+    mask, before, lanes = (names.register("b32") for _ in range(3))
+    wide, leader = names.register("b64"), names.register("pred")
+    who = Guard(leader)
+    yield op("activemask.b32", mask)
+    yield op("mov.u32", before, SpecialRegister("%lanemask_lt"))
+    yield op("and.b32", before, before, mask)
+    yield op("setp.eq.u32", leader, before, 0)
+    for counter in (BEGUN, ENDED):
+        yield op("red.global.add.u64", kernel.in_copy(base, counter), 1, guard=who)
+    yield op("cvt.u64.u32", wide, weight)
+    yield op("red.global.add.u64", kernel.in_copy(base, WARPS), wide, guard=who)
+    threads = names.register("b64")
+    yield op("popc.b32", lanes, mask)
+    yield op("mul.wide.u32", threads, lanes, weight)
+    yield op("red.global.add.u64", kernel.in_copy(base, THREADS), threads, guard=who)
+
+
 def leaving(memory: Memory, names: Names, own: Register | Symbol, redux: bool) -> Iterator[Statement]:
     """What a thread does before it leaves the function, if anything: threads that come there together leave together.
     ``own`` is where its counters are; ``redux``: there are reductions over a warp.
@@ -66,13 +86,14 @@ def leaving(memory: Memory, names: Names, own: Register | Symbol, redux: bool) -
     yield op("mov.u32", lower, SpecialRegister("%lanemask_lt"))
     yield op("and.b32", before, mask, lower)
     yield op("setp.eq.u32", leader, before, 0)
-    yield from copy_address(memory, names, base)
+    weight = names.register("b32") if memory.every > 1 else None
+    yield from copy_address(memory, names, base, weight)
     if memory.private:
         start, step, counters = names.register("b32"), names.register("b32"), names.register("b64")
         yield op("mov.u32", start, 0)
         yield op("mov.u32", step, 1)
         yield op("mov.u64", counters, own)
-        fold = partial(_fold, names, memory, base, counters, mask if redux else None, leader)
+        fold = partial(_fold, names, memory, base, counters, mask if redux else None, leader, weight)
         yield from _each_word(names, start, step, memory.private, "fold", fold)
         if not redux:
             # What each thread has added is before the first of them counts all off.
@@ -96,6 +117,7 @@ def _fold(
     own: Register,
     mask: Register | None,
     leader: Register,
+    weight: Register | None,
     word: Register,
 ) -> Iterator[Statement]:
     """All threads of ``mask`` add a counter of theirs to the block's, the first of them for all; each for itself where
@@ -125,6 +147,10 @@ def _fold(
     yield op("cvt.u64.u32", top, high)
     yield op("shl.b64", top, top, HALF_WORD)
     yield op("add.u64", wide, wide, top)
+    if weight is not None:
+        times = names.register("b64")
+        yield op("cvt.u64.u32", times, weight)
+        yield op("mul.lo.u64", wide, wide, times)
     yield op("mad.wide.u32", place, word, 8, base)
     yield op("red.global.add.u64", memory.in_copy(place, memory.own), wide, guard=Guard(some))
 
@@ -165,24 +191,12 @@ def _flush_all(
 
 def _thread(names: Names, thread: Register) -> Iterator[Statement]:
     """The number of a thread in its block."""
-    x, y, z, along, deep = (names.register("b32") for _ in range(5))
-    yield op("mov.u32", x, SpecialRegister("%tid.x"))
-    yield op("mov.u32", y, SpecialRegister("%tid.y"))
-    yield op("mov.u32", z, SpecialRegister("%tid.z"))
-    yield op("mov.u32", along, SpecialRegister("%ntid.x"))
-    yield op("mov.u32", deep, SpecialRegister("%ntid.y"))
-    yield op("mad.lo.u32", thread, z, deep, y)
-    yield op("mad.lo.u32", thread, thread, along, x)
+    yield from linear_index(names, thread, "tid", "ntid")
 
 
 def _threads(names: Names, threads: Register) -> Iterator[Statement]:
     """The threads of a block."""
-    y, z = names.register("b32"), names.register("b32")
-    yield op("mov.u32", threads, SpecialRegister("%ntid.x"))
-    yield op("mov.u32", y, SpecialRegister("%ntid.y"))
-    yield op("mov.u32", z, SpecialRegister("%ntid.z"))
-    yield op("mul.lo.u32", threads, threads, y)
-    yield op("mul.lo.u32", threads, threads, z)
+    yield from count(names, threads, "ntid")
 
 
 def _count_block(

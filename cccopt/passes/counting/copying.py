@@ -24,6 +24,8 @@ guarded `ret` in one, they call a function that does it: its atomic operations o
                                         STAY:
                                             @%p bra EXIT;
     EXIT: ret;                          EXIT: ret;
+
+If not all warps are counted (`sampling`), the kernel's own code follows the counted one, for the others.
 """
 
 from __future__ import annotations
@@ -34,14 +36,17 @@ from functools import cached_property
 
 from cccopt.ccc.function.code import negated, number, op
 from cccopt.ccc.function.names import Names
-from cccopt.passes.counting.block import begin, leaving
+from cccopt.passes.counting.block import begin, begin_warp, leaving
 from cccopt.passes.counting.choice import Choice, Counters, Place
 from cccopt.passes.counting.flow import Flow, FlowEdge, Way
 from cccopt.passes.counting.layout import OUTSIDE, UNKNOWN
 from cccopt.passes.counting.memory import Adder, Memory, initial
+from cccopt.passes.counting.watched import Watched, access_code, histogram_code
 from cccopt.ptx.ir import (
     Body,
     BranchTargets,
+    CallPrototype,
+    Close,
     Directive,
     Function,
     Group,
@@ -49,8 +54,10 @@ from cccopt.ptx.ir import (
     Instruction,
     Label,
     Marker,
+    Open,
     Operand,
     Register,
+    RegisterDeclaration,
     SpecialRegister,
     Statement,
     Symbol,
@@ -76,6 +83,7 @@ class Copying:
     name: str
     flow: Flow
     choice: Choice
+    watched: Watched
     memory: Memory
     callees: Mapping[str, str]
     leave: str
@@ -96,12 +104,15 @@ class _Copier:
     names: Names = field(init=False)
     adder: Adder = field(init=False)
     registers: list[Register] = field(init=False)
+    plain: str = field(init=False)
 
     def __post_init__(self) -> None:
         function, memory = self.what.function, self.what.memory
         self.names = Names(self.body, register_types(function))
         base = self.names.register("b64") if memory.name is None else None
-        self.adder = Adder(memory, self.names, base, self.names.register("b32"))
+        weight = self.names.register("b32") if memory.every > 1 else None
+        self.adder = Adder(memory, self.names, base, self.names.register("b32"), weight)
+        self.plain = self.names.label("plain")
         self.registers = [self.names.register("b32") for _ in range(self.what.choice.registers)]
 
     @property
@@ -111,6 +122,11 @@ class _Copier:
     @property
     def kernel(self) -> bool:
         return self.what.function.kind == "entry"
+
+    @property
+    def samples(self) -> bool:
+        """Whether warps come here that are not in the sample."""
+        return self.kernel and self.what.memory.every > 1
 
     def function(self) -> Function:
         before = self._before()
@@ -124,6 +140,8 @@ class _Copier:
         code = (*self.names.declarations(), *begin, *out)
         if self.what.relabel:
             code = relabelled(code)
+        if self.samples:
+            code = (*code, Label(self.plain), *_once_more(self.body, self.what.moved))
         function = self.what.function
         return replace(
             function,
@@ -145,11 +163,19 @@ class _Copier:
         for place, counters in places.items():
             if place.unit != OUTSIDE and place.unit not in self.bare:
                 found.setdefault(flow.head(place.unit), []).extend(self._count(counters, None))
+        for unit, first in self.what.watched.branches.items():
+            (jumps,) = (flow.edges[i].guard for i in flow.out[unit] if flow.edges[i].way is Way.TAKEN)
+            assert jumps is not None
+            found.setdefault(flow.end(unit), []).extend(histogram_code(self.adder, first, jumps))
         for place, counters in places.items():
             if place.edge != OUTSIDE:
                 edge = flow.edges[place.edge]
                 code = self._count(counters, _going(edge))
                 found.setdefault(flow.end(edge.source), []).extend(code)
+        for index, pair in self.what.watched.accesses.items():
+            access = self.body[index]
+            assert isinstance(access, Instruction)
+            found.setdefault(index, []).extend(access_code(self.adder, access, pair))
         for unit in sorted(self.bare):
             for edge in (flow.edges[i] for i in flow.into[unit]):
                 going = _going(edge)
@@ -166,14 +192,18 @@ class _Copier:
         """What the function does first."""
         yield op("mov.u32", self.adder.lower, SpecialRegister("%lanemask_lt"))
         if self.adder.base is not None:
-            yield from self.adder.copy_address()
+            yield from self.adder.copy_address(Symbol(self.plain) if self.samples else None)
         memory = self.what.memory
         yield from map(initial, self.registers)
         if memory.private:
             yield memory.local_variable()
         for counter in range(memory.own + memory.registers, memory.own + memory.private):
             yield op("st.local.u32", memory.in_local(counter), 0)
-        if self.kernel:
+        if self.samples:
+            assert self.adder.base is not None
+            assert self.adder.weight is not None
+            yield from begin_warp(memory, self.names, self.adder.base, self.adder.weight)
+        elif self.kernel:
             yield from begin(memory, self.names)
         yield from self._count(self.what.choice.places.get(Place(), Counters()), None)
 
@@ -299,19 +329,36 @@ def _calling(call: Instruction, callees: Mapping[str, str]) -> Instruction:
     return call
 
 
-def relabelled(body: Sequence[Statement]) -> tuple[Statement, ...]:
+def _once_more(body: Body, moved: frozenset[str]) -> tuple[Statement, ...]:
+    """The body as it was, to stand behind the counted one, whose declarations it shares."""
+    kept: list[Statement] = []
+    depth = 0
+    for statement in body:
+        depth += isinstance(statement, Open) - isinstance(statement, Close)
+        shared = isinstance(statement, RegisterDeclaration | Variable | CallPrototype)
+        if isinstance(statement, BranchTargets):
+            shared = statement.directive == ".calltargets"
+        if isinstance(statement, Marker) or (isinstance(statement, Variable) and statement.name in moved):
+            continue
+        if depth or not shared:
+            kept.append(statement)
+    return relabelled(kept, "__ccc_plain")
+
+
+def relabelled(body: Sequence[Statement], ending: str = "__ccc") -> tuple[Statement, ...]:
     """The body with labels of its own: debug information names those of the plain function."""
     labels = {s.name for s in body if isinstance(s, Label)}
+    labels |= {s.label for s in body if isinstance(s, BranchTargets) and s.directive == ".branchtargets"}
 
     def new(name: str) -> str:
-        return f"{name}__ccc" if name in labels else name
+        return f"{name}{ending}" if name in labels else name
 
     def changed(statement: Statement) -> Statement:
         match statement:
             case Label(name):
                 return replace(statement, name=new(name))
-            case BranchTargets(_, ".branchtargets", targets):
-                return replace(statement, targets=tuple(map(new, targets)))
+            case BranchTargets(label, ".branchtargets", targets):
+                return replace(statement, label=new(label), targets=tuple(map(new, targets)))
             case Instruction() if facts(statement).control is Control.BRANCH or statement.base == "brx":
                 operands: tuple[Operand, ...] = tuple(
                     Symbol(new(o.name)) if isinstance(o, Symbol) else o for o in statement.operands

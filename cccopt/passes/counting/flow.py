@@ -13,7 +13,7 @@ of a function that may end its thread, for fewer lanes may come back than went.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -179,3 +179,17 @@ class Flow:
         """How many loops lanes stay in that go along an edge, about."""
         depths = [self.units[unit].depth for unit in (edge.source, edge.target) if unit != OUTSIDE]
         return min(depths) if len(depths) == 2 else 0
+
+
+def branches(flow: Flow) -> Iterator[tuple[int, int, int]]:
+    """The units that end with a conditional branch, but for those that lead to where control goes anyway, with the
+    edges of lanes that jump and of those that do not.
+    """
+    for block in sorted(flow.first):
+        last = ending(flow.body, flow.cfg.blocks[block])
+        if last is None or last.guard is None or facts(last).control is not Control.BRANCH:
+            continue
+        unit = flow.last(block)
+        by_way = {flow.edges[i].way: i for i in flow.out[unit]}
+        if Way.TAKEN in by_way and Way.OTHER in by_way:
+            yield unit, by_way[Way.TAKEN], by_way[Way.OTHER]

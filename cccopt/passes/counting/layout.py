@@ -1,9 +1,12 @@
 """What the counters of an instrumented module count: a text that travels with the code.
 
 The counts are ``copies`` rows of ``counters`` 64-bit numbers, which are added up; a function has those from ``first``
-on. Its body is cut into *units*, runs of statements that the same warps and lanes execute: its basic blocks, cut after
-calls that may end the thread. Lanes are counted on some units and edges only; the others follow, because as many lanes
-leave each place as come to it (`cccopt.profiling.counts`). Warps are sums and differences of counters.
+on. If one warp in ``every`` is sampled (`sampling`), each row is of a random group of them, and what a warp counts is
+added as often as there are warps that it stands for.
+
+A function's body is cut into *units*, runs of statements that the same warps and lanes execute: its basic blocks, cut
+after calls that may end the thread. Lanes are counted on some units and edges only; the others follow, because as many
+lanes leave each place as come to it (`cccopt.profiling.counts`). Warps are sums and differences of counters.
 
 The text is JSON, compressed by zlib. Positions in the lists are part of the format: `FORMAT` tells a change.
 """
@@ -16,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-FORMAT = 2
+FORMAT = 3
 
 OUTSIDE = -1
 """In place of a unit: where the function is entered from and left to."""
@@ -67,12 +70,26 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A conditional branch that ends ``unit``: the edges that lanes take which jump, and which do not."""
+    """A conditional branch that ends ``unit``: the edges that lanes take which jump, and which do not. From counter
+    ``histogram`` on are 32, if there are: executions in which 1, 2, ... lanes jumped.
+    """
 
     spot: Spot
     unit: int
     taken: int
     other: int
+    histogram: int = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An access to global memory, ``instructions`` is 1: counters of its executions by groups of lanes, and of the
+    32-byte sectors that they touched.
+    """
+
+    spot: Spot
+    requests: int
+    sectors: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +118,7 @@ class FunctionLayout:
     edges: tuple[Edge, ...] = ()
     branches: tuple[Branch, ...] = ()
     loops: tuple[LoopUnits, ...] = ()
+    accesses: tuple[Access, ...] = ()
 
     @property
     def counted(self) -> bool:
@@ -110,13 +128,16 @@ class FunctionLayout:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The counters of a module. ``marked`` is its PTX if that has markers of annotations, and else empty."""
+    """The counters of a module. ``marked`` is its PTX if that has markers of annotations, and else empty; one warp in
+    ``every`` is counted, at least.
+    """
 
     copies: int = 1
     counters: int = 0
     files: tuple[str, ...] = ()
     functions: tuple[FunctionLayout, ...] = field(default=())
     marked: str = ""
+    every: int = 1
 
     @property
     def size(self) -> int:
@@ -136,6 +157,7 @@ def as_bytes(layout: Layout) -> bytes:
         "files": layout.files,
         "functions": [_function(f) for f in layout.functions],
         "marked": layout.marked,
+        "every": layout.every,
     }
     return zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)
 
@@ -152,6 +174,7 @@ def of_bytes(text: bytes) -> Layout:
             tuple(data["files"]),
             tuple(_of_function(entry) for entry in data["functions"]),
             str(data["marked"]),
+            int(data["every"]),
         )
     except (zlib.error, ValueError, KeyError, TypeError, IndexError) as problem:
         raise ValueError(f"no layout of counters: {problem}") from problem
@@ -168,8 +191,9 @@ def _function(f: FunctionLayout) -> dict[str, Any]:
         "shared": f.shared,
         "units": [[u.start, u.stop, u.warps, u.lanes, [_spot(s) for s in u.spots]] for u in f.units],
         "edges": [[e.source, e.target, e.warps, e.lanes, int(e.loose)] for e in f.edges],
-        "branches": [[_spot(b.spot), b.unit, b.taken, b.other] for b in f.branches],
+        "branches": [[_spot(b.spot), b.unit, b.taken, b.other, b.histogram] for b in f.branches],
         "loops": [[_spot(p.spot), p.header, p.entries, p.back] for p in f.loops],
+        "accesses": [[_spot(a.spot), a.requests, a.sectors] for a in f.accesses],
     }
 
 
@@ -186,8 +210,9 @@ def _of_function(entry: dict[str, Any]) -> FunctionLayout:
         bool(entry["shared"]),
         tuple(Unit(u[0], u[1], tuple(u[2]), u[3], _spots(u[4])) for u in entry["units"]),
         tuple(Edge(e[0], e[1], tuple(e[2]), e[3], bool(e[4])) for e in entry["edges"]),
-        tuple(Branch(Spot(*b[0]), b[1], b[2], b[3]) for b in entry["branches"]),
+        tuple(Branch(Spot(*b[0]), *b[1:]) for b in entry["branches"]),
         tuple(LoopUnits(Spot(*p[0]), p[1], tuple(p[2]), tuple(p[3])) for p in entry["loops"]),
+        tuple(Access(Spot(*a[0]), *a[1:]) for a in entry["accesses"]),
     )
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from cccopt.ccc.function.code import at, op, predicate
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.layout import OWN
+from cccopt.passes.counting.sampling import sampled
 from cccopt.ptx.ir import (
     Address,
     Guard,
@@ -47,7 +48,7 @@ class Memory:
     ``first`` is the function's first counter, ``counters`` how many it has. Of these a thread has ``private`` for
     itself, the first that the code adds to, ``registers`` of them in registers, all in the array ``local`` when it
     leaves.
-    ``counts`` is the array of all counters, ``row`` how many a copy of it has.
+    ``counts`` is the array of all counters, ``row`` how many a copy of it has. One warp in ``every`` is counted.
     """
 
     name: str | None
@@ -60,6 +61,7 @@ class Memory:
     counts: str
     row: int
     copies: int
+    every: int = 1
 
     @property
     def own(self) -> int:
@@ -111,18 +113,19 @@ def _element(array: str, number: int) -> Address:
 @dataclass
 class Adder:
     """Writes the code that adds to counters. ``base`` is the address of this thread's copy of the global counters;
-    ``lower`` holds the mask of the lanes before its own.
+    ``lower`` holds the mask of the lanes before its own, ``weight`` how many warps a sampled one stands for.
     """
 
     memory: Memory
     names: Names
     base: Register | None
     lower: Register
+    weight: Register | None = None
 
-    def copy_address(self) -> Iterator[Statement]:
-        """Sets ``base``."""
+    def copy_address(self, left_out: Symbol | None = None) -> Iterator[Statement]:
+        """Sets ``base`` and ``weight``. Warps that are not in the sample go to ``left_out``."""
         assert self.base is not None
-        yield from copy_address(self.memory, self.names, self.base)
+        yield from copy_address(self.memory, self.names, self.base, self.weight, left_out)
 
     def leader(self, mask: Register, leader: Register, among: Guard | None = None) -> Iterator[Statement]:
         """Whether a lane is the first of ``mask``; and of those for which ``among`` holds, which ``mask`` is of."""
@@ -141,14 +144,30 @@ class Adder:
             word = self.memory.word(self.memory.plain + counter - self.memory.own)
             yield op("red.shared.add.u32", word, amount, guard=leader)
             return
-        wide: Operand = amount
-        if isinstance(amount, Register):
-            wide = self.names.register("b64")
-            yield op("cvt.u64.u32", wide, amount)
         if self.base is None:
             place = Address(Symbol(self.memory.counts), Literal(str(8 * (self.memory.first + counter))))
         else:
             place = self.memory.in_copy(self.base, counter)
+        yield from self._add_global(place, amount, leader)
+
+    def add_to_one_of(
+        self, first: int, index: Register, amount: Operand, leader: Guard
+    ) -> Iterator[Statement]:
+        """The lane that ``leader`` is true of adds ``amount`` to counter ``first + index`` in global memory."""
+        assert self.base is not None
+        place = self.names.register("b64")
+        yield op("mul.wide.u32", place, index, 8)
+        yield op("add.u64", place, place, self.base)
+        yield from self._add_global(self.memory.in_copy(place, first), amount, leader)
+
+    def _add_global(self, place: Address, amount: Operand, leader: Guard) -> Iterator[Statement]:
+        if self.weight is not None:
+            counted, amount = amount, self.names.register("b32")
+            yield op("mul.lo.u32", amount, self.weight, counted)
+        wide: Operand = amount
+        if isinstance(amount, Register):
+            wide = self.names.register("b64")
+            yield op("cvt.u64.u32", wide, amount)
         yield op("red.global.add.u64", place, wide, guard=leader)
 
     def add_one(self, counter: int, register: Register | None, who: Guard | None) -> Iterator[Statement]:
@@ -168,13 +187,24 @@ def initial(register: Register) -> Statement:
     return op("mov.u32", register, 0)
 
 
-def copy_address(memory: Memory, names: Names, base: Register) -> Iterator[Statement]:
-    """Sets ``base`` to this processor's copy of the counters."""
-    if memory.copies == 1:
+def copy_address(
+    memory: Memory,
+    names: Names,
+    base: Register,
+    weight: Register | None = None,
+    left_out: Symbol | None = None,
+) -> Iterator[Statement]:
+    """Sets ``base`` to this processor's copy of the counters; in a sample to that of the warp's group, and ``weight``
+    to how many warps it stands for. Warps that are not in the sample go to ``left_out``.
+    """
+    number, offset = names.register("b32"), names.register("b64")
+    if memory.every > 1:
+        yield from sampled(names, memory.every, number, weight, left_out)
+    elif memory.copies == 1:
         yield op("mov.u64", base, Symbol(memory.counts))
         return
-    number, offset = names.register("b32"), names.register("b64")
-    yield op("mov.u32", number, SpecialRegister("%smid"))
+    else:
+        yield op("mov.u32", number, SpecialRegister("%smid"))
     yield op("and.b32", number, number, memory.copies - 1)
     yield op("mul.wide.u32", offset, number, 8 * memory.row)
     yield op("mov.u64", base, Symbol(memory.counts))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from cccopt.analysis.cfg import ending
 from cccopt.passes.counting.choice import Choice, loose
-from cccopt.passes.counting.flow import Flow, Way
-from cccopt.passes.counting.layout import Branch, Edge, FunctionLayout, LoopUnits, Spot, Unit
+from cccopt.passes.counting.flow import Flow, branches
+from cccopt.passes.counting.layout import UNKNOWN, Access, Branch, Edge, FunctionLayout, LoopUnits, Spot, Unit
 from cccopt.passes.counting.memory import Memory
+from cccopt.passes.counting.watched import Watched
 from cccopt.ptx.ir import Function, Instruction, Module
-from cccopt.ptx.isa import Control, facts
 from cccopt.ptx.lines import source_lines
 
 NO_FILE = "<ptx>"
@@ -38,7 +37,13 @@ class Files:
 
 
 def function_layout(
-    files: Files, module: Module, function: Function, flow: Flow, choice: Choice, memory: Memory
+    files: Files,
+    module: Module,
+    function: Function,
+    flow: Flow,
+    choice: Choice,
+    watched: Watched,
+    memory: Memory,
 ) -> FunctionLayout:
     """What the counters of ``function`` count."""
     places = _places(files, module, function)
@@ -59,8 +64,9 @@ def function_layout(
         memory.name is not None,
         units,
         edges,
-        tuple(_branches(flow, places)),
+        tuple(_branches(flow, watched, places)),
         tuple(_loops(flow, places)),
+        tuple(Access(Spot(*places[i]), *counters) for i, counters in watched.accesses.items()),
     )
 
 
@@ -85,17 +91,10 @@ def _spots(flow: Flow, unit: int, places: list[_Place]) -> tuple[Spot, ...]:
     return tuple(Spot(*place, count) for place, count in counts.items())
 
 
-def _branches(flow: Flow, places: list[_Place]) -> Iterator[Branch]:
-    """The conditional branches, but for those that lead to where control goes anyway."""
-    for block in sorted(flow.first):
-        last = ending(flow.body, flow.cfg.blocks[block])
-        if last is None or last.guard is None or facts(last).control is not Control.BRANCH:
-            continue
-        unit = flow.last(block)
-        by_way = {flow.edges[i].way: i for i in flow.out[unit]}
-        if Way.TAKEN in by_way and Way.OTHER in by_way:
-            spot = Spot(*places[flow.cfg.blocks[block].stop - 1])
-            yield Branch(spot, unit, by_way[Way.TAKEN], by_way[Way.OTHER])
+def _branches(flow: Flow, watched: Watched, places: list[_Place]) -> Iterator[Branch]:
+    for unit, taken, other in branches(flow):
+        spot = Spot(*places[flow.units[unit].stop - 1])
+        yield Branch(spot, unit, taken, other, watched.branches.get(unit, UNKNOWN))
 
 
 def _loops(flow: Flow, places: list[_Place]) -> Iterator[LoopUnits]:

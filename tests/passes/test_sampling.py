@@ -1,0 +1,132 @@
+"""Samples of warps: one of each run is counted and stands for all of it, and figures say how exact they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cccopt.emulator import Profile, Program
+from cccopt.passes.instrument import SAMPLED, Counting
+from cccopt.profiling.counts import functions_of, groups_of
+from cccopt.profiling.emulated import of_launch
+from cccopt.profiling.run_file import LANES
+from cccopt.ptx.parser import parse
+from cccopt.toolchain.invoke import run_nvcc
+from cccopt.toolchain.settings import Settings
+from tests.emulator.kernels import kernel as ptx_kernel
+from tests.passes.instrumenting import Both, run_both
+
+BLOCK = 70  # three warps, the last of six lanes
+
+
+def launched(grid: int, how: Counting, body: str = "st.global.u32 [%rd2], %r0;") -> Both:
+    results: list[np.ndarray[Any, Any]] = []
+
+    def launch(program: Program, name: str) -> Profile:
+        results.append(np.zeros(grid * BLOCK, np.uint32))
+        return program.launch(name, grid, BLOCK, [results[-1]])
+
+    both = run_both(parse(ptx_kernel(body)), "k", launch, how)
+    assert results[0].tolist() == results[1].tolist()
+    return both
+
+
+@pytest.mark.parametrize(
+    ("blocks", "stands_for"), [(1, 1), (42, 1), (43, 2), (85, 2), (86, 4), (171, 8), (342, 16), (700, 16)]
+)
+def test_one_warp_of_each_run_stands_for_all_of_it(blocks: int, stands_for: int) -> None:
+    """Of launches of less than 128 warps all are counted; of the last run that may be none."""
+    (found,) = launched(blocks, SAMPLED).counts
+    runs = 3 * blocks / stands_for
+    assert runs - 1 <= found.blocks <= runs + 1
+    assert found.warps == found.blocks * stands_for
+    assert found.lost == 0
+
+
+def test_fewer_warps_are_never_counted_than_asked_for() -> None:
+    (found,) = launched(342, Counting(every=4)).counts
+    assert found.warps == 4 * found.blocks
+
+
+DIVERGENT = """
+    mul.lo.u32 %r4, %r0, 0x9E3779B1; shr.u32 %r4, %r4, 27; mov.u32 %r5, 0;
+    LOOP: add.u32 %r5, %r5, 1; and.b32 %r6, %r5, 3; setp.eq.u32 %p1, %r6, %r3; @%p1 bra SKIP;
+    add.u32 %r6, %r5, %r6; mul.lo.u32 %r6, %r6, %r5;
+    SKIP: setp.lt.u32 %p2, %r5, %r4; @%p2 bra LOOP; st.global.u32 [%rd2], %r6;"""
+
+
+def test_intervals_hold_the_figures_of_all_warps() -> None:
+    """Also the sums: warp instructions within five standard deviations."""
+    held = seen = 0
+    for blocks in (171, 300, 511, 640):
+        both = launched(blocks, SAMPLED, DIVERGENT)
+        groups = groups_in(both)
+        (found,) = functions_of(both.layout, both.counts, "k.ptx", groups)
+        (whole,) = of_launch(Program(both.module), both.plain, "k.ptx", {}).functions
+        want = {line.line: line for line in whole.lines}
+        assert found.error is not None
+        assert abs(found.warps - whole.warps) <= 5 * found.error.warps**0.5
+        for line in found.lines:
+            assert line.error is not None
+            width = line.error.of_efficiency(line.warps)
+            exact = want[line.line].lanes / (LANES * want[line.line].warps)
+            seen += 1
+            held += width is not None and abs(line.lanes / (LANES * line.warps) - exact) <= width + 1e-9
+    assert seen == 32
+    assert held >= 0.9 * seen
+
+
+def groups_in(both: Both) -> Any:
+    return groups_of(both.layout, both.raw)
+
+
+def test_the_groups_add_up() -> None:
+    both = launched(171, SAMPLED, DIVERGENT)
+    groups = groups_in(both)
+    assert len(groups) == both.layout.copies > 8
+    (all_,) = both.counts
+    for unit, found in enumerate(all_.units):
+        assert found.warps == sum(group[0].units[unit].warps for group in groups)
+        assert found.lanes == sum(group[0].units[unit].lanes for group in groups)
+
+
+def test_all_warps_counted_is_exact() -> None:
+    both = launched(20, SAMPLED, DIVERGENT)
+    (found,) = functions_of(both.layout, both.counts, "k.ptx", groups_in(both))
+    assert found.error is None
+    assert all(line.error is None for line in found.lines)
+
+
+CUDA = """
+extern "C" __global__ void k(unsigned* out, int n) {
+  unsigned i = blockIdx.x * blockDim.x + threadIdx.x, found = 0;
+  for (unsigned j = 0; j < (i & 15u); j++)
+    if ((i ^ j) & 5u) found += out[(i * 37u + j * j) % n];
+  if (i % 3u == 1u) atomicAdd(&out[i % n], found & 1u);
+  out[n + i] = found;
+}
+"""
+
+
+@pytest.mark.nvcc
+def test_branches_and_accesses_are_watched(tmp_path: Path) -> None:
+    """Histograms and sectors are the emulator's, line by line, if all warps are counted."""
+    (tmp_path / "k.cu").write_text(CUDA)
+    arguments = ["-ptx", "-lineinfo", "-arch=sm_90", str(tmp_path / "k.cu"), "-o", str(tmp_path / "k.ptx")]
+    assert run_nvcc(arguments, Settings("off"), capture=True).status == 0
+    module = parse((tmp_path / "k.ptx").read_text())
+
+    def launch(program: Program, name: str) -> Profile:
+        return program.launch(name, 4, 96, [np.arange(1000, dtype=np.uint32), np.int32(500)])
+
+    both = run_both(module, "k", launch, SAMPLED)
+    (want,) = of_launch(Program(module), both.plain, "k.cu", {}).functions
+    (found,) = functions_of(both.layout, both.counts, "k.cu", groups_in(both))
+    assert found.lines == want.lines
+    assert found.branches == want.branches
+    assert sum(line.requests or 0 for line in found.lines) > 3
+    assert sum(line.sectors or 0 for line in found.lines) > sum(line.requests or 0 for line in found.lines)
+    assert sum(sum(b.histogram or ()) for b in found.branches) == sum(b.warps for b in found.branches) > 0
