@@ -1,4 +1,4 @@
-"""Hold `cccopt profile` against plain programs and against Nsight Compute: `python -m bench.profile cost|accuracy`.
+"""Hold `cccopt profile` against plain programs and Nsight Compute: `python -m bench.profile cost|accuracy|sample`.
 
 The programs are the samples and, with `--recipes`, those of the gallery. An NVIDIA GPU is needed, but for `build`.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench.profile import accuracy, cost
+from bench.profile import accuracy, cost, sample
 from bench.profile.ncu import Ncu
 from bench.profile.programs import SAMPLE, Built, Commands, build_all, chosen
 
@@ -53,7 +53,7 @@ FEW = (
 def parser() -> argparse.ArgumentParser:
     """The options."""
     options = argparse.ArgumentParser(prog="python -m bench.profile", description=(__doc__ or "").strip())
-    options.add_argument("what", choices=("build", "cost", "accuracy"))
+    options.add_argument("what", choices=("build", "cost", "accuracy", "sample"))
     options.add_argument("checkouts", nargs="*", type=Path, help="folders with the checkouts of the gallery")
     options.add_argument("--recipes", type=Path, help="the folder with NAME.toml, as `bench.real` has them")
     options.add_argument(
@@ -87,7 +87,7 @@ def main() -> int:
     """Build, run, print."""
     given = parser().parse_intermixed_args()
     begun = time.monotonic()
-    few = FEW if given.what == "accuracy" else ()
+    few = FEW if given.what in ("accuracy", "sample") else ()
     programs = [
         each
         for each in chosen(given.recipes, given.only)
@@ -118,6 +118,8 @@ def measure_all(built: list[Built], given: argparse.Namespace, begun: float) -> 
         ncu = Ncu(str(program))
 
         def measure(built: Built) -> dict[str, Any]:
+            if given.what == "sample":
+                return sample.compared(built, ncu.program, given.limit)
             return accuracy.compared(built, ncu, given.launches, given.limit)
 
     found: list[dict[str, Any]] = []
@@ -133,7 +135,7 @@ def measure_all(built: list[Built], given: argparse.Namespace, begun: float) -> 
             if given.json:
                 given.json.write_text(json.dumps(found, indent=1) + "\n")
     console = Console(width=None if sys.stdout.isatty() else 150)
-    (cost.show if given.what == "cost" else accuracy.show)(found, console)
+    {"cost": cost.show, "accuracy": accuracy.show, "sample": sample.show}[given.what](found, console)
     if left:
         print(f"not run, for want of time: {', '.join(left)}")
     return 0

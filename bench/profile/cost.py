@@ -1,6 +1,6 @@
-"""What counting costs: the times of kernels, plain, in the instrumented program uncounted, and counted.
+"""What counting costs: the times of kernels, plain, in the instrumented program uncounted, counted, and sampled.
 
-The three are run by turns, all of them with the agent in the process, which takes the kernels' times from CUPTI.
+These are run by turns, all of them with the agent in the process, which takes the kernels' times from CUPTI.
 Without CUPTI they are what the recipe finds in the program's output.
 """
 
@@ -15,13 +15,19 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench.profile.programs import COUNTED, PLAIN, Built, observed
+from bench.profile.programs import COUNTED, PLAIN, SAMPLED, Built, observed
 from bench.real.measure import WALL, Run, fault, results, times
 from bench.real.recipe import Recipe
 from cccopt.profiling.names import shown
 from cccopt.profiling.running import ProgramRun
 
-TURNS = (("plain", PLAIN, False), ("uncounted", COUNTED, False), ("counted", COUNTED, True))
+TURNS = (
+    ("plain", PLAIN, False),
+    ("uncounted", COUNTED, False),
+    ("counted", COUNTED, True),
+    (SAMPLED, SAMPLED, True),
+)
+OURS = ("uncounted", "counted", SAMPLED)
 SHORT = 20_000.0
 """Nanoseconds: kernels whose mean launch is shorter are also left out of a summary, as launching is what they do."""
 
@@ -89,7 +95,7 @@ def as_json(name: str, recipe: Recipe, costs: Costs) -> dict[str, Any]:
     return {
         "program": name,
         "kernels": [] if fault(recipe, plain, plain) else list(_kernels(costs)),
-        "results": {kind: _results(recipe, costs, kind) for kind in ("uncounted", "counted")},
+        "results": {kind: _results(recipe, costs, kind) for kind in OURS},
         "untimed": costs.untimed,
         "lost": list(dict.fromkeys(costs.lost)),
     }
@@ -97,10 +103,10 @@ def as_json(name: str, recipe: Recipe, costs: Costs) -> dict[str, Any]:
 
 def _kernels(costs: Costs) -> Iterable[dict[str, Any]]:
     for name, counted in costs.kernels["counted"].items():
-        plain, uncounted = costs.kernels["plain"].get(name), costs.kernels["uncounted"].get(name)
-        if not plain or not uncounted or not counted.counted:
+        plain, uncounted, sampled = (costs.kernels[k].get(name) for k in ("plain", "uncounted", SAMPLED))
+        if not plain or not uncounted or not sampled or not counted.counted:
             continue
-        of = [statistics.median(each.nanoseconds) for each in (plain, uncounted, counted)]
+        of = [statistics.median(each.nanoseconds) for each in (plain, uncounted, counted, sampled)]
         if min(of) <= 0:
             continue
         yield {
@@ -110,7 +116,8 @@ def _kernels(costs: Costs) -> Iterable[dict[str, Any]]:
             "spread": max(plain.nanoseconds) / min(plain.nanoseconds),
             "uncounted": of[1] / of[0],
             "counted": of[2] / of[0],
-            "registers": [plain.registers, counted.registers],
+            SAMPLED: of[3] / of[0],
+            "registers": [plain.registers, counted.registers, sampled.registers],
             "shared": [plain.shared, counted.shared],
         }
 
@@ -142,6 +149,7 @@ def show(found: Sequence[dict[str, Any]], console: Console) -> None:
         "us",
         "uncounted",
         "counted",
+        SAMPLED,
         "registers",
         "shared",
         "results",
@@ -156,6 +164,7 @@ def show(found: Sequence[dict[str, Any]], console: Console) -> None:
             f"{kernel['ns'][0] / 1000:.1f}",
             f"{kernel['uncounted']:.2f}",
             f"{kernel['counted']:.2f}",
+            f"{kernel[SAMPLED]:.2f}",
             ">".join(map(str, kernel["registers"])),
             ">".join(map(str, kernel["shared"])),
             each["results"]["counted"][:24],
@@ -173,7 +182,7 @@ def summary(found: Sequence[dict[str, Any]]) -> list[str]:
         ("all kernels", kernels),
         (f"launches of {SHORT / 1000:.0f} us and more", [k for k in kernels if k["ns"][0] >= SHORT]),
     ):
-        for kind in ("counted", "uncounted") if some else ():
+        for kind in ("counted", SAMPLED, "uncounted") if some else ():
             ratios = [kernel[kind] for kernel in some]
             over = sum(ratio > 4 for ratio in ratios)
             lines.append(

@@ -1,7 +1,8 @@
-"""The programs that are profiled, the gallery's and the samples, their two builds, and runs with the agent in them.
+"""The programs that are profiled, the gallery's and the samples, their builds, and runs with the agent in them.
 
 OUT/NAME/plain/tree/FOLDER     built by nvcc, with line information, which changes no code; its cubins are kept
 OUT/NAME/counted/tree/FOLDER   built by `ccc-nvcc --ccc-instrument`
+OUT/NAME/sampled/tree/FOLDER   built by `ccc-nvcc --ccc-instrument=sampled`
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from cccopt.profiling.running import ProgramRun, environment_for, left_in
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = "sample-"
-PLAIN, COUNTED = "plain", "counted"
+PLAIN, COUNTED, SAMPLED = "plain", "counted", "sampled"
+BUILDS = {PLAIN: "", COUNTED: "--ccc-instrument", SAMPLED: "--ccc-instrument=sampled"}
 DONE = "built"
 """The file in a build's folder that says that it succeeded."""
 
@@ -90,7 +92,7 @@ def build_all(
         assert commands is not None
         return _build(program, recipe, [ROOT, *checkouts], place / what, commands)
 
-    whats = ("inputs",) if commands is None else ("inputs", COUNTED, PLAIN)
+    whats = ("inputs",) if commands is None else ("inputs", *BUILDS)
     tasks = [(program, recipe, what) for program, recipe in programs for what in whats]
     with ThreadPoolExecutor(jobs) as pool:
         said = list(pool.map(make, tasks))
@@ -98,9 +100,9 @@ def build_all(
     for i, (program, recipe) in enumerate(programs):
         place = (out / program.name).absolute()
         (place / "inputs").mkdir(parents=True, exist_ok=True)
-        folders = {what: place / what / "tree" / program.folder for what in (PLAIN, COUNTED)}
+        folders = {what: place / what / "tree" / program.folder for what in BUILDS}
         why = next((line for line in said[len(whats) * i :][: len(whats)] if line), "")
-        if not why and not all((place / what / DONE).exists() for what in (PLAIN, COUNTED)):
+        if not why and not all((place / what / DONE).exists() for what in BUILDS):
             why = f"there is no build in {place}"
         found.append(Built(program.name, recipe, folders, place / "inputs", place / PLAIN / "keep", why))
     return found
@@ -114,9 +116,9 @@ def _build(program: Program, recipe: Recipe, checkouts: list[Path], place: Path,
         folder = copy_sources(program, recipe, checkouts, place / "tree")
     except OSError as problem:
         return str(problem)
-    if place.name == COUNTED:
+    if option := BUILDS[place.name]:
         off = " --ccc=off" if program.name.startswith(SAMPLE) else ""
-        line = f'exec {commands.ccc_nvcc} --ccc-instrument{off} "$@"'
+        line = f'exec {commands.ccc_nvcc} {option}{off} "$@"'
     else:
         keep = shlex.quote(str(place / "keep"))
         # One folder a command: several may compile files of one name.

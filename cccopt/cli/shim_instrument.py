@@ -11,7 +11,9 @@ from __future__ import annotations
 import gc
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 from cccopt.driver.unit_report import CompiledUnit
@@ -20,6 +22,12 @@ from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call, CallResult
 from cccopt.toolchain.instrument import COUNTED, with_counted_entries, with_header
+
+if TYPE_CHECKING:
+    from cccopt.ptx.ir import Module
+
+_STEP = 8  # registers of a thread, in which they are given out
+_FEWEST = 24  # that counting needs, and a call
 
 _COPIES = re.compile(rf"\.entry\s+([\w$]+){COUNTED}\b")
 
@@ -76,9 +84,23 @@ def _counted(call: Call, ptx: str, *, sampled: bool) -> str:
     from cccopt.ptx.printer import print_module
 
     parsed = parse(ptx, f"{call.file} (PTX)")
-    how = SAMPLED if sampled else Counting()
+    how = replace(SAMPLED, limits=_limits(parsed, ptx)) if sampled else Counting()
     module, layout = instrumented(prepared(parsed) if asks_for_loops(parsed) else parsed, how)
     return print_module(with_all_names(module, layout) if _is_one_of_several(call) else module)
+
+
+def _limits(module: Module, ptx: str) -> dict[str, int]:
+    """How many registers copies may have for as many blocks to be resident as of the plain kernels; empty where ptxas
+    cannot tell, as of code that is linked later. Most warps of a sample run the plain kernel's code.
+    """
+    from cccopt.ptx.language import Language
+    from cccopt.toolchain.ptxas import assemble
+
+    try:
+        plain = assemble(ptx, f"sm_{Language.of(module).target}").resources
+    except CccError:
+        return {}
+    return {name: max(-(-r.registers // _STEP) * _STEP, _FEWEST) for name, r in plain.items()}
 
 
 def _with_regions(call: Call, text: str, plain: str, *, sampled: bool) -> tuple[str, tuple[Diagnostic, ...]]:

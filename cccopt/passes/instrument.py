@@ -21,7 +21,7 @@ targets before sm_70. They stay alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from cccopt.ccc.function.annotations import is_annotation
@@ -68,13 +68,15 @@ class Counting:
 
     ``registers`` is how many counters of a function may be in registers, ``copies`` how many copies of the counts there
     are in global memory, a power of two. With ``dynamic`` the counters of kernels with dynamic shared memory are in
-    shared memory too; a launch that asks for all there is then fails.
+    shared memory too; a launch that asks for all there is then fails. ``limits`` are how many registers a copy may
+    have, by kernel.
     """
 
     registers: int = 96
     copies: int = 32
     dynamic: bool = False
     every: int = 1
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 SAMPLED = Counting(registers=6, every=16)
@@ -217,6 +219,7 @@ class _Instrumenting:
                 leave,
                 apart=kernel and counted.has_barriers(name),
                 redux=redux,
+                limit=self.how.limits.get(name),
                 moved=self._moved if not kernel else frozenset(),
                 relabel=any(isinstance(item, Section) for item in self.module.items),
             )

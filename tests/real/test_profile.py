@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ pytest.importorskip("tomllib", reason="Python 3.11")
 
 from rich.console import Console
 
-from bench.profile import accuracy, cost
+from bench.profile import accuracy, cost, sample
 from bench.profile.accuracy import (
     Code,
     Counted,
@@ -28,6 +29,7 @@ from bench.real.recipe import Recipe, read_recipe
 from cccopt.passes.counting.layout import FunctionLayout, Layout, Spot, Unit
 from cccopt.profiling.counts import FunctionCounts, WarpsAndLanes
 from cccopt.profiling.machine_code import MachineInstruction
+from cccopt.profiling.run_file import FunctionRun, LineCount, SamplingError
 from cccopt.profiling.running import KernelTime, ProgramRun
 
 PAGE = """"Kernel Name","void scale<(int)4>(int, float *)",
@@ -199,13 +201,15 @@ def test_ratios_are_of_medians() -> None:
         ("plain", (100_000, 110_000, 90_000), "sum 1"),
         ("uncounted", (101_000, 101_000, 101_000), "sum 1"),
         ("counted", (150_000, 900_000, 140_000), "sum 1"),
+        ("sampled", (110_000, 109_000, 111_000), "sum 1"),
     ):
         for each in of:
-            costs.add(kind, RECIPE, Run(0, output, 1.0), seen(each, counted=kind == "counted"))
+            costs.add(kind, RECIPE, Run(0, output, 1.0), seen(each, counted=kind in ("counted", "sampled")))
     found = cost.as_json("p", RECIPE, costs)
     (row,) = found["kernels"]
     assert (row["counted"], row["uncounted"], row["launches"]) == (1.5, 1.01, [2, 2, 2])
-    assert found["results"] == {"uncounted": "equal", "counted": "equal"}
+    assert row["sampled"] == 1.1
+    assert found["results"] == {"uncounted": "equal", "counted": "equal", "sampled": "equal"}
     assert "all kernels: counted/plain median 1.500, at most 1.50 (1 kernels, 0 above 4)" in cost.summary(
         [found]
     )
@@ -220,6 +224,7 @@ def test_other_results_and_missing_times_are_told() -> None:
         ("plain", "sum 1 time 2.0"),
         ("uncounted", "sum 1 time 2.0"),
         ("counted", "sum 2 time 3.0"),
+        ("sampled", "sum 1 time 2.0"),
     ):
         costs.add(kind, RECIPE, Run(0, output, 1.0), ProgramRun(0, 0, True, True, untimed="no libcupti"))
     found = cost.as_json("p", RECIPE, costs)
@@ -227,6 +232,41 @@ def test_other_results_and_missing_times_are_told() -> None:
     lines = cost.summary([found])
     assert "p: counted: other results than the plain build" in lines
     assert "p: times are the program's: no libcupti" in lines
+
+
+# --- samples ---
+
+
+def line(number: int, warps: int, lanes: int, **more: Any) -> LineCount:
+    return LineCount("a.cu", number, 0, warps, lanes, **more)
+
+
+def test_intervals_and_sectors_are_held_against_all_warps() -> None:
+    error = SamplingError(100, (32 * 20) ** 2, 31)  # 2.04 * 20 of 1000 warps: 4 points
+    whole = FunctionRun("k", "k()", True, "a.cu", lines=tuple(line(i, 1000, 16_000) for i in range(1, 6)))
+    lines = (
+        line(1, 1040, 16_640 + 1200, error=error, requests=10, sectors=43),  # 3.6 points off
+        line(2, 1000, 16_000 + 1600, error=error),  # 5 points
+        line(3, 1000, 20_000, error=replace(error, groups=1)),  # nothing is claimed
+        line(4, 1000, 16_000),  # line 5 is missing
+    )
+    sampled = replace(whole, lines=lines, error=error)
+    found = sample._kernel(whole, sampled, 40)
+    assert (found["held"], found["lines"], found["sectors"]) == (3, 5, [43, 40])
+    said = sample.summary([{"program": "p", "kernels": [found], "why": ""}])
+    assert said[0] == "intervals hold the figure of all warps on 3 of 5 lines (60.0 %)"
+    assert said[1] == "sectors within 10 % of Nsight Compute's in 1 of 1 kernels"
+    console = Console(width=160, record=True)
+    sample.show([{"program": "p", "kernels": [found], "why": "ncu did not end"}], console)
+    assert "3 of 5" in console.export_text()
+
+
+def test_the_raw_page_has_sectors_by_kernel() -> None:
+    heads = ["ID", "Kernel Name", "Block Size", *sample.METRICS]
+    units = ["", "", "", *("sector" for _ in sample.METRICS)]
+    rows = [["0", "_Z1kv", "(32, 1, 1)", "1,000", "10", "", "2"], ["1", "_Z1kv", "x", "1", "1", "1", "1"]]
+    text = "\n".join(",".join(f'"{cell}"' for cell in row) for row in (heads, units, *rows))
+    assert sample.of_raw_page(text) == {"_Z1kv": 1016}
 
 
 # --- programs ---

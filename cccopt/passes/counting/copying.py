@@ -74,9 +74,10 @@ _REGISTERS, _THREADS = 1 << 16, 1 << 10  # of a processor, of a block at most
 class Copying:
     """What is known of a function that is to be copied.
 
-    ``callees`` are the counted names of the functions that have some. ``leave`` is the function that threads call which
-    leave out of a loop where others stay. With ``apart`` bare exits stay bare; with ``redux`` there are reductions
-    over a warp; with ``relabel`` labels get new names. The variables ``moved`` are the module's.
+    ``callees`` are the counted names of the functions that have some. ``leave`` is the function that threads call
+    which leave out of a loop where others stay. With ``apart`` bare exits stay bare; with ``redux`` there are
+    reductions over a warp; with ``relabel`` labels get new names. ``limit`` is how many registers there may be. The
+    variables ``moved`` are the module's.
     """
 
     function: Function
@@ -89,6 +90,7 @@ class Copying:
     leave: str
     apart: bool = False
     redux: bool = True
+    limit: int | None = None
     relabel: bool = False
     moved: frozenset[str] = frozenset()
 
@@ -148,12 +150,19 @@ class _Copier:
             name=self.what.name,
             body=code,
             linkage=self._linkage(),
-            directives=(*function.directives, *self._limit()),
+            directives=(*self._directives(), *self._limit()),
         )
 
+    def _directives(self) -> Iterator[Directive]:
+        for directive in self.what.function.directives:
+            if self.what.limit is None or directive.name != ".maxnreg":
+                yield directive
+
     def _limit(self) -> Iterator[Directive]:
-        """A limit of registers for a kernel that has none, so that blocks of all sizes may be launched."""
-        if self.kernel and not any(d.name in _BOUNDS for d in self.what.function.directives):
+        """The limit of registers; for a kernel that has none one by which blocks of all sizes may be launched."""
+        if self.kernel and self.what.limit is not None:
+            yield Directive(".maxnreg", (str(self.what.limit),))
+        elif self.kernel and not any(d.name in _BOUNDS for d in self.what.function.directives):
             yield Directive(".maxnreg", (str(_REGISTERS // _THREADS),))
 
     def _before(self) -> dict[int, list[Statement]]:

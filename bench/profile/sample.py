@@ -1,0 +1,154 @@
+"""What a sample of the warps says, against all of them: efficiencies and their intervals, instructions, sectors.
+
+A program runs three times: with all warps counted, with a sample of them, and under Nsight Compute, which counts the
+sectors of global memory that each kernel touches. Lines are held against each other where all warps together ran them
+at least `LEAST` times.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.profile.programs import COUNTED, PLAIN, SAMPLED, Built, command_of, environment_of, observed
+from bench.real.measure import shell
+from cccopt.profiling.collecting import run_file
+from cccopt.profiling.names import shown
+from cccopt.profiling.run_file import LANES, FunctionRun, LineCount
+from cccopt.report.profile_view import by_line
+
+LEAST = 1000
+SLACK = 0.005
+"""What an interval may miss by and still hold: half of the last digit that tables show, and a line that is all ones."""
+METRICS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st", "red", "atom"))
+
+
+def compared(built: Built, ncu: str, limit: float) -> dict[str, Any]:
+    """The comparison of a program's kernels, as JSON."""
+    runs = {}
+    for variant in (COUNTED, SAMPLED):
+        run, seen = observed(built, variant, counted=True, limit=limit, once=True)
+        if run.status or not seen.units:
+            return {"program": built.name, "kernels": [], "why": f"the {variant} run: status {run.status}"}
+        runs[variant] = {f.name: f for f in run_file(seen, None).functions if f.kernel and f.warps}
+    sectors, why = _sectors(built, ncu, limit)
+    kernels = [
+        _kernel(whole, runs[SAMPLED][name], sectors.get(name))
+        for name, whole in runs[COUNTED].items()
+        if name in runs[SAMPLED]
+    ]
+    return {"program": built.name, "kernels": kernels, "why": why}
+
+
+def _kernel(whole: FunctionRun, sample: FunctionRun, theirs: int | None) -> dict[str, Any]:
+    lines = {(line.file, line.line): line for line in by_line(sample)}
+    held = [
+        _held(line, found)
+        for line in by_line(whole)
+        if line.warps >= LEAST and (found := lines.get((line.file, line.line)))
+    ]
+    missing = sum(line.warps >= LEAST and (line.file, line.line) not in lines for line in by_line(whole))
+    ours = sum(line.sectors or 0 for line in sample.lines)
+    return {
+        "kernel": shown(whole.name),
+        "warps": whole.warps,
+        "instructions": sample.warps / whole.warps,
+        "efficiencies": [f.lanes / (LANES * f.warps) for f in (whole, sample)],
+        "width": None if sample.error is None else sample.error.of_efficiency(sample.warps),
+        "held": sum(held),
+        "lines": len(held) + missing,
+        "sectors": [ours, theirs],
+    }
+
+
+def _held(whole: LineCount, sample: LineCount) -> bool:
+    """Whether the interval of a line holds the figure of all warps; a line without an interval claims nothing."""
+    distance = abs(whole.lanes / whole.warps - sample.lanes / sample.warps) / LANES
+    if sample.error is None:
+        return distance <= SLACK
+    width = sample.error.of_efficiency(sample.warps)
+    return width is None or distance <= width + SLACK
+
+
+def _sectors(built: Built, ncu: str, limit: float) -> tuple[Mapping[str, int], str]:
+    """The sectors of all launches of each kernel, by mangled name; and why there are none."""
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as name:
+        report = Path(name) / "sectors.ncu-rep"
+        options = ("--target-processes", "all", "--clock-control", "none", "--cache-control", "none")
+        words = [ncu, *options, "--metrics", ",".join(METRICS), "-f", "-o", str(report)]
+        words += ["bash", "-c", command_of(built.recipe, once=True)]
+        run = shell(shlex.join(words), built.folders[PLAIN], environment_of(built), limit)
+        if run.status == 124:
+            return {}, f"ncu did not end within {limit:.0f} s"
+        page = [ncu, "--import", str(report), "--page", "raw", "--csv", "--print-kernel-base", "mangled"]
+        said = shell(shlex.join([*page, "--print-units", "base"]), Path(name), environment_of(built), limit)
+    return of_raw_page(said.output), ""
+
+
+def of_raw_page(text: str) -> dict[str, int]:
+    """The sectors by kernel in ncu's raw page."""
+    found: dict[str, int] = defaultdict(int)
+    names: list[str] = []
+    for row in csv.reader(io.StringIO(text)):
+        if "Kernel Name" in row:
+            names = row
+        elif len(row) == len(names) and row[0]:  # the second line has units
+            cells = dict(zip(names, row, strict=True))
+            values = [cells.get(metric, "").replace(",", "") for metric in METRICS]
+            found[cells["Kernel Name"]] += sum(round(float(value)) for value in values if value)
+    return dict(found)
+
+
+def show(found: Sequence[dict[str, Any]], console: Console) -> None:
+    """Print a line a kernel, and the summary."""
+    table = Table(box=None, pad_edge=False)
+    for title in (
+        "program",
+        "kernel",
+        "instructions",
+        "efficiency",
+        "sampled",
+        "+-",
+        "lines held",
+        "sectors",
+    ):
+        table.add_column(title, justify="left" if title in ("program", "kernel") else "right")
+    kernels = [(each["program"], kernel) for each in found for kernel in each["kernels"]]
+    for program, kernel in kernels:
+        whole, sample = kernel["efficiencies"]
+        ours, theirs = kernel["sectors"]
+        table.add_row(
+            program[:20],
+            kernel["kernel"].partition("(")[0].removeprefix("void ")[-28:],
+            f"{kernel['instructions']:.3f}",
+            f"{100 * whole:.1f}",
+            f"{100 * sample:.1f}",
+            "exact" if kernel["width"] is None else f"{100 * kernel['width']:.1f}",
+            f"{kernel['held']} of {kernel['lines']}",
+            f"{ours / theirs:.3f}" if theirs else "-",
+        )
+    console.print(table)
+    for line in summary(found):
+        console.print(line, soft_wrap=True)
+
+
+def summary(found: Sequence[dict[str, Any]]) -> list[str]:
+    """How many lines' intervals hold, and how many kernels' sectors are within 10 %."""
+    kernels = [kernel for each in found for kernel in each["kernels"]]
+    held, lines = (sum(kernel[key] for kernel in kernels) for key in ("held", "lines"))
+    ratios = [ours / theirs for ours, theirs in (k["sectors"] for k in kernels) if theirs]
+    near = sum(abs(ratio - 1) <= 0.1 for ratio in ratios)
+    said = [
+        f"intervals hold the figure of all warps on {held} of {lines} lines ({100 * held / max(lines, 1):.1f} %)",
+        f"sectors within 10 % of Nsight Compute's in {near} of {len(ratios)} kernels",
+    ]
+    return said + [f"{each['program']}: {each['why']}" for each in found if each["why"]]
