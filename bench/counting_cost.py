@@ -25,22 +25,19 @@ from cccopt.device.gpu import Kernel, LoadedModule, open_gpu
 from cccopt.harness.on_gpu import Bench, LoadedBuild
 from cccopt.harness.workload import load
 from cccopt.passes.counting.layout import Layout
-from cccopt.passes.instrument import COUNTED, HEAD, SAMPLED, Counting, instrumented
+from cccopt.passes.instrument import COUNTED, DETAILED, HEAD, SAMPLED, Counting, instrumented
 from cccopt.profiling.counts import counts_of, notes_of
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.toolchain.ptxas import assemble
 
 SAMPLES = ("bfs", "dqg", "emies", "escape", "ff", "hash", "iefa", "rt", "sensitivity", "sssp", "walk")
-LIMITED = "limited"
-"""A sample, with no more registers than the plain kernel, as `ccc-nvcc` has it."""
 WAYS = {
     **{f"r{n}": Counting(registers=n) for n in (6, 24, 48, 96)},
     "1 copy": Counting(copies=1),
     "sampled": SAMPLED,
-    LIMITED: SAMPLED,
-    "r0": replace(SAMPLED, registers=0),
-    "1 in 64": replace(SAMPLED, every=64),
+    "1 in 16": replace(SAMPLED, every=16),
+    "detailed": DETAILED,
 }
 GLOBAL = "global"
 """The way of kernels with dynamic shared memory."""
@@ -63,7 +60,7 @@ def make(folder: Path) -> None:
         text = _plain(load(name).source)
         made = {"plain": _made(text, None)}
         for way, how in WAYS.items():
-            if way == LIMITED:
+            if how.every > 1:
                 found = assemble(text, "sm_90").resources
                 how = replace(how, limits={k: max(-(-r.registers // 8) * 8, 24) for k, r in found.items()})
             module, layout = instrumented(parse(text), how)

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench.profile.programs import COUNTED, PLAIN, SAMPLED, Built, observed
+from bench.profile.programs import COUNTED, DETAILED, PLAIN, SAMPLED, Built, observed
 from bench.real.measure import WALL, Run, fault, results, times
 from bench.real.recipe import Recipe
 from cccopt.profiling.names import shown
@@ -26,8 +26,9 @@ TURNS = (
     ("uncounted", COUNTED, False),
     ("counted", COUNTED, True),
     (SAMPLED, SAMPLED, True),
+    (DETAILED, DETAILED, True),
 )
-OURS = ("uncounted", "counted", SAMPLED)
+OURS = ("uncounted", "counted", SAMPLED, DETAILED)
 SHORT = 20_000.0
 """Nanoseconds: kernels whose mean launch is shorter are also left out of a summary, as launching is what they do."""
 
@@ -103,20 +104,19 @@ def as_json(name: str, recipe: Recipe, costs: Costs) -> dict[str, Any]:
 
 def _kernels(costs: Costs) -> Iterable[dict[str, Any]]:
     for name, counted in costs.kernels["counted"].items():
-        plain, uncounted, sampled = (costs.kernels[k].get(name) for k in ("plain", "uncounted", SAMPLED))
-        if not plain or not uncounted or not sampled or not counted.counted:
+        kinds = [costs.kernels[kind].get(name) for kind, _, _ in TURNS]
+        of = [statistics.median(kind.nanoseconds) for kind in kinds if kind and kind.nanoseconds]
+        plain, sampled = kinds[0], costs.kernels[SAMPLED].get(name)
+        if plain is None or sampled is None or len(of) < len(TURNS) or not counted.counted:
             continue
-        of = [statistics.median(each.nanoseconds) for each in (plain, uncounted, counted, sampled)]
         if min(of) <= 0:
             continue
         yield {
             "kernel": shown(name),
-            "launches": [plain.launches, uncounted.launches, counted.launches],
+            "launches": [kind.launches for kind in kinds if kind],
             "ns": of,
             "spread": max(plain.nanoseconds) / min(plain.nanoseconds),
-            "uncounted": of[1] / of[0],
-            "counted": of[2] / of[0],
-            SAMPLED: of[3] / of[0],
+            **{kind: time / of[0] for kind, time in zip(OURS, of[1:], strict=True)},
             "registers": [plain.registers, counted.registers, sampled.registers],
             "shared": [plain.shared, counted.shared],
         }
@@ -150,6 +150,7 @@ def show(found: Sequence[dict[str, Any]], console: Console) -> None:
         "uncounted",
         "counted",
         SAMPLED,
+        DETAILED,
         "registers",
         "shared",
         "results",
@@ -165,6 +166,7 @@ def show(found: Sequence[dict[str, Any]], console: Console) -> None:
             f"{kernel['uncounted']:.2f}",
             f"{kernel['counted']:.2f}",
             f"{kernel[SAMPLED]:.2f}",
+            f"{kernel[DETAILED]:.2f}",
             ">".join(map(str, kernel["registers"])),
             ">".join(map(str, kernel["shared"])),
             each["results"]["counted"][:24],
@@ -182,7 +184,7 @@ def summary(found: Sequence[dict[str, Any]]) -> list[str]:
         ("all kernels", kernels),
         (f"launches of {SHORT / 1000:.0f} us and more", [k for k in kernels if k["ns"][0] >= SHORT]),
     ):
-        for kind in ("counted", SAMPLED, "uncounted") if some else ():
+        for kind in ("counted", SAMPLED, DETAILED, "uncounted") if some else ():
             ratios = [kernel[kind] for kernel in some]
             over = sum(ratio > 4 for ratio in ratios)
             lines.append(

@@ -3,6 +3,7 @@
 OUT/NAME/plain/tree/FOLDER     built by nvcc, with line information, which changes no code; its cubins are kept
 OUT/NAME/counted/tree/FOLDER   built by `ccc-nvcc --ccc-instrument`
 OUT/NAME/sampled/tree/FOLDER   built by `ccc-nvcc --ccc-instrument=sampled`
+OUT/NAME/detailed/tree/FOLDER  built by `ccc-nvcc --ccc-instrument=detailed`
 """
 
 from __future__ import annotations
@@ -24,8 +25,13 @@ from cccopt.profiling.running import ProgramRun, environment_for, left_in
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = "sample-"
-PLAIN, COUNTED, SAMPLED = "plain", "counted", "sampled"
-BUILDS = {PLAIN: "", COUNTED: "--ccc-instrument", SAMPLED: "--ccc-instrument=sampled"}
+PLAIN, COUNTED, SAMPLED, DETAILED = "plain", "counted", "sampled", "detailed"
+BUILDS = {
+    PLAIN: "",
+    COUNTED: "--ccc-instrument",
+    SAMPLED: "--ccc-instrument=sampled",
+    DETAILED: "--ccc-instrument=detailed",
+}
 DONE = "built"
 """The file in a build's folder that says that it succeeded."""
 

@@ -1,8 +1,8 @@
 """What a sample of the warps says, against all of them: efficiencies and their intervals, instructions, sectors.
 
-A program runs three times: with all warps counted, with a sample of them, and under Nsight Compute, which counts the
-sectors of global memory that each kernel touches. Lines are held against each other where all warps together ran them
-at least `LEAST` times.
+A program runs four times: with all warps counted, with a sample of them, with a detailed sample, and under Nsight
+Compute, which counts the sectors of global memory that each kernel touches. Lines are held against each other where
+all warps together ran them at least `LEAST` times.
 """
 
 from __future__ import annotations
@@ -19,11 +19,20 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench.profile.programs import COUNTED, PLAIN, SAMPLED, Built, command_of, environment_of, observed
+from bench.profile.programs import (
+    COUNTED,
+    DETAILED,
+    PLAIN,
+    SAMPLED,
+    Built,
+    command_of,
+    environment_of,
+    observed,
+)
 from bench.real.measure import shell
 from cccopt.profiling.collecting import run_file
 from cccopt.profiling.names import shown
-from cccopt.profiling.run_file import LANES, FunctionRun, LineCount
+from cccopt.profiling.run_file import LANES, FunctionRun, LineCount, added
 from cccopt.report.profile_view import by_line
 
 LEAST = 1000
@@ -35,47 +44,54 @@ METRICS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("
 def compared(built: Built, ncu: str, limit: float) -> dict[str, Any]:
     """The comparison of a program's kernels, as JSON."""
     runs = {}
-    for variant in (COUNTED, SAMPLED):
+    for variant in (COUNTED, SAMPLED, DETAILED):
         run, seen = observed(built, variant, counted=True, limit=limit, once=True)
         if run.status or not seen.units:
             return {"program": built.name, "kernels": [], "why": f"the {variant} run: status {run.status}"}
         runs[variant] = {f.name: f for f in run_file(seen, None).functions if f.kernel and f.warps}
     sectors, why = _sectors(built, ncu, limit)
     kernels = [
-        _kernel(whole, runs[SAMPLED][name], sectors.get(name))
+        _kernel(whole, runs[SAMPLED][name], runs[DETAILED][name], sectors.get(name))
         for name, whole in runs[COUNTED].items()
-        if name in runs[SAMPLED]
+        if name in runs[SAMPLED] and name in runs[DETAILED]
     ]
     return {"program": built.name, "kernels": kernels, "why": why}
 
 
-def _kernel(whole: FunctionRun, sample: FunctionRun, theirs: int | None) -> dict[str, Any]:
-    lines = {(line.file, line.line): line for line in by_line(sample)}
-    held = [
-        _held(line, found)
-        for line in by_line(whole)
-        if line.warps >= LEAST and (found := lines.get((line.file, line.line)))
-    ]
-    missing = sum(line.warps >= LEAST and (line.file, line.line) not in lines for line in by_line(whole))
-    ours = sum(line.sectors or 0 for line in sample.lines)
+def _kernel(
+    whole: FunctionRun, sample: FunctionRun, detailed: FunctionRun, theirs: int | None
+) -> dict[str, Any]:
+    lines, all_lines = _lines(sample), _lines(whole)
+    wanted = {place: line for place, line in all_lines.items() if line.warps >= LEAST}
+    held = [_held(line, lines[place], sample) for place, line in wanted.items() if place in lines]
+    ours = sum(line.sectors or 0 for line in detailed.lines)
     return {
         "kernel": shown(whole.name),
         "warps": whole.warps,
         "instructions": sample.warps / whole.warps,
         "efficiencies": [f.lanes / (LANES * f.warps) for f in (whole, sample)],
-        "width": None if sample.error is None else sample.error.of_efficiency(sample.warps),
+        "width": sample.error(sample),
         "held": sum(held),
-        "lines": len(held) + missing,
+        "lines": len(wanted),
         "sectors": [ours, theirs],
     }
 
 
-def _held(whole: LineCount, sample: LineCount) -> bool:
+def _lines(function: FunctionRun) -> dict[tuple[str, int], LineCount]:
+    """The counts by line. Each build has a tree of its own: of a path the name alone is the same in all."""
+    found: dict[tuple[str, int], LineCount] = {}
+    for line in by_line(function):
+        place = (Path(line.file).name, line.line)
+        found[place] = added(found[place], line) if place in found else line
+    return found
+
+
+def _held(whole: LineCount, line: LineCount, sample: FunctionRun) -> bool:
     """Whether the interval of a line holds the figure of all warps; a line without an interval claims nothing."""
-    distance = abs(whole.lanes / whole.warps - sample.lanes / sample.warps) / LANES
-    if sample.error is None:
+    distance = abs(whole.lanes / whole.warps - line.lanes / line.warps) / LANES
+    if sample.sample is None:
         return distance <= SLACK
-    width = sample.error.of_efficiency(sample.warps)
+    width = sample.error(line)
     return width is None or distance <= width + SLACK
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -101,7 +103,8 @@ def conclude(status: int, arguments: Sequence[str], environment: Mapping[str, st
     reports = read_reports(environment[options.REPORTS])
     file = options.value_of("--ccc-report", words)
     if status == 0:
-        write_text(Path(file), json.dumps(wrap_reports(reports), indent=2) + "\n")
+        path = Path(file) / f"{secrets.token_hex(8)}.json" if file.endswith(os.sep) else Path(file)
+        write_text(path, json.dumps(wrap_reports(reports), indent=2) + "\n")
         return 0
     _hint_at_spelling(arguments)
     _hint_at_launcher(arguments)

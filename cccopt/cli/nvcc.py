@@ -86,7 +86,10 @@ def _compile(program: str, arguments: list[str], environment: Mapping[str, str],
     if keep or report:
         from cccopt.files import make_folder, require_writable
 
-        require_writable(report or None)
+        if report.endswith(os.sep):
+            make_folder(report)
+        else:
+            require_writable(report or None)
         if keep:
             make_folder(keep)
     reads_ptx = any(word.endswith(".ptx") for word in options.all_words(arguments, environment))
@@ -120,10 +123,11 @@ def _configuration(ours: Sequence[str]) -> str:
     text = f"{__version__} {mode} {'--ccc-keep-going' in ours} {resident} {chosen}".rstrip()
     if counted := options.counted(ours):
         text += f" instrumented {counted}"
-    profile = options.value_of("--ccc-profile", ours)
-    return (
-        f"{crc32(_content(profile), crc32(text.encode())):08x}" if profile else f"{crc32(text.encode()):08x}"
-    )
+    digest = crc32(text.encode())
+    for name in ("--ccc-profile", "--ccc-decisions"):
+        if file := options.value_of(name, ours):
+            digest = crc32(_content(file), digest)
+    return f"{digest:08x}"
 
 
 def _content(file: str) -> bytes:

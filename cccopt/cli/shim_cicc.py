@@ -23,7 +23,6 @@ from cccopt.files import read_text, write_text
 from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call, CallResult, Running
-from cccopt.toolchain.options import SAMPLED
 from cccopt.toolchain.settings import Settings
 
 _OBJECTS = 20_000
@@ -162,6 +161,7 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         # These imports take 0.15 s, about as long as cicc does for a small file, and what they make lives to the
         # end: looking for garbage in it takes 0.05 s.
         gc.disable()
+        from cccopt.ccc.profitability.decisions import read as read_decisions
         from cccopt.driver import options_of, rewrite_unit
         from cccopt.ptx.parser import keep_tables, prepare
 
@@ -170,13 +170,14 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         gc.freeze()
         gc.set_threshold(_OBJECTS)
         gc.enable()
-        return rewrite_unit(text, options_of(settings, call.file), compiler, compiler.with_lines)
+        decisions = read_decisions(settings.decisions) if settings.decisions else None
+        return rewrite_unit(text, options_of(settings, call.file), compiler, compiler.with_lines, decisions)
 
 
 def _instrumented(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -> CompiledUnit:
     from cccopt.cli.shim_instrument import compiled
 
-    made, unit = compiled(call, text, regions=settings.mode != "off", sampled=settings.instrument == SAMPLED)
+    made, unit = compiled(call, text, regions=settings.mode != "off", what=settings.instrument)
     compiler.seconds.append(made.seconds)
     if unit is None:
         raise ToolFailed(made.status, made.messages)

@@ -22,21 +22,21 @@ from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call, CallResult
 from cccopt.toolchain.instrument import COUNTED, with_counted_entries, with_header
+from cccopt.toolchain.options import ALL, DETAILED, SAMPLED
 
 if TYPE_CHECKING:
     from cccopt.ptx.ir import Module
 
 _STEP = 8  # registers of a thread, in which they are given out
-_FEWEST = 24  # that counting needs, and a call
+_FEWEST, _MOST = 24, 255  # that counting needs, and a thread may have
 
 _COPIES = re.compile(rf"\.entry\s+([\w$]+){COUNTED}\b")
 
 
-def compiled(
-    call: Call, text: str, *, regions: bool, sampled: bool
-) -> tuple[CallResult, CompiledUnit | None]:
+def compiled(call: Call, text: str, *, regions: bool, what: str) -> tuple[CallResult, CompiledUnit | None]:
     """What cicc makes of ``text`` without annotations, with line information; and that with counters, if it is well,
-    those of marked ``regions`` too if they are wanted, of all warps or of a sample.
+    those of marked ``regions`` too if they are wanted, ; ``what`` to count is `ALL`,
+    `SAMPLED` or `DETAILED` of `cccopt.toolchain.options`.
 
     The stub file is written anew. Raises CccError for code that is generated at link time (CCC087) and for a stub file
     of another form than we know (CCC084).
@@ -60,8 +60,8 @@ def compiled(
         made = tool.wait()
     if made.status != 0:
         return made, None
-    ptx, said = _with_regions(call, text, made.ptx, sampled=sampled) if regions else ("", ())
-    ptx = ptx or _counted(call, made.ptx, sampled=sampled)
+    ptx, said = _with_regions(call, text, made.ptx, what=what) if regions else ("", ())
+    ptx = ptx or _counted(call, made.ptx, what=what)
     _register(call, frozenset(_COPIES.findall(ptx)))
     return made, CompiledUnit(ptx, remarks=said)
 
@@ -76,34 +76,39 @@ def _uncounted(call: Call, why: str) -> Diagnostic:
     )
 
 
-def _counted(call: Call, ptx: str, *, sampled: bool) -> str:
+def _counted(call: Call, ptx: str, *, what: str) -> str:
     """``ptx`` with counted copies. Where it has markers that ask for a loop, they are made with that loop."""
-    from cccopt.passes.instrument import SAMPLED, Counting, instrumented, with_all_names
+    from cccopt.passes import instrument
+    from cccopt.passes.instrument import instrumented, with_all_names
     from cccopt.passes.pipeline import asks_for_loops, prepared
     from cccopt.ptx.parser import parse
     from cccopt.ptx.printer import print_module
 
     parsed = parse(ptx, f"{call.file} (PTX)")
-    how = replace(SAMPLED, limits=_limits(parsed, ptx)) if sampled else Counting()
+    how = {ALL: instrument.Counting(), SAMPLED: instrument.SAMPLED, DETAILED: instrument.DETAILED}[what]
+    if what != ALL:
+        how = replace(how, limits=_limits(call, parsed, ptx))
     module, layout = instrumented(prepared(parsed) if asks_for_loops(parsed) else parsed, how)
     return print_module(with_all_names(module, layout) if _is_one_of_several(call) else module)
 
 
-def _limits(module: Module, ptx: str) -> dict[str, int]:
-    """How many registers copies may have for as many blocks to be resident as of the plain kernels; empty where ptxas
-    cannot tell, as of code that is linked later. Most warps of a sample run the plain kernel's code.
+def _limits(call: Call, module: Module, ptx: str) -> dict[str, int]:
+    """How many registers copies may have for as many blocks to be resident as of the plain kernels, most warps of a
+    sample running the plain kernel's code; empty where ptxas cannot tell, as of code that is linked later.
     """
-    from cccopt.ptx.language import Language
+    from cccopt.ptx.language import target_of
     from cccopt.toolchain.ptxas import assemble
 
     try:
-        plain = assemble(ptx, f"sm_{Language.of(module).target}").resources
+        plain = assemble(ptx, target_of(module)).resources
     except CccError:
         return {}
-    return {name: max(-(-r.registers // _STEP) * _STEP, _FEWEST) for name, r in plain.items()}
+    most = int(call.after("-maxreg") or call.after("--maxreg") or _MOST)
+    steps = {name: -(-r.registers // _STEP) * _STEP for name, r in plain.items()}
+    return {name: min(max(step, _FEWEST), most, _MOST) for name, step in steps.items()}
 
 
-def _with_regions(call: Call, text: str, plain: str, *, sampled: bool) -> tuple[str, tuple[Diagnostic, ...]]:
+def _with_regions(call: Call, text: str, plain: str, *, what: str) -> tuple[str, tuple[Diagnostic, ...]]:
     """The functions of ``plain`` with counted copies of what is made of the annotated ``text``, empty where there is
     none, and what there is to say.
     """
@@ -121,7 +126,7 @@ def _with_regions(call: Call, text: str, plain: str, *, sampled: bool) -> tuple[
 
     if not MARKER.search(marked.ptx):  # what is annotated reaches no kernel
         return "", asked.warnings
-    counted = _counted(call, marked.ptx, sampled=sampled)
+    counted = _counted(call, marked.ptx, what=what)
     both = with_originals(counted, marked.ptx, frozenset(), lambda: plain)
     if both == counted:
         why = "with annotations nvcc makes other variables of it than without"

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from cccopt.ccc.outcome.choices import Outcome
+from cccopt.ccc.profitability.decisions import Decisions, applied, digests
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.driver.line_information import with_lines
 from cccopt.driver.original_functions import with_originals
@@ -74,13 +75,14 @@ def rewrite_unit(
     options: Options,
     device_compiler: Callable[[str], str],
     lines_compiler: Callable[[str], str] | None = None,
+    decisions: Decisions | None = None,
 ) -> CompiledUnit:
     """Compile the preprocessed ``text``, whose pragmas are still in it, and rewrite what they name.
 
     ``device_compiler`` makes PTX of preprocessed text, ``lines_compiler`` the same with line information, which errors
-    quote. Declined means untouched: markers alone change code, so a text none of whose regions is rewritten is compiled
-    without markers, and one with some is compiled again with those alone. Raises CccError for errors in annotations and
-    for refused regions, unless ``options.keep_going``.
+    quote; ``decisions`` are for its kernels. Declined means untouched: markers alone change code, so a text none of
+    whose regions is rewritten is compiled without markers, and one with some is compiled again with those alone. Raises
+    CccError for errors in annotations and for refused regions, unless ``options.keep_going``.
     """
     if options.mode == "off":
         return CompiledUnit(device_compiler(strip(text)))
@@ -89,6 +91,7 @@ def rewrite_unit(
     reports: tuple[RegionReport, ...] = ()
     remarks = asked.warnings
     marked_text = asked.text
+    measured: dict[str, str] = {}
     while wanted:
         marked = device_compiler(marked_text)
         lines = None if lines_compiler is None else partial(lines_compiler, marked_text)
@@ -97,12 +100,17 @@ def rewrite_unit(
         try:
             split = split_module(marked)
             ptx = SourceText(f"{options.file} (PTX)", split.text if split else marked)
-            result = run(parse(ptx.text, ptx.name), options, ptx)
+            module = parse(ptx.text, ptx.name)
+            if marked_text == asked.text:
+                measured = digests(module)
+                builds, said = applied(decisions, measured)
+                options, remarks = replace(options, builds=builds), remarks + said
+            result = run(module, options, ptx)
         except CccError as problem:
             if not options.keep_going:
                 raise type(problem)(*with_lines(problem.diagnostics, marked, options, lines)) from problem
             warnings = tuple(diagnostic.as_warning() for diagnostic in problem.diagnostics)
-            return CompiledUnit(device_compiler(strip(text)), reports, _once(remarks + warnings))
+            return CompiledUnit(device_compiler(strip(text)), reports, _once(remarks + warnings), measured)
         accepted = _with_parents(_rewritten(result.regions), asked.regions)
         if accepted == wanted:
             made = split.restored(result.module) if split else print_module(result.module)
@@ -112,6 +120,7 @@ def rewrite_unit(
                 made,
                 reports + result.regions,
                 _once(remarks + with_lines(result.remarks, marked, options, lines)),
+                measured,
             )
         reports += tuple(report for report in result.regions if report.region not in accepted)
         remarks += with_lines(result.remarks, marked, options, lines)
@@ -119,7 +128,7 @@ def rewrite_unit(
         # What is marked now is what was chosen.
         options = replace(options, only=())
         marked_text = annotate(text, options.file, only=wanted, keep_going=options.keep_going).text
-    return CompiledUnit(device_compiler(marked_text), reports, _once(remarks))
+    return CompiledUnit(device_compiler(marked_text), reports, _once(remarks), measured)
 
 
 def _once(remarks: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -21,19 +21,27 @@ SCHEMA = 1
 @dataclass(frozen=True, slots=True)
 class CompiledUnit:
     """One file compiled for one architecture: its PTX, what became of each region, and what there is to
-    say.
+    say. ``digests`` are those of its annotated functions, by which decisions go.
     """
 
     ptx: str
     regions: tuple[RegionReport, ...] = ()
     remarks: tuple[Diagnostic, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
 
 
 def report_data(unit: CompiledUnit, file: str, arch: str) -> dict[str, Any]:
-    """One unit's report: ``file``, ``arch`` (``compute_90``, empty when unknown), ``regions`` and
-    ``remarks``.
+    """One unit's report: ``file``, ``arch`` (``compute_90``, empty when unknown), ``regions``,
+    ``remarks`` and ``digests``.
     """
-    return {"file": file, "arch": arch, "regions": _data(unit.regions), "remarks": _data(unit.remarks)}
+    regions, remarks = _data(unit.regions), _data(unit.remarks)
+    return {
+        "file": file,
+        "arch": arch,
+        "regions": regions,
+        "remarks": remarks,
+        "digests": dict(unit.digests),
+    }
 
 
 def failure_data(problem: CccError, file: str, arch: str) -> dict[str, Any]:

@@ -62,9 +62,10 @@ def run(module: Module, options: Options) -> PassResult:
     in_loops = frozenset(region for view in views for region in annotations_in_loops(view))
     for item in module.items:
         marked = isinstance(item, Function) and any(is_annotation(s) for s in item.body or ())
-        if isinstance(item, Function) and marked and options.mode != Mode.OFF:
+        own = options.of(item.name) if isinstance(item, Function) else options
+        if isinstance(item, Function) and marked and own.mode != Mode.OFF:
             try:
-                item, said, made = _function(module, item, options, in_loops)
+                item, said, made = _function(module, item, own, in_loops)
             except Refusal as problem:
                 said = left(problem, options)
                 made = ()

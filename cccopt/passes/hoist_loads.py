@@ -80,8 +80,9 @@ def run(module: Module, options: Options) -> PassResult:
     """Move loads before the paths of all marked functions; EXACT."""
     items: list[Item] = []
     for item in module.items:
-        if isinstance(item, Function) and options.mode != Mode.OFF and any(_heads(item)):
-            item = _hoisted(module, item, options)
+        own = options.of(item.name) if isinstance(item, Function) else options
+        if isinstance(item, Function) and own.mode != Mode.OFF and any(_heads(item)):
+            item = _hoisted(module, item, own)
         items.append(item)
     return PassResult(Module(tuple(items)))
 

@@ -63,8 +63,8 @@ _ROOM, _ROOM_OF_GROUPS = 4 << 20, 32 << 20  # bytes for all copies of the counts
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How to count: one warp in ``every``, a power of two; where not all are counted, also branches' histograms and
-    sectors.
+    """How to count: one warp in ``every``, a power of two. With ``watch``, which is for such samples alone, branches'
+    histograms and sectors are counted too.
 
     ``registers`` is how many counters of a function may be in registers, ``copies`` how many copies of the counts there
     are in global memory, a power of two. With ``dynamic`` the counters of kernels with dynamic shared memory are in
@@ -76,11 +76,15 @@ class Counting:
     copies: int = 32
     dynamic: bool = False
     every: int = 1
+    watch: bool = False
     limits: Mapping[str, int] = field(default_factory=dict)
 
 
-SAMPLED = Counting(registers=6, every=16)
+SAMPLED = Counting(registers=6, every=64)
 """How `--ccc-instrument=sampled` counts."""
+
+DETAILED = replace(SAMPLED, watch=True)
+"""How `--ccc-instrument=detailed` counts."""
 
 
 def instrumented(module: Module, how: Counting | None = None) -> tuple[Module, Layout]:
@@ -127,7 +131,7 @@ class _Instrumenting:
         flows = {name: Flow(counted.bodies[name].body or (), self._leaves) for name in counted.copied}
         choices = {name: self._choice(name, flows[name]) for name in counted.copied}
         watched = {
-            name: watch(flows[name], choices[name].end, wanted=self.how.every > 1) for name in counted.copied
+            name: watch(flows[name], choices[name].end, wanted=self.how.watch) for name in counted.copied
         }
         memories = self._memories(choices, watched)
         files = Files(self.module)
@@ -146,7 +150,9 @@ class _Instrumenting:
         some = next(iter(memories.values()))
         marked = any(is_annotation(s) for f in self.module.functions() for s in f.body or ())
         text = print_module(self.module) if marked else ""
-        layout = Layout(some.copies, some.row, files.names, (*functions, *refused), text, some.every)
+        layout = Layout(
+            some.copies, some.row, files.names, (*functions, *refused), text, some.every, self.how.watch
+        )
         copies = [
             item
             for name in counted.copied
@@ -219,7 +225,7 @@ class _Instrumenting:
                 leave,
                 apart=kernel and counted.has_barriers(name),
                 redux=redux,
-                limit=self.how.limits.get(name),
+                limit=0 if counted.runs_unknown(name) else self.how.limits.get(name),
                 moved=self._moved if not kernel else frozenset(),
                 relabel=any(isinstance(item, Section) for item in self.module.items),
             )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from cccopt.ccc.outcome.choices import Form, Mode, StackMemory
 from cccopt.ccc.plan.stack_room import StackOptions
+from cccopt.ccc.profitability.decisions import Build
 from cccopt.ccc.profitability.profile import RunProfile
 
 
@@ -18,7 +20,7 @@ class Options:
     `auto` how often lanes came to each region in a run; without one that is assumed. ``resident`` is how many blocks of
     a kernel run at once: so many share the work of one marked ``grid``; None for as many as the largest device of the
     target holds. ``only`` names the regions to rewrite (`cccopt.passes.selection`); empty for all. ``stacks`` is the
-    memory that holds them.
+    memory that holds them. ``builds`` are functions with a mode and a form of their own, by name.
     """
 
     mode: Mode = Mode.AUTO
@@ -30,6 +32,14 @@ class Options:
     resident: int | None = None
     only: tuple[str, ...] = ()
     stacks: StackMemory = StackMemory.AUTO
+    builds: Mapping[str, Build] = field(default_factory=dict)
+
+    def of(self, function: str) -> Options:
+        """The options that hold for a function."""
+        build = self.builds.get(function)
+        if build is None:
+            return self
+        return replace(self, mode=build.mode, form=build.form, expand=build.expand)
 
     @property
     def stack_options(self) -> StackOptions:

@@ -18,8 +18,10 @@ def each_marked(module: Module, options: Options, change: Change) -> Module:
         return module
     return Module(
         tuple(
-            change(module, item, options)
-            if isinstance(item, Function) and any(map(is_annotation, item.body or ()))
+            change(module, item, options.of(item.name))
+            if isinstance(item, Function)
+            and any(map(is_annotation, item.body or ()))
+            and options.of(item.name).mode != Mode.OFF
             else item
             for item in module.items
         )

@@ -30,7 +30,7 @@ from cccopt.passes.counting.layout import (
     Sum,
 )
 from cccopt.profiling.names import shown
-from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount, SamplingError
+from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount, Sample
 from cccopt.ptx.ir import Module
 
 
@@ -47,8 +47,8 @@ class FunctionCounts:
     """What was counted of a function; of an edge, ``warps`` is None where it is not known.
 
     ``blocks`` of a kernel began, ``lost`` of them have not ended, so that their counts are missing. Of a sample they
-    are warps, which stand for ``warps`` of them. ``histograms`` are by branch, ``accesses`` (requests, sectors) by
-    access.
+    are warps, which stand for ``warps`` of them, the ``squares`` of how many each stands for added up. ``histograms``
+    are by branch, ``accesses`` (requests, sectors) by access.
     """
 
     layout: FunctionLayout
@@ -58,6 +58,7 @@ class FunctionCounts:
     blocks: int = 0
     lost: int = 0
     warps: int = 0
+    squares: int = 0
     histograms: tuple[tuple[int, ...] | None, ...] = ()
     accesses: tuple[tuple[int, int], ...] = ()
 
@@ -82,13 +83,15 @@ def _rows(layout: Layout, raw: bytes | Sequence[int]) -> np.ndarray[Any, Any]:
 def _functions(layout: Layout, row: np.ndarray[Any, Any]) -> tuple[FunctionCounts, ...]:
     counters = row.tolist()
     return tuple(
-        _function(function, counters[function.first : function.first + function.counters])
+        _function(
+            function, counters[function.first : function.first + function.counters], sampled=layout.every > 1
+        )
         for function in layout.functions
         if function.counted
     )
 
 
-def _function(layout: FunctionLayout, counters: Sequence[int]) -> FunctionCounts:
+def _function(layout: FunctionLayout, counters: Sequence[int], *, sampled: bool) -> FunctionCounts:
     lanes, edges = _lanes(layout, counters)
     units = [WarpsAndLanes(_sum(u.warps, counters), n) for u, n in zip(layout.units, lanes, strict=True)]
     known = (_sum(edge.warps, counters) if edge.warps else None for edge in layout.edges)
@@ -99,8 +102,9 @@ def _function(layout: FunctionLayout, counters: Sequence[int]) -> FunctionCounts
         tuple(edges),
         tuple(known),
         began,
-        began - counters[ENDED] if layout.kernel else 0,
+        began - counters[ENDED] if layout.kernel and not sampled else 0,
         counters[WARPS] if layout.kernel else 0,
+        counters[ENDED] if layout.kernel and sampled else 0,
         tuple(_histogram(branch, units[branch.unit], counters) for branch in layout.branches),
         tuple((counters[access.requests], counters[access.sectors]) for access in layout.accesses),
     )
@@ -203,24 +207,32 @@ def functions_of(
     groups: Sequence[Sequence[FunctionCounts]] = (),
 ) -> tuple[FunctionRun, ...]:
     """The functions of ``unit``, a file that was compiled, that ran. ``groups`` are those of a sample's warps."""
-    stands_for = sum(function.warps for function in counts)
-    share = sum(function.blocks for function in counts) / stands_for if stands_for else 1.0
-    exact = not groups or share >= 1
-    sampled = [() if exact else tuple(group[i] for group in groups) for i in range(len(counts))]
+    samples = [_sample(function) for function in counts] if groups else [None] * len(counts)
+    # What a device function's counts are of is not known: of the kernels, those that leave most out.
+    kernels = [sample for sample in samples if sample is not None]
+    most = max(kernels, key=lambda sample: sample.left_out, default=None)
     return tuple(
         FunctionRun(
             function.layout.name,
             shown(function.layout.name),
             function.layout.kernel,
             unit,
-            error=_error(_sums(here), 1 - share),
-            lines=tuple(_lines(layout, function, here, 1 - share)),
+            sample=(found := samples[i] if function.layout.kernel else most),
+            lines=tuple(
+                _lines(layout, function, [group[i] for group in groups] if found is not None else [])
+            ),
             branches=tuple(_branches(layout, function)),
             loops=tuple(_loops(layout, function)),
         )
-        for function, here in zip(counts, sampled, strict=True)
+        for i, function in enumerate(counts)
         if any(found.warps for found in function.units)
     )
+
+
+def _sample(function: FunctionCounts) -> Sample | None:
+    """Of what warps a kernel's counts are; None if of all, or if it is no kernel."""
+    sample = Sample(function.warps, function.squares)
+    return sample if sample.left_out > 0 else None
 
 
 def notes_of(layout: Layout, counts: Iterable[FunctionCounts]) -> tuple[str, ...]:
@@ -245,14 +257,13 @@ class _Line:
     sectors: int = 0
 
 
-def _lines(
-    layout: Layout, function: FunctionCounts, groups: Sequence[FunctionCounts], left_out: float
-) -> Iterator[LineCount]:
+def _lines(layout: Layout, function: FunctionCounts, groups: Sequence[FunctionCounts]) -> Iterator[LineCount]:
     by_group = [_by_place(layout, group) for group in groups]
     for place, line in sorted(_by_place(layout, function).items()):
-        error = _error([group.get(place, _Line()) for group in by_group], left_out)
-        requests, sectors = (line.requests, line.sectors) if layout.every > 1 else (None, None)
-        yield LineCount(*place, line.warps, line.lanes, requests, sectors, error)
+        requests, sectors = (line.requests, line.sectors) if layout.watched else (None, None)
+        here = [group.get(place, _Line()) for group in by_group]
+        pairs = tuple(n for group in here for n in (group.warps, group.lanes)) or None
+        yield LineCount(*place, line.warps, line.lanes, requests, sectors, pairs)
 
 
 def _by_place(layout: Layout, function: FunctionCounts) -> dict[_Place, _Line]:
@@ -268,38 +279,6 @@ def _by_place(layout: Layout, function: FunctionCounts) -> dict[_Place, _Line]:
             line.requests += requests
             line.sectors += sectors
     return found
-
-
-def _sums(groups: Sequence[FunctionCounts]) -> list[_Line]:
-    """All lines of a function, by group."""
-    return [
-        _Line(
-            sum(n * count.warps for n, count in _counted(group)),
-            sum(n * count.lanes for n, count in _counted(group)),
-        )
-        for group in groups
-    ]
-
-
-def _counted(function: FunctionCounts) -> Iterator[tuple[int, WarpsAndLanes]]:
-    """The numbers of instructions of the units, and how often they ran."""
-    for unit, count in zip(function.layout.units, function.units, strict=True):
-        yield sum(spot.instructions for spot in unit.spots), count
-
-
-def _error(groups: Sequence[_Line], left_out: float) -> SamplingError | None:
-    """How exact the sum of random groups is, of which the share ``left_out`` is not in the sample (Wolter, ch. 2)."""
-    if not groups:
-        return None
-    warps, lanes = (np.array([getattr(g, name) for g in groups], float) for name in ("warps", "lanes"))
-    efficiency = lanes.sum() / warps.sum() if warps.any() else 0.0
-    factor = left_out * len(groups) / (len(groups) - 1) if len(groups) > 1 else 0.0
-    distances = lanes - efficiency * warps
-    return SamplingError(
-        round(factor * float(((warps - warps.mean()) ** 2).sum())),
-        round(factor * float((distances**2).sum())),
-        int(np.count_nonzero(warps)),
-    )
 
 
 def _branches(layout: Layout, function: FunctionCounts) -> Iterator[BranchCount]:

@@ -33,68 +33,42 @@ from cccopt.ccc.profitability.profile import (
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
 from cccopt.profiling.json_fields import from_json
+from cccopt.student import student
 from cccopt.version import __version__
 
 SCHEMA = 2
 LANES = 32
 
-# Student's t for 95 %, by degrees of freedom from 1 on; what follows is close to the last.
-_T = (
-    12.71,
-    4.30,
-    3.18,
-    2.78,
-    2.57,
-    2.45,
-    2.36,
-    2.31,
-    2.26,
-    2.23,
-    2.20,
-    2.18,
-    2.16,
-    2.14,
-    2.13,
-    2.12,
-    2.11,
-    2.10,
-    2.09,
-)
-_T_LATER = ((30, 2.04), (60, 2.00))
-
 
 @dataclass(frozen=True, slots=True)
-class SamplingError:
-    """How exact the sums of a sample are: the variance of the warps, and that of the lanes' distance from what they
-    would be with the efficiency of all; estimated from ``groups`` of warps that have any.
+class Sample:
+    """Of what warps the counts are if not of all: how many warps those counted stand for, ``warps``, and the squares
+    of how many each of them stands for.
     """
 
     warps: int
-    lanes: int
-    groups: int
+    squares: int
 
-    def __add__(self, other: SamplingError) -> SamplingError:
-        return SamplingError(self.warps + other.warps, self.lanes + other.lanes, self.groups + other.groups)
+    @property
+    def left_out(self) -> float:
+        """The share of the warps that were not counted, 0 to 1."""
+        return 1 - self.warps / self.squares if self.squares else 0.0
 
-    def beside(self, other: SamplingError) -> SamplingError:
-        """That of two sums over the same warps, which may differ the same way: deviations add, not their squares."""
-        warps, lanes = (
-            round((math.sqrt(a) + math.sqrt(b)) ** 2)
-            for a, b in ((self.warps, other.warps), (self.lanes, other.lanes))
-        )
-        return SamplingError(warps, lanes, max(self.groups, other.groups))
+    def __add__(self, other: Sample) -> Sample:
+        return Sample(self.warps + other.warps, self.squares + other.squares)
 
-    def of_efficiency(self, warps: int) -> float | None:
-        """Half the width of the interval that holds the efficiency at 95 % (1 is 100 %); None if nothing is known."""
-        if self.groups < 2 or not warps:
+    def error(self, groups: Sequence[int], warps: int, lanes: int) -> float | None:
+        """Half the width of the interval that holds the efficiency ``lanes`` / (32 x ``warps``) at 95 %, from the warps
+        and lanes of random groups (K. M. Wolter, "Introduction to Variance Estimation", 2nd ed., 2007, ch. 2). None
+        where fewer than two groups have any.
+        """
+        pairs = [(w, n) for w, n in zip(groups[::2], groups[1::2], strict=True) if w]
+        if len(pairs) < 2 or not warps:
             return None
-        return _student(self.groups - 1) * math.sqrt(self.lanes) / (LANES * warps)
-
-
-def _student(freedom: int) -> float:
-    if freedom <= len(_T):
-        return _T[freedom - 1]
-    return next((t for last, t in _T_LATER if freedom <= last), 1.96)
+        distances = [n - w * lanes / warps for w, n in pairs]
+        mean = sum(distances) / len(distances)
+        squares = sum((d - mean) ** 2 for d in distances) * len(pairs) / (len(pairs) - 1)
+        return student(len(pairs) - 1) * math.sqrt(self.left_out * squares) / (LANES * warps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +77,7 @@ class LineCount:
 
     Both are sums over instructions and executions. ``column`` is 0 where the line is all that is known. Its accesses to
     global memory made ``requests`` (groups of lanes) and touched ``sectors`` of 32 bytes, None where these were not
-    counted. ``error`` is there if not all warps were counted.
+    counted. ``groups`` are of a sample: warps and lanes of its random groups, one after the other.
     """
 
     file: str
@@ -113,18 +87,12 @@ class LineCount:
     lanes: int
     requests: int | None = None
     sectors: int | None = None
-    error: SamplingError | None = None
+    groups: tuple[int, ...] | None = None
 
     @property
     def idle(self) -> int:
         """Lane slots that were issued with nobody in them."""
         return LANES * self.warps - self.lanes
-
-    def beside(self, other: LineCount) -> LineCount:
-        """This and another place of the same line in the same run as one."""
-        errors = [error for error in (self.error, other.error) if error is not None]
-        error = errors[0].beside(errors[1]) if len(errors) == 2 else next(iter(errors), None)
-        return replace(_both_lines(self, other), error=error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +135,7 @@ class FunctionRun:
 
     ``unit`` is the file that it was compiled from. What is not known is None: ``launches`` and ``time_ns`` where no
     run was timed, the resources (of the plain and of the counted copy; ``shared`` in bytes) where nobody asked. Without
-    ``counted`` there is only time. ``error`` is there if not all warps were counted.
+    ``counted`` there is only time. ``sample`` is there if not all warps were counted.
     """
 
     name: str
@@ -181,7 +149,7 @@ class FunctionRun:
     registers_counted: int | None = None
     shared: int | None = None
     shared_counted: int | None = None
-    error: SamplingError | None = None
+    sample: Sample | None = None
     lines: tuple[LineCount, ...] = ()
     branches: tuple[BranchCount, ...] = ()
     loops: tuple[LoopCount, ...] = ()
@@ -195,6 +163,20 @@ class FunctionRun:
     def lanes(self) -> int:
         """Thread instructions: the lanes active in the warp instructions."""
         return sum(line.lanes for line in self.lines)
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Warps and lanes of a sample's random groups, of all lines."""
+        total: tuple[int, ...] = ()
+        for line in self.lines:
+            total = together(total, line.groups or ())
+        return total
+
+    def error(self, count: LineCount | FunctionRun) -> float | None:
+        """Half the width of the interval of an efficiency of this function or one of its lines; None if not known."""
+        if self.sample is None:
+            return None
+        return self.sample.error(count.groups or (), count.warps, count.lanes)
 
     @property
     def idle_share(self) -> float | None:
@@ -337,7 +319,7 @@ def _both(a: RunFile, b: RunFile) -> RunFile:
 
 
 _Item = TypeVar("_Item")
-_Addend = TypeVar("_Addend", int, SamplingError)
+_Addend = TypeVar("_Addend", int, Sample)
 
 
 def _union(a: Sequence[_Item], b: Sequence[_Item]) -> tuple[_Item, ...]:
@@ -374,8 +356,8 @@ def _both_functions(a: FunctionRun, b: FunctionRun) -> FunctionRun:
         _most(a.registers_counted, b.registers_counted),
         _most(a.shared, b.shared),
         _most(a.shared_counted, b.shared_counted),
-        _sum(a.error, b.error),
-        _joined(a.lines, b.lines, _place, _both_lines),
+        _sum(a.sample, b.sample),
+        _joined(a.lines, b.lines, _place, added),
         _joined(a.branches, b.branches, _place, _both_branches),
         _joined(a.loops, b.loops, _place, _both_loops),
     )
@@ -383,6 +365,18 @@ def _both_functions(a: FunctionRun, b: FunctionRun) -> FunctionRun:
 
 def _place(count: LineCount | BranchCount | LoopCount) -> tuple[str, int, int]:
     return count.file, count.line, count.column
+
+
+def together(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """Numbers of groups added; where there are more of one, those that follow are added to the first ones again."""
+    most, fewest = (a, b) if len(a) >= len(b) else (b, a)
+    if not fewest:
+        return tuple(most)
+    # Random groups put together at random are random groups.
+    total = list(fewest)
+    for i, n in enumerate(most):
+        total[i % len(fewest)] += n
+    return tuple(total)
 
 
 def _sum(a: _Addend | None, b: _Addend | None) -> _Addend | None:
@@ -396,14 +390,15 @@ def _most(a: int | None, b: int | None) -> int | None:
     return max((value for value in (a, b) if value is not None), default=None)
 
 
-def _both_lines(a: LineCount, b: LineCount) -> LineCount:
+def added(a: LineCount, b: LineCount) -> LineCount:
+    """Two counts as one, at the place of the first."""
     return replace(
         a,
         warps=a.warps + b.warps,
         lanes=a.lanes + b.lanes,
         requests=_sum(a.requests, b.requests),
         sectors=_sum(a.sectors, b.sectors),
-        error=_sum(a.error, b.error),
+        groups=a.groups if b.groups is None else together(a.groups or (), b.groups),
     )
 
 

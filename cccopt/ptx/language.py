@@ -22,11 +22,7 @@ class Language:
 
     @classmethod
     def of(cls, module: Module) -> Language:
-        said = {
-            d.name: d.arguments for d in reversed(module.items) if isinstance(d, Directive) and d.arguments
-        }
-        (version, *_), (target, *_) = (said.get(name, ("",)) for name in (".version", ".target"))
-        return cls(_version(version), _target(target))
+        return cls(_version(_first(module, ".version")), _target(target_of(module)))
 
     def has(self, instruction: Instruction) -> bool:
         """Whether the family of ``instruction`` is there, as far as is known."""
@@ -35,6 +31,17 @@ class Language:
             return True
         version, target = since
         return self.version >= _version(version) and (target == "" or self.target >= _target(target))
+
+
+def target_of(module: Module) -> str:
+    """The target as it is spelled (``sm_90a``); empty where none is said."""
+    return _first(module, ".target")
+
+
+def _first(module: Module, name: str) -> str:
+    """The first argument of the first directive ``name``."""
+    found = (d for d in module.items if isinstance(d, Directive) and d.name == name and d.arguments)
+    return next((directive.arguments[0] for directive in found), "")
 
 
 @cache

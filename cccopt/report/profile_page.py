@@ -262,7 +262,7 @@ class _Page:
             cells = [
                 _cell(percent(idle), idle),
                 _cell(percent(issued), issued),
-                _cell(efficiency_text(line), efficiency(line.warps, line.lanes)),
+                _cell(efficiency_text(function, line), efficiency(line.warps, line.lanes)),
             ]
             if watched(function):
                 cells.append(_cell(each_or_none(sectors(line)), sectors(line)))

@@ -156,7 +156,7 @@ class SourceTables:
             element("td", str(shown), class_="number"),
             element("td", percent(idle), class_=_heat("i", idle)),
             element("td", percent(issued), class_=_heat("w", issued), title=amount),
-            element("td", efficiency_text(line), " ", bar(bar_of, 0.0, small=True)),
+            element("td", efficiency_text(self.function, line), " ", bar(bar_of, 0.0, small=True)),
             *(
                 element("td", each_or_none(sectors(line)), title=f"{number(line.requests)} requests")
                 for _ in line_heads(self.function)

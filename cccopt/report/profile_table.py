@@ -129,7 +129,7 @@ def _lines(function: FunctionRun, view: SourceView, most: int, width: int) -> Ta
     more = dict.fromkeys(line_heads(function), "right")
     table = _table("line", idle="right", instructions="right", efficiency="right", **more, source="left")
     worst = worst_lines(function, most)
-    figures = _FIGURES + _SECTORS * len(more) + _INTERVAL * (function.error is not None)
+    figures = _FIGURES + _SECTORS * len(more) + _INTERVAL * (function.sample is not None)
     room = max(width - figures - max(len(view.place(line)) for line in worst), 20)
     for line in worst:
         text = view.text(line.file, line.line)
@@ -137,7 +137,7 @@ def _lines(function: FunctionRun, view: SourceView, most: int, width: int) -> Ta
             Text(printable(view.place(line))),
             _idle(share(line.idle, slots)),
             Text(percent(share(line.warps, function.warps))),
-            Text(efficiency_text(line)),
+            Text(efficiency_text(function, line)),
             *((Text(each_or_none(sectors(line))),) if watched(function) else ()),
             Text("(no text)", "dim")
             if text is None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePath
 
-from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount, RunFile
+from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount, RunFile, added
 from cccopt.profiling.sources import Source, files_of
 
 UNCHECKED, SAME, CHANGED, MISSING, NO_SOURCE = "unchecked", "same", "changed", "missing", "no source"
@@ -111,7 +111,7 @@ def by_line(function: FunctionRun) -> list[LineCount]:
     for count in function.lines:
         key = (count.file, count.line)
         here = replace(count, column=0)
-        found[key] = found[key].beside(here) if key in found else here
+        found[key] = added(found[key], here) if key in found else here
     return [found[key] for key in sorted(found)]
 
 
@@ -125,12 +125,15 @@ def efficiency(warps: int, lanes: int) -> float | None:
     return lanes / (LANES * warps) if warps else None
 
 
-def efficiency_text(count: LineCount | FunctionRun) -> str:
-    """The efficiency as text; of a sample with half the width of its interval, in points."""
+def efficiency_text(function: FunctionRun, line: LineCount | None = None) -> str:
+    """The efficiency of a function, or of one of its lines, as text; of a sample with half the width of its interval,
+    in points.
+    """
+    count = function if line is None else line
     text = percent(efficiency(count.warps, count.lanes))
-    if count.error is None or not count.warps:
+    if function.sample is None or not count.warps:
         return text
-    width = count.error.of_efficiency(count.warps)
+    width = function.error(count)
     return f"{text} ± {NOT_KNOWN if width is None else f'{min(100 * width, 100):.1f}'}"
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 PREFIX = "--ccc"
-INSTRUMENT, ALL, SAMPLED = "--ccc-instrument", "all", "sampled"
+INSTRUMENT, ALL, SAMPLED, DETAILED = "--ccc-instrument", "all", "sampled", "detailed"
 MODES = ("auto", "always", "off")
 
 # One line an option: its name, what its value is (empty: a flag), what it does, what holds without it.
@@ -17,12 +17,14 @@ MODES = ("auto", "always", "off")
 TABLE = (
     (PREFIX, "|".join(MODES), "rewrite what is expected to pay, whatever can be, or nothing", "auto"),
     ("--ccc-profile", "FILE.json", "let `auto` decide by how often lanes came to each region", "a model"),
+    ("--ccc-decisions", "FILE.json", "build kernels as `cccopt tune` found best; `auto` decides on others", "none"),
     ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
     ("--ccc-form", "FORM", "force a form: split or idle-lanes, stack, both by a comma, carried, or in-lane", "auto"),
     ("--ccc-stacks", "MEMORY", "where tasks wait: shared or global memory", "auto: shared memory where they fit"),
     ("--ccc-only", "REGION,...", "rewrite these regions alone: numbers, names, FILE:LINE or :LINE", "all of them"),
     (INSTRUMENT, "", "build in counters for `cccopt profile`; rewrite nothing", "none"),
-    (INSTRUMENT, SAMPLED, "the same, and count one warp in 16, branches and memory in more detail", "all warps"),
+    (INSTRUMENT, SAMPLED, "the same for one warp in 64, which costs little", "all warps"),
+    (INSTRUMENT, DETAILED, "the same, and count histograms of branches and sectors of memory", "neither"),
     ("--ccc-keep-going", "", "leave refused functions as they were and mistaken annotations out, and warn", "an error"),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
     ("--ccc-keep", "DIR", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),
@@ -31,7 +33,7 @@ TABLE = (
 # fmt: on
 FLAGS = tuple(name for name, value, _, _ in TABLE if not value)
 VALUED = tuple(name for name, value, _, _ in TABLE if value and name != PREFIX)
-FILES = ("--ccc-keep", "--ccc-profile")
+FILES = ("--ccc-keep", "--ccc-profile", "--ccc-decisions")
 
 # What `--ccc-form` may say: the form of rewritten loops, and whether counted loops may be expanded.
 FORMS = {
@@ -90,7 +92,7 @@ def is_known(option: str) -> bool:
     if name == PREFIX:
         return value in MODES
     if name == INSTRUMENT:
-        return option == INSTRUMENT or value == SAMPLED
+        return option == INSTRUMENT or value in (SAMPLED, DETAILED)
     if name == "--ccc-resident":
         return is_resident(value)
     if name == "--ccc-form":
@@ -113,7 +115,7 @@ def is_selection(value: str) -> bool:
 
 
 def counted(ours: Sequence[str]) -> str:
-    """Which warps are to be counted, `ALL` or `SAMPLED`, by the last word that says so; empty: none."""
+    """What is to be counted, `ALL`, `SAMPLED` or `DETAILED`, by the last word that says so; empty: none."""
     words = [word for word in ours if word.partition("=")[0] == INSTRUMENT]
     return (words[-1].partition("=")[2] or ALL) if words else ""
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cccopt.toolchain.options import (
+    ALL,
     INSTRUMENT,
     MODES,
     OPTIONS,
     PREFIX,
     REPORTS,
-    SAMPLED,
     STAMP,
     counted,
     is_known,
@@ -34,8 +34,9 @@ class Settings:
     ``stamp`` is a line to end each PTX with (empty: none). ``profile`` is the file that tells `auto` how often lanes
     come to each region (empty: none). ``resident`` is how many blocks of a kernel marked ``grid`` share its work (0: as
     many as the target runs at once). ``form`` is one of `FORMS`, ``stacks`` of `MEMORIES`; ``only`` names the regions
-    to rewrite, with commas between (empty: all). With ``instrument``, `ALL` or `SAMPLED` of `cccopt.toolchain.options`,
-    kernels get counters and nothing is rewritten.
+    to rewrite, with commas between (empty: all). With ``instrument``, `ALL`, `SAMPLED` or `DETAILED` of
+    `cccopt.toolchain.options`,
+    kernels get counters and nothing is rewritten. ``decisions`` is the file that `cccopt tune` wrote (empty: none).
     """
 
     mode: str = "auto"
@@ -50,19 +51,21 @@ class Settings:
     only: str = ""
     stacks: str = "auto"
     instrument: str = ""
+    decisions: str = ""
 
     def words(self) -> list[str]:
         """The options of ccc-nvcc that say this."""
         flags = {
-            INSTRUMENT: self.instrument not in ("", SAMPLED),
-            f"{INSTRUMENT}={SAMPLED}": self.instrument == SAMPLED,
+            INSTRUMENT: self.instrument == ALL,
             "--ccc-keep-going": self.keep_going,
             "--ccc-verbose": self.verbose,
         }
         resident = str(self.resident) if self.resident else ""
         valued = {
+            INSTRUMENT: self.instrument if self.instrument != ALL else "",
             "--ccc-keep": self.keep,
             "--ccc-profile": self.profile,
+            "--ccc-decisions": self.decisions,
             "--ccc-resident": resident,
             "--ccc-form": self.form if self.form != "auto" else "",
             "--ccc-only": self.only,
@@ -95,6 +98,7 @@ class Settings:
             value_of("--ccc-only", known),
             value_of("--ccc-stacks", known) or "auto",
             counted(known),
+            value_of("--ccc-decisions", known),
         )
 
     @classmethod

@@ -8,7 +8,7 @@ from typing import Any
 
 from cccopt.emulator import Profile, Program
 from cccopt.passes.counting.layout import Layout, of_bytes
-from cccopt.passes.instrument import COUNTED, HEAD, SAMPLED, Counting, instrumented
+from cccopt.passes.instrument import COUNTED, DETAILED, HEAD, Counting, instrumented
 from cccopt.profiling.counts import FunctionCounts, counts_of, issues_of
 from cccopt.ptx.ir import Instruction, Module
 from cccopt.ptx.verifier import verify
@@ -18,7 +18,7 @@ HOW: Mapping[str, Counting] = {
     "all in local memory": Counting(registers=0),
     "one copy": Counting(registers=3, copies=1),
     "many registers": Counting(registers=64),
-    "a sample": SAMPLED,  # of a small launch it holds all warps
+    "a sample": DETAILED,  # of a small launch it holds all warps
 }
 """Ways to count that put counters in different places."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cccopt.emulator import Profile, Program
-from cccopt.passes.instrument import SAMPLED, Counting
+from cccopt.passes.instrument import DETAILED, Counting
 from cccopt.profiling.counts import functions_of, groups_of
 from cccopt.profiling.emulated import of_launch
 from cccopt.profiling.run_file import LANES
@@ -35,14 +35,15 @@ def launched(grid: int, how: Counting, body: str = "st.global.u32 [%rd2], %r0;")
 
 
 @pytest.mark.parametrize(
-    ("blocks", "stands_for"), [(1, 1), (42, 1), (43, 2), (85, 2), (86, 4), (171, 8), (342, 16), (700, 16)]
+    ("blocks", "stands_for"), [(1, 1), (85, 1), (86, 2), (170, 2), (171, 4), (342, 8), (683, 16), (1400, 32)]
 )
 def test_one_warp_of_each_run_stands_for_all_of_it(blocks: int, stands_for: int) -> None:
-    """Of launches of less than 128 warps all are counted; of the last run that may be none."""
-    (found,) = launched(blocks, SAMPLED).counts
+    """Of launches of fewer than 256 warps all are counted; of the last run that may be none."""
+    (found,) = launched(blocks, DETAILED).counts
     runs = 3 * blocks / stands_for
     assert runs - 1 <= found.blocks <= runs + 1
     assert found.warps == found.blocks * stands_for
+    assert found.squares == found.warps * stands_for
     assert found.lost == 0
 
 
@@ -59,22 +60,21 @@ DIVERGENT = """
 
 
 def test_intervals_hold_the_figures_of_all_warps() -> None:
-    """Also the sums: warp instructions within five standard deviations."""
     held = seen = 0
     for blocks in (171, 300, 511, 640):
-        both = launched(blocks, SAMPLED, DIVERGENT)
-        groups = groups_in(both)
-        (found,) = functions_of(both.layout, both.counts, "k.ptx", groups)
+        both = launched(blocks, DETAILED, DIVERGENT)
+        (found,) = functions_of(both.layout, both.counts, "k.ptx", groups_in(both))
         (whole,) = of_launch(Program(both.module), both.plain, "k.ptx", {}).functions
         want = {line.line: line for line in whole.lines}
-        assert found.error is not None
-        assert abs(found.warps - whole.warps) <= 5 * found.error.warps**0.5
+        assert abs(found.warps - whole.warps) < 0.1 * whole.warps
         for line in found.lines:
-            assert line.error is not None
-            width = line.error.of_efficiency(line.warps)
+            width = found.error(line)
             exact = want[line.line].lanes / (LANES * want[line.line].warps)
             seen += 1
             held += width is not None and abs(line.lanes / (LANES * line.warps) - exact) <= width + 1e-9
+        width = found.error(found)
+        assert width is not None
+        assert 0 < width < 0.1
     assert seen == 32
     assert held >= 0.9 * seen
 
@@ -84,7 +84,7 @@ def groups_in(both: Both) -> Any:
 
 
 def test_the_groups_add_up() -> None:
-    both = launched(171, SAMPLED, DIVERGENT)
+    both = launched(171, DETAILED, DIVERGENT)
     groups = groups_in(both)
     assert len(groups) == both.layout.copies > 8
     (all_,) = both.counts
@@ -94,10 +94,10 @@ def test_the_groups_add_up() -> None:
 
 
 def test_all_warps_counted_is_exact() -> None:
-    both = launched(20, SAMPLED, DIVERGENT)
+    both = launched(20, DETAILED, DIVERGENT)
     (found,) = functions_of(both.layout, both.counts, "k.ptx", groups_in(both))
-    assert found.error is None
-    assert all(line.error is None for line in found.lines)
+    assert found.sample is None
+    assert all(line.groups is None for line in found.lines)
 
 
 CUDA = """
@@ -122,7 +122,7 @@ def test_branches_and_accesses_are_watched(tmp_path: Path) -> None:
     def launch(program: Program, name: str) -> Profile:
         return program.launch(name, 4, 96, [np.arange(1000, dtype=np.uint32), np.int32(500)])
 
-    both = run_both(module, "k", launch, SAMPLED)
+    both = run_both(module, "k", launch, DETAILED)
     (want,) = of_launch(Program(module), both.plain, "k.cu", {}).functions
     (found,) = functions_of(both.layout, both.counts, "k.cu", groups_in(both))
     assert found.lines == want.lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -19,16 +20,18 @@ from cccopt.profiling.run_file import (
     LineCount,
     LoopCount,
     RunFile,
-    SamplingError,
+    Sample,
     UncountedKernel,
     as_text,
     merged,
     of_json,
     read,
     schema,
+    together,
     write,
 )
 
+GROUPS = (2, 60, 0, 0, 3, 100)
 HISTOGRAM = (10, *(0,) * 31, 5)
 RUN = RunFile(
     runs=1,
@@ -44,10 +47,10 @@ RUN = RunFile(
             launches=2,
             time_ns=1000,
             registers=32,
-            error=SamplingError(9, 1024, 12),
+            sample=Sample(160, 640),
             lines=(
                 LineCount("a.cu", 3, 5, 10, 200),
-                LineCount("a.cu", 4, 1, 5, 160, 7, 19, SamplingError(4, 256, 9)),
+                LineCount("a.cu", 4, 1, 5, 160, 7, 19, GROUPS),
             ),
             branches=(
                 BranchCount("a.cu", 3, 5, 15, 300, 160, 2, HISTOGRAM),
@@ -106,7 +109,7 @@ def test_the_schema_describes_the_file() -> None:
         (LineCount, "line"),
         (BranchCount, "branch"),
         (LoopCount, "loop"),
-        (SamplingError, "error"),
+        (Sample, "sample"),
         (UncountedKernel, "uncounted"),
         (RegionProfile, "region"),
     ],
@@ -181,9 +184,9 @@ def test_runs_add_up() -> None:
     assert (twice.runs, f.launches, f.time_ns, g.time_ns) == (2, 4, 2000, 14)
     assert (f.warps, f.lanes) == (30, 720)
     assert f.registers == 32
-    assert f.error == SamplingError(18, 2048, 24)
+    assert f.sample == Sample(320, 1280)
     assert f.lines[0] == LineCount("a.cu", 3, 5, 20, 400)
-    assert f.lines[1] == LineCount("a.cu", 4, 1, 10, 320, 14, 38, SamplingError(8, 512, 18))
+    assert f.lines[1] == LineCount("a.cu", 4, 1, 10, 320, 14, 38, tuple(2 * n for n in GROUPS))
     assert [b.taken for b in f.branches] == [320, 40]
     assert f.branches[0].histogram == tuple(2 * n for n in HISTOGRAM)
     assert f.branches[1].histogram is None
@@ -195,16 +198,27 @@ def test_runs_add_up() -> None:
     assert merged([]) == RunFile()
 
 
-def test_an_interval_needs_two_groups_and_widens_with_few() -> None:
-    assert SamplingError(0, 0, 1).of_efficiency(10) is None
-    widths = [SamplingError(0, 32**2, groups).of_efficiency(10) for groups in (2, 3, 32, 900)]
-    assert widths == pytest.approx([1.271, 0.43, 0.2, 0.196])
+def test_an_interval_is_that_of_differences_between_groups() -> None:
+    """As by hand: distances of lanes from those of the efficiency of all, Student's t, and what was left out."""
+    sample = Sample(16, 64)  # three of four warps left out
+    assert sample.left_out == 0.75
+    groups = (10, 100, 10, 180, 0, 0, 10, 200)
+    assert sample.error(groups, 30, 480) == pytest.approx(4.3 * math.sqrt(0.75 * 8400) / 960)
+    assert sample.error((10, 100, 0, 0), 10, 100) is None
+    assert sample.error((), 0, 0) is None
+    assert Sample(5, 5).error(groups, 30, 480) == 0
+
+
+def test_groups_add_up_and_fold() -> None:
+    assert together((), (1, 2)) == (1, 2)
+    assert together((1, 2, 3, 4), (10, 20, 30, 40)) == (11, 22, 33, 44)
+    assert together((1, 2, 3, 4), (10, 20)) == together((10, 20), (1, 2, 3, 4)) == (14, 26)
 
 
 def test_time_from_one_run_and_counts_from_another() -> None:
     (f, *_) = RUN.functions
     counted = replace(RUN, functions=(replace(f, launches=None, time_ns=None),))
-    timed = replace(RUN, functions=(replace(f, lines=(), branches=(), loops=(), counted=False, error=None),))
+    timed = replace(RUN, functions=(replace(f, lines=(), branches=(), loops=(), counted=False, sample=None),))
     for runs in ([counted, timed], [timed, counted]):
         assert merged(runs).functions == RUN.functions[:1]
 

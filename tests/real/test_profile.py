@@ -29,7 +29,7 @@ from bench.real.recipe import Recipe, read_recipe
 from cccopt.passes.counting.layout import FunctionLayout, Layout, Spot, Unit
 from cccopt.profiling.counts import FunctionCounts, WarpsAndLanes
 from cccopt.profiling.machine_code import MachineInstruction
-from cccopt.profiling.run_file import FunctionRun, LineCount, SamplingError
+from cccopt.profiling.run_file import FunctionRun, LineCount, Sample
 from cccopt.profiling.running import KernelTime, ProgramRun
 
 PAGE = """"Kernel Name","void scale<(int)4>(int, float *)",
@@ -202,14 +202,22 @@ def test_ratios_are_of_medians() -> None:
         ("uncounted", (101_000, 101_000, 101_000), "sum 1"),
         ("counted", (150_000, 900_000, 140_000), "sum 1"),
         ("sampled", (110_000, 109_000, 111_000), "sum 1"),
+        ("detailed", (120_000, 120_000, 120_000), "sum 1"),
     ):
         for each in of:
-            costs.add(kind, RECIPE, Run(0, output, 1.0), seen(each, counted=kind in ("counted", "sampled")))
+            costs.add(
+                kind, RECIPE, Run(0, output, 1.0), seen(each, counted=kind not in ("plain", "uncounted"))
+            )
     found = cost.as_json("p", RECIPE, costs)
     (row,) = found["kernels"]
-    assert (row["counted"], row["uncounted"], row["launches"]) == (1.5, 1.01, [2, 2, 2])
-    assert row["sampled"] == 1.1
-    assert found["results"] == {"uncounted": "equal", "counted": "equal", "sampled": "equal"}
+    assert (row["counted"], row["uncounted"]) == (1.5, 1.01)
+    assert (row["sampled"], row["detailed"], row["launches"]) == (1.1, 1.2, [2] * 5)
+    assert found["results"] == {
+        "uncounted": "equal",
+        "counted": "equal",
+        "sampled": "equal",
+        "detailed": "equal",
+    }
     assert "all kernels: counted/plain median 1.500, at most 1.50 (1 kernels, 0 above 4)" in cost.summary(
         [found]
     )
@@ -225,6 +233,7 @@ def test_other_results_and_missing_times_are_told() -> None:
         ("uncounted", "sum 1 time 2.0"),
         ("counted", "sum 2 time 3.0"),
         ("sampled", "sum 1 time 2.0"),
+        ("detailed", "sum 1 time 2.0"),
     ):
         costs.add(kind, RECIPE, Run(0, output, 1.0), ProgramRun(0, 0, True, True, untimed="no libcupti"))
     found = cost.as_json("p", RECIPE, costs)
@@ -242,16 +251,17 @@ def line(number: int, warps: int, lanes: int, **more: Any) -> LineCount:
 
 
 def test_intervals_and_sectors_are_held_against_all_warps() -> None:
-    error = SamplingError(100, (32 * 20) ** 2, 31)  # 2.04 * 20 of 1000 warps: 4 points
     whole = FunctionRun("k", "k()", True, "a.cu", lines=tuple(line(i, 1000, 16_000) for i in range(1, 6)))
+    apart = (250, 3000, 250, 5000, 250, 3000, 250, 5000)  # 3.18 * 2309 of 32,000 lanes: 23 points
     lines = (
-        line(1, 1040, 16_640 + 1200, error=error, requests=10, sectors=43),  # 3.6 points off
-        line(2, 1000, 16_000 + 1600, error=error),  # 5 points
-        line(3, 1000, 20_000, error=replace(error, groups=1)),  # nothing is claimed
-        line(4, 1000, 16_000),  # line 5 is missing
+        line(1, 1000, 16_000 + 3200, groups=apart),  # 10 points off
+        line(2, 1000, 16_000 + 9600, groups=apart),  # 30 points
+        line(3, 1000, 20_000, groups=(1000, 20_000)),  # nothing is claimed
+        line(4, 1000, 16_000, groups=(500, 8000, 500, 8000)),  # line 5 is missing
     )
-    sampled = replace(whole, lines=lines, error=error)
-    found = sample._kernel(whole, sampled, 40)
+    sampled = replace(whole, lines=lines, sample=Sample(1000, 1_000_000))
+    detailed = replace(sampled, lines=(line(1, 1000, 16_000, requests=10, sectors=43),))
+    found = sample._kernel(whole, sampled, detailed, 40)
     assert (found["held"], found["lines"], found["sectors"]) == (3, 5, [43, 40])
     said = sample.summary([{"program": "p", "kernels": [found], "why": ""}])
     assert said[0] == "intervals hold the figure of all warps on 3 of 5 lines (60.0 %)"

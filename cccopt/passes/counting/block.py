@@ -55,7 +55,7 @@ def begin(kernel: Memory, names: Names) -> Iterator[Statement]:
 
 
 def begin_warp(kernel: Memory, names: Names, base: Register, weight: Register) -> Iterator[Statement]:
-    """A warp of a sample begins; `BEGUN` and `ENDED` count it once, whatever it stands for."""
+    """A warp of a sample begins: `BEGUN` counts it, `ENDED` adds the square of how many warps it stands for."""
     mask, before, lanes = (names.register("b32") for _ in range(3))
     wide, leader = names.register("b64"), names.register("pred")
     who = Guard(leader)
@@ -63,8 +63,10 @@ def begin_warp(kernel: Memory, names: Names, base: Register, weight: Register) -
     yield op("mov.u32", before, SpecialRegister("%lanemask_lt"))
     yield op("and.b32", before, before, mask)
     yield op("setp.eq.u32", leader, before, 0)
-    for counter in (BEGUN, ENDED):
-        yield op("red.global.add.u64", kernel.in_copy(base, counter), 1, guard=who)
+    square = names.register("b64")
+    yield op("mul.wide.u32", square, weight, weight)
+    yield op("red.global.add.u64", kernel.in_copy(base, BEGUN), 1, guard=who)
+    yield op("red.global.add.u64", kernel.in_copy(base, ENDED), square, guard=who)
     yield op("cvt.u64.u32", wide, weight)
     yield op("red.global.add.u64", kernel.in_copy(base, WARPS), wide, guard=who)
     threads = names.register("b64")

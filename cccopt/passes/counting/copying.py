@@ -76,8 +76,8 @@ class Copying:
 
     ``callees`` are the counted names of the functions that have some. ``leave`` is the function that threads call
     which leave out of a loop where others stay. With ``apart`` bare exits stay bare; with ``redux`` there are
-    reductions over a warp; with ``relabel`` labels get new names. ``limit`` is how many registers there may be. The
-    variables ``moved`` are the module's.
+    reductions over a warp; with ``relabel`` labels get new names. ``limit`` is how many registers there may be, 0 for
+    any number. The variables ``moved`` are the module's.
     """
 
     function: Function
@@ -155,11 +155,14 @@ class _Copier:
 
     def _directives(self) -> Iterator[Directive]:
         for directive in self.what.function.directives:
-            if self.what.limit is None or directive.name != ".maxnreg":
+            if not self.what.limit or directive.name != ".maxnreg":
                 yield directive
 
     def _limit(self) -> Iterator[Directive]:
         """The limit of registers; for a kernel that has none one by which blocks of all sizes may be launched."""
+        # The linker holds what a kernel may call to the kernel's limit.
+        if self.what.limit == 0:
+            return
         if self.kernel and self.what.limit is not None:
             yield Directive(".maxnreg", (str(self.what.limit),))
         elif self.kernel and not any(d.name in _BOUNDS for d in self.what.function.directives):

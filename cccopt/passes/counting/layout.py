@@ -28,7 +28,8 @@ UNKNOWN = -1
 """In place of a counter: there is none."""
 
 BEGUN, ENDED, THREADS, WARPS, OWN = range(5)
-"""The first counters of a kernel: blocks that began, blocks that ended, their threads and warps. Its units' follow."""
+"""The first counters of a kernel: blocks that began, blocks that ended, their threads and warps. Its units' follow.
+In a sample the first two are of warps: how many were counted, and the squares of how many each stands for."""
 
 Sum = tuple[int, ...]
 """Counters that are added; ``-1 - c`` for counter ``c`` that is subtracted. Relative to the function's first."""
@@ -129,7 +130,7 @@ class FunctionLayout:
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The counters of a module. ``marked`` is its PTX if that has markers of annotations, and else empty; one warp in
-    ``every`` is counted, at least.
+    ``every`` is counted, at least. In a ``watched`` module branches have histograms, and accesses counters.
     """
 
     copies: int = 1
@@ -138,6 +139,7 @@ class Layout:
     functions: tuple[FunctionLayout, ...] = field(default=())
     marked: str = ""
     every: int = 1
+    watched: bool = False
 
     @property
     def size(self) -> int:
@@ -158,6 +160,7 @@ def as_bytes(layout: Layout) -> bytes:
         "functions": [_function(f) for f in layout.functions],
         "marked": layout.marked,
         "every": layout.every,
+        "watched": layout.watched,
     }
     return zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)
 
@@ -175,6 +178,7 @@ def of_bytes(text: bytes) -> Layout:
             tuple(_of_function(entry) for entry in data["functions"]),
             str(data["marked"]),
             int(data["every"]),
+            bool(data["watched"]),
         )
     except (zlib.error, ValueError, KeyError, TypeError, IndexError) as problem:
         raise ValueError(f"no layout of counters: {problem}") from problem

@@ -126,8 +126,11 @@ class Counted:
             if names[v.name] == 1
         )
 
+    def runs_unknown(self, kernel: str) -> bool:
+        """Whether a kernel or what it calls calls through a pointer, or what is defined in another module."""
+        return self._runs_unknown(self.reached(kernel))
+
     def _runs_unknown(self, names: Iterable[str]) -> bool:
-        """Whether one of the functions calls through a pointer, or what is defined in another module."""
         known = self.bodies.keys() | HARMLESS_CALLS
         return any(not known >= set(callees(self.bodies[name])) for name in names)
 

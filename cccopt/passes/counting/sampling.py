@@ -1,7 +1,7 @@
 """Which warps of a launch are counted where not all are, and for how many others each of them stands.
 
 Of each run of 2^s warps, in the order of their numbers in the grid, one is counted, drawn by a hash of the run's number
-and of the launch's (``%gridid``). 2^s is at most ``every``, and less for small launches, of which at least `LEAST`
+and of the launch's (``%gridid``). 2^s is at most ``every``, and less for small launches, of which at least 128
 warps are counted. What is computed here is the same in all lanes of a warp, and wherever in the program it is
 computed.
 
@@ -18,8 +18,7 @@ from cccopt.ccc.function.code import op
 from cccopt.ccc.function.names import Names
 from cccopt.ptx.ir import Guard, Register, SpecialRegister, Statement, Symbol
 
-LEAST = 64
-_LOG_LEAST = 6
+_LOG_LEAST = 7
 _WARP_SHIFT = 5
 
 # Multipliers and shifts of finalizers of 32 bits (C. Wellons, "Prospecting for hash functions", 2018).
@@ -46,7 +45,11 @@ def sampled(
     # Warps of a block, of the grid; the number of this one.
     yield op("add.u32", threads, threads, 31)
     yield op("shr.u32", threads, threads, _WARP_SHIFT)
+    yield op("mul.hi.u32", zeros, blocks, threads)
+    yield op("min.u32", zeros, zeros, 1)
+    yield op("neg.s32", zeros, zeros)
     yield op("mul.lo.u32", all_, blocks, threads)
+    yield op("or.b32", all_, all_, zeros)  # all ones where there are more than 32 bits hold
     yield op("shr.u32", thread, thread, _WARP_SHIFT)
     yield op("mad.lo.u32", thread, block, threads, thread)
     yield op("clz.b32", zeros, all_)

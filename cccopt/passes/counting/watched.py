@@ -1,4 +1,4 @@
-"""Branches and accesses of a sampled function that are counted one by one, with code that is too slow for all warps.
+"""Branches and accesses of a detailed sample, counted one by one, with code that is too slow for all warps.
 
 Of a branch, in how many executions 1, 2, ... 32 lanes jumped. Of an access to global memory, how often a group of lanes
 made it, and how many different sectors of 32 bytes it touched: lanes of one sector find each other by ``match.any``.

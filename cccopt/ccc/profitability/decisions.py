@@ -1,0 +1,151 @@
+"""What `cccopt tune` measured: for each kernel the build that was fastest on a GPU, and the file that holds it.
+
+    {"schema": 1, "cccopt": "0.1.0", "device": "NVIDIA H100 80GB HBM3", "driver": "13.0",
+     "kernels": {"_Z3bfsPi": {"digest": "6f3c...", "build": "always", "gain": 1.42, "low": 1.38, "high": 1.46}}}
+
+A decision is for the code that was measured: the digest of a kernel is of its marked PTX, without its lines. If that is
+another one now, the decision is stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from cccopt.ccc.function.annotations import is_annotation
+from cccopt.ccc.outcome.choices import Form, Mode
+from cccopt.ccc.profitability.profile import as_bad_profile
+from cccopt.diagnostic import Diagnostic, Severity
+from cccopt.files import read_text, write_text
+from cccopt.ptx.ir import Function, Location, Marker, Module
+from cccopt.ptx.printer import print_statement
+from cccopt.version import __version__
+
+SCHEMA = 1
+_HELP = "make one with `cccopt tune --build COMMAND --run COMMAND`"
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A way to build a kernel, by the options of ccc-nvcc that ask for it."""
+
+    mode: Mode
+    form: Form = Form.AUTO
+    expand: bool = True
+
+
+BUILDS: Mapping[str, Build] = {
+    "plain": Build(Mode.OFF),
+    "auto": Build(Mode.AUTO),
+    "always": Build(Mode.ALWAYS),
+    "split": Build(Mode.ALWAYS, Form.SPLIT),
+    "idle-lanes": Build(Mode.ALWAYS, Form.IDLE_LANES),
+    "stack": Build(Mode.ALWAYS, Form.AUTO, expand=False),
+    "carried": Build(Mode.ALWAYS, Form.CARRIED),
+    "in-lane": Build(Mode.ALWAYS, Form.IN_LANE),
+}
+"""The builds by their names in the file. Those with a form are what `--ccc=always --ccc-form=NAME` makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One kernel's: the name of its ``build``, and the time of the plain kernel over that of this build, with the ends
+    of its interval at 95 %.
+    """
+
+    digest: str
+    build: str
+    gain: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The decisions of a program, by kernel, and where they were measured."""
+
+    device: str = ""
+    driver: str = ""
+    kernels: Mapping[str, Decision] = field(default_factory=dict)
+
+
+def read(path: str | os.PathLike[str]) -> Decisions:
+    """Read a file of decisions. Raises CccError for one that cannot be read (CCC086) or is something else (CCC069)."""
+    text = read_text(path)
+    with as_bad_profile(path, "file of decisions", _HELP):
+        data = json.loads(text)
+        if data["schema"] != SCHEMA:
+            raise ValueError(f"its layout has the version {data['schema']}, and this cccopt reads {SCHEMA}")
+        kernels = {name: _decision(entry) for name, entry in data["kernels"].items()}
+        unknown = [d.build for d in kernels.values() if d.build not in BUILDS]
+        if unknown:
+            raise ValueError(f"`{unknown[0]}` is no build; these are {', '.join(BUILDS)}")
+        return Decisions(str(data["device"]), str(data["driver"]), kernels)
+
+
+def _decision(entry: Mapping[str, object]) -> Decision:
+    numbers = [entry[name] for name in ("gain", "low", "high")]
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
+        raise ValueError(f"its gains {numbers} are no numbers")
+    gain, low, high = (float(str(n)) for n in numbers)
+    return Decision(str(entry["digest"]), str(entry["build"]), gain, low, high)
+
+
+def write(path: str | os.PathLike[str], decisions: Decisions) -> None:
+    """Write a file of decisions, whole or not at all. Raises CccError (CCC086)."""
+    data = {"schema": SCHEMA, "cccopt": __version__, **asdict(decisions)}
+    write_text(path, json.dumps(data, indent=1) + "\n")
+
+
+def digests(module: Module) -> dict[str, str]:
+    """The digest of each function with annotations."""
+    marked = (f for f in module.functions() if any(is_annotation(s) for s in f.body or ()))
+    return {function.name: _digest(function) for function in marked}
+
+
+def _digest(function: Function) -> str:
+    code = hashlib.sha256()
+    for statement in function.body or ():
+        if isinstance(statement, Marker):
+            code.update(f"{statement.event} {statement.region}\n".encode())
+        elif not isinstance(statement, Location):
+            code.update(f"{print_statement(statement)}\n".encode("utf-8", "surrogateescape"))
+    return code.hexdigest()[:16]
+
+
+def applied(
+    decisions: Decisions | None, found: Mapping[str, str]
+) -> tuple[dict[str, Build], tuple[Diagnostic, ...]]:
+    """The builds of those of the functions ``found`` (name: digest) that a decision holds for, and what is to say."""
+    if decisions is None:
+        return {}, ()
+    fresh, said = {}, []
+    for name, digest in found.items():
+        decision = decisions.kernels.get(name)
+        if decision is None:
+            continue
+        if decision.digest != digest:
+            said.append(_stale(name))
+            continue
+        fresh[name] = BUILDS[decision.build]
+        said.append(_followed(name, decision, decisions.device))
+    return fresh, tuple(said)
+
+
+def _followed(name: str, decision: Decision, device: str) -> Diagnostic:
+    gain = f"{decision.gain:.2f}x ({decision.low:.2f} to {decision.high:.2f}) on {device}"
+    why = "no other build was faster" if decision.build == "plain" else f"measured gain {gain}"
+    return Diagnostic("CCC115", Severity.REMARK, f"`{name}` is built as decided, `{decision.build}`", why=why)
+
+
+def _stale(name: str) -> Diagnostic:
+    return Diagnostic(
+        "CCC115",
+        Severity.WARNING,
+        f"the decision for `{name}` is stale: it is built as without one",
+        why="its code is not what was measured",
+        help="run `cccopt tune` again",
+    )

@@ -1,0 +1,145 @@
+"""The builds of a program that are tried: each in a copy of the source tree, with options by environment.
+
+`ccc-nvcc` takes options from NVCC_APPEND_FLAGS, so any build system that runs it will do. Each compilation leaves a
+report in the build's folder: they prove that the build ran `ccc-nvcc` with these options, and tell which kernels have
+annotations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cccopt.diagnostic import CccError, error
+from cccopt.text import shortened
+
+PLAIN, DECIDED = "plain", "decided"
+_REPORTS = "reports"
+_LEFT_OUT = (".git", "__pycache__")
+_SAID = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The folder of one build."""
+
+    folder: Path
+
+    @property
+    def tree(self) -> Path:
+        """The copy of the source tree."""
+        return self.folder / "tree"
+
+    @property
+    def reports(self) -> Path:
+        """Where compilations leave their reports."""
+        return self.folder / _REPORTS
+
+
+def flags_of(build: str, decisions: Path | None = None) -> list[str]:
+    """The options of ccc-nvcc for a build of `cccopt.ccc.profitability.decisions.BUILDS`, or for one by decisions."""
+    if build == DECIDED:
+        return ["--ccc=auto", f"--ccc-decisions={decisions}"]
+    if build == PLAIN:
+        return ["--ccc=off"]
+    if build in ("auto", "always"):
+        return [f"--ccc={build}", "--ccc-keep-going"]
+    return ["--ccc=always", "--ccc-keep-going", f"--ccc-form={build}"]
+
+
+def make(build: str, command: str, source: Path, place: Place, decisions: Path | None = None) -> None:
+    """Copy the tree ``source`` and run ``command`` in it. Raises CccError where that fails, or compiles nothing with
+    `ccc-nvcc` (CCC116).
+    """
+    shutil.rmtree(place.folder, ignore_errors=True)
+    place.reports.mkdir(parents=True)
+    work = place.folder.parent.resolve()
+
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        found = {name for name in names if name in _LEFT_OUT}
+        return found | {name for name in names if (Path(folder) / name).resolve() == work}
+
+    shutil.copytree(source, place.tree, symlinks=True, ignore=left_out)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=place.tree,
+        env=_environment(flags_of(build, decisions), place),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stdout.strip()[-_SAID:]
+        raise _failed(build, f"`{shortened(command, 80)}` ended with status {done.returncode}:\n{said}")
+    if not any(place.reports.glob("*.json")):
+        raise CccError(
+            error(
+                "CCC116",
+                f"the build `{build}` compiled nothing with ccc-nvcc",
+                why=f"`{shortened(command, 80)}` succeeded, and no compilation left a report",
+                help="have it build from nothing (`make -B`), with ccc-nvcc in place of nvcc",
+            )
+        )
+
+
+def _failed(build: str, why: str) -> CccError:
+    return CccError(
+        error("CCC116", f"the build `{build}` failed", why=why, help="mend it, and run this again")
+    )
+
+
+def _environment(flags: list[str], place: Place) -> dict[str, str]:
+    before = os.environ.get("NVCC_APPEND_FLAGS", "")
+    ours = [*flags, f"--ccc-report={place.reports.resolve()}{os.sep}"]
+    return {**os.environ, "NVCC_APPEND_FLAGS": " ".join([*before.split(), *ours])}
+
+
+def digests_in(place: Place) -> dict[str, str]:
+    """The digest of each annotated function that a build compiled; none of one that has several."""
+    found: dict[str, set[str]] = {}
+    for unit in units_in(place):
+        for name, digest in unit.get("digests", {}).items():
+            found.setdefault(name, set()).add(digest)
+    return {name: digests.pop() for name, digests in found.items() if len(digests) == 1}
+
+
+def rewritten_in(place: Place) -> frozenset[str]:
+    """The functions in which a build rewrote something."""
+    return frozenset(
+        region["kernel"]
+        for unit in units_in(place)
+        for region in unit.get("regions", ())
+        if region["outcome"] == "rewritten"
+    )
+
+
+def units_in(place: Place) -> Iterator[Mapping[str, Any]]:
+    """The reports of a build's compilations."""
+    for file in sorted(place.reports.glob("*.json")):
+        yield from json.loads(file.read_text())["units"]
+
+
+def fingerprint(source: Path, without: Collection[Path]) -> str:
+    """A hash of the names, sizes and times of all files of a tree, by which a change is told."""
+    code = hashlib.sha256()
+    skipped = {path.resolve() for path in without}
+    for folder, folders, names in os.walk(source):
+        here = Path(folder)
+        folders[:] = sorted(f for f in folders if f not in _LEFT_OUT and (here / f).resolve() not in skipped)
+        for name in sorted(names):
+            path = here / name
+            if path.resolve() in skipped or path.is_symlink():
+                continue
+            state = path.stat()
+            code.update(f"{path.relative_to(source)} {state.st_size} {state.st_mtime_ns}\n".encode())
+    return code.hexdigest()[:16]
