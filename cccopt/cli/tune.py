@@ -1,0 +1,173 @@
+"""``cccopt tune --build COMMAND --run COMMAND``: which build of each kernel is fastest on this GPU, by measurement.
+
+Each candidate is built in a copy of the current folder, which `ccc-nvcc` compiles with options from the environment.
+The builds run by turns. For each annotated kernel the fastest is chosen, and the choice is measured anew. The result is
+a file for `ccc-nvcc --ccc-decisions=FILE`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from cccopt.ccc.profitability.decisions import BUILDS, write
+from cccopt.cli.common import console
+from cccopt.diagnostic import CccError, error
+from cccopt.files import require_writable
+from cccopt.profiling.names import shown
+from cccopt.report.profile_view import duration, printable
+from cccopt.text import shortened
+from cccopt.tuning.builds import PLAIN
+from cccopt.tuning.gains import Gain
+from cccopt.tuning.tuner import Task, Tuned, Tuner
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_DEFAULT = ("auto", "always", "in-lane")
+_OTHERS = tuple(name for name in BUILDS if name != PLAIN)
+
+
+def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command's arguments."""
+    parser = commands.add_parser(
+        "tune", help="measure which build of each annotated kernel is fastest", description=__doc__
+    )
+    parser.add_argument(
+        "--build", required=True, metavar="COMMAND", help="a shell line that builds the program from nothing"
+    )
+    parser.add_argument(
+        "--run", required=True, dest="program_line", metavar="COMMAND", help="a shell line that runs it"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("decisions.json"),
+        metavar="FILE",
+        help="the file to write (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--try",
+        action="append",
+        dest="builds",
+        choices=_OTHERS,
+        metavar="BUILD",
+        help=f"a build besides the plain one: {', '.join(_OTHERS)}; may be repeated (default: {', '.join(_DEFAULT)})",
+    )
+    parser.add_argument(
+        "--rounds", type=_rounds, default=7, help="runs of each build (default: %(default)s, at least 3)"
+    )
+    parser.add_argument(
+        "--compare",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a file that the program writes and that no build may change; may be repeated",
+    )
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=Path(".ccc-tune"),
+        metavar="FOLDER",
+        help="the folder of the builds; what is there already is not done again (default: %(default)s)",
+    )
+    parser.set_defaults(run=run)
+
+
+def _rounds(text: str) -> int:
+    number = int(text)
+    if number < 3:
+        raise argparse.ArgumentTypeError("fewer than 3 rounds tell little of how far times spread")
+    return number
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Tune, write the decisions and print a table."""
+    require_writable(arguments.output)
+    work: Path = arguments.work.absolute()
+    if " " in str(work):
+        why = f"NVCC_APPEND_FLAGS, by which options travel, has blanks between words, and `{work}` holds one"
+        raise CccError(
+            error("CCC116", "the builds cannot be made there", why=why, help="name a --work without")
+        )
+    task = Task(
+        arguments.build,
+        arguments.program_line,
+        Path.cwd(),
+        work,
+        tuple(dict.fromkeys(arguments.builds or _DEFAULT)),
+        arguments.rounds,
+        tuple(arguments.compare),
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(), transient=True) as progress:
+        bar = progress.add_task("building", total=task.steps)
+
+        def done(what: str) -> None:
+            progress.update(bar, advance=1, description=what)
+
+        tuned = Tuner(task, done).tuned()
+    if not tuned.chosen:
+        raise CccError(
+            error(
+                "CCC116",
+                "there is nothing to tune",
+                why="no kernel with annotations ran",
+                help="annotate kernels that the command runs, or give it arguments with which it does",
+            )
+        )
+    write(arguments.output, tuned.decisions(_driver()))
+    out = console()
+    out.print(_table(tuned, task.builds))
+    for build, why in tuned.left_out.items():
+        out.print(Text(f"note: `{build}` is left out: {printable(shortened(why, 300))}", style="yellow"))
+    print(f"wrote {arguments.output}: build with `ccc-nvcc --ccc-decisions={arguments.output}`")
+    return 0
+
+
+def _table(tuned: Tuned, builds: Sequence[str]) -> Table:
+    """A kernel a line: its plain time, the gain of each build, the choice and what fresh runs of it gave."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("kernel", overflow="fold", max_width=40)
+    table.add_column("plain", justify="right")
+    for build in builds:
+        table.add_column(build, justify="right")
+    table.add_column("chosen")
+    table.add_column("gain, fresh runs", justify="right")
+    for kernel in tuned.chosen:
+        row = [shortened(printable(shown(kernel.kernel)), 80), duration(kernel.nanoseconds)]
+        row += [_gain(kernel.tried.get(build)) for build in builds]
+        measured = kernel.confirmed
+        fresh = (
+            ""
+            if kernel.build == PLAIN
+            else f"{measured.gain:.2f} ({measured.low:.2f} to {measured.high:.2f})"
+        )
+        table.add_row(*row, kernel.build, fresh)
+    return table
+
+
+def _gain(gain: Gain | None) -> str:
+    if gain is None:
+        return "as plain"
+    return f"{gain.gain:.2f}" if gain.is_gain or gain.is_loss else f"{gain.gain:.2f} ?"
+
+
+def _driver() -> str:
+    """The version of CUDA that the driver is for; empty without a driver."""
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ""
+    version = ctypes.c_int()
+    if library.cuDriverGetVersion(ctypes.byref(version)) != 0:
+        return ""
+    return f"{version.value // 1000}.{version.value % 1000 // 10}"
