@@ -18,6 +18,7 @@ from cccopt.passes.pipeline import Options
 from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Instruction, Location, Register
 from cccopt.ptx.printer import print_module
+from tests.fuzz.cuda_memory import arguments
 from tests.fuzz.judge import Pair, alone, compile_pair, judge, ptxas
 from tests.kernels.running import FORMS, Arguments, Launch, marked
 
@@ -68,6 +69,14 @@ def test_rewritten(kernel: str) -> None:
     verdict = judge(alone(compiled("regressions"), kernel), kernel, items, LAUNCHES, assembler="sm_90")
     assert not verdict.wrong
     assert all(counts["take"] and counts["drain"] for counts in verdict.ran.values())
+
+
+def test_lanes_that_come_to_a_loop_apart() -> None:
+    """On a GPU: `tests/device/test_met_apart.py`."""
+    pair = alone(compiled("met_apart"), "met_apart")
+    launches = (Launch(2, 64, 10554), Launch(1, 40, 7))
+    verdict = judge(pair, "met_apart", arguments, launches, forms=("in lane",), assembler="sm_90")
+    assert not verdict.wrong
 
 
 def test_lanes_that_leave_a_loop_one_by_one() -> None:

@@ -5,14 +5,17 @@
     H:  A                               H:  A; state = 1; -> dispatch
     I:  B; @p bra I                     I:  B; @p: state = 1; -> dispatch
         C; @q bra H                         C; @q: state = 0; -> dispatch;  state = 2; -> dispatch
-        D                               dispatch:   any(state == 0): serve 0: lanes in this state go to H
+        D                               dispatch:   bar.warp.sync lanes
+                                                    any(state == 0): serve 0: lanes in this state go to H
                                                     any(state == 1): serve 1: lanes in this state go to I
                                                     the others, when some are served, go to dispatch again
                                         done:       bar.warp.sync lanes; each lane goes to its exit: D
 
 Each way to a point (`cccopt.ccc.regions.points`), to the header, and out of the loop sets the state and leads to the
 dispatcher, which heads the one new loop. Lanes that have left the loop stay there until none has work: each vote names
-all lanes that have entered together. No code is copied, and any lanes may enter.
+all lanes that have entered together. No code is copied, and any lanes may enter. Lanes of a warp that enter apart run
+the loop apart, at the same time: they meet ahead of the votes, and not only in them, for the sake of ptxas
+(docs/decisions/0030-lanes-meet-to-vote.md).
 
 Safety: EXACT, but for what depends on the order in which lanes run (`cccopt.ccc.legality.in_lane`).
 """
@@ -172,7 +175,9 @@ class _InLaneRewrite:
         counts = {point.number: self.builder.register() for point in self.plan.points if point.least > 1}
         asked: set[int] = set()
         for (point, least), name, following in zip(order, names, names[1:], strict=False):
-            code: list[Statement] = [Pragma(("nounroll",))] if name == self.dispatch else []
+            code: list[Statement] = []
+            if name == self.dispatch:
+                code = [Pragma(("nounroll",)), op("bar.warp.sync", self.plan.lanes)]
             if point.number not in asked:
                 asked.add(point.number)
                 code.append(op("setp.eq.u32", point.here, self.plan.state, point.number))

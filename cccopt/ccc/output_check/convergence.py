@@ -38,6 +38,7 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
         yield Violation(code.cfg.blocks[loop.entry].start, "a partial warp may enter the rewritten loop")
     apart, varying = parted(loop)
     for block in loop.blocks:
+        end = loop.end_of(block)
         for index, instruction in code.instructions(block):
             made_barrier = instruction.opcode.startswith("bar.warp") and not code.has_own_barriers
             if not _is_collective(instruction) or not (made_barrier or code.makes(instruction)):
@@ -52,7 +53,7 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
                 yield Violation(
                     index, f"not all lanes need come here: {_reason(loop, block, apart, varying)}"
                 )
-            if loop.is_end(instruction):
+            if index == end:
                 break
 
 

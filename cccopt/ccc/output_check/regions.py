@@ -143,7 +143,7 @@ class LoopCode:
         loop stands beside it, so that the entry dominates what follows it, too.
         """
         known = frozenset(dominated)
-        work = [block for block in dominated if any(self.is_end(i) for _, i in self.code.instructions(block))]
+        work = [block for block in dominated if self.end_of(block) is not None]
         if not work:
             return dominated
         found = {self.entry}
@@ -154,14 +154,18 @@ class LoopCode:
                 work += known.intersection(self.code.cfg.predecessors[block])
         return [block for block in dominated if block in found]
 
-    def is_end(self, instruction: Instruction) -> bool:
-        """Whether the lanes of a loop in the in-lane form meet here for the last time: what follows, in the same block
-        even, is no part of the loop.
+    def end_of(self, block: int) -> int | None:
+        """Where in a block the lanes of a loop in the in-lane form meet for the last time, if they do: what follows, in
+        the same block even, is no part of the loop. Where they meet to vote, a vote follows.
         """
-        mask = (Register(self.facts.lanes),)
-        return (
-            bool(self.facts.lanes) and instruction.opcode == "bar.warp.sync" and instruction.operands == mask
-        )
+        mask = (Register(self.facts.lanes),) if self.facts.lanes else None
+        end = None
+        for index, instruction in self.code.instructions(block):
+            if instruction.opcode == "bar.warp.sync" and instruction.operands == mask:
+                end = index
+            elif instruction.opcode.startswith("vote.sync") and self.code.makes(instruction):
+                end = None
+        return end
 
     def names_all_lanes(self, instruction: Instruction) -> bool:
         """Whether the last operand is the mask of the lanes that run the loop."""

@@ -24,11 +24,19 @@ def made() -> Rewritten:
 
 def test_each_vote_names_the_lanes_that_entered(made: Rewritten) -> None:
     votes = [*made.of_added("vote.sync"), *made.of_added("bar.warp.sync")]
-    assert len(votes) == 3
+    assert len(votes) == 4
     for index, vote in votes:
         for mask in (Literal("-1"), Register("%some_other")):
             body = made.with_(index, replace(vote, operands=(*vote.operands[:-1], mask)))
             assert "this does not name all lanes" in made.found(body)
+
+
+def test_lanes_meet_ahead_of_their_votes(made: Rewritten) -> None:
+    """At the head of the loop, before the first vote; and once more when all have left it."""
+    order = [i for i, _ in sorted([*made.of_added("vote.sync"), *made.of_added("bar.warp.sync")])]
+    names = [made.body[i].opcode for i in order]  # type: ignore[union-attr]
+    assert names[0] == "bar.warp.sync"
+    assert names.count("bar.warp.sync") == 2
 
 
 def test_no_vote_is_under_a_branch_that_parts_the_lanes(made: Rewritten) -> None:
