@@ -12,11 +12,12 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cccopt.ccc.profitability.code_digest import canonical
 from cccopt.diagnostic import CccError, error
 from cccopt.text import shortened
 
@@ -104,19 +105,20 @@ def _environment(flags: list[str], place: Place) -> dict[str, str]:
     return {**os.environ, "NVCC_APPEND_FLAGS": " ".join([*before.split(), *ours])}
 
 
-def digests_in(place: Place) -> dict[str, str]:
-    """The digest of each annotated function that a build compiled; none of one that has several."""
+def digests_in(places: Iterable[Place]) -> dict[str, tuple[str, ...]]:
+    """The digests of each annotated function that builds compiled: one for each architecture and file, at most."""
     found: dict[str, set[str]] = {}
-    for unit in units_in(place):
-        for name, digest in unit.get("digests", {}).items():
-            found.setdefault(name, set()).add(digest)
-    return {name: digests.pop() for name, digests in found.items() if len(digests) == 1}
+    for place in places:
+        for unit in units_in(place):
+            for name, digest in unit.get("digests", {}).items():
+                found.setdefault(canonical(name), set()).add(digest)
+    return {name: tuple(sorted(digests)) for name, digests in found.items()}
 
 
 def rewritten_in(place: Place) -> frozenset[str]:
     """The functions in which a build rewrote something."""
     return frozenset(
-        region["kernel"]
+        canonical(region["kernel"])
         for unit in units_in(place)
         for region in unit.get("regions", ())
         if region["outcome"] == "rewritten"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cccopt.ccc.profitability.code_digest import canonical
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.profiling.running import ProgramRun, environment_for, left_in
 from cccopt.text import shortened
@@ -17,8 +18,8 @@ from cccopt.text import shortened
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A run: its exit status, nanoseconds by kernel over all launches, the GPU, and hashes of the files it is judged by
-    (empty for one that is not there).
+    """A run: its exit status, nanoseconds by kernel (its canonical name) over all launches, the GPU, and hashes of the
+    files it is judged by (empty for one that is not there).
     """
 
     status: int
@@ -47,7 +48,7 @@ def observe(command: str, tree: Path, outputs: Sequence[str]) -> Observed:
         raise CccError(_untimed(command, seen))
     times: dict[str, float] = defaultdict(float)
     for time in seen.times:
-        times[time.name] += time.nanoseconds
+        times[canonical(time.name)] += time.nanoseconds
     devices = sorted({time.device for time in seen.times})
     return Observed(
         seen.status, dict(times), ", ".join(devices), tuple(_hash(tree / name) for name in outputs)

@@ -63,7 +63,7 @@ class Tuned:
     device: str
     chosen: tuple[Chosen, ...]
     left_out: Mapping[str, str]
-    digests: Mapping[str, str]
+    digests: Mapping[str, tuple[str, ...]]
 
     def decisions(self, driver: str) -> Decisions:
         """The same as the file has it."""
@@ -108,7 +108,7 @@ class Tuner:
         self._turns("tried", tried)
         left_out = {b: why for b, why in self.state.built.items() if why}
         runs = self._judged("tried", tried, left_out)
-        digests = self._digests(tried)
+        digests = digests_in(self._place(build) for build in tried)
         found = {kernel: self._tried(kernel, runs) for kernel in self._kernels(runs, digests)}
         best = {kernel: _best(gains) for kernel, gains in found.items()}
         self._propose(best, digests)
@@ -216,14 +216,8 @@ class Tuner:
 
     # --- choices -----------------------------------------------------------------------------------------------
 
-    def _digests(self, builds: Iterable[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for build in builds:
-            found |= digests_in(self._place(build))
-        return found
-
     def _kernels(
-        self, runs: Mapping[str, Sequence[Mapping[str, Any]]], digests: Mapping[str, str]
+        self, runs: Mapping[str, Sequence[Mapping[str, Any]]], digests: Mapping[str, tuple[str, ...]]
     ) -> list[str]:
         """The annotated kernels that all runs have times of."""
         everywhere = [set(run["times"]) for each in runs.values() for run in each]
@@ -238,7 +232,7 @@ class Tuner:
             if build == DECIDED or kernel in rewritten_in(self._place(build))
         }
 
-    def _propose(self, best: Mapping[str, str], digests: Mapping[str, str]) -> None:
+    def _propose(self, best: Mapping[str, str], digests: Mapping[str, tuple[str, ...]]) -> None:
         kernels = {kernel: Decision(digests[kernel], build, 1.0, 1.0, 1.0) for kernel, build in best.items()}
         write(self.task.work / _PROPOSED, Decisions(kernels=kernels))
 

@@ -190,13 +190,13 @@ def compiled(folder: Path, file: Path, *, mode: str = "auto") -> tuple[str, str]
 @pytest.mark.nvcc
 def test_builds_follow_decisions_until_the_code_changes(task: Task, tmp_path: Path) -> None:
     tuned(task, Machine())
-    digest = digests_in(Place(task.work / "always"))["walk"]
-    assert digests_in(Place(task.work / "auto")) == {"walk": digest}
+    (digest,) = digests_in([Place(task.work / "always")])["walk"]
+    assert digests_in([Place(task.work / "auto")]) == {"walk": (digest,)}
     assert rewritten_in(Place(task.work / "always")) == {"walk"}
     file = tmp_path / "decisions.json"
     said, texts = {}, {}
     for build, of in (("always", digest), ("in-lane", digest), ("plain", digest), ("always", "other")):
-        entry = Decision(of, build, 1.4, 1.3, 1.5)
+        entry = Decision(("one more", of), build, 1.4, 1.3, 1.5)
         decisions.write(file, Decisions("Fake GPU", "13.0", {"walk": entry}))
         texts[build, of], said[build, of] = compiled(tmp_path, file)
     assert "measured gain 1.40x (1.30 to 1.50) on Fake GPU" in said["always", digest]
@@ -206,7 +206,7 @@ def test_builds_follow_decisions_until_the_code_changes(task: Task, tmp_path: Pa
     assert texts["plain", digest] == texts["always", "other"]  # `auto` rewrites nothing here
 
 
-KERNEL = '{"schema": 1, "kernels": {"k": {"digest": "1", "build": "%s", "gain": %s, "low": 1, "high": 1}}}'
+KERNEL = '{"schema": 1, "kernels": {"k": {"digests": %s, "build": "%s", "gain": %s, "low": 1, "high": 1}}}'
 
 
 @pytest.mark.parametrize(
@@ -215,8 +215,9 @@ KERNEL = '{"schema": 1, "kernels": {"k": {"digest": "1", "build": "%s", "gain": 
         ("{", "Expecting"),
         ('{"schema": 2}', "its layout has the version 2"),
         ('{"schema": 1}', "it has no `kernels`"),
-        (KERNEL % ("fast", 1), "no build"),
-        (KERNEL % ("auto", '"x"'), "no numbers"),
+        (KERNEL % ("[]", "fast", 1), "no build"),
+        (KERNEL % ("[]", "auto", '"x"'), "no numbers"),
+        (KERNEL % ("1", "auto", 1), "no list"),
     ],
 )  # fmt: skip
 def test_other_files_are_no_decisions(tmp_path: Path, data: str, why: str) -> None:
