@@ -158,10 +158,14 @@ def test_builds_that_cannot_be(task: Task) -> None:
         tuned(replace(task, build="echo no such thing; exit 3"), Machine())
     with pytest.raises(CccError, match="compiled nothing with ccc-nvcc"):
         tuned(replace(task, build="touch walk.ptx"), Machine())
-    only_plain = f"case $NVCC_APPEND_FLAGS in *--ccc=off*|*decisions*) {BUILD} ;; *) exit 4 ;; esac"
-    found = tuned(replace(task, build=only_plain), Machine())
-    assert set(found.left_out) == set(task.builds)
-    assert "status 4" in found.left_out["always"]
+    only_plain = f"case $NVCC_APPEND_FLAGS in *--ccc=off*) {BUILD} ;; *) exit 4 ;; esac"
+    machine = Machine()
+    tuner = Tuner(replace(task, build=only_plain), lambda _: None, machine)
+    with pytest.raises(CccError, match=r"nothing to tune[^$]*no build rewrites anything"):
+        tuner.tuned()
+    assert set(tuner.left_out) == set(task.builds)
+    assert "status 4" in tuner.left_out["always"]
+    assert not machine.runs
 
 
 def test_a_gain_is_a_mean_of_ratios_with_its_interval() -> None:
@@ -259,6 +263,12 @@ def test_the_command_writes_decisions_and_a_table(
     (task.source / "a b").mkdir()
     assert main([*words, "--work", "a b"]) == 1
     assert "blanks between words" in capsys.readouterr().err
+    nothing = f"case $NVCC_APPEND_FLAGS in *=off*|*in-lane*) {BUILD} ;; *) exit 4 ;; esac"
+    machine.speed["in-lane"] = []
+    assert main(["tune", "--build", f"{nothing}; exit $?", "--run", "./walk", "--try", "always"]) == 1
+    said = capsys.readouterr()
+    assert "`always` is left out" in said.out
+    assert "no build rewrites anything" in said.err
 
 
 def test_few_rounds_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
