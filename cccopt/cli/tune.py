@@ -108,18 +108,19 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.output.absolute(),
     )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(), transient=True) as progress:
-        bar = progress.add_task("building", total=task.steps)
+    progress = Progress(*columns, console=console(), transient=True)
+    bar = progress.add_task("building", total=task.steps)
 
-        def done(what: str) -> None:
-            progress.update(bar, advance=1, description=what)
+    def done(what: str) -> None:
+        progress.update(bar, advance=1, description=what)
 
-        tuner = Tuner(task, done)
-        try:
+    tuner = Tuner(task, done)
+    try:
+        with progress:
             tuned = tuner.tuned()
-        except CccError:
-            _print_left_out(tuner.left_out)  # they may be why
-            raise
+    except CccError:
+        _print_left_out(tuner.left_out)  # they may be why
+        raise
     if not tuned.chosen:
         _print_left_out(tuned.left_out)
         raise CccError(

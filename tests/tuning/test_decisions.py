@@ -160,3 +160,13 @@ def test_marked_ptx_follows_decisions(
         assert f"is built as decided, `{build}`" in capfd.readouterr().err
         texts[build] = Path("a.cubin").read_bytes()
     assert texts["plain"] != texts["always"]
+
+
+@pytest.mark.nvcc
+def test_a_template_has_one_digest_in_all_files(tmp_path: Path) -> None:
+    (tmp_path / "walk.h").write_text(START + KERNEL)
+    found = set()
+    for name, first in (("a.cu", ""), ("b.cu", OTHER)):
+        (tmp_path / name).write_text(f'#include <cstdio>\n{first}#include "walk.h"\n')
+        found.add(digests(parse(marked_ptx(tmp_path / name, arch="sm_90"), name))[WALK])
+    assert len(found) == 1
