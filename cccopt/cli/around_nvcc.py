@@ -120,7 +120,9 @@ def _is_marked(word: str) -> bool:
 
 
 def _rewritten(word: str, settings: Settings, number: int) -> str:
-    from cccopt.driver import transform  # 0.15 s that reports and failures need not wait
+    # 0.15 s that reports and failures need not wait
+    from cccopt.ccc.profitability.decisions import read
+    from cccopt.driver import transform
 
     done = transform(
         read_text(Path(word)),
@@ -132,6 +134,7 @@ def _rewritten(word: str, settings: Settings, number: int) -> str:
         form=settings.form,
         only=settings.only,
         stacks=settings.stacks,
+        decisions=read(settings.decisions) if settings.decisions else None,
     )
     (unit,) = done.report["units"]
     for remark in diagnostics_of(unit["remarks"]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from cccopt.report.profile_view import duration, printable
 from cccopt.text import shortened
 from cccopt.tuning.builds import PLAIN
 from cccopt.tuning.gains import Gain
+from cccopt.tuning.tree import check_compared, check_work
 from cccopt.tuning.tuner import Task, Tuned, Tuner
 
 if TYPE_CHECKING:
@@ -92,30 +93,36 @@ def _rounds(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Tune, write the decisions and print a table."""
     require_writable(arguments.output)
-    work: Path = arguments.work.absolute()
-    if " " in str(work):
-        why = f"NVCC_APPEND_FLAGS, by which options travel, has blanks between words, and `{work}` holds one"
-        raise CccError(
-            error("CCC116", "the builds cannot be made there", why=why, help="name a --work without")
-        )
+    source, work = Path.cwd(), arguments.work.absolute()
+    check_work(source, work)
+    for name in arguments.compare:
+        check_compared(source, name)
     task = Task(
         arguments.build,
         arguments.program_line,
-        Path.cwd(),
+        source,
         work,
         tuple(dict.fromkeys(arguments.builds or _DEFAULT)),
         arguments.rounds,
         tuple(arguments.compare),
+        arguments.output.absolute(),
     )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(), transient=True) as progress:
-        bar = progress.add_task("building", total=task.steps)
+    progress = Progress(*columns, console=console(), transient=True)
+    bar = progress.add_task("building", total=task.steps)
 
-        def done(what: str) -> None:
-            progress.update(bar, advance=1, description=what)
+    def done(what: str) -> None:
+        progress.update(bar, advance=1, description=what)
 
-        tuned = Tuner(task, done).tuned()
+    tuner = Tuner(task, done)
+    try:
+        with progress:
+            tuned = tuner.tuned()
+    except CccError:
+        _print_left_out(tuner.left_out)  # they may be why
+        raise
     if not tuned.chosen:
+        _print_left_out(tuned.left_out)
         raise CccError(
             error(
                 "CCC116",
@@ -127,10 +134,15 @@ def run(arguments: argparse.Namespace) -> int:
     write(arguments.output, tuned.decisions(_driver()))
     out = console()
     out.print(_table(tuned, task.builds))
-    for build, why in tuned.left_out.items():
-        out.print(Text(f"note: `{build}` is left out: {printable(shortened(why, 300))}", style="yellow"))
+    _print_left_out(tuned.left_out)
     print(f"wrote {arguments.output}: build with `ccc-nvcc --ccc-decisions={arguments.output}`")
     return 0
+
+
+def _print_left_out(left_out: Mapping[str, str]) -> None:
+    for build, why in left_out.items():
+        note = f"note: `{build}` is left out: {printable(shortened(why, 300))}"
+        console().print(Text(note, style="yellow"))
 
 
 def _table(tuned: Tuned, builds: Sequence[str]) -> Table:

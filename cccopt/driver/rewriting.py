@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from cccopt.ccc.outcome.choices import Outcome
-from cccopt.ccc.profitability.decisions import Decisions, applied, digests
+from cccopt.ccc.profitability.code_digest import digests
+from cccopt.ccc.profitability.decisions import Decisions, applied
 from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.driver.line_information import with_lines
 from cccopt.driver.original_functions import with_originals
@@ -47,10 +48,11 @@ def transform(
     form: str = "auto",
     only: str = "",
     stacks: str = "auto",
+    decisions: Decisions | None = None,
 ) -> Transformed:
     """Rewrite PTX that holds cccopt's markers; without an accepted region the text comes back as it was.
 
-    The arguments, many as they are, are those of `cccopt.compile`.
+    The arguments, many as they are, are those of `cccopt.compile`, and ``decisions`` for the kernels in ``ptx``.
 
     Raises CccError for PTX that cannot be read (CCC001-009) and for refused regions (CCC030-069).
     """
@@ -63,11 +65,12 @@ def transform(
         raise CccError(
             error("CCC002", "there is nothing but white space and comments here", empty, help=help)
         )
-    result = run(module, options, SourceText(name, ptx))
+    measured = digests(module)
+    builds, said = applied(decisions, measured)
+    result = run(module, replace(options, builds=builds), SourceText(name, ptx))
     text = print_module(result.module) if _rewritten(result.regions) else ptx
-    return Transformed(
-        text, wrap_reports([report_data(CompiledUnit(text, result.regions, result.remarks), name, "")])
-    )
+    unit = CompiledUnit(text, result.regions, said + result.remarks, measured)
+    return Transformed(text, wrap_reports([report_data(unit, name, "")]))
 
 
 def rewrite_unit(

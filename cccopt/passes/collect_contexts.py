@@ -67,7 +67,7 @@ def run(module: Module, options: Options) -> PassResult:
             try:
                 item, said, made = _function(module, item, own, in_loops)
             except Refusal as problem:
-                said = left(problem, options)
+                said = left(problem, own)
                 made = ()
             remarks += said
             reports += made

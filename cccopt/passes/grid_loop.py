@@ -87,7 +87,7 @@ def run(module: Module, options: Options) -> PassResult:
             try:
                 item, said = _looped(module, item, options)
             except Refusal as problem:
-                said = left(problem, options)
+                said = left(problem, options.of(item.name))
                 item = without_annotations(item)
             remarks += said
         items.append(item)

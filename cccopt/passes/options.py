@@ -35,11 +35,13 @@ class Options:
     builds: Mapping[str, Build] = field(default_factory=dict)
 
     def of(self, function: str) -> Options:
-        """The options that hold for a function."""
+        """The options that hold for a function. One that was decided is left as it was rather than refused: other
+        options, which no decision covers, may be why.
+        """
         build = self.builds.get(function)
         if build is None:
             return self
-        return replace(self, mode=build.mode, form=build.form, expand=build.expand)
+        return replace(self, mode=build.mode, form=build.form, expand=build.expand, keep_going=True)
 
     @property
     def stack_options(self) -> StackOptions:

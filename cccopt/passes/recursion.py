@@ -60,7 +60,7 @@ def run(module: Module, options: Options) -> PassResult:
                 item, found = _inlined(module, item, templates)
                 used |= found
             except Refusal as problem:
-                said += left(problem, options)
+                said += left(problem, options.of(item.name))
                 item = without_annotations(item)
         items.append(item)
     # Where a function has been put into a loop, its own copy is no longer needed.

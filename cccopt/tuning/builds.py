@@ -7,22 +7,22 @@ annotations.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cccopt.diagnostic import CccError, error
+from cccopt.ccc.profitability.code_digest import canonical
+from cccopt.diagnostic import CccError, Severity, error
 from cccopt.text import shortened
+from cccopt.tuning.tree import copy
 
 PLAIN, DECIDED = "plain", "decided"
 _REPORTS = "reports"
-_LEFT_OUT = (".git", "__pycache__")
 _SAID = 2000
 
 
@@ -43,30 +43,24 @@ class Place:
         return self.folder / _REPORTS
 
 
-def flags_of(build: str, decisions: Path | None = None) -> list[str]:
-    """The options of ccc-nvcc for a build of `cccopt.ccc.profitability.decisions.BUILDS`, or for one by decisions."""
-    if build == DECIDED:
-        return ["--ccc=auto", f"--ccc-decisions={decisions}"]
-    if build == PLAIN:
-        return ["--ccc=off"]
-    if build in ("auto", "always"):
-        return [f"--ccc={build}", "--ccc-keep-going"]
-    return ["--ccc=always", "--ccc-keep-going", f"--ccc-form={build}"]
+def flags_of(build: str, decisions: Path) -> list[str]:
+    """The options of ccc-nvcc for a build of `cccopt.ccc.profitability.decisions.BUILDS`, or for one by ``decisions``
+    (a file that is empty for the others). They come last, and so win over those of the build line.
+    """
+    form = "auto" if build in (PLAIN, "auto", "always", DECIDED) else build
+    mode = {PLAIN: "off", "auto": "auto", DECIDED: "auto"}.get(build, "always")
+    return [f"--ccc={mode}", f"--ccc-form={form}", "--ccc-keep-going", f"--ccc-decisions={decisions}"]
 
 
-def make(build: str, command: str, source: Path, place: Place, decisions: Path | None = None) -> None:
-    """Copy the tree ``source`` and run ``command`` in it. Raises CccError where that fails, or compiles nothing with
-    `ccc-nvcc` (CCC116).
+def make(
+    build: str, command: str, source: Path, place: Place, decisions: Path, without: Collection[Path] = ()
+) -> None:
+    """Copy the tree ``source``, but for the files ``without``, and run ``command`` in it. Raises CccError where that
+    fails, or compiles nothing with `ccc-nvcc` (CCC116).
     """
     shutil.rmtree(place.folder, ignore_errors=True)
     place.reports.mkdir(parents=True)
-    work = place.folder.parent.resolve()
-
-    def left_out(folder: str, names: list[str]) -> set[str]:
-        found = {name for name in names if name in _LEFT_OUT}
-        return found | {name for name in names if (Path(folder) / name).resolve() == work}
-
-    shutil.copytree(source, place.tree, symlinks=True, ignore=left_out)
+    copy(source, place.tree, without)
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=place.tree,
@@ -104,42 +98,37 @@ def _environment(flags: list[str], place: Place) -> dict[str, str]:
     return {**os.environ, "NVCC_APPEND_FLAGS": " ".join([*before.split(), *ours])}
 
 
-def digests_in(place: Place) -> dict[str, str]:
-    """The digest of each annotated function that a build compiled; none of one that has several."""
+def digests_in(places: Iterable[Place]) -> dict[str, tuple[str, ...]]:
+    """The digests of each annotated function that builds compiled: one for each architecture and file, at most."""
     found: dict[str, set[str]] = {}
-    for unit in units_in(place):
-        for name, digest in unit.get("digests", {}).items():
-            found.setdefault(name, set()).add(digest)
-    return {name: digests.pop() for name, digests in found.items() if len(digests) == 1}
+    for place in places:
+        for unit in units_in(place):
+            for name, digest in unit.get("digests", {}).items():
+                found.setdefault(canonical(name), set()).add(digest)
+    return {name: tuple(sorted(digests)) for name, digests in found.items()}
 
 
 def rewritten_in(place: Place) -> frozenset[str]:
     """The functions in which a build rewrote something."""
     return frozenset(
-        region["kernel"]
+        canonical(region["kernel"])
         for unit in units_in(place)
         for region in unit.get("regions", ())
         if region["outcome"] == "rewritten"
     )
 
 
+def stale_in(place: Place) -> list[str]:
+    """What a build's compilations say of decisions that are stale."""
+    return [
+        remark["message"]
+        for unit in units_in(place)
+        for remark in unit.get("remarks", ())
+        if (remark["code"], remark["severity"]) == ("CCC115", Severity.WARNING.value)
+    ]
+
+
 def units_in(place: Place) -> Iterator[Mapping[str, Any]]:
     """The reports of a build's compilations."""
     for file in sorted(place.reports.glob("*.json")):
         yield from json.loads(file.read_text())["units"]
-
-
-def fingerprint(source: Path, without: Collection[Path]) -> str:
-    """A hash of the names, sizes and times of all files of a tree, by which a change is told."""
-    code = hashlib.sha256()
-    skipped = {path.resolve() for path in without}
-    for folder, folders, names in os.walk(source):
-        here = Path(folder)
-        folders[:] = sorted(f for f in folders if f not in _LEFT_OUT and (here / f).resolve() not in skipped)
-        for name in sorted(names):
-            path = here / name
-            if path.resolve() in skipped or path.is_symlink():
-                continue
-            state = path.stat()
-            code.update(f"{path.relative_to(source)} {state.st_size} {state.st_mtime_ns}\n".encode())
-    return code.hexdigest()[:16]

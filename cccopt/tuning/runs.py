@@ -10,25 +10,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cccopt.diagnostic import CccError, Diagnostic, error
+from cccopt.ccc.profitability.code_digest import canonical
 from cccopt.profiling.running import ProgramRun, environment_for, left_in
-from cccopt.text import shortened
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A run: its exit status, nanoseconds by kernel over all launches, the GPU, and hashes of the files it is judged by
-    (empty for one that is not there).
+    """A run: its exit status, nanoseconds by kernel (its canonical name) over all launches, the GPU, and hashes of the
+    files it is judged by (empty for one that is not there); ``untimed`` says why there are no times.
     """
 
     status: int
     times: dict[str, float]
     device: str
     outputs: tuple[str, ...]
+    untimed: str = ""
 
 
 def observe(command: str, tree: Path, outputs: Sequence[str]) -> Observed:
-    """Run ``command`` in ``tree``; what it prints is thrown away. Raises CccError where there are no times (CCC116)."""
+    """Run ``command`` in ``tree``; what it prints is thrown away."""
     for name in outputs:
         (tree / name).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="cccopt-", ignore_cleanup_errors=True) as name:
@@ -43,14 +43,13 @@ def observe(command: str, tree: Path, outputs: Sequence[str]) -> Observed:
         ) as process:
             code = process.wait()
         seen = left_in(folder, process.pid, code, counted=False)
-    if seen.status == 0 and not seen.times:
-        raise CccError(_untimed(command, seen))
     times: dict[str, float] = defaultdict(float)
     for time in seen.times:
-        times[time.name] += time.nanoseconds
+        times[canonical(time.name)] += time.nanoseconds
     devices = sorted({time.device for time in seen.times})
+    hashes = tuple(_hash(tree / name) for name in outputs)
     return Observed(
-        seen.status, dict(times), ", ".join(devices), tuple(_hash(tree / name) for name in outputs)
+        seen.status, dict(times), ", ".join(devices), hashes, "" if seen.times else _untimed(seen)
     )
 
 
@@ -58,13 +57,6 @@ def _hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def _untimed(command: str, seen: ProgramRun) -> Diagnostic:
+def _untimed(seen: ProgramRun) -> str:
     why = seen.untimed or next(iter(seen.lost), "")
-    if not why:
-        why = "it ran no kernel" if seen.used_cuda else "it made no call of CUDA"
-    return error(
-        "CCC116",
-        f"there are no times of `{shortened(command, 80)}`",
-        why=why,
-        help="give a command that runs kernels on a GPU; times need CUPTI (`pip install nvidia-cuda-cupti`)",
-    )
+    return why or ("it ran no kernel" if seen.used_cuda else "it made no call of CUDA")

@@ -5,27 +5,30 @@ Whatever has been done is kept in the work folder at once, so that it can go on 
 
 from __future__ import annotations
 
-import json
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from cccopt.ccc.profitability.decisions import Decision, Decisions, write
-from cccopt.diagnostic import CccError, error
-from cccopt.files import write_text
-from cccopt.tuning.builds import DECIDED, PLAIN, Place, digests_in, fingerprint, make, rewritten_in
+from cccopt.ccc.profitability.decisions import Decision, Decisions, read, write
+from cccopt.diagnostic import CccError, Diagnostic, error
+from cccopt.text import shortened
+from cccopt.tuning.builds import DECIDED, PLAIN, Place, digests_in, make, rewritten_in, stale_in
 from cccopt.tuning.gains import Gain, gain_of
 from cccopt.tuning.runs import Observed, observe
+from cccopt.tuning.state import circumstances, load
+from cccopt.tuning.tree import fingerprint
 
-_STATE = "state.json"
-_PROPOSED = "proposed.json"
+_NONE, _PROPOSED = "none.json", "proposed.json"
+Runs: TypeAlias = Mapping[str, Sequence[Observed]]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """What is to be tuned: shell commands that build and run, in copies of the tree ``source``; the ``builds`` to try
-    besides the plain one, each run ``rounds`` times; files ``outputs`` that no build may change.
+    besides the plain one, each run ``rounds`` times; files ``outputs`` that no build may change. Decisions go to
+    ``output``.
     """
 
     build: str
@@ -35,12 +38,24 @@ class Task:
     builds: tuple[str, ...]
     rounds: int
     outputs: tuple[str, ...] = ()
+    output: Path | None = None
 
     @property
     def steps(self) -> int:
         """Builds and runs in all."""
         tried = 1 + len(self.builds)
         return tried * (1 + self.rounds) + 1 + 2 * self.rounds
+
+    @property
+    def without(self) -> frozenset[Path]:
+        """What lies in the tree and is not the program's: what we write, and what it writes. Decisions that its build
+        names are.
+        """
+        root = self.source.resolve()
+        ours = {self.work.resolve(), *(root / name for name in self.outputs)}
+        if self.output is not None and self.output.name not in self.build:
+            ours.add(self.output.resolve())
+        return frozenset(ours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +78,7 @@ class Tuned:
     device: str
     chosen: tuple[Chosen, ...]
     left_out: Mapping[str, str]
-    digests: Mapping[str, str]
+    digests: Mapping[str, tuple[str, ...]]
 
     def decisions(self, driver: str) -> Decisions:
         """The same as the file has it."""
@@ -76,16 +91,17 @@ class Tuned:
         return Decisions(self.device, driver, kernels)
 
 
-@dataclass
-class _State:
-    """What has been done: builds (with what went wrong), and runs by stage and build."""
-
-    key: dict[str, Any]
-    built: dict[str, str] = field(default_factory=dict)
-    runs: dict[str, dict[str, list[dict[str, Any]]]] = field(default_factory=dict)
-
-    def save(self, work: Path) -> None:
-        write_text(work / _STATE, json.dumps(asdict(self)))
+def _key(task: Task) -> dict[str, Any]:
+    """By what a state is known to be of the same task."""
+    return {
+        "build": task.build,
+        "run": task.run,
+        "builds": list(task.builds),
+        "rounds": task.rounds,
+        "outputs": list(task.outputs),
+        "source": fingerprint(task.source, task.without),
+        **circumstances(),
+    }
 
 
 class Tuner:
@@ -97,157 +113,176 @@ class Tuner:
         self.task = task
         self.done = done
         self.runner = runner
-        self.state = self._state()
+        task.work.mkdir(parents=True, exist_ok=True)
+        self.state = load(task.work, _key(task))
+        self.left_out: dict[str, str] = {}
+        write(task.work / _NONE, Decisions())
+        self.state.save(task.work)
 
     def tuned(self) -> Tuned:
         """Do all of it. Raises CccError where the plain build fails, or its runs do (CCC116)."""
         task = self.task
         for build in (PLAIN, *task.builds):
-            self._build(build)
-        tried = [PLAIN, *(b for b in task.builds if not self.state.built[b])]
+            self._build(build, task.work / _NONE)
+        tried = [PLAIN, *(b for b in task.builds if b in self.state.built)]
+        rewritten = {build: rewritten_in(self._place(build)) for build in tried}
+        if not any(rewritten.values()):
+            raise CccError(_nothing_rewritten())
         self._turns("tried", tried)
-        left_out = {b: why for b, why in self.state.built.items() if why}
-        runs = self._judged("tried", tried, left_out)
-        digests = self._digests(tried)
-        found = {kernel: self._tried(kernel, runs) for kernel in self._kernels(runs, digests)}
+        runs = self._judged("tried", tried)
+        digests = digests_in(self._place(build) for build in tried)
+        kernels = sorted(_timed(runs) & digests.keys())
+        found = {k: _gains(k, runs, [b for b in runs if k in rewritten[b]]) for k in kernels}
         best = {kernel: _best(gains) for kernel, gains in found.items()}
-        self._propose(best, digests)
-        self._build(DECIDED, task.work / _PROPOSED)
-        if why := self.state.built[DECIDED]:
-            raise CccError(error("CCC116", "the build by decisions failed", why=why))
-        self._turns("confirmed", [PLAIN, DECIDED])
-        fresh = self._judged("confirmed", [PLAIN, DECIDED], left_out)
-        if DECIDED not in fresh:
-            raise CccError(error("CCC116", "the build by decisions is wrong", why=left_out[DECIDED]))
-        confirmed = {kernel: self._tried(kernel, fresh)[DECIDED] for kernel in best}
+        confirmed = self._confirmed(best, digests) if best else {}
         chosen = (
             Chosen(
                 kernel,
-                _mean(runs[PLAIN], kernel),
+                statistics.fmean(run.times[kernel] for run in runs[PLAIN]),
                 found[kernel],
-                best[kernel] if confirmed[kernel].is_gain else PLAIN,
-                confirmed[kernel] if confirmed[kernel].is_gain else Gain(1.0, 1.0, 1.0),
+                best[kernel] if kernel in confirmed else PLAIN,
+                confirmed.get(kernel, Gain(1.0, 1.0, 1.0)),
             )
             for kernel in best
         )
-        device = str(self.state.runs["tried"][PLAIN][0]["device"])
-        return Tuned(device, tuple(sorted(chosen, key=lambda c: -c.nanoseconds)), left_out, digests)
+        device = self.state.runs["tried"][PLAIN][0].device
+        return Tuned(device, tuple(sorted(chosen, key=lambda c: -c.nanoseconds)), self.left_out, digests)
 
     # --- steps -------------------------------------------------------------------------------------------------
-
-    def _state(self) -> _State:
-        task = self.task
-        key = {
-            "build": task.build,
-            "run": task.run,
-            "builds": list(task.builds),
-            "rounds": task.rounds,
-            "outputs": list(task.outputs),
-            "source": fingerprint(task.source, [task.work]),
-        }
-        try:
-            data = json.loads((task.work / _STATE).read_text())
-            if data["key"] == key:
-                return _State(**data)
-        except (OSError, ValueError, KeyError, TypeError):
-            pass  # there is none, or of something else
-        task.work.mkdir(parents=True, exist_ok=True)
-        return _State(key)
 
     def _place(self, build: str) -> Place:
         return Place(self.task.work / build)
 
-    def _build(self, build: str, decisions: Path | None = None) -> None:
+    def _build(self, build: str, decisions: Path) -> None:
         """Make a build, unless it is there; that the plain one fails is an error, another one is left out then."""
-        if build not in self.state.built:
+        task, state = self.task, self.state
+        if build not in state.built or not self._place(build).tree.is_dir():
+            state.built = [other for other in state.built if other != build]
             try:
-                resolved = None if decisions is None else decisions.resolve()
-                make(build, self.task.build, self.task.source, self._place(build), resolved)
+                make(build, task.build, task.source, self._place(build), decisions.resolve(), task.without)
             except CccError as problem:
                 if build == PLAIN or "compiled nothing" in problem.diagnostics[0].message:
                     raise
-                self.state.built[build] = problem.diagnostics[0].why
+                self.left_out[build] = problem.diagnostics[0].why
             else:
-                self.state.built[build] = ""
-            self.state.save(self.task.work)
+                state.built.append(build)
+                self._forget("confirmed" if build == DECIDED else "tried")
+            state.save(task.work)
         self.done(f"built {build}")
 
+    def _forget(self, stage: str) -> None:
+        """Forget the runs of a stage, and those that rest on them: builds are compared that ran by turns."""
+        self.state.runs.pop(stage, None)
+        self.state.runs.pop("confirmed", None)
+
     def _turns(self, stage: str, builds: Sequence[str]) -> None:
-        """Run all builds ``rounds`` times, by turns."""
+        """Run all builds ``rounds`` times, by turns. Raises CccError for a run that is not worth keeping (CCC116)."""
         runs = self.state.runs.setdefault(stage, {})
         for number in range(self.task.rounds):
             for build in builds:
                 here = runs.setdefault(build, [])
                 if len(here) <= number:
                     found = self.runner(self.task.run, self._place(build).tree, self.task.outputs)
-                    here.append(asdict(found))
+                    if build == PLAIN:
+                        self._check_plain(found)
+                    self._check_device(found)
+                    here.append(found)
                     self.state.save(self.task.work)
                 self.done(f"ran {build}, {number + 1} of {self.task.rounds}")
 
-    def _judged(
-        self, stage: str, builds: Iterable[str], left_out: dict[str, str]
-    ) -> dict[str, list[dict[str, Any]]]:
-        """The runs of the builds that are right; those that are not go to ``left_out``."""
-        runs = self.state.runs[stage]
-        plain = runs[PLAIN]
-        if any(run["status"] for run in plain):
+    def _check_plain(self, run: Observed) -> None:
+        if run.status:
+            why = f"its exit status is {run.status}"
+            raise CccError(error("CCC116", "the plain program fails", why=why))
+        if not run.times:
+            message = f"there are no times of `{shortened(self.task.run, 80)}`"
+            help = "give a command that runs kernels on a GPU; times need CUPTI (`pip install nvidia-cuda-cupti`)"
+            raise CccError(error("CCC116", message, why=run.untimed, help=help))
+        if not all(run.outputs):
+            raise self._incomparable("the program does not write it")
+
+    def _check_device(self, run: Observed) -> None:
+        all_runs = (r for builds in self.state.runs.values() for each in builds.values() for r in each)
+        others = {r.device for r in (*all_runs, run) if r.device}
+        if len(others) > 1:
+            names = " and ".join(f"`{name}`" for name in sorted(others))
+            why = f"they were on {names}"
+            help = "choose one by CUDA_VISIBLE_DEVICES"
             raise CccError(
-                error("CCC116", "the plain program fails", why=f"its exit status is {plain[0]['status']}")
+                error("CCC116", "runs on different devices cannot be compared", why=why, help=help)
             )
-        outputs = {tuple(run["outputs"]) for run in plain}
-        if len(outputs) > 1 or not all(next(iter(outputs))):
-            names = ", ".join(f"`{name}`" for name in self.task.outputs)
-            why = (
-                "runs of the plain build differ in it"
-                if len(outputs) > 1
-                else "the program does not write it"
-            )
-            raise CccError(error("CCC116", f"results cannot be compared by {names}", why=why))
+
+    def _incomparable(self, why: str) -> CccError:
+        names = ", ".join(f"`{name}`" for name in self.task.outputs)
+        return CccError(error("CCC116", f"results cannot be compared by {names}", why=why))
+
+    def _judged(self, stage: str, builds: Iterable[str]) -> Runs:
+        """The runs of the builds that are right; those that are not are left out."""
+        runs = self.state.runs[stage]
+        outputs = {run.outputs for run in runs[PLAIN]}
+        if len(outputs) > 1:
+            raise self._incomparable("runs of the plain build differ in it")
         right = {}
         for build in builds:
-            bad = [run for run in runs[build] if run["status"]]
-            if bad:
-                left_out[build] = f"it ended with status {bad[0]['status']}"
-            elif any(tuple(run["outputs"]) not in outputs for run in runs[build]):
-                left_out[build] = "its results are not those of the plain build"
+            failed = [run for run in runs[build] if run.status]
+            untimed = [run for run in runs[build] if not run.times]
+            if failed:
+                self.left_out[build] = f"it ended with status {failed[0].status}"
+            elif any(run.outputs not in outputs for run in runs[build]):
+                self.left_out[build] = "its results are not those of the plain build"
+            elif untimed:
+                self.left_out[build] = f"there are no times of it: {untimed[0].untimed or 'it ran no kernel'}"
             else:
                 right[build] = runs[build]
         return right
 
-    # --- choices -----------------------------------------------------------------------------------------------
+    def _confirmed(self, best: Mapping[str, str], digests: Mapping[str, tuple[str, ...]]) -> dict[str, Gain]:
+        """The kernels that gain in fresh runs of the build by decisions, too."""
+        self._propose(best, digests)
+        self._build(DECIDED, self.task.work / _PROPOSED)
+        if why := self.left_out.get(DECIDED):
+            raise CccError(error("CCC116", "the build by decisions failed", why=why))
+        if stale := stale_in(self._place(DECIDED)):
+            why = f"{stale[0]}, although nothing has changed: a build compiles other code than the one before"
+            raise CccError(error("CCC116", "the build by decisions does not follow them", why=why))
+        self._turns("confirmed", [PLAIN, DECIDED])
+        fresh = self._judged("confirmed", [PLAIN, DECIDED])
+        if why := self.left_out.get(DECIDED):
+            raise CccError(error("CCC116", "the build by decisions is wrong", why=why))
+        gains = {k: _gains(k, fresh, [DECIDED])[DECIDED] for k in best.keys() & _timed(fresh)}
+        return {kernel: gain for kernel, gain in gains.items() if gain.is_gain and best[kernel] != PLAIN}
 
-    def _digests(self, builds: Iterable[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for build in builds:
-            found |= digests_in(self._place(build))
-        return found
-
-    def _kernels(
-        self, runs: Mapping[str, Sequence[Mapping[str, Any]]], digests: Mapping[str, str]
-    ) -> list[str]:
-        """The annotated kernels that all runs have times of."""
-        everywhere = [set(run["times"]) for each in runs.values() for run in each]
-        return sorted(set.intersection(*everywhere) & digests.keys())
-
-    def _tried(self, kernel: str, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Gain]:
-        """The gains of the builds that rewrite something in a kernel."""
-        plain = [run["times"][kernel] for run in runs[PLAIN]]
-        return {
-            build: gain_of(plain, [run["times"][kernel] for run in each])
-            for build, each in runs.items()
-            if build == DECIDED or kernel in rewritten_in(self._place(build))
-        }
-
-    def _propose(self, best: Mapping[str, str], digests: Mapping[str, str]) -> None:
+    def _propose(self, best: Mapping[str, str], digests: Mapping[str, tuple[str, ...]]) -> None:
+        """Write the choices; a build by others is none of them."""
         kernels = {kernel: Decision(digests[kernel], build, 1.0, 1.0, 1.0) for kernel, build in best.items()}
-        write(self.task.work / _PROPOSED, Decisions(kernels=kernels))
+        file, proposed = self.task.work / _PROPOSED, Decisions(kernels=kernels)
+        if not (file.is_file() and read(file) == proposed):
+            self.state.built = [build for build in self.state.built if build != DECIDED]
+            self.state.save(self.task.work)
+            write(file, proposed)
+
+
+def _nothing_rewritten() -> Diagnostic:
+    return error(
+        "CCC116",
+        "there is nothing to tune",
+        why="no build rewrites anything",
+        help="annotate divergent loops and paths; `ccc-nvcc --ccc=always --ccc-verbose` says why one is left as it is",
+    )
+
+
+def _timed(runs: Runs) -> set[str]:
+    """The kernels that all runs have times of."""
+    everywhere = [{k for k, time in run.times.items() if time > 0} for each in runs.values() for run in each]
+    return set.intersection(*everywhere)
+
+
+def _gains(kernel: str, runs: Runs, builds: Iterable[str]) -> dict[str, Gain]:
+    plain = [run.times[kernel] for run in runs[PLAIN]]
+    return {build: gain_of(plain, [run.times[kernel] for run in runs[build]]) for build in builds}
 
 
 def _best(gains: Mapping[str, Gain]) -> str:
     """The build with the largest gain of those that certainly gain; else the plain one."""
     sure = [build for build, gain in gains.items() if gain.is_gain]
     return max(sure, key=lambda build: gains[build].gain, default=PLAIN)
-
-
-def _mean(runs: Sequence[Mapping[str, Any]], kernel: str) -> float:
-    return sum(float(run["times"][kernel]) for run in runs) / len(runs)

@@ -82,6 +82,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
 
         monkeypatch.setattr(rewriting, "run", run)
         monkeypatch.setattr(rewriting, "parse", lambda text, name: text)
+        monkeypatch.setattr(rewriting, "digests", lambda module: {})
         monkeypatch.setattr(rewriting, "print_module", lambda module: module)
 
     return install

@@ -158,10 +158,14 @@ def test_builds_that_cannot_be(task: Task) -> None:
         tuned(replace(task, build="echo no such thing; exit 3"), Machine())
     with pytest.raises(CccError, match="compiled nothing with ccc-nvcc"):
         tuned(replace(task, build="touch walk.ptx"), Machine())
-    only_plain = f"case $NVCC_APPEND_FLAGS in *--ccc=off*|*decisions*) {BUILD} ;; *) exit 4 ;; esac"
-    found = tuned(replace(task, build=only_plain), Machine())
-    assert set(found.left_out) == set(task.builds)
-    assert "status 4" in found.left_out["always"]
+    only_plain = f"case $NVCC_APPEND_FLAGS in *--ccc=off*) {BUILD} ;; *) exit 4 ;; esac"
+    machine = Machine()
+    tuner = Tuner(replace(task, build=only_plain), lambda _: None, machine)
+    with pytest.raises(CccError, match=r"nothing to tune[^$]*no build rewrites anything"):
+        tuner.tuned()
+    assert set(tuner.left_out) == set(task.builds)
+    assert "status 4" in tuner.left_out["always"]
+    assert not machine.runs
 
 
 def test_a_gain_is_a_mean_of_ratios_with_its_interval() -> None:
@@ -190,13 +194,13 @@ def compiled(folder: Path, file: Path, *, mode: str = "auto") -> tuple[str, str]
 @pytest.mark.nvcc
 def test_builds_follow_decisions_until_the_code_changes(task: Task, tmp_path: Path) -> None:
     tuned(task, Machine())
-    digest = digests_in(Place(task.work / "always"))["walk"]
-    assert digests_in(Place(task.work / "auto")) == {"walk": digest}
+    (digest,) = digests_in([Place(task.work / "always")])["walk"]
+    assert digests_in([Place(task.work / "auto")]) == {"walk": (digest,)}
     assert rewritten_in(Place(task.work / "always")) == {"walk"}
     file = tmp_path / "decisions.json"
     said, texts = {}, {}
     for build, of in (("always", digest), ("in-lane", digest), ("plain", digest), ("always", "other")):
-        entry = Decision(of, build, 1.4, 1.3, 1.5)
+        entry = Decision(("one more", of), build, 1.4, 1.3, 1.5)
         decisions.write(file, Decisions("Fake GPU", "13.0", {"walk": entry}))
         texts[build, of], said[build, of] = compiled(tmp_path, file)
     assert "measured gain 1.40x (1.30 to 1.50) on Fake GPU" in said["always", digest]
@@ -206,7 +210,7 @@ def test_builds_follow_decisions_until_the_code_changes(task: Task, tmp_path: Pa
     assert texts["plain", digest] == texts["always", "other"]  # `auto` rewrites nothing here
 
 
-KERNEL = '{"schema": 1, "kernels": {"k": {"digest": "1", "build": "%s", "gain": %s, "low": 1, "high": 1}}}'
+KERNEL = '{"schema": 1, "kernels": {"k": {"digests": %s, "build": "%s", "gain": %s, "low": 1, "high": 1}}}'
 
 
 @pytest.mark.parametrize(
@@ -215,8 +219,9 @@ KERNEL = '{"schema": 1, "kernels": {"k": {"digest": "1", "build": "%s", "gain": 
         ("{", "Expecting"),
         ('{"schema": 2}', "its layout has the version 2"),
         ('{"schema": 1}', "it has no `kernels`"),
-        (KERNEL % ("fast", 1), "no build"),
-        (KERNEL % ("auto", '"x"'), "no numbers"),
+        (KERNEL % ("[]", "fast", 1), "no build"),
+        (KERNEL % ("[]", "auto", '"x"'), "no numbers"),
+        (KERNEL % ("1", "auto", 1), "no list"),
     ],
 )  # fmt: skip
 def test_other_files_are_no_decisions(tmp_path: Path, data: str, why: str) -> None:
@@ -258,6 +263,12 @@ def test_the_command_writes_decisions_and_a_table(
     (task.source / "a b").mkdir()
     assert main([*words, "--work", "a b"]) == 1
     assert "blanks between words" in capsys.readouterr().err
+    nothing = f"case $NVCC_APPEND_FLAGS in *=off*|*in-lane*) {BUILD} ;; *) exit 4 ;; esac"
+    machine.speed["in-lane"] = []
+    assert main(["tune", "--build", f"{nothing}; exit $?", "--run", "./walk", "--try", "always"]) == 1
+    said = capsys.readouterr()
+    assert "`always` is left out" in said.out
+    assert "no build rewrites anything" in said.err
 
 
 def test_few_rounds_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

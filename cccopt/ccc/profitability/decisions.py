@@ -1,27 +1,24 @@
 """What `cccopt tune` measured: for each kernel the build that was fastest on a GPU, and the file that holds it.
 
     {"schema": 1, "cccopt": "0.1.0", "device": "NVIDIA H100 80GB HBM3", "driver": "13.0",
-     "kernels": {"_Z3bfsPi": {"digest": "6f3c...", "build": "always", "gain": 1.42, "low": 1.38, "high": 1.46}}}
+     "kernels": {"_Z3bfsPi": {"digests": ["6f3c..."], "build": "always", "gain": 1.42, "low": 1.38, "high": 1.46}}}
 
-A decision is for the code that was measured: the digest of a kernel is of its marked PTX, without its lines. If that is
-another one now, the decision is stale.
+A decision is for the code that was measured: a kernel has a digest for each architecture and file that compiles it. If
+its digest now is none of them, the decision is stale. Kernels go by their canonical names.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.outcome.choices import Form, Mode
+from cccopt.ccc.profitability.code_digest import canonical
 from cccopt.ccc.profitability.profile import as_bad_profile
 from cccopt.diagnostic import Diagnostic, Severity
 from cccopt.files import read_text, write_text
-from cccopt.ptx.ir import Function, Location, Marker, Module
-from cccopt.ptx.printer import print_statement
 from cccopt.version import __version__
 
 SCHEMA = 1
@@ -52,11 +49,11 @@ BUILDS: Mapping[str, Build] = {
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One kernel's: the name of its ``build``, and the time of the plain kernel over that of this build, with the ends
-    of its interval at 95 %.
+    """One kernel's: the digests of the code that was measured, the name of its ``build``, and the time of the plain
+    kernel over that of this build, with the ends of its interval at 95 %.
     """
 
-    digest: str
+    digests: tuple[str, ...]
     build: str
     gain: float
     low: float
@@ -91,29 +88,16 @@ def _decision(entry: Mapping[str, object]) -> Decision:
     if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
         raise ValueError(f"its gains {numbers} are no numbers")
     gain, low, high = (float(str(n)) for n in numbers)
-    return Decision(str(entry["digest"]), str(entry["build"]), gain, low, high)
+    digests = entry["digests"]
+    if not isinstance(digests, list):
+        raise ValueError(f"its digests `{digests}` are no list")
+    return Decision(tuple(map(str, digests)), str(entry["build"]), gain, low, high)
 
 
 def write(path: str | os.PathLike[str], decisions: Decisions) -> None:
     """Write a file of decisions, whole or not at all. Raises CccError (CCC086)."""
     data = {"schema": SCHEMA, "cccopt": __version__, **asdict(decisions)}
     write_text(path, json.dumps(data, indent=1) + "\n")
-
-
-def digests(module: Module) -> dict[str, str]:
-    """The digest of each function with annotations."""
-    marked = (f for f in module.functions() if any(is_annotation(s) for s in f.body or ()))
-    return {function.name: _digest(function) for function in marked}
-
-
-def _digest(function: Function) -> str:
-    code = hashlib.sha256()
-    for statement in function.body or ():
-        if isinstance(statement, Marker):
-            code.update(f"{statement.event} {statement.region}\n".encode())
-        elif not isinstance(statement, Location):
-            code.update(f"{print_statement(statement)}\n".encode("utf-8", "surrogateescape"))
-    return code.hexdigest()[:16]
 
 
 def applied(
@@ -124,10 +108,10 @@ def applied(
         return {}, ()
     fresh, said = {}, []
     for name, digest in found.items():
-        decision = decisions.kernels.get(name)
+        decision = decisions.kernels.get(canonical(name))
         if decision is None:
             continue
-        if decision.digest != digest:
+        if digest not in decision.digests:
             said.append(_stale(name))
             continue
         fresh[name] = BUILDS[decision.build]
