@@ -30,7 +30,8 @@ from cccopt.passes.counting.layout import (
     Sum,
 )
 from cccopt.profiling.names import shown
-from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount, Sample
+from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount
+from cccopt.profiling.sample import Sample
 from cccopt.ptx.ir import Module
 
 

@@ -16,7 +16,6 @@ of a program that is not annotated yet fits the program afterwards.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -33,42 +32,11 @@ from cccopt.ccc.profitability.profile import (
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
 from cccopt.profiling.json_fields import from_json
-from cccopt.student import student
+from cccopt.profiling.sample import Sample, together
 from cccopt.version import __version__
 
 SCHEMA = 2
 LANES = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """Of what warps the counts are if not of all: how many warps those counted stand for, ``warps``, and the squares
-    of how many each of them stands for.
-    """
-
-    warps: int
-    squares: int
-
-    @property
-    def left_out(self) -> float:
-        """The share of the warps that were not counted, 0 to 1."""
-        return 1 - self.warps / self.squares if self.squares else 0.0
-
-    def __add__(self, other: Sample) -> Sample:
-        return Sample(self.warps + other.warps, self.squares + other.squares)
-
-    def error(self, groups: Sequence[int], warps: int, lanes: int) -> float | None:
-        """Half the width of the interval that holds the efficiency ``lanes`` / (32 x ``warps``) at 95 %, from the warps
-        and lanes of random groups (K. M. Wolter, "Introduction to Variance Estimation", 2nd ed., 2007, ch. 2). None
-        where fewer than two groups have any.
-        """
-        pairs = [(w, n) for w, n in zip(groups[::2], groups[1::2], strict=True) if w]
-        if len(pairs) < 2 or not warps:
-            return None
-        distances = [n - w * lanes / warps for w, n in pairs]
-        mean = sum(distances) / len(distances)
-        squares = sum((d - mean) ** 2 for d in distances) * len(pairs) / (len(pairs) - 1)
-        return student(len(pairs) - 1) * math.sqrt(self.left_out * squares) / (LANES * warps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,18 +333,6 @@ def _both_functions(a: FunctionRun, b: FunctionRun) -> FunctionRun:
 
 def _place(count: LineCount | BranchCount | LoopCount) -> tuple[str, int, int]:
     return count.file, count.line, count.column
-
-
-def together(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
-    """Numbers of groups added; where there are more of one, those that follow are added to the first ones again."""
-    most, fewest = (a, b) if len(a) >= len(b) else (b, a)
-    if not fewest:
-        return tuple(most)
-    # Random groups put together at random are random groups.
-    total = list(fewest)
-    for i, n in enumerate(most):
-        total[i % len(fewest)] += n
-    return tuple(total)
 
 
 def _sum(a: _Addend | None, b: _Addend | None) -> _Addend | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TypeAlias
 
@@ -47,3 +47,24 @@ def markup(child: Child) -> Markup:
     if isinstance(child, str):
         return Markup(escape(printable(child)))
     return Markup("".join(markup(each) for each in child))
+
+
+# --- what tables of pages are made of ---
+
+
+def table(names: Sequence[str], rows: Sequence[Markup], *, texts: Sequence[str]) -> Markup | None:
+    """A table that can be sorted; None without rows."""
+    if not rows:
+        return None
+    heads = [element("th", name, scope="col", class_="text" if name in texts else None) for name in names]
+    return element("table", element("thead", element("tr", heads)), element("tbody", rows), class_="sortable")
+
+
+def cell(shown: Child, value: float | str | None, class_: str | None = None) -> Markup:
+    """A cell and the value that it is sorted by."""
+    return element("td", shown, class_=class_, data_value=value)
+
+
+def soft(text: str) -> Markup:
+    """Words that stand back."""
+    return element("span", text, class_="soft")

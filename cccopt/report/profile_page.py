@@ -13,14 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from pathlib import PurePath
 from string import Template
 from typing import Any
 
-from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.profiling.run_file import BranchCount, FunctionRun, LineCount, LoopCount, RunFile
 from cccopt.profiling.sources import Source
-from cccopt.report.html import Child, Markup, element, markup
+from cccopt.report.html import Child, Markup, cell, element, markup, soft, table
+from cccopt.report.profile_regions import region_table
 from cccopt.report.profile_source import SourceTables, bar, legend
 from cccopt.report.profile_view import (
     SourceView,
@@ -169,8 +168,8 @@ class _Page:
         shown: Child = shortened(function.shown, 300)
         if function in self.shown:
             shown = element("a", shown, href=f"#k{self.shown.index(function) + 1}")
-        name = _cell(
-            [shown, " ", None if function.kernel else _soft("(called by kernels)")], function.shown, "name"
+        name = cell(
+            [shown, " ", None if function.kernel else soft("(called by kernels)")], function.shown, "name"
         )
         if not function.counted:
             return self._without_counts(name, function.launches, function.time_ns)
@@ -179,17 +178,17 @@ class _Page:
         filled = part * (1 - (idle or 0.0))
         cells = [
             *self._times(function.time_ns, part),
-            _cell(bar(filled, part - filled), part, "text"),
-            _cell(number(function.launches), function.launches),
-            _cell(number(function.warps), function.warps),
-            _cell(efficiency_text(function), None if idle is None else 1 - idle),
-            _cell(percent(idle), idle),
+            cell(bar(filled, part - filled), part, "text"),
+            cell(number(function.launches), function.launches),
+            cell(number(function.warps), function.warps),
+            cell(efficiency_text(function), None if idle is None else 1 - idle),
+            cell(percent(idle), idle),
         ]
         if self.run.time_ns is not None:
-            cells.append(_cell(duration(lost), lost))
+            cells.append(cell(duration(lost), lost))
         if self._has_resources:
-            cells.append(_cell(resources(function.registers, function.registers_counted), function.registers))
-            cells.append(_cell(resources(function.shared, function.shared_counted), function.shared))
+            cells.append(cell(resources(function.registers, function.registers_counted), function.registers))
+            cells.append(cell(resources(function.shared, function.shared_counted), function.shared))
         return element("tr", name, cells)
 
     def _share(self, function: FunctionRun) -> float:
@@ -199,18 +198,18 @@ class _Page:
         return share(function.warps, sum(f.warps for f in self.functions))
 
     def _times(self, time: int | None, part: float) -> list[Markup]:
-        share_cell = _cell(percent(part), part)
-        return [share_cell] if self.run.time_ns is None else [_cell(duration(time), time), share_cell]
+        share_cell = cell(percent(part), part)
+        return [share_cell] if self.run.time_ns is None else [cell(duration(time), time), share_cell]
 
     def _uncounted(self, name: str, launches: int, time: int) -> Markup:
-        return self._without_counts(_cell(shortened(name, 300), name, "name"), launches, time)
+        return self._without_counts(cell(shortened(name, 300), name, "name"), launches, time)
 
     def _without_counts(self, name: Markup, launches: int | None, time: int | None) -> Markup:
         part = share(time or 0, self.run.time_ns or 0)
         row = [
             *self._times(time, part),
-            _cell(_soft("not counted"), None, "text"),
-            _cell(number(launches), launches),
+            cell(soft("not counted"), None, "text"),
+            cell(number(launches), launches),
         ]
         rest = 3 + (self.run.time_ns is not None) + 2 * self._has_resources
         return element("tr", name, row, [element("td")] * rest)
@@ -236,7 +235,7 @@ class _Page:
             )
         parts = (
             _part("Where lanes idle", self._worst(function, tables)),
-            _part("Marked regions", self._regions(function)),
+            _part("Marked regions", region_table(self.run, function, self.reports)),
             _part("Loops", self._loops(function, tables)),
             _part("Branches", self._branches(function, tables)),
         )
@@ -246,29 +245,29 @@ class _Page:
     def _link(self, count: LineCount | BranchCount | LoopCount, tables: SourceTables) -> Markup:
         place = self.view.place(count)
         if not any((x.file, x.line) == (count.file, count.line) for x in tables.function.lines):
-            return _cell(place, place, "text")
-        return _cell(element("a", place, href=f"#{tables.row_name(count.file, count.line)}"), place, "text")
+            return cell(place, place, "text")
+        return cell(element("a", place, href=f"#{tables.row_name(count.file, count.line)}"), place, "text")
 
     def _worst(self, function: FunctionRun, tables: SourceTables) -> Markup | None:
         rows = []
         for line in worst_lines(function, _MOST_LINES):
             text = self.view.text(line.file, line.line)
             code = (
-                _soft("(no text)")
+                soft("(no text)")
                 if text is None
                 else element("span", shortened(text.strip(), 120), class_="code")
             )
             idle, issued = share(line.idle, 32 * function.warps), share(line.warps, function.warps)
             cells = [
-                _cell(percent(idle), idle),
-                _cell(percent(issued), issued),
-                _cell(efficiency_text(function, line), efficiency(line.warps, line.lanes)),
+                cell(percent(idle), idle),
+                cell(percent(issued), issued),
+                cell(efficiency_text(function, line), efficiency(line.warps, line.lanes)),
             ]
             if watched(function):
-                cells.append(_cell(each_or_none(sectors(line)), sectors(line)))
+                cells.append(cell(each_or_none(sectors(line)), sectors(line)))
             rows.append(element("tr", self._link(line, tables), cells, element("td", code, class_="wrap")))
         heads = ("line", "idle", "instructions", "efficiency", *line_heads(function), "source")
-        return _table(heads, rows, texts=("line", "source"))
+        return table(heads, rows, texts=("line", "source"))
 
     def _loops(self, function: FunctionRun, tables: SourceTables) -> Markup | None:
         rows = []
@@ -276,12 +275,12 @@ class _Page:
             found, filled = iterations(loop), efficiency(loop.warps, loop.lanes)
             a_warp, a_lane = found or (None, None)
             cells = (
-                _cell(number(loop.entries), loop.entries),
-                _cell(each(a_warp) if a_warp is not None else None, a_warp),
-                _cell(each(a_lane) if a_lane is not None else None, a_lane),
-                _cell(number(32 * loop.warps), loop.warps),
-                _cell(number(loop.lanes), loop.lanes),
-                _cell([percent(filled), " ", bar(filled or 0.0, 0.0, small=True)], filled),
+                cell(number(loop.entries), loop.entries),
+                cell(each(a_warp) if a_warp is not None else None, a_warp),
+                cell(each(a_lane) if a_lane is not None else None, a_lane),
+                cell(number(32 * loop.warps), loop.warps),
+                cell(number(loop.lanes), loop.lanes),
+                cell([percent(filled), " ", bar(filled or 0.0, 0.0, small=True)], filled),
             )
             rows.append(element("tr", self._link(loop, tables), cells))
         names = (
@@ -293,7 +292,7 @@ class _Page:
             "of all lanes",
             "at work",
         )
-        return _table(names, rows, texts=("loop",))
+        return table(names, rows, texts=("loop",))
 
     def _branches(self, function: FunctionRun, tables: SourceTables) -> Markup | None:
         rows = []
@@ -302,82 +301,26 @@ class _Page:
         for branch in ran[:_MOST_BRANCHES]:
             split, taken = share(branch.split, branch.warps), share(branch.taken, branch.lanes)
             cells = [
-                _cell(number(branch.warps), branch.warps),
-                _cell(percent(split), split),
-                _cell(percent(taken), taken),
-                _cell(each(branch.lanes / branch.warps), branch.lanes / branch.warps),
+                cell(number(branch.warps), branch.warps),
+                cell(percent(split), split),
+                cell(percent(taken), taken),
+                cell(each(branch.lanes / branch.warps), branch.lanes / branch.warps),
             ]
             if known:
                 cells.append(element("td", _histogram(branch), class_="wrap"))
             rows.append(element("tr", self._link(branch, tables), cells))
         names = ["branch", "executions", "split", "lanes that jump", "lanes active"]
         names += ["executions by the number of lanes that jump"] if known else []
-        table = _table(names, rows, texts=("branch", names[-1] if known else ""))
+        shown = table(names, rows, texts=("branch", names[-1] if known else ""))
         left = len(ran) - _MOST_BRANCHES
         return markup(
-            [table, _soft(f"{left:,} branches that split less often are left out.") if left > 0 else None]
+            [shown, soft(f"{left:,} branches that split less often are left out.") if left > 0 else None]
         )
-
-    # --- marked regions ---
-
-    def _regions(self, function: FunctionRun) -> Markup | None:
-        rows = []
-        reported = [(unit, r) for report in self.reports for unit in report["units"] for r in unit["regions"]]
-        counted = self.run.kernels.functions.get(function.name, {})
-        for number_, region in sorted(counted.items()):
-            became = [
-                _became(unit, r)
-                for unit, r in reported
-                if (r["kernel"], r["region"], r["kind"]) == (function.name, number_, region.kind)
-            ]
-            rows.append(self._region(number_, region, became))
-        names = (
-            "region",
-            "kind",
-            "entries of lanes",
-            "runs of warps x 32",
-            "runs of lanes",
-            "at work",
-            "became",
-        )
-        return _table(names if self.reports else names[:-1], rows, texts=("kind", "became"))
-
-    def _region(self, number_: int, region: RegionProfile, became: list[str]) -> Markup:
-        filled = efficiency(region.warps, region.lanes)
-        return element(
-            "tr",
-            _cell(str(number_), number_),
-            _cell(region.kind, region.kind, "text"),
-            _cell(number(region.entered), region.entered),
-            _cell(number(32 * region.warps), region.warps),
-            _cell(number(region.lanes), region.lanes),
-            _cell(percent(filled), filled),
-            element("td", "; ".join(dict.fromkeys(became)) or "not in the report", class_="wrap")
-            if self.reports
-            else None,
-        )
-
-
-def _became(unit: Mapping[str, Any], region: Mapping[str, Any]) -> str:
-    """What the report of a compilation says of a region."""
-    place = region.get("place") or {}
-    said = f"{PurePath(place['file']).name}:{place['line']}: " if place else ""
-    said += str(region["outcome"])
-    if region.get("form"):
-        said += f" ({region['form']})"
-    gain = (region.get("cost") or {}).get("gain")
-    if gain is not None:
-        said += f", predicted gain {gain:.2f}x"
-    for remark in unit.get("remarks", ()):
-        at = remark.get("place") or {}
-        if place and (at.get("file"), at.get("line")) == (place.get("file"), place.get("line")):
-            said += f"; {remark['code']}: {remark['message']}"
-    return said
 
 
 def _histogram(branch: BranchCount) -> list[Child]:
     if branch.histogram is None:
-        return [_soft("not counted")]
+        return [soft("not counted")]
     highest = max(branch.histogram) or 1
     bars = [
         element(
@@ -407,19 +350,3 @@ def _part(heading: str, content: Markup | None) -> list[Markup]:
     if not content:
         return []
     return [element("h3", heading), element("div", content, class_="scroll")]
-
-
-def _table(names: Sequence[str], rows: Sequence[Markup], *, texts: Sequence[str]) -> Markup | None:
-    if not rows:
-        return None
-    heads = [element("th", name, scope="col", class_="text" if name in texts else None) for name in names]
-    return element("table", element("thead", element("tr", heads)), element("tbody", rows), class_="sortable")
-
-
-def _cell(shown: Child, value: float | str | None, class_: str | None = None) -> Markup:
-    """A cell and the value that it is sorted by."""
-    return element("td", shown, class_=class_, data_value=value)
-
-
-def _soft(text: str) -> Markup:
-    return element("span", text, class_="soft")

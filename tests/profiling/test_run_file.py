@@ -20,16 +20,15 @@ from cccopt.profiling.run_file import (
     LineCount,
     LoopCount,
     RunFile,
-    Sample,
     UncountedKernel,
     as_text,
     merged,
     of_json,
     read,
     schema,
-    together,
     write,
 )
+from cccopt.profiling.sample import Sample, together
 
 GROUPS = (2, 60, 0, 0, 3, 100)
 HISTOGRAM = (10, *(0,) * 31, 5)

@@ -29,8 +29,9 @@ from bench.real.recipe import Recipe, read_recipe
 from cccopt.passes.counting.layout import FunctionLayout, Layout, Spot, Unit
 from cccopt.profiling.counts import FunctionCounts, WarpsAndLanes
 from cccopt.profiling.machine_code import MachineInstruction
-from cccopt.profiling.run_file import FunctionRun, LineCount, Sample
+from cccopt.profiling.run_file import FunctionRun, LineCount
 from cccopt.profiling.running import KernelTime, ProgramRun
+from cccopt.profiling.sample import Sample
 
 PAGE = """"Kernel Name","void scale<(int)4>(int, float *)",
 "Address","Source","Warp Stall Sampling (All Samples)","Instructions Executed","# Samples","Instructions Executed",\
