@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from cccopt.report.profile_view import duration, printable
 from cccopt.text import shortened
 from cccopt.tuning.builds import PLAIN
 from cccopt.tuning.gains import Gain
+from cccopt.tuning.runs import LIMIT, observe
 from cccopt.tuning.tree import check_compared, check_work
 from cccopt.tuning.tuner import Task, Tuned, Tuner
 
@@ -67,6 +69,13 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--rounds", type=_rounds, default=7, help="runs of each build (default: %(default)s, at least 3)"
     )
     parser.add_argument(
+        "--limit",
+        type=_seconds,
+        default=LIMIT,
+        metavar="SECONDS",
+        help="a run that takes longer is killed, and its build left out (default: %(default).0f)",
+    )
+    parser.add_argument(
         "--compare",
         action="append",
         default=[],
@@ -81,6 +90,13 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="the folder of the builds; what is there already is not done again (default: %(default)s)",
     )
     parser.set_defaults(run=run)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not seconds > 0:
+        raise argparse.ArgumentTypeError("a run takes some time")
+    return seconds
 
 
 def _rounds(text: str) -> int:
@@ -114,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
     def done(what: str) -> None:
         progress.update(bar, advance=1, description=what)
 
-    tuner = Tuner(task, done)
+    tuner = Tuner(task, done, partial(observe, limit=arguments.limit))
     try:
         with progress:
             tuned = tuner.tuned()

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from cccopt.ccc.profitability.code_digest import canonical
 from cccopt.profiling.running import ProgramRun, environment_for, left_in
+
+LIMIT = 600.0
+TOO_LONG = 124
+"""The exit status of a run that was killed at its limit, as `timeout` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +34,10 @@ class Observed:
     untimed: str = ""
 
 
-def observe(command: str, tree: Path, outputs: Sequence[str]) -> Observed:
-    """Run ``command`` in ``tree``; what it prints is thrown away."""
+def observe(command: str, tree: Path, outputs: Sequence[str], limit: float = LIMIT) -> Observed:
+    """Run ``command`` in ``tree``; what it prints is thrown away. After ``limit`` seconds it is killed, with all that
+    it has started, and its status is `TOO_LONG`.
+    """
     for name in outputs:
         (tree / name).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="cccopt-", ignore_cleanup_errors=True) as name:
@@ -40,8 +49,9 @@ def observe(command: str, tree: Path, outputs: Sequence[str]) -> Observed:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
         ) as process:
-            code = process.wait()
+            code = _ended(process, limit)
         seen = left_in(folder, process.pid, code, counted=False)
     times: dict[str, float] = defaultdict(float)
     for time in seen.times:
@@ -51,6 +61,18 @@ def observe(command: str, tree: Path, outputs: Sequence[str]) -> Observed:
     return Observed(
         seen.status, dict(times), ", ".join(devices), hashes, "" if seen.times else _untimed(seen)
     )
+
+
+def _ended(process: subprocess.Popen[bytes], limit: float) -> int:
+    try:
+        return process.wait(limit)
+    except subprocess.TimeoutExpired:
+        return TOO_LONG
+    finally:
+        # At the limit, and where we are interrupted: what a kernel hangs in would keep the GPU.
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def _hash(path: Path) -> str:

@@ -16,7 +16,7 @@ from cccopt.diagnostic import CccError, Diagnostic, error
 from cccopt.text import shortened
 from cccopt.tuning.builds import DECIDED, PLAIN, Place, digests_in, make, rewritten_in, stale_in
 from cccopt.tuning.gains import Gain, gain_of
-from cccopt.tuning.runs import Observed, observe
+from cccopt.tuning.runs import TOO_LONG, Observed, observe
 from cccopt.tuning.state import circumstances, load
 from cccopt.tuning.tree import fingerprint
 
@@ -192,8 +192,7 @@ class Tuner:
 
     def _check_plain(self, run: Observed) -> None:
         if run.status:
-            why = f"its exit status is {run.status}"
-            raise CccError(error("CCC116", "the plain program fails", why=why))
+            raise CccError(error("CCC116", "the plain program fails", why=_status(run.status)))
         if not run.times:
             message = f"there are no times of `{shortened(self.task.run, 80)}`"
             help = "give a command that runs kernels on a GPU; times need CUPTI (`pip install nvidia-cuda-cupti`)"
@@ -227,7 +226,7 @@ class Tuner:
             failed = [run for run in runs[build] if run.status]
             untimed = [run for run in runs[build] if not run.times]
             if failed:
-                self.left_out[build] = f"it ended with status {failed[0].status}"
+                self.left_out[build] = _status(failed[0].status)
             elif any(run.outputs not in outputs for run in runs[build]):
                 self.left_out[build] = "its results are not those of the plain build"
             elif untimed:
@@ -260,6 +259,10 @@ class Tuner:
             self.state.built = [build for build in self.state.built if build != DECIDED]
             self.state.save(self.task.work)
             write(file, proposed)
+
+
+def _status(status: int) -> str:
+    return "it did not end within the limit" if status == TOO_LONG else f"it ended with status {status}"
 
 
 def _nothing_rewritten() -> Diagnostic:

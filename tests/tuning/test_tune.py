@@ -5,9 +5,11 @@ up here.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +23,7 @@ from cccopt.cli.main import main
 from cccopt.diagnostic import CccError
 from cccopt.toolchain.invoke import run_nvcc
 from cccopt.toolchain.settings import Settings
+from cccopt.tuning import runs
 from cccopt.tuning import tuner as tuning
 from cccopt.tuning.builds import DECIDED, Place, digests_in, rewritten_in
 from cccopt.tuning.gains import Gain, gain_of
@@ -57,6 +60,7 @@ class Machine:
         self.speed = {name.replace("_", "-"): list(values) for name, values in speed.items()}
         self.wrong: set[str] = set()
         self.failing: set[str] = set()
+        self.hanging: set[str] = set()
         self.runs: list[str] = []
 
     def __call__(self, command: str, tree: Path, outputs: Sequence[str]) -> Observed:
@@ -68,7 +72,8 @@ class Machine:
         ratios = self.speed.get(build, [1.0])
         output = "other" if build in self.wrong else "same"
         times = {"walk": 1e6 / ratios[turn % len(ratios)], "other": 500.0}
-        return Observed(int(build in self.failing), times, "Fake GPU", (output,))
+        status = runs.TOO_LONG if build in self.hanging else int(build in self.failing)
+        return Observed(status, times, "Fake GPU", (output,))
 
 
 def tuned(task: Task, machine: Machine) -> Tuned:
@@ -251,7 +256,7 @@ def test_the_command_writes_decisions_and_a_table(
 ) -> None:
     machine = Machine(always=FASTER, in_lane=SAME, decided=FASTER)
     monkeypatch.setattr(tuning, "observe", machine)
-    monkeypatch.setattr(tune, "Tuner", lambda task, done: Tuner(task, done, machine))
+    monkeypatch.setattr(tune, "Tuner", lambda task, done, _: Tuner(task, done, machine))
     monkeypatch.chdir(task.source)
     words = ["tune", "--build", BUILD, "--run", "./walk", "--compare", "out.bin", "--rounds", "3"]
     assert main(words) == 0
@@ -275,3 +280,28 @@ def test_few_rounds_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["tune", "--build", "make", "--run", "./a", "--rounds", "2"])
     assert "fewer than 3 rounds" in capsys.readouterr().err
+
+
+def test_a_run_that_hangs_is_killed_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "environment_for", lambda folder, **_: dict(os.environ))
+    command = "sleep 60 & echo $! > child; wait"
+    found = runs.observe(command, tmp_path, ["child"], limit=0.5)
+    assert found.status == runs.TOO_LONG
+    child = int((tmp_path / "child").read_text())
+    for _ in range(50):
+        if not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the child still runs")
+    assert runs.observe("exit 3", tmp_path, []).status == 3
+
+
+@pytest.mark.nvcc
+def test_a_build_that_hangs_is_left_out(task: Task) -> None:
+    machine = Machine(always=FASTER, in_lane=(1.2,) * 4, decided=(1.2, 1.21, 1.2, 1.2))
+    machine.hanging = {"always"}
+    found = tuned(task, machine)
+    assert found.left_out == {"always": "it did not end within the limit"}
