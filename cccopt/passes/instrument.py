@@ -58,6 +58,7 @@ MODULE_HEAD = "ccc_profile_module"
 
 LAYOUT = "ccc_profile_layout"
 
+_FEW = 6  # registers for counters where little is known of how many there may be
 _ROOM, _ROOM_OF_GROUPS = 4 << 20, 32 << 20  # bytes for all copies of the counts, at most
 
 
@@ -170,7 +171,9 @@ class _Instrumenting:
         leaves = name in counted.may_exit or counted.calls_may_exit(name)
         kernel = counted.bodies[name].kind == "entry"
         private = not leaves and not counted.recurs(name)
-        return choose(flow, kernel, self.how.registers, private=private)
+        # Such a kernel has no limit of registers, by which all blocks start.
+        most = _FEW if kernel and counted.runs_unknown(name) else self.how.registers
+        return choose(flow, kernel, min(most, self.how.registers), private=private)
 
     def _memories(self, choices: Mapping[str, Choice], watched: Mapping[str, Watched]) -> dict[str, Memory]:
         """The counters of each function."""

@@ -311,6 +311,19 @@ def test_few_registers_are_added() -> None:
     assert found["k" + COUNTED].registers <= found["k"].registers + 12
 
 
+def test_kernels_that_call_what_is_unknown_have_no_limit_of_registers() -> None:
+    """The linker would hold what they call to it; a kernel whose code is all there has one."""
+    text = OTHERS["pointers and functions of other modules"]
+    loop = "LOOP: add.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, %r3; @%p1 bra LOOP;"
+    for body, limited in (
+        (text.replace("mov.u32 %r4, 1;", f"mov.u32 %r4, 1; {loop}"), False),
+        (ptx_kernel(loop), True),
+    ):
+        new, _ = instrumented(parse(body))
+        (copy,) = (f for f in new.functions() if f.name == "k" + COUNTED)
+        assert any(d.name == ".maxnreg" for d in copy.directives) == limited
+
+
 # --- the module -----------------------------------------------------------------------------------------------------
 
 
