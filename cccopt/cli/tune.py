@@ -95,7 +95,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not seconds > 0:
-        raise argparse.ArgumentTypeError("a run takes some time")
+        raise argparse.ArgumentTypeError("the limit must be above 0 seconds")
     return seconds
 
 

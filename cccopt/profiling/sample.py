@@ -1,4 +1,4 @@
-"""What is known of counts that are a sample of the warps: which warps they stand for, and how exact sums of them are.
+"""Counts of a sample of the warps: how many warps they stand for, and how exact their sums are.
 
 The warps of a sample are in random groups. How far the groups' sums differ tells the error of the sum of all: K. M.
 Wolter, "Introduction to Variance Estimation", 2nd ed., 2007, ch. 2.
@@ -34,8 +34,7 @@ class Sample:
 
     def error(self, groups: Sequence[int], warps: int, lanes: int) -> float | None:
         """Half the width of the interval that holds the efficiency ``lanes`` / (32 x ``warps``) at 95 %, from the warps
-        and lanes of random groups. None
-        where fewer than two groups have any.
+        and lanes of random groups. None where fewer than two groups have any.
         """
         pairs = [(w, n) for w, n in zip(groups[::2], groups[1::2], strict=True) if w]
         if len(pairs) < 2 or not warps:

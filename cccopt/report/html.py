@@ -49,7 +49,7 @@ def markup(child: Child) -> Markup:
     return Markup("".join(markup(each) for each in child))
 
 
-# --- what tables of pages are made of ---
+# --- tables ---
 
 
 def table(names: Sequence[str], rows: Sequence[Markup], *, texts: Sequence[str]) -> Markup | None:
@@ -66,5 +66,5 @@ def cell(shown: Child, value: float | str | None, class_: str | None = None) -> 
 
 
 def soft(text: str) -> Markup:
-    """Words that stand back."""
+    """Text that is shown in a muted colour."""
     return element("span", text, class_="soft")

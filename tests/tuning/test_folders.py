@@ -192,8 +192,8 @@ def test_builds_and_kernels_without_times(task: Task) -> None:
 
 def test_options_of_the_build_line_do_not_reach_builds() -> None:
     for build in (PLAIN, "auto", "always", "in-lane", DECIDED):
-        words = flags_of(build, Path("/work/file.json"))
-        assert words[-2:] == ["--ccc-keep-going", "--ccc-decisions=/work/file.json"]
+        words = flags_of(build, Path("/builds/file.json"))
+        assert words[-2:] == ["--ccc-keep-going", "--ccc-decisions=/builds/file.json"]
         assert ("--ccc-form=auto" in words) == (build != "in-lane")
     assert "--ccc=off" in flags_of(PLAIN, Path("x"))
     assert {"--ccc=always", "--ccc-form=in-lane"} < set(flags_of("in-lane", Path("x")))

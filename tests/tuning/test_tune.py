@@ -116,12 +116,18 @@ def test_what_does_not_gain_for_certain_stays_plain(task: Task) -> None:
 
 
 @pytest.mark.nvcc
-def test_wrong_and_failing_builds_are_left_out(task: Task) -> None:
-    machine = Machine(always=FASTER, in_lane=(1.2,) * 4, decided=(1.2, 1.21, 1.2, 1.2))
-    machine.wrong = {"always"}
-    found = tuned(task, machine)
-    assert found.left_out == {"always": "its results are not those of the plain build"}
-    assert [kernel.build for kernel in found.chosen] == ["in-lane"]
+def test_wrong_failing_and_hanging_builds_are_left_out(task: Task) -> None:
+    for fault, why in (
+        ("wrong", "its results are not those of the plain build"),
+        ("failing", "it ended with status 1"),
+        ("hanging", "it did not end within the limit"),
+    ):
+        machine = Machine(always=FASTER, in_lane=(1.2,) * 4, decided=(1.2, 1.21, 1.2, 1.2))
+        getattr(machine, fault).add("always")
+        shutil.rmtree(task.work, ignore_errors=True)
+        found = tuned(task, machine)
+        assert found.left_out == {"always": why}
+        assert [kernel.build for kernel in found.chosen] == ["in-lane"]
     machine = Machine()
     machine.failing = {"plain"}
     shutil.rmtree(task.work)
@@ -297,11 +303,3 @@ def test_a_run_that_hangs_is_killed_with_what_it_started(
     else:
         pytest.fail("the child still runs")
     assert runs.observe("exit 3", tmp_path, []).status == 3
-
-
-@pytest.mark.nvcc
-def test_a_build_that_hangs_is_left_out(task: Task) -> None:
-    machine = Machine(always=FASTER, in_lane=(1.2,) * 4, decided=(1.2, 1.21, 1.2, 1.2))
-    machine.hanging = {"always"}
-    found = tuned(task, machine)
-    assert found.left_out == {"always": "it did not end within the limit"}

@@ -3,23 +3,12 @@
 __device__ __forceinline__ unsigned hash32(unsigned x) {
   x ^= x >> 16; x *= 0x7feb352dU; x ^= x >> 15; x *= 0x846ca68bU; return x ^ x >> 16;
 }
-__device__ __forceinline__ unsigned leaf(unsigned x) {
-  unsigned r = x;
-#pragma unroll 1
-  for (unsigned q = 0; q < (x & 3u); q++) r = r * 3u + q;
-  return r;
-}
 __device__ __noinline__ unsigned far(unsigned x, unsigned y) {
   unsigned r = y;
   for (unsigned q = 0; q < (x & 7u); q++) r = hash32(r) + q;
   return r;
 }
 __device__ __noinline__ unsigned who(unsigned x) { return hash32(x + threadIdx.x); }
-__device__ __noinline__ unsigned touch(unsigned* map, unsigned at, unsigned x) {
-  unsigned old = map[at * 4u + (x & 3u)];
-  map[at * 4u + (x & 3u)] = old * 3u + x;
-  return old;
-}
 extern "C" __global__ void met_apart(int n, int trips, unsigned items, const unsigned* a, const float* f, unsigned* __restrict__ out, unsigned* inner, unsigned* map, unsigned* __restrict__ mine, unsigned* __restrict__ count, unsigned* flag, unsigned* totals, unsigned long long* sums, float* fsums, double* __restrict__ dsums, unsigned* __restrict__ extremes, float* reals) {
   unsigned linear = threadIdx.x, size = blockDim.x;
   unsigned all = gridDim.x * size, me = blockIdx.x * size + linear;
