@@ -35,8 +35,8 @@ _COPIES = re.compile(rf"\.entry\s+([\w$]+){COUNTED}\b")
 
 def compiled(call: Call, text: str, *, regions: bool, what: str) -> tuple[CallResult, CompiledUnit | None]:
     """What cicc makes of ``text`` without annotations, with line information; and that with counters, if it is well,
-    those of marked ``regions`` too if they are wanted, ; ``what`` to count is `ALL`,
-    `SAMPLED` or `DETAILED` of `cccopt.toolchain.options`.
+    those of marked ``regions`` too if they are wanted. ``what`` says which counts: `ALL`, `SAMPLED` or
+    `DETAILED` of `cccopt.toolchain.options`.
 
     The stub file is written anew. Raises CccError for code that is generated at link time (CCC087) and for a stub file
     of another form than we know (CCC084).
