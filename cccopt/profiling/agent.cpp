@@ -16,7 +16,9 @@
 //   <base>.<k>.counts     "cccprof1", then for each unit and device four 64-bit sizes and what has them: the name of the
 //                         unit, that of the device, the counts, the layout
 //   <base>.times          lines of a kernel on a device: name, launches, nanoseconds, registers, bytes of static shared
-//                         memory, name of the device, with tabs between
+//                         memory, of shared memory in all, threads of a block (the most of any launch), warps of all
+//                         launches, name of the device, with tabs between
+//   <base>.devices        lines of a device that ran kernels: name, and the attributes of `kAttributes`
 //
 // It is preloaded into whatever the program starts, too. So it needs no C++ library, which a program may bring along
 // in another version, and nothing of CUDA: the few declarations below are those of cuda.h, cupti_callbacks.h and
@@ -49,6 +51,7 @@ struct Driver {
   Result (*device_count)(int *);
   Result (*device)(int *, int);
   Result (*name)(char *, int, int);
+  Result (*attribute)(int *, int, int);
   Result (*primary_state)(int, unsigned *, int *);
   Result (*current_device)(int *);
   Result (*error_name)(Result, const char **);
@@ -111,13 +114,17 @@ struct Unit {
 struct KernelTime {
   char *name;
   int device;
-  uint64_t launches, nanoseconds;
+  uint64_t launches, nanoseconds, warps;
   uint32_t registers;
-  int32_t shared;
+  int32_t shared, all_shared, threads;
   KernelTime *next;
 };
 
 constexpr size_t kBuckets = 1024;
+constexpr int kDevices = 64;
+// CU_DEVICE_ATTRIBUTE_...: MULTIPROCESSOR_COUNT, CLOCK_RATE (kHz), MEMORY_CLOCK_RATE (kHz), GLOBAL_MEMORY_BUS_WIDTH (bits),
+// L2_CACHE_SIZE (bytes), and of a multiprocessor MAX_THREADS, MAX_SHARED_MEMORY (bytes), MAX_REGISTERS, MAX_BLOCKS
+constexpr int kAttributes[] = {16, 13, 36, 37, 38, 39, 81, 82, 106};
 constexpr unsigned long long kMost = 1ull << 32;  // bytes of counts or of a layout: more is no size
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;        // of all below but the times
@@ -279,6 +286,11 @@ void add_time(const KernelRecord &record) {
   if (record.end > record.start) kernel->nanoseconds += record.end - record.start;
   kernel->registers = record.registers;
   kernel->shared = record.static_shared;
+  int32_t all = record.static_shared + record.dynamic_shared, threads = record.block[0] * record.block[1] * record.block[2];
+  if (all > kernel->all_shared) kernel->all_shared = all;
+  if (threads > kernel->threads) kernel->threads = threads;
+  uint64_t blocks = (uint64_t)record.grid[0] * record.grid[1] * record.grid[2];
+  kernel->warps += blocks * ((threads + 31) / 32);
 }
 
 void give_buffer(uint8_t **buffer, size_t *size, size_t *most) {
@@ -298,6 +310,26 @@ void take_buffer(void *, uint32_t, uint8_t *buffer, size_t, size_t filled) {
   free(buffer);
 }
 
+void write_devices(const bool *used) {
+  char name[sizeof base + 48];
+  snprintf(name, sizeof name, "%s.devices", base);
+  FILE *file = fopen(name, "we");
+  if (!file) return;
+  for (int i = 0; i < kDevices; i++) {
+    char shown[256] = "";
+    int device = 0;
+    if (!used[i] || !driver.device || driver.device(&device, i) || driver.name(shown, sizeof shown, device)) continue;
+    fputs(shown, file);
+    for (int attribute : kAttributes) {
+      int value = 0;
+      if (driver.attribute(&value, attribute, device)) value = 0;
+      fprintf(file, "\t%d", value);
+    }
+    fputc('\n', file);
+  }
+  fclose(file);
+}
+
 void write_times() {
   if (!timing || with_cuda != getpid() || !have_base()) return;
   Result failed = cupti.flush(kFlushForced);
@@ -305,6 +337,7 @@ void write_times() {
   char aside[sizeof base + 48], name[sizeof base + 48];
   snprintf(aside, sizeof aside, "%s.times.part", base);
   snprintf(name, sizeof name, "%s.times", base);
+  bool used[kDevices] = {};
   FILE *file = fopen(aside, "we");
   if (!file) return;
   pthread_mutex_lock(&times_lock);
@@ -313,12 +346,15 @@ void write_times() {
       char shown[256] = "";
       int device = 0;
       if (driver.device && !driver.device(&device, kernel->device)) driver.name(shown, sizeof shown, device);
-      fprintf(file, "%s\t%llu\t%llu\t%u\t%d\t%s\n", kernel->name, (unsigned long long)kernel->launches,
-              (unsigned long long)kernel->nanoseconds, kernel->registers, kernel->shared, shown);
+      if (kernel->device < kDevices) used[kernel->device] = true;
+      fprintf(file, "%s\t%llu\t%llu\t%u\t%d\t%d\t%d\t%llu\t%s\n", kernel->name, (unsigned long long)kernel->launches,
+              (unsigned long long)kernel->nanoseconds, kernel->registers, kernel->shared, kernel->all_shared, kernel->threads,
+              (unsigned long long)kernel->warps, shown);
     }
   }
   pthread_mutex_unlock(&times_lock);
   if (fclose(file) || rename(aside, name)) note("untimed", "a file cannot be written");
+  else write_devices(used);
 }
 
 void finish();
@@ -352,6 +388,7 @@ bool find_driver() {
   find(library, "cuGetErrorName", driver.error_name);
   find(library, "cuCtxGetDevice", driver.current_device);
   return find(library, "cuDeviceGet", driver.device) && find(library, "cuDeviceGetName", driver.name) &&
+         find(library, "cuDeviceGetAttribute", driver.attribute) &&
          find(library, "cuDevicePrimaryCtxGetState", driver.primary_state) &&
          find(library, "cuDeviceGetCount", driver.device_count);
 }

@@ -20,6 +20,7 @@ from pathlib import Path
 from cccopt.diagnostic import CccError, error
 from cccopt.files import file_error
 from cccopt.profiling.agent import agent
+from cccopt.profiling.device_facts import DeviceFacts, of_line
 from cccopt.toolchain.discovery import find_nvcc
 from cccopt.toolchain.instrument import COUNT_VARIABLE, COUNTED
 from cccopt.toolchain.launch import ended
@@ -44,7 +45,11 @@ class UnitCounts:
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """The launches of a kernel on one device; ``name`` is the plain one of a copy that is ``counted``, too."""
+    """The launches of a kernel on one device; ``name`` is the plain one of a copy that is ``counted``, too.
+
+    ``shared`` are the bytes of static shared memory, ``all_shared`` those of dynamic one with it; this and the
+    ``threads`` of a block are the most of any launch. ``warps`` are those of all launches.
+    """
 
     name: str
     counted: bool
@@ -52,6 +57,9 @@ class KernelTime:
     nanoseconds: int
     registers: int
     shared: int
+    all_shared: int
+    threads: int
+    warps: int
     device: str
 
 
@@ -60,6 +68,7 @@ class ProgramRun:
     """A run of the program: its exit status as a shell shows it, and what its processes left.
 
     ``instrumented`` tells whether a file of the program has counters, ``used_cuda`` whether CUDA was started.
+    ``devices`` are those that ran kernels, where times were taken.
     ``lost`` says what is lost of it and why, a sentence each; ``untimed`` why there are no times, where there are none;
     ``blind`` that `cudaDeviceReset`, which takes counts with it, went unseen.
     """
@@ -70,6 +79,7 @@ class ProgramRun:
     used_cuda: bool
     units: tuple[UnitCounts, ...] = ()
     times: tuple[KernelTime, ...] = ()
+    devices: tuple[DeviceFacts, ...] = ()
     lost: tuple[str, ...] = ()
     untimed: str = ""
     blind: bool = False
@@ -197,6 +207,11 @@ def left_in(folder: Path, process: int, code: int, *, counted: bool) -> ProgramR
         units += _units(file.read_bytes())
     for file in sorted(folder.glob("*.times")):
         times += map(_time, file.read_text(errors="surrogateescape").splitlines())
+    devices = {
+        of_line(line): None
+        for file in sorted(folder.glob("*.devices"))
+        for line in file.read_text(errors="surrogateescape").splitlines()
+    }
     return ProgramRun(
         code if code >= 0 else 128 - code,
         max(-code, 0),
@@ -204,6 +219,7 @@ def left_in(folder: Path, process: int, code: int, *, counted: bool) -> ProgramR
         any("cuda" in here for here in said),
         tuple(units),
         tuple(times),
+        tuple(devices),
         tuple(lost),
         untimed[0] if untimed else "",
         any("blind" in here for here in said),
@@ -264,8 +280,9 @@ def counts_file(units: Iterable[UnitCounts]) -> bytes:
 
 
 def _time(line: str) -> KernelTime:
-    name, launches, nanoseconds, registers, shared, device = line.split("\t")
+    name, *numbers, device = line.split("\t")
     plain = name.removesuffix(COUNTED)
+    launches, nanoseconds, registers, shared, all_shared, threads, warps = map(int, numbers)
     return KernelTime(
-        plain, plain != name, int(launches), int(nanoseconds), int(registers), int(shared), device
+        plain, plain != name, launches, nanoseconds, registers, shared, all_shared, threads, warps, device
     )

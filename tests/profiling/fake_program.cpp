@@ -64,6 +64,7 @@ void cuda_starts_beside(const char *library) {
 DRIVER int cuDeviceGetCount(int *count) { *count = devices; return 0; }
 DRIVER int cuDeviceGet(int *device, int number) { *device = number; return 0; }
 DRIVER int cuDeviceGetName(char *name, int size, int device) { snprintf(name, size, "GPU %d", device); return 0; }
+DRIVER int cuDeviceGetAttribute(int *value, int attribute, int device) { *value = 1000 * device + attribute; return 0; }
 DRIVER int cuDevicePrimaryCtxGetState(int, unsigned *flags, int *active) { *flags = 0; *active = 1; return 0; }
 DRIVER int cuCtxGetDevice(int *device) { *device = 0; return 0; }
 DRIVER int cuGetErrorName(int code, const char **name) { *name = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "?"; return 0; }

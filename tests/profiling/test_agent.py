@@ -13,6 +13,7 @@ import pytest
 from cccopt.diagnostic import CccError
 from cccopt.profiling import agent as building
 from cccopt.profiling import running
+from cccopt.profiling.device_facts import DeviceFacts
 from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts, run_program
 
 HERE = Path(__file__).parent
@@ -159,10 +160,20 @@ def test_times_are_by_kernel_and_device(built: Path, tmp_path: Path) -> None:
     run = ran(built, tmp_path, "cuda", "launch", counted=False, timed=True)
     assert (run.untimed, run.lost) == ("", ())
     assert sorted(run.times, key=lambda time: time.nanoseconds) == [
-        KernelTime("cub_kernel", False, 1, 7, 32, 64, "GPU 0"),
-        KernelTime("_Z1fPi", True, 1, 9, 32, 64, "GPU 1"),
-        KernelTime("_Z1fPi", False, 2, 1500, 32, 64, "GPU 0"),
+        KernelTime("cub_kernel", False, 1, 7, 32, 64, 66, 125, 24, "GPU 0"),
+        KernelTime("_Z1fPi", True, 1, 9, 32, 64, 67, 125, 24, "GPU 1"),
+        KernelTime("_Z1fPi", False, 2, 1500, 32, 64, 65, 125, 48, "GPU 0"),
     ]
+    assert sorted(run.devices, key=lambda device: device.name) == [
+        DeviceFacts("GPU 0", 16, 13, 36, 37, 38, 39, 81, 82, 106),
+        DeviceFacts("GPU 1", 1016, 1013, 1036, 1037, 1038, 1039, 1081, 1082, 1106),
+    ]
+
+
+def test_a_device_issues_and_moves_so_much() -> None:
+    h100 = DeviceFacts("H100", 132, 1_980_000, 2_619_000, 5120, 50 << 20, 2048, 233472, 65536, 32)
+    assert round(h100.slots_per_ns) == 1045
+    assert round(h100.bytes_per_ns) == 3352
 
 
 def test_without_times_none_are_taken(built: Path, tmp_path: Path) -> None:
