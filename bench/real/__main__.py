@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from bench.real import result
-from bench.real.build import VARIANTS, build
+from bench.real.build import PLAIN, VARIANTS, build
 from bench.real.measure import LIMIT, Measured, measure, prepare
 from bench.real.program import Program, read_programs
 from bench.real.recipe import read_recipe
@@ -65,9 +65,12 @@ def build_program(program: Program, given: argparse.Namespace) -> dict[str, Any]
     if not path.exists():
         return None
     recipe = read_recipe(path)
-    variants = [each for each in VARIANTS if not given.variant or each in ("plain", *given.variant)]
-    commands = {"plain": given.nvcc, "ccc": given.ccc_nvcc}
-    builds = [build(program, recipe, given.checkouts, given.out, each, commands) for each in variants]
+    variants = [each for each in VARIANTS if not given.variant or each in (PLAIN, *given.variant)]
+    commands = {PLAIN: given.nvcc, "ccc": given.ccc_nvcc}
+    place = given.out / program.name
+    builds = [
+        build(program, recipe, given.checkouts, place / each, VARIANTS[each], commands) for each in variants
+    ]
     found = result.built(program, builds)
     shutil.copy(path, given.out / program.name / RECIPE)
     result.write(found, given.out)

@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from typing import Any
 from bench.real.program import Program, annotate
 from bench.real.recipe import Recipe
 
-VARIANTS = ("plain", "always", "auto")
+PLAIN = "plain"
+VARIANTS = {PLAIN: None, "always": "--ccc=always", "auto": "--ccc=auto"}
+"""The options of `ccc-nvcc` by build; None for plain nvcc on the source as it is."""
 LIMIT = 1200  # seconds for all build commands of one variant
 
 
@@ -37,7 +40,7 @@ class Build:
     reports: tuple[dict[str, Any], ...]
 
 
-def copy_sources(program: Program, recipe: Recipe, checkouts: list[Path], tree: Path) -> Path:
+def copy_sources(program: Program, recipe: Recipe, checkouts: Sequence[Path], tree: Path) -> Path:
     """Copy what a build needs; returns the program's folder in the copy. `FileNotFoundError` without a checkout."""
     root = next((each / program.checkout for each in checkouts if (each / program.checkout).is_dir()), None)
     root = root or next((each for each in checkouts if each.name == program.checkout), None)
@@ -60,14 +63,13 @@ def copy_sources(program: Program, recipe: Recipe, checkouts: list[Path], tree: 
     return tree / program.folder
 
 
-def _compiler(variant: str, place: Path, commands: dict[str, str]) -> Path:
+def _compiler(options: str | None, place: Path, commands: Mapping[str, str]) -> Path:
     """A script that stands for nvcc: the program's own build files know no options of ours."""
-    command = commands["plain"]
-    if variant != "plain":
+    command = commands[PLAIN]
+    if options is not None:
         reports = place / "reports"
         reports.mkdir(exist_ok=True)
-        options = f'--ccc={variant} --ccc-keep-going --ccc-report="{reports}/$$.json"'
-        command = f"{commands['ccc']} {options}"
+        command = f'{commands["ccc"]} {options} --ccc-keep-going --ccc-report="{reports}/$$.json"'
     return compiler_script(place, f'exec {command} "$@"')
 
 
@@ -80,21 +82,26 @@ def compiler_script(place: Path, line: str) -> Path:
 
 
 def build(
-    program: Program, recipe: Recipe, checkouts: list[Path], out: Path, variant: str, commands: dict[str, str]
+    program: Program,
+    recipe: Recipe,
+    checkouts: Sequence[Path],
+    place: Path,
+    options: str | None,
+    commands: Mapping[str, str],
 ) -> Build:
-    """Build one variant in a fresh folder.
+    """Build one variant in ``place``, whose name is the variant's, a fresh folder.
 
     The six parameters are what a build depends on, and nothing else needs them together.
     """
-    place = (out / program.name / variant).absolute()
+    place = place.absolute()
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     folder = copy_sources(program, recipe, checkouts, place / "tree")
-    if variant != "plain":
+    if options is not None:
         annotate(folder, program.annotations)
-    succeeded, seconds, log = compiled(recipe, folder, place, _compiler(variant, place, commands))
+    succeeded, seconds, log = compiled(recipe, folder, place, _compiler(options, place, commands))
     reports = tuple(json.loads(path.read_text()) for path in sorted((place / "reports").glob("*.json")))
-    return Build(variant, succeeded, seconds, log, reports)
+    return Build(place.name, succeeded, seconds, log, reports)
 
 
 def compiled(recipe: Recipe, folder: Path, place: Path, compiler: Path) -> tuple[bool, float, str]:

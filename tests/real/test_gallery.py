@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("tomllib", reason="Python 3.11")
 
 from bench.real.__main__ import build_program, main, parser, run_program
-from bench.real.build import Build, build
+from bench.real.build import VARIANTS, Build, build
 from bench.real.measure import Run, agree, fault, results, run, times
 from bench.real.outcome import diagnostics, kernel_outcomes
 from bench.real.program import (
@@ -40,6 +40,7 @@ PROGRAM = Program("scale", *ORIGIN, (Kernel("scale", (LOOP, PATH)),))
 RECIPE = Recipe(
     build=("cp scale.cu built",), run="cat built", time=(("scale", r"time (\S+)"),), passes="PASS"
 )
+COMMANDS = {"plain": "true", "ccc": "true"}
 
 
 def region(line: int, outcome: str = "rewritten") -> dict[str, object]:
@@ -205,21 +206,21 @@ def checkout(tmp_path: Path) -> Path:
 def test_builds_hold_the_pragmas_or_not(checkout: Path) -> None:
     out = checkout / "out"
     for variant in ("plain", "always"):
-        made = build(PROGRAM, RECIPE, [checkout], out, variant, {"plain": "true", "ccc": "true"})
+        made = build(PROGRAM, RECIPE, [checkout], out / variant, VARIANTS[variant], COMMANDS)
         assert made.succeeded
-        text = (out / "scale" / variant / "tree/src/built").read_text()
+        text = (out / variant / "tree/src/built").read_text()
         assert ("#pragma ccc" in text) is (variant == "always")
 
 
 def test_links_to_data_that_a_repository_does_not_hold_are_left_out(checkout: Path) -> None:
     (checkout / "made-up" / "src" / "data.txt").symlink_to("nowhere")
-    made = build(PROGRAM, RECIPE, [checkout], checkout / "out", "plain", {"plain": "true", "ccc": "true"})
+    made = build(PROGRAM, RECIPE, [checkout], checkout / "plain", None, COMMANDS)
     assert made.succeeded
 
 
 def test_without_a_checkout_there_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"example\.org/made-up"):
-        build(PROGRAM, RECIPE, [tmp_path], tmp_path / "out", "plain", {"plain": "true", "ccc": "true"})
+        build(PROGRAM, RECIPE, [tmp_path], tmp_path / "plain", None, COMMANDS)
 
 
 def test_from_recipe_to_speedup(checkout: Path) -> None:
