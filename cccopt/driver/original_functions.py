@@ -7,12 +7,13 @@ function), it cannot lose its markers for some of them, so the functions come fr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from cccopt.driver.function_texts import MARKER, WORD, FunctionText, definitions
 
 _SECTION = re.compile(r"\.section\s+\.debug_str\s*\{([^}]*)\}")
 _STRING = re.compile(r"^(\S+):([^:$]*)", re.MULTILINE)
+_LABEL = re.compile(r"\$L__info_string\d+")
 
 
 def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Callable[[], str]) -> str:
@@ -32,8 +33,9 @@ def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Ca
     others = definitions(original)
     if others is None or _outside(original, others) != _outside(marked, found):
         return made
-    if not _strings(original).items() <= _strings(made).items():
-        return made
+    made, labels = _with_strings(made, _strings(original))
+    own = definitions(made)
+    assert own is not None, "strings of line information are in no function"
     bodies = {d.name: original[d.start : d.end] for d in others if d.body is not None}
     known = {d.name for d in own}
     called = {d.name for d in others} - known
@@ -44,15 +46,35 @@ def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Ca
         if definition.body is None or definition.name not in left or text is None:
             continue
         if called.isdisjoint(WORD.findall(text)):
-            pieces += (made[at : definition.start], text)
+            pieces += (made[at : definition.start], _LABEL.sub(lambda found: labels[found[0]], text))
             at = definition.end
     return "".join((*pieces, made[at:]))
+
+
+def _with_strings(made: str, strings: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """``made`` with the ``strings`` of another compilation as well, and the labels that these have in it by those that
+    they had.
+    """
+    here = _strings(made)
+    labels = {value: label for label, value in here.items()}
+    added: list[str] = []
+    for value in strings.values():
+        if value not in labels:
+            labels[value] = f"$L__info_string{len(here) + len(added)}"
+            added.append(f"{labels[value]}:\n{value}\n")
+    if added:
+        section = _SECTION.search(made)
+        if section is None:
+            made = f"{made}\t.section\t.debug_str\n\t{{\n{''.join(added)}\n\t}}\n"
+        else:
+            made = f"{made[: section.end() - 1].rstrip()}\n{''.join(added)}\n\t{made[section.end() - 1 :]}"
+    return made, {label: labels[value] for label, value in strings.items()}
 
 
 def _strings(text: str) -> dict[str, str]:
     """The strings of line information by their labels: names of functions that were inlined."""
     sections = "".join(_SECTION.findall(text))
-    return {label: "".join(value.split()) for label, value in _STRING.findall(sections)}
+    return {label: value.strip() for label, value in _STRING.findall(sections)}
 
 
 def _outside(text: str, found: Sequence[FunctionText]) -> list[str]:

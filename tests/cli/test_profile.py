@@ -222,20 +222,23 @@ def strings(*texts: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("mine", "plain", "taken"),
+    ("mine", "label", "all_of_them"),
     [
-        (("97,0", "98,0"), ("97,0",), True),  # a function of the markers' own was inlined
-        (("98,0", "97,0"), ("97,0",), False),  # and came first: the plain text means another by its number
+        (("97,0", "98,0"), 0, ("97,0", "98,0")),  # a function of the markers' own was inlined
+        (("98,0", "97,0"), 1, ("98,0", "97,0")),  # and came first
+        (("98,0",), 1, ("98,0", "97,0")),
+        ((), 0, ("97,0",)),
     ],
 )
-def test_functions_of_modules_with_line_information(
-    mine: tuple[str, ...], plain: tuple[str, ...], taken: bool
+def test_strings_of_line_information_come_with_the_functions_that_name_them(
+    mine: tuple[str, ...], label: int, all_of_them: tuple[str, ...]
 ) -> None:
-    marked = MODULE + entry("a", MARK) + strings(*mine)
-    made = MODULE + entry("a", "") + strings(*mine)
-    other = MODULE + entry("a", "bar.sync 0;\n")
-    found = with_originals(made, marked, frozenset(), lambda: other + strings(*plain))
-    assert found == (other + strings(*mine) if taken else made)
+    line = ".loc 1 2 3, function_name $L__info_string{}, inlined_at 1 4 5;\n"
+    marked = MODULE + entry("a", MARK) + (strings(*mine) if mine else "")
+    other = MODULE + entry("a", line.format(0)) + strings("97,0")
+    made = marked.replace(MARK, "")
+    found = with_originals(made, marked, frozenset(), lambda: other)
+    assert found.split() == (MODULE + entry("a", line.format(label)) + strings(*all_of_them)).split()
 
 
 def test_nothing_is_compiled_again_where_everything_is_rewritten() -> None:
