@@ -27,6 +27,7 @@ from cccopt.ptx.printer import print_module
 from cccopt.region_profiles import profile_of
 from tests.fuzz.judge import Pair, alone, compile_pair, judge
 from tests.fuzz.trial import together
+from tests.kernels.ptx_loops import IF, begins_with_path
 from tests.kernels.running import CUDA, Arguments, Launch
 
 pytestmark = pytest.mark.nvcc
@@ -114,6 +115,14 @@ def test_an_unknown_instruction_is_refused_by_its_name(compiled: Pair) -> None:
     (said,) = caught.value.diagnostics
     assert said.code == "CCC044"
     assert "`frobnicate.u32`" in said.message
+
+
+def test_a_loop_whose_iterations_begin_with_its_only_path_is_refused() -> None:
+    with pytest.raises(Refusal) as caught:
+        run(begins_with_path(), Options(mode="always", form="in lane"))
+    (said,) = caught.value.diagnostics
+    assert (said.code, said.place and said.place.position.line) == ("CCC031", 10 * IF)
+    assert "begins with the marked path" in said.message
 
 
 @pytest.mark.parametrize("form", ["split", "idle lanes", "carried"])
