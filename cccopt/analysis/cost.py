@@ -28,7 +28,7 @@ from cccopt.analysis.loops import Loop, loops
 from cccopt.analysis.reaching import ENTRY, ReachingDefinitions, reaching_definitions
 from cccopt.ptx import isa
 from cccopt.ptx.constants import number
-from cccopt.ptx.ir import Body, Function, Instruction, Literal, Module, Operand, Register, Symbol
+from cccopt.ptx.ir import Body, Function, Instruction, Literal, Module, Operand, Register
 from cccopt.ptx.isa import Arithmetic, Control
 
 DEFAULT_TRIP_COUNT = 8
@@ -103,7 +103,7 @@ class Costs:
     # --- calls ---
 
     def _callee(self, call: Instruction) -> float:
-        name = next((o.name for o in call.operands if isinstance(o, Symbol)), None)
+        name = isa.callee_of(call)
         if name is None or name in self.callers:
             return 0.0
         # Of the callers only those matter that the callee comes back to.
@@ -242,11 +242,10 @@ class _Calls:
         """What the calls in each function name."""
         return {
             name: frozenset(
-                operand.name
+                callee
                 for s in function.body or ()
                 if isinstance(s, Instruction) and isa.facts(s).control is Control.CALL
-                for operand in s.operands
-                if isinstance(operand, Symbol)
+                if (callee := isa.callee_of(s)) is not None
             )
             for name, function in self.functions.items()
         }

@@ -23,7 +23,7 @@ from cccopt.analysis.constancy import reads_unchanging_memory
 from cccopt.analysis.reaching import ReachingDefinitions
 from cccopt.analysis.roots import AddressRoots, Root
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Function, Instruction, Module, Symbol, Variable
+from cccopt.ptx.ir import Function, Instruction, Module, Variable
 from cccopt.ptx.isa import Control, Memory
 
 
@@ -136,8 +136,7 @@ class MemoryAliasing:
         if not isinstance(instruction, Instruction):
             return Memory.NONE
         facts = isa.facts(instruction)
-        called = (o.name for o in instruction.operands if isinstance(o, Symbol))
-        if facts.control is Control.CALL and next(called, "") in self.pure:
+        if facts.control is Control.CALL and isa.callee_of(instruction) in self.pure:
             return Memory.LOAD
         return facts.memory
 

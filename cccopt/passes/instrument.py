@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from cccopt.ccc.function.annotations import is_annotation
-from cccopt.ccc.function.calls import callee_of, callees
+from cccopt.ccc.function.calls import callees
 from cccopt.passes.counting.block import leave_function
 from cccopt.passes.counting.choice import Choice, choose
 from cccopt.passes.counting.copying import Copying, counted_copy, relabelled
@@ -47,6 +47,7 @@ from cccopt.ptx.ir import (
     Symbol,
     Variable,
 )
+from cccopt.ptx.isa import callee_of
 from cccopt.ptx.printer import print_module
 
 COUNTED = "__ccc_counted"

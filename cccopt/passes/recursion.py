@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation, annotations_of, without_annotations
 from cccopt.ccc.function.call_sequences import Unfit, calls, is_last, self_calls
-from cccopt.ccc.function.calls import called, callee_of, callees
+from cccopt.ccc.function.calls import called, callees
 from cccopt.ccc.function.inlining import inline
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome import refusal
@@ -41,6 +41,7 @@ from cccopt.passes.options import Options
 from cccopt.passes.refused import left
 from cccopt.passes.result import PassResult
 from cccopt.ptx.ir import Function, Instruction, Item, Marker, Module, Statement
+from cccopt.ptx.isa import callee_of
 
 _MOST = 64
 """Calls that are inlined into one function, at most: functions may call each other along ever new ways."""

@@ -56,6 +56,7 @@ __all__ = [
     "Facts",
     "Memory",
     "Role",
+    "callee_of",
     "declared_names",
     "definitions",
     "facts",
@@ -379,6 +380,12 @@ def declared_names(declared: RegisterNames) -> tuple[str, ...]:
     if declared.count is None:
         return (declared.name,)
     return tuple([f"{declared.name}{i}" for i in range(declared.count)])
+
+
+def callee_of(call: Instruction) -> str | None:
+    """The function that a direct call names; None of a call by a pointer, which names its prototype or its targets."""
+    callee = next((o for o in call.operands if not isinstance(o, Group)), None)
+    return callee.name if isinstance(callee, Symbol) else None
 
 
 def targets(instruction: Instruction, body: Body) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -321,6 +322,36 @@ def test_dot_product_of_bytes(a: int, b: int, c: int) -> None:
             )
             found = compute(f"dp4a.{a_type}.{b_type}", ["b32"] * 3, [(a, b, c)])
             assert found == [(total + c) & 0xFFFFFFFF]
+
+
+@ROWS
+@given(patterns(32), patterns(32), patterns(32))
+def test_dot_product_of_halves_and_bytes(a: int, b: int, c: int) -> None:
+    for (mode, first), a_type, b_type in itertools.product(
+        {"lo": 0, "hi": 2}.items(), ("u32", "s32"), ("u32", "s32")
+    ):
+        total = sum(
+            value(a >> 16 * i, f"{a_type[0]}16") * value(b >> 8 * (first + i), f"{b_type[0]}8")
+            for i in range(2)
+        )
+        found = compute(f"dp2a.{mode}.{a_type}.{b_type}", ["b32"] * 3, [(a, b, c)])
+        assert found == [(total + c) & 0xFFFFFFFF]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "expected"),
+    [
+        ("dp2a.lo.u32.u32", 0xFFFF * 0x7F + 0x8000 * 0x80 + 5),
+        ("dp2a.hi.u32.u32", 0xFFFF * 0xFF + 0x8000 * 0x01 + 5),
+        ("dp2a.lo.s32.s32", -1 * 127 + -32768 * -128 + 5),
+        ("dp2a.hi.s32.s32", -1 * -1 + -32768 * 1 + 5),
+        ("dp2a.lo.s32.u32", -1 * 127 + -32768 * 128 + 5),
+        ("dp2a.hi.u32.s32", 0xFFFF * -1 + 32768 * 1 + 5),
+    ],
+)
+def test_which_halves_and_bytes_are_multiplied(opcode: str, expected: int) -> None:
+    found = compute(opcode, ["b32"] * 3, [(0x8000FFFF, 0x01FF807F, 5)])
+    assert found == [expected & 0xFFFFFFFF]
 
 
 @pytest.mark.parametrize(

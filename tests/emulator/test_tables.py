@@ -17,7 +17,7 @@ ELSEWHERE = {"mov", "cvta", "isspacep"}
 """Computed by the code generator, since they name registers' parts and address windows."""
 
 UNSUPPORTED = (
-    {"dp2a", "szext", "istypep", "getctarank", "mapa", "mbarrier", "vmad", "clusterlaunchcontrol"}
+    {"szext", "istypep", "getctarank", "mapa", "mbarrier", "vmad", "clusterlaunchcontrol"}
     | {f"v{op}" for op in ("add", "sub", "absdiff", "min", "max", "shl", "shr", "set")}
     | {f"v{op}{n}" for op in ("add", "sub", "avrg", "absdiff", "min", "max", "set") for n in (2, 4)}
 )
@@ -29,8 +29,8 @@ mul.hi.u64 mul.wide.s16 mul.wide.u32 mul.rn.f32 mul24.lo.u32 mad.lo.s64 mad.wide
 mad.rn.f32 mad24.hi.s32 fma.rn.f32 fma.rm.f64 fma.rn.f16 sad.u32 div.s32 div.rn.f32 div.approx.ftz.f32
 div.full.f32 rem.u64 abs.s32 abs.f64 neg.s16 neg.f32 min.s32 min.f32 max.NaN.f32 rcp.rn.f64 sqrt.approx.f32
 rsqrt.approx.f64 sin.approx.f32 cos.approx.ftz.f32 lg2.approx.f32 ex2.approx.f32 tanh.approx.f32 copysign.f64
-testp.normal.f32 dp4a.s32.u32 and.b32 and.pred or.b64 xor.b16 not.b32 not.pred cnot.b64 shl.b32 shl.b16
-shr.s64 shr.u16 shf.l.wrap.b32 lop3.b32 popc.b64 clz.b32 bfind.s64 brev.b64 fns.b32 bfe.s64 bfi.b32
+testp.normal.f32 dp4a.s32.u32 dp2a.lo.u32.s32 and.b32 and.pred or.b64 xor.b16 not.b32 not.pred cnot.b64 shl.b32
+shl.b16 shr.s64 shr.u16 shf.l.wrap.b32 lop3.b32 popc.b64 clz.b32 bfind.s64 brev.b64 fns.b32 bfe.s64 bfi.b32
 bmsk.clamp.b32 prmt.b32 prmt.b32.rc8 setp.lt.s32 setp.geu.f64 set.eq.u32.f64 selp.b16 selp.f64 slct.f64.s32
 cvt.rn.f32.s64 cvt.u8.u32 cvt.rzi.s16.f64 cvt.sat.f32.f32
 """

@@ -165,6 +165,29 @@ def module(**holes: Any) -> Module:
     return parse(loop(**holes), "loop.ptx")
 
 
+def begins_with_path() -> Module:
+    """A loop that the compiler has rotated, so that an iteration begins with the path, which all lanes take:
+
+        for (i = thread;; i += stride) {
+          if (i >= n) break;
+          #pragma ccc if
+          { value = i; PATH }
+        }
+
+    Each iteration ends with the test of the next one.
+    """
+    top, begin = mark("body.begin", FOR), mark("if.begin", IF)
+    text = loop(f"{PATH}\n{mark('if.end', IF)}", preheader=top, latch=top)
+    # What is loaded first may be prefetched, and would come before the path.
+    for old, new in (
+        (f"LOOP:\n    {top}\n", f"LOOP:\n    {begin}\n"),
+        ("ld.global.nc.u32 %value, [%a_i];", "mov.u32 %value, %i;"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    return parse(text, "loop.ptx")
+
+
 def regions_of(text: str) -> tuple[View, tuple[Region, ...]]:
     """The kernel of a `loop` and its marked loops."""
     module = parse(text)

@@ -17,6 +17,7 @@ from cccopt.ptx.isa import (
     Control,
     Memory,
     Role,
+    callee_of,
     definitions,
     facts,
     is_conditional_write,
@@ -222,3 +223,12 @@ def test_targets() -> None:
     statements = body("table: .branchtargets A, B;", "A: brx.idx %r1, table;", "B: bra A;", "ret;")
     found = [targets(s, statements) for s in statements if isinstance(s, Instruction)]
     assert found == [("A", "B"), ("A",), ()]
+
+
+def test_callee() -> None:
+    """A call by a pointer names what it may lead to: that is no function, whatever its name."""
+    direct = body("call f;", "call.uni f, ();", "call (r), f;", "call (r), f, (a);")
+    assert [callee_of(s) for s in direct if isinstance(s, Instruction)] == ["f"] * 4
+    table = "f: .callprototype (.param .b32 _) _ (.param .b32 _);"
+    by_pointer = body(table, "call %rd1, (), f;", "call (r), %rd1, (a), f;")
+    assert [callee_of(s) for s in by_pointer if isinstance(s, Instruction)] == [None] * 2

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from cccopt.ccc.function.calls import callee_of
 from cccopt.ptx import isa
 from cccopt.ptx.ir import (
     Address,
@@ -39,6 +38,7 @@ from cccopt.ptx.ir import (
     Variable,
     Vector,
 )
+from cccopt.ptx.isa import callee_of
 
 
 class Unfit(Exception):

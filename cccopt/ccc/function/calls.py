@@ -6,16 +6,11 @@ from collections.abc import Iterable
 
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Function, Indexed, Instruction, Module, Operand, Symbol, Variable
-from cccopt.ptx.isa import Control
+from cccopt.ptx.isa import Control, callee_of
 
 HARMLESS_CALLS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 """System calls that neither synchronise lanes nor keep state in them, nor write to what they are handed (CUDA C++
 Programming Guide, 10)."""
-
-
-def callee_of(call: Instruction) -> str | None:
-    """The function that a direct call names."""
-    return next((o.name for o in call.operands if isinstance(o, Symbol)), None)
 
 
 def callees(function: Function) -> list[str]:

@@ -17,7 +17,7 @@ from cccopt.analysis.memory import MemoryAliasing
 from cccopt.analysis.reaching import ReachingDefinitions, reaching_definitions
 from cccopt.analysis.uniformity import Uniformity, uniformity
 from cccopt.ccc.function.annotations import Annotation, annotations_of, vouches
-from cccopt.ccc.function.calls import called_code, callee_of, callees
+from cccopt.ccc.function.calls import called_code, callees
 from cccopt.ccc.function.graph import Graph, Leave, Node, from_body, leading, predecessors, split_at_markers
 from cccopt.ccc.function.names import Names
 from cccopt.ccc.function.origins import Origins
@@ -33,7 +33,7 @@ from cccopt.ptx.ir import (
     RegisterDeclaration,
     Statement,
 )
-from cccopt.ptx.isa import Control
+from cccopt.ptx.isa import Control, callee_of
 
 
 @dataclass(frozen=True)

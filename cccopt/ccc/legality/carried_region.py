@@ -57,7 +57,7 @@ def carried_region(analysis: RegionAnalysis) -> CarriedRegion:
     view, region = analysis.view, analysis.region
     for point in region.points:
         if point.begin == region.header:
-            raise refuse(refusal.OTHER_ENTRY, point.annotation.place)
+            raise refuse(refusal.BEGINS_ITERATION, point.annotation.place)
     carrying = Carrying(view, region, analysis.reductions)
     paths = tuple(
         Path(point.annotation, point.begin, carrying.segment(point), region.header) for point in region.points

@@ -17,7 +17,6 @@ from cccopt.ccc.function.annotations import vouches
 from cccopt.ccc.function.calls import (
     HARMLESS_CALLS,
     called,
-    callee_of,
     callees,
     shared_variables,
     with_callees,
@@ -29,7 +28,7 @@ from cccopt.ccc.outcome.refusal import Refusal, Rule, refuse
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Directive, Function, Instruction
-from cccopt.ptx.isa import Control, Memory
+from cccopt.ptx.isa import Control, Memory, callee_of
 
 LEAST_TARGET = 70
 """The first target whose lanes have program counters of their own."""

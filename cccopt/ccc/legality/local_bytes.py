@@ -23,12 +23,12 @@ from cccopt.analysis.affine import access_size
 from cccopt.analysis.dataflow import Analysis, Direction, FlowGraph, solve
 from cccopt.analysis.roots import UNKNOWN, AddressRoots
 from cccopt.analysis.stored import StoredBytes
-from cccopt.ccc.function.calls import HARMLESS_CALLS, callee_of
+from cccopt.ccc.function.calls import HARMLESS_CALLS
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.local_memory import derived_from
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Operand, Register, Symbol
-from cccopt.ptx.isa import Control, Memory, Role
+from cccopt.ptx.isa import Control, Memory, Role, callee_of
 
 
 @dataclass(frozen=True, slots=True)

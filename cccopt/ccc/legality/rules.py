@@ -13,7 +13,7 @@ from functools import cached_property
 
 from cccopt.analysis import effects
 from cccopt.ccc.function.annotations import vouches
-from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callee_of, callees
+from cccopt.ccc.function.calls import HARMLESS_CALLS, called, callees
 from cccopt.ccc.function.origins import Note
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.carried_region import CarriedRegion
@@ -29,7 +29,7 @@ from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Symbol
-from cccopt.ptx.isa import Control, Memory
+from cccopt.ptx.isa import Control, Memory, callee_of
 from cccopt.ptx.special import THREAD_IDENTITY
 
 

@@ -30,11 +30,11 @@ from cccopt.analysis.cost import integer
 from cccopt.analysis.dominance import control_dependence
 from cccopt.analysis.loops import Loop
 from cccopt.analysis.reaching import ENTRY
-from cccopt.ccc.function.calls import HARMLESS_CALLS, callee_of
+from cccopt.ccc.function.calls import HARMLESS_CALLS
 from cccopt.ccc.function.view import View
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Address, Instruction, Operand, Register
-from cccopt.ptx.isa import Arithmetic, Control, Memory
+from cccopt.ptx.isa import Arithmetic, Control, Memory, callee_of
 
 _FRESH = frozenset(("relaxed", "acquire", "cv", "cg"))
 """Words of loads by which programs ask for what other threads have written."""

@@ -38,6 +38,12 @@ OTHER_ENTRY = Rule(
     "the compiler merged code of this path with code of another; a task could start in its middle",
     "mark only one of the paths, or make them differ less alike (a function call shared by both is often the cause)",
 )
+BEGINS_ITERATION = Rule(
+    "CCC031",
+    "an iteration of the marked loop begins with the marked path",
+    "lanes that wait at the path could not be told from lanes that are about to begin an iteration",
+    "mark a part of the path, or let other code of the iteration come before it",
+)
 OTHER_EXIT = Rule(
     "CCC032",
     "the marked path is left other than at its end",

@@ -136,7 +136,7 @@ class _Planner:
         view, region = self.view, self.region
         marked = {p.begin: p for p in reversed(region.points) if p.begin != region.header}
         if not marked:
-            raise refuse(refusal.OTHER_ENTRY, region.points[0].annotation.place)
+            raise refuse(refusal.BEGINS_ITERATION, region.points[0].annotation.place)
         cheap = {begin: p for begin, p in marked.items() if self._is_cheap(p, marked)}
         if len(cheap) == len(marked):
             cheap = {}

@@ -48,6 +48,7 @@ _ROWS: dict[str, _Row] = {
     "mad24": integer.mad24,
     "sad": integer.sad,
     "dp4a": integer.dp4a,
+    "dp2a": integer.dp2a,
     "and": bits.and_,
     "or": bits.or_,
     "xor": bits.xor,

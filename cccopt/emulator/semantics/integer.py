@@ -21,6 +21,8 @@ from cccopt.emulator.semantics.operation import (
 )
 
 _WORDS = ("u16", "u32", "u64", "s16", "s32", "s64", "b16", "b32", "b64")
+_LETTERS = {"u32": "u", "s32": "i"}
+"""numpy's letters of the types of packed values."""
 
 
 def add(m: Modifiers) -> Operation:
@@ -243,14 +245,24 @@ def sad(m: Modifiers) -> Operation:
 
 def dp4a(m: Modifiers) -> Operation:
     """``dp4a.atype.btype d, a, b, c``: the sum of four products of bytes, plus c."""
-    a_type, b_type = m.types(2)
+    return _dot_product(*m.types(2), size=1, first=0)
+
+
+def dp2a(m: Modifiers) -> Operation:
+    """``dp2a.{lo,hi}.atype.btype d, a, b, c``: the sum of two products of a half of a and a byte of b, plus c."""
+    first = 0 if m.choice("lo", "hi") == "lo" else 2
+    return _dot_product(*m.types(2), size=2, first=first)
+
+
+def _dot_product(a_type: str, b_type: str, *, size: int, first: int) -> Operation:
+    """The values of ``size`` bytes in a, each times a byte of b, from byte ``first`` on."""
     u4 = np.dtype("u4")
-    byte = {"u32": np.dtype("u1"), "s32": np.dtype("i1")}
+    count = 4 // size
 
     def run(a: Array, b: Array, c: Array) -> Array:
         a, b = (np.ascontiguousarray(x) for x in np.broadcast_arrays(a, b))
-        x = a.view(byte[a_type]).reshape(-1, 4).astype(np.int64)
-        y = b.view(byte[b_type]).reshape(-1, 4).astype(np.int64)
+        x = a.view(f"{_LETTERS[a_type]}{size}").reshape(-1, count).astype(np.int64)
+        y = b.view(f"{_LETTERS[b_type]}1").reshape(-1, 4)[:, first : first + count].astype(np.int64)
         return (x * y).sum(axis=1).astype(np.uint32) + c
 
     return Operation(run, (u4, u4, u4), (u4,))

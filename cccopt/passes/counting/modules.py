@@ -10,7 +10,7 @@ from functools import cached_property
 from cccopt.analysis.cfg import build, ending
 from cccopt.ccc.function.calls import HARMLESS_CALLS, callees, shared_variables, static_shared_bytes
 from cccopt.ptx.ir import Body, Function, Instruction, Module, SpecialRegister, Variable
-from cccopt.ptx.isa import Control, facts
+from cccopt.ptx.isa import Control, callee_of, facts
 from cccopt.ptx.language import Language
 
 STATIC_LIMIT = 48 * 1024
@@ -132,7 +132,13 @@ class Counted:
 
     def _runs_unknown(self, names: Iterable[str]) -> bool:
         known = self.bodies.keys() | HARMLESS_CALLS
-        return any(not known >= set(callees(self.bodies[name])) for name in names)
+        calls = (
+            s
+            for name in names
+            for s in self.bodies[name].body or ()
+            if isinstance(s, Instruction) and facts(s).control is Control.CALL
+        )
+        return any(callee_of(call) not in known for call in calls)
 
     def has_barriers(self, kernel: str) -> bool:
         """Whether threads may wait for each other in a kernel or what it calls, in a block or a warp, as far as can be

@@ -44,6 +44,7 @@ def collective(instruction: str) -> tuple[Holes, Holes]:
 STORE_BY = """mov.u32 %r30, {}; mul.wide.u32 %rd21, %r30, 4; add.u64 %rd21, %other, %rd21;
     st.global.u32 [%rd21], 1;"""
 
+BY_POINTER = CALL.replace("call.uni (y0), twice, (x0);", "call (y0), %rd15, (x0), proto;")
 DECLARED = ".func (.param .b32 result) twice(.param .b32 x)"
 COUNT = "add.u32 %r16, %r16, 1; red.global.add.u32 [%out_i], %r16;"
 PLACE = "mov.u64 %l1, depot; and.b32 %r17, %k, 7; mul.wide.u32 %l2, %r17, 4; add.u64 %l3, %l1, %l2;"
@@ -213,9 +214,21 @@ CODE = {
             "module": CALLEE.format(""),
             "declarations": "proto: .callprototype (.param .b32 _) _ (.param .b32 _);",
             "ahead": "mov.u64 %rd15, twice;",
-            "body": path(CALL.replace("call.uni (y0), twice, (x0);", "call (y0), %rd15, (x0), proto;")),
+            "body": path(BY_POINTER),
         },
         {"module": CALLEE.format(""), "body": path(CALL)},
+        says="by its name",
+    ),
+    "a call through a register whose prototype has the name of a function": Rule(
+        "CCC041",
+        {
+            "module": CALLEE.format("") + CALLEE.format("").replace("twice", "proto"),
+            "declarations": "proto: .callprototype (.param .b32 _) _ (.param .b32 _);",
+            "ahead": "mov.u64 %rd15, twice;",
+            "body": path(BY_POINTER),
+        },
+        {"module": CALLEE.format("").replace("twice", "proto"), "body": path(CALL.replace("twice", "proto"))},
+        says="by its name",
     ),
     "a function that is declared alone": Rule(
         "CCC041",

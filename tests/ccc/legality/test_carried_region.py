@@ -17,6 +17,7 @@ import re
 import numpy as np
 import pytest
 
+from cccopt.ccc.legality.rules import _Rules
 from cccopt.ccc.outcome.choices import Form, Outcome
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.passes import in_lane_form
@@ -24,6 +25,7 @@ from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from tests.fuzz.judge import Pair, alone, compile_pair, judge
+from tests.kernels.ptx_loops import IF, begins_with_path
 from tests.kernels.running import CUDA, Arguments, Launch
 
 pytestmark = pytest.mark.nvcc
@@ -81,6 +83,24 @@ def test_what_could_change_results_is_refused(name: str, compiled: Pair) -> None
     with pytest.raises(Refusal) as caught:
         run(alone(compiled, name).marked, Options(mode="always", form=Form.CARRIED))
     assert caught.value.diagnostics[0].code == EXPECTED[name]
+
+
+def test_a_lane_that_does_not_see_what_its_token_stores_goes_on(
+    compiled: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is why no task may write what the loop's own test reads."""
+    monkeypatch.setattr(_Rules, "no_worklist", lambda *_: None)
+    pair = alone(compiled, "ended_by_path")
+    verdict = judge(pair, "ended_by_path", arguments, LAUNCHES[:1], forms=("carried",), seeds=())
+    assert "memory differs" in verdict.wrong
+
+
+def test_a_path_with_which_iterations_begin_is_no_point() -> None:
+    with pytest.raises(Refusal) as caught:
+        run(begins_with_path(), Options(mode="always", form=Form.CARRIED))
+    (said,) = caught.value.diagnostics
+    assert (said.code, said.place and said.place.position.line) == ("CCC031", 10 * IF)
+    assert "begins with the marked path" in said.message
 
 
 @pytest.mark.parametrize(("long", "form"), [(0.0, Form.CARRIED), (1e9, Form.IN_LANE)])

@@ -16,6 +16,7 @@ import re
 import numpy as np
 import pytest
 
+from cccopt.ccc.legality.in_lane import _Rules
 from cccopt.ccc.outcome.choices import Form, Outcome
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.harness.workload import Launch as Launched
@@ -26,6 +27,7 @@ from cccopt.ptx.printer import print_module
 from cccopt.region_profiles import profile_of
 from tests.fuzz.judge import Pair, alone, compile_pair, judge
 from tests.fuzz.trial import together
+from tests.kernels.ptx_loops import IF, begins_with_path
 from tests.kernels.running import CUDA, Arguments, Launch
 
 pytestmark = pytest.mark.nvcc
@@ -95,6 +97,32 @@ def test_what_depends_on_the_order_of_lanes_is_refused(name: str, compiled: Pair
     with pytest.raises(Refusal) as caught:
         run(alone(compiled, name).marked, Options(mode="always"))
     assert caught.value.diagnostics[0].code == EXPECTED[name]
+
+
+def test_lanes_that_wait_do_not_see_what_others_show(compiled: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is why they may not hand values to one another, be it by a function that they call."""
+    monkeypatch.setattr(_Rules, "no_exchange", lambda _: None)
+    pair = alone(compiled, "shown_by_callee")
+    verdict = judge(pair, "shown_by_callee", arguments, LAUNCHES[:1], forms=("in lane",), seeds=())
+    assert "memory differs" in verdict.wrong
+
+
+def test_an_unknown_instruction_is_refused_by_its_name(compiled: Pair) -> None:
+    text = print_module(alone(compiled, "state").marked)
+    marked = re.sub(r"(// ccc body.begin .*)", r"\1\nfrobnicate.u32 %r1, %r1;", text, count=1)
+    with pytest.raises(Refusal) as caught:
+        run(parse(marked), Options(mode="always", form="in lane"))
+    (said,) = caught.value.diagnostics
+    assert said.code == "CCC044"
+    assert "`frobnicate.u32`" in said.message
+
+
+def test_a_loop_whose_iterations_begin_with_its_only_path_is_refused() -> None:
+    with pytest.raises(Refusal) as caught:
+        run(begins_with_path(), Options(mode="always", form="in lane"))
+    (said,) = caught.value.diagnostics
+    assert (said.code, said.place and said.place.position.line) == ("CCC031", 10 * IF)
+    assert "begins with the marked path" in said.message
 
 
 @pytest.mark.parametrize("form", ["split", "idle lanes", "carried"])

@@ -317,3 +317,15 @@ extern "C" __global__ void __launch_bounds__(64) worklist(ARGUMENTS) {
     atomicAdd(&count[0], 1u);
   }
 }
+
+// CCC036: a path ends the loop by what the loop's own test loads
+extern "C" __global__ void __launch_bounds__(64) ended_by_path(ARGUMENTS) {
+  int all = gridDim.x * blockDim.x;
+#pragma ccc for
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n && out[i] == 0; i += all) {
+    unsigned x = a[i];
+#pragma ccc if
+    if (x & 1) out[i + all] = work(x) | 1;
+    count[i] = x;
+  }
+}

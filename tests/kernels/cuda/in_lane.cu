@@ -16,6 +16,17 @@ __device__ __noinline__ unsigned steps(unsigned x) {
   return t;
 }
 
+__device__ __noinline__ void lock(unsigned* word) {
+  while (atomicCAS(word, 0u, 1u)) {}
+}
+
+__device__ __noinline__ void show(volatile unsigned* seen, unsigned x) { *seen = x; }
+
+__device__ __noinline__ unsigned swapped(unsigned* s, unsigned x) {
+  s[threadIdx.x] = x;
+  return s[threadIdx.x ^ 1];
+}
+
 __device__ __noinline__ unsigned told(unsigned x, unsigned* count) { return atomicAdd(count, x) & 1; }
 
 // right: a state that iterations hand on, and an array of the lane
@@ -391,6 +402,20 @@ extern "C" __global__ void __launch_bounds__(64) asks(ARGUMENTS) {
   }
 }
 
+// CCC039: a lock that a callee waits for
+extern "C" __global__ void __launch_bounds__(64) locked_by_callee(ARGUMENTS) {
+#pragma ccc for inlane
+  for (EACH) {
+    unsigned x = a[i & 1023];
+    lock(&count[0]);
+#pragma ccc if
+    if (x & 1) out[0] += work(x);
+    out[1] += x;
+    __threadfence();
+    atomicExch(&count[0], 0u);
+  }
+}
+
 // CCC039: what another thread counts backwards
 extern "C" __global__ void __launch_bounds__(64) returned(ARGUMENTS) {
 #pragma ccc for inlane
@@ -423,5 +448,29 @@ extern "C" __global__ void __launch_bounds__(64) shown(ARGUMENTS) {
 #pragma ccc if
     if (x & 1) seen[threadIdx.x] = work(x);
     out[i] = seen[threadIdx.x ^ 1];
+  }
+}
+
+// CCC109: volatile memory that a callee stores to
+extern "C" __global__ void __launch_bounds__(64) shown_by_callee(ARGUMENTS) {
+#pragma ccc for inlane
+  for (EACH) {
+    unsigned x = a[i & 1023];
+#pragma ccc if
+    if (x & 1) x = work(x);
+    show(&count[threadIdx.x], x);
+    out[i] = count[threadIdx.x ^ 1];
+  }
+}
+
+// CCC109: a callee stores to shared memory
+extern "C" __global__ void __launch_bounds__(64) swapped_by_callee(ARGUMENTS) {
+  __shared__ unsigned s[64];
+#pragma ccc for inlane
+  for (EACH) {
+    unsigned x = a[i & 1023];
+#pragma ccc if
+    if (x & 1) x = work(x);
+    out[i] = swapped(s, x);
   }
 }

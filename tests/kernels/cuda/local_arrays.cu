@@ -285,6 +285,22 @@ extern "C" __global__ void __launch_bounds__(64) of_memory(ARGUMENTS) {
   loop(n, a, out, count, count);
 }
 
+__device__ __noinline__ void loop_with_array(ARGUMENTS) {
+#pragma ccc for
+  for (EACH) {
+    unsigned v[4], x = a[i & 1023];
+    for (int k = 0; k < 4; ++k) v[k] = x >> k;
+#pragma ccc if
+    if (x & 4) v[x & 3] = work(x);
+    out[i] = v[(x >> 3) & 3];
+  }
+}
+
+// CCC104: the loop is in a function of its own, and so is the array
+extern "C" __global__ void __launch_bounds__(64) of_function(ARGUMENTS) {
+  loop_with_array(n, a, out, count);
+}
+
 // CCC042: the loop is in a function that has the address of its caller's array
 extern "C" __global__ void __launch_bounds__(64) of_caller(ARGUMENTS) {
   unsigned v[1024] = {};
