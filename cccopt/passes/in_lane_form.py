@@ -19,9 +19,9 @@ from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.outcome.report import Cost, RegionReport
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop
 from cccopt.ccc.plan.in_lane import InLanePlan, make_in_lane_plan
-from cccopt.ccc.profitability.decision import HOW
+from cccopt.ccc.profitability.decision import HOW, TOO_LITTLE
 from cccopt.ccc.profitability.in_lane_estimate import InLaneEstimate, estimate_in_lane
-from cccopt.ccc.profitability.model import LEAST_GAIN
+from cccopt.ccc.profitability.model import SAFE_GAIN
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.diagnostic import Diagnostic
 from cccopt.passes.labels import labels_of
@@ -54,7 +54,7 @@ def preferred(
         if numbers is None or moved is None:
             faster = plan.visit < LONG or len(plan.points) > MANY
         else:
-            faster = numbers.loop.gain > moved
+            faster = numbers.loop.gain * SAFE_GAIN > moved
         if faster:
             check_in_lane(view, region)
     except Refusal:
@@ -65,15 +65,17 @@ def preferred(
 def _planned(
     view: View, region: Region, function: Function, options: Options, *, asked: bool = False
 ) -> tuple[InLanePlan, InLaneEstimate | None]:
-    """The plan of a region: flattened where the user has ``asked`` for this form; else as a profile tells, or by cost.
-    Raises Refusal as `make_in_lane_plan`.
+    """The plan of a region: flattened where the user has ``asked`` for this form; else by cost, unless a profile tells
+    that the other one is much faster. Raises Refusal as `make_in_lane_plan`.
     """
-    if asked or options.profile is None:
-        plan = make_in_lane_plan(view, region, flattened=asked or None)
-        return plan, _numbers(view, plan, function, options)
-    plans = [make_in_lane_plan(view, region, flattened=each) for each in (None, True, False)]
-    known = [(p, n) for p in plans if (n := _numbers(view, p, function, options)) is not None]
-    return max(known, key=lambda pair: pair[1].loop.gain, default=(plans[0], None))
+    plan = make_in_lane_plan(view, region, flattened=asked or None)
+    numbers = _numbers(view, plan, function, options)
+    if asked or numbers is None:
+        return plan, numbers
+    others = [make_in_lane_plan(view, region, flattened=each) for each in (True, False)]
+    known = [(p, n) for p in others if (n := _numbers(view, p, function, options)) is not None]
+    best = max(known, key=lambda pair: pair[1].loop.gain, default=(plan, numbers))
+    return best if best[1].loop.gain > numbers.loop.gain * SAFE_GAIN else (plan, numbers)
 
 
 def _numbers(view: View, plan: InLanePlan, function: Function, options: Options) -> InLaneEstimate | None:
@@ -96,7 +98,7 @@ def rewritten(
     plan = _legal_plan(view, region, function, options, cause) if chosen is None else chosen
     numbers = _numbers(view, plan, function, options)
     asked = any(_mode(plan, annotation, options) == Mode.ALWAYS for _, annotation in plan.marked()[1:])
-    if not asked and (numbers is None or numbers.loop.gain < LEAST_GAIN):
+    if not asked and (numbers is None or numbers.loop.gain < SAFE_GAIN):
         reports = _declined(view, plan, numbers)
         kept = without_annotations(function, {report.region for report in reports})
         return kept, (_why_declined(plan, numbers, cause),), reports
@@ -161,6 +163,7 @@ def _why_declined(plan: InLanePlan, numbers: InLaneEstimate | None, cause: Refus
         gain, help = "no profile tells how many lanes run its paths together", HOW
     else:
         gain = f"in this form it would be {numbers.loop.gain:.2f}x as fast"
+        gain += f", and {TOO_LITTLE}" if numbers.loop.gain > 1 else ""
         help = "say `always` in the pragma to have it rewritten all the same"
     why = (
         gain if cause is None else f"tasks cannot move to other lanes: {cause.diagnostics[0].message}; {gain}"

@@ -6,7 +6,7 @@ stacks that would leave too few blocks to an SM keep cheap paths in their loop.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cccopt.ccc.outcome import refusal
@@ -37,6 +37,9 @@ HOW = (
     " `cccopt profile -o FILE.json -- PROGRAM`; without one, `cccopt emulate MARKED.ptx KERNEL ... --profile FILE.json`"
 )
 """How a profile is made."""
+
+TOO_LITTLE = f"predictions are not exact enough for gains below {model.SAFE_GAIN}x"
+"""Why what is expected to gain a little is left."""
 
 _NOTHING = "there is nothing to collect in this marked path: it stays as it is"
 
@@ -74,7 +77,7 @@ def decide(
     paths = region.all_paths()
     kept = {key for key, path in enumerate(paths) if mode_of(region, path, mode) == Mode.ALWAYS}
     limits = _limits(region)
-    barred = _barred(region, estimate, kept, limits, {} if unrolled is None else unrolled)
+    barred = _barred(estimate, kept, limits, {} if unrolled is None else unrolled)
     limits = (*limits, Limit(frozenset(barred), 0))
     chosen = model.choose(flow, kept, limits)
     limited = ""
@@ -88,11 +91,29 @@ def decide(
         chosen = model.choose(flow, kept, [*limits, Limit(others, len(chosen & others) - 1)])
     nothing = {} if empty is None else empty
     chosen -= nothing.keys()
+    if chosen and not kept and not estimate.assumed and model.gain(flow, chosen) < model.SAFE_GAIN:
+        chosen = _sure(flow, limits, nothing, lambda some: _stacks(flow, some, shared) <= capacity)
+        limited = "" if chosen else TOO_LITTLE
     return Decision(chosen, *_costs(estimate, chosen), limited, barred, nothing)
 
 
+def _sure(
+    flow: LoopFlow,
+    limits: Sequence[Limit],
+    empty: Collection[int],
+    has_room: Callable[[frozenset[int]], bool],
+) -> frozenset[int]:
+    """The paths that gain even where the profile is wrong about how much (`cccopt.ccc.profitability.unprofiled`), if
+    they are expected to gain at all and nothing is in their way.
+    """
+    everything = frozenset(path.key for path in flow.paths) - frozenset(empty)
+    chosen = everything - uncertain(flow, everything)
+    allowed = all(len(chosen & limit.keys) <= limit.most for limit in limits)
+    gains = allowed and has_room(chosen) and model.gain(flow, chosen) >= model.LEAST_GAIN
+    return chosen if gains else frozenset()
+
+
 def _barred(
-    region: Region,
     estimate: Estimate,
     kept: Collection[int],
     limits: Sequence[Limit],
@@ -106,7 +127,7 @@ def _barred(
     barred = {key: why for key, why in unrolled.items() if key not in kept}
     while True:
         chosen = model.choose(estimate.flow, kept, [*limits, Limit(frozenset(barred), 0)])
-        more = uncertain(region, estimate.flow, chosen) - barred.keys() - {*kept}
+        more = uncertain(estimate.flow, chosen) - barred.keys() - {*kept}
         if not more:
             return barred
         barred |= dict.fromkeys(more, UNKNOWN)

@@ -51,6 +51,12 @@ LEAST_GAIN = 1.05
 On an H200 (2026-11-20) `samples/sssp`, of which 1.03 is predicted, ran at 0.89; `samples/bfs`, 1.11, at 1.34 or more.
 """
 
+SAFE_GAIN = 1.25
+"""A predicted gain from which on a rewrite is not expected to lose, whatever its loop is like. Of the kernels that this
+was chosen on (an H100, `bench.verdict`), the largest gain predicted of one that lost was 1.10, the smallest of one that
+won was 1.44 (docs/decisions/0031-a-margin-for-predictions.md).
+"""
+
 DEFAULT_TAKEN = 0.25
 """The share of lanes that take a path of which nothing is known."""
 

@@ -13,15 +13,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from cccopt.ccc.profitability.model import LoopFlow, PathFlow
-from cccopt.ccc.regions.marked_loops import Region
 
 UNKNOWN = "it is not known how much lanes diverge here, and where they do not, collecting only adds cost"
 
 
-def uncertain(region: Region, flow: LoopFlow, chosen: Collection[int]) -> frozenset[int]:
+def uncertain(flow: LoopFlow, chosen: Collection[int]) -> frozenset[int]:
     """Those of the ``chosen`` paths that may lose beside the others, for all that is known without a profile."""
     sure: set[int] = set()
-    loops = {key for key, path in enumerate(region.all_paths()) if path.is_loop}
+    loops = {path.key for path in flow.paths if path.is_loop}
     for path in flow.paths:
         around = {other.key for other in _around(flow, path)}
         if path.key in chosen and path.key in loops and (path.expanded or around - loops):

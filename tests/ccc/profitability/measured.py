@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cccopt.ccc.profitability.model import SAFE_GAIN
+
 LANES = (1, 4, 8, 16, 24, 31)
 
 _SPEEDUPS = {
@@ -23,5 +25,7 @@ BAR = 0.97
 
 
 def reaches_the_bar(collected: bool, speedup: float) -> bool:
-    """Whether what `auto` chose is as fast as the better of both, but for 3 %."""
-    return (speedup if collected else 1.0) >= BAR * max(speedup, 1.0)
+    """Whether what `auto` chose is as fast as the better of both, but for 3 %, or for a gain that predictions are not
+    exact enough for.
+    """
+    return speedup >= BAR if collected else speedup < SAFE_GAIN / BAR
