@@ -1,0 +1,87 @@
+"""What `auto` decides, held against what is fastest: `python -m bench.verdict build|profile|decide|run|show`.
+
+The programs are the samples that are programs, and with `--recipes` those of the gallery (`bench/real/README.md`). The
+steps leave what they know in `--out` and go on from there, so each can be interrupted and run again:
+
+    build     build the programs plain, counted, and by `auto` without a profile   (needs nvcc)
+    profile   run what is counted                                                  (needs a GPU)
+    decide    build by `auto` and by `always` with the profiles                    (needs nvcc)
+    run       run the builds by turns                                              (needs a GPU)
+    show      print the tables
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.profile.programs import SAMPLE, Commands
+from bench.verdict import measuring, table
+from bench.verdict.programs import Task, build_all, make_inputs, tasks
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    options = argparse.ArgumentParser(
+        prog="python -m bench.verdict",
+        description=(__doc__ or "").strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_argument("what", choices=("build", "profile", "decide", "run", "show"))
+    options.add_argument("checkouts", nargs="*", type=Path, help="folders with the checkouts of the gallery")
+    options.add_argument("--recipes", type=Path, help="the folder with NAME.toml, as `bench.real` has them")
+    options.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"this program alone ({SAMPLE}NAME: a sample)",
+    )
+    options.add_argument("--out", type=Path, default=Path("verdict"), help="where the builds go")
+    options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="builds at a time")
+    options.add_argument("--rounds", type=int, default=5, help="runs of each build (default: %(default)s)")
+    options.add_argument("--budget", type=float, default=1e9, help="seconds after which no program is begun")
+    options.add_argument("--limit", type=float, default=60, help="seconds for one run (default: %(default)s)")
+    options.add_argument("--nvcc", default="nvcc", help="the plain compiler (default: %(default)s)")
+    options.add_argument("--ccc-nvcc", default="ccc-nvcc", help="ours (default: %(default)s)")
+    options.add_argument("--markdown", action="store_true", help="show: print Markdown")
+    return options
+
+
+def main() -> int:
+    """One step for all programs; the exit status is 1 where a program has a fault."""
+    given = parser().parse_intermixed_args()
+    begun = time.monotonic()
+    programs = tasks(given.recipes, given.only, given.out)
+    if given.what == "show":
+        table.show(programs, Console(width=None if sys.stdout.isatty() else 150), markdown=given.markdown)
+        return 0
+    if given.what in ("build", "decide"):
+        if given.what == "decide":
+            for task in programs:
+                measuring.make_profile(task)
+        commands = Commands(given.nvcc, given.ccc_nvcc)
+        said = build_all(programs, given.checkouts, commands, given.jobs, profiled=given.what == "decide")
+        print("\n".join(said), file=sys.stderr)
+        return int(bool(said))
+    step = measuring.take_profile if given.what == "profile" else measuring.take_times
+    wrong = 0
+    for task in programs:
+        if time.monotonic() - begun > given.budget:
+            print(f"{task.program.name}: not begun, for want of time", file=sys.stderr, flush=True)
+            continue
+        said_of = make_inputs(task) or step(task, given.rounds, given.limit)
+        wrong += bool(said_of)
+        print(f"{task.program.name}: {said_of or 'done'}", file=sys.stderr, flush=True)
+    return int(wrong > 0)
+
+
+__all__ = ["Task", "main", "parser"]
+
+if __name__ == "__main__":
+    sys.exit(main())
