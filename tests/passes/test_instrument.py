@@ -109,7 +109,7 @@ SHAPES = {
         LOOP: bar.sync 0; add.u32 %r4, %r4, 1; st.global.u32 [%rd2], %r4; setp.gt.u32 %p1, %r4, 6; @%p1 ret;
         bra LOOP;""",
     "a jump table": """
-        and.b32 %r4, %r0, 3; T: .branchtargets A, B, C, C;
+        and.b32 %r4, %r0, 3; mov.u32 %r5, 0; mov.u32 %r6, 0; T: .branchtargets A, B, C, C;
         LOOP: brx.idx %r4, T;
         A: add.u32 %r5, %r5, 1;
         B: add.u32 %r5, %r5, 2;
