@@ -46,12 +46,12 @@ def preferred(
     view: View, region: Region, function: Function, options: Options, moved: float | None
 ) -> InLanePlan | None:
     """The plan of a loop whose tasks may only be the rests of its iterations, if this form is legal and expected to be
-    faster: by a profile, with which the other form gains ``moved``, or where the warp would run less than `LONG` slots
-    between two votes.
+    faster: by a profile, with which the other form gains ``moved``, or, where that is nothing to rely on, because the
+    warp would run less than `LONG` slots between two votes.
     """
     try:
         plan, numbers = _planned(view, region, function, options)
-        if numbers is None or moved is None:
+        if numbers is None or moved is None or max(moved, numbers.loop.gain) < SAFE_GAIN:
             faster = plan.visit < LONG or len(plan.points) > MANY
         else:
             faster = numbers.loop.gain * SAFE_GAIN > moved
@@ -75,7 +75,7 @@ def _planned(
     others = [make_in_lane_plan(view, region, flattened=each) for each in (True, False)]
     known = [(p, n) for p in others if (n := _numbers(view, p, function, options)) is not None]
     best = max(known, key=lambda pair: pair[1].loop.gain, default=(plan, numbers))
-    return best if best[1].loop.gain > numbers.loop.gain * SAFE_GAIN else (plan, numbers)
+    return best if best[1].loop.gain > SAFE_GAIN * max(numbers.loop.gain, 1.0) else (plan, numbers)
 
 
 def _numbers(view: View, plan: InLanePlan, function: Function, options: Options) -> InLaneEstimate | None:

@@ -13,13 +13,19 @@ The kernels are in `tests/kernels/cuda/carried.cu`, each with its answer above i
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.legality.rules import _Rules
 from cccopt.ccc.outcome.choices import Form, Outcome
 from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.outcome.report import Cost
+from cccopt.ccc.plan.in_lane import InLanePlan, make_in_lane_plan
+from cccopt.ccc.profitability.in_lane_estimate import InLaneEstimate
+from cccopt.ccc.regions.marked_loops import find
 from cccopt.passes import in_lane_form
 from cccopt.passes.pipeline import Options, run
 from cccopt.ptx.parser import parse
@@ -128,3 +134,47 @@ def test_auto_takes_the_form_by_a_profile_alone(compiled: Pair) -> None:
     done = run(alone(compiled, "after_while").marked, Options(mode="auto"))
     assert {report.outcome for report in done.regions} == {Outcome.DECLINED}
     assert [(r.code, "no profile tells" in r.why) for r in done.remarks] == [("CCC050", True)]
+
+
+@pytest.mark.parametrize(
+    ("moved", "waiting", "visit", "waits"),
+    [
+        (2.0, 1.0, 0.0, False),
+        (2.0, 1.7, 1e9, True),
+        (1.1, 3.0, 1e9, True),
+        # Neither is sure to gain: by cost.
+        (1.2, 0.1, 0.0, True),
+        (0.9, 1.2, 1e9, False),
+    ],
+)
+def test_a_profile_decides_between_moving_and_waiting_where_one_is_sure_to_gain(
+    moved: float, waiting: float, visit: float, waits: bool, compiled: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (function,) = (module := alone(compiled, "memory").marked).functions()
+    (region,) = find(view := view_of(module, function)).regions
+    plan = replace(make_in_lane_plan(view, region), visit=visit)
+    numbers = InLaneEstimate(Cost(1.0, 1.0, waiting, None, False), ())
+    monkeypatch.setattr(in_lane_form, "_planned", lambda *_: (plan, numbers))
+    chosen = in_lane_form.preferred(view, region, function, Options(), moved)
+    assert (chosen is plan) is waits
+
+
+@pytest.mark.parametrize(
+    ("by_cost", "flattened", "chosen"), [(0.3, 1.2, False), (0.9, 2.0, True), (1.9, 2.0, False)]
+)
+def test_a_profile_flattens_only_where_that_is_sure_to_gain(
+    by_cost: float, flattened: float, chosen: bool, compiled: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (function,) = (module := alone(compiled, "memory").marked).functions()
+    (region,) = find(view := view_of(module, function)).regions
+    own = make_in_lane_plan(view, region, flattened=False)
+    made = iter([own, make_in_lane_plan(view, region, flattened=True), own])
+    gains = {False: by_cost, True: flattened}
+
+    def numbers(_: View, plan: InLanePlan, *__: object) -> InLaneEstimate:
+        return InLaneEstimate(Cost(1.0, 1.0, gains[plan.flattened], None, False), ())
+
+    monkeypatch.setattr(in_lane_form, "make_in_lane_plan", lambda *_, **__: next(made))
+    monkeypatch.setattr(in_lane_form, "_numbers", numbers)
+    plan, _ = in_lane_form._planned(view, region, function, Options())
+    assert plan.flattened is chosen
