@@ -23,7 +23,7 @@ TIMES, COUNTS = "times.json", "counts.pickle"
 def take_profile(task: Task, rounds: int, limit: float) -> str:
     """Count and time a program once, unless that was done; returns what went wrong. ``rounds`` makes no difference.
 
-    What the agent left is kept, so that a later version can make another profile of it.
+    What the agent left is kept for `make_profile`, which needs no GPU.
     """
     del rounds
     built, kept = task.built, task.place / COUNTS

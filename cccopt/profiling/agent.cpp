@@ -16,8 +16,7 @@
 //   <base>.<k>.counts     "cccprof1", then for each unit and device four 64-bit sizes and what has them: the name of the
 //                         unit, that of the device, the counts, the layout
 //   <base>.times          lines of a kernel on a device: name, launches, nanoseconds, registers, bytes of static shared
-//                         memory, of shared memory in all, threads of a block (the most of any launch), warps of all
-//                         launches, name of the device, with tabs between
+//                         memory, warps of all launches, name of the device, with tabs between
 //   <base>.devices        lines of a device that ran kernels: name, and the attributes of `kAttributes`
 //
 // It is preloaded into whatever the program starts, too. So it needs no C++ library, which a program may bring along
@@ -116,7 +115,7 @@ struct KernelTime {
   int device;
   uint64_t launches, nanoseconds, warps;
   uint32_t registers;
-  int32_t shared, all_shared, threads;
+  int32_t shared;
   KernelTime *next;
 };
 
@@ -286,9 +285,7 @@ void add_time(const KernelRecord &record) {
   if (record.end > record.start) kernel->nanoseconds += record.end - record.start;
   kernel->registers = record.registers;
   kernel->shared = record.static_shared;
-  int32_t all = record.static_shared + record.dynamic_shared, threads = record.block[0] * record.block[1] * record.block[2];
-  if (all > kernel->all_shared) kernel->all_shared = all;
-  if (threads > kernel->threads) kernel->threads = threads;
+  int32_t threads = record.block[0] * record.block[1] * record.block[2];
   uint64_t blocks = (uint64_t)record.grid[0] * record.grid[1] * record.grid[2];
   kernel->warps += blocks * ((threads + 31) / 32);
 }
@@ -347,9 +344,9 @@ void write_times() {
       int device = 0;
       if (driver.device && !driver.device(&device, kernel->device)) driver.name(shown, sizeof shown, device);
       if (kernel->device < kDevices) used[kernel->device] = true;
-      fprintf(file, "%s\t%llu\t%llu\t%u\t%d\t%d\t%d\t%llu\t%s\n", kernel->name, (unsigned long long)kernel->launches,
-              (unsigned long long)kernel->nanoseconds, kernel->registers, kernel->shared, kernel->all_shared, kernel->threads,
-              (unsigned long long)kernel->warps, shown);
+      fprintf(file, "%s\t%llu\t%llu\t%u\t%d\t%llu\t%s\n", kernel->name, (unsigned long long)kernel->launches,
+              (unsigned long long)kernel->nanoseconds, kernel->registers, kernel->shared, (unsigned long long)kernel->warps,
+              shown);
     }
   }
   pthread_mutex_unlock(&times_lock);

@@ -25,6 +25,7 @@ class _Launched:
     nanoseconds: int = 0
     registers: int = 0
     shared: int = 0
+    warps: int = 0
 
     def __add__(self, other: KernelTime) -> _Launched:
         return _Launched(
@@ -32,6 +33,7 @@ class _Launched:
             self.nanoseconds + other.nanoseconds,
             max(self.registers, other.registers),
             max(self.shared, other.shared),
+            self.warps + other.warps,
         )
 
 
@@ -63,6 +65,7 @@ def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
             if name not in known
         ),
         notes=tuple(dict.fromkeys(notes)),
+        hardware=(timed or counted).devices,
     )
     return with_sources(run, on_disk(files_of(run.functions)))
 
@@ -134,7 +137,7 @@ def _timed(
     elif copy is not None:
         function = replace(function, launches=copy.launches)
     if plain is not None:
-        function = replace(function, registers=plain.registers, shared=plain.shared)
+        function = replace(function, registers=plain.registers, shared=plain.shared, launched=plain.warps)
     if copy is not None:
         function = replace(function, registers_counted=copy.registers, shared_counted=copy.shared)
     return function

@@ -31,6 +31,7 @@ from cccopt.ccc.profitability.profile import (
 )
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
+from cccopt.profiling.device_facts import DeviceFacts
 from cccopt.profiling.json_fields import from_json
 from cccopt.profiling.sample import Sample, together
 from cccopt.version import __version__
@@ -102,8 +103,9 @@ class FunctionRun:
     """A function: a kernel, or what kernels call (``kernel`` is False; its counts are of all callers).
 
     ``unit`` is the file that it was compiled from. What is not known is None: ``launches`` and ``time_ns`` where no
-    run was timed, the resources (of the plain and of the counted copy; ``shared`` in bytes) where nobody asked. Without
-    ``counted`` there is only time. ``sample`` is there if not all warps were counted.
+    run was timed, the resources (of the plain and of the counted copy; ``shared`` in bytes), the ``launched`` warps of
+    all launches where nobody asked. Without ``counted`` there is only time. ``sample`` is there if not all warps were
+    counted.
     """
 
     name: str
@@ -117,6 +119,7 @@ class FunctionRun:
     registers_counted: int | None = None
     shared: int | None = None
     shared_counted: int | None = None
+    launched: int | None = None
     sample: Sample | None = None
     lines: tuple[LineCount, ...] = ()
     branches: tuple[BranchCount, ...] = ()
@@ -165,7 +168,8 @@ class UncountedKernel:
 class RunFile:
     """What one run or several of a program counted. ``runs`` is their number; an empty file has none.
 
-    ``devices`` are names of GPUs, or ``emulator``. ``sources`` are hashes by the names that the counts use.
+    ``devices`` are names of GPUs, or ``emulator``; ``hardware`` says of those that were timed what they can do.
+    ``sources`` are hashes by the names that the counts use.
     ``notes`` are sentences on what is missing.
     """
 
@@ -177,6 +181,7 @@ class RunFile:
     functions: tuple[FunctionRun, ...] = ()
     uncounted: tuple[UncountedKernel, ...] = ()
     notes: tuple[str, ...] = ()
+    hardware: tuple[DeviceFacts, ...] = ()
 
     @property
     def time_ns(self) -> int | None:
@@ -283,6 +288,7 @@ def _both(a: RunFile, b: RunFile) -> RunFile:
         _joined(a.functions, b.functions, lambda f: (f.name, f.unit), _both_functions),
         _joined(a.uncounted, b.uncounted, lambda k: k.name, _both_uncounted),
         _union(a.notes, b.notes),
+        _union(a.hardware, b.hardware),
     )
 
 
@@ -324,6 +330,7 @@ def _both_functions(a: FunctionRun, b: FunctionRun) -> FunctionRun:
         _most(a.registers_counted, b.registers_counted),
         _most(a.shared, b.shared),
         _most(a.shared_counted, b.shared_counted),
+        _sum(a.launched, b.launched),
         _sum(a.sample, b.sample),
         _joined(a.lines, b.lines, _place, added),
         _joined(a.branches, b.branches, _place, _both_branches),

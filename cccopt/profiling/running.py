@@ -47,8 +47,7 @@ class UnitCounts:
 class KernelTime:
     """The launches of a kernel on one device; ``name`` is the plain one of a copy that is ``counted``, too.
 
-    ``shared`` are the bytes of static shared memory, ``all_shared`` those of dynamic one with it; this and the
-    ``threads`` of a block are the most of any launch. ``warps`` are those of all launches.
+    ``shared`` are the bytes of static shared memory, ``warps`` those of all launches.
     """
 
     name: str
@@ -57,8 +56,6 @@ class KernelTime:
     nanoseconds: int
     registers: int
     shared: int
-    all_shared: int
-    threads: int
     warps: int
     device: str
 
@@ -282,7 +279,5 @@ def counts_file(units: Iterable[UnitCounts]) -> bytes:
 def _time(line: str) -> KernelTime:
     name, *numbers, device = line.split("\t")
     plain = name.removesuffix(COUNTED)
-    launches, nanoseconds, registers, shared, all_shared, threads, warps = map(int, numbers)
-    return KernelTime(
-        plain, plain != name, launches, nanoseconds, registers, shared, all_shared, threads, warps, device
-    )
+    launches, nanoseconds, registers, shared, warps = map(int, numbers)
+    return KernelTime(plain, plain != name, launches, nanoseconds, registers, shared, warps, device)

@@ -31,6 +31,7 @@ from cccopt.report.profile_view import (
     efficiency_text,
     idle_time,
     iterations,
+    launch_facts,
     line_heads,
     number,
     ordered,
@@ -226,6 +227,7 @@ class _Page:
             facts.insert(0, "1 launch" if function.launches == 1 else f"{number(function.launches)} launches")
         if function.time_ns is not None:
             facts.insert(0, duration(function.time_ns))
+        facts += launch_facts(self.run, function)
         name = element("h2", shortened(function.shown, 300), id=anchor, tabindex=-1, class_="name")
         heading = element("header", name, element("p", ", ".join(facts), class_="soft"))
         called = None

@@ -19,6 +19,7 @@ from cccopt.report.profile_view import (
     efficiency_text,
     idle_time,
     iterations,
+    launch_facts,
     line_heads,
     number,
     ordered,
@@ -113,6 +114,8 @@ def _print_function(function: FunctionRun, view: SourceView, console: Console, m
     shown = worst_lines(function, most)
     console.print()
     console.print(Text(_name(function.shown), style="bold"))
+    if facts := launch_facts(view.run, function):
+        console.print(Text(", ".join(facts)))
     console.print(_lines(function, view, most, console.width))
     places = {(x.file, x.line) for x in shown}
     branches = [b for b in function.branches if (b.file, b.line) in places and b.split]

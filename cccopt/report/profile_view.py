@@ -105,6 +105,24 @@ def idle_time(function: FunctionRun) -> float | None:
     return None if share is None or function.time_ns is None else function.time_ns * share
 
 
+def launch_facts(run: RunFile, function: FunctionRun) -> list[str]:
+    """How far a kernel used the GPU that it was timed on, as parts of a sentence; none where GPUs differ or nothing is
+    known.
+    """
+    if len({replace(device, name="") for device in run.hardware}) != 1 or not function.time_ns:
+        return []
+    device = run.hardware[0]
+    if not device.slots_per_ns or not device.warps:  # the driver did not say
+        return []
+    issued = function.warps / (device.slots_per_ns * function.time_ns)
+    found = [f"{percent(issued)} of what the GPU can issue"]
+    if function.launched and function.launches:
+        filled = function.launched / function.launches / device.warps
+        if filled < 1:
+            found.append(f"launches with {percent(filled)} of the warps that it holds")
+    return found
+
+
 def by_line(function: FunctionRun) -> list[LineCount]:
     """The counts of whole lines, in the order of files and lines."""
     found: dict[tuple[str, int], LineCount] = {}

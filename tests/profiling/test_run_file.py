@@ -14,6 +14,7 @@ import pytest
 from cccopt.ccc.profitability import profile as profiles
 from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
 from cccopt.diagnostic import CccError
+from cccopt.profiling.device_facts import DeviceFacts
 from cccopt.profiling.run_file import (
     BranchCount,
     FunctionRun,
@@ -32,8 +33,10 @@ from cccopt.profiling.sample import Sample, together
 
 GROUPS = (2, 60, 0, 0, 3, 100)
 HISTOGRAM = (10, *(0,) * 31, 5)
+GPU = DeviceFacts("GPU", 132, 1_980_000, 2_619_000, 5120, 50 << 20, 2048, 233472, 65536, 32)
 RUN = RunFile(
     runs=1,
+    hardware=(GPU,),
     devices=("emulator",),
     sources={"a.cu": "0" * 64},
     kernels=RunProfile({"f": {1: RegionProfile("for", 1, 32, 10, 200, 40.5, 0.0, 3.25)}}),
@@ -46,6 +49,7 @@ RUN = RunFile(
             launches=2,
             time_ns=1000,
             registers=32,
+            launched=64,
             sample=Sample(160, 640),
             lines=(
                 LineCount("a.cu", 3, 5, 10, 200),
@@ -111,6 +115,7 @@ def test_the_schema_describes_the_file() -> None:
         (Sample, "sample"),
         (UncountedKernel, "uncounted"),
         (RegionProfile, "region"),
+        (DeviceFacts, "device"),
     ],
 )
 def test_the_schema_has_the_fields_of_the_classes_in_their_order(kind: type, name: str | None) -> None:
@@ -216,7 +221,7 @@ def test_groups_add_up_and_fold() -> None:
 
 def test_time_from_one_run_and_counts_from_another() -> None:
     (f, *_) = RUN.functions
-    counted = replace(RUN, functions=(replace(f, launches=None, time_ns=None),))
+    counted = replace(RUN, functions=(replace(f, launches=None, time_ns=None, launched=None),))
     timed = replace(RUN, functions=(replace(f, lines=(), branches=(), loops=(), counted=False, sample=None),))
     for runs in ([counted, timed], [timed, counted]):
         assert merged(runs).functions == RUN.functions[:1]

@@ -192,9 +192,7 @@ RECIPE = Recipe((), "./main", same=("sum .*",), time=(("scale", r"time (\S+)"),)
 
 
 def seen(nanoseconds: int, *, counted: bool, launches: int = 2) -> ProgramRun:
-    time = KernelTime(
-        NAME, counted, launches, nanoseconds * launches, 40 if counted else 32, 0, 0, 64, 2, "GPU"
-    )
+    time = KernelTime(NAME, counted, launches, nanoseconds * launches, 40 if counted else 32, 0, 2, "GPU")
     return ProgramRun(0, 0, True, True, times=(time,))
 
 

@@ -149,7 +149,7 @@ def test_the_table_shows_what_is_left(
 
 
 def seen(name: str, nanoseconds: int) -> ProgramRun:
-    time = KernelTime(name, False, 2, nanoseconds, 32, 0, 0, 64, 2, "GPU")
+    time = KernelTime(name, False, 2, nanoseconds, 32, 0, 2, "GPU")
     return ProgramRun(0, 0, True, True, times=(time,))
 
 

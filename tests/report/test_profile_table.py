@@ -11,13 +11,24 @@ from rich.console import Console
 
 from cccopt.driver import marked_ptx
 from cccopt.harness.workload import fresh_state, load
+from cccopt.profiling.device_facts import DeviceFacts
 from cccopt.profiling.emulated import of_launch
-from cccopt.profiling.run_file import FunctionRun, LoopCount, RunFile, merged
+from cccopt.profiling.run_file import FunctionRun, LineCount, LoopCount, RunFile, merged
 from cccopt.profiling.sources import Source, files_of, on_disk
 from cccopt.region_profiles import program_of
 from cccopt.report import profile_view
+from cccopt.report.profile_page import page
 from cccopt.report.profile_table import print_run
-from cccopt.report.profile_view import binned, duration, iterations, ordered, percent, short_names, worst
+from cccopt.report.profile_view import (
+    binned,
+    duration,
+    iterations,
+    launch_facts,
+    ordered,
+    percent,
+    short_names,
+    worst,
+)
 from cccopt.toolchain.discovery import find_nvcc
 from tests.report.example_run import FILE, HEADER, SOURCES, TEXT, TRIPS, counted, timed
 
@@ -128,6 +139,33 @@ def test_the_figures_of_the_documentation_are_what_is_printed(repository: Path) 
 
 
 # --- what both the tables and the page use ---
+
+
+def test_a_kernel_is_held_against_what_its_gpu_can_do() -> None:
+    gpu = DeviceFacts("a", 2, 500_000, 1, 1, 1, 1024, 1, 1, 1)  # 4 instructions a nanosecond, 64 warps
+    one = FunctionRun(
+        "f",
+        "f",
+        True,
+        "a.cu",
+        launches=2,
+        time_ns=100,
+        launched=32,
+        lines=(LineCount("a.cu", 1, 1, 100, 200),),
+    )
+    run = RunFile(functions=(one,), hardware=(gpu, replace(gpu, name="b")))
+    facts = "25.0 % of what the GPU can issue, launches with 25.0 % of the warps that it holds"
+    assert facts in printed(run)
+    assert facts in page(run, SOURCES, title="f")
+    assert launch_facts(run, replace(one, launched=999)) == ["25.0 % of what the GPU can issue"]
+    for unknown in (
+        replace(run, hardware=()),
+        replace(run, hardware=(gpu, replace(gpu, processors=3))),
+        replace(run, hardware=(replace(gpu, clock=0),)),
+    ):
+        assert launch_facts(unknown, one) == []
+    assert launch_facts(run, replace(one, time_ns=None)) == []
+    assert merged([run, replace(run, hardware=(gpu,))]).hardware == run.hardware
 
 
 def test_the_worst_lose_most_time() -> None:
