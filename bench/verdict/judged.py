@@ -13,6 +13,7 @@ from typing import Any
 from bench.real.build import PLAIN
 from bench.verdict.measuring import times_of
 from bench.verdict.programs import ALWAYS, AUTO, BUILT, PROFILED, Task, is_for_fitting
+from cccopt.ccc.profitability.code_digest import canonical
 from cccopt.profiling.names import shown
 
 CHOOSING = (AUTO, PROFILED)
@@ -22,8 +23,8 @@ WRONG, CLOSE = 0.05, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel with annotations: how often faster than the plain build each build is (``gains``, measured), which of
-    them rewrite it, and what was ``predicted`` of `always`, None without a profile that fits.
+    """A kernel with annotations: how many times as fast as the plain build each build is (``gains``, measured), which
+    of them rewrite it, and what was ``predicted`` of `always`, None without a profile that fits.
     """
 
     program: str
@@ -102,8 +103,28 @@ def summary(kernels: Sequence[Kernel]) -> Summary:
     )
 
 
+def left_out(task: Task) -> Iterator[str]:
+    """What `kernels_of` has no figures of, and why."""
+    measured = times_of(task.place)
+    if measured is None:
+        yield f"{task.program.name}: it did not run"
+        return
+    for build in (PLAIN, *CHOOSING):
+        if build in measured["wrong"]:
+            yield f"{task.program.name}: {build}: {measured['wrong'][build]}"
+    names = {region["kernel"] for region in _regions(task, ALWAYS)}
+    if not names:
+        yield f"{task.program.name}: no region is left of its annotations"
+    timed = {name for of in measured["times"].values() for name in of}
+    for name in sorted(names):
+        if canonical(name) not in timed:
+            yield f"{task.program.name}: `{shown(name)}` did not run"
+
+
 def kernels_of(task: Task) -> Iterator[Kernel]:
-    """The kernels of a program that have annotations and ran in all builds that choose, with right results."""
+    """The kernels of a program that have annotations and ran in all builds that choose, with right results; `left_out`
+    tells of all others.
+    """
     measured = times_of(task.place)
     if measured is None or PLAIN in measured["wrong"]:
         return
@@ -111,17 +132,18 @@ def kernels_of(task: Task) -> Iterator[Kernel]:
     regions = {build: _regions(task, build) for build in (ALWAYS, *CHOOSING)}
     for name in dict.fromkeys(region["kernel"] for region in regions[ALWAYS]):
         here = {build: [r for r in found if r["kernel"] == name] for build, found in regions.items()}
+        key = canonical(name)
         gains = {
-            build: _gain(times[PLAIN][name], of[name])
+            build: _gain(times[PLAIN][key], of[key])
             for build, of in times.items()
-            if build != PLAIN and name in of and name in times[PLAIN]
+            if build != PLAIN and key in of and key in times[PLAIN]
         }
         if gains.keys() >= {*CHOOSING}:
             yield Kernel(
                 task.program.name,
                 shown(name).partition("(")[0].removeprefix("void "),
                 is_for_fitting(task.program.name),
-                statistics.median(times[PLAIN][name]) / 1e6,
+                statistics.median(times[PLAIN][key]) / 1e6,
                 gains,
                 frozenset(build for build, found in here.items() if any(map(_is_rewritten, found))),
                 "; ".join(

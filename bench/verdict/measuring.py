@@ -14,7 +14,7 @@ from bench.real.measure import Run, fault
 from bench.verdict.programs import COUNTED, Task
 from cccopt.ccc.profitability.code_digest import canonical
 from cccopt.profiling.collecting import run_file
-from cccopt.profiling.run_file import write
+from cccopt.profiling.run_file import as_text, write
 from cccopt.profiling.running import ProgramRun
 
 TIMES, COUNTS = "times.json", "counts.pickle"
@@ -39,10 +39,12 @@ def take_profile(task: Task, rounds: int, limit: float) -> str:
 
 
 def make_profile(task: Task) -> None:
-    """Write the profile of what was counted, if anything was."""
+    """Write the profile of what was counted, if anything was and it is another than before: builds are as new as it."""
     kept = task.place / COUNTS
     if kept.exists():
-        write(task.profile, run_file(*pickle.loads(kept.read_bytes())))
+        made = run_file(*pickle.loads(kept.read_bytes()))
+        if not task.profile.exists() or task.profile.read_text() != as_text(made):
+            write(task.profile, made)
 
 
 def take_times(task: Task, rounds: int, limit: float) -> str:

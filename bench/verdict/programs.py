@@ -77,6 +77,14 @@ def has_build(place: Path, what: str) -> bool:
     return file.exists() and json.loads(file.read_text())["succeeded"]
 
 
+def _is_new(task: Task, what: str) -> bool:
+    """Whether a build has succeeded, and with the profile that there is."""
+    if not has_build(task.place, what):
+        return False
+    made = (task.place / what / BUILT).stat().st_mtime
+    return what in BEFORE or made >= task.profile.stat().st_mtime
+
+
 def build_all(
     given: Sequence[Task], checkouts: Sequence[Path], commands: Commands, jobs: int, *, profiled: bool
 ) -> list[str]:
@@ -87,7 +95,7 @@ def build_all(
         (task, what)
         for task in given
         for what in (AFTER if profiled else BEFORE)
-        if (task.profile.exists() or not profiled) and not has_build(task.place, what)
+        if (task.profile.exists() or not profiled) and not _is_new(task, what)
     ]
     with ThreadPoolExecutor(jobs) as pool:
         said = pool.map(lambda one: _build(*one, [ROOT, *checkouts], commands), wanted)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from bench.verdict.judged import CHOOSING, CLOSE, Kernel, kernels_of, summary
+from bench.verdict.judged import CHOOSING, CLOSE, Kernel, kernels_of, left_out, summary
 from bench.verdict.measuring import times_of
 from bench.verdict.programs import ALWAYS, AUTO, PROFILED, Task
 
@@ -36,6 +36,8 @@ def show(tasks: Sequence[Task], console: Console, *, markdown: bool) -> None:
             console.print(table)
         for line in _said(here):
             print(line)
+    for line in (each for task in tasks for each in left_out(task)):
+        print(f"not in the tables: {line}")
 
 
 def _row(kernel: Kernel) -> tuple[str, ...]:

@@ -56,25 +56,30 @@ def _with_strings(made: str, strings: Mapping[str, str]) -> tuple[str, dict[str,
     they had.
     """
     here = _strings(made)
-    labels = {value: label for label, value in here.items()}
+    labels = {_without_spaces(value): label for label, value in here.items()}
     added: list[str] = []
     for value in strings.values():
-        if value not in labels:
-            labels[value] = f"$L__info_string{len(here) + len(added)}"
-            added.append(f"{labels[value]}:\n{value}\n")
+        if _without_spaces(value) not in labels:
+            label = labels[_without_spaces(value)] = f"$L__info_string{len(here) + len(added)}"
+            added.append(f"{label}:\n{value}\n")
     if added:
         section = _SECTION.search(made)
         if section is None:
             made = f"{made}\t.section\t.debug_str\n\t{{\n{''.join(added)}\n\t}}\n"
         else:
             made = f"{made[: section.end() - 1].rstrip()}\n{''.join(added)}\n\t{made[section.end() - 1 :]}"
-    return made, {label: labels[value] for label, value in strings.items()}
+    return made, {label: labels[_without_spaces(value)] for label, value in strings.items()}
 
 
 def _strings(text: str) -> dict[str, str]:
     """The strings of line information by their labels: names of functions that were inlined."""
     sections = "".join(_SECTION.findall(text))
     return {label: value.strip() for label, value in _STRING.findall(sections)}
+
+
+def _without_spaces(value: str) -> str:
+    """A string to be compared: nvcc and our printer space its bytes differently."""
+    return "".join(value.split())
 
 
 def _outside(text: str, found: Sequence[FunctionText]) -> list[str]:

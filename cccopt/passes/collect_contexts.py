@@ -200,7 +200,11 @@ def _whole_iterations(
     if cost is None or cost.assumed:
         return done
     chosen = in_lane_form.preferred(view, region, function, options, cost.gain)
-    return done if chosen is None else in_lane_form.rewritten(view, region, function, options, cause, chosen)
+    if chosen is None:
+        return done
+    waiting = in_lane_form.rewritten(view, region, function, options, cause, chosen)
+    # By cost it may be the better form, and yet `auto` may not be sure that it gains.
+    return done if _is_rewritten(done[2][0]) and not _is_rewritten(waiting[2][0]) else waiting
 
 
 def _carried(
@@ -283,8 +287,9 @@ def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, op
         stacks = {key: path.stack.shared_bytes for key, path in enumerate(plan.all_paths())}
     own = static_shared_bytes(view.module, function)
     room = min(room_for_stacks(threads), SHARED_BYTES) - own
-    unrolled = unrolled_loops(analysis) if numbers.assumed else {}
-    return decide(region, numbers, options.mode, stacks, room, empty_tasks(analysis), unrolled)
+    return decide(
+        region, numbers, options.mode, stacks, room, empty_tasks(analysis), unrolled_loops(analysis)
+    )
 
 
 def _stack_bytes(analysis: RegionAnalysis, options: Options) -> int:

@@ -46,15 +46,16 @@ def preferred(
     view: View, region: Region, function: Function, options: Options, moved: float | None
 ) -> InLanePlan | None:
     """The plan of a loop whose tasks may only be the rests of its iterations, if this form is legal and expected to be
-    faster: by a profile, with which the other form gains ``moved``, or, where that is nothing to rely on, because the
-    warp would run less than `LONG` slots between two votes.
+    faster: because the warp would run less than `LONG` slots between two votes, unless a profile, by which the other
+    form gains ``moved``, tells of a gain of `SAFE_GAIN` and of so much between the two forms.
     """
     try:
         plan, numbers = _planned(view, region, function, options)
-        if numbers is None or moved is None or max(moved, numbers.loop.gain) < SAFE_GAIN:
-            faster = plan.visit < LONG or len(plan.points) > MANY
-        else:
-            faster = numbers.loop.gain * SAFE_GAIN > moved
+        faster = plan.visit < LONG or len(plan.points) > MANY
+        if numbers is not None and moved is not None:
+            less, more = sorted((numbers.loop.gain, moved))
+            if more >= SAFE_GAIN and more >= less * SAFE_GAIN:
+                faster = numbers.loop.gain > moved
         if faster:
             check_in_lane(view, region)
     except Refusal:

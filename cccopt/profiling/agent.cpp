@@ -308,9 +308,10 @@ void take_buffer(void *, uint32_t, uint8_t *buffer, size_t, size_t filled) {
 }
 
 void write_devices(const bool *used) {
-  char name[sizeof base + 48];
+  char aside[sizeof base + 48], name[sizeof base + 48];
+  snprintf(aside, sizeof aside, "%s.devices.part", base);
   snprintf(name, sizeof name, "%s.devices", base);
-  FILE *file = fopen(name, "we");
+  FILE *file = fopen(aside, "we");
   if (!file) return;
   for (int i = 0; i < kDevices; i++) {
     char shown[256] = "";
@@ -324,7 +325,7 @@ void write_devices(const bool *used) {
     }
     fputc('\n', file);
   }
-  fclose(file);
+  if (fclose(file) || rename(aside, name)) note("failed", "a file cannot be written");
 }
 
 void write_times() {
@@ -343,7 +344,7 @@ void write_times() {
       char shown[256] = "";
       int device = 0;
       if (driver.device && !driver.device(&device, kernel->device)) driver.name(shown, sizeof shown, device);
-      if (kernel->device < kDevices) used[kernel->device] = true;
+      if (kernel->device >= 0 && kernel->device < kDevices) used[kernel->device] = true;
       fprintf(file, "%s\t%llu\t%llu\t%u\t%d\t%llu\t%s\n", kernel->name, (unsigned long long)kernel->launches,
               (unsigned long long)kernel->nanoseconds, kernel->registers, kernel->shared, (unsigned long long)kernel->warps,
               shown);

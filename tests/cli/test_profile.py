@@ -239,6 +239,9 @@ def test_strings_of_line_information_come_with_the_functions_that_name_them(
     made = marked.replace(MARK, "")
     found = with_originals(made, marked, frozenset(), lambda: other)
     assert found.split() == (MODULE + entry("a", line.format(label)) + strings(*all_of_them)).split()
+    # We print bytes apart.
+    spaced = with_originals(made.replace(",0", ", 0"), marked, frozenset(), lambda: other)
+    assert "".join(spaced.split()) == "".join(found.split())
 
 
 def test_nothing_is_compiled_again_where_everything_is_rewritten() -> None:

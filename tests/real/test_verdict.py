@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from bench.real.program import Program, read_programs
 from bench.real.recipe import Recipe
 from bench.verdict import __main__ as command
 from bench.verdict import measuring, table
-from bench.verdict.judged import Kernel, kernels_of, summary
+from bench.verdict.judged import Kernel, kernels_of, left_out, summary
 from bench.verdict.programs import ALWAYS, AUTO, PROFILED, Task, build_all, is_for_fitting, tasks
 from cccopt.profiling.run_file import read
 from cccopt.profiling.running import KernelTime, ProgramRun
@@ -127,8 +128,22 @@ def test_a_build_with_other_results_has_no_gain(built: Task) -> None:
     file.write_text(json.dumps({**found, "wrong": {ALWAYS: "other results than the plain build"}}))
     (judged,) = kernels_of(built)
     assert (judged.error, judged.best) == (None, 2.0)
+    assert not [*left_out(built)]
+    file.write_text(json.dumps({**found, "wrong": {AUTO: "status 1"}}))
+    assert not [*kernels_of(built)]
+    assert [*left_out(built)] == ["scale: auto: status 1"]
     file.write_text(json.dumps({**found, "wrong": {"plain": "status 1"}}))
     assert not [*kernels_of(built)]
+
+
+def test_what_is_not_in_the_tables_is_said(built: Task, capsys: pytest.CaptureFixture[str]) -> None:
+    file = built.place / measuring.TIMES
+    found = json.loads(file.read_text())
+    file.write_text(json.dumps({**found, "times": {build: {} for build in found["times"]}}))
+    table.show([built], Console(), markdown=True)
+    assert "not in the tables: scale: `scale(int)` did not run" in capsys.readouterr().out
+    file.unlink()
+    assert [*left_out(built)] == ["scale: it did not run"]
 
 
 @pytest.mark.parametrize("markdown", [False, True])
@@ -205,6 +220,10 @@ def test_missing_builds_are_made_with_the_profile_where_there_is_one(tmp_path: P
     said = (tmp_path / "said").read_text().splitlines()[2:]
     assert [line.split()[0] for line in said] == ["--ccc=always", "--ccc=auto"]
     assert all(f"--ccc-profile={one.profile}" in line for line in said)
+    # A newer profile asks for other builds.
+    os.utime(one.profile, (1 << 32, 1 << 32))
+    assert build_all([one], [tmp_path], commands, 1, profiled=True) == []
+    assert len((tmp_path / "said").read_text().splitlines()) == 6
     missing = Task(one.program, one.recipe, tmp_path / "out/other")
     assert "made-up" in build_all([missing], [tmp_path / "none"], commands, 1, profiled=False)[0]
 

@@ -6,11 +6,11 @@ stacks that would leave too few blocks to an SM keep cheap paths in their loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cccopt.ccc.outcome import refusal
-from cccopt.ccc.outcome.choices import Mode
+from cccopt.ccc.outcome.choices import Form, Mode
 from cccopt.ccc.outcome.report import Cost
 from cccopt.ccc.profitability import model
 from cccopt.ccc.profitability.estimate import Estimate
@@ -38,8 +38,11 @@ HOW = (
 )
 """How a profile is made."""
 
+CLEARLY = 1.02
+"""By what factor a loop must be faster without a path for that to be more than rounding."""
+
 TOO_LITTLE = f"predictions are not exact enough for gains below {model.SAFE_GAIN}x"
-"""Why what is expected to gain a little is left."""
+"""Why a loop with a small predicted gain is left alone."""
 
 _NOTHING = "there is nothing to collect in this marked path: it stays as it is"
 
@@ -92,24 +95,28 @@ def decide(
     nothing = {} if empty is None else empty
     chosen -= nothing.keys()
     if chosen and not kept and not estimate.assumed and model.gain(flow, chosen) < model.SAFE_GAIN:
-        chosen = _sure(flow, limits, nothing, lambda some: _stacks(flow, some, shared) <= capacity)
-        limited = "" if chosen else TOO_LITTLE
+        left = nothing.keys() | ({} if unrolled is None else unrolled).keys()
+        before, chosen = chosen, _sure(flow, frozenset(range(len(paths))) - left, limits)
+        if chosen & others and _stacks(flow, chosen, shared) > capacity:
+            chosen = frozenset()
+        limited = limited if chosen >= before else TOO_LITTLE
     return Decision(chosen, *_costs(estimate, chosen), limited, barred, nothing)
 
 
-def _sure(
-    flow: LoopFlow,
-    limits: Sequence[Limit],
-    empty: Collection[int],
-    has_room: Callable[[frozenset[int]], bool],
-) -> frozenset[int]:
-    """The paths that gain even where the profile is wrong about how much (`cccopt.ccc.profitability.unprofiled`), if
-    they are expected to gain at all and nothing is in their way.
+def _sure(flow: LoopFlow, paths: frozenset[int], limits: Sequence[Limit]) -> frozenset[int]:
+    """Those of ``paths`` that gain even where the profile is wrong about how much (`uncertain`), if they are expected
+    to gain at all. From all of them goes what a limit forbids or what clearly costs more than it saves, one by one.
     """
-    everything = frozenset(path.key for path in flow.paths) - frozenset(empty)
-    chosen = everything - uncertain(flow, everything)
-    allowed = all(len(chosen & limit.keys) <= limit.most for limit in limits)
-    gains = allowed and has_room(chosen) and model.gain(flow, chosen) >= model.LEAST_GAIN
+    chosen = paths - uncertain(flow, paths)
+    while chosen:
+        rests = [rest - uncertain(flow, rest) for path in sorted(chosen) for rest in [chosen - {path}]]
+        best = min(rests, key=lambda rest: model.time(flow, rest))
+        allowed = all(len(chosen & limit.keys) <= limit.most for limit in limits)
+        if allowed and model.time(flow, best) * CLEARLY >= model.time(flow, chosen):
+            break
+        chosen = best
+    # In the carried form nothing is rewritten without a profile.
+    gains = flow.form != Form.CARRIED and model.gain(flow, chosen) >= model.LEAST_GAIN
     return chosen if gains else frozenset()
 
 
@@ -204,7 +211,8 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
     help = HOW if decision.loop.assumed else ""
     if not decision.chosen:
         best = max(others, key=lambda key: decision.costs[key].gain)
-        gain = f"collecting would make it {_times(decision.costs[best].gain)} as fast"
+        predicted = max(decision.costs[best].gain, decision.loop.gain)
+        gain = f"collecting would make it {_times(predicted)} as fast"
         return (
             *empty,
             refusal.remark(

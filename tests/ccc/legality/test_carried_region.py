@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,8 @@ from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.outcome.report import Cost
 from cccopt.ccc.plan.in_lane import InLanePlan, make_in_lane_plan
 from cccopt.ccc.profitability.in_lane_estimate import InLaneEstimate
+from cccopt.ccc.profitability.model import SAFE_GAIN
+from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
 from cccopt.ccc.regions.marked_loops import find
 from cccopt.passes import in_lane_form
 from cccopt.passes.pipeline import Options, run
@@ -140,8 +143,10 @@ def test_auto_takes_the_form_by_a_profile_alone(compiled: Pair) -> None:
     ("moved", "waiting", "visit", "waits"),
     [
         (2.0, 1.0, 0.0, False),
-        (2.0, 1.7, 1e9, True),
         (1.1, 3.0, 1e9, True),
+        # Both gain much: by cost.
+        (2.0, 1.7, 1e9, False),
+        (2.0, 1.7, 0.0, True),
         # Neither is sure to gain: by cost.
         (1.2, 0.1, 0.0, True),
         (0.9, 1.2, 1e9, False),
@@ -157,6 +162,32 @@ def test_a_profile_decides_between_moving_and_waiting_where_one_is_sure_to_gain(
     monkeypatch.setattr(in_lane_form, "_planned", lambda *_: (plan, numbers))
     chosen = in_lane_form.preferred(view, region, function, Options(), moved)
     assert (chosen is plan) is waits
+
+
+def test_what_is_sure_to_gain_by_moving_is_not_left_because_waiting_would_cost_less(compiled: Pair) -> None:
+    (function,) = (module := alone(compiled, "three").marked).functions()
+    (region,) = find(view_of(module, function), with_unfit=True).regions
+    warps, taken, cost, own = 100_000, 8, 250.0, 25.0
+    entered = round(warps * (1 - (1 - taken / 32) ** 32))
+    packed = cost * warps * taken / 32
+    path = RegionProfile("if", entered, warps * taken, entered, warps * taken, cost * entered, packed)
+    loop = RegionProfile("for", warps // 100, warps // 100 * 32, warps, warps * 32, own * warps, own * warps)
+    counts = {point.annotation.region: path for point in region.points} | {region.annotation.region: loop}
+    seen: list[float | None] = []
+
+    def preferred(*given: Any) -> InLanePlan | None:
+        seen.append(given[-1])
+        return make_in_lane_plan(view_of(module, function), region)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(in_lane_form, "preferred", preferred)
+        waiting = InLaneEstimate(numbers := Cost(1.0, 1.0, 1.1, None, False), (numbers,) * len(region.points))
+        patch.setattr(in_lane_form, "_numbers", lambda *_: waiting)
+        done = run(module, Options(mode="auto", profile=RunProfile({function.name: counts})))
+    (moved,) = seen
+    assert moved is not None
+    assert moved >= SAFE_GAIN
+    assert {report.form for report in done.regions} == {Form.CARRIED}
 
 
 @pytest.mark.parametrize(

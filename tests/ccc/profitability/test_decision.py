@@ -13,10 +13,19 @@ import pytest
 
 import cccopt
 from cccopt.ccc.function.view import view_of
+from cccopt.ccc.outcome.choices import Mode
+from cccopt.ccc.profitability import decision as decision_module
 from cccopt.ccc.profitability import profile as profiles
-from cccopt.ccc.profitability.decision import LEAST_RESIDENT, TOO_LITTLE, Decision, decide, room_for_stacks
+from cccopt.ccc.profitability.decision import (
+    LEAST_RESIDENT,
+    TOO_LITTLE,
+    Decision,
+    decide,
+    remarks,
+    room_for_stacks,
+)
 from cccopt.ccc.profitability.estimate import Estimate
-from cccopt.ccc.profitability.model import LEAST_GAIN, SAFE_GAIN, gain
+from cccopt.ccc.profitability.model import LEAST_GAIN, SAFE_GAIN, Limit, PathFlow, gain
 from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
 from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.diagnostic import CccError
@@ -264,10 +273,44 @@ def test_a_small_gain_is_taken_where_loops_of_tasks_make_it_sure() -> None:
     room = dict.fromkeys(range(4), 0)
     assert LEAST_GAIN < gain(flow, [0, 1]) < SAFE_GAIN
     assert decide(region, Estimate(flow, False), "auto", room, 1 << 20).chosen == {0, 1}
-    # Without room for their stacks, or beside a limit, nothing is sure.
+    # Without room for their stacks nothing is sure, nor is a loop of tasks alone.
     assert not decide(region, Estimate(flow, False), "auto", dict.fromkeys(range(4), 99), 100).chosen
     alone = replace(flow, paths=(path, replace(inner, parent=None)))
     assert not decide(region, Estimate(alone, False), "auto", room, 1 << 20).chosen
+
+
+def expanded(path: PathFlow, cost: float, warps: float, full: float) -> PathFlow:
+    """A loop that is laid side by side: sure to gain, whatever its lanes do, but for what it costs."""
+    once = replace(path, is_loop=True, expanded=True, entries=1.0, entered=1.0)
+    return replace(once, warps=warps, full=full, slots=cost, packed=cost)
+
+
+def test_of_sure_paths_those_go_that_lose_or_that_a_limit_forbids(monkeypatch: pytest.MonkeyPatch) -> None:
+    (region,) = find(view_of(parsed := parse(loop_of(body=switch(4))), next(parsed.functions()))).regions
+    one, other, *_ = cases(*[66.0] * 4).paths
+    room = dict.fromkeys(range(4), 0)
+    costly = loop(expanded(one, 220.0, 2.0, 0.5), expanded(other, 20.0, 2.0, 1.9), own=800.0)
+    assert LEAST_GAIN < gain(costly, [0]) < SAFE_GAIN
+    assert gain(costly, [0, 1]) < gain(costly, [0])
+    assert decide(region, Estimate(costly, False), "auto", room, 1 << 20).chosen == {0}
+    both = loop(expanded(one, 320.0, 2.0, 0.5), expanded(other, 300.0, 2.0, 0.5), own=1500.0)
+    assert gain(both, [0, 1]) < SAFE_GAIN
+    assert decide(region, Estimate(both, False), "auto", room, 1 << 20).chosen == {0, 1}
+    # What nvcc would unroll is not sure, and nothing is in the carried form.
+    assert decide(region, Estimate(both, False), "auto", room, 1 << 20, None, {1: "unrolled"}).chosen == {0}
+    carried = replace(both, form="carried")
+    assert not decide(region, Estimate(carried, False), "auto", room, 1 << 20).chosen
+    monkeypatch.setattr(decision_module, "_limits", lambda _: (Limit(frozenset({0, 1}), 1),))
+    assert decide(region, Estimate(both, False), "auto", room, 1 << 20).chosen == {0}
+
+
+def test_what_is_predicted_of_all_paths_is_told_where_all_are_left() -> None:
+    (region,) = find(view_of(parsed := parse(loop_of(body=switch(4))), next(parsed.functions()))).regions
+    flow = cases(*[45.0] * 4)
+    decision = decide(region, Estimate(flow, False), "auto", dict.fromkeys(range(4), 0), 1 << 20)
+    (said,) = remarks(region, decision, Mode.AUTO)
+    assert f"{gain(flow, range(4)):.2f}x" in said.message
+    assert TOO_LITTLE in said.why
 
 
 def test_paths_that_share_a_site_are_not_taken_apart_for_want_of_shared_memory() -> None:
