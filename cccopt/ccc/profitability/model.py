@@ -52,7 +52,7 @@ On an H200 (2026-11-20) `samples/sssp`, of which 1.03 is predicted, ran at 0.89;
 """
 
 SAFE_GAIN = 1.25
-"""The least predicted gain at which `auto` rewrites any loop by a profile. Of the kernels for fitting that were rewritten
+"""The least predicted gain at which `auto` rewrites any loop by a profile. Of the kernels for fitting that it rewrote
 from 1.05 on (an H100, `bench.verdict`), the largest gain predicted of one that lost was 1.10, the smallest of one that
 won 1.44 (docs/decisions/0031-a-margin-for-predictions.md).
 """
