@@ -41,7 +41,7 @@ OTHER_ENTRY = Rule(
 BEGINS_ITERATION = Rule(
     "CCC031",
     "an iteration of the marked loop begins with the marked path",
-    "lanes that wait at the path could not be told from lanes that are about to begin an iteration",
+    "lanes that wait at the path could not be distinguished from lanes that are about to begin an iteration",
     "mark a part of the path, or let other code of the iteration come before it",
 )
 OTHER_EXIT = Rule(
