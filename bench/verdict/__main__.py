@@ -22,7 +22,7 @@ from rich.console import Console
 
 from bench.profile.programs import SAMPLE, Commands
 from bench.verdict import measuring, table
-from bench.verdict.programs import Task, build_all, make_inputs, tasks
+from bench.verdict.programs import build_all, make_inputs, tasks
 
 
 def parser() -> argparse.ArgumentParser:
@@ -80,8 +80,6 @@ def main() -> int:
         print(f"{task.program.name}: {said_of or 'done'}", file=sys.stderr, flush=True)
     return int(wrong > 0)
 
-
-__all__ = ["Task", "main", "parser"]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,7 +7,6 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 from bench.real.build import PLAIN
@@ -33,7 +32,6 @@ class Kernel:
     milliseconds: float
     gains: Mapping[str, float]
     rewritten: frozenset[str]
-    forms: str
     predicted: float | None
 
     def chosen(self, build: str) -> float:
@@ -146,9 +144,6 @@ def kernels_of(task: Task) -> Iterator[Kernel]:
                 statistics.median(times[PLAIN][key]) / 1e6,
                 gains,
                 frozenset(build for build, found in here.items() if any(map(_is_rewritten, found))),
-                "; ".join(
-                    word for word, _ in groupby(f"{r['kind']} {r['form']}".strip() for r in here[ALWAYS])
-                ),
                 _predicted(task, here[ALWAYS]),
             )
 

@@ -45,7 +45,6 @@ def kernel(
         1.0,
         {ALWAYS: gain, **chosen},
         frozenset({ALWAYS, *chosen}),
-        "for split",
         predicted,
     )
 
