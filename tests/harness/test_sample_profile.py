@@ -33,9 +33,9 @@ def test_auto_for_a_point_is_decided_by_its_launches() -> None:
     kernels = {
         k: {region.kernel for region in one.regions} for k, one in made.items() if isinstance(one, Build)
     }
-    # 1.13 at N=20 and k=16 on an H200, 0.84 at k=31.
+    # 1.13 at N=20 and k=16 on an H200, which predictions are not exact enough for, and 0.84 at k=31.
     assert kernels == {
-        16: {"path_20", "path_80", "path_320"},
+        16: {"path_80", "path_320"},
         31: set(),
     }
 
