@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import time
@@ -19,7 +18,7 @@ from rich.console import Console
 
 from bench.profile import accuracy, cost, sample
 from bench.profile.ncu import Ncu
-from bench.profile.programs import SAMPLE, Built, Commands, build_all, chosen
+from bench.profile.programs import SAMPLE, Built, Commands, add_options, build_all, chosen
 
 FEW = (
     *(
@@ -54,30 +53,13 @@ def parser() -> argparse.ArgumentParser:
     """The options."""
     options = argparse.ArgumentParser(prog="python -m bench.profile", description=(__doc__ or "").strip())
     options.add_argument("what", choices=("build", "cost", "accuracy", "sample"))
-    options.add_argument("checkouts", nargs="*", type=Path, help="folders with the checkouts of the gallery")
-    options.add_argument("--recipes", type=Path, help="the folder with NAME.toml, as `bench.real` has them")
-    options.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help=f"this program alone ({SAMPLE}NAME: a sample)",
-    )
-    options.add_argument("--out", type=Path, default=Path("profiled"), help="where the builds go")
+    add_options(options, out="profiled", rounds=3)
     options.add_argument(
         "--built", action="store_true", help="reuse what `build` left in --out; build nothing"
-    )
-    options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="builds at a time")
-    options.add_argument(
-        "--rounds", type=int, default=3, help="cost: runs of each kind (default: %(default)s)"
     )
     options.add_argument(
         "--launches", type=int, default=4, help="accuracy: launches of each kernel that ncu profiles; 0: all"
     )
-    options.add_argument("--budget", type=float, default=1e9, help="seconds after which no program is begun")
-    options.add_argument("--limit", type=float, default=60, help="seconds for one run (default: %(default)s)")
-    options.add_argument("--nvcc", default="nvcc", help="the plain compiler (default: %(default)s)")
-    options.add_argument("--ccc-nvcc", default="ccc-nvcc", help="ours (default: %(default)s)")
     options.add_argument("--ncu", default="ncu", help="Nsight Compute (default: %(default)s)")
     options.add_argument("--json", type=Path, metavar="FILE", help="write all results there")
     return options

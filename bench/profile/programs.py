@@ -8,6 +8,7 @@ OUT/NAME/detailed/tree/FOLDER  built by `ccc-nvcc --ccc-instrument=detailed`
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import shutil
@@ -56,6 +57,33 @@ class Built:
     inputs: Path
     keep: Path
     why: str = ""
+
+
+def add_options(options: argparse.ArgumentParser, *, out: str, rounds: int) -> None:
+    """Add what benches of these programs have in common: where the programs are, how they are built, and how long they
+    may run.
+    """
+    options.add_argument("checkouts", nargs="*", type=Path, help="folders with the checkouts of the gallery")
+    options.add_argument("--recipes", type=Path, help="the folder with NAME.toml, as `bench.real` has them")
+    options.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"this program alone ({SAMPLE}NAME: a sample)",
+    )
+    options.add_argument("--out", type=Path, default=Path(out), help="where the builds go")
+    options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="builds at a time")
+    options.add_argument(
+        "--rounds",
+        type=int,
+        default=rounds,
+        help="runs of each build where times are taken (default: %(default)s)",
+    )
+    options.add_argument("--budget", type=float, default=1e9, help="seconds after which no program is begun")
+    options.add_argument("--limit", type=float, default=60, help="seconds for one run (default: %(default)s)")
+    options.add_argument("--nvcc", default="nvcc", help="the plain compiler (default: %(default)s)")
+    options.add_argument("--ccc-nvcc", default="ccc-nvcc", help="ours (default: %(default)s)")
 
 
 def samples() -> list[tuple[Program, Recipe]]:

@@ -13,14 +13,12 @@ steps leave what they know in `--out` and go on from there, so each can be inter
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
-from pathlib import Path
 
 from rich.console import Console
 
-from bench.profile.programs import SAMPLE, Commands
+from bench.profile.programs import Commands, add_options
 from bench.verdict import measuring, table
 from bench.verdict.programs import build_all, make_inputs, tasks
 
@@ -33,22 +31,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_argument("what", choices=("build", "profile", "decide", "run", "show"))
-    options.add_argument("checkouts", nargs="*", type=Path, help="folders with the checkouts of the gallery")
-    options.add_argument("--recipes", type=Path, help="the folder with NAME.toml, as `bench.real` has them")
-    options.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help=f"this program alone ({SAMPLE}NAME: a sample)",
-    )
-    options.add_argument("--out", type=Path, default=Path("verdict"), help="where the builds go")
-    options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="builds at a time")
-    options.add_argument("--rounds", type=int, default=5, help="runs of each build (default: %(default)s)")
-    options.add_argument("--budget", type=float, default=1e9, help="seconds after which no program is begun")
-    options.add_argument("--limit", type=float, default=60, help="seconds for one run (default: %(default)s)")
-    options.add_argument("--nvcc", default="nvcc", help="the plain compiler (default: %(default)s)")
-    options.add_argument("--ccc-nvcc", default="ccc-nvcc", help="ours (default: %(default)s)")
+    add_options(options, out="verdict", rounds=5)
     options.add_argument("--markdown", action="store_true", help="show: print Markdown")
     return options
 

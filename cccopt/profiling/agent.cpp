@@ -325,7 +325,7 @@ void write_devices(const bool *used) {
     }
     fputc('\n', file);
   }
-  if (fclose(file) || rename(aside, name)) note("failed", "a file cannot be written");
+  if (fclose(file) || rename(aside, name)) unlink(aside);  // times stand without it
 }
 
 void write_times() {

@@ -38,11 +38,6 @@ class DeviceFacts:
         """The most warps that it holds at once."""
         return self.processors * self.threads // 32
 
-    @property
-    def bytes_per_ns(self) -> float:
-        """The most bytes that its memory moves in a nanosecond; data goes at both edges of the clock."""
-        return 2 * self.memory_clock * self.bus / 8 / 1e6
-
 
 def of_line(line: str) -> DeviceFacts:
     """A line of the agent. Raises ValueError for anything else."""

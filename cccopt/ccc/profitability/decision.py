@@ -80,7 +80,8 @@ def decide(
     paths = region.all_paths()
     kept = {key for key, path in enumerate(paths) if mode_of(region, path, mode) == Mode.ALWAYS}
     limits = _limits(region)
-    barred = _barred(estimate, kept, limits, {} if unrolled is None else unrolled)
+    unrolled = {} if unrolled is None else unrolled
+    barred = _barred(estimate, kept, limits, unrolled)
     limits = (*limits, Limit(frozenset(barred), 0))
     chosen = model.choose(flow, kept, limits)
     limited = ""
@@ -95,8 +96,8 @@ def decide(
     nothing = {} if empty is None else empty
     chosen -= nothing.keys()
     if chosen and not kept and not estimate.assumed and model.gain(flow, chosen) < model.SAFE_GAIN:
-        left = nothing.keys() | ({} if unrolled is None else unrolled).keys()
-        before, chosen = chosen, _sure(flow, frozenset(range(len(paths))) - left, limits)
+        possible = frozenset(range(len(paths))) - nothing.keys() - unrolled.keys()
+        before, chosen = chosen, _sure(flow, possible, limits)
         if chosen & others and _stacks(flow, chosen, shared) > capacity:
             chosen = frozenset()
         limited = limited if chosen >= before else TOO_LITTLE
@@ -107,9 +108,13 @@ def _sure(flow: LoopFlow, paths: frozenset[int], limits: Sequence[Limit]) -> fro
     """Those of ``paths`` that gain even where the profile is wrong about how much (`uncertain`), if they are expected
     to gain at all. From all of them goes what a limit forbids or what clearly costs more than it saves, one by one.
     """
-    chosen = paths - uncertain(flow, paths)
+
+    def certain(some: frozenset[int]) -> frozenset[int]:
+        return some - uncertain(flow, some)
+
+    chosen = certain(paths)
     while chosen:
-        rests = [rest - uncertain(flow, rest) for path in sorted(chosen) for rest in [chosen - {path}]]
+        rests = [certain(chosen - {path}) for path in sorted(chosen)]
         best = min(rests, key=lambda rest: model.time(flow, rest))
         allowed = all(len(chosen & limit.keys) <= limit.most for limit in limits)
         if allowed and model.time(flow, best) * CLEARLY >= model.time(flow, chosen):
