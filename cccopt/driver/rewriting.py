@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from cccopt.ccc.outcome.choices import Outcome
@@ -19,6 +19,7 @@ from cccopt.driver.original_functions import with_originals
 from cccopt.driver.pass_options import AnyProfile, options_of, profile_in
 from cccopt.driver.unconcerned_functions import split_module
 from cccopt.driver.unit_report import CompiledUnit, report_data, wrap_reports
+from cccopt.driver.unrolled_loops import without_unrolled
 from cccopt.passes.pipeline import Options, RegionReport, run
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
@@ -95,6 +96,7 @@ def rewrite_unit(
     remarks = asked.warnings
     marked_text = asked.text
     measured: dict[str, str] = {}
+    plain = cache(lambda: device_compiler(strip(text)))
     while wanted:
         marked = device_compiler(marked_text)
         lines = None if lines_compiler is None else partial(lines_compiler, marked_text)
@@ -113,19 +115,21 @@ def rewrite_unit(
             if not options.keep_going:
                 raise type(problem)(*with_lines(problem.diagnostics, marked, options, lines)) from problem
             warnings = tuple(diagnostic.as_warning() for diagnostic in problem.diagnostics)
-            return CompiledUnit(device_compiler(strip(text)), reports, _once(remarks + warnings), measured)
-        accepted = _with_parents(_rewritten(result.regions), asked.regions)
+            return CompiledUnit(plain(), reports, _once(remarks + warnings), measured)
+        regions, said = without_unrolled(result.regions, options, module, plain)
+        remarks += said
+        accepted = _with_parents(_rewritten(regions), asked.regions)
         if accepted == wanted:
             made = split.restored(result.module) if split else print_module(result.module)
-            done = {report.kernel for report in result.regions if report.outcome is Outcome.REWRITTEN}
-            made = with_originals(made, marked, done, lambda: device_compiler(strip(text)))
+            done = {report.kernel for report in regions if report.outcome is Outcome.REWRITTEN}
+            made = with_originals(made, marked, done, plain)
             return CompiledUnit(
                 made,
-                reports + result.regions,
+                reports + regions,
                 _once(remarks + with_lines(result.remarks, marked, options, lines)),
                 measured,
             )
-        reports += tuple(report for report in result.regions if report.region not in accepted)
+        reports += tuple(report for report in regions if report.region not in accepted)
         remarks += with_lines(result.remarks, marked, options, lines)
         wanted = accepted
         # What is marked now is what was chosen.

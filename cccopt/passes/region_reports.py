@@ -8,7 +8,7 @@ from cccopt.ccc.function.calls import static_shared_bytes
 from cccopt.ccc.function.graph import Graph
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome.choices import Form, Outcome
-from cccopt.ccc.outcome.report import ContextEntry, Cost, RegionReport
+from cccopt.ccc.outcome.report import ContextEntry, RegionReport
 from cccopt.ccc.outcome.rewritten_loop import RewrittenLoop, TaskStack
 from cccopt.ccc.plan.plan import PathPlan, Plan
 from cccopt.ccc.profitability.decision import Decision, resident_threads
@@ -36,10 +36,10 @@ def detached_reports(
         ),
         code=_code(view, plan, graph),
     )
-    costs = {path.begin: cost for path, cost in zip(region.all_paths(), decision.costs, strict=True)}
+    keys = {path.begin: key for key, path in enumerate(region.all_paths())}
     return (
         loop,
-        *(_path_report(view, plan, p, graph, form, costs[p.path.begin]) for p in plan.all_paths()),
+        *(_path_report(view, plan, p, graph, form, decision, keys[p.path.begin]) for p in plan.all_paths()),
     )
 
 
@@ -90,7 +90,7 @@ def left_alone(
 
 
 def _path_report(
-    view: View, plan: Plan, path: PathPlan, graph: Graph, form: Form, cost: Cost
+    view: View, plan: Plan, path: PathPlan, graph: Graph, form: Form, decision: Decision, key: int
 ) -> RegionReport:
     annotation = path.path.annotation
     return RegionReport(
@@ -107,5 +107,6 @@ def _path_report(
         plan.threads,
         labels_of(graph, ("push", "expand", "take", "trip", "drain"), str(path.number)),
         annotation.name,
-        cost,
+        decision.costs[key],
+        unrolled=decision.unrolled.get(key, ""),
     )

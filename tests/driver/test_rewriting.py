@@ -42,6 +42,8 @@ class Report:
     region: int
     outcome: Outcome
     kernel: str = "k"
+    code: object = None
+    unrolled: str = ""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,8 @@ class Decision:
     """The paths to collect, by their indices in `Region.all_paths`, and the numbers of all of them: ``loop`` of the
     marked loop, ``costs`` by index. ``limited`` tells why a path that would pay is left alone, where one is;
     ``barred`` are those that `auto` leaves alone whatever is predicted, with the reason; ``empty`` are those that do
-    nothing, with what became of their code.
+    nothing, with what became of their code; ``unrolled`` those of which nvcc may make no loop, unless their pragmas ask
+    for the rewrite.
     """
 
     chosen: frozenset[int]
@@ -61,6 +62,7 @@ class Decision:
     limited: str = ""
     barred: Mapping[int, str] = field(default_factory=dict)
     empty: Mapping[int, str] = field(default_factory=dict)
+    unrolled: Mapping[int, str] = field(default_factory=dict)
 
 
 def decide(
@@ -101,7 +103,9 @@ def decide(
         if chosen & others and _stacks(flow, chosen, shared) > capacity:
             chosen = frozenset()
         limited = limited if chosen >= before else TOO_LITTLE
-    return Decision(chosen, *_costs(estimate, chosen), limited, barred, nothing)
+    asked = {key for key, path in enumerate(paths) if mode_of(region, path, Mode.AUTO) == Mode.ALWAYS}
+    doubtful = {key: why for key, why in unrolled.items() if key not in asked}
+    return Decision(chosen, *_costs(estimate, chosen), limited, barred, nothing, doubtful)
 
 
 def _sure(flow: LoopFlow, paths: frozenset[int], limits: Sequence[Limit]) -> frozenset[int]:

@@ -29,7 +29,7 @@ def unrolled_loops(analysis: RegionAnalysis) -> Mapping[int, str]:
         size = sum(1 for _ in view.instructions(path.nodes))
         if trips is not None and trips * size <= MOST:
             found[key] = (
-                f"it makes at most {trips} inner iterations, a number that nvcc knows: unless the loop is marked, nvcc"
-                " unrolls it, and what that saves is not known"
+                f"it makes at most {trips} inner iterations, a number that nvcc knows, and by which nvcc unrolls it"
+                " where it is not marked; what that saves is not known"
             )
     return found

@@ -44,6 +44,7 @@ ELSEWHERE = (
     "chunks",
     "short_ones",
     "much_after",
+    "paths_of_two_visits",
     "then_moving",
 )
 """Kernels that other forms need not refuse."""
@@ -143,6 +144,16 @@ def test_short_paths_are_no_points(compiled: Pair) -> None:
     body = print_module(result.module)
     assert len(re.findall(r"^\$ccc\w*serve_\d+\w*:", body, re.M)) == 2
     assert {report.form for report in result.regions} == {Form.IN_LANE}
+
+
+def test_a_path_in_an_inner_loop_takes_two_visits(compiled: Pair) -> None:
+    result = run(alone(compiled, "paths_of_two_visits").marked, Options(mode="always"))
+    (remark,) = result.remarks
+    assert remark.help.count("run in place") == 1
+    in_loop = remark.help.split("at line ")[1].split()[0]
+    lines = TEXT.splitlines()
+    # The statement below the pragma is meant.
+    assert "sum + x" in "".join(lines[int(in_loop) - 1 : int(in_loop) + 1])
 
 
 def test_lanes_wait_before_long_code_that_follows_the_inner_loop(compiled: Pair) -> None:

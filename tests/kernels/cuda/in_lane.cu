@@ -156,6 +156,31 @@ extern "C" __global__ void __launch_bounds__(64) much_after(ARGUMENTS) {
   }
 }
 
+__device__ __forceinline__ unsigned stirred(unsigned x) {
+#pragma unroll
+  for (int k = 0; k < 7; ++k) x = (x * 1664525u + 1013904223u) ^ x >> 3;
+  return x;
+}
+
+// right: a path of two visits' cost is run in place where it is in an inner loop, for lanes would come back to that
+extern "C" __global__ void __launch_bounds__(64) paths_of_two_visits(ARGUMENTS) {
+  unsigned sum = 0;
+#pragma ccc for inlane
+  for (EACH) {
+    unsigned x = a[i & 1023], m = x % 13;
+#pragma ccc while
+    while (m > 0) {
+      m--;
+#pragma ccc if
+      if (x & 1) sum = stirred(sum + x);
+      x = x * 3 + m;
+    }
+#pragma ccc if
+    if (sum & 1) sum = stirred(sum ^ x);
+    out[i] = sum;
+  }
+}
+
 // right: in the second loop much is run between two votes, so that its tasks move
 extern "C" __global__ void __launch_bounds__(64) then_moving(ARGUMENTS) {
   unsigned seed = threadIdx.x;
