@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cccopt.cli.common import console
+from cccopt.device import facts
 from cccopt.device.gpu import open_gpu
 from cccopt.diagnostic import CccError
 from cccopt.driver import compile
@@ -77,6 +78,7 @@ def examine() -> Iterator[InstalledPart]:
     yield _host_compiler()
     yield from _nvcc()
     yield _gpu()
+    yield from map(_device, facts.devices())
     profiler = shutil.which("ncu")
     yield InstalledPart(
         "Nsight Compute",
@@ -128,3 +130,13 @@ def _gpu() -> InstalledPart:
     except CccError as problem:
         (diagnostic,) = problem.diagnostics
         return InstalledPart("GPU", "", diagnostic.message, diagnostic.help, needed=False)
+
+
+def _device(device: facts.DeviceFacts) -> InstalledPart:
+    """What predictions of times would go by."""
+    found = (
+        f"{device.name}: {device.processors} multiprocessors at {device.clock / 1e6:.2f} GHz,"
+        f" each {device.threads} threads, {device.registers} registers, {device.shared // 1024} KiB shared memory;"
+        f" {device.cache / 2**20:.0f} MiB L2 cache; {device.bytes_per_ns:,.0f} GB/s to memory"
+    )
+    return InstalledPart("device", found)

@@ -29,9 +29,9 @@ from cccopt.ccc.profitability.profile import (
     regions_in,
     require_schema,
 )
+from cccopt.device.facts import DeviceFacts
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
-from cccopt.profiling.device_facts import DeviceFacts
 from cccopt.profiling.json_fields import from_json
 from cccopt.profiling.sample import Sample, together
 from cccopt.version import __version__

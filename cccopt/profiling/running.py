@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from errno import EACCES, ENOENT
 from pathlib import Path
 
+from cccopt.device.facts import DeviceFacts, of_line
 from cccopt.diagnostic import CccError, error
 from cccopt.files import file_error
 from cccopt.profiling.agent import agent
-from cccopt.profiling.device_facts import DeviceFacts, of_line
 from cccopt.toolchain.discovery import find_nvcc
 from cccopt.toolchain.instrument import COUNT_VARIABLE, COUNTED
 from cccopt.toolchain.launch import ended

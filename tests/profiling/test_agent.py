@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from cccopt.device.facts import DeviceFacts
 from cccopt.diagnostic import CccError
 from cccopt.profiling import agent as building
 from cccopt.profiling import running
-from cccopt.profiling.device_facts import DeviceFacts
 from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts, run_program
 
 HERE = Path(__file__).parent

@@ -13,8 +13,8 @@ import pytest
 
 from cccopt.ccc.profitability import profile as profiles
 from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
+from cccopt.device.facts import DeviceFacts
 from cccopt.diagnostic import CccError
-from cccopt.profiling.device_facts import DeviceFacts
 from cccopt.profiling.run_file import (
     BranchCount,
     FunctionRun,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from cccopt.device.facts import DeviceFacts
 from cccopt.driver import marked_ptx
 from cccopt.harness.workload import fresh_state, load
-from cccopt.profiling.device_facts import DeviceFacts
 from cccopt.profiling.emulated import of_launch
 from cccopt.profiling.run_file import FunctionRun, LineCount, LoopCount, RunFile, merged
 from cccopt.profiling.sources import Source, files_of, on_disk

@@ -1,0 +1,86 @@
+"""What the CUDA driver says of a GPU, as far as the times of kernels depend on it."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+SCHEDULERS = 4
+"""Schedulers of a multiprocessor, from compute capability 7.0 on: each issues one instruction of a warp in a clock
+(CUDA C++ Programming Guide, compute capabilities).
+"""
+
+
+ATTRIBUTES = (16, 13, 36, 37, 38, 39, 81, 82, 106)
+"""The attributes of `DeviceFacts` after its name, by their numbers in `CUdevice_attribute`. The agent of profiles has
+the same list.
+"""
+
+_DRIVER = "libcuda.so.1"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """Attributes of a device (CUDA driver API, `CUdevice_attribute`): its ``processors`` (multiprocessors), clocks in
+    kHz, the width of its memory's bus in bits, bytes of the second-level cache; and of a multiprocessor the most
+    threads, bytes of shared memory, 32-bit registers and blocks.
+    """
+
+    name: str
+    processors: int
+    clock: int
+    memory_clock: int
+    bus: int
+    cache: int
+    threads: int
+    shared: int
+    registers: int
+    blocks: int
+
+    @property
+    def slots_per_ns(self) -> float:
+        """Instructions of warps that it can issue in a nanosecond."""
+        return self.processors * SCHEDULERS * self.clock / 1e6
+
+    @property
+    def bytes_per_ns(self) -> float:
+        """What its memory delivers at most in a nanosecond: two transfers in a clock, as wide as the bus."""
+        return 2 * self.memory_clock * self.bus / 8 / 1e6
+
+    @property
+    def warps(self) -> int:
+        """The most warps that it holds at once."""
+        return self.processors * self.threads // 32
+
+
+def of_line(line: str) -> DeviceFacts:
+    """A line of the agent. Raises ValueError for anything else."""
+    name, *numbers = line.split("\t")
+    if len(numbers) != len(DeviceFacts.__slots__) - 1:
+        raise ValueError(f"`{line}` is no line of a device")
+    return DeviceFacts(name, *map(int, numbers))
+
+
+def devices(driver: str = _DRIVER) -> tuple[DeviceFacts, ...]:
+    """The GPUs of this machine, as the CUDA ``driver``, a shared library, describes them; none without it. It needs no
+    PyCUDA and makes no context.
+    """
+    try:
+        cuda = ctypes.CDLL(driver)
+    except OSError:
+        return ()
+    count = ctypes.c_int()
+    if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
+        return ()
+    return tuple(_facts(cuda, number) for number in range(count.value))
+
+
+def _facts(cuda: ctypes.CDLL, number: int) -> DeviceFacts:
+    device, name, value = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_int()
+    cuda.cuDeviceGet(ctypes.byref(device), number)
+    cuda.cuDeviceGetName(name, len(name), device)
+    numbers = []
+    for attribute in ATTRIBUTES:
+        failed = cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+        numbers.append(0 if failed else value.value)
+    return DeviceFacts(name.value.decode(errors="replace"), *numbers)
