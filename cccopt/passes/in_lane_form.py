@@ -146,7 +146,7 @@ def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple
     }
     vain = [f"`{clause}` has no effect in this form" for clause, given in clauses.items() if given]
     vain += [
-        f"`{a.pragma}` at line {a.place.position.line} is run in place: it costs less than the votes it needs"
+        f"`{a.pragma}` at line {a.place.position.line} is run in place: waiting there would save less than votes cost"
         for a in dict.fromkeys(p.annotation for p in plan.in_place)
         if a is not None and a.place is not None
     ]

@@ -14,10 +14,15 @@ lane that has ended an inner loop begins its next iteration while others still r
 besides is then run by few lanes at a time, and lanes in different iterations lose accesses that they make side by side:
 that pays where it is little (`LITTLE`). Elsewhere lanes begin their iterations together.
 
-What is cheaper than a visit of the dispatcher is run in place by the lanes that come there, unless it is all that is
-marked: paths, and loops in other inner loops. A path in an inner loop takes two visits, for its lanes come back to the
-loop. The headers of all loops around a point are points: a lane that has waited in a loop would
-come there past the dispatcher, by a second way.
+Marked code at which waiting gains nothing is run in place by the lanes that come there:
+
+    paths, and loops in other inner loops, that are cheaper than a visit of the dispatcher, unless that is all that is
+    marked; a path in an inner loop takes two visits, for its lanes come back to the loop
+    where lanes begin their iterations together, loops without paths at which lanes wait: the last lane to leave one
+    holds up the others whether they vote or not
+
+The headers of all loops around a point are points: a lane that has waited in a loop would come there past the
+dispatcher, by a second way.
 """
 
 from __future__ import annotations
@@ -148,6 +153,26 @@ class _Planner:
         flattened = self.asked
         if flattened is None:
             flattened = self._cost(self._until(region.header, apart)) <= LITTLE
+        roles = self._roles(apart, flattened)
+        visit = 0.0 if cheap else self._visit(roles)
+        if not flattened:
+            cheap |= {begin: p for begin, p in apart.items() if self._is_without_paths(p, apart)}
+            apart = {begin: p for begin, p in apart.items() if begin not in cheap}
+            roles = self._roles(apart, flattened)
+        points = tuple(self._point(number, begin, roles, flattened) for number, begin in enumerate(roles))
+        register = view.names.register
+        in_place = tuple(
+            LanePoint(self._role(p), p.begin, number, register("pred"), p.annotation)
+            for number, p in enumerate((p for p in region.points if cheap.get(p.begin) is p), len(points))
+        )
+        order = self._flattened(points) if flattened else self._in_step(points)
+        return InLanePlan(region, points, in_place, flattened, order, register("b32"), register("b32"), visit)
+
+    def _roles(
+        self, apart: Mapping[str, Point], flattened: bool
+    ) -> dict[str, tuple[Role, Annotation | None]]:
+        """Where lanes wait for what, if they wait at the marked points ``apart``: the marked ones have annotations."""
+        region = self.region
         after = dict.fromkeys(self._after(apart, flattened))
         roles: dict[str, tuple[Role, Annotation | None]] = {
             region.header: (Role.ITERATION, region.annotation)
@@ -157,22 +182,24 @@ class _Planner:
         for point in region.points:
             if apart.get(point.begin) is point:
                 roles[point.begin] = self._role(point), point.annotation
-        points = tuple(self._point(number, begin, roles, flattened) for number, begin in enumerate(roles))
-        register = view.names.register
-        in_place = tuple(
-            LanePoint(self._role(p), p.begin, number, register("pred"), p.annotation)
-            for number, p in enumerate((p for p in region.points if cheap.get(p.begin) is p), len(points))
-        )
-        visits = [
-            self._chunk(p, IN_LANE) * self._cost_of_one(p)
-            if p.role is Role.LOOP
-            else self._cost(self._until(p.begin, roles))
-            for p in points
-            if p.role in (Role.LOOP, Role.PATH)
-        ]
-        visit = 0.0 if in_place else min(visits)
-        order = self._flattened(points) if flattened else self._in_step(points)
-        return InLanePlan(region, points, in_place, flattened, order, register("b32"), register("b32"), visit)
+        return roles
+
+    def _visit(self, roles: Mapping[str, tuple[Role, Annotation | None]]) -> float:
+        """The fewest issue slots that a lane runs at a marked point before it may wait again."""
+        visits = []
+        for begin, (role, annotation) in roles.items():
+            if role is Role.PATH:
+                visits.append(self._cost(self._until(begin, roles)))
+            elif role is Role.LOOP and annotation is not None:
+                point = self._loop_point(0, begin, annotation, roles)
+                visits.append(self._chunk(point, IN_LANE) * self._cost_of_one(point))
+        return min(visits)
+
+    def _is_without_paths(self, point: Point, apart: Mapping[str, Point]) -> bool:
+        """Whether what is marked is a loop in which lanes wait at none of the points ``apart``."""
+        code = marked_code(self.view, point, self.region.nodes)
+        paths = (other.begin for other in apart.values() if not other.annotation.variable)
+        return point.annotation.variable and code.isdisjoint(paths)
 
     @staticmethod
     def _flattened(points: Iterable[LanePoint]) -> tuple[tuple[LanePoint, int], ...]:
@@ -212,12 +239,18 @@ class _Planner:
             waits = (Role.PATH, Role.AFTER) if flattened else (Role.PATH,)
             least = WAIT if role in waits else 1
             return LanePoint(role, begin, number, here, annotation, least)
-        loop = marked_code(view, Point(annotation, begin), self.region.nodes)
-        code = self._until(begin, roles) & loop
-        point = LanePoint(role, begin, number, here, annotation, 1, loop, code)
+        point = self._loop_point(number, begin, annotation, roles)
         # Lanes that begin together have nothing else to run: a vote tells that all have left the loop, or wait in it.
         chunk = self._chunk(point, IN_LANE if flattened else inf)
-        return replace(point, chunk=chunk, left=view.names.register("b32") if chunk > 1 else None)
+        return replace(point, here=here, chunk=chunk, left=view.names.register("b32") if chunk > 1 else None)
+
+    def _loop_point(
+        self, number: int, begin: str, annotation: Annotation, roles: Collection[str]
+    ) -> LanePoint:
+        loop = marked_code(self.view, Point(annotation, begin), self.region.nodes)
+        code = self._until(begin, roles) & loop
+        here = self.view.names.register("pred")
+        return LanePoint(Role.LOOP, begin, number, here, annotation, 1, loop, code)
 
     def _chunk(self, loop: LanePoint, slots: float) -> int:
         assert loop.annotation is not None

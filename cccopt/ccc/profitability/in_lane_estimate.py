@@ -85,12 +85,11 @@ class _Maker:
         begun = iterations
         if self.plan.flattened:
             begun = max([iterations, *(r.after * share for r, share in zip(rounds, ends, strict=True))])
-            waiting = any(point.least > 1 for point in self.plan.points)
-            begun = min(begun * (4 / 3 if waiting else 1.0), loop.lanes / entries)
-        votes = begun * VISIT + sum(r.after * VISIT for r in rounds)
-        votes += (
-            (begun + sum(r.after / p.chunk for p, r in self._pairs(rounds))) * len(self.plan.points) * VOTE
-        )
+            late = any(point.least > 1 for point in self.plan.points)
+            begun = min(begun * (4 / 3 if late else 1.0), loop.lanes / entries)
+        waiting = [(p, r) for p, r in self._pairs(rounds) if p not in self.plan.in_place]
+        votes = begun * VISIT + sum(r.after * VISIT for _, r in waiting)
+        votes += (begun + sum(r.after / p.chunk for p, r in waiting)) * len(self.plan.points) * VOTE
         before = iterations * own + sum(r.before * r.slots for r in rounds)
         after = begun * own + sum(r.after * r.slots for r in rounds) + votes
         sectors = loop.sectors / entries

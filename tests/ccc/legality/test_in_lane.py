@@ -156,6 +156,20 @@ def test_a_path_in_an_inner_loop_takes_two_visits(compiled: Pair) -> None:
     assert "sum + x" in "".join(lines[int(in_loop) - 1 : int(in_loop) + 1])
 
 
+def test_lanes_that_begin_together_wait_in_no_loop_without_paths(compiled: Pair) -> None:
+    pair = alone(compiled, "begun_together")
+    result = run(pair.marked, Options(mode="always"))
+    (remark,) = result.remarks
+    assert "lanes begin them together" in remark.message
+    assert remark.help.count("run in place") == 2
+    body = print_module(result.module)
+    # Both loops are marked and have labels, and the iteration alone heads the dispatcher's ways.
+    assert re.findall(r"^\$ccc\w*serve_(\d+)\w*:", body, re.M).count("0") == 1
+    assert body.count("vote.sync") == 1
+    asked = run(pair.marked, Options(mode="always", form="in lane"))
+    assert print_module(asked.module).count("vote.sync") > 1
+
+
 def test_lanes_wait_before_long_code_that_follows_the_inner_loop(compiled: Pair) -> None:
     body = print_module(run(alone(compiled, "much_after").marked, Options(mode="always")).module)
     # The iteration, the loop, what follows it, and the path.

@@ -181,6 +181,23 @@ extern "C" __global__ void __launch_bounds__(64) paths_of_two_visits(ARGUMENTS) 
   }
 }
 
+// right: so much is run before the inner loops that lanes begin their iterations together, and wait for nothing but that
+extern "C" __global__ void __launch_bounds__(64) begun_together(ARGUMENTS) {
+  unsigned seed = threadIdx.x;
+#pragma ccc for
+  for (EACH) {
+    unsigned x = work(work(work(a[i & 1023])));
+#pragma ccc while
+    while (x & 31) {
+      seed = seed * 1664525u + 1013904223u + x;
+#pragma ccc while
+      while (seed & 3) seed = work(seed >> 1);
+      x >>= 1;
+    }
+    out[i] = seed;
+  }
+}
+
 // right: in the second loop much is run between two votes, so that its tasks move
 extern "C" __global__ void __launch_bounds__(64) then_moving(ARGUMENTS) {
   unsigned seed = threadIdx.x;
