@@ -23,13 +23,27 @@ class ContextEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PredictedTime:
+    """The parts of what a marked loop is predicted to take in a run, in issue slots of a warp: those of its code with
+    all paths, those that the rewrite adds (``overhead``: votes, stacks, copies), and as many as pass while memory
+    delivers what the loop loads and stores. Issue and memory overlap, so that ``total`` is about the larger of both.
+    """
+
+    code: float
+    overhead: float
+    memory: float
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """What a region was expected to cost and gain, in issue slots (`cccopt.ccc.profitability.model`).
 
     ``slots`` is one run of the region's own code, ``taken`` the share of lanes that come to it (inner iterations a
     lane, for the tasks of a loop). ``gain`` is how many times faster the marked loop was predicted to be with the
     region collected than without it, ``break_even`` the slots of a run from which on that would be more than 1 (None:
-    never). With ``assumed`` no profile told how often lanes come.
+    never). With ``assumed`` no profile told how often lanes come. Of a loop, ``before`` and ``after`` are the parts of
+    its time as it is and rewritten, for each iteration of the marked loop by a warp.
     """
 
     slots: float
@@ -37,6 +51,8 @@ class Cost:
     gain: float
     break_even: float | None
     assumed: bool
+    before: PredictedTime | None = None
+    after: PredictedTime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,7 +270,9 @@ _UNSURE = "without a profile it is not known whether collecting pays"
 def _costs(estimate: Estimate, chosen: frozenset[int]) -> tuple[Cost, tuple[Cost, ...]]:
     flow, assumed = estimate.flow, estimate.assumed
     everything = frozenset(path.key for path in flow.paths)
-    loop = Cost(flow.own, 1.0, model.gain(flow, chosen or everything), None, assumed)
+    rewritten = chosen or everything
+    before, after = model.parts(flow, ()), model.parts(flow, rewritten)
+    loop = Cost(flow.own, 1.0, model.gain(flow, rewritten), None, assumed, before, after)
     return loop, tuple(_cost(flow, key, chosen, assumed) for key in range(len(flow.paths)))
 
 

@@ -18,10 +18,10 @@ from math import sqrt
 
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
-from cccopt.ccc.outcome.report import Cost
+from cccopt.ccc.outcome.report import Cost, PredictedTime
 from cccopt.ccc.plan.in_lane import WAIT, InLanePlan, LanePoint
 from cccopt.ccc.profitability.estimate import fits_to
-from cccopt.ccc.profitability.model import AN_INSTRUCTION, LANES, OVERLAP, SECTOR, any_of
+from cccopt.ccc.profitability.model import AN_INSTRUCTION, LANES, SECTOR, any_of, together
 from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.points import Point, marked_code
 from cccopt.ptx import isa
@@ -90,13 +90,20 @@ class _Maker:
         waiting = [(p, r) for p, r in self._pairs(rounds) if p not in self.plan.in_place]
         votes = begun * VISIT + sum(r.after * VISIT for _, r in waiting)
         votes += (begun + sum(r.after / p.chunk for p, r in waiting)) * len(self.plan.points) * VOTE
-        before = iterations * own + sum(r.before * r.slots for r in rounds)
-        after = begun * own + sum(r.after * r.slots for r in rounds) + votes
         sectors = loop.sectors / entries
         apart = max(sectors, self._accesses() * loop.lanes / entries) if self.plan.flattened else sectors
-        gain = _together(before, sectors * SECTOR) / max(_together(after, apart * SECTOR), 1.0)
+        before = self._time(iterations * own + sum(r.before * r.slots for r in rounds), 0.0, sectors)
+        after = self._time(begun * own + sum(r.after * r.slots for r in rounds), votes, apart)
+        gain = before.total / max(after.total, 1.0 / max(iterations, 1.0))
         costs = tuple(Cost(r.slots, r.taken, gain, None, False) for r in rounds)
-        return InLaneEstimate(Cost(own, 1.0, gain, None, False), costs)
+        return InLaneEstimate(Cost(own, 1.0, gain, None, False, before, after), costs)
+
+    def _time(self, code: float, votes: float, sectors: float) -> PredictedTime:
+        """The time of an iteration by a warp, of numbers of an entry of the loop."""
+        loop = self.measured[self.plan.region.annotation.region]
+        iterations = max(loop.warps / loop.entries, 1.0)
+        code, votes, memory = (each / iterations for each in (code, votes, sectors * SECTOR))
+        return PredictedTime(code, votes, memory, together(code + votes, memory))
 
     def _pairs(self, rounds: Collection[_Rounds]) -> list[tuple[LanePoint, _Rounds]]:
         return [(p, r) for (p, _), r in zip(self.plan.marked()[1:], rounds, strict=True)]
@@ -122,10 +129,3 @@ class _Maker:
         inner = (marked_code(self.view, Point(a, p.begin), nodes) for p, a in self.plan.marked()[1:])
         facts = (isa.facts(i) for _, i in self.view.instructions(nodes.difference(*inner)))
         return sum(f.memory is not Memory.NONE and f.space in ("global", "generic") for f in facts)
-
-
-def _together(issued: float, memory: float) -> float:
-    """The time of issue slots and of memory traffic that overlap (`cccopt.ccc.profitability.model.time`)."""
-    larger = max(issued, memory, 1e-9)
-    both = (issued / larger) ** OVERLAP + (memory / larger) ** OVERLAP
-    return float(larger * both ** (1 / OVERLAP))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from cccopt.ccc.legality.exclusive import CHAIN
 from cccopt.ccc.outcome.choices import Form
+from cccopt.ccc.outcome.report import PredictedTime
 
 LANES = 32
 
@@ -208,8 +209,18 @@ def time(loop: LoopFlow, chosen: Collection[int]) -> float:
     """The slots that pass in a warp iteration when the paths ``chosen`` are collected: about the larger of those that
     are issued and those that memory takes.
     """
-    issued = slots(loop, chosen)
+    return parts(loop, chosen).total
+
+
+def parts(loop: LoopFlow, chosen: Collection[int]) -> PredictedTime:
+    """What `time` is made of."""
+    code, overhead = _slots(loop, chosen)
     memory = max(loop.memory - sum(path.saved for path in loop.paths if path.key in chosen), 0.0)
+    return PredictedTime(code, overhead, memory, together(code + overhead, memory))
+
+
+def together(issued: float, memory: float) -> float:
+    """The time of issue slots and of memory traffic that overlap."""
     larger = max(issued, memory)
     if larger <= 0:
         return 0.0
@@ -224,26 +235,31 @@ def gain(loop: LoopFlow, chosen: Collection[int], over: Collection[int] = ()) ->
 
 def slots(loop: LoopFlow, chosen: Collection[int]) -> float:
     """The issue slots of a warp iteration when the paths ``chosen`` are collected."""
+    return sum(_slots(loop, chosen))
+
+
+def _slots(loop: LoopFlow, chosen: Collection[int]) -> tuple[float, float]:
+    """The same, apart for the code that was there and for what is added."""
     form = OVERHEADS[loop.form]
-    total = loop.own + (form.iteration if chosen else 0.0)
+    code, added = loop.own, form.iteration if chosen else 0.0
     runs: dict[int, _Runs] = {}
-    together: dict[int, float] = {}
+    diverged: dict[int, float] = {}
     take: dict[int, float] = {}
     for group in loop.groups:
         ours = group.collected(chosen)
-        diverged = group.diverged([path for path in loop.paths if path.key in ours])
-        together |= dict.fromkeys(ours, diverged)
+        differ = group.diverged([path for path in loop.paths if path.key in ours])
+        diverged |= dict.fromkeys(ours, differ)
         take |= dict.fromkeys(ours, group.take(chosen))
     for path in loop.paths:
         around = runs[path.parent] if path.parent is not None else _Runs(1.0, 1.0, False)
         now = runs[path.key] = _runs(path, around, path.key in chosen, loop)
         cost = path.packed if now.full_warps else path.slots
-        total += now.warps * cost
-        if path.key in together:
-            total += now.warps * (together[path.key] * (take[path.key] + path.context / 2) + path.extra)
+        code += now.warps * cost
+        if path.key in diverged:
+            added += now.warps * (diverged[path.key] * (take[path.key] + path.context / 2) + path.extra)
         elif path.key in chosen:
-            total += _overhead(path, around, now, loop, form)
-    return total + sum(_sorting(group, chosen, runs, together) for group in loop.groups)
+            added += _overhead(path, around, now, loop, form)
+    return code, added + sum(_sorting(group, chosen, runs, diverged) for group in loop.groups)
 
 
 def break_even(loop: LoopFlow, path: PathFlow, chosen: Collection[int] = ()) -> float | None:

@@ -92,6 +92,22 @@ def test_memory_bounds_the_gain() -> None:
     assert choose(loop(path, memory=before)) == {0}
 
 
+def test_the_parts_of_a_time() -> None:
+    """What is added is not code, and the longer of issue and memory decides."""
+    flow = loop(if_path(0, 320.0, 4 / 32), memory=100.0)
+    before, after = model.parts(flow, ()), model.parts(flow, {0})
+    assert (before.overhead, before.memory, after.memory) == (0.0, 100.0, 100.0)
+    # All but a warp in a hundred runs the path before; after, full warps run it in one of eight iterations.
+    assert before.code == pytest.approx(29 + 320 * any_of(4 / 32))
+    assert after.code == pytest.approx(29 + 320 / 8)
+    assert after.overhead == pytest.approx(slots(flow, {0}) - after.code)
+    assert after.overhead > 0
+    for part in (before, after):
+        issued = part.code + part.overhead
+        assert max(issued, part.memory) <= part.total <= issued + part.memory
+    assert gain(flow, {0}) == before.total / after.total
+
+
 @pytest.mark.parametrize("share", [0.03, 0.25, 0.9])
 def test_a_path_at_its_break_even_gains_nothing(share: float) -> None:
     flow = loop(if_path(0, 100.0, share))
