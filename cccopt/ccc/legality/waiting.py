@@ -9,7 +9,8 @@ atomic, a volatile or ordered load, or one that goes past a cache; in a loop wit
 of a place that stays the same and that nothing in the loop writes. Three ways out, if each inner iteration comes to
 them, end a loop all the same:
 
-        setp.ge.s32 %p1, %i, %n;  @%p1 bra OUT      %i grows in each inner iteration, and %n does not change
+        setp.ge.s32 %p1, %i, %n;  @%p1 bra OUT      %i grows in each inner iteration, and none changes %n, though it may
+                                                    be loaded anew each time
 
         atom.add.u32 %i, [%rd1], 1;                 each inner iteration claims another number
         setp.ge.u32 %p1, %i, %n;  @%p1 bra OUT
@@ -33,7 +34,7 @@ from cccopt.analysis.reaching import ENTRY
 from cccopt.ccc.function.calls import HARMLESS_CALLS
 from cccopt.ccc.function.view import View
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Address, Instruction, Operand, Register
+from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register
 from cccopt.ptx.isa import Arithmetic, Control, Memory, callee_of
 
 _FRESH = frozenset(("relaxed", "acquire", "cv", "cg"))
@@ -200,15 +201,35 @@ class _Ends:
         )
 
     def _passes(self, test: int, growing: Operand, bound: Operand, compare: str) -> bool:
-        """Whether the inner iterations bring an operand past a bound that does not change."""
-        if not isinstance(growing, Register) or not self.is_invariant(test, bound):
+        """Whether the inner iterations bring an operand past a bound that none of them changes."""
+        if not isinstance(growing, Register) or not self._is_given(test, bound):
             return False
         grown = _Growth(self, test, growing.name)
         if not grown.steady:
             return False
         up, down = grown.by >= 0, grown.by <= 0 and not grown.claimed
-        counted = compare == "eq" and grown.by != 0 and not grown.claimed
+        counted = compare == "eq" and grown.by != 0 and not grown.claimed and self.is_invariant(test, bound)
         return (compare in _GREATER and up) or (compare in _LESS and down) or counted
+
+    def _is_given(self, use: int, operand: Operand) -> bool:
+        """Whether no inner iteration changes an operand: it is invariant, or computed anew of what is, and of plain
+        loads of places that stay. Another thread may write there, but a lane that counts to such a bound goes on
+        without it.
+        """
+        if not isinstance(operand, Register) or self.is_invariant(use, operand):
+            return True
+        index = self._only(use, operand.name)
+        statement = None if index is None else self.view.body[index]
+        if index is None or not isinstance(statement, Instruction) or isa.is_conditional_write(statement):
+            return False
+        facts = isa.facts(statement)
+        if facts.memory is Memory.LOAD:
+            return not self._has_fence and not observes(statement) and self._stays(index, statement)
+        if facts.memory is not Memory.NONE or facts.control is not Control.NEXT or not facts.known:
+            return False
+        return all(
+            isinstance(o, (Register, Literal)) and self._is_given(index, o) for o in statement.operands[1:]
+        )
 
     def _succeeds(self, test: int, result: Operand, expected: Operand) -> bool:
         """Whether the operands are what a compare-and-swap returned and what it asked for, read from its place."""

@@ -29,6 +29,31 @@ def test_a_lock_is_waited_for() -> None:
     assert found(f"LOOP: {LOCK} @!%p2 bra LOOP; FIRST: SECOND: st.global.u32 [%rd2], %r5;") is not None
 
 
+COUNTED = """
+    ld.global.u32 %r2, [%rd2+8]; mov.u32 %r4, 0;
+    LOOP: add.u32 %r4, %r4, 1; {bound}
+    setp.{test}.u32 %p1, %r4, %r5; @%p1 bra LOOP;
+    st.global.u32 [%rd2], %r4;"""
+
+
+@pytest.mark.parametrize(
+    ("bound", "test", "waits"),
+    [
+        ("ld.global.u32 %r5, [%rd2+4];", "lt", False),  # as a marker's memory clobber has it
+        ("ld.global.u32 %r6, [%rd2+4]; add.u32 %r5, %r6, %r2;", "lt", False),
+        ("ld.global.u32 %r5, [%rd2+4];", "ne", True),  # it may change before the counter is there
+        ("ld.global.u32 %r5, [%rd2+4];", "gt", True),
+        ("ld.volatile.global.u32 %r5, [%rd2+4];", "lt", True),
+        ("ld.relaxed.gpu.global.u32 %r5, [%rd2+4];", "lt", True),
+        ("atom.global.add.u32 %r5, [%rd2+4], 0;", "lt", True),
+        ("membar.gl; ld.global.u32 %r5, [%rd2+4];", "lt", True),
+        ("ld.global.u32 %r6, [%rd2+4]; add.u32 %r5, %r6, %r4;", "lt", True),  # it moves with the counter
+    ],
+)
+def test_a_bound_may_be_loaded_anew(bound: str, test: str, waits: bool) -> None:
+    assert (found(COUNTED.format(bound=bound, test=test)) is not None) == waits
+
+
 def found(body: str) -> int | None:
     module = parse(kernel(body))
     view = view_of(module, next(f for f in module.functions() if f.name == "k"))
