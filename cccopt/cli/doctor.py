@@ -133,10 +133,14 @@ def _gpu() -> InstalledPart:
 
 
 def _device(device: facts.DeviceFacts) -> InstalledPart:
-    """What predictions of times would go by."""
-    found = (
-        f"{device.name}: {device.processors} multiprocessors at {device.clock / 1e6:.2f} GHz,"
-        f" each {device.threads} threads, {device.registers} registers, {device.shared // 1024} KiB shared memory;"
-        f" {device.cache / 2**20:.0f} MiB L2 cache; {device.bytes_per_ns:,.0f} GB/s to memory"
+    """What predictions of times would go by; the driver may not tell all of it."""
+    parts = (
+        (device.processors, f"{device.processors} multiprocessors"),
+        (device.clock, f"{device.clock / 1e6:.2f} GHz"),
+        (device.threads, f"{device.threads} threads a multiprocessor"),
+        (device.registers, f"{device.registers} registers"),
+        (device.shared, f"{device.shared // 1024} KiB shared memory"),
+        (device.cache, f"{device.cache / 2**20:.0f} MiB L2 cache"),
+        (device.memory_clock and device.bus, f"{device.bytes_per_ns:,.0f} GB/s to memory"),
     )
-    return InstalledPart("device", found)
+    return InstalledPart("device", f"{device.name}: {', '.join(text for known, text in parts if known)}")

@@ -23,7 +23,7 @@ _DRIVER = "libcuda.so.1"
 class DeviceFacts:
     """Attributes of a device (CUDA driver API, `CUdevice_attribute`): its ``processors`` (multiprocessors), clocks in
     kHz, the width of its memory's bus in bits, bytes of the second-level cache; and of a multiprocessor the most
-    threads, bytes of shared memory, 32-bit registers and blocks.
+    threads, bytes of shared memory, 32-bit registers and blocks. 0 for what the driver does not tell.
     """
 
     name: str
@@ -62,23 +62,24 @@ def of_line(line: str) -> DeviceFacts:
 
 
 def devices(driver: str = _DRIVER) -> tuple[DeviceFacts, ...]:
-    """The GPUs of this machine, as the CUDA ``driver``, a shared library, describes them; none without it. It needs no
-    PyCUDA and makes no context.
+    """The GPUs of this machine, as the CUDA ``driver``, a shared library, describes them; none without it, or where it
+    does not start. It needs no PyCUDA and makes no context.
     """
+    count = ctypes.c_int()
     try:
         cuda = ctypes.CDLL(driver)
-    except OSError:
+        if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
+            return ()
+    except (OSError, AttributeError):  # no such library, or another one of this name
         return ()
-    count = ctypes.c_int()
-    if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
-        return ()
-    return tuple(_facts(cuda, number) for number in range(count.value))
+    found = (_facts(cuda, number) for number in range(count.value))
+    return tuple(facts for facts in found if facts is not None)
 
 
-def _facts(cuda: ctypes.CDLL, number: int) -> DeviceFacts:
+def _facts(cuda: ctypes.CDLL, number: int) -> DeviceFacts | None:
     device, name, value = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_int()
-    cuda.cuDeviceGet(ctypes.byref(device), number)
-    cuda.cuDeviceGetName(name, len(name), device)
+    if cuda.cuDeviceGet(ctypes.byref(device), number) or cuda.cuDeviceGetName(name, len(name), device):
+        return None
     numbers = []
     for attribute in ATTRIBUTES:
         failed = cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
