@@ -13,12 +13,15 @@ from cccopt.driver.function_texts import MARKER, WORD, FunctionText, definitions
 
 _SECTION = re.compile(r"\.section\s+\.debug_str\s*\{([^}]*)\}")
 _STRING = re.compile(r"^(\S+):([^:$]*)", re.MULTILINE)
+_COMMENT = re.compile(r"//[^\n]*")
+_NAME = re.compile(r"(?<![.\w$%])[A-Za-z_$%][\w$]*")  # no part of a directive
 _LABEL = re.compile(r"\$L__info_string\d+")
 
 
 def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Callable[[], str]) -> str:
     """``made`` with the functions that have markers in ``marked`` and are not ``rewritten`` replaced by those that
-    ``plain()`` gives; as it is where there are none, or where the two compilations have not the same variables.
+    ``plain()`` gives. Those stay as they are that name what ``made`` does not have: the two compilations may not have
+    the same variables.
     """
     found = definitions(marked)
     own = definitions(made)
@@ -31,21 +34,22 @@ def with_originals(made: str, marked: str, rewritten: Collection[str], plain: Ca
         return made
     original = plain()
     others = definitions(original)
-    if others is None or _outside(original, others) != _outside(marked, found):
+    if others is None:
         return made
     made, labels = _with_strings(made, _strings(original))
     own = definitions(made)
     assert own is not None, "strings of line information are in no function"
     bodies = {d.name: original[d.start : d.end] for d in others if d.body is not None}
-    known = {d.name for d in own}
-    called = {d.name for d in others} - known
+    missing = {d.name for d in others} - {d.name for d in own}
+    declared = _declarations(original, others) - _declarations(marked, found)
+    missing |= {name for declaration in declared for name in _NAME.findall(declaration)}
     pieces: list[str] = []
     at = 0
     for definition in own:
         text = bodies.get(definition.name)
         if definition.body is None or definition.name not in left or text is None:
             continue
-        if called.isdisjoint(WORD.findall(text)):
+        if missing.isdisjoint(WORD.findall(text)):
             pieces += (made[at : definition.start], _LABEL.sub(lambda found: labels[found[0]], text))
             at = definition.end
     return "".join((*pieces, made[at:]))
@@ -82,14 +86,13 @@ def _without_spaces(value: str) -> str:
     return "".join(value.split())
 
 
-def _outside(text: str, found: Sequence[FunctionText]) -> list[str]:
-    """The words of a module that are in no function's body, nor strings of line information: those of the markers' own
-    functions are among them.
-    """
+def _declarations(text: str, found: Sequence[FunctionText]) -> set[str]:
+    """What a module declares outside of functions, with single blanks; without the strings of line information."""
     at = 0
-    words: list[str] = []
+    pieces: list[str] = []
     for definition in found:
         if definition.body is not None:
-            words += text[at : definition.body].split()
+            pieces.append(text[at : definition.start])
             at = definition.end
-    return [*words, *_SECTION.sub("", text[at:]).split()]
+    outside = _COMMENT.sub("", _SECTION.sub("", "".join((*pieces, text[at:]))))
+    return {" ".join(declaration.split()) for declaration in outside.split(";")}

@@ -5,22 +5,24 @@ rewrite_unit: annotated text -> marked text -> (cicc) marked PTX -> (passes) rew
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 from cccopt.ccc.outcome.choices import Outcome
 from cccopt.ccc.profitability.code_digest import digests
-from cccopt.ccc.profitability.decisions import Decisions, applied
+from cccopt.ccc.profitability.decisions import BUILDS, Decisions, applied
 from cccopt.diagnostic import CccError, Diagnostic, error
+from cccopt.driver import unrolled_loops
 from cccopt.driver.line_information import with_lines
+from cccopt.driver.loops_in_place import loops_in_place
 from cccopt.driver.original_functions import with_originals
 from cccopt.driver.pass_options import AnyProfile, options_of, profile_in
 from cccopt.driver.unconcerned_functions import split_module
 from cccopt.driver.unit_report import CompiledUnit, report_data, wrap_reports
-from cccopt.driver.unrolled_loops import without_unrolled
-from cccopt.passes.pipeline import Options, RegionReport, run
+from cccopt.passes.pipeline import Options, RegionReport, Result, run
+from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import MarkedPiece, annotate
@@ -97,45 +99,96 @@ def rewrite_unit(
     marked_text = asked.text
     measured: dict[str, str] = {}
     plain = cache(lambda: device_compiler(strip(text)))
+    named = bool(options.only)
     while wanted:
-        marked = device_compiler(marked_text)
+        marked = _Marked(device_compiler(marked_text), options.file)
         lines = None if lines_compiler is None else partial(lines_compiler, marked_text)
         if marked_text == asked.text:
-            remarks += unreached(asked.regions, marked)
+            remarks += unreached(asked.regions, marked.text)
         try:
-            split = split_module(marked)
-            ptx = SourceText(f"{options.file} (PTX)", split.text if split else marked)
-            module = parse(ptx.text, ptx.name)
             if marked_text == asked.text:
-                measured = digests(module)
+                measured = digests(marked.module)
                 builds, said = applied(decisions, measured)
                 options, remarks = replace(options, builds=builds), remarks + said
-            result = run(module, options, ptx)
+            result = marked.run(options)
+            accepted = _with_parents(_rewritten(result.regions), asked.regions)
+            if accepted == wanted and not named:
+                left = unrolled_loops.unrolled_kernels(result.regions, options, marked.module, plain)
+                if left:
+                    reports += unrolled_loops.declined(result.regions, left)
+                    remarks += unrolled_loops.remarks(left)
+                    builds = dict.fromkeys(left, BUILDS["plain"])
+                    options = replace(options, builds={**options.builds, **builds})
+                    result = marked.run(options)
+                    accepted = _with_parents(_rewritten(result.regions), asked.regions)
         except CccError as problem:
             if not options.keep_going:
-                raise type(problem)(*with_lines(problem.diagnostics, marked, options, lines)) from problem
+                raise type(problem)(
+                    *with_lines(problem.diagnostics, marked.text, options, lines)
+                ) from problem
             warnings = tuple(diagnostic.as_warning() for diagnostic in problem.diagnostics)
             return CompiledUnit(plain(), reports, _once(remarks + warnings), measured)
-        regions, said = without_unrolled(result.regions, options, module, plain)
-        remarks += said
-        accepted = _with_parents(_rewritten(regions), asked.regions)
-        if accepted == wanted:
-            made = split.restored(result.module) if split else print_module(result.module)
-            done = {report.kernel for report in regions if report.outcome is Outcome.REWRITTEN}
-            made = with_originals(made, marked, done, plain)
-            return CompiledUnit(
-                made,
-                reports + regions,
-                _once(remarks + with_lines(result.remarks, marked, options, lines)),
-                measured,
-            )
-        reports += tuple(report for report in regions if report.region not in accepted)
-        remarks += with_lines(result.remarks, marked, options, lines)
-        wanted = accepted
-        # What is marked now is what was chosen.
+        remarks += with_lines(result.remarks, marked.text, options, lines)
+        # What is marked from now on is what was chosen.
         options = replace(options, only=())
-        marked_text = annotate(text, options.file, only=wanted, keep_going=options.keep_going).text
-    return CompiledUnit(device_compiler(marked_text), reports, _once(remarks), measured)
+        mark = partial(annotate, text, options.file, keep_going=options.keep_going)
+        if accepted == wanted:
+            alone, in_place = loops_in_place(result.regions)
+            if in_place:
+                less = _Marked(device_compiler(mark(wanted - in_place, alone).text), options.file)
+                found = _again(less, options, result.regions, in_place)
+                marked, result = (marked, result) if found is None else found
+            done = {report.kernel for report in result.regions if report.outcome is Outcome.REWRITTEN}
+            made = with_originals(marked.restored(result.module), marked.text, done, plain)
+            return CompiledUnit(made, reports + result.regions, _once(remarks), measured)
+        reports += tuple(report for report in result.regions if report.region not in accepted)
+        wanted = accepted
+        marked_text = mark(wanted).text
+    return CompiledUnit(plain(), reports, _once(remarks), measured)
+
+
+class _Marked:
+    """PTX ``text`` with markers, and of it the ``module`` that they concern."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.text = text
+        self._split = split_module(text)
+        self._source = SourceText(f"{file} (PTX)", self._split.text if self._split else text)
+
+    @cached_property
+    def module(self) -> Module:
+        """Raises PtxError where the text cannot be read."""
+        return parse(self._source.text, self._source.name)
+
+    def run(self, options: Options) -> Result:
+        """The module rewritten. Raises CccError as `run` does."""
+        return run(self.module, options, self._source)
+
+    def restored(self, module: Module) -> str:
+        """The whole text of ``module``, which was rewritten."""
+        return self._split.restored(module) if self._split else print_module(module)
+
+
+def _again(
+    marked: _Marked, options: Options, reports: Sequence[RegionReport], in_place: Collection[int]
+) -> tuple[_Marked, Result] | None:
+    """A text without markers of the regions ``in_place``, rewritten as ``reports`` tell of the text with them; None
+    where something else becomes of it.
+    """
+    try:
+        result = marked.run(options)
+    except CccError:
+        return None
+    made: dict[tuple[str, int], list[RegionReport]] = {}
+    for report in result.regions:
+        made.setdefault((report.kernel, report.region), []).append(report)
+    regions: list[RegionReport] = []
+    for report in reports:
+        found = [report] if report.region in in_place else made.get((report.kernel, report.region), [])
+        if not found or found[0].outcome is not report.outcome:
+            return None
+        regions.append(found.pop(0))
+    return None if any(made.values()) else (marked, replace(result, regions=tuple(regions)))
 
 
 def _once(remarks: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -143,6 +143,8 @@ def _is_rewritten(report: RegionReport) -> bool:
 
 def _region(function: Function, view: View, region: Region, options: Options) -> _Rewritten:
     """The function with ``region`` rewritten, or with nothing but its markers gone where that would not pay."""
+    if region.annotation.alone:
+        return in_lane_form.alone(view, region)
     analysis = RegionAnalysis(view, region, options.expand)
     if options.form == Form.IN_LANE or (options.form == Form.AUTO and region.annotation.in_lane):
         return in_lane_form.rewritten(view, region, function, options, None)
@@ -287,9 +289,8 @@ def _decided(analysis: RegionAnalysis, function: Function, plan: Plan | None, op
         stacks = {key: path.stack.shared_bytes for key, path in enumerate(plan.all_paths())}
     own = static_shared_bytes(view.module, function)
     room = min(room_for_stacks(threads), SHARED_BYTES) - own
-    return decide(
-        region, numbers, options.mode, stacks, room, empty_tasks(analysis), unrolled_loops(analysis)
-    )
+    unrolled = unrolled_loops(view, region.all_paths())
+    return decide(region, numbers, options.mode, stacks, room, empty_tasks(analysis), unrolled)
 
 
 def _stack_bytes(analysis: RegionAnalysis, options: Options) -> int:

@@ -51,7 +51,7 @@ def preferred(
     """
     try:
         plan, numbers = _planned(view, region, function, options)
-        faster = plan.visit < LONG or len(plan.points) > MANY
+        faster = plan.visit < LONG or len(plan.marked()) - 1 > MANY
         if numbers is not None and moved is not None:
             less, more = sorted((numbers.loop.gain, moved))
             if more >= SAFE_GAIN and more >= less * SAFE_GAIN:
@@ -104,9 +104,22 @@ def rewritten(
         kept = without_annotations(function, {report.region for report in reports})
         return kept, (_why_declined(plan, numbers, cause),), reports
     graph = rewrite_in_lane(view, plan)
-    body = (*view.names.declarations(), *to_body(graph, view.names))
     said = _remarks(plan, cause, by_cost=chosen is not None)
-    return replace(view.function, body=body), said, _reports(view, plan, graph, numbers)
+    return _function_of(view, graph), said, _reports(view, plan, graph, numbers)
+
+
+def alone(view: View, region: Region) -> _Rewritten:
+    """The function with a loop in this form in which all that is marked in the source runs in place, without markers.
+    Raises Refusal where that is not legal.
+    """
+    check_in_lane(view, region)
+    plan = make_in_lane_plan(view, region, flattened=False)
+    graph = rewrite_in_lane(view, plan)
+    return _function_of(view, graph), (), _reports(view, plan, graph, None)
+
+
+def _function_of(view: View, graph: Graph) -> Function:
+    return replace(view.function, body=(*view.names.declarations(), *to_body(graph, view.names)))
 
 
 def _mode(plan: InLanePlan, annotation: Annotation, options: Options) -> Mode:
@@ -199,7 +212,8 @@ def _reports(
     for (point, annotation), cost in zip(plan.marked(), _costs(plan, numbers), strict=True):
         report = _report(view, annotation, cost, Outcome.REWRITTEN)
         served = labels_of(graph, ("serve",), str(point.number))
-        found.append(replace(report, form=Form.IN_LANE, labels=served))
+        in_place = point in plan.in_place
+        found.append(replace(report, form=Form.IN_LANE, labels=served, in_place=in_place))
     code = RewrittenLoop(
         region.region, region.place, entry, "", 0, frozenset(), (), frozenset(), lanes=plan.lanes.name
     )

@@ -108,5 +108,5 @@ def _path_report(
         labels_of(graph, ("push", "expand", "take", "trip", "drain"), str(path.number)),
         annotation.name,
         decision.costs[key],
-        unrolled=decision.unrolled.get(key, ""),
+        unrolled=decision.unrolled.get(key, 0),
     )

@@ -9,7 +9,8 @@ Inline assembly declares registers and labels in braces, and nvcc repeats the bl
 
 A register named like a special one (`.reg .b32 %clock;`) gets another name, too.
 
-The braces stay: call sequences keep their parameters in them.
+Braces around labels go then, so that basic blocks may be copied apart. The others stay: call sequences keep their
+parameters in them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from cccopt.ptx.constants import with_constants
 from cccopt.ptx.ir import (
+    Body,
     BranchTargets,
     CallPrototype,
     Close,
@@ -59,8 +61,36 @@ def _function(function: Function) -> Function:
         function,
         returns=tuple(map(renamer.parameter, function.returns)),
         parameters=tuple(map(renamer.parameter, function.parameters)),
-        body=tuple(renamer.rename(i, s) for i, s in enumerate(body)),
+        body=_opened(tuple(renamer.rename(i, s) for i, s in enumerate(body))),
     )
+
+
+def _opened(body: Body) -> Body:
+    """``body``, whose names are unique, without the braces of scopes that hold labels and declare registers alone."""
+    scopes: list[_Scope] = []
+    braces: set[int] = set()
+    for index, statement in enumerate(body):
+        if isinstance(statement, Open):
+            scopes.append(_Scope(index))
+        elif isinstance(statement, Close):
+            scope = scopes.pop()
+            if scope.has_label and not scope.has_variable:
+                braces |= {scope.start, index}
+            if scopes:
+                scopes[-1].has_label |= scope.has_label
+        elif scopes:
+            scopes[-1].has_label |= isinstance(statement, Label)
+            scopes[-1].has_variable |= isinstance(statement, Variable)
+    return tuple(s for index, s in enumerate(body) if index not in braces)
+
+
+@dataclass
+class _Scope:
+    """A scope that begins at a statement."""
+
+    start: int
+    has_label: bool = False
+    has_variable: bool = False
 
 
 def _shadows(function: Function) -> bool:
@@ -70,7 +100,7 @@ def _shadows(function: Function) -> bool:
     return any(shadows_special(names.name, names.count) for names in (*declared, *parameters))
 
 
-def _scope_labels(body: tuple[Statement, ...]) -> dict[int, list[str]]:
+def _scope_labels(body: Body) -> dict[int, list[str]]:
     """The labels of each nested scope by the index of its `Open`; the function's own under -1."""
     labels: dict[int, list[str]] = {-1: []}
     scopes = [-1]

@@ -26,7 +26,7 @@ A constexpr function may not hold assembly before C++20: nvcc warns (#2388-D) wh
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cccopt.clauses import ITERATED, Clauses, Kind, attributes
 from cccopt.diagnostic import Diagnostic, error
@@ -55,7 +55,8 @@ class MarkedPiece:
     ``id`` counts from 1 in file order, ``kind`` is the pragma's, ``place`` is the named statement's, function's or
     label's in the user's file, ``parent`` the id of the region around it in the text, None if there is none.
     ``case`` is the label of a switch's case, ``group`` the id of its switch's first region, 0 for others.
-    ``restricted`` are the positions of the ``__restrict__`` parameters of the kernel that a marked loop is in.
+    ``restricted`` are the positions of the ``__restrict__`` parameters of the kernel that a marked loop is in. Of one
+    ``alone`` nothing inside is marked, though pragmas name it.
     """
 
     id: int
@@ -66,6 +67,7 @@ class MarkedPiece:
     case: str = ""
     group: int = 0
     restricted: tuple[int, ...] = ()
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +89,19 @@ class _Edit:
 
 
 def annotate(
-    text: str, name: str, only: Collection[int] | None = None, *, keep_going: bool = False
+    text: str,
+    name: str,
+    only: Collection[int] | None = None,
+    alone: Collection[int] = (),
+    *,
+    keep_going: bool = False,
 ) -> Annotated:
     """Mark what the ``#pragma ccc`` lines of ``text`` name; a text without any comes back as it is.
 
     ``text`` is a whole translation unit as nvcc preprocesses it for cicc, ``name`` its file's name where no
     line marker tells better. A region whose pragma says ``off``, and a path whose loops all do, is left out.
-    With ``only``, regions of other ids are neither marked nor reported; ids stay what they are without it.
+    With ``only``, regions of other ids are neither marked nor reported; ids stay what they are without it. Loops
+    ``alone`` among them are marked as such.
     Raises `SourceError` with a diagnostic for each mistake (CCC010 to CCC018; CCC043 for too many in each other). With
     ``keep_going`` an annotation with a mistake is left out, with a warning.
     """
@@ -107,7 +115,7 @@ def annotate(
     if mistakes and not keep_going:
         raise SourceError(mistakes[0])
     accepted = [
-        (r, n)
+        (replace(r, alone=r.id in alone), n)
         for r, n in zip(regions, kept, strict=True)
         if r not in too_deep and (only is None or r.id in only)
     ]
@@ -248,6 +256,8 @@ def _attributes(region: MarkedPiece) -> Iterator[str]:
         yield f"kind={region.kind}"
     if region.restricted:
         yield f"restrict={','.join(map(str, region.restricted))}"
+    if region.alone:
+        yield "alone"
     if region.case:
         yield f"case={region.case}"
         yield f"group={region.group}"

@@ -193,14 +193,13 @@ def entry(name: str, body: str) -> str:
     ("outside", "body", "taken"),
     [
         ("", "bar.sync 0;\n", True),
-        (".global .u32 v;\n", "bar.sync 0;\n", False),
+        (".global .u32 v;\n", "bar.sync 0;\n", True),
+        (".global .u32 v;\n", "st.global.u32 [v], 0;\n", False),
         ("", "call.uni f;\n", False),
     ],
-    ids=["same module", "another variable", "a function that is not there"],
+    ids=["same module", "another variable", "another variable that it names", "a function that is not there"],
 )
-def test_functions_are_taken_from_a_module_with_the_same_variables(
-    outside: str, body: str, taken: bool
-) -> None:
+def test_functions_are_taken_that_name_what_is_there(outside: str, body: str, taken: bool) -> None:
     marked = MODULE + entry("a", MARK) + entry("b", MARK)
     made = MODULE + entry("a", "vote\n") + entry("b", "")
     plain = (

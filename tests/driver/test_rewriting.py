@@ -10,12 +10,14 @@ from dataclasses import dataclass
 import pytest
 
 from cccopt import driver
-from cccopt.ccc.outcome.choices import Outcome
+from cccopt.ccc.outcome.choices import Form, Outcome
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 from cccopt.driver import rewrite_unit, rewriting
 from cccopt.driver.unit_report import CompiledUnit, diagnostics_of, failure_data, report_data
 from cccopt.passes.pipeline import Options
 from cccopt.text import Place, Position, SourceText
+
+LOOPS = {1: object(), 3: object()}
 
 # Regions 1 (a loop) and 2 in it, 3 (another loop) and 4 in it.
 TEXT = """\
@@ -43,7 +45,9 @@ class Report:
     outcome: Outcome
     kernel: str = "k"
     code: object = None
-    unrolled: str = ""
+    form: Form = Form.SPLIT
+    in_place: bool = False
+    unrolled: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,11 +79,22 @@ Pipeline = Callable[..., None]
 def outcomes(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     """Replace the pipeline by one that gives regions the named outcomes, and the PTX layer by nothing."""
 
-    def install(*, refuse: bool = False, **by_region: str) -> None:
+    def install(
+        *, refuse: bool = False, form: Form = Form.SPLIT, in_place: tuple[int, ...] = (), **by_region: str
+    ) -> None:
         def run(text: str, options: Options, source: SourceText) -> Result:
             if refuse:
                 raise CccError(error("CCC038", "the marked loop holds a barrier"))
-            reports = [Report(r, Outcome(by_region.get(f"r{r}", "rewritten"))) for r in sorted(marks(text))]
+            reports = [
+                Report(
+                    r,
+                    Outcome(by_region.get(f"r{r}", "rewritten")),
+                    code=LOOPS.get(r),
+                    form=form,
+                    in_place=r in in_place,
+                )
+                for r in sorted(marks(text))
+            ]
             return Result(f"rewritten {text}", tuple(reports))
 
         monkeypatch.setattr(rewriting, "run", run)
@@ -120,6 +135,26 @@ def test_some_accepted_are_marked_again_alone_and_keep_their_loop(outcomes: Pipe
     assert compiler.calls == [{1, 2, 3, 4}, {3, 4}]
     assert unit.ptx.startswith("rewritten ")
     assert {(r.region, r.outcome) for r in unit.regions} >= {(2, "declined"), (4, "rewritten")}
+
+
+@pytest.mark.parametrize(
+    ("form", "in_place", "calls"),
+    [
+        (Form.IN_LANE, (2,), [{1, 2, 3, 4}, {1, 3, 4}]),
+        (Form.IN_LANE, (2, 4), [{1, 2, 3, 4}, {1, 3}]),
+        (Form.IN_LANE, (), [{1, 2, 3, 4}]),
+        (Form.SPLIT, (2,), [{1, 2, 3, 4}]),
+    ],
+)
+def test_what_lanes_run_in_place_is_compiled_without_marks(
+    outcomes: Pipeline, form: Form, in_place: tuple[int, ...], calls: list[set[int]]
+) -> None:
+    outcomes(form=form, in_place=in_place)
+    compiler = Compiler()
+    unit = rewrite_unit(TEXT, options(), compiler)
+    assert compiler.calls == calls
+    assert marks(unit.ptx) == calls[-1]
+    assert [(r.region, r.outcome) for r in unit.regions] == [(n, "rewritten") for n in (1, 2, 3, 4)]
 
 
 def test_off_compiles_the_unmarked_text_only(outcomes: Pipeline) -> None:

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from random import Random
 
+from cccopt.clauses import ITERATED
+from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
 from tests.fuzz.cuda_arrays import Arrays
 from tests.fuzz.cuda_memory import ACTUALS, REPEATS, Memory, Mode, formals
@@ -113,6 +115,18 @@ class Kernel:
     def plain(self) -> str:
         """The text without pragmas, under other names (`plain_name`)."""
         return re.sub(r"\bk(\d+)", r"p\1", strip(self.text))
+
+    @property
+    def alone(self) -> str:
+        """The text with marks of the outer loops alone, under other names (`alone_name`)."""
+        text = re.sub(r"\bk(\d+)", r"a\1", self.text)
+        loops = {r.id for r in annotate(text, "kernels.cu").regions if r.kind in ITERATED}
+        return annotate(text, "kernels.cu", loops, loops).text
+
+
+def alone_name(name: str) -> str:
+    """What the kernel ``name`` is called in its version with marks of the outer loops alone."""
+    return f"a{name[1:]}"
 
 
 def plain_name(name: str) -> str:

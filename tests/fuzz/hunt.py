@@ -64,10 +64,13 @@ def text_of(made: Sequence[Kernel]) -> str:
     return HEAD + "\n".join(kernel.text for kernel in made)
 
 
-def compiled(made: Sequence[Kernel], arch: str, options: Sequence[str]) -> Module:
-    """All kernels with marks, and the same without pragmas, in one module: nvcc starts once."""
-    both = annotate(text_of(made), "kernels.cu").text + "\n".join(kernel.plain for kernel in made)
-    return parse(ptx_of(both, arch, ("-fmad=false", *options)))
+def compiled(made: Sequence[Kernel], arch: str, options: Sequence[str], *, alone: bool = False) -> Module:
+    """All kernels with marks, the same without pragmas and, if asked for, with marks of outer loops ``alone``, in one
+    module: nvcc starts once.
+    """
+    others = [kernel.plain for kernel in made] + [kernel.alone for kernel in made if alone]
+    text = annotate(text_of(made), "kernels.cu").text + "\n".join(others)
+    return parse(ptx_of(text, arch, ("-fmad=false", *options)))
 
 
 def hunt(
@@ -80,7 +83,7 @@ def hunt(
     made = kernels(seed, count)
     found = File(seed, " ".join((arch, *options)), text_of(made))
     try:
-        for kernel, module in _modules(made, arch, options):
+        for kernel, module in _modules(made, arch, options, alone=seed % 3 == 0):
             thorough, number = draw.random() < 0.08, draw.randrange(1 << 30)
             if isinstance(module, str):
                 found.outcomes.append(Outcome(kernel, "COMPILE", f"{kernel.name}: {module}"))
@@ -94,19 +97,19 @@ def hunt(
 
 
 def _modules(
-    made: Sequence[Kernel], arch: str, options: Sequence[str]
+    made: Sequence[Kernel], arch: str, options: Sequence[str], *, alone: bool
 ) -> Iterator[tuple[Kernel, Module | str]]:
     """Each kernel with a module that holds it; with what nvcc says where it does not take the kernel."""
     try:
-        module = compiled(made, arch, options)
+        module = compiled(made, arch, options, alone=alone)
     except AssertionError as problem:
         if len(made) == 1:
             lines = [line for line in str(problem).splitlines() if "error" in line]
             yield made[0], " ".join(lines)[:300]
             return
         middle = len(made) // 2
-        yield from _modules(made[:middle], arch, options)
-        yield from _modules(made[middle:], arch, options)
+        yield from _modules(made[:middle], arch, options, alone=alone)
+        yield from _modules(made[middle:], arch, options, alone=alone)
         return
     for kernel in made:
         yield kernel, module

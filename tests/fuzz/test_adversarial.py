@@ -17,7 +17,6 @@ pytestmark = pytest.mark.nvcc
 
 REFUSED = {
     "recursive": "CCC047",
-    "scope_branch": "CCC048",
     "tail_two_paths": "CCC034",
     "tail_then_carry": "CCC035",
     "if_then_break": "CCC032",
@@ -28,6 +27,8 @@ REWRITTEN = (
     "k_post",
     "uniform_differs",
     "always_true_dyn",
+    "scope_branch",
+    "scope_beside",
     "never",
     "down",
     "called_in_both",

@@ -10,7 +10,7 @@ import random
 import re
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
 from types import FrameType
@@ -31,8 +31,9 @@ from cccopt.passes import in_lane_form
 from cccopt.passes.pipeline import Options, Result
 from cccopt.passes.pipeline import run as rewrite_module
 from cccopt.ptx.ir import Function, Module
+from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
-from tests.fuzz.cuda_kernels import Kernel, plain_name
+from tests.fuzz.cuda_kernels import Kernel, alone_name, plain_name
 from tests.fuzz.cuda_memory import BUFFERS, REORDERED, arguments
 from tests.kernels.running import Arguments, Launch, phases
 
@@ -103,7 +104,8 @@ def attempt(
         with _limit(SECONDS):
             marked = only(module, kernel.name)
             outcome.plain = only(module, plain_name(kernel.name))
-            outcome.variants = list(variants(marked, kernel, draw))
+            found = (*variants(marked, kernel, draw), *_in_place(module, kernel))
+            outcome.variants = [variant for variant in found if variant.result.regions]
             if not any(r.outcome == "rewritten" for v in outcome.variants for r in v.result.regions):
                 outcome.verdict, outcome.variants = "declined", []
                 return outcome
@@ -160,6 +162,18 @@ def variants(marked: Module, kernel: Kernel, draw: random.Random) -> Iterator[Va
             yield Variant(label, result.module, result)
     if not seen and refused is not None:
         raise refused
+
+
+def _in_place(module: Module, kernel: Kernel) -> Iterator[Variant]:
+    """The kernel with marks of its outer loops alone, if it is in ``module`` so, rewritten: in this form lanes run all
+    that is marked in place.
+    """
+    name = alone_name(kernel.name)
+    if any(function.name == name for function in module.functions()):
+        text = re.sub(r"\ba(\d+)", r"k\1", print_module(only(module, name)))
+        with suppress(Refusal):
+            result = rewrite_module(parse(text), Options(mode="always"))
+            yield Variant("in place", result.module, result)
 
 
 def together(view: View, region: Region, *, flattened: bool | None = None) -> InLanePlan:

@@ -1,4 +1,4 @@
-"""Scoped names made unique: the same program, with no name in two scopes."""
+"""Scoped names made unique: the same program, with no name in two scopes, and braces around labels gone."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ BEFORE = """
 .reg .b32 %r<4>;
 { .reg .pred %p1; .reg .b32 t<2>; setp.ne.s32 %p1, %r1, 0; @%p1 bra AGAIN; mov.u32 t1, %r1; AGAIN: }
 { .reg .pred p; .reg .b32 t<2>; setp.ne.s32 p, %r2, 0; @p bra AGAIN; { mov.u32 t1, %r2; } AGAIN: }
+{ .local .b32 v; { @%p1 bra AGAIN; AGAIN: } }
 @%p1 bra AGAIN;
 AGAIN: ret;
 }
@@ -24,8 +25,9 @@ AFTER = """
 {
 .reg .pred %p<3>;
 .reg .b32 %r<4>;
-{ .reg .pred %p1_1; .reg .b32 t<2>; setp.ne.s32 %p1_1, %r1, 0; @%p1_1 bra AGAIN_1; mov.u32 t1, %r1; AGAIN_1: }
-{ .reg .pred p; .reg .b32 t_1_<2>; setp.ne.s32 p, %r2, 0; @p bra AGAIN_2; { mov.u32 t_1_1, %r2; } AGAIN_2: }
+.reg .pred %p1_1; .reg .b32 t<2>; setp.ne.s32 %p1_1, %r1, 0; @%p1_1 bra AGAIN_1; mov.u32 t1, %r1; AGAIN_1:
+.reg .pred p; .reg .b32 t_1_<2>; setp.ne.s32 p, %r2, 0; @p bra AGAIN_2; { mov.u32 t_1_1, %r2; } AGAIN_2:
+{ .local .b32 v; @%p1 bra AGAIN_3; AGAIN_3: }
 @%p1 bra AGAIN;
 AGAIN: ret;
 }

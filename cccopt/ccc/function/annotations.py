@@ -26,7 +26,8 @@ class Annotation:
     the user leaves it open), ``collect`` in paths; ``reductions`` are pairs of operator and source variable. ``hoist``
     tells whether the loads at the path's head are done before it: True asks for it, False forbids it. ``restricted``
     are the positions of the ``__restrict__`` parameters of the kernel in whose text the pragma is, ``pure`` functions
-    that cannot be seen and of which the user says that they only read; ``in_lane`` asks for the in-lane form.
+    that cannot be seen and of which the user says that they only read; ``in_lane`` asks for the in-lane form. Of a loop
+    ``alone`` what the user marks inside is to run in place and has no markers.
     """
 
     region: int
@@ -47,6 +48,7 @@ class Annotation:
     restricted: tuple[int, ...] = ()
     pure: tuple[str, ...] = ()
     in_lane: bool = False
+    alone: bool = False
 
     @property
     def pragma(self) -> str:
@@ -109,6 +111,7 @@ def _annotation(marker: Marker) -> Annotation:
         pure=clauses.pure,
         restricted=tuple(map(int, filter(None, values.get("restrict", "").split(",")))),
         in_lane=clauses.in_lane,
+        alone="alone" in values,
     )
 
 

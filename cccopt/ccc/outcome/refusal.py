@@ -198,9 +198,9 @@ RECURSION = Rule(
 )
 SCOPES = Rule(
     "CCC048",
-    "inline assembly in the marked loop has a scope with branches in it",
+    "inline assembly beside the marked loop, or in it, has a scope with branches and variables in it",
     "the blocks of one `{ }` scope cannot be copied apart from each other",
-    "write the branches in CUDA C++",
+    "declare the variable before the scope, or write the branches in CUDA C++",
 )
 CONTEXT_TYPE = Rule(
     "CCC049",
@@ -355,7 +355,7 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC043", "CCC049"),
     ),
     (
-        "every instruction of the loop is known; scopes of inline assembly hold no branches",
+        "every instruction of the loop is known; scopes of inline assembly hold no branches and variables at once",
         ("CCC044", "CCC048"),
     ),
 )

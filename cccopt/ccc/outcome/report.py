@@ -65,9 +65,10 @@ class RegionReport:
     take of global memory. ``labels`` maps a phase (``push``,
     ``take``, ``drain``, ``original``, ...) to labels of the rewritten code. ``name`` is what the clause `name(...)`
     calls it. ``cost`` is what `auto` decides by. ``resident`` is how many threads an SM has room for in blocks of
-    ``threads`` that use the kernel's shared memory, stacks included. ``unrolled`` says why nvcc may make no loop of an
-    inner loop that is not marked, unless the pragma asks for the rewrite (`always`). ``code`` is what the check of the
-    output needs to know of a rewritten loop; reports as JSON data leave these two out.
+    ``threads`` that use the kernel's shared memory, stacks included. In the in-lane form, lanes that come to what is
+    ``in_place`` run it at once: none waits there. ``unrolled`` are the inner iterations of a loop that nvcc may unroll
+    where it is not marked, unless the pragma asks for the rewrite (`always`). ``code`` is what the check of the output
+    needs to know of a rewritten loop; reports as JSON data leave these two out.
     """
 
     kernel: str
@@ -85,5 +86,6 @@ class RegionReport:
     name: str = ""
     cost: Cost | None = None
     resident: int = 0
-    unrolled: str = field(default="", metadata={"internal": True})
+    in_place: bool = False
+    unrolled: int = field(default=0, metadata={"internal": True})
     code: RewrittenLoop | None = field(default=None, metadata={"internal": True})

@@ -28,7 +28,7 @@ dispatcher, by a second way.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from math import inf
@@ -109,7 +109,8 @@ class InLanePlan:
     ``in_place`` are the marked paths at which no lane waits. ``order`` is what the warp asks for, one after the other:
     a point, and how many lanes must wait there to be served. ``lanes`` holds the mask of the lanes that vote. ``state``
     is the number of the point at which a lane waits; larger numbers are those of the exits by which lanes leave.
-    ``visit`` are the issue slots of what a lane runs at a marked point before it may wait again, the least of all.
+    ``visit`` are the issue slots of what a lane runs at a marked point before it may wait again, the least of all, if
+    lanes wait at all of them; 0 where cheap ones run in place.
     """
 
     region: Region
@@ -144,7 +145,7 @@ class _Planner:
         """The points and their order."""
         view, region = self.view, self.region
         marked = {p.begin: p for p in reversed(region.points) if p.begin != region.header}
-        if not marked:
+        if not marked and not region.annotation.alone:
             raise refuse(refusal.BEGINS_ITERATION, region.points[0].annotation.place)
         cheap = {begin: p for begin, p in marked.items() if self._is_cheap(p, marked)}
         if len(cheap) == len(marked):
@@ -154,7 +155,7 @@ class _Planner:
         if flattened is None:
             flattened = self._cost(self._until(region.header, apart)) <= LITTLE
         roles = self._roles(apart, flattened)
-        visit = 0.0 if cheap else self._visit(roles)
+        visit = 0.0 if cheap or not marked else self._visit(roles)
         if not flattened:
             cheap |= {begin: p for begin, p in apart.items() if self._is_without_paths(p, apart)}
             apart = {begin: p for begin, p in apart.items() if begin not in cheap}
@@ -191,8 +192,9 @@ class _Planner:
             if role is Role.PATH:
                 visits.append(self._cost(self._until(begin, roles)))
             elif role is Role.LOOP and annotation is not None:
-                point = self._loop_point(0, begin, annotation, roles)
-                visits.append(self._chunk(point, IN_LANE) * self._cost_of_one(point))
+                _, code = self._loop(begin, annotation, roles)
+                chunk = chunk_of(self.view, annotation, begin, code, IN_LANE)
+                visits.append(chunk * self._cost_of_one(begin, code))
         return min(visits)
 
     def _is_without_paths(self, point: Point, apart: Mapping[str, Point]) -> bool:
@@ -239,22 +241,18 @@ class _Planner:
             waits = (Role.PATH, Role.AFTER) if flattened else (Role.PATH,)
             least = WAIT if role in waits else 1
             return LanePoint(role, begin, number, here, annotation, least)
-        point = self._loop_point(number, begin, annotation, roles)
+        loop, code = self._loop(begin, annotation, roles)
         # Lanes that begin together have nothing else to run: a vote tells that all have left the loop, or wait in it.
-        chunk = self._chunk(point, IN_LANE if flattened else inf)
-        return replace(point, here=here, chunk=chunk, left=view.names.register("b32") if chunk > 1 else None)
+        chunk = chunk_of(view, annotation, begin, code, IN_LANE if flattened else inf)
+        left = view.names.register("b32") if chunk > 1 else None
+        return LanePoint(role, begin, number, here, annotation, 1, loop, code, chunk, left)
 
-    def _loop_point(
-        self, number: int, begin: str, annotation: Annotation, roles: Collection[str]
-    ) -> LanePoint:
+    def _loop(
+        self, begin: str, annotation: Annotation, roles: Collection[str]
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """The nodes of a marked loop, and those that lanes run before they come to another point."""
         loop = marked_code(self.view, Point(annotation, begin), self.region.nodes)
-        code = self._until(begin, roles) & loop
-        here = self.view.names.register("pred")
-        return LanePoint(Role.LOOP, begin, number, here, annotation, 1, loop, code)
-
-    def _chunk(self, loop: LanePoint, slots: float) -> int:
-        assert loop.annotation is not None
-        return chunk_of(self.view, loop.annotation, loop.begin, loop.code, slots)
+        return loop, self._until(begin, roles) & loop
 
     @staticmethod
     def _role(point: Point) -> Role:
@@ -302,10 +300,10 @@ class _Planner:
         blocks = self.view.blocks_of(nodes)
         return self._costs.of_blocks(blocks, blocks)
 
-    def _cost_of_one(self, loop: LanePoint) -> float:
+    def _cost_of_one(self, begin: str, code: Collection[str]) -> float:
         """The issue slots of an inner iteration."""
-        blocks = self.view.blocks_of(loop.code)
-        return self._costs.of_blocks(blocks, blocks, self.view.block_of_name[loop.begin])
+        blocks = self.view.blocks_of(code)
+        return self._costs.of_blocks(blocks, blocks, self.view.block_of_name[begin])
 
     @cached_property
     def _costs(self) -> Costs:

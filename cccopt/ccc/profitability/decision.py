@@ -16,6 +16,7 @@ from cccopt.ccc.profitability import model
 from cccopt.ccc.profitability.estimate import Estimate
 from cccopt.ccc.profitability.model import Limit, LoopFlow
 from cccopt.ccc.profitability.unprofiled import UNKNOWN, uncertain
+from cccopt.ccc.profitability.unrolled import why
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
 from cccopt.diagnostic import Diagnostic
@@ -62,7 +63,7 @@ class Decision:
     limited: str = ""
     barred: Mapping[int, str] = field(default_factory=dict)
     empty: Mapping[int, str] = field(default_factory=dict)
-    unrolled: Mapping[int, str] = field(default_factory=dict)
+    unrolled: Mapping[int, int] = field(default_factory=dict)
 
 
 def decide(
@@ -72,7 +73,7 @@ def decide(
     shared: Mapping[int, int],
     capacity: int,
     empty: Mapping[int, str] | None = None,
-    unrolled: Mapping[int, str] | None = None,
+    unrolled: Mapping[int, int] | None = None,
 ) -> Decision:
     """Choose among the paths of ``region``, but for those with ``empty`` tasks. ``mode`` is the option's; ``shared``
     are the bytes of each path's stack in a block, ``capacity`` those that all may take; ``unrolled`` says of paths what
@@ -104,7 +105,7 @@ def decide(
             chosen = frozenset()
         limited = limited if chosen >= before else TOO_LITTLE
     asked = {key for key, path in enumerate(paths) if mode_of(region, path, Mode.AUTO) == Mode.ALWAYS}
-    doubtful = {key: why for key, why in unrolled.items() if key not in asked}
+    doubtful = {key: trips for key, trips in unrolled.items() if key not in asked}
     return Decision(chosen, *_costs(estimate, chosen), limited, barred, nothing, doubtful)
 
 
@@ -133,14 +134,14 @@ def _barred(
     estimate: Estimate,
     kept: Collection[int],
     limits: Sequence[Limit],
-    unrolled: Mapping[int, str],
+    unrolled: Mapping[int, int],
 ) -> dict[int, str]:
     """What `auto` may not choose without a profile, and why: what nvcc would unroll, and what may lose beside what is
     left.
     """
     if not estimate.assumed:
         return {}
-    barred = {key: why for key, why in unrolled.items() if key not in kept}
+    barred = {key: why(trips) for key, trips in unrolled.items() if key not in kept}
     while True:
         chosen = model.choose(estimate.flow, kept, [*limits, Limit(frozenset(barred), 0)])
         more = uncertain(estimate.flow, chosen) - barred.keys() - {*kept}

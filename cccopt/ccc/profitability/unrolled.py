@@ -6,9 +6,10 @@ for (int i = 0; i < 25; i++)           unmarked: 25 tests with constants, each `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from cccopt.ccc.legality.region_analysis import RegionAnalysis
+from cccopt.ccc.function.view import View
+from cccopt.ccc.regions.paths import Path
 
 MOST = 2048
 """Instructions in all inner iterations together up to which nvcc 13.0 is taken to unroll a loop of a known number of
@@ -16,20 +17,24 @@ them.
 """
 
 
-def unrolled_loops(analysis: RegionAnalysis) -> Mapping[int, str]:
-    """The marked inner loops with a constant number of inner iterations, by their indices in `Region.all_paths`, and
-    what is lost by the mark.
+def unrolled_loops(view: View, paths: Iterable[Path]) -> Mapping[int, int]:
+    """Those of ``paths`` that are loops with a constant number of inner iterations, by their indices, and that number
+    at most: there may be other exits.
     """
-    view = analysis.view
-    found: dict[int, str] = {}
-    for key, path in enumerate(analysis.region.all_paths()):
+    found: dict[int, int] = {}
+    for key, path in enumerate(paths):
         header = view.block_of_name[path.begin]
         loop = next((each for each in view.loops if each.header == header), None)
         trips = view.costs.trip_count(loop) if path.is_loop and loop is not None else None
         size = sum(1 for _ in view.instructions(path.nodes))
         if trips is not None and trips * size <= MOST:
-            found[key] = (
-                f"it makes at most {trips} inner iterations, a number that nvcc knows, and by which nvcc unrolls it"
-                " where it is not marked; what that saves is not known"
-            )
+            found[key] = trips
     return found
+
+
+def why(trips: int) -> str:
+    """Why `auto` leaves such a loop."""
+    return (
+        f"it makes at most {trips} inner iterations, a number that nvcc knows, so that it unrolls the loop where it is"
+        " not marked; what that saves is not known"
+    )

@@ -157,7 +157,7 @@ def _region(
         if not with_unfit or not points:
             raise
         paths, unfit = (), problem
-    if not points:
+    if not points and not annotation.alone:
         remarks.append(
             refusal.remark(
                 "CCC054", "no marked path is in this marked loop: it stays as it is", annotation.place
@@ -192,9 +192,8 @@ def _region(
             )
         )
         return None
-    for name in (*nodes, *preheader):
-        if not balanced(view.graph.nodes[name]):
-            raise refuse(refusal.SCOPES, annotation.place)
+    if not all(map(balanced, view.graph.nodes.values())):
+        raise refuse(refusal.SCOPES, annotation.place)
     return Region(annotation, view.name(select), preheader, header, nodes, paths, points, unfit)
 
 

@@ -47,6 +47,7 @@ STORE_BY = """mov.u32 %r30, {}; mul.wide.u32 %rd21, %r30, 4; add.u64 %rd21, %oth
 BY_POINTER = CALL.replace("call.uni (y0), twice, (x0);", "call (y0), %rd15, (x0), proto;")
 DECLARED = ".func (.param .b32 result) twice(.param .b32 x)"
 COUNT = "add.u32 %r16, %r16, 1; red.global.add.u32 [%out_i], %r16;"
+SCOPE = f"{{{{ .reg .b32 %t; {{}} mov.u32 %t, 1; {jump('OVER')} mov.u32 %t, 2; OVER: st.global.u32 [%out_i], %t; }}}}"
 PLACE = "mov.u64 %l1, depot; and.b32 %r17, %k, 7; mul.wide.u32 %l2, %r17, 4; add.u64 %l3, %l1, %l2;"
 UPDATE = "ld.global.u32 %r10, [%out_i]; add.u32 %r10, %r10, %value; st.global.u32 [%out_i], %r10;"
 
@@ -275,14 +276,24 @@ CODE = {
         {"module": CALLEE.format("ret;"), "body": CALL + path()},
         at=FOR,
     ),
-    "a branch in a scope": Rule(
+    "a branch in a scope with a variable": Rule(
+        "CCC048",
+        {"body": path(SCOPE.format(".local .b32 own;"))},
+        {"body": path(SCOPE.format(""))},
+        at=FOR,
+    ),
+    "a branch in a scope with a variable before the loop": Rule(
         "CCC048",
         {
-            "body": path(
-                f"{{ .reg .b32 %t; mov.u32 %t, 1; {jump('OUT')} mov.u32 %t, 2; OUT: st.global.u32 [%out_i], %t; }}"
-            )
+            "before": SCOPE.replace("st.global.u32 [%out_i], %t;", "add.u32 %t, %t, 1;").format(
+                ".local .b32 own;"
+            ),
+            "body": path(),
         },
-        {"body": path("{ .reg .b32 %t; mov.u32 %t, 1; st.global.u32 [%out_i], %t; }")},
+        {
+            "before": SCOPE.replace("st.global.u32 [%out_i], %t;", "add.u32 %t, %t, 1;").format(""),
+            "body": path(),
+        },
         at=FOR,
     ),
     "memory of the stack": Rule(

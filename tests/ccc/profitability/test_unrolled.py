@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cccopt
 from cccopt.ccc.outcome.choices import Outcome
+from cccopt.driver.function_texts import definitions
+from cccopt.driver.unrolled_loops import unrolled_kernels
 from cccopt.passes.pipeline import Options, run
+from cccopt.ptx.printer import print_module
 from tests.fuzz.judge import alone, compile_pair
 
 pytestmark = pytest.mark.nvcc
@@ -34,7 +39,7 @@ def outcomes(most: str, mode: str) -> set[str]:
     pair = compile_pair(TEXT.replace("NAME", "k").replace("MOST", most))
     result = run(alone(pair, "k").marked, Options(mode=mode))
     said = " ".join(remark.why for remark in result.remarks)
-    assert ("by which nvcc unrolls it" in said) == (most == "25" and mode == "auto")
+    assert ("so that it unrolls the loop" in said) == (most == "25" and mode == "auto")
     return {report.outcome for report in result.regions}
 
 
@@ -83,3 +88,112 @@ def test_one_kernel_of_two(tmp_path: Path) -> None:
 def test_a_number_that_data_tell() -> None:
     """Left alone, too, but not for what nvcc would have made of it."""
     assert outcomes("n", "auto") == {Outcome.DECLINED}
+
+
+def compiled(folder: Path, text: str, **options: object) -> dict[str, Any]:
+    source = folder / "k.cu"
+    source.write_text(text)
+    program = cccopt.compile(source, **{"ccc": "always", **options})  # type: ignore[arg-type]
+    (unit,) = program.report["units"]
+    return {**unit, "ptx": program.ptx, "original": program.original_ptx}
+
+
+KERNELS = """
+#define EACH int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x
+template <int N> __device__ __forceinline__ void body(int n, const unsigned* a, unsigned* out) {
+  static const unsigned primes[16] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53};
+#pragma ccc for
+  for (EACH) {
+    unsigned x = a[i], s = 0;
+    int most = N ? N : (int)(x & 15);
+#pragma ccc for variable
+    for (int k = 0; k < most; ++k) {
+      if (x % primes[k] == 0) s += k;
+      x += s;
+    }
+    out[i] = s;
+  }
+}
+#define KERNEL extern "C" __global__ void __launch_bounds__(64)
+KERNEL known(int n, const unsigned* a, unsigned* out) { body<16>(n, a, out); }
+KERNEL unknown(int n, const unsigned* a, unsigned* out) { body<0>(n, a, out); }
+"""
+
+
+def test_a_kernel_that_is_left_is_the_original_though_its_table_is_gone(tmp_path: Path) -> None:
+    """nvcc folds the table of one kernel away; the other one's is there whether anything is marked or not."""
+    unit = compiled(tmp_path, KERNELS)
+    assert {(r["kernel"], r["outcome"]) for r in unit["regions"]} == {
+        ("known", "declined"),
+        ("unknown", "rewritten"),
+    }
+    assert body_of(unit["ptx"], "known") == body_of(unit["original"], "known")
+    assert body_of(unit["ptx"], "unknown") != body_of(unit["original"], "unknown")
+    # Nothing is told of a rewrite that was taken back.
+    assert [remark["code"] for remark in unit["remarks"] if "16" in remark["why"]] == ["CCC117"]
+
+
+def body_of(text: str, name: str) -> str:
+    (found,) = (each for each in definitions(text) or () if each.name == name)
+    return text[found.start : found.end]
+
+
+LOOP = """
+#pragma ccc for NAMED
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    unsigned x = a[i];
+    if (x & 1) {
+      unsigned s = 0;
+#pragma ccc for variable
+      ROLLED
+      for (int k = 0; k < 25; ++k) { if (x % (unsigned)(k + 2) == 0) { s += k; } s ^= x >> (k & 7); }
+      out[i] = s;
+    } else {
+      unsigned s = 0;
+      OTHER
+      for (int k = 0; k < 6; ++k) { if (x % (unsigned)(k + 5) == 0) { s += k; } s ^= x >> k; }
+      out[i] = s;
+    }
+  }
+"""
+HEAD = 'extern "C" __global__ void __launch_bounds__(64) k(int n, const unsigned* a, unsigned* out) {'
+
+
+def loop(*, rolled: bool, other: str = "", name: str = "") -> str:
+    found = LOOP.replace("ROLLED", "#pragma unroll 1" if rolled else "").replace("OTHER", other)
+    return found.replace("NAMED", name)
+
+
+def test_another_loop_that_nvcc_unrolls_does_not_count(tmp_path: Path) -> None:
+    """It has no mark any more when the rewritten one is looked for in nvcc's own code."""
+    unit = compiled(tmp_path, f"{HEAD}{loop(rolled=True, other='#pragma ccc for variable auto')}}}")
+    assert {r["region"]: r["outcome"] for r in unit["regions"]} == {
+        1: "rewritten",
+        2: "rewritten",
+        3: "declined",
+    }
+
+
+@pytest.mark.parametrize(
+    "options", [{"only": "first"}, {"form": "stack"}, {"form": "split"}], ids=["only", "stack", "split"]
+)
+def test_what_was_asked_for_holds(tmp_path: Path, options: dict[str, object]) -> None:
+    """The second loop is left in any case, so that the file is compiled again."""
+    loops = loop(rolled=False, name="name(first)") + loop(rolled=False, name="name(second) auto")
+    unit = compiled(tmp_path, f"{HEAD}{loops}}}", **options)
+    assert {r["region"] for r in unit["regions"] if r["outcome"] == "rewritten"} == {1, 2}
+
+
+@pytest.mark.parametrize(("gain", "rewritten"), [(1.5, False), (20.0, True)])
+def test_a_profile_tells_whether_more_is_gained_than_the_mark_costs(gain: float, rewritten: bool) -> None:
+    """Of 25 divisions by numbers that nvcc knows each is several times dearer in the loop."""
+    pair = compile_pair(f"{HEAD}{loop(rolled=False)}}}")
+    marked = alone(pair, "k").marked
+    reports = tuple(
+        report
+        if report.cost is None
+        else replace(report, cost=replace(report.cost, gain=gain, assumed=False))
+        for report in run(marked, Options(mode="always")).regions
+    )
+    plain = print_module(alone(pair, "k").plain)
+    assert (unrolled_kernels(reports, Options(), marked, lambda: plain) == {}) == rewritten

@@ -428,6 +428,22 @@ KERNEL scope_branch(ARGUMENTS) {
   }
 }
 
+__device__ __forceinline__ int counted(int x) {
+  asm volatile("{ .reg .pred p; AGAIN: setp.gt.s32 p, %0, 7; @p bra DONE; add.s32 %0, %0, 1; bra AGAIN; DONE: }" : "+r"(x));
+  return x;
+}
+
+KERNEL scope_beside(ARGUMENTS) {
+  int before = counted(n & 15);
+#pragma ccc for
+  for (STRIDE) {
+    unsigned w = hash32(a[i]);
+#pragma ccc for variable
+    for (unsigned k = 0; k < (w & 7); ++k) out[i] = work(w + k, i) + before;
+  }
+  out[n + 64 * blockIdx.x + threadIdx.x] = counted(a[0] & 15);
+}
+
 KERNEL tail_two_paths(ARGUMENTS) {
 #pragma ccc for
   for (STRIDE) {
