@@ -31,21 +31,24 @@ def exclusive_paths(view: View, region: Region, sunk: Mapping[str, SunkCode]) ->
     """Groups of the region's outer paths that end at one node, none of them after another one.
 
     Loops of tasks, paths with others inside, and those of which a lane computes something again for
-    itself, are in no group.
+    itself, are in no group. Where another path ends, all lanes vote before any goes on: paths of a group are all
+    before that node, or all after it.
     """
-    plain = [
-        path for path in region.paths if not (path.is_loop or path.children or sunk[path.begin].recomputed)
-    ]
+    once = {n: view.graph.nodes[n] for n in region.nodes if n != region.header}
+    after = {end: reachable(once, [end]) for end in dict.fromkeys(path.end for path in region.paths)}
+    alike: dict[tuple[str, ...], list[Path]] = {}
+    for path in region.paths:
+        if not (path.is_loop or path.children or sunk[path.begin].recomputed):
+            votes_before = (end for end, nodes in after.items() if path.begin in nodes)
+            alike.setdefault((path.end, *votes_before), []).append(path)
     groups: list[tuple[Path, ...]] = []
-    for end in dict.fromkeys(path.end for path in plain):
-        together = tuple(path for path in plain if path.end == end)
+    for (end, *_), together in alike.items():
         if not FEWEST <= len(together) <= MOST:
             continue
-        once = {n: view.graph.nodes[n] for n in region.nodes if n != region.header}
         begins = {path.begin for path in together}
-        apart = begins.isdisjoint(reachable(once, [end])) and all(
+        apart = begins.isdisjoint(after[end]) and all(
             begins.isdisjoint(reachable(once, [path.begin]) - {path.begin}) for path in together
         )
         if apart:
-            groups.append(together)
+            groups.append(tuple(together))
     return tuple(groups)

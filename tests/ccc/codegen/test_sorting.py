@@ -56,6 +56,20 @@ def test_two_paths_vote_one_after_the_other() -> None:
     assert sorted_groups(loop(body=switch(2))) == []
 
 
+@pytest.mark.parametrize(("count", "groups"), [(3, []), (4, [3])])
+def test_a_case_at_which_another_path_ends_votes_for_itself(count: int, groups: list[int]) -> None:
+    """The compiler leads lanes that are known to come to a case straight there, from an earlier path's end."""
+    ahead = f"""and.b32 %bits, %value, 8; setp.eq.u32 %skips, %bits, 0; @%skips bra NUMBERED;
+        {mark("if.begin", 9, "independent")}
+        mad.lo.u32 %r10, %value, 7, 1; red.global.add.u32 [%other_i], %r10;
+        {mark("if.end", 9)}
+        bra.uni CASE0;
+        NUMBERED:"""
+    text = loop(before=ahead, body=switch(count))
+    assert sorted_groups(text) == groups
+    same_results(text)
+
+
 def test_many_tasks_wait_and_run() -> None:
     """So many of each path that warps take them again and again."""
     compare(parse(loop(body=switch(3))), "k", arguments, (Launch(1, 64, 90),), seeds=(3,))
