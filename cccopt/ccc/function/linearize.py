@@ -1,11 +1,11 @@
 """A graph of blocks as a list of statements again: jumps are threaded, blocks laid out, branches written.
 
-Blocks follow each other so that few branches are needed; a block that does nothing but jump is left out.
+A block that does nothing but jump is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from cccopt.ccc.function.graph import (
@@ -18,10 +18,10 @@ from cccopt.ccc.function.graph import (
     Leave,
     Node,
     Nodes,
-    reachable,
     retarget,
     targets,
 )
+from cccopt.ccc.function.layout import layout
 from cccopt.ccc.function.names import Names
 from cccopt.ptx.ir import (
     Body,
@@ -39,7 +39,7 @@ from cccopt.ptx.ir import (
 def to_body(graph: Graph, names: Names) -> Body:
     """The statements of the nodes that the entry reaches, fall-throughs where they can be, overhead bracketed."""
     nodes = _thread_jumps(graph)
-    order = _layout(graph.entry, nodes)
+    order = layout(graph.entry, nodes)
     writer = _Writer(nodes[name] for name in order)
     referenced: set[str] = set()
     for position, name in enumerate(order):
@@ -157,26 +157,3 @@ def _thread_jumps(graph: Graph) -> Mapping[str, Node]:
             end = Jump(end.taken)
         threaded[node.name] = replace(node, end=end)
     return threaded
-
-
-def _layout(entry: str, nodes: Mapping[str, Node]) -> list[str]:
-    """The reachable nodes, each after one that falls through to it where possible, else in the given order."""
-    alive = reachable(nodes, [entry])
-    waiting = [entry, *nodes]
-    laid_out: dict[str, None] = {}
-    for start in waiting:
-        name: str | None = start
-        while name is not None and name in alive and name not in laid_out:
-            laid_out[name] = None
-            name = _preferred(nodes[name].end, laid_out)
-    return list(laid_out)
-
-
-def _preferred(end: End, laid_out: Collection[str]) -> str | None:
-    match end:
-        case Jump(target):
-            return target
-        case Branch(_, taken, otherwise):
-            return otherwise if otherwise not in laid_out else taken
-        case _:
-            return None
