@@ -88,9 +88,12 @@ def run_program(found: dict[str, Any], out: Path, rounds: int, limit: float) -> 
     }
     if "plain" not in folders:
         return found
-    wrong = prepare(recipe, place / "inputs")
+    inputs = place / "inputs"
+    wrong = prepare(recipe, inputs)
+    # Each build tells of the same kernels.
+    kernels = {kernel["kernel"] for of in found["kernels"].values() for kernel in of}
     runs = (
-        {"plain": Measured({}, wrong)} if wrong else measure(recipe, folders, place / "inputs", rounds, limit)
+        {"plain": Measured({}, wrong)} if wrong else measure(recipe, kernels, folders, inputs, rounds, limit)
     )
     found = result.with_runs(found, runs)
     result.write(found, out)

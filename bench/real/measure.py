@@ -1,8 +1,8 @@
 """Runs of a program's builds, by turns, and whether their results agree.
 
-The time of a kernel is what the program prints of it. Where it prints none, it is that of the whole process, start of
-the device included: that draws the ratio of two builds towards 1, but needs no profiler on the GPU's machine, and the
-table says where it is so.
+The time of a kernel is what the program prints of it. Where it prints none, the kernel's launches are timed as `cccopt
+profile` does. Where that cannot be done either, the time is that of the whole process, start of the device included:
+that draws the ratio of two builds towards 1, and the table says where it is so.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.real.recipe import Recipe
+from cccopt.profiling.names import shown
+from cccopt.profiling.running import environment_for, left_in
 
 LIMIT = 600.0  # seconds for one run, by default
 WALL = "process"
@@ -27,11 +31,14 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: its exit status, what it printed, and the seconds that it took in all."""
+    """One run: its exit status, what it printed, the seconds that it took in all, and the nanoseconds of each kernel's
+    launches, if they were timed.
+    """
 
     status: int
     output: str
     seconds: float
+    launches: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +60,23 @@ def prepare(recipe: Recipe, inputs: Path) -> str:
 
 
 def run(recipe: Recipe, folder: Path, inputs: Path, limit: float = LIMIT) -> Run:
-    """Run a build once; a run that takes longer than ``limit`` seconds has the status 124, as that of `timeout`."""
-    return shell(recipe.run, folder, {**os.environ, "INPUTS": str(inputs.absolute())}, limit)
+    """Run a build once; a run that takes longer than ``limit`` seconds has the status 124, as that of `timeout`.
+
+    Raises CccError for want of what times launches (CCC082, CCC110).
+    """
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as left:
+        agent = environment_for(Path(left), counted=False, timed=True)
+        one = shell(recipe.run, folder, {**agent, "INPUTS": str(inputs.absolute())}, limit)
+        launches = Counter[str]()
+        for each in left_in(Path(left), 0, one.status, counted=False).times:
+            launches[short_name(each.name)] += each.nanoseconds
+    return replace(one, launches=launches)
+
+
+def short_name(kernel: str) -> str:
+    """The name of a kernel without namespaces, template arguments and parameters."""
+    found = re.search(r"(\w+)(?:<.*>)?\(", shown(kernel))
+    return found[1] if found else kernel
 
 
 def shell(command: str, folder: Path, environment: Mapping[str, str], limit: float) -> Run:
@@ -81,11 +103,14 @@ def shell(command: str, folder: Path, environment: Mapping[str, str], limit: flo
     return Run(status, output, time.monotonic() - start)
 
 
-def times(recipe: Recipe, one: Run) -> dict[str, float]:
-    """What a run says of its kernels' times, each summed over its lines."""
-    printed = {name: re.findall(expression, one.output) for name, expression in recipe.time}
-    found = {name: sum(map(float, values)) for name, values in printed.items() if values}
-    return found or {WALL: one.seconds}
+def times(recipe: Recipe, one: Run, kernels: Collection[str] = ()) -> dict[str, float]:
+    """The times of ``kernels``: as they are printed, each summed over its lines, or else those of its launches. Where
+    nothing is known of them, what is printed of other things or of several together, or the time of the process.
+    """
+    lines = {name: re.findall(expression, one.output) for name, expression in recipe.time}
+    printed = {name: sum(map(float, values)) for name, values in lines.items() if values}
+    own = {name: time for name, time in {**one.launches, **printed}.items() if name in kernels}
+    return own or printed or {WALL: one.seconds}
 
 
 def results(recipe: Recipe, one: Run) -> list[str]:
@@ -120,22 +145,27 @@ def fault(recipe: Recipe, one: Run, plain: Run) -> str:
 
 
 def measure(
-    recipe: Recipe, folders: dict[str, Path], inputs: Path, rounds: int, limit: float = LIMIT
+    recipe: Recipe,
+    kernels: Collection[str],
+    folders: dict[str, Path],
+    inputs: Path,
+    rounds: int,
+    limit: float = LIMIT,
 ) -> dict[str, Measured]:
     """Run the builds by turns, so that what changes meanwhile on the machine meets all of them; `plain` is one. A build
-    that has taken longer than ``limit`` seconds is not run again.
+    that has taken longer than ``limit`` seconds is not run again. ``kernels`` are those whose times are asked for.
     """
     runs: dict[str, list[Run]] = {variant: [] for variant in folders}
     for _ in range(rounds):
         for variant, folder in folders.items():
             if not any(one.status == 124 for one in runs[variant]):
                 runs[variant].append(run(recipe, folder, inputs, limit))
-    return {variant: _summary(recipe, each, runs["plain"][0]) for variant, each in runs.items()}
+    return {variant: _summary(recipe, kernels, each, runs["plain"][0]) for variant, each in runs.items()}
 
 
-def _summary(recipe: Recipe, runs: Sequence[Run], plain: Run) -> Measured:
+def _summary(recipe: Recipe, kernels: Collection[str], runs: Sequence[Run], plain: Run) -> Measured:
     wrong = next((why for each in runs if (why := fault(recipe, each, plain))), "")
-    found = [times(recipe, each) for each in runs]
+    found = [times(recipe, each, kernels) for each in runs]
     return Measured(
         {name: statistics.median(each.get(name, 0.0) for each in found) for name in found[0]}, wrong
     )

@@ -11,7 +11,7 @@ pytest.importorskip("tomllib", reason="Python 3.11")
 
 from bench.real.__main__ import build_program, main, parser, run_program
 from bench.real.build import VARIANTS, Build, build
-from bench.real.measure import Run, agree, fault, results, run, times
+from bench.real.measure import Run, agree, fault, results, run, short_name, times
 from bench.real.outcome import diagnostics, kernel_outcomes
 from bench.real.program import (
     Annotation,
@@ -147,6 +147,18 @@ def test_times_are_summed_and_the_process_stands_in() -> None:
     recipe = Recipe((), "", time=(("k", r"took (\S+)"),))
     assert times(recipe, Run(0, "took 1.5\ntook 2", 9.0)) == {"k": 3.5}
     assert times(recipe, Run(0, "", 9.0)) == {"process": 9.0}
+
+
+def test_launches_are_timed_of_kernels_of_which_nothing_is_printed() -> None:
+    recipe = Recipe((), "", time=(("k", r"k took (\S+)"), ("both", r"both took (\S+)")))
+    one = Run(0, "k took 2\nboth took 3", 9.0, {"k": 2e6, "l": 1e6, "other": 5e6})
+    assert times(recipe, one, ["k", "l"]) == {"k": 2.0, "l": 1e6}
+    assert times(recipe, one, ["m"]) == {"k": 2.0, "both": 3.0}
+
+
+@pytest.mark.parametrize("name", ["k", "_Z1kPi", "_ZN2ns1kIiEEvT_", "_ZN12_GLOBAL__N_11kIN2ns1aIiEEEEvT_"])
+def test_kernels_are_named_as_in_the_source(name: str) -> None:
+    assert short_name(name) == "k"
 
 
 def test_outcomes_come_from_reports_and_messages() -> None:
