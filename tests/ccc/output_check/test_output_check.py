@@ -307,19 +307,20 @@ def _labels(made: Rewritten) -> list[str]:
 
 
 def _without_drain(made: Rewritten, label: str) -> Iterator[Body]:
-    """The body without the branch to a drain, or where control falls into it, without the one that lanes take there."""
-    to_it = [
-        index
-        for index, statement in enumerate(made.body)
-        if isinstance(statement, Instruction)
-        and statement.guard is not None
-        and isa.targets(statement, made.body) == (label,)
-    ]
+    """The body with each branch to a drain gone past it; where control falls into it, always past it."""
     start = next(i for i, s in enumerate(made.body) if isinstance(s, Label) and s.name == label)
-    inside = (
-        i for i, s in enumerate(made.body) if i > start and isinstance(s, Instruction) and s.base == "bra"
-    )
-    yield from map(made.without, to_it or [next(inside)])
+    branches = [
+        (index, statement)
+        for index, statement in enumerate(made.body)
+        if isinstance(statement, Instruction) and statement.guard is not None and statement.base == "bra"
+    ]
+    _, past = next((index, branch) for index, branch in branches if index > start)
+    to_it = [(i, branch) for i, branch in branches if isa.targets(branch, made.body) == (label,)]
+    for index, branch in to_it:
+        yield made.with_(index, replace(branch, operands=past.operands))
+    if not to_it:
+        index, around = max(((i, branch) for i, branch in branches if i < start), key=lambda found: found[0])
+        yield made.with_(index, replace(around, guard=None))
 
 
 # --- lanes that come to votes ---
