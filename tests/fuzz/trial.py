@@ -35,15 +35,12 @@ from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from tests.fuzz.cuda_kernels import Kernel, alone_name, plain_name
 from tests.fuzz.cuda_memory import BUFFERS, REORDERED, arguments
-from tests.kernels.running import Arguments, Launch, phases
+from tests.kernels.running import MOST_SHUFFLED, Arguments, Launch, phases
 
 SECONDS = 60
 """CPU time that one kernel may take: a pass that does not end is a find."""
 
 CLAUSES = ("reduce", "chunk", "collect", "hoist", "nohoist", "independent", "block", "always")
-_SHUFFLED = 128
-"""Threads of the largest launch that is shuffled."""
-
 _WAITING = {Form.IN_LANE: 300_000, Form.CARRIED: 2_000_000}
 """Steps of all threads of a launch up to which lanes that wait for each other are shuffled: one at a time they vote for
 each other some hundred times as often, where tasks move some twenty times.
@@ -226,7 +223,7 @@ class _Emulation:
             given = arguments(launch)
             try:
                 memory, steps = _run(plain, name, launch, given, None, 3_000_000)[:2]
-                shuffle = self.thorough and launch.threads <= _SHUFFLED
+                shuffle = self.thorough and launch.threads <= MOST_SHUFFLED
                 most = 100 * steps + 100_000
                 if shuffle and differences(memory, _run(plain, name, launch, given, 5, most)[0]):
                     raise DifferenceError(f"INVALID: {name} depends on the order of lanes, {launch}")
@@ -241,7 +238,9 @@ class _Emulation:
             for place, case in enumerate(expected):
                 seeds: list[int | None] = [None]
                 # One lane at a time is slow: only small launches are shuffled.
-                if case[0].threads <= _SHUFFLED and (self.thorough or (place == 0 and number == shuffled)):
+                if case[0].threads <= MOST_SHUFFLED and (
+                    self.thorough or (place == 0 and number == shuffled)
+                ):
                     seeds += [self.draw.randrange(99) for _ in range(2 if self.thorough else 1)]
                 most = min(_WAITING.get(region.form, inf) for region in variant.result.regions)
                 steps = 0

@@ -24,6 +24,9 @@ from cccopt.toolchain.settings import Settings
 MAX_STEPS = 200_000
 """Far more than any launch here needs: a rewrite that loops for ever fails soon."""
 
+MOST_SHUFFLED = 128
+"""Threads of the largest launch that is shuffled where several are run: one lane at a time is slow."""
+
 FORMS = ("auto", "split", "idle lanes")
 CUDA = Path(__file__).resolve().parent / "cuda"
 PTX = CUDA.with_name("ptx")
