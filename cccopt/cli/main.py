@@ -7,13 +7,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-from cccopt.cli import bench, check, doctor, emulate, explain, profile, transform, tune, verify
+from cccopt.cli import advise, bench, check, doctor, emulate, explain, profile, transform, tune, verify
 from cccopt.cli.failure import reader_left, report
 from cccopt.cli.start import INTERRUPTED
 from cccopt.diagnostic import CccError
 from cccopt.version import __version__
 
-_COMMANDS = (transform, explain, emulate, verify, check, profile, tune, bench, doctor)
+_COMMANDS = (advise, transform, explain, emulate, verify, check, profile, tune, bench, doctor)
 
 
 def parser() -> argparse.ArgumentParser:

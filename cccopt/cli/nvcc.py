@@ -93,7 +93,11 @@ def _compile(program: str, arguments: list[str], environment: Mapping[str, str],
         if keep:
             make_folder(keep)
     reads_ptx = any(word.endswith(".ptx") for word in options.all_words(arguments, environment))
-    rewrites = options.value_of("--ccc", ours) != "off" and not options.counted(ours)
+    rewrites = (
+        options.value_of("--ccc", ours) != "off"
+        and not options.counted(ours)
+        and options.CANDIDATES not in ours
+    )
     if reads_ptx and rewrites:
         from cccopt.cli.around_nvcc import with_rewritten_ptx
 
@@ -123,6 +127,8 @@ def _configuration(ours: Sequence[str]) -> str:
     text = f"{__version__} {mode} {'--ccc-keep-going' in ours} {resident} {chosen}".rstrip()
     if counted := options.counted(ours):
         text += f" instrumented {counted}"
+    if options.CANDIDATES in ours:
+        text += " candidates"
     digest = crc32(text.encode())
     for name in ("--ccc-profile", "--ccc-decisions"):
         if file := options.value_of(name, ours):

@@ -152,6 +152,11 @@ def _compile(call: Call, settings: Settings) -> int:
 def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -> CompiledUnit:
     if settings.instrument:
         return _instrumented(text, call, settings, compiler)
+    if settings.candidates:
+        from cccopt.source.candidates import annotated_with_candidates
+
+        asked = annotated_with_candidates(text, call.file)
+        return CompiledUnit(compiler(asked.text), remarks=asked.warnings)
     if settings.mode == "off":
         return CompiledUnit(compiler(strip(text)))
     asked = annotate(text, call.file, keep_going=settings.keep_going)
@@ -175,9 +180,12 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
 
 
 def _instrumented(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -> CompiledUnit:
-    from cccopt.cli.shim_instrument import compiled
+    from cccopt.cli.shim_instrument import annotated, compiled
+    from cccopt.source.candidates import annotated_with_candidates
 
-    made, unit = compiled(call, text, regions=settings.mode != "off", what=settings.instrument)
+    how = annotated_with_candidates if settings.candidates else annotated
+    mark = how if settings.mode != "off" else None
+    made, unit = compiled(call, text, mark, what=settings.instrument)
     compiler.seconds.append(made.seconds)
     if unit is None:
         raise ToolFailed(made.status, made.messages)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
 from cccopt.driver.unit_report import CompiledUnit
 from cccopt.files import read_text, write_text
-from cccopt.source.annotate import annotate
+from cccopt.source.annotate import Annotated, annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call, CallResult
 from cccopt.toolchain.instrument import COUNTED, with_counted_entries, with_header
@@ -33,9 +34,20 @@ _FEWEST, _MOST = 24, 255  # that counting needs, and a thread may have
 _COPIES = re.compile(rf"\.entry\s+([\w$]+){COUNTED}\b")
 
 
-def compiled(call: Call, text: str, *, regions: bool, what: str) -> tuple[CallResult, CompiledUnit | None]:
+Mark = Callable[[str, str], Annotated]
+"""What marks the regions to count in a text of the file with a name."""
+
+
+def annotated(text: str, name: str) -> Annotated:
+    """The text with markers of what the user annotated."""
+    return annotate(text, name, keep_going=True)
+
+
+def compiled(
+    call: Call, text: str, mark: Mark | None, *, what: str
+) -> tuple[CallResult, CompiledUnit | None]:
     """What cicc makes of ``text`` without annotations, with line information; and that with counters, if it is well,
-    those of marked ``regions`` too if they are wanted. ``what`` says which counts: `ALL`, `SAMPLED` or
+    those of what ``mark`` marks too. ``what`` says which counts: `ALL`, `SAMPLED` or
     `DETAILED` of `cccopt.toolchain.options`.
 
     The stub file is written anew. Raises CccError for code that is generated at link time (CCC087) and for a stub file
@@ -60,7 +72,7 @@ def compiled(call: Call, text: str, *, regions: bool, what: str) -> tuple[CallRe
         made = tool.wait()
     if made.status != 0:
         return made, None
-    ptx, said = _with_regions(call, text, made.ptx, what=what) if regions else ("", ())
+    ptx, said = _with_regions(call, mark(text, call.file), made.ptx, what=what) if mark else ("", ())
     ptx = ptx or _counted(call, made.ptx, what=what)
     _register(call, frozenset(_COPIES.findall(ptx)))
     return made, CompiledUnit(ptx, remarks=said)
@@ -108,11 +120,12 @@ def _limits(call: Call, module: Module, ptx: str) -> dict[str, int]:
     return {name: min(max(step, _FEWEST), most, _MOST) for name, step in steps.items()}
 
 
-def _with_regions(call: Call, text: str, plain: str, *, what: str) -> tuple[str, tuple[Diagnostic, ...]]:
-    """The functions of ``plain`` with counted copies of what is made of the annotated ``text``, empty where there is
-    none, and what there is to say.
+def _with_regions(
+    call: Call, asked: Annotated, plain: str, *, what: str
+) -> tuple[str, tuple[Diagnostic, ...]]:
+    """The functions of ``plain`` with counted copies of what is made of the text that is ``asked`` for, empty where no
+    region is, and what there is to say.
     """
-    asked = annotate(text, call.file, keep_going=True)
     if not asked.regions:
         return "", asked.warnings
     marked = call.with_lines.run(with_header(asked.text, call.file))

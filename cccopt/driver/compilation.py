@@ -119,12 +119,15 @@ def marked_ptx(
     arch: str = "sm_90",
     nvcc_options: Sequence[str] = (),
     nvcc: Nvcc | None = None,
+    candidates: bool = False,
 ) -> str:
     """What nvcc's front end makes of ``source`` with all its markers, before any rewrite; empty without
-    annotations.
+    annotations. With ``candidates``, what could be annotated is marked in place of what is (`cccopt advise`).
 
     Raises CccError for errors in annotations, or with nvcc's own messages (CCC085).
     """
+    if candidates:
+        return _ptx_of(source, arch, nvcc_options, Settings(candidates=True), nvcc)[0]
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         _ptx_of(source, arch, nvcc_options, Settings("always", keep_going=True, keep=folder), nvcc)
         # The text with all markers is the first that the shim gives to cicc.

@@ -10,7 +10,7 @@ where that rewrites nothing in one, it comes out as it went in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from cccopt.ccc.function.annotations import is_annotation, without_annotations
@@ -36,7 +36,7 @@ from cccopt.passes.options import Options
 from cccopt.passes.refused import raise_errors
 from cccopt.passes.result import PassResult
 from cccopt.passes.selection import selected
-from cccopt.ptx.ir import Function, Marker, Module
+from cccopt.ptx.ir import Function, Item, Marker, Module
 from cccopt.ptx.scopes import with_unique_names
 from cccopt.ptx.verifier import verify
 from cccopt.text import SourceText
@@ -77,6 +77,8 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("collect-contexts", collect_contexts.run),
     ("dead-code", dead_code.run),
 )
+
+_ASKING = ("grid.begin", "recursive.begin")
 
 PREPARING = ("unique-names", "recursion", "grid-loop")
 """The passes that make loops where markers ask for one."""
@@ -132,7 +134,7 @@ def _check_rewrites(before: Module, after: Module, regions: Iterable[RegionRepor
 def asks_for_loops(module: Module) -> bool:
     """Whether markers ask for a loop that is not there (``grid``, ``recursive``), which `prepared` makes."""
     return any(
-        isinstance(s, Marker) and s.event in ("grid.begin", "recursive.begin")
+        isinstance(s, Marker) and s.event in _ASKING
         for function in module.functions()
         for s in function.body or ()
     )
@@ -142,12 +144,36 @@ def prepared(module: Module) -> Module:
     """``module`` with the loops that its markers ask for, and all markers: what profiles are made of. It computes the
     same.
 
-    Functions of which that cannot be are left, without markers.
+    Functions of which that cannot be are left, kernels without their marker ``grid``, others without any.
     """
+    made = _with_loops(module)
+    lost = _annotated(module, ("grid.begin",)) - _annotated(made, (*_ASKING, "for.begin"))
+    if not lost:
+        return made
+    return _with_loops(Module(tuple(_without_grid(item, lost) for item in module.items)))
+
+
+def _with_loops(module: Module) -> Module:
     for name, step in PIPELINE:
         if name in PREPARING:
             module, _, _ = step(module, Options(Mode.ALWAYS, keep_going=True))
     return module
+
+
+def _annotated(module: Module, events: Collection[str]) -> frozenset[str]:
+    """The functions that have markers of some ``events``."""
+    return frozenset(
+        f.name
+        for f in module.functions()
+        if any(isinstance(s, Marker) and s.event in events for s in f.body or ())
+    )
+
+
+def _without_grid(item: Item, names: Collection[str]) -> Item:
+    if not isinstance(item, Function) or item.name not in names:
+        return item
+    asking = {s.region for s in item.body or () if isinstance(s, Marker) and s.event == "grid.begin"}
+    return without_annotations(item, asking)
 
 
 def _with_untouched(module: Module, original: Module, regions: Iterable[RegionReport]) -> Module:

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from cccopt.ccc.profitability.profile import RunProfile
 from cccopt.diagnostic import CccError, error
 from cccopt.passes.counting.layout import of_bytes
-from cccopt.profiling.counts import counts_of, functions_of, groups_of, notes_of, regions_of
+from cccopt.profiling.candidate_counts import counts_of_candidates, has_candidates
+from cccopt.profiling.counts import counts_of, functions_of, groups_of, issues_of, notes_of, regions_of
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import FunctionRun, RunFile, UncountedKernel, merged
 from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts
@@ -57,6 +57,7 @@ def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
     run = RunFile(
         runs=1,
         kernels=decoded.kernels,
+        candidates=decoded.candidates,
         devices=tuple(sorted({unit.device for unit in counted.units})),
         functions=tuple(f for f in functions if f.warps or f.launches),
         uncounted=tuple(
@@ -90,8 +91,13 @@ def counts_in(unit: UnitCounts) -> RunFile:
         if function.kernel and not function.counted
     )
     functions = (*functions_of(layout, counts, unit.name, groups), *refused)
-    regions = regions_of(parse(layout.marked), counts) if layout.marked else RunProfile()
-    return RunFile(kernels=regions, functions=functions, notes=notes_of(layout, counts))
+    found = RunFile(functions=functions, notes=notes_of(layout, counts))
+    if not layout.marked:
+        return found
+    marked = parse(layout.marked)
+    if has_candidates(marked):
+        return replace(found, candidates=counts_of_candidates(marked, issues_of(counts)))
+    return replace(found, kernels=regions_of(marked, counts))
 
 
 def _launched(times: Iterable[KernelTime]) -> dict[str, _Launched]:

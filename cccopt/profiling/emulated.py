@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from cccopt.analysis.cfg import ControlFlowGraph, EdgeKind, build, ending
@@ -17,6 +17,7 @@ from cccopt.ccc.profitability.profile import measure
 from cccopt.emulator import Profile, Program
 from cccopt.emulator import launch_counters as counted
 from cccopt.emulator.places import Places
+from cccopt.profiling.candidate_counts import counts_of_candidates, has_candidates
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import BranchCount, FunctionRun, LineCount, LoopCount, RunFile
 from cccopt.profiling.sources import Source, files_of, on_disk, with_sources
@@ -41,8 +42,12 @@ def of_launch(
         for function in program.module.functions()
         if function.body is not None and function.name in ran
     )
-    regions = measure(program.module, profile.issues, profile.global_transactions)
-    run = RunFile(runs=1, devices=(DEVICE,), kernels=regions, functions=functions)
+    run = RunFile(runs=1, devices=(DEVICE,), functions=functions)
+    if has_candidates(program.module):
+        run = replace(run, candidates=counts_of_candidates(program.module, profile.issues))
+    else:
+        regions = measure(program.module, profile.issues, profile.global_transactions)
+        run = replace(run, kernels=regions)
     return with_sources(run, on_disk(files_of(functions)) if sources is None else sources)
 
 

@@ -32,6 +32,7 @@ from cccopt.ccc.profitability.profile import (
 from cccopt.device.facts import DeviceFacts
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
+from cccopt.profiling.candidate_counts import CandidateCounts
 from cccopt.profiling.json_fields import from_json
 from cccopt.profiling.sample import Sample, together
 from cccopt.version import __version__
@@ -170,7 +171,8 @@ class RunFile:
 
     ``devices`` are names of GPUs, or ``emulator``; ``hardware`` says of those that were timed what they can do.
     ``sources`` are hashes by the names that the counts use.
-    ``notes`` are sentences on what is missing.
+    ``notes`` are sentences on what is missing. ``candidates`` are of programs built with ``--ccc-candidates``, of which
+    no region is annotated.
     """
 
     cccopt: str = __version__
@@ -182,6 +184,7 @@ class RunFile:
     uncounted: tuple[UncountedKernel, ...] = ()
     notes: tuple[str, ...] = ()
     hardware: tuple[DeviceFacts, ...] = ()
+    candidates: tuple[CandidateCounts, ...] = ()
 
     @property
     def time_ns(self) -> int | None:
@@ -227,11 +230,12 @@ def as_text(run: RunFile) -> str:
     data: dict[str, Any] = {"schema": SCHEMA}
     # `asdict` would take the regions apart too, whose keys are numbers.
     data |= {**asdict(replace(run, kernels=RunProfile())), "kernels": kernels_of(run.kernels)}
-    functions = data.pop("functions")
+    functions, candidates = data.pop("functions"), data.pop("candidates")
     head = json.dumps(data, indent=1, ensure_ascii=False)
     # Names of files may be no UTF-8; `write_text` gives their bytes back.
     listed = ",\n".join(f"  {_function(entry)}" for entry in functions)
-    return f'{head[:-2]},\n "functions": [\n{listed}\n ]\n}}\n'
+    tried = ",\n".join(f"  {json.dumps(entry)}" for entry in candidates)
+    return f'{head[:-2]},\n "functions": [\n{listed}\n ],\n "candidates": [\n{tried}\n ]\n}}\n'
 
 
 def schema() -> dict[str, Any]:
@@ -289,6 +293,7 @@ def _both(a: RunFile, b: RunFile) -> RunFile:
         _joined(a.uncounted, b.uncounted, lambda k: k.name, _both_uncounted),
         _union(a.notes, b.notes),
         _union(a.hardware, b.hardware),
+        _joined(a.candidates, b.candidates, lambda c: (c.name, c.digest), lambda c, d: c + d),
     )
 
 

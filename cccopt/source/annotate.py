@@ -95,13 +95,14 @@ def annotate(
     alone: Collection[int] = (),
     *,
     keep_going: bool = False,
+    first: int = 1,
 ) -> Annotated:
     """Mark what the ``#pragma ccc`` lines of ``text`` name; a text without any comes back as it is.
 
     ``text`` is a whole translation unit as nvcc preprocesses it for cicc, ``name`` its file's name where no
-    line marker tells better. A region whose pragma says ``off``, and a path whose loops all do, is left out.
-    With ``only``, regions of other ids are neither marked nor reported; ids stay what they are without it. Loops
-    ``alone`` among them are marked as such.
+    line marker tells better. A region whose pragma says ``off``, and a path whose loops all do, is left out. Ids count
+    from ``first``. With ``only``, regions of other ids are neither marked nor reported; ids stay what they are without
+    it. Loops ``alone`` among them are marked as such.
     Raises `SourceError` with a diagnostic for each mistake (CCC010 to CCC018; CCC043 for too many in each other). With
     ``keep_going`` an annotation with a mistake is left out, with a warning.
     """
@@ -109,7 +110,7 @@ def annotate(
         return Annotated(text)
     unit, named, mistakes = _named(text, name, keep_going)
     kept = [n for n in named if not _is_off(n, named)]
-    regions = _regions(kept, unit)
+    regions = _regions(kept, unit, first)
     too_deep = _too_deep(regions)
     mistakes += tuple(_no_room(r) for r in too_deep)
     if mistakes and not keep_going:
@@ -192,9 +193,9 @@ def _is_off(named: Named, everything: Sequence[Named]) -> bool:
     return all(n.pragma.clauses.mode == "off" for n in meant)
 
 
-def _regions(named: Sequence[Named], unit: Unit) -> list[MarkedPiece]:
+def _regions(named: Sequence[Named], unit: Unit, first: int) -> list[MarkedPiece]:
     regions: list[MarkedPiece] = []
-    for number, what in enumerate(named, start=1):
+    for number, what in enumerate(named, start=first):
         around = [r.id for r, n in zip(regions, named, strict=False) if n.holds(what)]
         parent = around[-1] if around else None
         switch = [r.id for r, n in zip(regions, named, strict=False) if n.case and n.head == what.head]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 PREFIX = "--ccc"
 INSTRUMENT, ALL, SAMPLED, DETAILED = "--ccc-instrument", "all", "sampled", "detailed"
+CANDIDATES = "--ccc-candidates"
 MODES = ("auto", "always", "off")
 
 # One line an option: its name, what its value is (empty: a flag), what it does, what holds without it.
@@ -25,6 +26,7 @@ TABLE = (
     (INSTRUMENT, "", "build in counters for `cccopt profile`; rewrite nothing", "none"),
     (INSTRUMENT, SAMPLED, "the same for one warp in 64, which costs little", "all warps"),
     (INSTRUMENT, DETAILED, "the same, and count histograms of branches and sectors of memory", "neither"),
+    (CANDIDATES, "", "mark what could be annotated, for `cccopt advise`; rewrite nothing", "what is annotated"),
     ("--ccc-keep-going", "", "leave refused functions as they were and mistaken annotations out, and warn", "an error"),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
     ("--ccc-keep", "DIR", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),

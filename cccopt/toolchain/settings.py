@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cccopt.toolchain.options import (
     ALL,
+    CANDIDATES,
     INSTRUMENT,
     MODES,
     OPTIONS,
@@ -35,8 +36,9 @@ class Settings:
     come to each region (empty: none). ``resident`` is how many blocks of a kernel marked ``grid`` share its work (0: as
     many as the target runs at once). ``form`` is one of `FORMS`, ``stacks`` of `MEMORIES`; ``only`` names the regions
     to rewrite, with commas between (empty: all). With ``instrument``, `ALL`, `SAMPLED` or `DETAILED` of
-    `cccopt.toolchain.options`,
-    kernels get counters and nothing is rewritten. ``decisions`` is the file that `cccopt tune` wrote (empty: none).
+    `cccopt.toolchain.options`, kernels get counters and nothing is rewritten. With ``candidates`` what could be
+    annotated is marked in place of what is, and nothing is rewritten. ``decisions`` is the file that `cccopt tune`
+    wrote (empty: none).
     """
 
     mode: str = "auto"
@@ -52,11 +54,13 @@ class Settings:
     stacks: str = "auto"
     instrument: str = ""
     decisions: str = ""
+    candidates: bool = False
 
     def words(self) -> list[str]:
         """The options of ccc-nvcc that say this."""
         flags = {
             INSTRUMENT: self.instrument == ALL,
+            CANDIDATES: self.candidates,
             "--ccc-keep-going": self.keep_going,
             "--ccc-verbose": self.verbose,
         }
@@ -99,6 +103,7 @@ class Settings:
             value_of("--ccc-stacks", known) or "auto",
             counted(known),
             value_of("--ccc-decisions", known),
+            CANDIDATES in known,
         )
 
     @classmethod

@@ -21,7 +21,7 @@ from pathlib import Path
 from cccopt.diagnostic import CccError, error
 from cccopt.toolchain.cache import cache_folders, prepare
 from cccopt.toolchain.discovery import Nvcc
-from cccopt.toolchain.options import INSTRUMENT
+from cccopt.toolchain.options import CANDIDATES, INSTRUMENT
 from cccopt.version import __version__
 
 # Only text with a pragma of ours is worth a Python start (0.05 s); everything else goes straight to the real
@@ -40,9 +40,9 @@ for argument in "$@"; do
   esac
   previous=$argument
 done
-instrument=
-case $CCC_OPTIONS in *{instrument}*) instrument=1 ;; esac
-if [ -n "$text" ] && {{ [ -n "$instrument" ] || LC_ALL=C grep -qE '{pattern}' "$text"; }}; then
+unannotated=
+case $CCC_OPTIONS in *{instrument}*|*{candidates}*) unannotated=1 ;; esac
+if [ -n "$text" ] && {{ [ -n "$unannotated" ] || LC_ALL=C grep -qE '{pattern}' "$text"; }}; then
   exec {python} -I -S {launcher} {real} "$@"
 fi
 # PTX that the user asked for ends with a line that names us. Where it is a file, it is whole or absent.
@@ -203,6 +203,7 @@ def _build(nvcc: Nvcc, folder: Path, final: Path) -> None:
             python=shlex.quote(_interpreter()),
             pattern=_PATTERN,
             instrument=INSTRUMENT,
+            candidates=CANDIDATES,
             launcher=shlex.quote(str(final / launcher)),
             real=shlex.quote(str(real)),
         )

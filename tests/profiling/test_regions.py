@@ -16,8 +16,9 @@ from cccopt.driver import marked_ptx
 from cccopt.driver.function_texts import definitions
 from cccopt.emulator import Program
 from cccopt.passes.instrument import COUNTED
+from cccopt.profiling.candidate_counts import counts_of_candidates
 from cccopt.profiling.collecting import counts_in
-from cccopt.profiling.run_file import RunFile, read, write
+from cccopt.profiling.run_file import RunFile, merged, read, write
 from cccopt.profiling.running import UnitCounts
 from cccopt.ptx.parser import parse
 from cccopt.region_profiles import of_run, program_of
@@ -110,6 +111,20 @@ def test_the_file_decides_for_auto(tmp_path: Path) -> None:
         for program in (cccopt.compile(tmp_path / "k.cu", profile=profile),)
     }
     assert outcomes == {False: {"declined"}, True: {"rewritten"}}
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_candidates_are_counted_as_on_the_emulator(kind: str, tmp_path: Path) -> None:
+    text = "".join(line for line in KERNELS[kind].splitlines(True) if not line.startswith("#pragma ccc"))
+    run = counted(built(tmp_path, text, "--ccc-candidates"), 40)
+    program = program_of(marked_ptx(tmp_path / "k.cu", candidates=True))
+    launched = program.launch("k", 40, 64, arguments())
+    assert run.candidates == counts_of_candidates(program.module, launched.issues)
+    assert not run.kernels.functions
+    write(tmp_path / "run.json", run)
+    assert read(tmp_path / "run.json").candidates == run.candidates
+    (twice,) = merged([run, run]).candidates
+    assert twice.warps == tuple(2 * n for n in run.candidates[0].warps)
 
 
 def test_a_mistaken_annotation_is_left_out(tmp_path: Path) -> None:

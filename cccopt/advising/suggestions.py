@@ -1,0 +1,177 @@
+"""What to annotate in a file: of each kernel the best trial, ranked by the time that it is predicted to save.
+
+With counts of a run (`--ccc-candidates` with `--ccc-instrument` or `cccopt emulate`) gains are predicted as `auto`
+predicts them. Without a run, only the loops are known of which `auto` needs no profile
+(`cccopt.ccc.profitability.unprofiled`); of all others nothing is predicted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cccopt.advising.trials import Trial, is_expanded, trials
+from cccopt.ccc.function.annotations import Annotation, annotations_of
+from cccopt.ccc.outcome.choices import Form
+from cccopt.ccc.profitability.code_digest import digests
+from cccopt.ccc.profitability.model import SAFE_GAIN
+from cccopt.clauses import Kind
+from cccopt.diagnostic import Diagnostic
+from cccopt.driver import marked_ptx
+from cccopt.passes.pipeline import prepared
+from cccopt.profiling.candidate_counts import CandidateCounts
+from cccopt.profiling.names import shown
+from cccopt.profiling.run_file import RunFile
+from cccopt.ptx.parser import parse
+from cccopt.text import Place
+
+_ABOUT_EQUAL = 1.02
+"""Gains within this factor are equal: then what asks for fewer promises and pragmas is better."""
+
+PROMISES = {
+    Kind.FOR: "the iterations of this loop may run in any order and at the same time",
+    Kind.GRID: "the threads of this kernel may do their work in any order and at the same time",
+    Kind.FOR_VARIABLE: "the inner iterations of this loop may run in any order and at the same time",
+}
+"""What a user vouches for by writing a pragma. The others ask for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pragma:
+    """``#pragma ccc KIND``, to be written above what is at ``place``."""
+
+    kind: Kind
+    place: Place
+
+    @property
+    def text(self) -> str:
+        """The whole line."""
+        return f"#pragma ccc {self.kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What is to be said of a kernel: its ``best`` trial with the ``pragmas`` for it, of all that were ``tried``.
+
+    ``gain`` is predicted of the kernel, None where nothing tells; ``pays`` says whether `auto` rewrites it then.
+    ``time_ns`` is the kernel's in the run. A kernel without ``best`` has only refusals.
+    """
+
+    kernel: str
+    shown: str
+    best: Trial | None
+    pragmas: tuple[Pragma, ...]
+    gain: float | None
+    pays: bool
+    time_ns: int | None
+    tried: tuple[Trial, ...]
+
+    @property
+    def saved_ns(self) -> float | None:
+        """The time that is predicted to be saved."""
+        known = self.time_ns is not None and self.gain is not None
+        return self.time_ns * (1 - 1 / self.gain) if known else None  # type: ignore[operator]
+
+    @property
+    def refusals(self) -> tuple[Diagnostic, ...]:
+        """Why selections cannot be rewritten, each reason once."""
+        return tuple(dict.fromkeys(d for trial in self.tried for d in trial.refused))
+
+
+def advise(
+    source: str | os.PathLike[str],
+    *,
+    arch: str = "sm_90",
+    nvcc_options: Sequence[str] = (),
+    run: RunFile | None = None,
+) -> tuple[Advice, ...]:
+    """The advice on each kernel of a CUDA file that could be annotated, the largest savings first. ``run`` counted a
+    program in which candidates are marked; kernels that did not run in it are predicted as without one.
+
+    Raises CccError with nvcc's own messages (CCC085).
+    """
+    module = prepared(parse(marked_ptx(source, arch=arch, nvcc_options=nvcc_options, candidates=True)))
+    made = digests(module)
+    counts = {c.name: c for c in (run.candidates if run else ()) if c.digest == made.get(c.name)}
+    times = {f.name: f.time_ns for f in (run.functions if run else ()) if f.kernel}
+    found = [
+        _advice(
+            function.name,
+            tuple(trials(module, function.name, counts.get(function.name))),
+            annotations_of(function.body or ()),
+            counts.get(function.name),
+            times.get(function.name),
+        )
+        for function in module.functions()
+        if function.kind == "entry" and len(annotations_of(function.body or ())) > 1
+    ]
+    return tuple(sorted(found, key=_rank))
+
+
+def _advice(
+    kernel: str,
+    tried: tuple[Trial, ...],
+    annotations: Mapping[int, Annotation],
+    counts: CandidateCounts | None,
+    time_ns: int | None,
+) -> Advice:
+    accepted = [trial for trial in tried if trial.loop is not None]
+    best = _best(accepted) if counts is not None else _surest(accepted)
+    tells = best is not None and (counts is not None or best.sure)
+    gain = best.gain_of_kernel if best is not None and tells else None
+    pays = best is not None and tells and (counts is None or (best.gain or 0) >= SAFE_GAIN)
+    return Advice(
+        kernel,
+        shown(kernel),
+        best,
+        () if best is None else tuple(_pragmas(best, annotations)),
+        gain,
+        pays,
+        time_ns,
+        tried,
+    )
+
+
+def _best(accepted: Sequence[Trial]) -> Trial | None:
+    """The trial with the largest gain; of about equal ones that which asks for least."""
+    most = max((trial.gain_of_kernel or 0 for trial in accepted), default=0)
+    equal = [trial for trial in accepted if (trial.gain_of_kernel or 0) * _ABOUT_EQUAL >= most]
+    return min(equal, key=lambda trial: (_promises(trial), len(trial.selection.kinds)), default=None)
+
+
+def _surest(accepted: Sequence[Trial]) -> Trial | None:
+    """The trial that `auto` rewrites without a profile; where there is none, the one that most lanes could gain by."""
+    sure = _best([trial for trial in accepted if trial.sure])
+    if sure is not None:
+        return sure
+    collected = [
+        trial for trial in accepted if trial.loop is not None and trial.loop.form is not Form.IN_LANE
+    ]
+    return _best(collected or accepted)
+
+
+def _promises(trial: Trial) -> int:
+    needless = not is_expanded(trial)
+    return sum(kind in PROMISES for _, kind in trial.selection.kinds) + (
+        needless and any(kind is Kind.FOR_VARIABLE for _, kind in trial.selection.kinds)
+    )
+
+
+def _pragmas(trial: Trial, annotations: Mapping[int, Annotation]) -> Iterator[Pragma]:
+    """The pragmas of a trial. That of a ``switch`` is at the label of its first case."""
+    for number, kind in trial.selection.kinds:
+        place, group = annotations[number].place, annotations[number].group
+        if group not in (0, number):
+            continue
+        assert place is not None, "markers of candidates tell their places"
+        yield Pragma(kind, place)
+
+
+def promises_of(advice: Advice) -> Iterable[tuple[Pragma, str]]:
+    """What the user vouches for by writing the pragmas."""
+    return [(p, PROMISES[p.kind]) for p in advice.pragmas if p.kind in PROMISES]
+
+
+def _rank(advice: Advice) -> tuple[bool, float, float, str]:
+    return not advice.pays, -(advice.saved_ns or 0), -(advice.gain or 0), advice.shown

@@ -1,0 +1,41 @@
+"""The counts of a run with candidates as a profile of the sources once suggestions are written into them.
+
+Candidates and annotations are both numbered in the order of the text. So the regions that a kernel has now are, in that
+order, those of the suggestion, if it has no others: what another suggestion marks in a function that both kernels call
+may be one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+from cccopt.advising.suggestions import Advice
+from cccopt.ccc.function.annotations import annotations_of
+from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
+from cccopt.driver import marked_ptx
+from cccopt.ptx.parser import parse
+
+
+def profile_of(
+    advices: Iterable[Advice],
+    source: str | os.PathLike[str],
+    *,
+    arch: str = "sm_90",
+    nvcc_options: Sequence[str] = (),
+) -> RunProfile:
+    """The profile of the kernels of ``source``, which has the pragmas of ``advices``. Kernels that did not run, or in
+    which other regions are marked, have none.
+
+    Raises CccError for a source that cannot be compiled (CCC085).
+    """
+    module = parse(marked_ptx(source, arch=arch, nvcc_options=nvcc_options))
+    functions = {f.name: annotations_of(f.body or ()) for f in module.functions()}
+    found: dict[str, Mapping[int, RegionProfile]] = {}
+    for advice in advices:
+        known = advice.best.profile if advice.best is not None else {}
+        now = functions.get(advice.kernel, {})
+        pairs = list(zip(sorted(now), sorted(known), strict=False))
+        if known and len(now) == len(known) and all(now[a].kind == known[b].kind for a, b in pairs):
+            found[advice.kernel] = {number: known[candidate] for number, candidate in pairs}
+    return RunProfile(found)

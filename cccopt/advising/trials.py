@@ -1,0 +1,337 @@
+"""Candidates tried: each sensible selection of what could be annotated in a kernel, through the real passes.
+
+What is tried is PTX in which every candidate is marked (`cccopt.source.candidates`), with a loop over blocks in each
+kernel that can have one. A *trial* leaves the markers of its selection and makes of them what the pragmas would be: of
+one loop the marked one (``for``), or of the loop over blocks (``grid``); of loops inside it ``while``, or ``for
+variable`` where all inner iterations may be independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from cccopt.analysis.loops import Loop
+from cccopt.ccc.function.annotations import Annotation, is_annotation, without_annotations
+from cccopt.ccc.function.view import View, view_of
+from cccopt.ccc.outcome.choices import Form, Mode, Outcome
+from cccopt.ccc.outcome.report import RegionReport
+from cccopt.ccc.profitability.profile import RegionProfile, RunProfile, measure
+from cccopt.ccc.regions.marked_loops import loops_of
+from cccopt.clauses import Kind, MarkedShape
+from cccopt.diagnostic import CccError, Diagnostic, Severity
+from cccopt.passes.pipeline import Options, Result, run
+from cccopt.profiling.candidate_counts import CandidateCounts, issues_of
+from cccopt.ptx import isa
+from cccopt.ptx.ir import (
+    Function,
+    Instruction,
+    Item,
+    Marker,
+    Module,
+    Operand,
+    Register,
+    SpecialRegister,
+    Statement,
+)
+
+MOST = 24
+"""Trials of a kernel: each is a run of the passes."""
+
+_MOST_PATHS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Pragmas by the numbers of their candidates; ``outer`` is that of the marked loop or kernel."""
+
+    outer: int
+    kinds: tuple[tuple[int, Kind], ...]
+
+    @property
+    def regions(self) -> frozenset[int]:
+        """The numbers of all candidates in it."""
+        return frozenset(number for number, _ in self.kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of a selection in a ``kernel``: reports where all of it is rewritten, else why it is not. ``share``
+    is that of the marked loop in the issue slots of the kernel. ``sure`` says whether `auto` rewrites all of it without
+    a profile. ``profile`` is what a run counted of the regions, by their numbers.
+    """
+
+    kernel: str
+    selection: Selection
+    reports: tuple[RegionReport, ...] = ()
+    refused: tuple[Diagnostic, ...] = ()
+    share: float = 1.0
+    sure: bool = False
+    profile: Mapping[int, RegionProfile] = field(default_factory=dict)
+
+    @property
+    def loop(self) -> RegionReport | None:
+        """The report of the marked loop."""
+        return next((r for r in self.reports if r.region == self.selection.outer), None)
+
+    @property
+    def gain(self) -> float | None:
+        """How many times faster the marked loop was predicted to be; None where nothing tells, or it stays as it is."""
+        return self.loop.cost.gain if self.loop is not None and self.loop.cost is not None else None
+
+    @property
+    def gain_of_kernel(self) -> float | None:
+        """The same of the kernel, of which the loop is a part."""
+        return None if self.gain is None else 1 / (1 - self.share + self.share / self.gain)
+
+
+def trials(module: Module, kernel: str, counts: CandidateCounts | None = None) -> Iterator[Trial]:
+    """The trials of a kernel of ``module``, in which candidates are marked and loops over blocks are made. ``counts``
+    are those of a run of this module.
+    """
+    function = next(f for f in module.functions() if f.name == kernel and f.body is not None)
+    alone = Module(tuple(_reduced(item, kernel) for item in module.items if _stays(item, kernel)))
+    nest = Nest(view_of(alone, function))
+    for number, selection in enumerate(nest.selections()):
+        if number == MOST:
+            return
+        yield _tried(alone, kernel, selection, nest, counts)
+
+
+def _stays(item: Item, kernel: str) -> bool:
+    return not (isinstance(item, Function) and item.kind == "entry" and item.name != kernel)
+
+
+def _reduced(item: Item, kernel: str) -> Item:
+    return without_annotations(item) if isinstance(item, Function) and item.name != kernel else item
+
+
+def _tried(
+    module: Module, kernel: str, selection: Selection, nest: Nest, counts: CandidateCounts | None
+) -> Trial:
+    marked = Module(
+        tuple(
+            _with(item, selection, nest) if isinstance(item, Function) and item.name == kernel else item
+            for item in module.items
+        )
+    )
+    profile, share = (None, 1.0) if counts is None else _profile(marked, kernel, counts)
+    try:
+        result = run(marked, Options(Mode.ALWAYS, profile=profile))
+    except CccError as problem:
+        return Trial(kernel, selection, refused=problem.diagnostics)
+    if selection.regions <= _rewritten(result):
+        sure = profile is None and _is_done(marked, selection, Mode.AUTO)
+        known = {} if profile is None else profile.functions.get(kernel, {})
+        return Trial(kernel, selection, result.regions, share=share, sure=sure, profile=known)
+    said = tuple(d for d in result.remarks if d.severity is not Severity.ERROR)
+    return Trial(kernel, selection, refused=said)
+
+
+def _rewritten(result: Result) -> frozenset[int]:
+    return frozenset(report.region for report in result.regions if report.outcome is Outcome.REWRITTEN)
+
+
+def _is_done(marked: Module, selection: Selection, mode: Mode) -> bool:
+    """Whether all of a selection, which can be rewritten, is rewritten in another mode."""
+    return selection.regions <= _rewritten(run(marked, Options(mode)))
+
+
+def _profile(marked: Module, kernel: str, counts: CandidateCounts) -> tuple[RunProfile, float]:
+    """The profile of the regions of ``marked``, and their share in the issue slots of the kernel."""
+    function = next(f for f in marked.functions() if f.name == kernel)
+    issues = issues_of(function, counts)
+    profile = measure(marked, issues)
+    body = function.body or ()
+    total = sum(
+        isa.facts(s).slots * count.warps
+        for (_, index), count in issues.items()
+        if isinstance(s := body[index], Instruction)
+    )
+    marked_slots = sum(region.issued for region in profile.functions.get(kernel, {}).values())
+    return profile, min(marked_slots / total, 1.0) if total else 0.0
+
+
+def _with(function: Function, selection: Selection, nest: Nest) -> Function:
+    """The function with the markers of a selection alone, which say its kinds."""
+    kinds = dict(selection.kinds)
+    body = (_said(s, kinds, nest) for s in function.body or () if _is_in(s, kinds))
+    return replace(function, body=tuple(body))
+
+
+def _is_in(statement: Statement, kinds: Collection[int]) -> bool:
+    return not (is_annotation(statement) and isinstance(statement, Marker) and statement.region not in kinds)
+
+
+def _said(statement: Statement, kinds: Mapping[int, Kind], nest: Nest) -> Statement:
+    if not isinstance(statement, Marker) or statement.event != "for.begin":
+        return statement
+    kind = kinds.get(statement.region)
+    was = nest.annotations[statement.region].kind if statement.region in kinds else None
+    if kind is None or kind is was:
+        return statement
+    others = tuple((key, value) for key, value in statement.attributes if key not in ("kind", "file"))
+    file = tuple((key, value) for key, value in statement.attributes if key == "file")
+    said = (("variable", ""),) if kind is Kind.FOR_VARIABLE else ()
+    return replace(statement, attributes=(*others, *said, *file))
+
+
+@dataclass(frozen=True)
+class Nest:
+    """How the candidates of a function lie in each other."""
+
+    view: View
+
+    @cached_property
+    def annotations(self) -> Mapping[int, Annotation]:
+        """The candidates by number."""
+        return self.view.annotations
+
+    @cached_property
+    def loops(self) -> Mapping[int, tuple[Loop, ...]]:
+        """The copies of each candidate that is a loop; those of which nothing is left are absent."""
+        found = {n: tuple(loops_of(self.view, a)) for n, a in self.annotations.items() if _is_loop(a)}
+        return {number: copies for number, copies in found.items() if copies}
+
+    @cached_property
+    def blocks(self) -> Mapping[int, frozenset[int]]:
+        """Where the copies of each candidate begin: the headers of loops, the first blocks of other paths."""
+        begins = {n: frozenset(loop.header for loop in copies) for n, copies in self.loops.items()}
+        paths = (n for n, a in self.annotations.items() if not _is_loop(a))
+        return begins | {
+            n: frozenset(self.view.cfg.block_of(i) for i in self.view.markers("if.begin", n)) for n in paths
+        }
+
+    def inside(self, loop: int) -> frozenset[int]:
+        """The candidates of which some copy lies in the loop with this number."""
+        return frozenset(
+            number
+            for number, begins in self.blocks.items()
+            if number != loop
+            for copy in self.loops[loop]
+            if begins & copy.blocks - {copy.header}
+        )
+
+    def loops_around(self, number: int, outer: int) -> frozenset[int]:
+        """The loops inside ``outer`` that hold a candidate."""
+        return frozenset(n for n in self.inside(outer) & self.loops.keys() if number in self.inside(n))
+
+    def loops_under(self, path: int, outer: int) -> frozenset[int]:
+        """The loops inside ``outer`` into which lanes come through the beginning of a path alone."""
+        dominates = self.view.dominators.dominates
+        return frozenset(
+            n
+            for n in self.inside(outer) & self.loops.keys()
+            if n != path and all(any(dominates(a, b) for a in self.blocks[path]) for b in self.blocks[n])
+        )
+
+    @cached_property
+    def _from_grid(self) -> frozenset[str]:
+        """The registers that depend on the number of blocks."""
+        found: set[str] = set()
+        instructions = [s for s in self.view.body if isinstance(s, Instruction)]
+        while True:
+            more = {
+                register.name
+                for s in instructions
+                if any(_is_grid_size(operand, found) for operand in s.operands[1:])
+                for register in isa.definitions(s)
+            }
+            if more <= found:
+                return frozenset(found)
+            found |= more
+
+    def strides_over_grid(self, number: int) -> bool:
+        """Whether a loop goes on by a number of threads that grows with the grid: it is a loop over all tasks."""
+        inner = [loop for copies in self.loops.values() for loop in copies]
+        return any(
+            instruction.base == "add"
+            and any(_is_grid_size(o, self._from_grid) for o in instruction.operands[1:])
+            for copy in self.loops[number]
+            for block in copy.blocks.difference(*(i.blocks for i in inner if i.blocks < copy.blocks))
+            for index in self.view.cfg.blocks[block].statements()
+            if isinstance(instruction := self.view.body[index], Instruction)
+        )
+
+    def outers(self) -> Iterator[int]:
+        """The loops over tasks: those that stride over the grid where there are some; else the loop over blocks, and
+        the outermost loops in it.
+        """
+        outermost = list(self._outermost())
+        over_tasks = [n for n in outermost if self.strides_over_grid(n)]
+        if not over_tasks:
+            yield from (n for n in self.loops if self.annotations[n].kind is Kind.GRID)
+        yield from over_tasks or outermost
+
+    def _outermost(self) -> Iterator[int]:
+        candidates = {copy.header for copies in self.loops.values() for copy in copies}
+        over_blocks = {
+            copy.header
+            for n, copies in self.loops.items()
+            if self.annotations[n].kind is Kind.GRID
+            for copy in copies
+        }
+        for number, copies in self.loops.items():
+            if self.annotations[number].kind is Kind.GRID:
+                continue
+            around = {
+                loop.header
+                for copy in copies
+                for loop in self.view.loops
+                if copy.blocks < loop.blocks and loop.header in candidates - over_blocks
+            }
+            if not around:
+                yield number
+
+    def selections(self) -> Iterator[Selection]:
+        """The sensible ones: a path alone, with its loops, all branches, all loops, everything. A ``switch`` goes as a
+        whole.
+        """
+        seen: set[Selection] = set()
+        for outer in self.outers():
+            for regions in self._paths(outer):
+                groups = {self.annotations[n].group for n in regions} - {0}
+                regions |= {n for n in self.inside(outer) if self.annotations[n].group in groups}
+                loops = frozenset[int]().union(*(self.loops_around(n, outer) for n in regions))
+                for selection in self._kinds(outer, regions | loops):
+                    if selection not in seen:
+                        seen.add(selection)
+                        yield selection
+
+    def _paths(self, outer: int) -> Iterator[frozenset[int]]:
+        paths = sorted(self.inside(outer))
+        branches = frozenset(n for n in paths if n not in self.loops and not self.loops_around(n, outer))
+        outermost = frozenset(n for n in paths if n in self.loops and not self.loops_around(n, outer))
+        for choice in (branches, outermost, branches | outermost, frozenset(paths)):
+            if choice:
+                yield choice
+        for path in paths[:_MOST_PATHS]:
+            yield frozenset({path})
+            if path not in self.loops and (under := self.loops_under(path, outer)):
+                yield under | {path}
+
+    def _kinds(self, outer: int, regions: frozenset[int]) -> Iterator[Selection]:
+        kind = self.annotations[outer].kind
+        first = (outer, Kind.GRID if kind is Kind.GRID else Kind.FOR)
+        inner = sorted(regions - {outer})
+        yield Selection(outer, (first, *((n, self.annotations[n].kind) for n in inner)))
+        leaves = [n for n in inner if n in self.loops and not self.inside(n) & regions]
+        if leaves:
+            kinds = dict.fromkeys(leaves, Kind.FOR_VARIABLE)
+            yield Selection(outer, (first, *((n, kinds.get(n, self.annotations[n].kind)) for n in inner)))
+
+
+def _is_loop(annotation: Annotation) -> bool:
+    return annotation.event == MarkedShape.LOOP
+
+
+def _is_grid_size(operand: Operand, registers: Collection[str]) -> bool:
+    if isinstance(operand, SpecialRegister):
+        return operand.name.startswith("%nctaid")
+    return isinstance(operand, Register) and operand.name in registers
+
+
+def is_expanded(trial: Trial) -> bool:
+    """Whether some loop of tasks is expanded, which only independent inner iterations allow."""
+    return any(report.form is Form.EXPANDED for report in trial.reports)

@@ -1,0 +1,235 @@
+"""``cccopt advise``: the annotations that pay, found by trying all that could be written."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from cccopt.advising.applying import apply, patch, with_pragmas
+from cccopt.advising.suggestions import Advice, advise, promises_of
+from cccopt.advising.transferring import profile_of
+from cccopt.ccc.profitability.profile import RunProfile
+from cccopt.ccc.profitability.profile import write as write_profile
+from cccopt.cli.arguments import bad_argument
+from cccopt.cli.common import console, warn_of_nvcc
+from cccopt.diagnostic import render
+from cccopt.files import read_text, require_writable, write_text
+from cccopt.profiling.run_file import read
+from cccopt.version import __version__
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+SCHEMA = 1
+"""The version of the JSON's layout."""
+
+_COUNT = (
+    "build with `ccc-nvcc --ccc-candidates --ccc-instrument`, run `cccopt profile -o RUN.json -- PROGRAM`,"
+    " and give `--profile RUN.json`"
+)
+
+
+def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add this command's arguments."""
+    parser = commands.add_parser(
+        "advise",
+        help="find the loops and branches that are worth annotating",
+        description=f"{__doc__} Without a profile it names what is sure to pay and what only a run can tell.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE.cu", help="CUDA sources, annotated or not")
+    parser.add_argument(
+        "--profile",
+        type=Path,
+        metavar="RUN.json",
+        help="counts of a program built with `--ccc-candidates --ccc-instrument`, from `cccopt profile`",
+    )
+    parser.add_argument("--arch", default="sm_90", help="the target (default: %(default)s)")
+    parser.add_argument(
+        "--nvcc",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="an option for nvcc, such as --nvcc=-Iinclude; may be repeated",
+    )
+    parser.add_argument(
+        "--top", type=_number, default=10, metavar="N", help="suggestions to print (default: 10)"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="also print kernels that are better left as they are"
+    )
+    parser.add_argument(
+        "--only",
+        type=_numbers,
+        metavar="N,...",
+        help="the suggestions for --diff and --apply (default: all that pay)",
+    )
+    parser.add_argument("--diff", action="store_true", help="print the pragmas as a patch, and nothing else")
+    parser.add_argument("--apply", action="store_true", help="write the pragmas into the sources")
+    parser.add_argument(
+        "--save-profile",
+        type=Path,
+        metavar="FILE.json",
+        help="with --apply: also write the counts as a profile of the annotated sources, for `ccc-nvcc --ccc-profile`",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all that was tried to FILE")
+    parser.set_defaults(run=run, listed="files")
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of suggestions")
+    return int(text)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(_number, text.split(",")))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Try, rank, print, and write what was asked for."""
+    require_writable(arguments.json, arguments.save_profile)
+    if arguments.save_profile is not None and not (arguments.apply and arguments.profile):
+        why = "it takes the counts of --profile for the sources that --apply writes"
+        raise bad_argument("--save-profile", why, "give all three")
+    counted = read(arguments.profile) if arguments.profile is not None else None
+    if counted is not None and not counted.candidates:
+        raise bad_argument(str(arguments.profile), "it holds no counts of candidates", _COUNT)
+    for file in arguments.files:
+        read_text(file)  # what is no file is not for nvcc to judge
+    warn_of_nvcc()
+    how: dict[str, Any] = {"arch": arguments.arch, "nvcc_options": arguments.nvcc}
+    by_file = {file: advise(file, run=counted, **how) for file in arguments.files}
+    found = [advice for advices in by_file.values() for advice in advices]
+    found.sort(key=lambda a: (not a.pays, -(a.saved_ns or 0), -(a.gain or 0)))
+    if arguments.json is not None:
+        write_text(arguments.json, json.dumps(_data(found), indent=2) + "\n")
+    out = console()
+    if not arguments.diff:
+        _print(found, arguments, out, counted is not None)
+    if arguments.diff or arguments.apply:
+        chosen = _chosen(found, arguments.only)
+        texts = with_pragmas(pragma for advice in chosen for pragma in advice.pragmas)
+        if arguments.diff:
+            out.file.write(patch(texts))
+        if arguments.apply:
+            apply(texts)
+        if arguments.save_profile is not None:
+            profiles = (
+                profile_of([a for a in advices if a in chosen], file, **how)
+                for file, advices in by_file.items()
+            )
+            write_profile(arguments.save_profile, sum(profiles, RunProfile()))
+    return 0
+
+
+def _chosen(found: Sequence[Advice], only: Sequence[int] | None) -> list[Advice]:
+    if only is None:
+        return [advice for advice in found if advice.pays]
+    known = [advice for advice in found if advice.pragmas]
+    for number in only:
+        if number > len(known):
+            raise bad_argument(
+                str(number), f"there are {len(known)} suggestions", "see `cccopt advise FILE.cu --all`"
+            )
+    return [known[number - 1] for number in only]
+
+
+def _print(found: Sequence[Advice], arguments: argparse.Namespace, out: Console, counted: bool) -> None:
+    if not found:
+        out.print("no kernel here has a loop or branch to annotate that is not annotated")
+        return
+    known = list(enumerate((advice for advice in found if advice.pragmas), 1))
+    left = [advice for _, advice in known if advice.gain is not None and not advice.pays]
+    did_not_run = [advice for _, advice in known if counted and advice.gain is None]
+    listed = known if arguments.all else [(n, a) for n, a in known if a not in (*left, *did_not_run)]
+    for number, advice in listed[: arguments.top]:
+        _print_advice(number, advice, out)
+    if len(listed) > arguments.top:
+        out.print(f"{len(listed) - arguments.top} more (--top)\n")
+    if not arguments.all:
+        _print_names("Better left as they are (--all shows what was tried):", left, out)
+        _print_names("Not run in the profile:", did_not_run, out)
+    for advice in found:
+        if not advice.pragmas:
+            _print_refusals(advice, out)
+    if not counted and any(advice.gain is None for _, advice in known):
+        out.print(Text(f"To see what the others gain, {_COUNT}."), soft_wrap=True)
+
+
+def _print_names(title: str, found: Sequence[Advice], out: Console) -> None:
+    if not found:
+        return
+    out.print(Text(title, style="bold"))
+    for advice in found:
+        out.print(Text(f"  {advice.shown}: {_gain(advice)}"), soft_wrap=True)
+    out.print()
+
+
+def _print_advice(number: int, advice: Advice, out: Console) -> None:
+    out.print(Text(f"{number}. {advice.shown}: {_gain(advice)}", style="bold"), soft_wrap=True)
+    for pragma in advice.pragmas:
+        out.print(Text(f"   {pragma.place}"), soft_wrap=True)
+        out.print(Text(f"     {pragma.text}"), soft_wrap=True)
+        out.print(Text(f"     {pragma.place.line_text.strip()}"), soft_wrap=True)
+    for pragma, promise in promises_of(advice):
+        out.print(Text(f"   You vouch for {pragma.place}: {promise}."), soft_wrap=True)
+    loop = advice.best.loop if advice.best is not None else None
+    if loop is not None:
+        context = max(report.context_bytes for report in advice.best.reports)  # type: ignore[union-attr]
+        task = f", {context} bytes of context a task" if context else ""
+        out.print(Text(f"   Form: {loop.form}{task}."), soft_wrap=True)
+    out.print()
+
+
+def _gain(advice: Advice) -> str:
+    if advice.gain is None:
+        return "only a run can tell"
+    assumed = "" if advice.best is None or not advice.best.sure else ", by assumed counts"
+    saved = advice.saved_ns
+    time = f", {saved / 1e6:,.3f} of {(advice.time_ns or 0) / 1e6:,.3f} ms" if saved is not None else ""
+    return f"predicted {advice.gain:.2f}x{time}{assumed}"
+
+
+def _print_refusals(advice: Advice, out: Console) -> None:
+    why = (
+        "nothing in it can be rewritten" if advice.refusals else "it has no uneven loop or branch to collect"
+    )
+    out.print(Text(f"{advice.shown}: {why}", style="bold"), soft_wrap=True)
+    for diagnostic in advice.refusals[:3]:
+        out.print(Text(render(diagnostic)), soft_wrap=True)
+    out.print()
+
+
+def _data(found: Iterable[Advice]) -> dict[str, Any]:
+    return {"schema": SCHEMA, "cccopt": __version__, "kernels": [_kernel(advice) for advice in found]}
+
+
+def _kernel(advice: Advice) -> dict[str, Any]:
+    return {
+        "kernel": advice.kernel,
+        "shown": advice.shown,
+        "time_ns": advice.time_ns,
+        "gain": advice.gain,
+        "pays": advice.pays,
+        "pragmas": [
+            {
+                "pragma": pragma.text,
+                "file": pragma.place.file,
+                "line": pragma.place.position.line,
+                "column": pragma.place.position.column,
+            }
+            for pragma in advice.pragmas
+        ],
+        "vouched": [
+            {"line": pragma.place.position.line, "for": text} for pragma, text in promises_of(advice)
+        ],
+        "form": advice.best.loop.form if advice.best is not None and advice.best.loop is not None else "",
+        "tried": len(advice.tried),
+        "refusals": [{"code": d.code, "message": d.message, "help": d.help} for d in advice.refusals],
+    }

@@ -1,0 +1,211 @@
+"""Where annotations could be: pragmas above each loop and branch of a text that nobody has annotated.
+
+    __global__ void f(int n) {              #pragma ccc grid
+      for (...)                   becomes   __global__ void f(int n) {
+        if (c) S else T                     #pragma ccc while
+    }                                         for (...)
+                                            #pragma ccc if
+                                                if (c) S
+                                            #pragma ccc else
+                                                else T
+                                            }
+
+`cccopt advise` compiles the text with all of them, and tries each selection on the PTX. Only functions that run on the
+device and are the user's own get any: not those of the system's and the toolkit's headers, nor functions that hold a
+pragma of ours, which goes. Left out are loops with literal bounds, which nvcc unrolls, loops and branches that do
+nothing but jump (``if (i >= n) return;``), and what the compiler decides (``if constexpr``).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cccopt.clauses import Kind
+from cccopt.source.annotate import Annotated, annotate
+from cccopt.source.functions import Definition, definition
+from cccopt.source.lexer import ccc_pragma, tokens
+from cccopt.source.outside import Outside
+from cccopt.source.statements import Code, Unbalanced
+from cccopt.source.strip import blank
+
+_MARKER = re.compile(
+    r'^[ \t]*#[ \t]*(?:line[ \t]+)?(?P<line>\d+)[ \t]+(?P<file>"(?:[^"\\\n]|\\.)*")(?P<flags>[ \d]*)$',
+    re.MULTILINE,
+)
+_SYSTEM = "3"  # the flag of system headers in line markers (The C Preprocessor, "Preprocessor Output")
+_TOOLKIT = '/cuda_runtime.h"'
+_SPACES = frozenset({"global", "device", "__global__", "__device__"})
+_BEFORE_DECLARATION = frozenset({";", "{", "}", ":", ""})
+_JUMPS = frozenset({"return", "break", "continue", "goto"})
+_LOOPS = frozenset({"for", "while", "do"})
+_CONSTANT = frozenset({"constexpr", "consteval"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A pragma that could be: of which ``kind``, and the code token that it would be above."""
+
+    index: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """The text from ``offset`` to ``end`` is of ``file``, quoted as in its marker, from ``line`` on."""
+
+    offset: int
+    end: int
+    file: str
+    line: int
+
+
+FIRST = 1_000_001
+"""The number of the first candidate: a profile of candidates fits no annotations."""
+
+
+def annotated_with_candidates(text: str, name: str) -> Annotated:
+    """``text`` with markers of all candidates and of nothing else; numbers begin at `FIRST`."""
+    return annotate(with_candidates(text, name), name, keep_going=True, first=FIRST)
+
+
+def with_candidates(text: str, name: str) -> str:
+    """``text``, a translation unit as nvcc preprocesses it, with the pragmas of all candidates in place of its own;
+    ``name`` is its file's name where no line marker tells better.
+    """
+    stretches = _own_stretches(text, name)
+    lexed = [t for stretch in stretches for t in tokens(text, stretch.offset, stretch.end)]
+    code = Code([t for t in lexed if t.kind != "directive"])
+    own = [t for t in lexed if ccc_pragma(t) is not None]
+    starts = [stretch.offset for stretch in stretches]
+    edits = [(t.start, t.end, blank(t.text)) for t in own]
+    for candidate in _candidates(code, [t.start for t in own]):
+        offset = code.tokens[candidate.index].start
+        stretch = stretches[bisect_right(starts, offset) - 1]
+        line = stretch.line + text.count("\n", stretch.offset, offset)
+        edits.append((offset, offset, f"\n#pragma ccc {candidate.kind}\n# {line} {stretch.file}\n"))
+    pieces: list[str] = []
+    done = 0
+    for start, end, new in sorted(edits):
+        pieces += [text[done:start], new]
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _own_stretches(text: str, name: str) -> list[_Stretch]:
+    """What is of the user's own files, in order. A marker in a raw string or comment counts as none."""
+    outside = Outside(text)
+    markers = [m for m in _MARKER.finditer(text) if outside.begins(m.start())]
+    if not markers:
+        return [_Stretch(0, len(text), '"{}"'.format(name.replace("\\", r"\\").replace('"', r"\"")), 1)]
+    folders = {m["file"][1 : -len(_TOOLKIT)] for m in markers if m["file"].endswith(_TOOLKIT)}
+    foreign = ("<", *filter(None, folders))
+    ends = [m.start() for m in markers[1:]] + [len(text)]
+    return [
+        _Stretch(m.end() + 1, end, m["file"], int(m["line"]))
+        for m, end in zip(markers, ends, strict=True)
+        if _SYSTEM not in m["flags"].split() and not m["file"].startswith(foreign, 1)
+    ]
+
+
+def _candidates(code: Code, annotated: Sequence[int]) -> Iterator[_Candidate]:
+    """Those of the functions with an execution space; of kernels all that is inside may be in a loop over blocks."""
+    done = 0
+    for specifier, token in enumerate(code.tokens):
+        if token.text not in _SPACES or specifier < done:
+            continue
+        start = declaration_at(code, specifier)
+        try:
+            found = definition(code, start)
+            end = code.after_bracket(found.body) if found is not None else 0
+        except Unbalanced:
+            continue
+        if found is None:
+            continue
+        done = end
+        if _is_annotated(code, start, end, annotated) or not _CONSTANT.isdisjoint(_words(code, start, found)):
+            continue
+        if "global" in found.spaces:
+            yield _Candidate(start, Kind.GRID)
+        elif _calls_itself(code, found, end):
+            yield _Candidate(start, Kind.RECURSIVE)
+        yield from _statements(code, found.body + 1, end - 1)
+
+
+def declaration_at(code: Code, specifier: int) -> int:
+    """Where the declaration of which a specifier is a part begins."""
+    index = specifier
+    while code.text(index - 1) not in _BEFORE_DECLARATION or (
+        code.text(index - 1) == ":" and code.text(index - 2) == ":"
+    ):
+        index = min(code.partners.get(index - 1, index - 1), index - 1)
+    return index
+
+
+def _words(code: Code, start: int, found: Definition) -> set[str]:
+    return {code.text(index) for index in range(start, found.body)}
+
+
+def _is_annotated(code: Code, start: int, end: int, pragmas: Sequence[int]) -> bool:
+    first = code.tokens[start - 1].end if start else 0
+    return any(first <= pragma < code.tokens[end - 1].end for pragma in pragmas)
+
+
+def _calls_itself(code: Code, found: Definition, end: int) -> bool:
+    return code.text(found.name) in {code.text(index) for index in range(found.body, end)}
+
+
+def _statements(code: Code, start: int, end: int) -> Iterator[_Candidate]:
+    for index in range(start, end):
+        word = code.text(index)
+        if word not in (*_LOOPS, "if", "switch") or not code.may_begin_statement(index):
+            continue
+        try:
+            if word == "if":
+                yield from _branches(code, index)
+            elif word == "switch":
+                yield _Candidate(index, Kind.SWITCH)
+            elif _is_loop_of_tasks(code, index):
+                yield _Candidate(index, Kind.WHILE)
+        except Unbalanced:
+            return
+
+
+def _branches(code: Code, index: int) -> Iterator[_Candidate]:
+    """An ``if`` and its ``else``, unless another ``if`` follows that: its branches are candidates themselves."""
+    if code.text(index + 1) in ("constexpr", "consteval", "!"):
+        return
+    body = code.after_head(index)
+    if _does_nothing(code, body):
+        return
+    yield _Candidate(index, Kind.IF)
+    after = code.statement_end(body)
+    if code.text(after) == "else" and code.text(after + 1) != "if" and not _does_nothing(code, after + 1):
+        yield _Candidate(after, Kind.ELSE)
+
+
+def _does_nothing(code: Code, body: int) -> bool:
+    """Whether the statement at ``body`` only jumps, or is empty."""
+    while code.text(body) == "{":
+        body += 1
+    return code.text(body) in _JUMPS or code.text(body) in (";", "}")
+
+
+def _is_loop_of_tasks(code: Code, index: int) -> bool:
+    if code.text(index) == "do":
+        return not _does_nothing(code, index + 1)
+    if code.text(index) == "while":
+        return code.do_of(index) is None and not _does_nothing(code, code.after_head(index))
+    return not _has_literal_bounds(code, index) and not _does_nothing(code, code.after_head(index))
+
+
+def _has_literal_bounds(code: Code, index: int) -> bool:
+    """Whether the ``for`` at ``index`` begins and ends at literals: ``(int k = 0; k < 4; ++k)``."""
+    head = [code.text(i) for i in range(index + 2, code.after_head(index) - 1)]
+    parts = " ".join(head).split(" ; ")
+    if len(parts) != 3:
+        return False
+    begin, bound, _ = (part.split() for part in parts)
+    return all(part and part[-1][0].isdigit() and part[-2:-1] != ["+"] for part in (begin, bound))

@@ -1,0 +1,125 @@
+"""What is suggested for the samples without their annotations, beside what was written by hand."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cccopt.advising.applying import apply, with_pragmas
+from cccopt.advising.suggestions import Advice, advise
+from cccopt.ccc.profitability.model import SAFE_GAIN
+from cccopt.driver import compile, marked_ptx
+from cccopt.emulator import Program
+from cccopt.harness import workload
+from cccopt.harness.sample_profile import marked_launches, sample_profile
+from cccopt.harness.workload import Sample, base_state
+from cccopt.profiling.candidate_counts import CandidateCounts, counts_of_candidates
+from cccopt.profiling.run_file import RunFile
+from cccopt.region_profiles import program_of
+
+ARCH = "sm_90"
+_PRAGMA = re.compile(
+    r'^[ \t]*#pragma ccc.*\n|PRAGMA\(ccc(?:[^()]|\([^()]*\))*\)|_Pragma\("ccc[^"]*"\)', re.MULTILINE
+)
+
+pytestmark = pytest.mark.nvcc
+
+
+def stripped(sample: Sample, folder: Path) -> Path:
+    """A copy of the sample's source without annotations."""
+    source = Path(sample.source)
+    for name in {source.parent.name, "bfs"}:  # whose graphs others include
+        shutil.copytree(source.parents[1] / name, folder / name)
+    for file in (*folder.glob("*/*.cu"), *folder.glob("*/*.cuh")):
+        file.write_text(_PRAGMA.sub("", file.read_text()))
+    return folder / source.parent.name / source.name
+
+
+def counted(sample: Sample, source: Path) -> RunFile:
+    """The counts of the sample's launches, of the copy ``source``."""
+    program: Program = program_of(marked_ptx(source, arch=ARCH, candidates=True))
+    found: dict[str, CandidateCounts] = {}
+    for launch in marked_launches(sample, base_state(sample.inputs("small", 1))):
+        run = program.launch(launch.kernel, launch.grid, launch.block, launch.arguments)
+        for counts in counts_of_candidates(program.module, run.issues):
+            found[counts.name] = found[counts.name] + counts if counts.name in found else counts
+    return RunFile(candidates=tuple(found.values()))
+
+
+def by_hand(sample: Sample) -> dict[str, float]:
+    """The predicted gain of each kernel's marked loop as it was annotated by hand."""
+    report = compile(sample.source, arch=ARCH, ccc="always", profile=sample_profile(sample, ARCH)).report
+    regions = [region for unit in report["units"] for region in unit["regions"]]
+    return {r["kernel"]: r["cost"]["gain"] for r in regions if r["kind"] == "for" and r["cost"] is not None}
+
+
+def rewritten(source: Path, found: list[Advice]) -> set[str]:
+    """The kernels in which all is rewritten that is written into the source."""
+    apply(with_pragmas(pragma for advice in found for pragma in advice.pragmas))
+    report = compile(source, arch=ARCH, ccc="always").report
+    regions = [region for unit in report["units"] for region in unit["regions"]]
+    assert {region["outcome"] for region in regions} == {"rewritten"}
+    return {region["kernel"] for region in regions}
+
+
+def gain_of(advice: Advice) -> float:
+    assert advice.best is not None
+    return advice.best.gain or 0.0
+
+
+@pytest.mark.parametrize("name", workload.names())
+def test_what_is_suggested_is_as_good_as_what_was_written_by_hand(name: str, tmp_path: Path) -> None:
+    sample = workload.load(name)
+    source = stripped(sample, tmp_path)
+    found = {advice.kernel: advice for advice in advise(source, arch=ARCH, run=counted(sample, source))}
+    ran = {kernel: gain for kernel, gain in by_hand(sample).items() if found[kernel].gain is not None}
+    assert ran
+    for kernel, gain in ran.items():
+        if gain >= SAFE_GAIN:
+            assert found[kernel].pays, kernel
+            assert gain_of(found[kernel]) >= 0.94 * gain, kernel
+        else:
+            assert not found[kernel].pays, kernel
+    paying = [advice for advice in found.values() if advice.pays]
+    if name not in ("walk", "iefa"):  # a macro's kernels; nothing that pays
+        assert rewritten(source, paying) >= {advice.kernel for advice in paying}
+
+
+def test_without_a_run_nothing_is_claimed_but_what_needs_none(tmp_path: Path) -> None:
+    source = tmp_path / "two.cu"
+    source.write_text(
+        """
+        __global__ void rows(int n, const int* row, const int* column, const unsigned* x, unsigned* y) {
+          for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
+            unsigned sum = 0;
+            for (int k = row[i]; k < row[i + 1]; ++k) sum += x[column[k]];
+            y[i] = sum;
+          }
+        }
+        __global__ void rare(int n, const float* x, float* y) {
+          int i = threadIdx.x + blockIdx.x * blockDim.x;
+          if (i >= n) return;
+          if (x[i] > 3) y[i] = sinf(x[i]) * expf(x[i]);
+        }
+        __global__ void even(int n, float* y) { y[threadIdx.x] = n; }
+        """
+    )
+    found = {advice.shown.partition("(")[0]: advice for advice in advise(source, arch=ARCH)}
+    assert set(found) == {"rows", "rare"}
+    assert found["rare"].gain is None
+    assert not found["rare"].pays
+    assert [str(p.kind) for p in found["rare"].pragmas] == ["grid", "if"]
+    assert found["rows"].pragmas
+    assert all(advice.time_ns is None for advice in found.values())
+
+
+def test_counts_of_other_code_count_for_nothing(tmp_path: Path) -> None:
+    sample = workload.load("bfs")
+    source = stripped(sample, tmp_path)
+    run = counted(sample, source)
+    source.write_text(source.read_text().replace("levels[u] < 0", "levels[u] < -1"))
+    advice = next(a for a in advise(source, arch=ARCH, run=run) if a.kernel == "bfs")
+    assert advice.gain is None or (advice.best is not None and advice.best.sure)

@@ -1,0 +1,177 @@
+"""``cccopt advise`` and ``ccc-nvcc --ccc-candidates``: what is printed, written and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cccopt.cli import nvcc
+from cccopt.cli.main import main
+from cccopt.driver import compile
+
+pytestmark = pytest.mark.nvcc
+
+SOURCE = """\
+__device__ unsigned step(unsigned x) { return x & 1 ? 3 * x + 1 : x / 2; }
+
+extern "C" __global__ void __launch_bounds__(256)
+steps(int n, const unsigned* __restrict__ start, unsigned* __restrict__ out) {
+  for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
+    unsigned x = start[i], count = 0;
+    while (x > 1) {
+      x = step(x);
+      ++count;
+    }
+    out[i] = count;
+  }
+}
+
+extern "C" __global__ void even(int n, unsigned* out) {
+  for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) out[i] = i;
+}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("steps.cu").write_text(SOURCE)
+    return tmp_path
+
+
+def _emulated() -> None:
+    """Writes run.json: the kernel `steps` on the emulator, over random numbers."""
+    assert nvcc.main(["--ccc-candidates", "-arch=sm_90", "-ptx", "steps.cu", "-o", "marked.ptx"]) == 0
+    np.save("start.npy", np.random.default_rng(1).integers(1, 1000, 2048).astype(np.uint32))
+    launch = [
+        "--grid",
+        "1",
+        "--block",
+        "256",
+        "--arg",
+        "i32:2048",
+        "--arg",
+        "start.npy",
+        "--arg",
+        "zeros:u32:2048",
+    ]
+    assert main(["emulate", "marked.ptx", "steps", *launch, "--profile", "run.json"]) == 0
+
+
+def test_a_run_tells_what_pays(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _emulated()
+    capsys.readouterr()
+    assert main(["advise", "steps.cu", "--profile", "run.json", "--json", "advice.json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    first, *rest = out.splitlines()
+    assert first.startswith("1. steps: predicted ")
+    assert [line.strip() for line in rest[:6]] == [
+        "steps.cu:5:3",
+        "#pragma ccc for",
+        "for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {",
+        "steps.cu:7:5",
+        "#pragma ccc while",
+        "while (x > 1) {",
+    ]
+    assert (
+        rest[6]
+        .strip()
+        .startswith("You vouch for steps.cu:5:3: the iterations of this loop may run in any order")
+    )
+    assert "even" in out
+    kernels = {kernel["kernel"]: kernel for kernel in json.loads(Path("advice.json").read_text())["kernels"]}
+    assert kernels["steps"]["pays"]
+    assert kernels["steps"]["gain"] > 1.25
+    pragmas = [(p["pragma"], p["line"]) for p in kernels["steps"]["pragmas"]]
+    assert pragmas == [("#pragma ccc for", 5), ("#pragma ccc while", 7)]
+
+
+def test_a_patch_is_printed_and_applied(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _emulated()
+    capsys.readouterr()
+    assert main(["advise", "steps.cu", "--profile", "run.json", "--diff"]) == 0
+    out, _ = capsys.readouterr()
+    added = [line for line in out.splitlines() if line.startswith("+") and not line.startswith("+++")]
+    assert added == ["+#pragma ccc for", "+#pragma ccc while"]
+    assert Path("steps.cu").read_text() == SOURCE
+    assert main(["advise", "steps.cu", "--profile", "run.json", "--apply"]) == 0
+    lines = Path("steps.cu").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("#pragma ccc")] == SOURCE.splitlines()
+    assert lines[4] == "#pragma ccc for"
+    capsys.readouterr()
+    # What is annotated is not advised on again.
+    assert main(["advise", "steps.cu"]) == 0
+    assert "steps:" not in capsys.readouterr().out
+
+
+def test_the_counts_are_a_profile_of_the_annotated_source(folder: Path) -> None:
+    _emulated()
+    words = ["--profile", "run.json", "--apply", "--save-profile", "steps.json"]
+    assert main(["advise", "steps.cu", *words]) == 0
+    program = compile("steps.cu", profile="steps.json")
+    regions = program.report["units"][0]["regions"]
+    assert [(region["kind"], region["outcome"]) for region in regions] == [
+        ("for", "rewritten"),
+        ("while", "rewritten"),
+    ]
+    assert not any(region["cost"]["assumed"] for region in regions)
+    # Without it, nothing tells that they pay.
+    assert {r["outcome"] for r in compile("steps.cu").report["units"][0]["regions"]} == {"declined"}
+
+
+def test_a_profile_needs_counts_and_a_source(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "steps.cu", "--apply", "--save-profile", "steps.json"]) == 1
+    assert "cannot use the argument `--save-profile`" in capsys.readouterr().err
+    assert Path("steps.cu").read_text() == SOURCE
+
+
+def test_without_a_run_the_way_to_one_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "steps.cu"]) == 0
+    out, _ = capsys.readouterr()
+    assert "1. steps: only a run can tell" in out
+    assert "To see what the others gain, build with `ccc-nvcc --ccc-candidates --ccc-instrument`" in out
+
+
+def test_nothing_to_annotate_is_an_answer(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("steps.cu").write_text("__global__ void k(int* a) { a[0] = 1; }\n")
+    assert main(["advise", "steps.cu"]) == 0
+    assert (
+        capsys.readouterr().out == "no kernel here has a loop or branch to annotate that is not annotated\n"
+    )
+
+
+def test_a_profile_of_annotations_is_none_of_candidates(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("run.json").write_text('{"schema": 1, "kernels": {}}')
+    assert main(["advise", "steps.cu", "--profile", "run.json"]) == 1
+    assert "error[CCC089]: cannot use the argument `run.json`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["0", "x", "1,,2"])
+def test_numbers_of_suggestions_are_positive(
+    number: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["advise", "steps.cu", "--only", number])
+    assert "is no number of suggestions" in capsys.readouterr().err
+
+
+def test_a_number_that_is_no_suggestion_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "steps.cu", "--apply", "--only", "7"]) == 1
+    assert "cannot use the argument `7`" in capsys.readouterr().err
+    assert Path("steps.cu").read_text() == SOURCE
+
+
+def test_candidates_change_no_result_and_no_annotated_profile(folder: Path) -> None:
+    _emulated()
+    run = json.loads(Path("run.json").read_text())
+    assert run["kernels"] == {}
+    (counts,) = run["candidates"]
+    assert counts["name"] == "steps"
+    assert len(counts["warps"]) == len(counts["lanes"])
+    assert max(counts["lanes"]) <= 32 * max(counts["warps"])
