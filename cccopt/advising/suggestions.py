@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from cccopt.advising.trials import Trial, is_expanded, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of
 from cccopt.ccc.outcome.choices import Form
-from cccopt.ccc.profitability.code_digest import digests
 from cccopt.ccc.profitability.model import SAFE_GAIN
 from cccopt.clauses import Kind
 from cccopt.diagnostic import Diagnostic
@@ -23,6 +22,7 @@ from cccopt.passes.pipeline import prepared
 from cccopt.profiling.candidate_counts import CandidateCounts
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import RunFile
+from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
 from cccopt.text import Place
 
@@ -54,10 +54,12 @@ class Pragma:
 class Advice:
     """What is to be said of a kernel: its ``best`` trial with the ``pragmas`` for it, of all that were ``tried``.
 
-    ``gain`` is predicted of the kernel, None where nothing tells; ``pays`` says whether `auto` rewrites it then.
-    ``time_ns`` is the kernel's in the run. A kernel without ``best`` has only refusals.
+    ``unit`` is the source that was compiled. ``gain`` is predicted of the kernel, None where nothing tells; ``pays``
+    says whether `auto` rewrites it then. ``time_ns`` is the kernel's in the run. A kernel without ``best`` has only
+    refusals.
     """
 
+    unit: str
     kernel: str
     shown: str
     best: Trial | None
@@ -79,24 +81,37 @@ class Advice:
         return tuple(dict.fromkeys(d for trial in self.tried for d in trial.refused))
 
 
-def advise(
-    source: str | os.PathLike[str],
-    *,
-    arch: str = "sm_90",
-    nvcc_options: Sequence[str] = (),
-    run: RunFile | None = None,
+def advise_on_source(
+    source: str | os.PathLike[str], *, arch: str = "sm_90", nvcc_options: Sequence[str] = ()
 ) -> tuple[Advice, ...]:
-    """The advice on each kernel of a CUDA file that could be annotated, the largest savings first. ``run`` counted a
-    program in which candidates are marked; kernels that did not run in it are predicted as without one.
+    """The advice on each kernel of a CUDA file that could be annotated, by what code alone tells.
 
     Raises CccError with nvcc's own messages (CCC085).
     """
-    module = prepared(parse(marked_ptx(source, arch=arch, nvcc_options=nvcc_options, candidates=True)))
-    made = digests(module)
-    counts = {c.name: c for c in (run.candidates if run else ()) if c.digest == made.get(c.name)}
-    times = {f.name: f.time_ns for f in (run.functions if run else ()) if f.kernel}
-    found = [
+    text = marked_ptx(source, arch=arch, nvcc_options=nvcc_options, candidates=True)
+    return _advise(os.fspath(source), prepared(parse(text)), {}, {})
+
+
+def advise_on_run(run: RunFile) -> tuple[Advice, ...]:
+    """The advice on each kernel of a run of a program that was built with candidates marked; on those of its files that
+    did not run by what code alone tells.
+
+    Raises ValueError where the run is damaged.
+    """
+    times = {f.name: f.time_ns for f in run.functions if f.kernel}
+    return tuple(
+        advice
+        for unit in run.candidates
+        for advice in _advise(unit.unit, parse(unit.ptx), {c.name: c for c in unit.functions}, times)
+    )
+
+
+def _advise(
+    unit: str, module: Module, counts: Mapping[str, CandidateCounts], times: Mapping[str, int | None]
+) -> tuple[Advice, ...]:
+    return tuple(
         _advice(
+            _source(unit, annotations_of(function.body or ())),
             function.name,
             tuple(trials(module, function.name, counts.get(function.name))),
             annotations_of(function.body or ()),
@@ -105,11 +120,18 @@ def advise(
         )
         for function in module.functions()
         if function.kind == "entry" and len(annotations_of(function.body or ())) > 1
-    ]
-    return tuple(sorted(found, key=_rank))
+    )
+
+
+def _source(unit: str, annotations: Mapping[int, Annotation]) -> str:
+    """The source of a unit. What the emulator ran is PTX, which tells where its kernel is from."""
+    if not unit.endswith(".ptx"):
+        return unit
+    return next((a.place.file for a in annotations.values() if a.place is not None), unit)
 
 
 def _advice(
+    unit: str,
     kernel: str,
     tried: tuple[Trial, ...],
     annotations: Mapping[int, Annotation],
@@ -122,6 +144,7 @@ def _advice(
     gain = best.gain_of_kernel if best is not None and tells else None
     pays = best is not None and tells and (counts is None or (best.gain or 0) >= SAFE_GAIN)
     return Advice(
+        unit,
         kernel,
         shown(kernel),
         best,
@@ -173,5 +196,6 @@ def promises_of(advice: Advice) -> Iterable[tuple[Pragma, str]]:
     return [(p, PROMISES[p.kind]) for p in advice.pragmas if p.kind in PROMISES]
 
 
-def _rank(advice: Advice) -> tuple[bool, float, float, str]:
-    return not advice.pays, -(advice.saved_ns or 0), -(advice.gain or 0), advice.shown
+def ranked(found: Iterable[Advice]) -> list[Advice]:
+    """What pays first, by the time and the factor that are saved."""
+    return sorted(found, key=lambda a: (not a.pays, -(a.saved_ns or 0), -(a.gain or 0), a.shown))

@@ -7,8 +7,7 @@ may be one.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from cccopt.advising.suggestions import Advice
 from cccopt.ccc.function.annotations import annotations_of
@@ -18,19 +17,16 @@ from cccopt.ptx.parser import parse
 
 
 def profile_of(
-    advices: Iterable[Advice],
-    source: str | os.PathLike[str],
-    *,
-    arch: str = "sm_90",
-    nvcc_options: Sequence[str] = (),
+    advices: Sequence[Advice], *, arch: str = "sm_90", nvcc_options: Sequence[str] = ()
 ) -> RunProfile:
-    """The profile of the kernels of ``source``, which has the pragmas of ``advices``. Kernels that did not run, or in
+    """The profile of the kernels of ``advices``, whose sources have their pragmas now. Kernels that did not run, or in
     which other regions are marked, have none.
 
     Raises CccError for a source that cannot be compiled (CCC085).
     """
-    module = parse(marked_ptx(source, arch=arch, nvcc_options=nvcc_options))
-    functions = {f.name: annotations_of(f.body or ()) for f in module.functions()}
+    units = dict.fromkeys(advice.unit for advice in advices)
+    modules = [parse(marked_ptx(unit, arch=arch, nvcc_options=nvcc_options)) for unit in units]
+    functions = {f.name: annotations_of(f.body or ()) for module in modules for f in module.functions()}
     found: dict[str, Mapping[int, RegionProfile]] = {}
     for advice in advices:
         known = advice.best.profile if advice.best is not None else {}

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from cccopt.advising.applying import apply, patch, with_pragmas
-from cccopt.advising.suggestions import Advice, advise, promises_of
+from cccopt.advising.suggestions import Advice, advise_on_run, advise_on_source, promises_of, ranked
 from cccopt.advising.transferring import profile_of
-from cccopt.ccc.profitability.profile import RunProfile
+from cccopt.ccc.profitability.profile import as_bad_profile
 from cccopt.ccc.profitability.profile import write as write_profile
 from cccopt.cli.arguments import bad_argument
 from cccopt.cli.common import console, warn_of_nvcc
@@ -31,7 +31,7 @@ SCHEMA = 1
 
 _COUNT = (
     "build with `ccc-nvcc --ccc-candidates --ccc-instrument`, run `cccopt profile -o RUN.json -- PROGRAM`,"
-    " and give `--profile RUN.json`"
+    " and `cccopt advise RUN.json`"
 )
 
 
@@ -40,22 +40,21 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "advise",
         help="find the loops and branches that are worth annotating",
-        description=f"{__doc__} Without a profile it names what is sure to pay and what only a run can tell.",
+        description=f"{__doc__} Of sources it says what is sure to pay and what only a run can tell.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE.cu", help="CUDA sources, annotated or not")
     parser.add_argument(
-        "--profile",
-        type=Path,
-        metavar="RUN.json",
-        help="counts of a program built with `--ccc-candidates --ccc-instrument`, from `cccopt profile`",
+        "subjects",
+        nargs="+",
+        metavar="RUN.json|FILE.cu",
+        help="runs of programs built with `--ccc-candidates --ccc-instrument`, from `cccopt profile`; or CUDA sources",
     )
-    parser.add_argument("--arch", default="sm_90", help="the target (default: %(default)s)")
+    parser.add_argument("--arch", default="sm_90", help="of sources: the target (default: %(default)s)")
     parser.add_argument(
         "--nvcc",
         action="append",
         default=[],
         metavar="OPTION",
-        help="an option for nvcc, such as --nvcc=-Iinclude; may be repeated",
+        help="of sources: an option for nvcc, such as --nvcc=-Iinclude; may be repeated",
     )
     parser.add_argument(
         "--top", type=_number, default=10, metavar="N", help="suggestions to print (default: 10)"
@@ -75,10 +74,11 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--save-profile",
         type=Path,
         metavar="FILE.json",
-        help="with --apply: also write the counts as a profile of the annotated sources, for `ccc-nvcc --ccc-profile`",
+        help="with --apply: also write the counts as a profile of the annotated sources, for `ccc-nvcc --ccc-profile`;"
+        " they are compiled with --arch and --nvcc",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all that was tried to FILE")
-    parser.set_defaults(run=run, listed="files")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all that was found to FILE")
+    parser.set_defaults(run=run, listed="subjects")
 
 
 def _number(text: str) -> int:
@@ -94,24 +94,25 @@ def _numbers(text: str) -> tuple[int, ...]:
 def run(arguments: argparse.Namespace) -> int:
     """Try, rank, print, and write what was asked for."""
     require_writable(arguments.json, arguments.save_profile)
-    if arguments.save_profile is not None and not (arguments.apply and arguments.profile):
-        why = "it takes the counts of --profile for the sources that --apply writes"
-        raise bad_argument("--save-profile", why, "give all three")
-    counted = read(arguments.profile) if arguments.profile is not None else None
-    if counted is not None and not counted.candidates:
-        raise bad_argument(str(arguments.profile), "it holds no counts of candidates", _COUNT)
-    for file in arguments.files:
-        read_text(file)  # what is no file is not for nvcc to judge
-    warn_of_nvcc()
+    runs = [subject for subject in arguments.subjects if subject.endswith(".json")]
+    if arguments.save_profile is not None and not (arguments.apply and runs):
+        why = "it takes the counts of a run for the sources that --apply writes"
+        raise bad_argument(
+            "--save-profile", why, "write `cccopt advise RUN.json --apply --save-profile FILE.json`"
+        )
     how: dict[str, Any] = {"arch": arguments.arch, "nvcc_options": arguments.nvcc}
-    by_file = {file: advise(file, run=counted, **how) for file in arguments.files}
-    found = [advice for advices in by_file.values() for advice in advices]
-    found.sort(key=lambda a: (not a.pays, -(a.saved_ns or 0), -(a.gain or 0)))
+    if len(runs) < len(arguments.subjects):
+        warn_of_nvcc()
+    found = ranked(
+        advice
+        for subject in arguments.subjects
+        for advice in (_of_run(subject) if subject in runs else _of_source(subject, how))
+    )
     if arguments.json is not None:
         write_text(arguments.json, json.dumps(_data(found), indent=2) + "\n")
     out = console()
     if not arguments.diff:
-        _print(found, arguments, out, counted is not None)
+        _print(found, arguments, out, counted=bool(runs))
     if arguments.diff or arguments.apply:
         chosen = _chosen(found, arguments.only)
         texts = with_pragmas(pragma for advice in chosen for pragma in advice.pragmas)
@@ -120,12 +121,21 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.apply:
             apply(texts)
         if arguments.save_profile is not None:
-            profiles = (
-                profile_of([a for a in advices if a in chosen], file, **how)
-                for file, advices in by_file.items()
-            )
-            write_profile(arguments.save_profile, sum(profiles, RunProfile()))
+            write_profile(arguments.save_profile, profile_of(chosen, **how))
     return 0
+
+
+def _of_run(file: str) -> tuple[Advice, ...]:
+    run = read(file)
+    if not run.candidates:
+        raise bad_argument(file, "it holds no counts of candidates", _COUNT)
+    with as_bad_profile(file):
+        return advise_on_run(run)
+
+
+def _of_source(file: str, how: dict[str, Any]) -> tuple[Advice, ...]:
+    read_text(file)  # what is no file is not for nvcc to judge
+    return advise_on_source(file, **how)
 
 
 def _chosen(found: Sequence[Advice], only: Sequence[int] | None) -> list[Advice]:
@@ -134,9 +144,7 @@ def _chosen(found: Sequence[Advice], only: Sequence[int] | None) -> list[Advice]
     known = [advice for advice in found if advice.pragmas]
     for number in only:
         if number > len(known):
-            raise bad_argument(
-                str(number), f"there are {len(known)} suggestions", "see `cccopt advise FILE.cu --all`"
-            )
+            raise bad_argument(str(number), f"there are {len(known)} suggestions", "`--all` shows them")
     return [known[number - 1] for number in only]
 
 
@@ -212,6 +220,7 @@ def _data(found: Iterable[Advice]) -> dict[str, Any]:
 
 def _kernel(advice: Advice) -> dict[str, Any]:
     return {
+        "file": advice.unit,
         "kernel": advice.kernel,
         "shown": advice.shown,
         "time_ns": advice.time_ns,

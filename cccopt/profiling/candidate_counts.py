@@ -1,17 +1,20 @@
 """What a run counted of kernels whose candidates are marked (`cccopt.source.candidates`), instruction by instruction.
 
 Regions overlap in every way, so that counts by region would fit one selection alone. The instructions are those of the
-PTX with loops over blocks, where kernels can have one; a digest tells whether another compilation makes the same code.
+marked PTX with loops over blocks, where kernels can have one. It is kept beside the counts: whoever reads them need not
+compile the program again, with the options that it was compiled with.
 """
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cccopt.ccc.profitability.code_digest import digests
 from cccopt.ccc.profitability.profile import Count, Issues
 from cccopt.ptx.ir import Function, Instruction, Marker, Module
+from cccopt.ptx.printer import print_module
 from cccopt.source.candidates import FIRST
 
 
@@ -20,7 +23,6 @@ class CandidateCounts:
     """The ``warps`` that issued each instruction of the function ``name``, and the ``lanes`` active in them."""
 
     name: str
-    digest: str
     warps: tuple[int, ...]
     lanes: tuple[int, ...]
 
@@ -31,6 +33,29 @@ class CandidateCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class CandidateUnit:
+    """The functions of a ``unit``, the file that was compiled, that ran. ``packed`` is its marked PTX."""
+
+    unit: str
+    packed: str
+    functions: tuple[CandidateCounts, ...]
+
+    @property
+    def ptx(self) -> str:
+        """The marked PTX. Raises ValueError where ``packed`` is none."""
+        try:
+            return zlib.decompress(base64.b85decode(self.packed)).decode()
+        except (zlib.error, UnicodeDecodeError) as problem:
+            raise ValueError(f"the PTX of `{self.unit}` is damaged: {problem}") from problem
+
+    def __add__(self, other: CandidateUnit) -> CandidateUnit:
+        found = {counts.name: counts for counts in self.functions}
+        for counts in other.functions:
+            found[counts.name] = found[counts.name] + counts if counts.name in found else counts
+        return replace(self, functions=tuple(found.values()))
+
+
+@dataclass(frozen=True, slots=True)
 class _Counted:
     warps: int
     lanes: int
@@ -38,24 +63,22 @@ class _Counted:
 
 def has_candidates(module: Module) -> bool:
     """Whether markers of candidates are in the module."""
-    return any(_is_of_candidate(s) for function in module.functions() for s in function.body or ())
+    return any(map(_has_candidates, module.functions()))
 
 
-def counts_of_candidates(module: Module, issues: Issues) -> tuple[CandidateCounts, ...]:
-    """The counts of each function with candidates that ran, from ``issues`` by statement."""
-    found = digests(module)
-    return tuple(
-        CandidateCounts(
-            function.name,
-            found[function.name],
-            tuple(count.warps for count in counts),
-            tuple(count.lanes for count in counts),
-        )
+def candidates_of(unit: str, module: Module, issues: Issues) -> tuple[CandidateUnit, ...]:
+    """The functions with candidates that ran, from ``issues`` by statement; nothing where none did."""
+    ran = tuple(
+        CandidateCounts(function.name, tuple(c.warps for c in counts), tuple(c.lanes for c in counts))
         for function in module.functions()
-        if function.name in found
+        if _has_candidates(function)
         and (counts := _by_instruction(function, issues))
         and any(c.warps for c in counts)
     )
+    if not ran:
+        return ()
+    packed = base64.b85encode(zlib.compress(print_module(module).encode(), 9)).decode()
+    return (CandidateUnit(unit, packed, ran),)
 
 
 def issues_of(function: Function, counts: CandidateCounts) -> Issues:
@@ -64,7 +87,7 @@ def issues_of(function: Function, counts: CandidateCounts) -> Issues:
     Raises ValueError where it has others.
     """
     indices = _instructions(function)
-    if len(indices) != len(counts.warps):
+    if not len(indices) == len(counts.warps) == len(counts.lanes):
         raise ValueError(f"`{function.name}` has {len(indices)} instructions, not {len(counts.warps)}")
     return {
         (function.name, index): _Counted(warps, lanes)
@@ -82,5 +105,5 @@ def _instructions(function: Function) -> list[int]:
     return [index for index, s in enumerate(function.body or ()) if isinstance(s, Instruction)]
 
 
-def _is_of_candidate(statement: object) -> bool:
-    return isinstance(statement, Marker) and statement.region >= FIRST
+def _has_candidates(function: Function) -> bool:
+    return any(isinstance(s, Marker) and s.region >= FIRST for s in function.body or ())

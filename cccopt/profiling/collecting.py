@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from cccopt.diagnostic import CccError, error
 from cccopt.passes.counting.layout import of_bytes
-from cccopt.profiling.candidate_counts import counts_of_candidates, has_candidates
+from cccopt.profiling.candidate_counts import candidates_of, has_candidates
 from cccopt.profiling.counts import counts_of, functions_of, groups_of, issues_of, notes_of, regions_of
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import FunctionRun, RunFile, UncountedKernel, merged
@@ -96,7 +96,7 @@ def counts_in(unit: UnitCounts) -> RunFile:
         return found
     marked = parse(layout.marked)
     if has_candidates(marked):
-        return replace(found, candidates=counts_of_candidates(marked, issues_of(counts)))
+        return replace(found, candidates=candidates_of(unit.name, marked, issues_of(counts)))
     return replace(found, kernels=regions_of(marked, counts))
 
 

@@ -17,7 +17,7 @@ from cccopt.ccc.profitability.profile import measure
 from cccopt.emulator import Profile, Program
 from cccopt.emulator import launch_counters as counted
 from cccopt.emulator.places import Places
-from cccopt.profiling.candidate_counts import counts_of_candidates, has_candidates
+from cccopt.profiling.candidate_counts import candidates_of, has_candidates
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import BranchCount, FunctionRun, LineCount, LoopCount, RunFile
 from cccopt.profiling.sources import Source, files_of, on_disk, with_sources
@@ -44,7 +44,7 @@ def of_launch(
     )
     run = RunFile(runs=1, devices=(DEVICE,), functions=functions)
     if has_candidates(program.module):
-        run = replace(run, candidates=counts_of_candidates(program.module, profile.issues))
+        run = replace(run, candidates=candidates_of(unit, program.module, profile.issues))
     else:
         regions = measure(program.module, profile.issues, profile.global_transactions)
         run = replace(run, kernels=regions)

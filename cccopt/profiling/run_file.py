@@ -32,7 +32,7 @@ from cccopt.ccc.profitability.profile import (
 from cccopt.device.facts import DeviceFacts
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
-from cccopt.profiling.candidate_counts import CandidateCounts
+from cccopt.profiling.candidate_counts import CandidateUnit
 from cccopt.profiling.json_fields import from_json
 from cccopt.profiling.sample import Sample, together
 from cccopt.version import __version__
@@ -184,7 +184,7 @@ class RunFile:
     uncounted: tuple[UncountedKernel, ...] = ()
     notes: tuple[str, ...] = ()
     hardware: tuple[DeviceFacts, ...] = ()
-    candidates: tuple[CandidateCounts, ...] = ()
+    candidates: tuple[CandidateUnit, ...] = ()
 
     @property
     def time_ns(self) -> int | None:
@@ -293,7 +293,7 @@ def _both(a: RunFile, b: RunFile) -> RunFile:
         _joined(a.uncounted, b.uncounted, lambda k: k.name, _both_uncounted),
         _union(a.notes, b.notes),
         _union(a.hardware, b.hardware),
-        _joined(a.candidates, b.candidates, lambda c: (c.name, c.digest), lambda c, d: c + d),
+        _joined(a.candidates, b.candidates, lambda c: (c.unit, c.packed), lambda c, d: c + d),
     )
 
 

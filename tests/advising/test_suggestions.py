@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from cccopt.advising.applying import apply, with_pragmas
-from cccopt.advising.suggestions import Advice, advise
+from cccopt.advising.suggestions import Advice, advise_on_run, advise_on_source
 from cccopt.ccc.profitability.model import SAFE_GAIN
 from cccopt.driver import compile, marked_ptx
 from cccopt.emulator import Program
 from cccopt.harness import workload
 from cccopt.harness.sample_profile import marked_launches, sample_profile
 from cccopt.harness.workload import Sample, base_state
-from cccopt.profiling.candidate_counts import CandidateCounts, counts_of_candidates
-from cccopt.profiling.run_file import RunFile
+from cccopt.profiling.candidate_counts import candidates_of
+from cccopt.profiling.run_file import RunFile, merged
 from cccopt.region_profiles import program_of
 
 ARCH = "sm_90"
@@ -41,12 +41,11 @@ def stripped(sample: Sample, folder: Path) -> Path:
 def counted(sample: Sample, source: Path) -> RunFile:
     """The counts of the sample's launches, of the copy ``source``."""
     program: Program = program_of(marked_ptx(source, arch=ARCH, candidates=True))
-    found: dict[str, CandidateCounts] = {}
+    runs = []
     for launch in marked_launches(sample, base_state(sample.inputs("small", 1))):
         run = program.launch(launch.kernel, launch.grid, launch.block, launch.arguments)
-        for counts in counts_of_candidates(program.module, run.issues):
-            found[counts.name] = found[counts.name] + counts if counts.name in found else counts
-    return RunFile(candidates=tuple(found.values()))
+        runs.append(RunFile(candidates=candidates_of(str(source), program.module, run.issues)))
+    return merged(runs)
 
 
 def by_hand(sample: Sample) -> dict[str, float]:
@@ -74,7 +73,7 @@ def gain_of(advice: Advice) -> float:
 def test_what_is_suggested_is_as_good_as_what_was_written_by_hand(name: str, tmp_path: Path) -> None:
     sample = workload.load(name)
     source = stripped(sample, tmp_path)
-    found = {advice.kernel: advice for advice in advise(source, arch=ARCH, run=counted(sample, source))}
+    found = {advice.kernel: advice for advice in advise_on_run(counted(sample, source))}
     ran = {kernel: gain for kernel, gain in by_hand(sample).items() if found[kernel].gain is not None}
     assert ran
     for kernel, gain in ran.items():
@@ -107,19 +106,10 @@ def test_without_a_run_nothing_is_claimed_but_what_needs_none(tmp_path: Path) ->
         __global__ void even(int n, float* y) { y[threadIdx.x] = n; }
         """
     )
-    found = {advice.shown.partition("(")[0]: advice for advice in advise(source, arch=ARCH)}
+    found = {advice.shown.partition("(")[0]: advice for advice in advise_on_source(source, arch=ARCH)}
     assert set(found) == {"rows", "rare"}
     assert found["rare"].gain is None
     assert not found["rare"].pays
     assert [str(p.kind) for p in found["rare"].pragmas] == ["grid", "if"]
     assert found["rows"].pragmas
     assert all(advice.time_ns is None for advice in found.values())
-
-
-def test_counts_of_other_code_count_for_nothing(tmp_path: Path) -> None:
-    sample = workload.load("bfs")
-    source = stripped(sample, tmp_path)
-    run = counted(sample, source)
-    source.write_text(source.read_text().replace("levels[u] < 0", "levels[u] < -1"))
-    advice = next(a for a in advise(source, arch=ARCH, run=run) if a.kernel == "bfs")
-    assert advice.gain is None or (advice.best is not None and advice.best.sure)

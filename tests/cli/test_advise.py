@@ -64,7 +64,7 @@ def _emulated() -> None:
 def test_a_run_tells_what_pays(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _emulated()
     capsys.readouterr()
-    assert main(["advise", "steps.cu", "--profile", "run.json", "--json", "advice.json"]) == 0
+    assert main(["advise", "run.json", "--json", "advice.json"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     first, *rest = out.splitlines()
@@ -93,12 +93,12 @@ def test_a_run_tells_what_pays(folder: Path, capsys: pytest.CaptureFixture[str])
 def test_a_patch_is_printed_and_applied(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _emulated()
     capsys.readouterr()
-    assert main(["advise", "steps.cu", "--profile", "run.json", "--diff"]) == 0
+    assert main(["advise", "run.json", "--diff"]) == 0
     out, _ = capsys.readouterr()
     added = [line for line in out.splitlines() if line.startswith("+") and not line.startswith("+++")]
     assert added == ["+#pragma ccc for", "+#pragma ccc while"]
     assert Path("steps.cu").read_text() == SOURCE
-    assert main(["advise", "steps.cu", "--profile", "run.json", "--apply"]) == 0
+    assert main(["advise", "run.json", "--apply"]) == 0
     lines = Path("steps.cu").read_text().splitlines()
     assert [line for line in lines if not line.startswith("#pragma ccc")] == SOURCE.splitlines()
     assert lines[4] == "#pragma ccc for"
@@ -110,8 +110,7 @@ def test_a_patch_is_printed_and_applied(folder: Path, capsys: pytest.CaptureFixt
 
 def test_the_counts_are_a_profile_of_the_annotated_source(folder: Path) -> None:
     _emulated()
-    words = ["--profile", "run.json", "--apply", "--save-profile", "steps.json"]
-    assert main(["advise", "steps.cu", *words]) == 0
+    assert main(["advise", "run.json", "--apply", "--save-profile", "steps.json"]) == 0
     program = compile("steps.cu", profile="steps.json")
     regions = program.report["units"][0]["regions"]
     assert [(region["kind"], region["outcome"]) for region in regions] == [
@@ -148,7 +147,7 @@ def test_a_profile_of_annotations_is_none_of_candidates(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("run.json").write_text('{"schema": 1, "kernels": {}}')
-    assert main(["advise", "steps.cu", "--profile", "run.json"]) == 1
+    assert main(["advise", "run.json"]) == 1
     assert "error[CCC089]: cannot use the argument `run.json`" in capsys.readouterr().err
 
 
@@ -171,7 +170,8 @@ def test_candidates_change_no_result_and_no_annotated_profile(folder: Path) -> N
     _emulated()
     run = json.loads(Path("run.json").read_text())
     assert run["kernels"] == {}
-    (counts,) = run["candidates"]
+    (unit,) = run["candidates"]
+    (counts,) = unit["functions"]
     assert counts["name"] == "steps"
     assert len(counts["warps"]) == len(counts["lanes"])
     assert max(counts["lanes"]) <= 32 * max(counts["warps"])

@@ -16,10 +16,11 @@ from cccopt.driver import marked_ptx
 from cccopt.driver.function_texts import definitions
 from cccopt.emulator import Program
 from cccopt.passes.instrument import COUNTED
-from cccopt.profiling.candidate_counts import counts_of_candidates
+from cccopt.profiling.candidate_counts import candidates_of
 from cccopt.profiling.collecting import counts_in
 from cccopt.profiling.run_file import RunFile, merged, read, write
 from cccopt.profiling.running import UnitCounts
+from cccopt.ptx.ir import Instruction
 from cccopt.ptx.parser import parse
 from cccopt.region_profiles import of_run, program_of
 from tests.passes.instrumenting import as_read, head_of, memory_at
@@ -119,12 +120,16 @@ def test_candidates_are_counted_as_on_the_emulator(kind: str, tmp_path: Path) ->
     run = counted(built(tmp_path, text, "--ccc-candidates"), 40)
     program = program_of(marked_ptx(tmp_path / "k.cu", candidates=True))
     launched = program.launch("k", 40, 64, arguments())
-    assert run.candidates == counts_of_candidates(program.module, launched.issues)
+    (unit,) = candidates_of("k.cu", program.module, launched.issues)
+    want = unit.functions
+    assert [unit.functions for unit in run.candidates] == [want]
     assert not run.kernels.functions
     write(tmp_path / "run.json", run)
     assert read(tmp_path / "run.json").candidates == run.candidates
     (twice,) = merged([run, run]).candidates
-    assert twice.warps == tuple(2 * n for n in run.candidates[0].warps)
+    (function,) = (f for f in parse(twice.ptx).functions() if f.name == "k")
+    assert sum(isinstance(s, Instruction) for s in function.body or ()) == len(twice.functions[0].warps)
+    assert twice.functions[0].warps == tuple(2 * n for n in want[0].warps)
 
 
 def test_a_mistaken_annotation_is_left_out(tmp_path: Path) -> None:
