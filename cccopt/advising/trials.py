@@ -19,7 +19,7 @@ from cccopt.ccc.outcome.choices import Form, Mode, Outcome
 from cccopt.ccc.outcome.report import RegionReport
 from cccopt.ccc.profitability.profile import RegionProfile, RunProfile, measure
 from cccopt.ccc.regions.marked_loops import loops_of
-from cccopt.clauses import Kind, MarkedShape
+from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import CccError, Diagnostic, Severity
 from cccopt.passes.pipeline import Options, Result, run
 from cccopt.profiling.candidate_counts import CandidateCounts, issues_of
@@ -122,7 +122,7 @@ def _tried(
     except CccError as problem:
         return Trial(kernel, selection, refused=problem.diagnostics)
     if selection.regions <= _rewritten(result):
-        sure = profile is None and _is_done(marked, selection, Mode.AUTO)
+        sure = profile is None and _may_be_sure(result, selection) and _is_done(marked, selection, Mode.AUTO)
         known = {} if profile is None else profile.functions.get(kernel, {})
         return Trial(kernel, selection, result.regions, share=share, sure=sure, profile=known)
     said = tuple(d for d in result.remarks if d.severity is not Severity.ERROR)
@@ -131,6 +131,13 @@ def _tried(
 
 def _rewritten(result: Result) -> frozenset[int]:
     return frozenset(report.region for report in result.regions if report.outcome is Outcome.REWRITTEN)
+
+
+def _may_be_sure(result: Result, selection: Selection) -> bool:
+    """Whether it has what `auto` rewrites without a profile: an expanded loop, or a branch and a loop of tasks."""
+    kinds = {kind for _, kind in selection.kinds[1:]}
+    branch_and_loop = bool(kinds & LOOPS_OF_TASKS) and bool(kinds - LOOPS_OF_TASKS)
+    return branch_and_loop or any(report.form is Form.EXPANDED for report in result.regions)
 
 
 def _is_done(marked: Module, selection: Selection, mode: Mode) -> bool:

@@ -1,0 +1,178 @@
+"""What `cccopt advise` finds in the gallery's programs: `python -m bench.real.advised DIR CHECKOUTS`.
+
+DIR is that of `python -m bench.real --build-only --out DIR`. Each program is built, without our pragmas, with its
+candidates marked and counted, and run; what is predicted to pay is written into a fresh copy of the source, which is
+built with the counts as a profile. That build is `advised`: `python -m bench.real --run DIR --json RESULTS` runs it by
+turns with the others, and `python -m bench.real.advised --table RESULTS` compares it with the annotations written by
+hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from bench.real import result
+from bench.real.__main__ import RECIPE
+from bench.real.build import compiled, compiler_script, copy_sources
+from bench.real.measure import prepare
+from bench.real.program import PROGRAMS, Program, read_program, read_programs
+from bench.real.recipe import Recipe, read_recipe
+from bench.real.table import speedups
+
+ADVISED, CANDIDATES = "advised", "candidates"
+ADVICE = "advice.json"
+SECONDS = 120
+"""For a counted run, and for advice."""
+
+_DROPPED = (".cu", ".cpp", ".c", ".o", ".a")
+_GPU = Lock()
+
+
+def advise(name: str, out: Path, checkouts: Sequence[Path]) -> str:
+    """Build, count and advise on a program, and build what is advised; returns what went wrong, or nothing."""
+    program, place = read_program(PROGRAMS / f"{name}.toml"), (out / name).absolute()
+    recipe = read_recipe(place / RECIPE)
+    if wrong := prepare(recipe, place / "inputs"):
+        return wrong
+    folder = _fresh(program, recipe, checkouts, place / CANDIDATES)
+    words = place / CANDIDATES / "words"
+    line = f'printf "%s\\n" "$@" >>{words}; exec ccc-nvcc --ccc-candidates --ccc-instrument "$@"'
+    if not _built(recipe, folder, place / CANDIDATES, line):
+        return "not built with candidates"
+    counts = place / "run.json"
+    with _GPU:  # one counted program at a time: others would change its times
+        profiled = ["profile", "-o", str(counts), "--", "bash", "-c", recipe.once or recipe.run]
+        if wrong := _cccopt(profiled, folder, {"INPUTS": str(place / "inputs")}):
+            return f"not counted: {wrong}"
+    folder = _fresh(program, recipe, checkouts, place / ADVISED)
+    profile = place / "profile.json"
+    asked = ["advise", str(counts), "--json", str(place / ADVICE), "--apply", "--save-profile", str(profile)]
+    if wrong := _cccopt([*asked, *_options(words.read_text().split("\n"))], folder, {}):
+        return f"no advice: {wrong}"
+    line = f'exec ccc-nvcc --ccc=auto --ccc-profile={profile} --ccc-keep-going "$@"'
+    succeeded = _built(recipe, folder, place / ADVISED, line)
+    found = result.read(out / name)
+    found["builds"][ADVISED] = {"succeeded": succeeded, "seconds": 0.0}
+    found["advice"] = json.loads((place / ADVICE).read_text())["kernels"]
+    result.write(found, out)
+    return "" if succeeded else "not built as advised"
+
+
+def _fresh(program: Program, recipe: Recipe, checkouts: Sequence[Path], place: Path) -> Path:
+    place.mkdir(parents=True, exist_ok=True)
+    return copy_sources(program, recipe, checkouts, place / "tree")
+
+
+def _built(recipe: Recipe, folder: Path, place: Path, line: str) -> bool:
+    return compiled(recipe, folder, place, compiler_script(place, line))[0]
+
+
+def _cccopt(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> str:
+    """Run a command of ours in a folder; returns the end of what it says where it fails, or nothing."""
+    command = [sys.executable, "-m", "cccopt.cli.main", *arguments]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return f"more than {SECONDS} seconds"
+    return "" if done.returncode == 0 else done.stderr[-600:] or f"status {done.returncode}"
+
+
+def _options(words: Sequence[str]) -> list[str]:
+    """The options of a compilation that change its code, as those of `cccopt advise`."""
+    found: list[str] = []
+    before = ""
+    for word in words:
+        kept = (
+            word.startswith("-") and word not in ("-o", "-c") and not word.startswith(("-arch", "-l", "-L"))
+        )
+        if before in ("-Xcompiler", "-I", "-D", "-Xcicc") or (kept and not word.endswith(_DROPPED)):
+            found.append(f"--nvcc={word}")
+        before = word
+    return list(found)
+
+
+def table(results: Sequence[dict[str, Any]]) -> str:
+    """Each kernel with the pragmas that were written by hand and those advised, and their times, as Markdown."""
+    lines = [
+        "| program | kernel | by hand | advised | predicted | plain/always | plain/advised |",
+        "|" + " --- |" * 7,
+    ]
+    for found in results:
+        advice = {_short(a["shown"]): a for a in found.get("advice", ())}
+        by_hand, advised = speedups(found, "always"), speedups(found, ADVISED)
+        for kernel in next(iter(found["kernels"].values()), ()):
+            name = kernel["kernel"]
+            said = advice.get(name, {})
+            hand = ", ".join(f"{a['pragma'].split(' block')[0]} @{a['line']}" for a in kernel["annotations"])
+            ours = ", ".join(
+                f"{p['pragma'].removeprefix('#pragma ccc ')} @{p['line']}" for p in said.get("pragmas", ())
+            )
+            gain = said.get("gain")
+            cells = (
+                found["program"],
+                name,
+                hand,
+                f"{'' if said.get('pays') else 'leave it: '}{ours}" if said else "-",
+                f"{gain:.2f}" if gain else "-",
+                _times(by_hand, name),
+                _times(advised, name),
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _times(gains: dict[str, float], name: str) -> str:
+    if name in gains:
+        return f"{gains[name]:.2f}"
+    return ", ".join(f"{gain:.2f} ({what})" for what, gain in gains.items()) or "-"
+
+
+def _short(shown: str) -> str:
+    """A kernel's name without namespaces, template arguments and parameters."""
+    return shown.partition("(")[0].partition("<")[0].split()[-1].rpartition(":")[2]
+
+
+def main() -> int:
+    """Advise on all programs of a folder, or print the table of their results."""
+    options = argparse.ArgumentParser(
+        prog="python -m bench.real.advised", description=(__doc__ or "").splitlines()[0]
+    )
+    options.add_argument(
+        "out", type=Path, metavar="DIR", help="the folder of builds, or with --table the results"
+    )
+    options.add_argument("checkouts", nargs="*", type=Path, help="folders with the checkouts")
+    options.add_argument("--only", action="append", default=[], metavar="NAME", help="this program alone")
+    options.add_argument("--jobs", type=int, default=1, help="programs at a time (default: %(default)s)")
+    options.add_argument("--table", action="store_true", help="print the table of results")
+    given = options.parse_args()
+    if given.table:
+        print(table(json.loads(given.out.read_text())))
+        return 0
+    names = [p.name for p in read_programs(tuple(given.only)) if (given.out / p.name / result.FILE).exists()]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for name, wrong in zip(
+            names, pool.map(lambda n: advise(n, given.out, given.checkouts), names), strict=True
+        ):
+            print(f"{name}: {wrong or 'advised'}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
