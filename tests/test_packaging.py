@@ -94,3 +94,9 @@ def test_a_sample_compiles_from_the_package(installed: Path, tmp_path: Path) -> 
     command = (installed / "ccc-nvcc", "-ptx", "-arch=sm_90", sample, "-o", "bfs.ptx")
     assert run(*command, cwd=tmp_path) == ""
     assert ".entry bfs(" in (tmp_path / "bfs.ptx").read_text()
+
+
+def test_the_wheel_has_headers_and_a_cmake_package(installed: Path) -> None:
+    for option, file in (("--cte-include", "cte.cuh"), ("--cmake-dir", "cccoptConfig.cmake")):
+        folder = run(installed / "cccopt", option, cwd=installed).strip()
+        assert (Path(folder) / file).is_file()

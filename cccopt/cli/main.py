@@ -6,14 +6,28 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
 
 from cccopt.cli import advise, bench, check, doctor, emulate, explain, profile, transform, tune, verify
 from cccopt.cli.failure import reader_left, report
 from cccopt.cli.start import INTERRUPTED
 from cccopt.diagnostic import CccError
+from cccopt.resources import folder
 from cccopt.version import __version__
 
 _COMMANDS = (advise, transform, explain, emulate, verify, check, profile, tune, bench, doctor)
+
+
+class _Print(argparse.Action):
+    """Prints what it is given, on one line, and ends: the action ``version`` breaks long lines."""
+
+    def __init__(self, option_strings: list[str], dest: str, const: str, help: str) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, const=const, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(self.const)
+        parser.exit()
 
 
 def parser() -> argparse.ArgumentParser:
@@ -23,6 +37,11 @@ def parser() -> argparse.ArgumentParser:
         description="Remove warp divergence from annotated CUDA kernels. `ccc-nvcc` compiles them like nvcc.",
     )
     top.add_argument("--version", action="version", version=f"cccopt {__version__}")
+    for option, path, what in (
+        ("--cte-include", folder("cte_templates"), "cte.cuh"),
+        ("--cmake-dir", Path(str(files("cccopt"))) / "cmake", "cccoptConfig.cmake, for -Dcccopt_DIR="),
+    ):
+        top.add_argument(option, action=_Print, const=str(path), help=f"print the folder of {what}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for command in _COMMANDS:
         command.add_parser(commands)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import cccopt
+from cccopt.cli.main import main as cccopt_main
 from cccopt.toolchain.discovery import find_nvcc
 from cccopt.version import __version__
 from tests.cli.builds import copy_project, documented, is_rewritten, make_command, run
@@ -21,6 +23,11 @@ needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="make is no
 needs_ninja = pytest.mark.skipif(shutil.which("ninja") is None, reason="Ninja is not installed")
 needs_meson = pytest.mark.skipif(shutil.which("meson") is None, reason="Meson is not installed")
 needs_ccache = pytest.mark.skipif(shutil.which("ccache") is None, reason="ccache is not installed")
+
+
+def folder_of_cmake() -> Path:
+    return Path(cccopt.__file__).parent / "cmake"
+
 
 MADE = (".o", ".a", "program")
 
@@ -101,6 +108,59 @@ def test_cmake_finds_it_by_a_variable(project: Path, shell: dict[str, str]) -> N
     # The toolkit is the real one, for `find_package(CUDAToolkit)` as well.
     (found,) = (project / "build").rglob("CMakeCUDACompiler.cmake")
     assert f'set(CMAKE_CUDA_COMPILER_TOOLKIT_ROOT "{find_nvcc().root}")' in found.read_text()
+
+
+@needs_cmake
+@needs_ninja
+def test_cmake_for_single_targets(
+    project: Path, shell: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lists, profile = project / "CMakeLists.txt", project / "work.json"
+    profile.write_text('{"schema": 1, "kernels": {}}')
+    lists.write_text(
+        lists.read_text()
+        + "find_package(cccopt REQUIRED)\ntarget_link_libraries(work PRIVATE cccopt::cte)\n"
+        + "ccc_target(work always PROFILE work.json REPORT reports)\n"
+    )
+    (project / "scale.cu").write_text("#include <cte.cuh>\n" + (project / "scale.cu").read_text())
+    with pytest.raises(SystemExit):
+        cccopt_main(["--cmake-dir"])
+    folder = capsys.readouterr().out.strip()
+    configure = documented("cccopt_DIR").replace('"$(cccopt --cmake-dir)"', folder)
+    run(f"{configure} -G Ninja", project, shell)
+    run(documented("cmake --build"), project, shell)
+    assert run("build/program", project, shell) == "ran\n"
+    (kernel,) = (project / "build").rglob("work.cu.o")
+    assert is_rewritten(kernel.read_bytes(), texts=2)
+    assert list((project / "build/reports").glob("*.json"))
+
+    first = made(project / "build")
+    run("cmake --build build", project, shell)
+    assert made(project / "build") == first
+    profile.write_text('{"schema": 1, "kernels": {"other": {}}}')
+    run("cmake --build build", project, shell)
+    second = made(project / "build")
+    rebuilt = {name for name in second if second[name] != first.get(name)}
+    assert {"work.cu.o", "scale.cu.o"} <= rebuilt
+    assert "main.cu.o" not in rebuilt
+
+
+@needs_cmake
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("nothing", "there is no target `nothing`"),
+        ("work always off", "contradict each other"),
+        ("work sometimes", "unknown words `sometimes`"),
+    ],
+)
+def test_cmake_says_what_is_wrong(words: str, said: str, project: Path, shell: dict[str, str]) -> None:
+    lists = project / "CMakeLists.txt"
+    lists.write_text(f"{lists.read_text()}find_package(cccopt REQUIRED)\nccc_target({words})\n")
+    command = f"cmake -S . -B build -Dcccopt_DIR={folder_of_cmake()}"
+    done = subprocess.run(command, shell=True, cwd=project, env=shell, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert said in " ".join(done.stderr.split())
 
 
 @needs_cmake
