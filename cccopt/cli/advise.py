@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cccopt.advising.applying import apply, patch, with_pragmas
-from cccopt.advising.suggestions import Advice, advise_on_run, advise_on_source, promises_of, ranked
+from cccopt.advising.suggestions import Advice, Pragma, advise_on_run, advise_on_source, promises_of, ranked
 from cccopt.advising.transferring import profile_of
 from cccopt.ccc.profitability.profile import as_bad_profile
 from cccopt.ccc.profitability.profile import write as write_profile
@@ -156,8 +156,12 @@ def _print(found: Sequence[Advice], arguments: argparse.Namespace, out: Console,
     left = [advice for _, advice in known if advice.gain is not None and not advice.pays]
     did_not_run = [advice for _, advice in known if counted and advice.gain is None]
     listed = known if arguments.all else [(n, a) for n, a in known if a not in (*left, *did_not_run)]
+    alike: dict[tuple[Pragma, ...], list[str]] = {}
+    for _, advice in listed:
+        alike.setdefault(advice.pragmas, []).append(advice.shown)
+    listed = [(n, a) for n, a in listed if alike[a.pragmas][0] == a.shown]
     for number, advice in listed[: arguments.top]:
-        _print_advice(number, advice, out)
+        _print_advice(number, advice, alike[advice.pragmas][1:], out)
     if len(listed) > arguments.top:
         out.print(f"{len(listed) - arguments.top} more (--top)\n")
     if not arguments.all:
@@ -179,12 +183,15 @@ def _print_names(title: str, found: Sequence[Advice], out: Console) -> None:
     out.print()
 
 
-def _print_advice(number: int, advice: Advice, out: Console) -> None:
+def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Console) -> None:
+    """Print a suggestion; ``others`` are kernels that get the same pragmas: instances of a template, mostly."""
     out.print(Text(f"{number}. {advice.shown}: {_gain(advice)}", style="bold"), soft_wrap=True)
     for pragma in advice.pragmas:
         out.print(Text(f"   {pragma.place}"), soft_wrap=True)
         out.print(Text(f"     {pragma.text}"), soft_wrap=True)
         out.print(Text(f"     {pragma.place.line_text.strip()}"), soft_wrap=True)
+    if others:
+        out.print(Text(f"   The same pragmas serve {', '.join(others)}."), soft_wrap=True)
     for pragma, promise in promises_of(advice):
         out.print(Text(f"   You vouch for {pragma.place}: {promise}."), soft_wrap=True)
     loop = advice.best.loop if advice.best is not None else None

@@ -135,6 +135,22 @@ def test_without_a_run_the_way_to_one_is_told(folder: Path, capsys: pytest.Captu
     assert "To see what the others gain, build with `ccc-nvcc --ccc-candidates --ccc-instrument`" in out
 
 
+def test_instances_of_a_template_are_told_together(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = SOURCE.replace(
+        'extern "C" __global__ void __launch_bounds__(256)\nsteps',
+        "template <class T> __global__ void\nsteps",
+    )
+    instances = (
+        f"template __global__ void steps<{t}>(int, const unsigned*, unsigned*);\n" for t in ("int", "float")
+    )
+    Path("steps.cu").write_text(text + "".join(instances))
+    assert main(["advise", "steps.cu"]) == 0
+    out = capsys.readouterr().out
+    assert "1. void steps<float>(int, unsigned int const*, unsigned int*): only a run can tell" in out
+    assert "The same pragmas serve void steps<int>(int, unsigned int const*, unsigned int*)." in out
+    assert "\n2. " not in out
+
+
 def test_nothing_to_annotate_is_an_answer(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("steps.cu").write_text("__global__ void k(int* a) { a[0] = 1; }\n")
     assert main(["advise", "steps.cu"]) == 0
