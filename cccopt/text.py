@@ -30,6 +30,11 @@ class SourceText:
         start = self.text.rfind("\n", 0, offset) + 1
         return Position(self.text.count("\n", 0, offset) + 1, offset - start + 1)
 
+    def offset(self, position: Position) -> int:
+        """The offset (0-based) of the character at ``position``; past the end for a line that is not there."""
+        start = self._start(position.line)
+        return len(self.text) if start is None else start + position.column - 1
+
     def line(self, number: int) -> str:
         """Line ``number`` without its end, or an empty string past the end of the text."""
         start, stop = self._extent(number)

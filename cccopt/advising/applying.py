@@ -17,7 +17,7 @@ from cccopt.files import encoded, read_text, write_all
 from cccopt.source.candidates import declaration_at
 from cccopt.source.lexer import tokens
 from cccopt.source.statements import Code
-from cccopt.text import Position
+from cccopt.text import Position, SourceText
 
 _FUNCTIONS = (Kind.GRID, Kind.RECURSIVE)
 _WORDS = {
@@ -73,7 +73,7 @@ def apply(texts: Mapping[str, tuple[str, str]]) -> None:
 
 def _start(text: str, code: Code, pragma: Pragma) -> int | None:
     """The offset of what a pragma names; None where the text has something else there: a macro's use."""
-    offset = _offset(text, pragma)
+    offset = SourceText(pragma.place.file, text).offset(pragma.place.position)
     index = next((i for i, t in enumerate(code.tokens) if t.start == offset), None)
     if index is None:
         return None
@@ -88,12 +88,6 @@ def _switch_around(code: Code, case: int) -> int | None:
     """The offset of the ``switch`` whose case has a label at a code token."""
     heads = [i for i in range(case) if code.text(i) == "switch"]
     return next((code.tokens[i].start for i in reversed(heads) if code.statement_end(i) > case), None)
-
-
-def _offset(text: str, pragma: Pragma) -> int:
-    position = pragma.place.position
-    lines = text.split("\n")
-    return sum(len(line) + 1 for line in lines[: position.line - 1]) + position.column - 1
 
 
 def _edited(text: str, edits: Iterable[tuple[int, str]]) -> str:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cccopt.advising.sums import sums_in
 from cccopt.advising.trials import Trial, is_expanded, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of
 from cccopt.ccc.outcome.choices import Form
@@ -37,17 +38,23 @@ PROMISES = {
 """What a user vouches for by writing a pragma. The others ask for nothing."""
 
 
+SUMS = "its sums may be added up in any order, which changes their last digits"
+"""The same of a clause `reduce`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pragma:
-    """``#pragma ccc KIND``, to be written above what is at ``place``."""
+    """``#pragma ccc KIND``, to be written above what is at ``place``; ``sums`` are what its clause `reduce` names."""
 
     kind: Kind
     place: Place
+    sums: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The whole line."""
-        return f"#pragma ccc {self.kind}"
+        clause = f" reduce(+: {', '.join(self.sums)})" if self.sums else ""
+        return f"#pragma ccc {self.kind}{clause}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,7 @@ def _advice(
     counts: CandidateCounts | None,
     time_ns: int | None,
 ) -> Advice:
-    accepted = [trial for trial in tried if trial.loop is not None]
+    accepted = [trial for trial in tried if trial.loop is not None and _can_be_written(trial, annotations)]
     best = _best(accepted) if counts is not None else _surest(accepted)
     tells = best is not None and (counts is not None or best.sure)
     gain = best.gain_of_kernel if best is not None and tells else None
@@ -176,8 +183,10 @@ def _surest(accepted: Sequence[Trial]) -> Trial | None:
 
 def _promises(trial: Trial) -> int:
     needless = not is_expanded(trial)
-    return sum(kind in PROMISES for _, kind in trial.selection.kinds) + (
-        needless and any(kind is Kind.FOR_VARIABLE for _, kind in trial.selection.kinds)
+    return (
+        bool(trial.selection.sums)
+        + sum(kind in PROMISES for _, kind in trial.selection.kinds)
+        + (needless and trial.selection.has(Kind.FOR_VARIABLE))
     )
 
 
@@ -188,12 +197,29 @@ def _pragmas(trial: Trial, annotations: Mapping[int, Annotation]) -> Iterator[Pr
         if group not in (0, number):
             continue
         assert place is not None, "markers of candidates tell their places"
-        yield Pragma(kind, place)
+        yield Pragma(kind, place, _sums(trial, annotations) if number == trial.selection.outer else ())
+
+
+def _sums(trial: Trial, annotations: Mapping[int, Annotation]) -> tuple[str, ...]:
+    """The variables of a trial that allows for sums."""
+    if not trial.selection.sums:
+        return ()
+    places = {number: annotations[number].place for number, _ in trial.selection.kinds}
+    loops = [places[number] for number, kind in trial.selection.kinds if kind is Kind.FOR_VARIABLE]
+    outer = places[trial.selection.outer]
+    named = sums_in([place for place in loops if place is not None], outer) if outer is not None else ()
+    return named if len(named) == trial.selection.sums else ()
+
+
+def _can_be_written(trial: Trial, annotations: Mapping[int, Annotation]) -> bool:
+    """Whether the variables are known whose sums it needs."""
+    return not trial.selection.sums or bool(_sums(trial, annotations))
 
 
 def promises_of(advice: Advice) -> Iterable[tuple[Pragma, str]]:
     """What the user vouches for by writing the pragmas."""
-    return [(p, PROMISES[p.kind]) for p in advice.pragmas if p.kind in PROMISES]
+    made = [(p, PROMISES[p.kind]) for p in advice.pragmas if p.kind in PROMISES]
+    return [*made, *((p, SUMS) for p in advice.pragmas if p.sums)]
 
 
 def ranked(found: Iterable[Advice]) -> list[Advice]:

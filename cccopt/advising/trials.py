@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 
 from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation, is_annotation, without_annotations
@@ -39,15 +40,25 @@ from cccopt.ptx.ir import (
 MOST = 24
 """Trials of a kernel: each is a run of the passes."""
 
+MOST_SUMS = 4
+"""Sums of a loop that are tried: a clause has to name as many variables as there are."""
+
 _MOST_PATHS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Pragmas by the numbers of their candidates; ``outer`` is that of the marked loop or kernel."""
+    """Pragmas by the numbers of their candidates; ``outer`` is that of the marked loop or kernel. So many
+    of its floating-point ``sums`` may be added up in any order (``reduce(+: ...)``).
+    """
 
     outer: int
     kinds: tuple[tuple[int, Kind], ...]
+    sums: int = 0
+
+    def has(self, kind: Kind) -> bool:
+        """Whether a pragma of this kind is in it."""
+        return any(kind is each for _, each in self.kinds)
 
     @property
     def regions(self) -> frozenset[int]:
@@ -96,7 +107,14 @@ def trials(module: Module, kernel: str, counts: CandidateCounts | None = None) -
     for number, selection in enumerate(nest.selections()):
         if number == MOST:
             return
-        yield _tried(alone, kernel, selection, nest, counts)
+        trial = _tried(alone, kernel, selection, nest, counts)
+        yield trial
+        if trial.loop is not None and not is_expanded(trial) and selection.has(Kind.FOR_VARIABLE):
+            with_sums = (
+                _tried(alone, kernel, replace(selection, sums=number), nest, counts)
+                for number in range(1, MOST_SUMS + 1)
+            )
+            yield from islice(filter(is_expanded, with_sums), 1)
 
 
 def _stays(item: Item, kernel: str) -> bool:
@@ -163,7 +181,7 @@ def _profile(marked: Module, kernel: str, counts: CandidateCounts) -> tuple[RunP
 def _with(function: Function, selection: Selection, nest: Nest) -> Function:
     """The function with the markers of a selection alone, which say its kinds."""
     kinds = dict(selection.kinds)
-    body = (_said(s, kinds, nest) for s in function.body or () if _is_in(s, kinds))
+    body = (_said(s, selection, nest) for s in function.body or () if _is_in(s, kinds))
     return replace(function, body=tuple(body))
 
 
@@ -171,17 +189,20 @@ def _is_in(statement: Statement, kinds: Collection[int]) -> bool:
     return not (is_annotation(statement) and isinstance(statement, Marker) and statement.region not in kinds)
 
 
-def _said(statement: Statement, kinds: Mapping[int, Kind], nest: Nest) -> Statement:
+def _said(statement: Statement, selection: Selection, nest: Nest) -> Statement:
+    """A begin marker of a loop with the attributes that its pragma in the selection would have."""
     if not isinstance(statement, Marker) or statement.event != "for.begin":
         return statement
-    kind = kinds.get(statement.region)
-    was = nest.annotations[statement.region].kind if statement.region in kinds else None
-    if kind is None or kind is was:
+    kind = dict(selection.kinds).get(statement.region)
+    if kind is None:
         return statement
-    others = tuple((key, value) for key, value in statement.attributes if key not in ("kind", "file"))
+    kept = ("file",) if kind is nest.annotations[statement.region].kind else ("kind", "file")
+    others = tuple((key, value) for key, value in statement.attributes if key not in kept)
     file = tuple((key, value) for key, value in statement.attributes if key == "file")
     said = (("variable", ""),) if kind is Kind.FOR_VARIABLE else ()
-    return replace(statement, attributes=(*others, *said, *file))
+    named = ",".join(["+:sum"] * selection.sums)  # their number counts, not their names
+    sums = (("reduce", named),) if named and statement.region == selection.outer else ()
+    return replace(statement, attributes=(*others, *said, *sums, *file))
 
 
 @dataclass(frozen=True)
@@ -266,7 +287,11 @@ class Nest:
         the outermost loops in it.
         """
         outermost = list(self._outermost())
-        over_tasks = [n for n in outermost if self.strides_over_grid(n)]
+        over_tasks = [
+            n
+            for n, a in self.annotations.items()
+            if n in self.loops and a.kind is not Kind.GRID and self.strides_over_grid(n)
+        ]
         if not over_tasks:
             yield from (n for n in self.loops if self.annotations[n].kind is Kind.GRID)
         yield from over_tasks or outermost

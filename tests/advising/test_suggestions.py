@@ -113,3 +113,25 @@ def test_without_a_run_nothing_is_claimed_but_what_needs_none(tmp_path: Path) ->
     assert [str(p.kind) for p in found["rare"].pragmas] == ["grid", "if"]
     assert found["rows"].pragmas
     assert all(advice.time_ns is None for advice in found.values())
+
+
+def test_a_loop_of_sums_names_them(tmp_path: Path) -> None:
+    source = tmp_path / "rows.cu"
+    source.write_text(
+        """
+        __global__ void __launch_bounds__(256) rows(
+            int n, const int* __restrict__ row, const int* __restrict__ column, const float* __restrict__ value,
+            const float* __restrict__ x, float* __restrict__ y) {
+          for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
+            int first = row[i], last = row[i + 1];
+            float sum = 0;
+            for (int k = first; k < last; ++k) sum += value[k] * x[column[k]];
+            y[i] = sum;
+          }
+        }
+        """
+    )
+    (advice,) = advise_on_source(source, arch=ARCH)
+    assert [p.text for p in advice.pragmas] == ["#pragma ccc for reduce(+: sum)", "#pragma ccc for variable"]
+    assert advice.pays
+    assert rewritten(source, [advice]) == {advice.kernel}
