@@ -102,7 +102,7 @@ def _options(words: Sequence[str]) -> list[str]:
         kept = (
             word.startswith("-") and word not in ("-o", "-c") and not word.startswith(("-arch", "-l", "-L"))
         )
-        if before in ("-Xcompiler", "-I", "-D", "-Xcicc") or (kept and not word.endswith(_DROPPED)):
+        if before in ("-Xcompiler", "-I", "-D", "-Xcicc", "-x") or (kept and not word.endswith(_DROPPED)):
             found.append(f"--nvcc={word}")
         before = word
     return list(found)

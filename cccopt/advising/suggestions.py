@@ -44,17 +44,20 @@ SUMS = "its sums may be added up in any order, which changes their last digits"
 
 @dataclass(frozen=True, slots=True)
 class Pragma:
-    """``#pragma ccc KIND``, to be written above what is at ``place``; ``sums`` are what its clause `reduce` names."""
+    """``#pragma ccc KIND``, to be written above what is at ``place``; ``sums`` are what its clause `reduce` names,
+    ``in_lane`` is the clause `inlane`.
+    """
 
     kind: Kind
     place: Place
     sums: tuple[str, ...] = ()
+    in_lane: bool = False
 
     @property
     def text(self) -> str:
         """The whole line."""
         clause = f" reduce(+: {', '.join(self.sums)})" if self.sums else ""
-        return f"#pragma ccc {self.kind}{clause}"
+        return f"#pragma ccc {self.kind}{' inlane' if self.in_lane else ''}{clause}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +189,7 @@ def _promises(trial: Trial) -> int:
     return (
         bool(trial.selection.sums)
         + sum(kind in PROMISES for _, kind in trial.selection.kinds)
+        - trial.selection.in_lane
         + (needless and trial.selection.has(Kind.FOR_VARIABLE))
     )
 
@@ -197,7 +201,9 @@ def _pragmas(trial: Trial, annotations: Mapping[int, Annotation]) -> Iterator[Pr
         if group not in (0, number):
             continue
         assert place is not None, "markers of candidates tell their places"
-        yield Pragma(kind, place, _sums(trial, annotations) if number == trial.selection.outer else ())
+        outer = number == trial.selection.outer
+        sums = _sums(trial, annotations) if outer else ()
+        yield Pragma(kind, place, sums, outer and trial.selection.in_lane)
 
 
 def _sums(trial: Trial, annotations: Mapping[int, Annotation]) -> tuple[str, ...]:
@@ -218,7 +224,7 @@ def _can_be_written(trial: Trial, annotations: Mapping[int, Annotation]) -> bool
 
 def promises_of(advice: Advice) -> Iterable[tuple[Pragma, str]]:
     """What the user vouches for by writing the pragmas."""
-    made = [(p, PROMISES[p.kind]) for p in advice.pragmas if p.kind in PROMISES]
+    made = [(p, PROMISES[p.kind]) for p in advice.pragmas if p.kind in PROMISES and not p.in_lane]
     return [*made, *((p, SUMS) for p in advice.pragmas if p.sums)]
 
 

@@ -48,13 +48,15 @@ _MOST_PATHS = 12
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Pragmas by the numbers of their candidates; ``outer`` is that of the marked loop or kernel. So many
-    of its floating-point ``sums`` may be added up in any order (``reduce(+: ...)``).
+    """Pragmas by the numbers of their candidates; ``outer`` is that of the marked loop or kernel. So many of its
+    floating-point ``sums`` may be added up in any order (``reduce(+: ...)``). ``in_lane`` is the clause `inlane`: lanes
+    keep their own iterations in order, so that nothing is promised.
     """
 
     outer: int
     kinds: tuple[tuple[int, Kind], ...]
     sums: int = 0
+    in_lane: bool = False
 
     def has(self, kind: Kind) -> bool:
         """Whether a pragma of this kind is in it."""
@@ -202,7 +204,8 @@ def _said(statement: Statement, selection: Selection, nest: Nest) -> Statement:
     said = (("variable", ""),) if kind is Kind.FOR_VARIABLE else ()
     named = ",".join(["+:sum"] * selection.sums)  # their number counts, not their names
     sums = (("reduce", named),) if named and statement.region == selection.outer else ()
-    return replace(statement, attributes=(*others, *said, *sums, *file))
+    stays = (("inlane", ""),) if selection.in_lane and statement.region == selection.outer else ()
+    return replace(statement, attributes=(*others, *said, *sums, *stays, *file))
 
 
 @dataclass(frozen=True)
@@ -255,27 +258,27 @@ class Nest:
         )
 
     @cached_property
-    def _from_grid(self) -> frozenset[str]:
-        """The registers that depend on the number of blocks."""
+    def _from_threads(self) -> frozenset[str]:
+        """The registers that depend on the number of threads or blocks."""
         found: set[str] = set()
         instructions = [s for s in self.view.body if isinstance(s, Instruction)]
         while True:
             more = {
                 register.name
                 for s in instructions
-                if any(_is_grid_size(operand, found) for operand in s.operands[1:])
+                if any(_is_size(operand, found) for operand in s.operands[1:])
                 for register in isa.definitions(s)
             }
             if more <= found:
                 return frozenset(found)
             found |= more
 
-    def strides_over_grid(self, number: int) -> bool:
-        """Whether a loop goes on by a number of threads that grows with the grid: it is a loop over all tasks."""
+    def strides_over_threads(self, number: int) -> bool:
+        """Whether a loop goes on by a number of threads, of a block or the grid: it is a loop over tasks."""
         inner = [loop for copies in self.loops.values() for loop in copies]
         return any(
             instruction.base == "add"
-            and any(_is_grid_size(o, self._from_grid) for o in instruction.operands[1:])
+            and any(_is_size(o, self._from_threads) for o in instruction.operands[1:])
             for copy in self.loops[number]
             for block in copy.blocks.difference(*(i.blocks for i in inner if i.blocks < copy.blocks))
             for index in self.view.cfg.blocks[block].statements()
@@ -283,14 +286,14 @@ class Nest:
         )
 
     def outers(self) -> Iterator[int]:
-        """The loops over tasks: those that stride over the grid where there are some; else the loop over blocks, and
-        the outermost loops in it.
+        """The loops over tasks: those that stride over threads where there are some; else the loop over blocks, and the
+        outermost loops in it, whose iterations are a lane's own.
         """
         outermost = list(self._outermost())
         over_tasks = [
             n
             for n, a in self.annotations.items()
-            if n in self.loops and a.kind is not Kind.GRID and self.strides_over_grid(n)
+            if n in self.loops and a.kind is not Kind.GRID and self.strides_over_threads(n)
         ]
         if not over_tasks:
             yield from (n for n in self.loops if self.annotations[n].kind is Kind.GRID)
@@ -347,7 +350,10 @@ class Nest:
         kind = self.annotations[outer].kind
         first = (outer, Kind.GRID if kind is Kind.GRID else Kind.FOR)
         inner = sorted(regions - {outer})
-        yield Selection(outer, (first, *((n, self.annotations[n].kind) for n in inner)))
+        own = kind is not Kind.GRID and not self.strides_over_threads(outer)
+        yield Selection(outer, (first, *((n, self.annotations[n].kind) for n in inner)), in_lane=own)
+        if own:
+            return
         leaves = [n for n in inner if n in self.loops and not self.inside(n) & regions]
         if leaves:
             kinds = dict.fromkeys(leaves, Kind.FOR_VARIABLE)
@@ -358,9 +364,9 @@ def _is_loop(annotation: Annotation) -> bool:
     return annotation.event == MarkedShape.LOOP
 
 
-def _is_grid_size(operand: Operand, registers: Collection[str]) -> bool:
+def _is_size(operand: Operand, registers: Collection[str]) -> bool:
     if isinstance(operand, SpecialRegister):
-        return operand.name.startswith("%nctaid")
+        return operand.name.startswith(("%nctaid", "%ntid"))
     return isinstance(operand, Register) and operand.name in registers
 
 

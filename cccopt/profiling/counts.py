@@ -49,7 +49,8 @@ class FunctionCounts:
 
     ``blocks`` of a kernel began, ``lost`` of them have not ended, so that their counts are missing. Of a sample they
     are warps, which stand for ``warps`` of them, the ``squares`` of how many each stands for added up. ``histograms``
-    are by branch, ``accesses`` (requests, sectors) by access.
+    are by branch, ``accesses`` (requests, sectors) by access. Counts are ``torn`` where fewer lanes than none would
+    have gone some way: the counters were read or cut off while the kernel ran.
     """
 
     layout: FunctionLayout
@@ -62,6 +63,7 @@ class FunctionCounts:
     squares: int = 0
     histograms: tuple[tuple[int, ...] | None, ...] = ()
     accesses: tuple[tuple[int, int], ...] = ()
+    torn: bool = False
 
 
 def counts_of(layout: Layout, raw: bytes | Sequence[int]) -> tuple[FunctionCounts, ...]:
@@ -94,6 +96,8 @@ def _functions(layout: Layout, row: np.ndarray[Any, Any]) -> tuple[FunctionCount
 
 def _function(layout: FunctionLayout, counters: Sequence[int], *, sampled: bool) -> FunctionCounts:
     lanes, edges = _lanes(layout, counters)
+    torn = any(n < 0 for n in (*lanes, *edges))
+    lanes, edges = ([max(n, 0) for n in found] for found in (lanes, edges))
     units = [WarpsAndLanes(_sum(u.warps, counters), n) for u, n in zip(layout.units, lanes, strict=True)]
     known = (_sum(edge.warps, counters) if edge.warps else None for edge in layout.edges)
     began = counters[BEGUN] if layout.kernel else 0
@@ -108,6 +112,7 @@ def _function(layout: FunctionLayout, counters: Sequence[int], *, sampled: bool)
         counters[ENDED] if layout.kernel and sampled else 0,
         tuple(_histogram(branch, units[branch.unit], counters) for branch in layout.branches),
         tuple((counters[access.requests], counters[access.sectors]) for access in layout.accesses),
+        torn,
     )
 
 
@@ -236,7 +241,7 @@ def _sample(function: FunctionCounts) -> Sample | None:
     return sample if sample.left_out > 0 else None
 
 
-def notes_of(layout: Layout, counts: Iterable[FunctionCounts]) -> tuple[str, ...]:
+def notes_of(layout: Layout, counts: Sequence[FunctionCounts]) -> tuple[str, ...]:
     """What is missing, in sentences."""
     refused = [f"`{shown(f.name)}` is timed only: {f.why}" for f in layout.functions if not f.counted]
     lost = [
@@ -244,7 +249,12 @@ def notes_of(layout: Layout, counts: Iterable[FunctionCounts]) -> tuple[str, ...
         for f in counts
         if f.lost
     ]
-    return (*refused, *lost)
+    torn = [
+        f"some counts of `{shown(f.layout.name)}` contradict each other: it was still running when they were read"
+        for f in counts
+        if f.torn
+    ]
+    return (*refused, *lost, *torn)
 
 
 _Place = tuple[str, int, int]
@@ -306,10 +316,10 @@ def _loops(layout: Layout, function: FunctionCounts) -> Iterator[LoopCount]:
 
 def _entries(function: FunctionCounts, loop: LoopUnits, header: WarpsAndLanes) -> tuple[int, int]:
     """The warps and lanes that came to a loop from outside."""
-    lanes = header.lanes - sum(function.edge_lanes[edge] for edge in loop.back)
+    lanes = max(header.lanes - sum(function.edge_lanes[edge] for edge in loop.back), 0)
     back = [function.edge_warps[edge] for edge in loop.back]
     if None not in back:
-        return header.warps - sum(w for w in back if w is not None), lanes
+        return max(header.warps - sum(w for w in back if w is not None), 0), lanes
     outside = [function.edge_warps[edge] for edge in loop.entries]
     came = None if None in outside else sum(w for w in outside if w is not None)
     return header.warps if came is None else min(came, header.warps), lanes

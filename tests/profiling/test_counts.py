@@ -181,3 +181,19 @@ def test_blocks_that_did_not_end_are_told() -> None:
 def test_functions_that_did_not_run_are_left_out() -> None:
     found: tuple[FunctionRun, ...] = functions_of(LAYOUT, counts_of(LAYOUT, bytes(8 * 14)), "a.cu")
     assert found == ()
+
+
+def test_counts_that_contradict_each_other_are_told() -> None:
+    # Lanes that came to the first unit and did not go on to the second have left.
+    edges = (Edge(OUTSIDE, 0, (3,), 2), Edge(0, 1, (), 6), Edge(1, OUTSIDE, loose=True), Edge(0, OUTSIDE))
+    function = replace(LAYOUT.functions[0], edges=edges, branches=(Branch(Spot(0, 4, 5), 0, 3, 1),))
+    layout = replace(LAYOUT, functions=(function,))
+    whole = counts_of(layout, [*[1, 1, 7, 1, 1, 5, 5], *[0] * 7])
+    torn = counts_of(layout, [*[1, 1, 2, 1, 1, 5, 5], *[0] * 7])
+    assert [branch.taken for branch in functions_of(layout, whole, "a.cu")[0].branches] == [2]
+    assert not notes_of(layout, whole)
+    (note,) = notes_of(layout, torn)
+    assert "`k` contradict each other" in note
+    (found,) = functions_of(layout, torn, "a.cu")
+    assert [branch.taken for branch in found.branches] == [0]
+    assert all(loop.entered >= 0 and loop.entries >= 0 for loop in found.loops)
