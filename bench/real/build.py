@@ -24,8 +24,14 @@ from bench.real.program import Program, annotate
 from bench.real.recipe import Recipe
 
 PLAIN = "plain"
-VARIANTS = {PLAIN: None, "always": "--ccc=always", "auto": "--ccc=auto"}
-"""The options of `ccc-nvcc` by build; None for plain nvcc on the source as it is."""
+VARIANTS = {
+    PLAIN: None,
+    "always": "--ccc=always",
+    "auto": "--ccc=auto",
+    "collected": "--ccc=always --ccc-form=carried",
+}
+"""The options of `ccc-nvcc` by build; None for plain nvcc on the source as it is. `collected` moves tasks between lanes
+wherever that is legal, also where `always` lets lanes wait because that is predicted to be faster."""
 LIMIT = 1200  # seconds for all build commands of one variant
 
 

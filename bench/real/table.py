@@ -19,7 +19,14 @@ from rich.table import Table
 ABSENT = "-"
 IN_LANE = "in lane"
 """The form in which nothing is collected: each lane runs its own instructions, in another interleaving."""
-TITLES = ("program", "kernel", "annotations (--ccc=always)", "plain/always", "plain/auto", "compile time")
+MEASURED = ("always", "auto", "collected")
+TITLES = (
+    "program",
+    "kernel",
+    "annotations (--ccc=always)",
+    *(f"plain/{each}" for each in MEASURED),
+    "compile time",
+)
 
 
 def _annotations(kernel: dict[str, Any]) -> str:
@@ -68,7 +75,7 @@ def _gain(result: dict[str, Any], variant: str, kernel: str) -> str:
 def _rows(result: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     slower = slowdown(result, "always")
     if not result["builds"]["plain"]["succeeded"]:
-        yield result["program"], ABSENT, "plain nvcc does not build it", ABSENT, ABSENT, ABSENT
+        yield result["program"], ABSENT, "plain nvcc does not build it", *(ABSENT for _ in TITLES[3:])
         return
     # Builds of one variant alone may have been asked for.
     for kernel in next(iter(result["kernels"].values()), ()):
@@ -76,23 +83,24 @@ def _rows(result: dict[str, Any]) -> Iterator[tuple[str, ...]]:
             result["program"],
             kernel["kernel"],
             _annotations(kernel),
-            _gain(result, "always", kernel["kernel"]),
-            _gain(result, "auto", kernel["kernel"]),
+            *(_gain(result, each, kernel["kernel"]) for each in MEASURED),
             ABSENT if slower is None else f"{slower:.2f}",
         )
 
 
-def _is_in_lane(kernel: dict[str, Any]) -> bool:
-    return any(IN_LANE in each["detail"] for each in kernel["annotations"])
+def _collected(kernels: list[dict[str, Any]]) -> int:
+    return sum(not any(IN_LANE in each["detail"] for each in kernel["annotations"]) for kernel in kernels)
 
 
 def summary(results: list[dict[str, Any]]) -> str:
     """How many kernels are accepted, and the means of what was measured."""
     kernels = [kernel for each in results for kernel in each["kernels"].get("always", ())]
-    accepted = sum(kernel["accepted"] for kernel in kernels)
-    in_lane = sum(kernel["accepted"] and _is_in_lane(kernel) for kernel in kernels)
-    parts = [f"{accepted} of {len(kernels)} kernels accepted, {accepted - in_lane} of them collected"]
-    for variant in ("always", "auto"):
+    accepted = [kernel for kernel in kernels if kernel["accepted"]]
+    parts = [f"{len(accepted)} of {len(kernels)} kernels accepted, {_collected(accepted)} of them collected"]
+    legal = [kernel for each in results for kernel in each["kernels"].get("collected", ()) if kernel["accepted"]]
+    if legal:
+        parts.append(f"{_collected(legal)} are collected where that is asked for")
+    for variant in MEASURED:
         gains = [gain for each in results for gain in speedups(each, variant).values()]
         if gains:
             parts.append(
