@@ -97,7 +97,9 @@ def summary(results: list[dict[str, Any]]) -> str:
     kernels = [kernel for each in results for kernel in each["kernels"].get("always", ())]
     accepted = [kernel for kernel in kernels if kernel["accepted"]]
     parts = [f"{len(accepted)} of {len(kernels)} kernels accepted, {_collected(accepted)} of them collected"]
-    legal = [kernel for each in results for kernel in each["kernels"].get("collected", ()) if kernel["accepted"]]
+    legal = [
+        kernel for each in results for kernel in each["kernels"].get("collected", ()) if kernel["accepted"]
+    ]
     if legal:
         parts.append(f"{_collected(legal)} are collected where that is asked for")
     for variant in MEASURED:
