@@ -3,7 +3,7 @@
     program = cccopt.compile("bfs.cu", arch="sm_90", ccc="always")      # .ptx .original_ptx .report
     result = cccopt.transform(marked_ptx)                               # .ptx .report
     profile = cccopt.emulate(program.ptx, "bfs", grid=(16, 1, 1), block=(256, 1, 1), args=[...])
-    with cccopt.profile("app.ccc.json"): ...                            # counts kernels that PyCUDA and CuPy load
+    with cccopt.profile("app.ccc.json"): ...                            # counts kernels that Python loads
     checked = cccopt.check(marked_ptx, "bfs", grid=(16, 1, 1), block=(256, 1, 1), args=[...])   # .conflicts .meetings
     module = cccopt.parse(text);  text = cccopt.print(module)
 

@@ -13,16 +13,20 @@ import importlib
 import shutil
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from cccopt.diagnostic import CccError, Severity, error, render
 from cccopt.driver import fat_binary, transform
+from cccopt.driver.counted_copies import with_counted_copies
 from cccopt.driver.unit_report import diagnostics_of
 from cccopt.files import read_text, write_bytes
-from cccopt.profiling.modules import MODULE_HEAD, as_written, current
+from cccopt.passes.instrument import COUNTED, MODULE_HEAD
+from cccopt.profiling.modules import Profiling, as_written, current
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
 
 
 def cupy_module(
@@ -117,10 +121,11 @@ def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -
 
     Its name and symbol mapping are those of ``object_code``, which comes back itself where no region is
     rewritten. Markers get into PTX by `cccopt.annotate` before NVRTC. With ``keep_going`` a refusal is a warning;
-    `cccopt.transform` gives a report.
+    `cccopt.transform` gives a report. In a `cccopt.profile` and under `cccopt profile` nothing is rewritten, and
+    kernels count on the device that is current; names then map to the counted copies.
 
-    Raises CccError for refused regions and for PTX that cannot be read, as `cccopt.transform` does, and for object
-    code that holds no PTX (CCC097).
+    Raises CccError for refused regions and for PTX that cannot be read, as `cccopt.transform` does, for object
+    code that holds no PTX (CCC097), and where kernels are to be counted and no device is current (CCC093).
     """
     kind = getattr(object_code, "code_type", type(object_code).__name__)
     if kind != "ptx":
@@ -136,15 +141,79 @@ def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -
     given = read_text(Path(code)) if isinstance(code, str) else bytes(code).decode("utf-8", "surrogateescape")
     # NVRTC's text ends in a zero byte.
     text = given.rstrip("\0")
-    done = transform(text, ccc=ccc, keep_going=keep_going, name=object_code.name or "<ObjectCode>")
+    name = object_code.name or "<ObjectCode>"
+    counting = current()
+    if counting is not None:
+        return _counted_object(object_code, text, name, counting)
+    done = transform(text, ccc=as_written(ccc), keep_going=keep_going, name=name)
     for unit in done.report["units"]:
         for remark in diagnostics_of(unit["remarks"]):
             if remark.severity is Severity.WARNING:
                 warnings.warn(render(remark), stacklevel=2)
     if done.ptx == text:
         return object_code
-    ptx = done.ptx.encode("utf-8", "surrogateescape") + b"\0"
-    return object_code.from_ptx(ptx, name=object_code.name, symbol_mapping=object_code.symbol_mapping)
+    return _with_code(object_code, done.ptx, object_code.symbol_mapping)
+
+
+def _with_code(object_code: Any, ptx: str, names: Mapping[Any, bytes]) -> Any:
+    code = ptx.encode("utf-8", "surrogateescape") + b"\0"
+    return object_code.from_ptx(code, name=object_code.name, symbol_mapping=dict(names))
+
+
+def _counted_object(object_code: Any, text: str, name: str, counting: Profiling) -> Any:
+    """``object_code`` with counted copies of its kernels, which are found by the names of these."""
+    module, layout = with_counted_copies(parse(text, name))
+    copies = {f.name: (f.name + COUNTED).encode() for f in layout.functions if f.kernel and f.counted}
+    if not copies:
+        return object_code
+    names: dict[str | bytes, bytes] = {
+        n: copies.get(s.decode(), s) for n, s in object_code.symbol_mapping.items()
+    }
+    for kernel, copy in copies.items():
+        names |= {kernel: copy, kernel.encode(): copy}
+    made = _with_code(object_code, print_module(module), names)
+    memory = _ObjectCodeMemory(
+        library("cuda.bindings.driver", "cuda.bindings", "pip install cuda-core"), made
+    )
+    counting.add(name, memory.device, memory.address(MODULE_HEAD), memory.copy, None)
+    return made
+
+
+class _ObjectCodeMemory:
+    """The variables of an object code on the device that is current as this is made: cuda.core itself finds kernels
+    alone.
+    """
+
+    def __init__(self, driver: Any, object_code: Any) -> None:
+        self._driver = driver
+        self._object_code = object_code  # which is unloaded with its last user
+        self._context = self._call("cuCtxGetCurrent")
+        self.device = (
+            bytes(self._call("cuDeviceGetName", 256, self._call("cuCtxGetDevice"))).decode().rstrip("\0")
+        )
+
+    def _call(self, function: str, *arguments: Any) -> Any:
+        """What a function of the driver gives."""
+        status, *given = getattr(self._driver, function)(*arguments)
+        if int(status):
+            help = "make a device current first: `cuda.core.Device().set_current()`"
+            raise no_gpu(f"{function} fails", RuntimeError(str(status)), help)
+        return given[0] if given else None
+
+    def address(self, variable: str) -> int:
+        """Where a variable is, after loading the object code if need be."""
+        return int(self._call("cuLibraryGetGlobal", self._object_code.handle, variable.encode()))
+
+    def copy(self, address: int, size: int) -> bytes:
+        """Bytes of the device, once all that runs there has ended."""
+        found = bytearray(size)
+        self._call("cuCtxPushCurrent", self._context)
+        try:
+            self._call("cuCtxSynchronize")
+            self._call("cuMemcpyDtoH", found, address, size)
+        finally:
+            self._call("cuCtxPopCurrent")
+        return bytes(found)
 
 
 def library(module: str, name: str, install: str) -> Any:

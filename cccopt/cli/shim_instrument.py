@@ -89,10 +89,10 @@ def _uncounted(call: Call, why: str) -> Diagnostic:
 
 
 def _counted(call: Call, ptx: str, *, what: str) -> str:
-    """``ptx`` with counted copies. Where it has markers that ask for a loop, they are made with that loop."""
+    """``ptx`` with counted copies of its kernels."""
+    from cccopt.driver.counted_copies import with_counted_copies
     from cccopt.passes import instrument
-    from cccopt.passes.instrument import instrumented, with_all_names
-    from cccopt.passes.pipeline import asks_for_loops, prepared
+    from cccopt.passes.instrument import with_all_names
     from cccopt.ptx.parser import parse
     from cccopt.ptx.printer import print_module
 
@@ -100,7 +100,7 @@ def _counted(call: Call, ptx: str, *, what: str) -> str:
     how = {ALL: instrument.Counting(), SAMPLED: instrument.SAMPLED, DETAILED: instrument.DETAILED}[what]
     if what != ALL:
         how = replace(how, limits=_limits(call, parsed, ptx))
-    module, layout = instrumented(prepared(parsed) if asks_for_loops(parsed) else parsed, how)
+    module, layout = with_counted_copies(parsed, how)
     return print_module(with_all_names(module, layout) if _is_one_of_several(call) else module)
 
 

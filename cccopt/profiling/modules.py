@@ -40,14 +40,14 @@ _HEAD = struct.Struct("<QQQQ")
 @dataclass(frozen=True, eq=False)
 class LoadedCounts:
     """A module with counters: its name, its device's, where they and their layout are in the device's memory, and the
-    ``text`` that was compiled.
+    ``text`` that was compiled (None: not known).
     """
 
     name: str
     device: str
     copy: Copy
     head: tuple[int, ...]
-    text: str
+    text: str | None
 
     def counted_name(self, kernel: str) -> str:
         """The name of the kernel's counted copy, or its own if it has none."""
@@ -64,7 +64,7 @@ class LoadedCounts:
         address, size, _, _ = self.head
         named = (file for file in self._layout.files if file != NO_FILE)
         gone = next((file for file in named if not os.path.exists(file)), None)
-        kept = None if gone is None else _kept(self.text, os.path.basename(gone))
+        kept = None if gone is None or self.text is None else _kept(self.text, os.path.basename(gone))
         files = tuple(kept if kept and file == gone else file for file in self._layout.files)
         layout = as_bytes(replace(self._layout, files=files))
         return UnitCounts(self.name, self.device, self.copy(address, size), layout)
@@ -77,8 +77,10 @@ class Profiling:
     modules: list[LoadedCounts] = field(default_factory=list)
     run: RunFile = field(default_factory=RunFile)
 
-    def add(self, name: str, device: str, head: int, copy: Copy, text: str) -> LoadedCounts:
-        """A module that was compiled from ``text`` and loaded, whose `MODULE_HEAD` is at the address ``head``."""
+    def add(self, name: str, device: str, head: int, copy: Copy, text: str | None) -> LoadedCounts:
+        """A module that was compiled from ``text``, if that is known, and loaded; its `MODULE_HEAD` is at the address
+        ``head``.
+        """
         loaded = LoadedCounts(name, device, copy, _HEAD.unpack(copy(head, _HEAD.size)), text)
         self.modules.append(loaded)
         return loaded
@@ -107,8 +109,8 @@ _innermost: list[Profiling] = []
 
 @contextmanager
 def profile(output: str | os.PathLike[str] | None = None) -> Iterator[Profiling]:
-    """Count the kernels of the modules that are loaded meanwhile, by `cccopt.pycuda.SourceModule` or
-    `cccopt.cupy_module`, without rewriting them.
+    """Count the kernels of the modules that `cccopt.pycuda.SourceModule`, `cccopt.cupy_module` or `cccopt.optimize`
+    load meanwhile, without rewriting them.
 
     After the block, the result is the ``run`` of what ``with`` returns; with ``output`` it is written to that file, as
     `cccopt profile` does. Times of kernels are not in it. A `profile` around this one counts the same modules, too.

@@ -159,3 +159,29 @@ def test_cupy(tmp_path: Path) -> None:
         arguments = (np.int32(COUNT), np.int32(ROUNDS), cupy.asarray(values(COUNT)), result)
         module.get_function("mix")((GRID,), (BLOCK,), arguments)
     check(counting, result.get(), tmp_path)
+
+
+def test_cuda_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVRTC's code, whose lines are those of a file that is there."""
+    core, cupy = pytest.importorskip("cuda.core"), pytest.importorskip("cupy")
+    monkeypatch.chdir(tmp_path)
+    Path("mix.cu").write_text(TEXT)
+    device = core.Device()
+    device.set_current()
+    text = cccopt.annotate(TEXT, "mix.cu").text
+    define = ("FACTOR", "1664525u")
+    options = core.ProgramOptions(name="mix.cu", arch=f"sm_{device.arch}", define_macro=define, lineinfo=True)
+    given, result = cupy.asarray(values(COUNT)), cupy.zeros(COUNT, cupy.uint32)
+    cupy.cuda.Device().synchronize()
+    with cccopt.profile() as counting:
+        code = cccopt.optimize(core.Program(text, "c++", options).compile("ptx"))
+        stream = device.create_stream()
+        config = core.LaunchConfig(grid=GRID, block=BLOCK)
+        numbers = np.int32(COUNT), np.int32(ROUNDS)
+        core.launch(stream, config, code.get_kernel("mix"), *numbers, given.data.ptr, result.data.ptr)
+    assert np.array_equal(result.get(), expected(values(COUNT), ROUNDS))
+    (function,) = counting.run.functions
+    assert function.name == "mix"
+    assert function.warps > 1000
+    assert {line.file for line in function.lines} == {"mix.cu"}
+    assert list(counting.run.kernels.functions) == ["mix"]

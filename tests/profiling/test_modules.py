@@ -19,6 +19,7 @@ from cccopt.profiling.run_file import read
 from cccopt.profiling.running import left_in
 from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
 from cccopt.toolchain.instrument import COUNT_VARIABLE
 from tests.emulator.kernels import kernel as ptx_kernel
 from tests.mix import DEFINES, SOURCE, c_names
@@ -182,6 +183,93 @@ def test_cupy_gets_counted_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         assert empty.get_function("k") == "k"
     assert [f.name for f in counting.run.functions] == ["k"]
     assert counting.run.devices == ("a GPU",)
+
+
+class ObjectCode:
+    """As cuda.core's, loaded on the emulator."""
+
+    code_type, name = "ptx", "mix.cu"
+
+    def __init__(self, code: bytes, symbol_mapping: dict[Any, bytes]) -> None:
+        self.code, self.symbol_mapping = code, symbol_mapping
+        self.handle = Program(parse(code.rstrip(b"\0").decode()))
+
+    @staticmethod
+    def from_ptx(code: bytes, *, name: str, symbol_mapping: dict[Any, bytes]) -> ObjectCode:
+        assert name == ObjectCode.name
+        return ObjectCode(code, symbol_mapping)
+
+    def launch(self, name: str | bytes) -> Profile:
+        symbol = self.symbol_mapping.get(name, name if isinstance(name, bytes) else name.encode())
+        return self.handle.launch(symbol.decode(), 2, 70, [np.zeros(4096, np.uint32)])
+
+
+class CoreDriver:
+    """As much of cuda.bindings' driver as is needed, with the memory of ``loaded``."""
+
+    NO_CONTEXT = 201
+
+    def __init__(self) -> None:
+        self.contexts = ["primary"]
+        self.loaded: Program | None = None
+
+    def cuCtxGetCurrent(self) -> tuple[int, str]:
+        return 0, self.contexts[-1]
+
+    def cuCtxGetDevice(self) -> tuple[int, int | None]:
+        return (0, 3) if self.contexts else (self.NO_CONTEXT, None)
+
+    def cuDeviceGetName(self, size: int, device: int) -> tuple[int, bytes]:
+        assert device == 3
+        return 0, b"a GPU".ljust(size, b"\0")
+
+    def cuLibraryGetGlobal(self, library: Program, name: bytes) -> tuple[int, int, int]:
+        self.loaded = library
+        return 0, library._variables.addresses[name.decode()].address, 32
+
+    def cuCtxPushCurrent(self, context: str) -> tuple[int]:
+        self.contexts.append(context)
+        return (0,)
+
+    def cuCtxPopCurrent(self) -> tuple[int, str]:
+        return 0, self.contexts.pop()
+
+    def cuCtxSynchronize(self) -> tuple[int]:
+        return (0,)
+
+    def cuMemcpyDtoH(self, to: bytearray, address: int, size: int) -> tuple[int]:
+        assert self.loaded is not None
+        to[:] = memory_at(self.loaded, address, size)
+        return (0,)
+
+
+def test_cuda_core_gets_counted_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = CoreDriver()
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)  # type: ignore[arg-type]
+    given = ObjectCode(print_module(LOOP).encode() + b"\0", {"count<int>": b"k", "other": b"other"})
+    with cccopt.profile() as counting:
+        made = cccopt.optimize(given, ccc="always")
+        assert made.symbol_mapping["other"] == b"other"
+        for name in ("k", b"k", "count<int>"):
+            made.launch(name)
+        driver.contexts.append("another")
+        # Without a kernel there is nothing to count.
+        empty = ObjectCode(b".version 9.0\n.target sm_90\n.address_size 64\n.global .u32 only;\n", {})
+        assert cccopt.optimize(empty) is empty
+    (function,) = counting.run.functions
+    assert (function.name, function.unit, counting.run.devices) == ("k", "mix.cu", ("a GPU",))
+    assert sum(line.lanes for line in function.lines) == 3 * plain()
+    assert driver.contexts == ["primary", "another"]
+
+
+def test_cuda_core_counts_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = CoreDriver()
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)  # type: ignore[arg-type]
+    monkeypatch.setattr(driver, "cuCtxGetCurrent", lambda: (0, None))
+    driver.contexts.clear()
+    given = ObjectCode(print_module(LOOP).encode(), {})
+    with cccopt.profile(), pytest.raises(cccopt.CccError, match=r"CCC093(.|\n)*set_current"):
+        cccopt.optimize(given)
 
 
 def test_the_text_is_kept_and_named(tmp_path: Path) -> None:
