@@ -11,7 +11,7 @@ import csv
 import io
 import shlex
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,11 @@ from cccopt.report.profile_view import by_line
 LEAST = 1000
 SLACK = 0.005
 """What an interval may miss by and still hold: half of the last digit that tables show, and a line that is all ones."""
+RATIOS = {
+    "branches": (("split", "warps"), ("taken", "lanes")),
+    "loops": (("warps", "entries"), ("lanes", "entered"), ("lanes", "warps")),
+}
+"""The figures of branches and loops that have intervals."""
 METRICS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st", "red", "atom"))
 
 
@@ -63,16 +68,31 @@ def _kernel(
 ) -> dict[str, Any]:
     lines, all_lines = _lines(sample), _lines(whole)
     wanted = {place: line for place, line in all_lines.items() if line.warps >= LEAST}
-    held = [_held(line, lines[place], sample) for place, line in wanted.items() if place in lines]
+    held = [
+        _held(line, lines[place], sample, "lanes", "warps")
+        for place, line in wanted.items()
+        if place in lines
+    ]
+    others = [
+        _held(count, ours[key], sample, part, of)
+        for what, ratios in RATIOS.items()
+        for ours in [_by_order(getattr(sample, what))]
+        for key, count in _by_order(getattr(whole, what)).items()
+        if key in ours and count.warps >= LEAST
+        for part, of in ratios
+        if getattr(count, of) and getattr(ours[key], of)
+    ]
+    width = sample.error(sample)
     ours = sum(line.sectors or 0 for line in detailed.lines)
     return {
         "kernel": shown(whole.name),
         "warps": whole.warps,
         "instructions": sample.warps / whole.warps,
         "efficiencies": [f.lanes / (LANES * f.warps) for f in (whole, sample)],
-        "width": sample.error(sample),
+        "width": None if width is None else width / LANES,
         "held": sum(held),
         "lines": len(wanted),
+        "ratios": [sum(others), len(others)],
         "sectors": [ours, theirs],
     }
 
@@ -86,13 +106,24 @@ def _lines(function: FunctionRun) -> dict[tuple[str, int], LineCount]:
     return found
 
 
-def _held(whole: LineCount, line: LineCount, sample: FunctionRun) -> bool:
-    """Whether the interval of a line holds the figure of all warps; a line without an interval claims nothing."""
-    distance = abs(whole.lanes / whole.warps - line.lanes / line.warps) / LANES
-    if sample.sample is None:
-        return distance <= SLACK
-    width = sample.error(line)
-    return width is None or distance <= width + SLACK
+def _by_order(counts: Sequence[Any]) -> dict[tuple[str, int, int], Any]:
+    """Branches or loops by their lines, and by their order there."""
+    found: dict[tuple[str, int, int], Any] = {}
+    seen = Counter[tuple[str, int]]()
+    for count in counts:
+        line = (Path(count.file).name, count.line)
+        found[(*line, seen[line])] = count
+        seen[line] += 1
+    return found
+
+
+def _held(whole: Any, count: Any, sample: FunctionRun, part: str, of: str) -> bool:
+    """Whether the interval of a ratio holds that of all warps; a ratio without an interval claims nothing."""
+    ours, theirs = (getattr(found, part) / getattr(found, of) for found in (count, whole))
+    # Lanes of a warp are shown as a share of 32.
+    slack = SLACK * (LANES if part == "lanes" and of == "warps" else max(1.0, theirs))
+    width = 0.0 if sample.sample is None else sample.error(count, part, of)
+    return width is None or abs(ours - theirs) <= width + slack
 
 
 def _sectors(built: Built, ncu: str, limit: float) -> tuple[Mapping[str, int], str]:
@@ -163,8 +194,10 @@ def summary(found: Sequence[dict[str, Any]]) -> list[str]:
     held, lines = (sum(kernel[key] for kernel in kernels) for key in ("held", "lines"))
     ratios = [ours / theirs for ours, theirs in (k["sectors"] for k in kernels) if theirs]
     near = sum(abs(ratio - 1) <= 0.1 for ratio in ratios)
+    right, known = (sum(kernel["ratios"][i] for kernel in kernels) for i in (0, 1))
     said = [
         f"intervals hold the figure of all warps on {held} of {lines} lines ({100 * held / max(lines, 1):.1f} %)",
+        f"and on {right} of {known} figures of branches and loops ({100 * right / max(known, 1):.1f} %)",
         f"sectors within 10 % of Nsight Compute's in {near} of {len(ratios)} kernels",
     ]
     return said + [f"{each['program']}: {each['why']}" for each in found if each["why"]]

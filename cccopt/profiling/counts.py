@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -218,20 +218,40 @@ def functions_of(
     kernels = [sample for sample in samples if sample is not None]
     most = max(kernels, key=lambda sample: sample.left_out, default=None)
     return tuple(
-        FunctionRun(
-            function.layout.name,
-            shown(function.layout.name),
-            function.layout.kernel,
-            unit,
-            sample=(found := samples[i] if function.layout.kernel else most),
-            lines=tuple(
-                _lines(layout, function, [group[i] for group in groups] if found is not None else [])
-            ),
-            branches=tuple(_branches(layout, function)),
-            loops=tuple(_loops(layout, function)),
-        )
+        _function_run(layout, function, unit, [group[i] for group in groups], samples[i], most)
         for i, function in enumerate(counts)
         if any(found.warps for found in function.units)
+    )
+
+
+def _function_run(
+    layout: Layout,
+    function: FunctionCounts,
+    unit: str,
+    groups: Sequence[FunctionCounts],
+    sample: Sample | None,
+    most: Sample | None,
+) -> FunctionRun:
+    kernel = function.layout.kernel
+    sample = sample if kernel else most
+    groups = groups if sample is not None else ()
+    return FunctionRun(
+        function.layout.name,
+        shown(function.layout.name),
+        kernel,
+        unit,
+        sample=sample,
+        lines=tuple(_lines(layout, function, groups)),
+        branches=tuple(
+            _with_groups(_branch(layout, function, n), [_branch(layout, group, n) for group in groups])
+            for n, branch in enumerate(function.layout.branches)
+            if function.units[branch.unit].warps
+        ),
+        loops=tuple(
+            _with_groups(_loop(layout, function, n), [_loop(layout, group, n) for group in groups])
+            for n, loop in enumerate(function.layout.loops)
+            if function.units[loop.header].warps
+        ),
     )
 
 
@@ -292,26 +312,33 @@ def _by_place(layout: Layout, function: FunctionCounts) -> dict[_Place, _Line]:
     return found
 
 
-def _branches(layout: Layout, function: FunctionCounts) -> Iterator[BranchCount]:
-    histograms = function.histograms or (None,) * len(function.layout.branches)
-    for branch, histogram in zip(function.layout.branches, histograms, strict=True):
-        here = function.units[branch.unit]
-        if not here.warps:
-            continue
-        ways = [function.edge_warps[edge] for edge in (branch.taken, branch.other)]
-        # Each execution goes one way, or both ways if its lanes part. Groups of lanes that came to the branch apart
-        # may have met again where the ways are counted.
-        split = max(sum(w for w in ways if w is not None) - here.warps, 0) if None not in ways else 0
-        taken = function.edge_lanes[branch.taken]
-        yield BranchCount(*_place(layout, branch.spot), here.warps, here.lanes, taken, split, histogram)
+_C = TypeVar("_C", BranchCount, LoopCount)
 
 
-def _loops(layout: Layout, function: FunctionCounts) -> Iterator[LoopCount]:
-    for loop in function.layout.loops:
-        header = function.units[loop.header]
-        if header.warps:
-            entries, entered = _entries(function, loop, header)
-            yield LoopCount(*_place(layout, loop.spot), entries, entered, header.warps, header.lanes)
+def _with_groups(count: _C, groups: Sequence[_C]) -> _C:
+    """The count with the numbers of a sample's random groups."""
+    if not groups:
+        return count
+    return replace(count, groups=tuple(getattr(group, name) for group in groups for name in count.GROUPED))
+
+
+def _branch(layout: Layout, function: FunctionCounts, number: int) -> BranchCount:
+    branch = function.layout.branches[number]
+    here = function.units[branch.unit]
+    ways = [function.edge_warps[edge] for edge in (branch.taken, branch.other)]
+    # Each execution goes one way, or both ways if its lanes part. Groups of lanes that came to the branch apart
+    # may have met again where the ways are counted.
+    split = max(sum(w for w in ways if w is not None) - here.warps, 0) if None not in ways else 0
+    taken = function.edge_lanes[branch.taken]
+    histogram = function.histograms[number] if function.histograms else None
+    return BranchCount(*_place(layout, branch.spot), here.warps, here.lanes, taken, split, histogram)
+
+
+def _loop(layout: Layout, function: FunctionCounts, number: int) -> LoopCount:
+    loop = function.layout.loops[number]
+    header = function.units[loop.header]
+    entries, entered = _entries(function, loop, header)
+    return LoopCount(*_place(layout, loop.spot), entries, entered, header.warps, header.lanes)
 
 
 def _entries(function: FunctionCounts, loop: LoopUnits, header: WarpsAndLanes) -> tuple[int, int]:

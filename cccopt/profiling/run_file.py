@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from cccopt.ccc.profitability.profile import (
     RunProfile,
@@ -50,6 +50,8 @@ class LineCount:
     counted. ``groups`` are of a sample: warps and lanes of its random groups, one after the other.
     """
 
+    GROUPED: ClassVar = ("warps", "lanes")
+
     file: str
     line: int
     column: int
@@ -71,7 +73,10 @@ class BranchCount:
 
     In ``split`` executions some lanes jumped and others did not. ``histogram[k]`` is the number of executions in which
     k lanes jumped (33 numbers), None where that was not counted. Several branches of one place keep their order.
+    ``groups`` are of a sample: the numbers that `GROUPED` names, of its random groups, one group after the other.
     """
+
+    GROUPED: ClassVar = ("warps", "lanes", "taken", "split")
 
     file: str
     line: int
@@ -81,14 +86,17 @@ class BranchCount:
     taken: int
     split: int
     histogram: tuple[int, ...] | None = None
+    groups: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LoopCount:
     """A loop of the PTX: ``entries`` warps and ``entered`` lanes came to it from outside, and began ``warps`` and
     ``lanes`` iterations. An iteration begins at the loop's header; if that is where the loop is left, the last,
-    incomplete one counts too.
+    incomplete one counts too. ``groups`` are as in `BranchCount`.
     """
+
+    GROUPED: ClassVar = ("entries", "entered", "warps", "lanes")
 
     file: str
     line: int
@@ -97,6 +105,7 @@ class LoopCount:
     entered: int
     warps: int
     lanes: int
+    groups: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,8 @@ class FunctionRun:
     all launches where nobody asked. Without ``counted`` there is only time. ``sample`` is there if not all warps were
     counted.
     """
+
+    GROUPED: ClassVar = LineCount.GROUPED
 
     name: str
     shown: str
@@ -144,16 +155,24 @@ class FunctionRun:
             total = together(total, line.groups or ())
         return total
 
-    def error(self, count: LineCount | FunctionRun) -> float | None:
-        """Half the width of the interval of an efficiency of this function or one of its lines; None if not known."""
+    def error(self, count: Sampled, part: str = "lanes", whole: str = "warps") -> float | None:
+        """Half the width of the interval of a ratio of two figures of this function, or of something in it; None if not
+        known.
+        """
         if self.sample is None:
             return None
-        return self.sample.error(count.groups or (), count.warps, count.lanes)
+        names, groups = count.GROUPED, count.groups or ()
+        pairs = zip(*(groups[names.index(name) :: len(names)] for name in (part, whole)), strict=True)
+        return self.sample.error(pairs, getattr(count, part), getattr(count, whole))
 
     @property
     def idle_share(self) -> float | None:
         """The share of lane slots with nobody in them, 0 to 1; None for a function that nobody ran."""
         return 1 - self.lanes / (LANES * self.warps) if self.warps else None
+
+
+Sampled = LineCount | BranchCount | LoopCount | FunctionRun
+"""What has numbers of a sample's random groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,8 +385,12 @@ def added(a: LineCount, b: LineCount) -> LineCount:
         lanes=a.lanes + b.lanes,
         requests=_sum(a.requests, b.requests),
         sectors=_sum(a.sectors, b.sectors),
-        groups=a.groups if b.groups is None else together(a.groups or (), b.groups),
+        groups=_both_groups(a, b),
     )
+
+
+def _both_groups(a: Sampled, b: Sampled) -> tuple[int, ...] | None:
+    return a.groups if b.groups is None else together(a.groups or (), b.groups)
 
 
 def _both_branches(a: BranchCount, b: BranchCount) -> BranchCount:
@@ -382,6 +405,7 @@ def _both_branches(a: BranchCount, b: BranchCount) -> BranchCount:
         taken=a.taken + b.taken,
         split=a.split + b.split,
         histogram=histogram,
+        groups=_both_groups(a, b),
     )
 
 
@@ -392,6 +416,7 @@ def _both_loops(a: LoopCount, b: LoopCount) -> LoopCount:
         entered=a.entered + b.entered,
         warps=a.warps + b.warps,
         lanes=a.lanes + b.lanes,
+        groups=_both_groups(a, b),
     )
 
 

@@ -7,12 +7,10 @@ Wolter, "Introduction to Variance Estimation", 2nd ed., 2007, ch. 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cccopt.student import student
-
-LANES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +30,17 @@ class Sample:
     def __add__(self, other: Sample) -> Sample:
         return Sample(self.warps + other.warps, self.squares + other.squares)
 
-    def error(self, groups: Sequence[int], warps: int, lanes: int) -> float | None:
-        """Half the width of the interval that holds the efficiency ``lanes`` / (32 x ``warps``) at 95 %, from the warps
-        and lanes of random groups. None where fewer than two groups have any.
+    def error(self, pairs: Iterable[tuple[int, int]], part: int, whole: int) -> float | None:
+        """Half the width of the interval that holds the ratio ``part`` / ``whole`` at 95 %, from the parts and wholes
+        of random groups. None where fewer than two groups have any.
         """
-        pairs = [(w, n) for w, n in zip(groups[::2], groups[1::2], strict=True) if w]
-        if len(pairs) < 2 or not warps:
+        some = [(p, w) for p, w in pairs if w]
+        if len(some) < 2 or not whole:
             return None
-        distances = [n - w * lanes / warps for w, n in pairs]
+        distances = [p - w * part / whole for p, w in some]
         mean = sum(distances) / len(distances)
-        squares = sum((d - mean) ** 2 for d in distances) * len(pairs) / (len(pairs) - 1)
-        return student(len(pairs) - 1) * math.sqrt(self.left_out * squares) / (LANES * warps)
+        squares = sum((d - mean) ** 2 for d in distances) * len(some) / (len(some) - 1)
+        return student(len(some) - 1) * math.sqrt(self.left_out * squares) / whole
 
 
 def together(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:

@@ -31,6 +31,7 @@ from cccopt.report.profile_view import (
     efficiency_text,
     idle_time,
     iterations,
+    iterations_text,
     launch_facts,
     line_heads,
     number,
@@ -39,6 +40,7 @@ from cccopt.report.profile_view import (
     resources,
     sectors,
     share,
+    share_text,
     summary,
     watched,
     worst_lines,
@@ -278,11 +280,11 @@ class _Page:
             a_warp, a_lane = found or (None, None)
             cells = (
                 cell(number(loop.entries), loop.entries),
-                cell(each(a_warp) if a_warp is not None else None, a_warp),
-                cell(each(a_lane) if a_lane is not None else None, a_lane),
+                cell(iterations_text(function, loop, "warps", "entries"), a_warp),
+                cell(iterations_text(function, loop, "lanes", "entered"), a_lane),
                 cell(number(32 * loop.warps), loop.warps),
                 cell(number(loop.lanes), loop.lanes),
-                cell([percent(filled), " ", bar(filled or 0.0, 0.0, small=True)], filled),
+                cell([efficiency_text(function, loop), " ", bar(filled or 0.0, 0.0, small=True)], filled),
             )
             rows.append(element("tr", self._link(loop, tables), cells))
         names = (
@@ -304,8 +306,8 @@ class _Page:
             split, taken = share(branch.split, branch.warps), share(branch.taken, branch.lanes)
             cells = [
                 cell(number(branch.warps), branch.warps),
-                cell(percent(split), split),
-                cell(percent(taken), taken),
+                cell(share_text(function, branch, "split", "warps"), split),
+                cell(share_text(function, branch, "taken", "lanes"), taken),
                 cell(each(branch.lanes / branch.warps), branch.lanes / branch.warps),
             ]
             if known:

@@ -13,12 +13,10 @@ from cccopt.profiling.sources import Source
 from cccopt.report.profile_view import (
     SourceView,
     duration,
-    each,
     each_or_none,
-    efficiency,
     efficiency_text,
     idle_time,
-    iterations,
+    iterations_text,
     launch_facts,
     line_heads,
     number,
@@ -27,6 +25,7 @@ from cccopt.report.profile_view import (
     printable,
     sectors,
     share,
+    share_text,
     summary,
     watched,
     worst,
@@ -120,10 +119,10 @@ def _print_function(function: FunctionRun, view: SourceView, console: Console, m
     places = {(x.file, x.line) for x in shown}
     branches = [b for b in function.branches if (b.file, b.line) in places and b.split]
     if branches:
-        console.print(_branches(sorted(branches, key=lambda b: -b.split)[:most], view))
+        console.print(_branches(function, sorted(branches, key=lambda b: -b.split)[:most], view))
     loops = [x for x in function.loops if 32 * x.warps - x.lanes > _LEAST * 32 * x.warps]
     if loops:
-        console.print(_loops(sorted(loops, key=lambda x: x.lanes - 32 * x.warps)[:most], view))
+        console.print(_loops(function, sorted(loops, key=lambda x: x.lanes - 32 * x.warps)[:most], view))
 
 
 def _lines(function: FunctionRun, view: SourceView, most: int, width: int) -> Table:
@@ -149,27 +148,27 @@ def _lines(function: FunctionRun, view: SourceView, most: int, width: int) -> Ta
     return table
 
 
-def _branches(branches: list[BranchCount], view: SourceView) -> Table:
+def _branches(function: FunctionRun, branches: list[BranchCount], view: SourceView) -> Table:
     table = _table("branch", executions="right", split="right", taken="right")
     for branch in branches:
         table.add_row(
             Text(printable(view.place(branch))),
             Text(number(branch.warps)),
-            Text(percent(share(branch.split, branch.warps))),
-            Text(percent(share(branch.taken, branch.lanes))),
+            Text(share_text(function, branch, "split", "warps")),
+            Text(share_text(function, branch, "taken", "lanes")),
         )
     return table
 
 
-def _loops(loops: list[LoopCount], view: SourceView) -> Table:
+def _loops(function: FunctionRun, loops: list[LoopCount], view: SourceView) -> Table:
     table = _table("loop", iterations="right", efficiency="right", **{"a warp": "right", "a lane": "right"})
     for loop in loops:
-        found = iterations(loop)
         table.add_row(
             Text(printable(view.place(loop))),
             Text(number(loop.warps)),
-            Text(percent(efficiency(loop.warps, loop.lanes))),
-            *(Text(each(value)) for value in found or ()),
+            Text(efficiency_text(function, loop)),
+            Text(iterations_text(function, loop, "warps", "entries")),
+            Text(iterations_text(function, loop, "lanes", "entered")),
         )
     return table
 

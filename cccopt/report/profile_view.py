@@ -143,16 +143,38 @@ def efficiency(warps: int, lanes: int) -> float | None:
     return lanes / (LANES * warps) if warps else None
 
 
-def efficiency_text(function: FunctionRun, line: LineCount | None = None) -> str:
-    """The efficiency of a function, or of one of its lines, as text; of a sample with half the width of its interval,
-    in points.
+def efficiency_text(function: FunctionRun, count: LineCount | LoopCount | None = None) -> str:
+    """The efficiency of a function, or of a line or loop in it, as text; of a sample with half the width of its
+    interval, in points.
     """
-    count = function if line is None else line
-    text = percent(efficiency(count.warps, count.lanes))
-    if function.sample is None or not count.warps:
+    found = function if count is None else count
+    text = percent(efficiency(found.warps, found.lanes))
+    if not found.warps or function.sample is None:
         return text
-    width = function.error(count)
+    width = function.error(found)
+    return _in_points(text, None if width is None else width / LANES)
+
+
+def share_text(function: FunctionRun, branch: BranchCount, part: str, whole: str) -> str:
+    """A share of a branch's executions or lanes as text, as `efficiency_text` is."""
+    text = percent(share(getattr(branch, part), getattr(branch, whole)))
+    return text if function.sample is None else _in_points(text, function.error(branch, part, whole))
+
+
+def _in_points(text: str, width: float | None) -> str:
     return f"{text} ± {NOT_KNOWN if width is None else f'{min(100 * width, 100):.1f}'}"
+
+
+def iterations_text(function: FunctionRun, loop: LoopCount, part: str, whole: str) -> str:
+    """The iterations of a warp or of a lane for each time that it comes to the loop, as text; of a sample with half the
+    width of the interval.
+    """
+    if not loop.entries or not loop.entered:
+        return NOT_KNOWN
+    text = each(getattr(loop, part) / getattr(loop, whole))
+    if function.sample is None:
+        return text
+    return f"{text} ± {each_or_none(function.error(loop, part, whole))}"
 
 
 def sectors(line: LineCount) -> float | None:

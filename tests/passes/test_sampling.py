@@ -69,13 +69,39 @@ def test_intervals_hold_the_figures_of_all_warps() -> None:
         assert abs(found.warps - whole.warps) < 0.1 * whole.warps
         for line in found.lines:
             width = found.error(line)
-            exact = want[line.line].lanes / (LANES * want[line.line].warps)
+            exact = want[line.line].lanes / want[line.line].warps
             seen += 1
-            held += width is not None and abs(line.lanes / (LANES * line.warps) - exact) <= width + 1e-9
+            held += width is not None and abs(line.lanes / line.warps - exact) <= width + 1e-9
         width = found.error(found)
         assert width is not None
-        assert 0 < width < 0.1
+        assert 0 < width < 0.1 * LANES
     assert seen == 32
+    assert held >= 0.9 * seen
+
+
+FIGURES = {
+    "branches": (("split", "warps"), ("taken", "lanes")),
+    "loops": (("warps", "entries"), ("lanes", "entered"), ("lanes", "warps")),
+}
+
+
+@pytest.mark.parametrize("what", FIGURES)
+def test_intervals_of_branches_and_loops_hold_the_figures_of_all_warps(what: str) -> None:
+    held = seen = 0
+    for blocks in (171, 205, 256, 300, 411, 511, 577, 640):
+        # The same warps are drawn from these launches: what they do has to differ.
+        both = launched(
+            blocks, DETAILED, DIVERGENT.replace("0x9E3779B1", str(0x9E3779B1 * (2 * blocks + 1) % 2**32))
+        )
+        (found,) = functions_of(both.layout, both.counts, "k.ptx", groups_in(both))
+        (whole,) = of_launch(Program(both.module), both.plain, "k.ptx", {}).functions
+        for ours, exact in zip(getattr(found, what), getattr(whole, what), strict=True):
+            for part, of in FIGURES[what]:
+                width = found.error(ours, part, of)
+                distance = getattr(ours, part) / getattr(ours, of) - getattr(exact, part) / getattr(exact, of)
+                seen += 1
+                held += width is not None and abs(distance) <= width + 1e-9
+    assert seen >= 16
     assert held >= 0.9 * seen
 
 

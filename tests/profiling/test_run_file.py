@@ -206,11 +206,25 @@ def test_an_interval_is_that_of_differences_between_groups() -> None:
     """As by hand: distances of lanes from those of the efficiency of all, Student's t, and what was left out."""
     sample = Sample(16, 64)  # three of four warps left out
     assert sample.left_out == 0.75
-    groups = (10, 100, 10, 180, 0, 0, 10, 200)
-    assert sample.error(groups, 30, 480) == pytest.approx(4.3 * math.sqrt(0.75 * 8400) / 960)
-    assert sample.error((10, 100, 0, 0), 10, 100) is None
+    groups = ((100, 10), (180, 10), (0, 0), (200, 10))
+    assert sample.error(groups, 480, 30) == pytest.approx(4.3 * math.sqrt(0.75 * 8400) / 30)
+    assert sample.error(((100, 10), (0, 0)), 100, 10) is None
     assert sample.error((), 0, 0) is None
-    assert Sample(5, 5).error(groups, 30, 480) == 0
+    assert Sample(5, 5).error(groups, 480, 30) == 0
+
+
+def test_intervals_are_of_the_figures_that_groups_name() -> None:
+    sample = Sample(16, 64)
+    flat = (10, 100, 40, 2, 10, 180, 90, 4, 0, 0, 0, 0, 10, 200, 50, 3)
+    branch = BranchCount("a.cu", 3, 5, 30, 480, 180, 9, groups=flat)
+    function = FunctionRun("f", "f()", True, "a.cu", sample=sample, branches=(branch,))
+    split, taken = function.error(branch, "split", "warps"), function.error(branch, "taken", "lanes")
+    assert split == sample.error(((2, 10), (4, 10), (0, 0), (3, 10)), 9, 30)
+    assert taken == sample.error(((40, 100), (90, 180), (0, 0), (50, 200)), 180, 480)
+    loop = LoopCount("a.cu", 3, 5, 30, 480, 180, 900, groups=(10, 100, 40, 200, 20, 380, 140, 700))
+    entries = function.error(loop, "warps", "entries")
+    assert entries == sample.error(((40, 10), (140, 20)), 180, 30)
+    assert replace(function, sample=None).error(branch, "split", "warps") is None
 
 
 def test_groups_add_up_and_fold() -> None:

@@ -289,4 +289,4 @@ def test_builds_run_elsewhere_without_checkout(
     assert main() == 0
     assert "scale" in capsys.readouterr().out
     (result,) = json.loads(table.read_text())
-    assert set(result["runs"]) == {"plain", "always", "auto"}
+    assert set(result["runs"]) == {"plain", "always", "auto", "collected"}

@@ -29,7 +29,7 @@ from bench.real.recipe import Recipe, read_recipe
 from cccopt.passes.counting.layout import FunctionLayout, Layout, Spot, Unit
 from cccopt.profiling.counts import FunctionCounts, WarpsAndLanes
 from cccopt.profiling.machine_code import MachineInstruction
-from cccopt.profiling.run_file import FunctionRun, LineCount
+from cccopt.profiling.run_file import FunctionRun, LineCount, LoopCount
 from cccopt.profiling.running import KernelTime, ProgramRun
 from cccopt.profiling.sample import Sample
 
@@ -260,13 +260,19 @@ def test_intervals_and_sectors_are_held_against_all_warps() -> None:
         line(3, 1000, 20_000, groups=(1000, 20_000)),  # nothing is claimed
         line(4, 1000, 16_000, groups=(500, 8000, 500, 8000)),  # line 5 is missing
     )
-    sampled = replace(whole, lines=lines, sample=Sample(1000, 1_000_000))
+    loops = LoopCount("x/a.cu", 3, 1, 100, 3000, 1000, 16_000), LoopCount("x/a.cu", 3, 1, 1, 32, 9, 288)
+    whole = replace(whole, loops=loops)
+    # Of its three ratios, iterations a warp are far off.
+    groups = (50, 1500, 500, 8000, 50, 1500, 500, 8000)
+    loop = LoopCount("y/a.cu", 3, 1, 50, 3000, 1000, 16_000, groups)
+    sampled = replace(whole, lines=lines, loops=(loop,), sample=Sample(1000, 1_000_000))
     detailed = replace(sampled, lines=(line(1, 1000, 16_000, requests=10, sectors=43),))
     found = sample._kernel(whole, sampled, detailed, 40)
     assert (found["held"], found["lines"], found["sectors"]) == (3, 5, [43, 40])
     said = sample.summary([{"program": "p", "kernels": [found], "why": ""}])
     assert said[0] == "intervals hold the figure of all warps on 3 of 5 lines (60.0 %)"
-    assert said[1] == "sectors within 10 % of Nsight Compute's in 1 of 1 kernels"
+    assert said[1] == "and on 2 of 3 figures of branches and loops (66.7 %)"
+    assert said[2] == "sectors within 10 % of Nsight Compute's in 1 of 1 kernels"
     console = Console(width=160, record=True)
     sample.show([{"program": "p", "kernels": [found], "why": "ncu did not end"}], console)
     assert "3 of 5" in console.export_text()
