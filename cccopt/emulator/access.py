@@ -142,9 +142,15 @@ class MemoryAccess:
         windows, others = self._by_space(address)
         for part, inner, lanes in windows:
             apply(part, inner, lanes)
-        for buffer, where in self._located(address[others], group.part(others)) if others.size else ():
-            self._use(buffer)
-            apply(self, address[others[where]], others[where])
+        if others.size:
+            home = self if self.space == "global" else self._part("global")
+            counted = home.accesses, home.sectors
+            for buffer, where in self._located(address[others], group.part(others)):
+                home._use(buffer)
+                apply(home, address[others[where]], others[where])
+            # In however many allocations they are, lanes that run together make one access.
+            home.accesses, home.sectors = counted
+            home._count(address[others], group.part(others))
         return result if want_old else None
 
     # --- global and generic -----------------------------------------------------------------------------------
@@ -177,7 +183,8 @@ class MemoryAccess:
                 result[lanes] = self._words[index]
             else:
                 self._words[index] = values[lanes]
-            self._count(address[lanes], group.part(lanes))
+        if selected.size:
+            self._count(address[selected], group.part(selected))
         return result
 
     def _by_space(self, address: Array) -> tuple[list[tuple[MemoryAccess, Array, Array]], Array]:

@@ -127,8 +127,19 @@ def test_all_warps_counted_is_exact() -> None:
 
 
 CUDA = """
+struct Range { unsigned* first; };
+
 extern "C" __global__ void k(unsigned* out, int n) {
+  __shared__ unsigned near[96];
+  __shared__ Range ranges[2];
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x, found = 0;
+  near[threadIdx.x] = i;
+  ranges[0].first = out;
+  ranges[1].first = near;
+  __syncthreads();
+  volatile unsigned* either = ranges[i % 3u == 2u].first;
+  if (i % 5u) found = either[(i * 7u) % 96u];
+  atomicAdd(ranges[i % 7u == 3u].first + i % 96u, 1u);
   for (unsigned j = 0; j < (i & 15u); j++)
     if ((i ^ j) & 5u) found += out[(i * 37u + j * j) % n];
   if (i % 3u == 1u) atomicAdd(&out[i % n], found & 1u);
@@ -148,6 +159,10 @@ def test_branches_and_accesses_are_watched(tmp_path: Path) -> None:
     def launch(program: Program, name: str) -> Profile:
         return program.launch(name, 4, 96, [np.arange(1000, dtype=np.uint32), np.int32(500)])
 
+    generic = [
+        s for f in module.functions() for s in f.body or () if getattr(s, "opcode", "") == "ld.volatile.u32"
+    ]
+    assert len(generic) == 1
     both = run_both(module, "k", launch, DETAILED)
     (want,) = of_launch(Program(module), both.plain, "k.cu", {}).functions
     (found,) = functions_of(both.layout, both.counts, "k.cu", groups_in(both))

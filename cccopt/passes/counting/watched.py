@@ -11,7 +11,7 @@ made it, and how many different sectors of 32 bytes it touched: lanes of one sec
                                                         vote.sync.ballot.b32 %sectors, %new, %m;
 
 Atomic operations on global memory without a result may be in loops (docs/decisions/0026-no-atomics-in-loops.md).
-Accesses by a generic address are not watched, for what they touch may be shared memory.
+Of an access by generic addresses the lanes are counted whose addresses are in global memory (``isspacep.global``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from cccopt.ccc.function.code import number, op
+from cccopt.ccc.function.code import flag_op, number, op
 from cccopt.passes.counting.flow import Flow, branches
 from cccopt.passes.counting.memory import Adder, initial
 from cccopt.ptx.ir import Address, Guard, Instruction, Literal, Register, Statement
@@ -27,6 +27,8 @@ from cccopt.ptx.isa import Memory, facts
 
 LANES = 32
 _SECTOR_SHIFT = 5
+_GENERIC = "generic"
+_SPACES = ("global", _GENERIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,11 @@ def watch(flow: Flow, first: int, *, wanted: bool) -> Watched:
 
 
 def _address(statement: Statement) -> Address | None:
-    """The address of an access to global memory by which lanes may part."""
+    """The address of an access that may be to global memory, and by which lanes may part."""
     if not isinstance(statement, Instruction):
         return None
     known = facts(statement)
-    if known.memory is Memory.NONE or known.space != "global":
+    if known.memory is Memory.NONE or known.space not in _SPACES:
         return None
     found = [operand for operand in statement.operands if isinstance(operand, Address)]
     if len(found) != 1 or not isinstance(found[0].base, Register):
@@ -83,13 +85,17 @@ def histogram_code(adder: Adder, first: int, jumps: Guard) -> Iterator[Statement
 
 def access_code(adder: Adder, instruction: Instruction, counters: tuple[int, int]) -> Iterator[Statement]:
     """Ahead of an access: counts it, and the sectors that it touches."""
-    names, who = adder.names, instruction.guard
+    names = adder.names
     address = _address(instruction)
     assert address is not None
     assert isinstance(address.base, Register)
     mask, same, other, several = (names.register("b32") for _ in range(4))
     sector, new, leader = names.register("b64"), names.register("pred"), names.register("pred")
     yield op("add.s64", sector, address.base, address.offset or number(0))
+    who = instruction.guard
+    if facts(instruction).space == _GENERIC:
+        who = Guard(names.register("pred"))
+        yield from _in_global(sector, who.register, instruction.guard)
     yield op("shr.u64", sector, sector, _SECTOR_SHIFT)
     if who is not None:
         yield initial(mask)
@@ -106,3 +112,10 @@ def access_code(adder: Adder, instruction: Instruction, counters: tuple[int, int
     requests, touched = counters
     yield from adder.add(requests, number(1), Guard(leader), in_loop=True)
     yield from adder.add(touched, sectors, Guard(leader), in_loop=True)
+
+
+def _in_global(address: Register, found: Register, among: Guard | None) -> Iterator[Statement]:
+    """Sets ``found`` in lanes whose generic ``address`` is in global memory, of those that ``among`` holds for."""
+    if among is not None:
+        yield flag_op(found, among)
+    yield op("isspacep.global", found, address, guard=None if among is None else Guard(found))
