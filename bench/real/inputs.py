@@ -94,8 +94,10 @@ def pairs(path: Path, count: int) -> None:
 
 
 def cities(path: Path, count: int) -> None:
-    """Latitude and longitude in degrees, a city a line."""
-    np.savetxt(path, np.stack([RNG.uniform(-60, 70, count), RNG.uniform(-180, 180, count)], 1), "%.6f")
+    """Latitude and longitude in degrees, a city a line. All are in one half of the earth: for antipodes, iterations for
+    their distance may not converge, and a program runs for ever.
+    """
+    np.savetxt(path, np.stack([RNG.uniform(-60, 70, count), RNG.uniform(-85, 85, count)], 1), "%.6f")
 
 
 def counts(path: Path, count: int) -> None:
