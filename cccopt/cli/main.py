@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from cccopt.cli import advise, bench, check, doctor, emulate, explain, profile, transform, tune, verify
+from cccopt.cli.completion import SHELLS, PrintCompletion
 from cccopt.cli.failure import reader_left, report
 from cccopt.cli.start import INTERRUPTED
 from cccopt.diagnostic import CccError
@@ -17,6 +19,23 @@ from cccopt.resources import folder
 from cccopt.version import __version__
 
 _COMMANDS = (advise, transform, explain, emulate, verify, check, profile, tune, bench, doctor)
+
+_WHAT = "Remove warp divergence from annotated CUDA kernels. `ccc-nvcc` compiles them like nvcc."
+_MAP = """\
+from an unannotated program to a faster one:
+  cccopt doctor                                        is everything here?
+  ccc-nvcc --ccc-instrument -O3 app.cu -o app          build with counters
+  cccopt profile --html app.html -- ./app ARGUMENTS    where lanes idle
+  ccc-nvcc --ccc-candidates --ccc-instrument ...       the same, counting what could be annotated:
+  cccopt advise app.ccc.json --diff                    after a run, what pays
+  ccc-nvcc -O3 app.cu -o app                           compile the annotated program
+  cccopt explain app.cu                                what became of each annotation
+  cccopt tune --build COMMAND --run COMMAND            measure, and keep what is fastest
+without a GPU:
+  cccopt bench --demo                                  samples before and after, on the emulator
+  cccopt emulate, verify, check                        your kernel on the emulator
+
+`cccopt COMMAND --help` says more of a command."""
 
 
 class _Print(argparse.Action):
@@ -34,7 +53,9 @@ def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line; each command's module adds its own part and names its ``run``."""
     top = argparse.ArgumentParser(
         prog="cccopt",
-        description="Remove warp divergence from annotated CUDA kernels. `ccc-nvcc` compiles them like nvcc.",
+        description=_WHAT,
+        epilog=_MAP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"cccopt {__version__}")
     for option, path, what in (
@@ -42,10 +63,25 @@ def parser() -> argparse.ArgumentParser:
         ("--cmake-dir", Path(str(files("cccopt"))) / "cmake", "cccoptConfig.cmake, for -Dcccopt_DIR="),
     ):
         top.add_argument(option, action=_Print, const=str(path), help=f"print the folder of {what}")
+    top.add_argument(
+        "--completion",
+        action=PrintCompletion,
+        choices=SHELLS,
+        metavar="SHELL",
+        help=f"print what makes a shell complete command lines: {', '.join(SHELLS)}",
+    )
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for command in _COMMANDS:
         command.add_parser(commands)
+    for one in commands.choices.values():
+        one.description = _sentence(one.description or "")
     return top
+
+
+def _sentence(description: str) -> str:
+    """A description without the command that it begins with, which the usage has shown."""
+    text = re.sub(r"^``[^`]*``: ", "", description)
+    return text[:1].upper() + text[1:]
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -234,3 +236,48 @@ def test_the_public_names() -> None:
     assert all(hasattr(cccopt, name) for name in cccopt.__all__)
     with pytest.raises(AttributeError):
         _ = cccopt.nothing  # type: ignore[attr-defined]
+
+
+def test_help_is_a_map(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = capsys.readouterr().out
+    for command in ("doctor", "profile", "advise", "explain", "tune", "bench"):
+        assert re.search(rf"^  cccopt {command}\b", said, re.MULTILINE), command
+    with pytest.raises(SystemExit):
+        main(["explain", "--help"])
+    assert "\nThe regions of a file" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("pro", "profile"), ("bench --dem", "--demo"), ("verify --sh", "--shuffle"), ("explain gi", "given.cu")],
+)
+def test_a_shell_completes_commands_options_and_files(
+    words: str, completed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--completion", "bash"])
+    (tmp_path / "script").write_text(capsys.readouterr().out)
+    (tmp_path / "given.cu").touch()
+    command = f"""
+source ./script
+COMP_WORDS=(cccopt {words}) COMP_CWORD={words.count(" ") + 1} COMP_LINE="cccopt {words}" COMP_POINT={len(words) + 7}
+_shtab_cccopt
+echo "${{COMPREPLY[@]}}"
+"""
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert completed in done.stdout.split()
+
+
+@pytest.mark.parametrize("shell", ["zsh", "tcsh"])
+def test_other_shells_have_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--completion", shell])
+    assert "profile" in capsys.readouterr().out
+
+
+def test_completion_needs_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["--completion", "bash"]) == 1
+    assert "pip install cccopt[completion]" in capsys.readouterr().err

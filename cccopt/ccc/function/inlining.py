@@ -226,7 +226,7 @@ class _Inlining:
         return [*code, Label(self.done)]
 
     def _passed_through(self, statement: Statement, sequence: CallSequence) -> list[ParameterAccess]:
-        """The parameters that a statement of a call of itself hands on as they came."""
+        """The parameters that a statement of a recursive call passes on unchanged."""
         if not isinstance(statement, Instruction) or statement.base != "st":
             return []
         stored = accesses(statement, sequence.arguments)

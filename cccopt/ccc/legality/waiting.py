@@ -12,7 +12,7 @@ them, end a loop all the same:
         setp.ge.s32 %p1, %i, %n;  @%p1 bra OUT      %i grows in each inner iteration, and none changes %n, though it may
                                                     be loaded anew each time
 
-        atom.add.u32 %i, [%rd1], 1;                 each inner iteration claims another number
+        atom.add.u32 %i, [%rd1], 1;                 each inner iteration claims a different number
         setp.ge.u32 %p1, %i, %n;  @%p1 bra OUT
 
         atom.cas.b32 %r2, [%rd1], %old, %new;       a lock-free update: another thread was faster, and has gone on

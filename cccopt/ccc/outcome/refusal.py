@@ -36,7 +36,7 @@ OTHER_ENTRY = Rule(
     "CCC031",
     "the marked path is entered other than at its beginning",
     "the compiler merged code of this path with code of another; a task could start in its middle",
-    "mark only one of the paths, or make them differ less alike (a function call shared by both is often the cause)",
+    "mark only one of the paths, or move what both do, often a function call, out of them",
 )
 BEGINS_ITERATION = Rule(
     "CCC031",
