@@ -18,9 +18,10 @@ from cccopt.ccc.profitability.profile import as_bad_profile
 from cccopt.ccc.profitability.profile import write as write_profile
 from cccopt.cli.arguments import bad_argument
 from cccopt.cli.common import console, warn_of_nvcc
-from cccopt.diagnostic import render
+from cccopt.diagnostic import Diagnostic, Severity, render
 from cccopt.files import read_text, require_writable, write_text
 from cccopt.profiling.run_file import read
+from cccopt.report.sarif import as_sarif
 from cccopt.version import __version__
 
 if TYPE_CHECKING:
@@ -78,6 +79,12 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         " they are compiled with --arch and --nvcc",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all that was found to FILE")
+    parser.add_argument(
+        "--sarif",
+        type=Path,
+        metavar="FILE",
+        help="also write what pays to FILE, for editors and code reviews",
+    )
     parser.set_defaults(run=run, listed="subjects")
 
 
@@ -93,7 +100,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Try, rank, print, and write what was asked for."""
-    require_writable(arguments.json, arguments.save_profile)
+    require_writable(arguments.json, arguments.sarif, arguments.save_profile)
     runs = [subject for subject in arguments.subjects if subject.endswith(".json")]
     if arguments.save_profile is not None and not (arguments.apply and runs):
         why = "it takes the counts of a run for the sources that --apply writes"
@@ -110,6 +117,9 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.json is not None:
         write_text(arguments.json, json.dumps(_data(found), indent=2) + "\n")
+    if arguments.sarif is not None:
+        notes = [_as_remark(advice) for advice in found if advice.pays]
+        write_text(arguments.sarif, as_sarif(notes, Path.cwd()))
     out = console()
     if not arguments.diff:
         _print(found, arguments, out, counted=bool(runs))
@@ -200,6 +210,21 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
         task = f", {context} bytes of context a task" if context else ""
         out.print(Text(f"   Form: {loop.form}{task}."), soft_wrap=True)
     out.print()
+
+
+def _as_remark(advice: Advice) -> Diagnostic:
+    """A suggestion at the line of its first pragma."""
+    first, *others = advice.pragmas
+    vouched = [f"{pragma.place}: {promise}" for pragma, promise in promises_of(advice)]
+    return Diagnostic(
+        "CCC120",
+        Severity.REMARK,
+        f"`{advice.shown}` is worth annotating: {_gain(advice)}",
+        first.place,
+        why=f"you vouch for {'; '.join(vouched)}" if vouched else "",
+        help=f"write `{first.text}` above this line",
+        notes=tuple((f"and `{pragma.text}` above this one", pragma.place) for pragma in others),
+    )
 
 
 def _gain(advice: Advice) -> str:

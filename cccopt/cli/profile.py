@@ -25,6 +25,9 @@ from cccopt.profiling.running import Input, ProgramRun, run_program
 from cccopt.profiling.sources import files_of, on_disk
 from cccopt.report.profile_page import page
 from cccopt.report.profile_table import print_run
+from cccopt.report.profile_view import SourceView
+from cccopt.report.sarif import as_sarif
+from cccopt.report.thresholds import Threshold, missed
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -37,9 +40,9 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "profile",
         help="count and time the kernels of a program on a GPU",
-        usage="cccopt profile [-o FILE] [--html FILE] [--report FILE] [--no-time] -- PROGRAM [ARGUMENT ...]\n"
-        "       cccopt profile [-o FILE] [--html FILE] [--report FILE] FILE.ccc.json ...",
-        description=f"{__doc__} The exit status is the program's.",
+        usage="cccopt profile [options] [--no-time] -- PROGRAM [ARGUMENT ...]\n"
+        "       cccopt profile [options] FILE.ccc.json ...",
+        description=f"{__doc__} The exit status is the program's, or 1 for a kernel below --at-least.",
     )
     parser.add_argument(
         "files", nargs="*", type=Path, metavar="FILE.ccc.json", help="earlier runs, to be added up and shown"
@@ -61,20 +64,47 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="a report of `ccc-nvcc --ccc-report`: the page says what became of each marked region",
     )
     parser.add_argument(
+        "--at-least",
+        type=_threshold,
+        action="append",
+        default=[],
+        metavar="KERNEL=PERCENT",
+        help="fail if the warp efficiency of this kernel is less; may be repeated",
+    )
+    parser.add_argument(
+        "--sarif",
+        type=Path,
+        metavar="FILE",
+        help="also write what --at-least found, for editors and code reviews",
+    )
+    parser.add_argument(
         "--no-time", action="store_true", help="one run alone, with counters: times of kernels are left out"
     )
     parser.set_defaults(run=run, listed="files")
 
 
+def _threshold(text: str) -> Threshold:
+    kernel, _, share = text.rpartition("=")
+    try:
+        found = float(share.removesuffix("%"))
+    except ValueError:
+        found = -1.0
+    if not kernel or not 0 <= found <= 100:
+        raise argparse.ArgumentTypeError(f"`{text}` is no kernel and percentage, like `bfs=40`")
+    return Threshold(kernel, found / 100)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run the program, or read files; write what was asked for and print tables."""
+    if arguments.sarif is not None and not arguments.at_least:
+        raise CccError(_misused("`--sarif` is for what --at-least finds, and there is no --at-least"))
     program: list[str] | None = arguments.program
     if program is None:
         return _show(arguments)
     if not program or arguments.files:
         raise CccError(_misused("nothing comes behind `--`" if not program else _both(arguments.files)))
     output = arguments.output or Path(Path(program[0]).name + _SUFFIX)
-    require_writable(output, arguments.html)
+    require_writable(output, arguments.html, arguments.sarif)
     reports = _reports(arguments)
     counted, timed = _observed(program, times=not arguments.no_time)
     for warning in _warnings(counted, timed):
@@ -84,9 +114,9 @@ def run(arguments: argparse.Namespace) -> int:
         return counted.status or 1
     done = run_file(counted, timed)
     write(output, done)
-    _print(done, arguments.html, Path(program[0]).name, reports)
+    _print(done, arguments, Path(program[0]).name, reports)
     print(f"wrote {output}")
-    return counted.status
+    return counted.status or _judged(done, arguments)
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -96,20 +126,32 @@ def _show(arguments: argparse.Namespace) -> int:
     for file in arguments.files:
         if file.suffix != ".json" and file.is_file():
             raise CccError(_misused(f"`{file}` is no file of a run"))
-    require_writable(arguments.output, arguments.html)
+    require_writable(arguments.output, arguments.html, arguments.sarif)
     reports = _reports(arguments)
     done = merged(map(read, arguments.files))
     if arguments.output is not None:
         write(arguments.output, done)
-    _print(done, arguments.html, Path(arguments.files[0]).name.removesuffix(_SUFFIX), reports)
-    return 0
+    _print(done, arguments, Path(arguments.files[0]).name.removesuffix(_SUFFIX), reports)
+    return _judged(done, arguments)
 
 
-def _print(done: RunFile, html: Path | None, title: str, reports: Sequence[Mapping[str, Any]]) -> None:
+def _print(
+    done: RunFile, arguments: argparse.Namespace, title: str, reports: Sequence[Mapping[str, Any]]
+) -> None:
     sources = on_disk(files_of(done.functions))
-    if html is not None:
-        write_text(html, page(done, sources, title=title, reports=reports))
+    if arguments.html is not None:
+        write_text(arguments.html, page(done, sources, title=title, reports=reports))
     print_run(done, sources, console())
+
+
+def _judged(done: RunFile, arguments: argparse.Namespace) -> int:
+    """Say which kernels are below their thresholds; the exit status."""
+    found = list(missed(SourceView(done, on_disk(files_of(done.functions))), arguments.at_least))
+    if arguments.sarif is not None:
+        write_text(arguments.sarif, as_sarif(found, Path.cwd()))
+    for diagnostic in found:
+        print(render(diagnostic), file=sys.stderr)
+    return int(bool(found))
 
 
 def _reports(arguments: argparse.Namespace) -> list[Mapping[str, Any]]:

@@ -90,6 +90,19 @@ def test_a_run_tells_what_pays(folder: Path, capsys: pytest.CaptureFixture[str])
     assert pragmas == [("#pragma ccc for", 5), ("#pragma ccc while", 7)]
 
 
+def test_what_pays_is_written_for_editors(folder: Path) -> None:
+    _emulated()
+    assert main(["advise", "run.json", "--sarif", "found.sarif"]) == 0
+    (run,) = json.loads(Path("found.sarif").read_text())["runs"]
+    (found,) = run["results"]
+    assert (found["ruleId"], found["level"]) == ("CCC120", "note")
+    first = found["locations"][0]["physicalLocation"]
+    assert (first["artifactLocation"]["uri"], first["region"]["startLine"]) == ("steps.cu", 5)
+    assert "write `#pragma ccc for" in found["message"]["text"]
+    assert "any order" in found["message"]["text"]
+    assert [note["physicalLocation"]["region"]["startLine"] for note in found["relatedLocations"]] == [7]
+
+
 def test_a_patch_is_printed_and_applied(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _emulated()
     capsys.readouterr()
