@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: setup demo test lint figures corpus clean
+.PHONY: setup demo test lint figures corpus site clean
 
 # The package and its tools, then an nvcc: the one that cccopt finds, or else the one from PyPI (extra `cu13`).
 setup: $(VENV)/.setup
@@ -40,6 +40,12 @@ corpus: setup
 	$(BIN)/python -m pip install -q -e ".[corpus]"
 	$(BIN)/python -m tests.corpus.build
 	$(BIN)/python -m bench.ptx_ladder
+
+# The documentation as a site that any host of static files serves, in build/site. Broken links are errors.
+site: setup
+	$(BIN)/python -m pip install -q -e ".[site]"
+	$(BIN)/python -m bench.docs_site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -f docs/mkdocs.yml
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

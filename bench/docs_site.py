@@ -1,0 +1,50 @@
+"""Puts the pages of the documentation, and the files that they link to, where mkdocs finds them: `make site`.
+
+They keep their places in the repository, so that links between them hold as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "build/pages"
+TOP = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "samples/README.md",
+    "bench/README.md",
+    "bench/real/README.md",
+)
+LINK = re.compile(r"(?:\]\(|src=\"|srcset=\")([^)\s\"#]+)")
+
+
+def pages() -> list[Path]:
+    """All pages."""
+    return [*(ROOT / name for name in TOP), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def linked(page: Path) -> Iterator[Path]:
+    """The files that a page links to and that are no pages."""
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        file = (page.parent / target).resolve()
+        if ":" not in target and file.suffix != ".md" and file.is_file() and file.is_relative_to(ROOT):
+            yield file
+
+
+def main() -> None:
+    """Fill the folder anew."""
+    shutil.rmtree(PAGES, ignore_errors=True)
+    found = pages()
+    for file in dict.fromkeys([*found, *(file for page in found for file in linked(page))]):
+        copy = PAGES / file.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+
+
+if __name__ == "__main__":
+    main()
