@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.fuzz import counted
 from tests.fuzz import hunt as hunting
 from tests.fuzz.cuda_kernels import kernels
 from tests.fuzz.cuda_memory import BUFFERS, Mode, arguments
@@ -26,6 +27,13 @@ def test_random_kernels_keep_their_results(seed: int) -> None:
     assert not found.failure
     assert [outcome.detail for outcome in found.outcomes if outcome.find] == []
     assert Counter(outcome.verdict for outcome in found.outcomes)["accepted"] >= 2
+
+
+@pytest.mark.nvcc
+def test_random_kernels_are_counted_exactly() -> None:
+    judged, found = counted.hunt(12, 6)
+    assert found == []
+    assert judged == 6
 
 
 @pytest.mark.nvcc
