@@ -155,7 +155,7 @@ def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -
     return _with_code(object_code, done.ptx, object_code.symbol_mapping)
 
 
-def _with_code(object_code: Any, ptx: str, names: Mapping[Any, bytes]) -> Any:
+def _with_code(object_code: Any, ptx: str, names: Mapping[Any, str | bytes]) -> Any:
     code = ptx.encode("utf-8", "surrogateescape") + b"\0"
     return object_code.from_ptx(code, name=object_code.name, symbol_mapping=dict(names))
 
@@ -166,8 +166,10 @@ def _counted_object(object_code: Any, text: str, name: str, counting: Profiling)
     copies = {f.name: (f.name + COUNTED).encode() for f in layout.functions if f.kernel and f.counted}
     if not copies:
         return object_code
-    names: dict[str | bytes, bytes] = {
-        n: copies.get(s.decode(), s) for n, s in object_code.symbol_mapping.items()
+    names: dict[str | bytes, str | bytes] = {
+        # NVRTC's symbols are bytes.
+        n: copies.get(s.decode() if isinstance(s, bytes) else s, s)
+        for n, s in object_code.symbol_mapping.items()
     }
     for kernel, copy in copies.items():
         names |= {kernel: copy, kernel.encode(): copy}

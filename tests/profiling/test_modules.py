@@ -190,12 +190,12 @@ class ObjectCode:
 
     code_type, name = "ptx", "mix.cu"
 
-    def __init__(self, code: bytes, symbol_mapping: dict[Any, bytes]) -> None:
+    def __init__(self, code: bytes, symbol_mapping: dict[Any, Any]) -> None:
         self.code, self.symbol_mapping = code, symbol_mapping
         self.handle = Program(parse(code.rstrip(b"\0").decode()))
 
     @staticmethod
-    def from_ptx(code: bytes, *, name: str, symbol_mapping: dict[Any, bytes]) -> ObjectCode:
+    def from_ptx(code: bytes, *, name: str, symbol_mapping: dict[Any, Any]) -> ObjectCode:
         assert name == ObjectCode.name
         return ObjectCode(code, symbol_mapping)
 
@@ -246,11 +246,11 @@ class CoreDriver:
 def test_cuda_core_gets_counted_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = CoreDriver()
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)  # type: ignore[arg-type]
-    given = ObjectCode(print_module(LOOP).encode() + b"\0", {"count<int>": b"k", "other": b"other"})
+    given = ObjectCode(print_module(LOOP).encode() + b"\0", {"count<int>": b"k", "n": "k", "other": b"other"})
     with cccopt.profile() as counting:
         made = cccopt.optimize(given, ccc="always")
         assert made.symbol_mapping["other"] == b"other"
-        for name in ("k", b"k", "count<int>"):
+        for name in ("k", b"k", "count<int>", "n"):
             made.launch(name)
         driver.contexts.append("another")
         # Without a kernel there is nothing to count.
@@ -258,7 +258,7 @@ def test_cuda_core_gets_counted_kernels(monkeypatch: pytest.MonkeyPatch) -> None
         assert cccopt.optimize(empty) is empty
     (function,) = counting.run.functions
     assert (function.name, function.unit, counting.run.devices) == ("k", "mix.cu", ("a GPU",))
-    assert sum(line.lanes for line in function.lines) == 3 * plain()
+    assert sum(line.lanes for line in function.lines) == 4 * plain()
     assert driver.contexts == ["primary", "another"]
 
 
