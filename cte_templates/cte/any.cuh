@@ -152,8 +152,18 @@ struct search<automatic> {
 
 }  // namespace detail
 
-/// Whether `has(i, descriptors...)` for some i in [begin, end). It is not called for all once one has been found. For the rest see
-/// `for_each_index`. No shared memory is used but by `thread_warp_block`.
+/// Whether `has(i, descriptors...)` for some i in [begin, end). It is not called for all once one has been found.
+///
+/// @code
+/// const int begin = offsets[blockIdx.x * 256 + threadIdx.x], end = offsets[blockIdx.x * 256 + threadIdx.x + 1];
+/// const bool negative = cte::any<256, cte::scanned>(begin, end, [=](int i) { return values[i] < 0; });
+/// out[blockIdx.x * 256 + threadIdx.x] = negative;
+/// @endcode
+///
+/// @tparam Policy  one of `automatic`, `one_per_lane`, `sub_warp<W>`, `warp` and `thread_warp_block`
+/// @param has      has no effect: which indices it is called for depends on when one is found
+///
+/// For the rest see `for_each_index`. No shared memory is used but by `thread_warp_block`.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Predicate, class... D>
 __device__ __forceinline__ bool any(Index begin, Index end, Predicate has, D... descriptors) {
     detail::check_call<BlockDim, Layout, Index>();

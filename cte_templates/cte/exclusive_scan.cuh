@@ -198,8 +198,20 @@ struct scan<automatic> {
 }  // namespace detail
 
 /// Calls `write(i, prefix, descriptors...)` for i in [begin, end), where `prefix` is what `op` makes of `init` and of
-/// `map(j, descriptors...)` for j in [begin, i), in this order. Returns what it makes of all. `op` is associative. `map(i)` may come
-/// before `write` for lower indices. For the rest see `for_each_index`. No shared memory is used but by `thread_warp_block`.
+/// `map(j, descriptors...)` for j in [begin, i), in this order. Returns what it makes of all.
+///
+/// @code
+/// const int begin = offsets[blockIdx.x * 256 + threadIdx.x], end = offsets[blockIdx.x * 256 + threadIdx.x + 1];
+/// const auto value = [=](int i) { return values[i]; };
+/// const auto put = [=](int i, float before) { out[i] = before; };
+/// cte::exclusive_scan<256, cte::scanned>(begin, end, value, cte::plus{}, 0.0f, put);
+/// @endcode
+///
+/// @tparam Policy  one of `automatic`, `one_per_lane`, `sub_warp<W>`, `warp` and `thread_warp_block`
+/// @param op       associative; it need not be commutative
+/// @param write    takes an index and its prefix; `map(i)` may be called before `write` for lower indices
+///
+/// For the rest see `for_each_index`. No shared memory is used but by `thread_warp_block`.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Map, class Op, class T, class Write, class... D>
 __device__ __forceinline__ T exclusive_scan(Index begin, Index end, Map map, Op op, T init, Write write, D... descriptors) {
     detail::check_call<BlockDim, Layout, Index>();

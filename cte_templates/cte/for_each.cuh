@@ -41,10 +41,29 @@ __device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map
 /// What `reduce` makes of `init` and of `map(i, descriptors...)` for i in [begin, end), in this order: each thread's own result,
 /// although other lanes run most of its fine tasks.
 ///
+/// @code
+/// // The sums of the rows of a sparse matrix; threads without a row hold an empty task at the end.
+/// const int row = min(int(blockIdx.x * 256 + threadIdx.x), rows);
+/// const int begin = offsets[row], end = offsets[min(row + 1, rows)];
+/// const auto value = [=](int i) { return values[i]; };
+/// const float sum = cte::for_each_index<256, cte::scanned>(begin, end, value, cte::plus{}, 0.0f);
+/// if (row < rows) out[row] = sum;
+/// @endcode
+///
+/// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
+/// @tparam Layout    `scanned` if a lane's `end` is the next lane's `begin`, `disjoint` if tasks may be anywhere
+/// @tparam Policy    which lanes run what (cte/policies/*.cuh); it decides how much shared memory a call takes
+/// @param begin, end   the fine tasks of this thread's coarse task: indices of 32 or 64 bits
+/// @param map          gives the value of a fine task. Any lane may call it, in any order: it depends on no thread, and what it
+///                     captures is the same in all lanes
+/// @param reduce       associative; it need not be commutative
+/// @param init         what the values are added to, once; it need not be the identity of `reduce`
+/// @param descriptors  what `map` needs of this thread's coarse task: copied to the lane that runs a fine task of it
+/// @return             the thread's own result; `init` for an empty task
+///
 /// All lanes of a warp call together, those without a task with `begin == end` (lanes that are missing make the others run their
-/// own tasks alone). `reduce` is associative; it need not be commutative, and `init` need not be its identity. `descriptors` are
-/// copied to the lane that runs a fine task. Values travel word by word: `T` and the descriptors are trivially copyable, and can be
-/// assigned.
+/// own tasks alone), and all threads of the block for policies with `whole_block`. Values travel word by word: `T` and the
+/// descriptors are trivially copyable, and can be assigned.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Map, class Reduce, class T, class... D,
           std::enable_if_t<!detail::is_storage<Index>, int> = 0>
 __device__ __forceinline__ T for_each_index(Index begin, Index end, Map map, Reduce reduce, T init, D... descriptors) {
@@ -52,7 +71,17 @@ __device__ __forceinline__ T for_each_index(Index begin, Index end, Map map, Red
     return detail::call<BlockDim, Layout, Policy>(shared, begin, end, map, reduce, init, descriptors...);
 }
 
-/// The same with shared memory of the caller's.
+/// The same with shared memory of the caller's, which calls one after the other may share.
+///
+/// @code
+/// __shared__ cte::storage<256, float, int> shared;
+/// const int begin = offsets[blockIdx.x * 256 + threadIdx.x], end = offsets[blockIdx.x * 256 + threadIdx.x + 1];
+/// const auto square = [=](int i) { return values[i] * values[i]; };
+/// const float norm = cte::for_each_index<256, cte::scanned>(shared, begin, end, square, cte::plus{}, 0.0f);
+/// const auto column = [=](int i) { return columns[i]; };
+/// const int last = cte::for_each_index<256, cte::scanned>(shared, begin, end, column, cte::maximum{}, -1);
+/// out[blockIdx.x * 256 + threadIdx.x] = norm + last;
+/// @endcode
 template <int BlockDim, class Layout, class Policy = automatic, class Storage, class Index, class Map, class Reduce, class T,
           class... D, std::enable_if_t<detail::is_storage<Storage>, int> = 0>
 __device__ __forceinline__ T for_each_index(Storage& storage, Index begin, Index end, Map map, Reduce reduce, T init, D... descriptors) {
@@ -61,7 +90,16 @@ __device__ __forceinline__ T for_each_index(Storage& storage, Index begin, Index
     return detail::call<BlockDim, Layout, Policy>(shared, begin, end, map, reduce, init, descriptors...);
 }
 
-/// Runs `f(i, descriptors...)` for i in [begin, end). See `for_each_index`.
+/// Runs `f(i, descriptors...)` for i in [begin, end), in no order. See `for_each_index` for the parameters.
+///
+/// @code
+/// // The neighbours of the vertices in a work list, which are anywhere.
+/// const int t = blockIdx.x * 256 + threadIdx.x;
+/// const int vertex = t < rows ? columns[t] : 0, distance = t < rows ? columns[vertex] : 0;
+/// const int begin = t < rows ? offsets[vertex] : 0, end = t < rows ? offsets[vertex + 1] : 0;
+/// const auto relax = [=](int i, int reached) { atomicMin(levels + columns[i], reached + 1); };
+/// cte::for_each<256, cte::disjoint>(begin, end, relax, distance);
+/// @endcode
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class F, class... D,
           std::enable_if_t<!detail::is_storage<Index>, int> = 0>
 __device__ __forceinline__ void for_each(Index begin, Index end, F f, D... descriptors) {

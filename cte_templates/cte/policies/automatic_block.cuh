@@ -6,6 +6,8 @@
 
 namespace cte {
 
+/// Policy. Use it if the whole block calls, and some tasks are longer than a thousand. Shared memory: 8192 bytes for `float` in
+/// blocks of 256.
 struct automatic_block {
     template <int BlockDim, class T>
     struct memory {

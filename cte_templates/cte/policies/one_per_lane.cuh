@@ -5,6 +5,7 @@
 
 namespace cte {
 
+/// Policy. Use it if all tasks have a few fine tasks, or all the same number. Shared memory: none.
 struct one_per_lane {
     template <int BlockDim, class T, class... Call>
     using temp = detail::nothing;

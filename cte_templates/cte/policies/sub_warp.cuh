@@ -6,6 +6,8 @@
 
 namespace cte {
 
+/// Policy. Use it if tasks are of one size between 8 and 32 or so, and much is read for each; `Width` near that size. Shared
+/// memory: none.
 template <int Width>
 struct sub_warp {
     static_assert(Width == 2 || Width == 4 || Width == 8 || Width == 16 || Width == 32,

@@ -85,6 +85,8 @@ struct searching {
 
 }  // namespace detail
 
+/// Policy. Use it if sizes differ, none is very long, and what is read for each task is large (descriptors). Shared memory: 2048
+/// bytes for `float` and 32-bit indices in blocks of 256.
 struct warp : detail::searching<detail::all_steps> {};
 
 }  // namespace cte

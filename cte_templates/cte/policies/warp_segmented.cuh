@@ -6,6 +6,7 @@
 
 namespace cte {
 
+/// Policy. Use it as `warp`, if most tasks are short. Shared memory: 2048 bytes for `float` and 32-bit indices in blocks of 256.
 struct warp_segmented : detail::searching<detail::steps_of_longest> {};
 
 }  // namespace cte
