@@ -161,7 +161,7 @@ struct search<automatic> {
 /// @endcode
 ///
 /// @tparam Policy  one of `automatic`, `one_per_lane`, `sub_warp<W>`, `warp` and `thread_warp_block`
-/// @param has      has no effect: which indices it is called for depends on when one is found
+/// @param has      free of side effects: which indices it is called for depends on when one is found
 ///
 /// For the rest see `for_each_index`. No shared memory is used but by `thread_warp_block`.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Predicate, class... D>
