@@ -60,6 +60,7 @@ MODULE_HEAD = "ccc_profile_module"
 LAYOUT = "ccc_profile_layout"
 
 _FEW = 6  # registers for counters where little is known of how many there may be
+_CROWDED = 16  # warps of which one is counted if a function has too many counters
 _ROOM, _ROOM_OF_GROUPS = 4 << 20, 32 << 20  # bytes for all copies of the counts, at most
 
 
@@ -68,13 +69,15 @@ class Counting:
     """How to count: one warp in ``every``, a power of two. With ``watch``, which is for such samples alone, branches'
     histograms and sectors are counted too.
 
-    ``registers`` is how many counters of a function may be in registers, ``copies`` how many copies of the counts there
-    are in global memory, a power of two. With ``dynamic`` the counters of kernels with dynamic shared memory are in
-    shared memory too; a launch that asks for all there is then fails. ``limits`` are how many registers a copy may
-    have, by kernel.
+    ``registers`` is how many counters of a function may be in registers, and ``local`` how many in local memory. If a
+    function has more in its loops, one warp in 16 of the module's kernels is counted: caches would not hold them.
+    ``copies`` is how many copies of the counts there are in global memory, a power of two. With ``dynamic`` the
+    counters of kernels with dynamic shared memory are in shared memory too; a launch that asks for all there is then
+    fails. ``limits`` are how many registers a copy may have, by kernel.
     """
 
     registers: int = 96
+    local: int = 128
     copies: int = 32
     dynamic: bool = False
     every: int = 1
@@ -132,6 +135,10 @@ class _Instrumenting:
             return self.module, Layout(functions=tuple(refused))
         flows = {name: Flow(counted.bodies[name].body or (), self._leaves) for name in counted.copied}
         choices = {name: self._choice(name, flows[name]) for name in counted.copied}
+        crowded = self._crowded(choices)
+        if crowded:
+            self.how = replace(self.how, registers=min(self.how.registers, _FEW), every=_CROWDED)
+            choices = {name: self._choice(name, flows[name]) for name in counted.copied}
         watched = {
             name: watch(flows[name], choices[name].end, wanted=self.how.watch) for name in counted.copied
         }
@@ -153,7 +160,14 @@ class _Instrumenting:
         marked = any(is_annotation(s) for f in self.module.functions() for s in f.body or ())
         text = print_module(self.module) if marked else ""
         layout = Layout(
-            some.copies, some.row, files.names, (*functions, *refused), text, some.every, self.how.watch
+            some.copies,
+            some.row,
+            files.names,
+            (*functions, *refused),
+            text,
+            some.every,
+            self.how.watch,
+            crowded,
         )
         copies = [
             item
@@ -175,6 +189,12 @@ class _Instrumenting:
         # Such a kernel has no limit of registers, by which all blocks start.
         most = _FEW if kernel and counted.runs_unknown(name) else self.how.registers
         return choose(flow, kernel, min(most, self.how.registers), private=private)
+
+    def _crowded(self, choices: Mapping[str, Choice]) -> str:
+        """A function with too many counters for each warp to be counted, empty if there is none."""
+        most = max(choices, key=lambda name: choices[name].private - choices[name].registers)
+        local = choices[most].private - choices[most].registers
+        return most if self.how.every == 1 and local > self.how.local else ""
 
     def _memories(self, choices: Mapping[str, Choice], watched: Mapping[str, Watched]) -> dict[str, Memory]:
         """The counters of each function."""

@@ -274,7 +274,9 @@ def notes_of(layout: Layout, counts: Sequence[FunctionCounts]) -> tuple[str, ...
         for f in counts
         if f.torn
     ]
-    return (*refused, *lost, *torn)
+    few = f"one warp in {layout.every} is counted, more in small launches"
+    crowded = [f"{few}: `{shown(layout.crowded)}` has too many branches"] if layout.crowded else []
+    return (*refused, *crowded, *lost, *torn)
 
 
 _Place = tuple[str, int, int]

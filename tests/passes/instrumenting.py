@@ -15,9 +15,10 @@ from cccopt.ptx.verifier import verify
 
 HOW: Mapping[str, Counting] = {
     "as it is": Counting(),
-    "all in local memory": Counting(registers=0),
+    "all in local memory": Counting(registers=0, local=1 << 16),
     "one copy": Counting(registers=3, copies=1),
     "many registers": Counting(registers=64),
+    "more counters than a thread can have": Counting(registers=1, local=2),
     "a sample": DETAILED,  # of a small launch it holds all warps
 }
 """Ways to count that put counters in different places."""

@@ -142,7 +142,7 @@ def both_of(text: str, how: Counting, grid: int = 3, block: Any = 70) -> Both:
 
     both = run_both(parse(text), "k", launch, how)
     assert results[0].tolist() == results[1].tolist()
-    assert not notes_of(both.layout, both.counts)
+    assert len(notes_of(both.layout, both.counts)) == bool(both.layout.crowded)
     return both
 
 
@@ -261,9 +261,10 @@ def test_loops_get_no_atomic_operations(text: str) -> None:
     """Into a loop with one on shared memory ptxas puts a YIELD, by which lanes run apart that did not before."""
     module = parse(text)
     for how in HOW.values():
-        new = {f.name: f for f in instrumented(module, how)[0].functions()}
+        made, layout = instrumented(module, how)
+        new = {f.name: f for f in made.functions()}
         for name in (n for n in new if n + COUNTED in new):
-            bodies = 1 if how.every == 1 else 2
+            bodies = 1 if layout.every == 1 else 2
             assert atomics_in_loops(new[name + COUNTED]) == bodies * atomics_in_loops(new[name])
             assert not [s for s in new[name + COUNTED].body or () if getattr(s, "base", "") == "fence"]
 

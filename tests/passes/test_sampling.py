@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cccopt.emulator import Profile, Program
-from cccopt.passes.instrument import DETAILED, Counting
-from cccopt.profiling.counts import functions_of, groups_of
+from cccopt.passes.instrument import DETAILED, Counting, instrumented
+from cccopt.profiling.counts import functions_of, groups_of, notes_of
 from cccopt.profiling.emulated import of_launch
 from cccopt.profiling.run_file import LANES
 from cccopt.ptx.parser import parse
@@ -171,3 +171,20 @@ def test_branches_and_accesses_are_watched(tmp_path: Path) -> None:
     assert sum(line.requests or 0 for line in found.lines) > 3
     assert sum(line.sectors or 0 for line in found.lines) > sum(line.requests or 0 for line in found.lines)
     assert sum(sum(b.histogram or ()) for b in found.branches) == sum(b.warps for b in found.branches) > 0
+
+
+def test_of_a_kernel_with_too_many_counters_some_warps_are_counted() -> None:
+    few = Counting(registers=1, local=2)
+    both = launched(1400, few, DIVERGENT)
+    assert both.layout.every == 16
+    (found,) = functions_of(both.layout, both.counts, "k.ptx", groups_in(both))
+    assert found.sample is not None
+    assert found.warps == pytest.approx(sum(count.warps for count in both.plain.issues.values()), rel=0.05)
+    assert notes_of(both.layout, both.counts) == (
+        "one warp in 16 is counted, more in small launches: `k` has too many branches",
+    )
+
+
+def test_as_many_counters_as_there_may_be_leave_all_warps_counted() -> None:
+    assert instrumented(parse(ptx_kernel(DIVERGENT)), Counting(registers=1, local=15))[1].every == 1
+    assert instrumented(parse(ptx_kernel(DIVERGENT)), Counting(registers=1, local=2))[1].crowded == "k"

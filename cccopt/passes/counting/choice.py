@@ -8,10 +8,12 @@ programs", TOPLAS 16(4), 1994.
 
 *Warps.* Nothing of the kind holds: where lanes part, one warp leaves a branch twice, and whether they run together
 again at a join is the choice of ptxas. A unit has as many executions as its only predecessor if control goes nowhere
-else from there. All other units have a counter: arms of branches, joins, headers of loops. So has an edge of a branch
-that leads to a join or out of a loop, by which it shows how often lanes parted. Not so the back edge of a loop with one
-latch and one edge from outside: lanes that parted before meet at the source of that edge, lanes that parted in the loop
-at the latch, and none at the header; what came to it, came by one edge or by the other.
+else from there. All other units have a counter: arms of branches, joins, headers of loops. The back edge of a loop with
+one latch and one edge from outside needs none: lanes that parted before meet at the source of that edge, lanes that
+parted in the loop at the latch, and none at the header; what came to it, came by one edge or by the other. An edge of a
+branch that leads to a join or out of a loop follows from its source and the other edge once it is known how often lanes
+parted at the branch (`Split`): in the unit that the other edge leads to, those that are there are then not all that
+were in the source. Where this cannot be told, the edge has a counter.
 
 A kernel's threads and warps are known from the shape of its blocks.
 """
@@ -19,7 +21,8 @@ A kernel's threads and warps are known from the shape of its blocks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from cccopt.passes.counting.flow import Flow, FlowEdge, Way
 from cccopt.passes.counting.layout import OUTSIDE, OWN, THREADS, UNKNOWN, WARPS, Sum
@@ -45,6 +48,19 @@ class Counters:
     lanes: int = UNKNOWN
 
 
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A branch at the end of unit ``source``: ``counter`` is of how often some of its lanes jump and others do not,
+    counted in unit ``target``, which one of the two comes to. If that is the header of a loop, ``entry`` is the edge
+    by which lanes come to it from outside.
+    """
+
+    source: int
+    target: int
+    counter: int
+    entry: int = UNKNOWN
+
+
 @dataclass
 class Choice:
     """The counters of a function, numbered from 0; of a kernel, from `OWN`. The first ``private`` are those in loops,
@@ -56,6 +72,7 @@ class Choice:
 
     first: int
     places: dict[Place, Counters] = field(default_factory=dict)
+    splits: list[Split] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
     private: int = 0
     registers: int = 0
@@ -99,6 +116,7 @@ class _Chooser:
         self.flow = flow
         self.kernel = kernel
         self.choice = Choice(OWN if kernel else 0)
+        self._edges: dict[int, Sum] = {}
 
     # --- warps -------------------------------------------------------------------------------------------------
 
@@ -106,10 +124,7 @@ class _Chooser:
         flow, choice = self.flow, self.choice
         for unit in range(len(flow.units)):
             choice.unit_warps.append(self._unit_warps(unit))
-        back = self._lone_back_edges()
-        choice.edge_warps = [() for _ in flow.edges]
-        for index in [*(i for i in range(len(flow.edges)) if i not in back), *back]:
-            choice.edge_warps[index] = self._edge_warps(index, back.get(index))
+        choice.edge_warps = [self._warps_along(index) for index in range(len(flow.edges))]
 
     def _unit_warps(self, unit: int) -> Sum:
         """Units come after their lone predecessors, except where a block comes before it in the text."""
@@ -126,6 +141,7 @@ class _Chooser:
         """Whether all that come to the source of an edge go along it, and nowhere else."""
         return edge.way is Way.ALWAYS and len(self.flow.out[edge.source]) == 1
 
+    @cached_property
     def _lone_back_edges(self) -> dict[int, int]:
         """The edges back to a header that has one more, and that other edge."""
         found: dict[int, int] = {}
@@ -137,7 +153,14 @@ class _Chooser:
                 found[inside[0]] = outside[0]
         return found
 
-    def _edge_warps(self, index: int, other: int | None) -> Sum:
+    def _warps_along(self, index: int) -> Sum:
+        """The executions of an edge, empty where they are not known, or are being found."""
+        if index not in self._edges:
+            self._edges[index] = ()
+            self._edges[index] = self._edge_warps(index)
+        return self._edges[index]
+
+    def _edge_warps(self, index: int) -> Sum:
         flow, choice = self.flow, self.choice
         edge = flow.edges[index]
         if edge.way is Way.LOST or (edge.target == OUTSIDE and edge.way in _CONDITIONAL):
@@ -149,14 +172,41 @@ class _Chooser:
         alone = edge.target != OUTSIDE and len(flow.into[edge.target]) == 1
         if alone and not flow.leaves_loop(edge):
             return choice.unit_warps[edge.target]
-        if other is not None and choice.edge_warps[other]:
-            return (*choice.unit_warps[edge.target], *(-1 - c for c in choice.edge_warps[other]))
+        other = self._lone_back_edges.get(index)
+        if other is not None and (entered := self._warps_along(other)):
+            return (*choice.unit_warps[edge.target], *_negative(entered))
+        if by_split := self._by_split(index):
+            return by_split
         if edge.way is Way.ENTRY or edge.way in _CONDITIONAL:
             place = Place() if edge.way is Way.ENTRY else Place(edge=index)
             counters = choice.at(place)
             counters.warps = choice.new(self._depth(place))
             return (counters.warps,)
         return ()
+
+    def _by_split(self, index: int) -> Sum:
+        """The executions of an edge of a branch by how often its lanes part, empty where that cannot be told."""
+        flow, choice = self.flow, self.choice
+        source = flow.edges[index].source
+        others = [i for i in flow.out[source] if i != index] if source != OUTSIDE else []
+        if len(others) != 1 or not self._has_lasting_mask(source):
+            return ()
+        other = flow.edges[others[0]]
+        entry = self._lone_back_edges.get(others[0], UNKNOWN)
+        if other.way not in _CONDITIONAL or other.target == OUTSIDE or flow.only_leaves(other.target):
+            return ()
+        if entry == UNKNOWN and (len(flow.into[other.target]) > 1 or flow.leaves_loop(other)):
+            return ()
+        if not (along_other := self._warps_along(others[0])):
+            return ()
+        counter = choice.new(self._depth(Place(other.target)))
+        choice.splits.append(Split(source, other.target, counter, entry))
+        return (*choice.unit_warps[source], *_negative(along_other), counter)
+
+    def _has_lasting_mask(self, unit: int) -> bool:
+        """Whether the lanes that are counted at the head of a unit are those that are together at its end."""
+        counters = self.choice.places.get(Place(unit))
+        return counters is not None and counters.warps != UNKNOWN and not self.flow.may_meet(unit)
 
     # --- lanes -------------------------------------------------------------------------------------------------
 
@@ -218,6 +268,10 @@ class _Chooser:
         return (1 if asked else 2) * 8.0**depth
 
 
+def _negative(terms: Sum) -> Sum:
+    return tuple(-1 - c for c in terms)
+
+
 def ends(edge: FlowEdge, units: int) -> tuple[int, int]:
     """The vertices that an edge joins: a unit's begin is twice its number, its end one more, the outside the last."""
     return (
@@ -249,6 +303,7 @@ def _numbered(choice: Choice, registers: int, private: bool) -> Choice:
     """The choice with the counters in loops numbered first if ``private``, those of inner loops ahead of the others."""
     # Both counters of a place, so that none needs the mask for the other's sake.
     listed = [c - choice.first for p in choice.places.values() for c in (p.warps, p.lanes) if c != UNKNOWN]
+    listed += [split.counter - choice.first for split in choice.splits]
     order = sorted(listed, key=lambda i: -choice.depths[i])
     own = [i for i in order if choice.depths[i]] if private else []
     order = [*own, *sorted(set(range(len(choice.depths))).difference(own))]
@@ -262,6 +317,7 @@ def _numbered(choice: Choice, registers: int, private: bool) -> Choice:
 
     for counters in choice.places.values():
         counters.warps, counters.lanes = number(counters.warps), number(counters.lanes)
+    choice.splits = [replace(split, counter=number(split.counter)) for split in choice.splits]
     choice.depths = [choice.depths[old] for old in order]
     choice.private = len(own)
     choice.registers = min(len(own), registers)

@@ -38,7 +38,7 @@ from cccopt.ccc.function.code import negated, number, op
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.block import begin, begin_warp, leaving
 from cccopt.passes.counting.choice import Choice, Counters, Place
-from cccopt.passes.counting.flow import Flow, FlowEdge, Way
+from cccopt.passes.counting.flow import LEAVING, Flow, FlowEdge, Way
 from cccopt.passes.counting.layout import OUTSIDE, UNKNOWN
 from cccopt.passes.counting.memory import Adder, Memory, initial
 from cccopt.passes.counting.watched import Watched, access_code, histogram_code
@@ -65,7 +65,6 @@ from cccopt.ptx.ir import (
 )
 from cccopt.ptx.isa import Control, facts, register_types
 
-_LEAVING = (Control.RETURN, Control.EXIT)
 _BOUNDS = (".maxntid", ".reqntid", ".maxnreg", ".minnctapersm")
 _REGISTERS, _THREADS = 1 << 16, 1 << 10  # of a processor, of a block at most
 
@@ -107,6 +106,8 @@ class _Copier:
     adder: Adder = field(init=False)
     registers: list[Register] = field(init=False)
     plain: str = field(init=False)
+    masks: dict[int, Register] = field(init=False)
+    """The lanes that a unit began with, of those whose branches are told by them."""
 
     def __post_init__(self) -> None:
         function, memory = self.what.function, self.what.memory
@@ -115,6 +116,7 @@ class _Copier:
         weight = self.names.register("b32") if memory.every > 1 else None
         self.adder = Adder(memory, self.names, base, self.names.register("b32"), weight)
         self.plain = self.names.label("plain")
+        self.masks = {s.source: self.names.register("b32") for s in self.what.choice.splits}
         self.registers = [self.names.register("b32") for _ in range(self.what.choice.registers)]
 
     @property
@@ -174,7 +176,12 @@ class _Copier:
         found: dict[int, list[Statement]] = {}
         for place, counters in places.items():
             if place.unit != OUTSIDE and place.unit not in self.bare:
-                found.setdefault(flow.head(place.unit), []).extend(self._count(counters, None))
+                found.setdefault(flow.head(place.unit), []).extend(
+                    self._count(counters, None, unit=place.unit)
+                )
+        for split in self.what.choice.splits:
+            if split.entry != UNKNOWN and (source := flow.edges[split.entry].source) != OUTSIDE:
+                found.setdefault(flow.end(source), []).append(initial(self.masks[split.source]))
         for unit, first in self.what.watched.branches.items():
             (jumps,) = (flow.edges[i].guard for i in flow.out[unit] if flow.edges[i].way is Way.TAKEN)
             assert jumps is not None
@@ -207,6 +214,9 @@ class _Copier:
             yield from self.adder.copy_address(Symbol(self.plain) if self.samples else None)
         memory = self.what.memory
         yield from map(initial, self.registers)
+        for split in self.what.choice.splits:
+            if split.entry != UNKNOWN and self.what.flow.edges[split.entry].source == OUTSIDE:
+                yield initial(self.masks[split.source])
         if memory.private:
             yield memory.local_variable()
         for counter in range(memory.own + memory.registers, memory.own + memory.private):
@@ -231,9 +241,11 @@ class _Copier:
         return self.adder.add_one(counter, register, who)
 
     def _count(
-        self, counters: Counters, among: Guard | None, *, in_loop: bool = False
+        self, counters: Counters, among: Guard | None, *, unit: int = OUTSIDE, in_loop: bool = False
     ) -> Iterator[Statement]:
-        """Counts those lanes here that ``among`` is true of; ``in_loop``: whose counters may not be their own."""
+        """Counts those lanes here that ``among`` is true of, at the head of ``unit`` if that is one; ``in_loop``: whose
+        counters may not be their own.
+        """
         private = self._private(counters.lanes)
         if private:
             yield from self._add_one(counters.lanes, among)
@@ -242,14 +254,34 @@ class _Copier:
         mask, leader = self.names.register("b32"), self.names.register("pred")
         yield from _active(mask, among)
         yield from self.adder.leader(mask, leader, among)
-        if self._private(counters.warps):
-            yield from self._add_one(counters.warps, Guard(leader))
-        elif counters.warps != UNKNOWN:
-            yield from self.adder.add(counters.warps, number(1), Guard(leader), in_loop=in_loop)
+        if counters.warps != UNKNOWN:
+            yield from self._add_execution(counters.warps, Guard(leader), in_loop)
+        yield from self._count_splits(unit, mask, leader, in_loop)
         if counters.lanes != UNKNOWN and not private:
             active = self.names.register("b32")
             yield op("popc.b32", active, mask)
             yield from self.adder.add(counters.lanes, active, Guard(leader), in_loop=in_loop)
+
+    def _add_execution(self, counter: int, leader: Guard, in_loop: bool) -> Iterator[Statement]:
+        if self._private(counter):
+            yield from self._add_one(counter, leader)
+        else:
+            yield from self.adder.add(counter, number(1), leader, in_loop=in_loop)
+
+    def _count_splits(
+        self, unit: int, mask: Register, leader: Register, in_loop: bool
+    ) -> Iterator[Statement]:
+        """Counts an execution of the branch that led the lanes of ``mask`` to the head of ``unit`` if others went the
+        other way, and keeps the mask if a branch at the unit's end is counted by it.
+        """
+        for split in self.what.choice.splits:
+            if split.target == unit != OUTSIDE:
+                parted = self.names.register("pred")
+                # The lanes here are a part of those at the branch; for lanes from outside of a loop, that mask is 0.
+                yield op("setp.gt.and.u32", parted, self.masks[split.source], mask, leader)
+                yield from self._add_execution(split.counter, Guard(parted), in_loop)
+        if unit in self.masks:
+            yield op("mov.u32", self.masks[unit], mask)
 
     def last(self, among: Guard | None, in_loop: bool) -> list[Statement]:
         """What a thread does before it leaves the function, those threads that ``among`` is true of."""
@@ -282,8 +314,7 @@ class _Copier:
 
     def _is_bare(self, block: int, unit: int) -> bool:
         flow = self.what.flow
-        run = [s for i in flow.cfg.blocks[block].statements() if isinstance(s := self.body[i], Instruction)]
-        if len(run) != 1 or run[0].guard is not None or facts(run[0]).control not in _LEAVING:
+        if flow.last(block) != unit or not flow.only_leaves(unit):
             return False
         return not any(flow.edges[i].way in (Way.ENTRY, Way.INDEXED) for i in flow.into[unit])
 
@@ -299,7 +330,7 @@ class _Copier:
         if control is Control.CALL:
             return [_calling(statement, self.what.callees)]
         unit = flow.first.get(block)
-        if control in _LEAVING and unit is not None and unit not in self.bare:
+        if control in LEAVING and unit is not None and unit not in self.bare:
             return [*self.last(statement.guard, flow.units[unit].depth > 0), statement]
         return [statement]
 
@@ -308,7 +339,7 @@ class _Copier:
         flow = self.what.flow
         last = len(flow.cfg.blocks) - 1
         run = [s for s in self.body if isinstance(s, Instruction)]
-        leaves = bool(run) and run[-1].guard is None and facts(run[-1]).control in (*_LEAVING, Control.TRAP)
+        leaves = bool(run) and run[-1].guard is None and facts(run[-1]).control in (*LEAVING, Control.TRAP)
         if leaves or last not in flow.cfg.reachable:
             return []
         edges = [flow.edges[i] for i in flow.out[flow.last(last)]]

@@ -26,6 +26,9 @@ from cccopt.passes.counting.layout import OUTSIDE
 from cccopt.ptx.ir import Body, Guard, Instruction, Label
 from cccopt.ptx.isa import Control, facts
 
+LEAVING = (Control.RETURN, Control.EXIT)
+"""What ends a function for a thread."""
+
 
 class Way(Enum):
     """How lanes come to go along an edge."""
@@ -174,6 +177,18 @@ class Flow:
         if source in self._cycle and self._cycle.get(target) != self._cycle[source]:
             return True
         return any(source in loop.blocks and target not in loop.blocks for loop in self.loops)
+
+    def may_meet(self, unit: int) -> bool:
+        """Whether lanes that come to a unit apart may meet in it: at a call, a collective, or a barrier."""
+        here = self.units[unit]
+        run = (s for s in self.body[here.start : here.stop] if isinstance(s, Instruction))
+        return any(facts(s).convergent or facts(s).control is Control.CALL for s in run)
+
+    def only_leaves(self, unit: int) -> bool:
+        """Whether a unit is a bare `ret` or `exit`."""
+        here = self.units[unit]
+        run = [s for s in self.body[here.start : here.stop] if isinstance(s, Instruction)]
+        return len(run) == 1 and run[0].guard is None and facts(run[0]).control in LEAVING
 
     def edge_depth(self, edge: FlowEdge) -> int:
         """How many loops lanes stay in that go along an edge, about."""

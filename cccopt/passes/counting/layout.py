@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-FORMAT = 3
+FORMAT = 4
 
 OUTSIDE = -1
 """In place of a unit: where the function is entered from and left to."""
@@ -130,7 +130,8 @@ class FunctionLayout:
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The counters of a module. ``marked`` is its PTX if that has markers of annotations, and else empty; one warp in
-    ``every`` is counted, at least. In a ``watched`` module branches have histograms, and accesses counters.
+    ``every`` is counted, at least; ``crowded`` is a function with so many counters that not all warps are counted, or
+    empty. In a ``watched`` module branches have histograms, and accesses counters.
     """
 
     copies: int = 1
@@ -140,6 +141,7 @@ class Layout:
     marked: str = ""
     every: int = 1
     watched: bool = False
+    crowded: str = ""
 
     @property
     def size(self) -> int:
@@ -161,6 +163,7 @@ def as_bytes(layout: Layout) -> bytes:
         "marked": layout.marked,
         "every": layout.every,
         "watched": layout.watched,
+        "crowded": layout.crowded,
     }
     return zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)
 
@@ -179,6 +182,7 @@ def of_bytes(text: bytes) -> Layout:
             str(data["marked"]),
             int(data["every"]),
             bool(data["watched"]),
+            str(data["crowded"]),
         )
     except (zlib.error, ValueError, KeyError, TypeError, IndexError) as problem:
         raise ValueError(f"no layout of counters: {problem}") from problem
