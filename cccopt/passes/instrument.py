@@ -28,7 +28,7 @@ from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.calls import callees
 from cccopt.passes.counting.block import leave_function
 from cccopt.passes.counting.choice import Choice, choose
-from cccopt.passes.counting.copying import Copying, counted_copy, relabelled
+from cccopt.passes.counting.copying import Copying, counted_copy, is_bounded, relabelled
 from cccopt.passes.counting.flow import Flow
 from cccopt.passes.counting.layout import FunctionLayout, Layout, as_bytes
 from cccopt.passes.counting.memory import COUNTS, Memory
@@ -60,6 +60,7 @@ MODULE_HEAD = "ccc_profile_module"
 LAYOUT = "ccc_profile_layout"
 
 _FEW = 6  # registers for counters where little is known of how many there may be
+_SOME = 32  # where blocks of all sizes start: half of what a thread may have then
 _CROWDED = 16  # warps of which one is counted if a function has too many counters
 _ROOM, _ROOM_OF_GROUPS = 4 << 20, 32 << 20  # bytes for all copies of the counts, at most
 
@@ -69,15 +70,16 @@ class Counting:
     """How to count: one warp in ``every``, a power of two. With ``watch``, which is for such samples alone, branches'
     histograms and sectors are counted too.
 
-    ``registers`` is how many counters of a function may be in registers, and ``local`` how many in local memory. If a
-    function has more in its loops, one warp in 16 of the module's kernels is counted: caches would not hold them.
+    ``registers`` is how many counters of a function may be in registers, and ``local`` how many in local memory, twice
+    as many if half as many threads are resident as the registers of 32 counters allow. If a function has more in its
+    loops, one warp in 16 of the module's kernels is counted: caches would not hold them all.
     ``copies`` is how many copies of the counts there are in global memory, a power of two. With ``dynamic`` the
     counters of kernels with dynamic shared memory are in shared memory too; a launch that asks for all there is then
     fails. ``limits`` are how many registers a copy may have, by kernel.
     """
 
     registers: int = 96
-    local: int = 128
+    local: int = 48
     copies: int = 32
     dynamic: bool = False
     every: int = 1
@@ -186,15 +188,23 @@ class _Instrumenting:
         leaves = name in counted.may_exit or counted.calls_may_exit(name)
         kernel = counted.bodies[name].kind == "entry"
         private = not leaves and not counted.recurs(name)
-        # Such a kernel has no limit of registers, by which all blocks start.
-        most = _FEW if kernel and counted.runs_unknown(name) else self.how.registers
+        most = self.how.registers
+        if kernel and counted.runs_unknown(name):
+            most = _FEW  # it has no limit of registers, by which all blocks start
+        elif kernel and not is_bounded(counted.bodies[name]):
+            most = _SOME
         return choose(flow, kernel, min(most, self.how.registers), private=private)
 
     def _crowded(self, choices: Mapping[str, Choice]) -> str:
         """A function with too many counters for each warp to be counted, empty if there is none."""
-        most = max(choices, key=lambda name: choices[name].private - choices[name].registers)
-        local = choices[most].private - choices[most].registers
-        return most if self.how.every == 1 and local > self.how.local else ""
+        if self.how.every > 1:
+            return ""
+        for name, choice in choices.items():
+            function = self.counted.bodies[name]
+            times = 1 if function.kind == "entry" and not is_bounded(function) else 2
+            if choice.private - choice.registers > times * self.how.local:
+                return name
+        return ""
 
     def _memories(self, choices: Mapping[str, Choice], watched: Mapping[str, Watched]) -> dict[str, Memory]:
         """The counters of each function."""

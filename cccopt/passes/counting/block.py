@@ -16,7 +16,7 @@ from functools import partial
 from cccopt.ccc.function.code import at, op
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.layout import BEGUN, ENDED, THREADS, WARPS
-from cccopt.passes.counting.memory import HALF_WORD, Memory, copy_address
+from cccopt.passes.counting.memory import HALF_WORD, VECTOR, Memory, copy_address
 from cccopt.passes.counting.sampling import count, linear_index
 from cccopt.ptx.ir import (
     Function,
@@ -28,6 +28,7 @@ from cccopt.ptx.ir import (
     Statement,
     Symbol,
     Variable,
+    Vector,
 )
 
 _LANE_31 = Literal("31")
@@ -93,9 +94,9 @@ def leaving(memory: Memory, names: Names, own: Register | Symbol, redux: bool) -
     if memory.private:
         start, step, counters = names.register("b32"), names.register("b32"), names.register("b64")
         yield op("mov.u32", start, 0)
-        yield op("mov.u32", step, 1)
+        yield op("mov.u32", step, VECTOR)
         yield op("mov.u64", counters, own)
-        fold = partial(_fold, names, memory, base, counters, mask if redux else None, leader, weight)
+        fold = partial(_fold_some, names, memory, base, counters, mask, redux, leader, weight)
         yield from _each_word(names, start, step, memory.private, "fold", fold)
         if not redux:
             # What each thread has added is before the first of them counts all off.
@@ -112,36 +113,66 @@ def leave_function(memory: Memory, name: str, redux: bool) -> Function:
     return Function("func", name, parameters, body=(*names.declarations(), *code))
 
 
-def _fold(
+def _fold_some(
     names: Names,
     memory: Memory,
     base: Register,
     own: Register,
-    mask: Register | None,
+    mask: Register,
+    redux: bool,
     leader: Register,
     weight: Register | None,
     word: Register,
 ) -> Iterator[Statement]:
-    """All threads of ``mask`` add a counter of theirs to the block's, the first of them for all; each for itself where
-    there is no mask.
+    """All threads of ``mask`` add some counters of theirs, from ``word`` on, to the block's: nothing where these are 0
+    in all threads, as they are of code that is seldom run.
     """
-    address, found = names.register("b64"), names.register("b32")
-    low, high, some, more = (names.register(t) for t in ("b32", "b32", "pred", "pred"))
+    address, any_ = names.register("b64"), names.register("b32")
+    found = [names.register("b32") for _ in range(VECTOR)]
+    some, none = names.register("pred"), names.label("none")
     yield op("mad.wide.u32", address, word, 4, own)
-    yield op("ld.local.u32", found, at(address))
+    yield op(f"ld.local.v{VECTOR}.u32", Vector(tuple(found)), at(address))
+    yield op("or.b32", any_, found[0], found[1])
+    for counter in found[2:]:
+        yield op("or.b32", any_, any_, counter)
+    yield op("setp.ne.u32", some, any_, 0)
+    yield op("vote.sync.any.pred", some, some, mask)
+    yield op("bra", Symbol(none), guard=Guard(some, negated=True))
+    for index, counter in enumerate(found):
+        yield from _fold(names, memory, base, counter, mask if redux else None, leader, weight, word, index)
+    yield Label(none)
+
+
+def _fold(
+    names: Names,
+    memory: Memory,
+    base: Register,
+    found: Register,
+    mask: Register | None,
+    leader: Register,
+    weight: Register | None,
+    word: Register,
+    index: int,
+) -> Iterator[Statement]:
+    """All threads of ``mask`` add their counter ``word + index`` to the block's, the first of them for all; each for
+    itself where there is no mask.
+    """
+    low, high, some, more = (names.register(t) for t in ("b32", "b32", "pred", "pred"))
     yield op("and.b32", low, found, _LOW_HALF)
     yield op("shr.u32", high, found, HALF_WORD)
     if mask is None:
         yield op("setp.ne.u32", some, found, 0)
     else:
-        yield op("mov.pred", some, leader)
+        any_ = names.register("b32")
         for half in (low, high):
             yield op("redux.sync.add.u32", half, half, mask)
+        yield op("or.b32", any_, low, high)
+        yield op("setp.ne.and.u32", some, any_, 0, leader)
     if memory.name is not None:
         yield op("setp.ne.and.u32", more, high, 0, some)
         for first, half, who in ((memory.plain, low, some), (memory.high, high, more)):
             place = names.register("b32")
-            yield from _address(names, memory, word, first, place)
+            yield from _address(names, memory, word, first + index, place)
             yield op("red.shared.add.u32", at(place), half, guard=Guard(who))
         return
     wide, top, place = (names.register("b64") for _ in range(3))
@@ -154,7 +185,7 @@ def _fold(
         yield op("cvt.u64.u32", times, weight)
         yield op("mul.lo.u64", wide, wide, times)
     yield op("mad.wide.u32", place, word, 8, base)
-    yield op("red.global.add.u64", memory.in_copy(place, memory.own), wide, guard=Guard(some))
+    yield op("red.global.add.u64", memory.in_copy(place, memory.own + index), wide, guard=Guard(some))
 
 
 def _count_off(

@@ -94,6 +94,11 @@ class Copying:
     moved: frozenset[str] = frozenset()
 
 
+def is_bounded(kernel: Function) -> bool:
+    """Whether a kernel says how many threads or registers it is launched with at most."""
+    return any(d.name in _BOUNDS for d in kernel.directives)
+
+
 def counted_copy(what: Copying) -> Function:
     """The function under its new name, with counters."""
     return _Copier(what).function()
@@ -167,7 +172,7 @@ class _Copier:
             return
         if self.kernel and self.what.limit is not None:
             yield Directive(".maxnreg", (str(self.what.limit),))
-        elif self.kernel and not any(d.name in _BOUNDS for d in self.what.function.directives):
+        elif self.kernel and not is_bounded(self.what.function):
             yield Directive(".maxnreg", (str(_REGISTERS // _THREADS),))
 
     def _before(self) -> dict[int, list[Statement]]:
@@ -219,7 +224,7 @@ class _Copier:
                 yield initial(self.masks[split.source])
         if memory.private:
             yield memory.local_variable()
-        for counter in range(memory.own + memory.registers, memory.own + memory.private):
+        for counter in range(memory.own + memory.registers, memory.own + memory.words_of_thread):
             yield op("st.local.u32", memory.in_local(counter), 0)
         if self.samples:
             assert self.adder.base is not None
