@@ -27,8 +27,13 @@ from functools import cached_property
 from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.calls import callees
 from cccopt.passes.counting.block import leave_function
+from cccopt.passes.counting.bounds import (
+    counters_in_local_memory,
+    counters_in_registers,
+    registers_of_thread,
+)
 from cccopt.passes.counting.choice import Choice, choose
-from cccopt.passes.counting.copying import Copying, counted_copy, is_bounded, relabelled
+from cccopt.passes.counting.copying import Copying, counted_copy, relabelled
 from cccopt.passes.counting.flow import Flow
 from cccopt.passes.counting.layout import FunctionLayout, Layout, as_bytes
 from cccopt.passes.counting.memory import COUNTS, Memory
@@ -60,7 +65,6 @@ MODULE_HEAD = "ccc_profile_module"
 LAYOUT = "ccc_profile_layout"
 
 _FEW = 6  # registers for counters where little is known of how many there may be
-_SOME = 32  # where blocks of all sizes start: half of what a thread may have then
 _CROWDED = 16  # warps of which one is counted if a function has too many counters
 _ROOM, _ROOM_OF_GROUPS = 4 << 20, 32 << 20  # bytes for all copies of the counts, at most
 
@@ -70,16 +74,16 @@ class Counting:
     """How to count: one warp in ``every``, a power of two. With ``watch``, which is for such samples alone, branches'
     histograms and sectors are counted too.
 
-    ``registers`` is how many counters of a function may be in registers, and ``local`` how many in local memory, twice
-    as many if half as many threads are resident as the registers of 32 counters allow. If a function has more in its
-    loops, one warp in 16 of the module's kernels is counted: caches would not hold them all.
+    ``registers`` is how many counters of a function may be in registers, and ``local`` how many in local memory: if
+    None, as many as caches hold (`bounds`). If a function has more in its loops, one warp in 16 of the module's kernels
+    is counted.
     ``copies`` is how many copies of the counts there are in global memory, a power of two. With ``dynamic`` the
     counters of kernels with dynamic shared memory are in shared memory too; a launch that asks for all there is then
     fails. ``limits`` are how many registers a copy may have, by kernel.
     """
 
     registers: int = 96
-    local: int = 48
+    local: int | None = None
     copies: int = 32
     dynamic: bool = False
     every: int = 1
@@ -191,8 +195,8 @@ class _Instrumenting:
         most = self.how.registers
         if kernel and counted.runs_unknown(name):
             most = _FEW  # it has no limit of registers, by which all blocks start
-        elif kernel and not is_bounded(counted.bodies[name]):
-            most = _SOME
+        elif kernel:
+            most = counters_in_registers(registers_of_thread(counted.bodies[name]))
         return choose(flow, kernel, min(most, self.how.registers), private=private)
 
     def _crowded(self, choices: Mapping[str, Choice]) -> str:
@@ -200,9 +204,10 @@ class _Instrumenting:
         if self.how.every > 1:
             return ""
         for name, choice in choices.items():
-            function = self.counted.bodies[name]
-            times = 1 if function.kind == "entry" and not is_bounded(function) else 2
-            if choice.private - choice.registers > times * self.how.local:
+            most = self.how.local
+            if most is None:
+                most = counters_in_local_memory(registers_of_thread(self.counted.bodies[name]))
+            if choice.private - choice.registers > most:
                 return name
         return ""
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cccopt.emulator import Profile, Program
+from cccopt.passes.counting.bounds import registers_of_thread
 from cccopt.passes.instrument import DETAILED, Counting, instrumented
 from cccopt.profiling.counts import functions_of, groups_of, notes_of
 from cccopt.profiling.emulated import of_launch
@@ -188,3 +189,24 @@ def test_of_a_kernel_with_too_many_counters_some_warps_are_counted() -> None:
 def test_as_many_counters_as_there_may_be_leave_all_warps_counted() -> None:
     assert instrumented(parse(ptx_kernel(DIVERGENT)), Counting(registers=1, local=15))[1].every == 1
     assert instrumented(parse(ptx_kernel(DIVERGENT)), Counting(registers=1, local=2))[1].crowded == "k"
+
+
+@pytest.mark.parametrize(
+    ("directives", "registers"),
+    [
+        ("", 64),
+        (".maxntid 256, 1, 1", 128),
+        (".maxntid 16, 16", 128),
+        (".maxntid 1024", 64),
+        (".reqntid 640, 1, 1", 96),
+        (".maxntid 256, 1, 1 .minnctapersm 8", 32),
+        (".maxntid 256, 1, 1 .minnctapersm 3", 80),
+        (".maxntid 128 .maxnreg 40", 40),
+    ],
+)
+def test_registers_leave_room_for_the_threads_that_a_kernel_says_it_has(
+    directives: str, registers: int
+) -> None:
+    text = ptx_kernel("").replace("(.param .u64 out)", f"(.param .u64 out) {directives}")
+    (kernel,) = parse(text).functions()
+    assert registers_of_thread(kernel) == registers

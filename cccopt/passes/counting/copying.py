@@ -37,6 +37,7 @@ from functools import cached_property
 from cccopt.ccc.function.code import negated, number, op
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.block import begin, begin_warp, leaving
+from cccopt.passes.counting.bounds import REGISTERS, THREADS, is_bounded
 from cccopt.passes.counting.choice import Choice, Counters, Place
 from cccopt.passes.counting.flow import LEAVING, Flow, FlowEdge, Way
 from cccopt.passes.counting.layout import OUTSIDE, UNKNOWN
@@ -65,9 +66,6 @@ from cccopt.ptx.ir import (
 )
 from cccopt.ptx.isa import Control, facts, register_types
 
-_BOUNDS = (".maxntid", ".reqntid", ".maxnreg", ".minnctapersm")
-_REGISTERS, _THREADS = 1 << 16, 1 << 10  # of a processor, of a block at most
-
 
 @dataclass(frozen=True)
 class Copying:
@@ -92,11 +90,6 @@ class Copying:
     limit: int | None = None
     relabel: bool = False
     moved: frozenset[str] = frozenset()
-
-
-def is_bounded(kernel: Function) -> bool:
-    """Whether a kernel says how many threads or registers it is launched with at most."""
-    return any(d.name in _BOUNDS for d in kernel.directives)
 
 
 def counted_copy(what: Copying) -> Function:
@@ -173,7 +166,7 @@ class _Copier:
         if self.kernel and self.what.limit is not None:
             yield Directive(".maxnreg", (str(self.what.limit),))
         elif self.kernel and not is_bounded(self.what.function):
-            yield Directive(".maxnreg", (str(_REGISTERS // _THREADS),))
+            yield Directive(".maxnreg", (str(REGISTERS // THREADS),))
 
     def _before(self) -> dict[int, list[Statement]]:
         """The code that counts, by the statement that it precedes."""

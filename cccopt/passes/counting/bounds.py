@@ -1,0 +1,43 @@
+"""How many registers a counted copy of a kernel may have, and so how many of its counters it holds in what memory.
+
+A copy has as many threads resident as its registers allow, and the local memory of all of them shares a cache of some
+200 KB: at 64 registers for each of 1024 threads, that is room for some 48 counters a thread, and for what ptxas spills.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from cccopt.ptx.ir import Function
+
+REGISTERS, THREADS = 1 << 16, 1 << 10
+"""The registers of a multiprocessor, and the threads of a block at most."""
+
+_OURS, _MOST, _STEP = 32, 128, 8
+_FEWEST_REGISTERS, _FEWEST_LOCAL = 6, 16
+_BOUNDS = (".maxntid", ".reqntid", ".maxnreg", ".minnctapersm")
+
+
+def is_bounded(kernel: Function) -> bool:
+    """Whether a kernel says how many threads or registers it is launched with at most."""
+    return any(d.name in _BOUNDS for d in kernel.directives)
+
+
+def registers_of_thread(kernel: Function) -> int:
+    """How many registers a thread of the copy may have, 128 at most; of a kernel without bounds, so many that blocks of
+    all sizes start.
+    """
+    said = {d.name: prod(int(a) for a in d.arguments) for d in kernel.directives if d.name in _BOUNDS}
+    threads = said.get(".reqntid", said.get(".maxntid", THREADS))
+    found = REGISTERS // (threads * said.get(".minnctapersm", 1))
+    return min(found // _STEP * _STEP, said.get(".maxnreg", _MOST), _MOST)
+
+
+def counters_in_registers(registers: int) -> int:
+    """How many counters a thread with ``registers`` has in them, beside what the kernel needs."""
+    return max(registers - _OURS, _FEWEST_REGISTERS)
+
+
+def counters_in_local_memory(registers: int) -> int:
+    """How many more it may have in its local memory."""
+    return max(registers - _OURS, _FEWEST_LOCAL)
