@@ -16,7 +16,7 @@ from functools import partial
 from cccopt.ccc.function.code import at, op
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.layout import BEGUN, ENDED, THREADS, WARPS
-from cccopt.passes.counting.memory import HALF_WORD, VECTOR, Memory, copy_address
+from cccopt.passes.counting.memory import HALF_WORD, VECTOR, Memory, copy_address, lanes_from
 from cccopt.passes.counting.sampling import count, linear_index
 from cccopt.ptx.ir import (
     Function,
@@ -57,12 +57,12 @@ def begin(kernel: Memory, names: Names) -> Iterator[Statement]:
 
 def begin_warp(kernel: Memory, names: Names, base: Register, weight: Register) -> Iterator[Statement]:
     """A warp of a sample begins: `BEGUN` counts it, `ENDED` adds the square of how many warps it stands for."""
-    mask, before, lanes = (names.register("b32") for _ in range(3))
+    mask, lower, before, lanes = (names.register("b32") for _ in range(4))
     wide, leader = names.register("b64"), names.register("pred")
     who = Guard(leader)
     yield op("activemask.b32", mask)
-    yield op("mov.u32", before, SpecialRegister("%lanemask_lt"))
-    yield op("and.b32", before, before, mask)
+    yield op("mov.u32", lower, SpecialRegister("%lanemask_lt"))
+    yield op("and.b32", before, lower, mask)
     yield op("setp.eq.u32", leader, before, 0)
     square = names.register("b64")
     yield op("mul.wide.u32", square, weight, weight)
@@ -71,14 +71,14 @@ def begin_warp(kernel: Memory, names: Names, base: Register, weight: Register) -
     yield op("cvt.u64.u32", wide, weight)
     yield op("red.global.add.u64", kernel.in_copy(base, WARPS), wide, guard=who)
     threads = names.register("b64")
-    yield op("popc.b32", lanes, mask)
+    yield from lanes_from(names, mask, lower, lanes)
     yield op("mul.wide.u32", threads, lanes, weight)
     yield op("red.global.add.u64", kernel.in_copy(base, THREADS), threads, guard=who)
 
 
-def leaving(memory: Memory, names: Names, own: Register | Symbol, redux: bool) -> Iterator[Statement]:
+def leaving(memory: Memory, names: Names, array: Register | Symbol, redux: bool) -> Iterator[Statement]:
     """What a thread does before it leaves the function, if anything: threads that come there together leave together.
-    ``own`` is where its counters are; ``redux``: there are reductions over a warp.
+    ``array`` is where its counters are; ``redux``: there are reductions over a warp.
     """
     if not memory.private and memory.name is None:
         return
@@ -95,14 +95,18 @@ def leaving(memory: Memory, names: Names, own: Register | Symbol, redux: bool) -
         start, step, counters = names.register("b32"), names.register("b32"), names.register("b64")
         yield op("mov.u32", start, 0)
         yield op("mov.u32", step, VECTOR)
-        yield op("mov.u64", counters, own)
-        fold = partial(_fold_some, names, memory, base, counters, mask, redux, leader, weight)
+        yield op("mov.u64", counters, array)
+        own, all_ = names.register("b32"), names.register("b32")
+        yield op("popc.b32", all_, mask)
+        yield from lanes_from(names, mask, lower, own, less=all_)
+        together = (mask, own) if redux else None
+        fold = partial(_fold_some, names, memory, base, counters, together, leader, weight)
         yield from _each_word(names, start, step, memory.private, "fold", fold)
         if not redux:
             # What each thread has added is before the first of them counts all off.
             yield op("bar.warp.sync", mask)
     if memory.name is not None:
-        yield from _count_off(names, memory, base, mask, before, leader)
+        yield from _count_off(names, memory, base, mask, lower, before, leader)
 
 
 def leave_function(memory: Memory, name: str, redux: bool) -> Function:
@@ -117,29 +121,31 @@ def _fold_some(
     names: Names,
     memory: Memory,
     base: Register,
-    own: Register,
-    mask: Register,
-    redux: bool,
+    counters: Register,
+    together: tuple[Register, Register] | None,
     leader: Register,
     weight: Register | None,
     word: Register,
 ) -> Iterator[Statement]:
-    """All threads of ``mask`` add some counters of theirs, from ``word`` on, to the block's: nothing where these are 0
-    in all threads, as they are of code that is seldom run.
+    """All threads of a mask add some of their ``counters``, from ``word`` on, to the block's, unless all are 0, as they
+    are of code that is seldom run. ``together`` are the mask and a number that is 0 in its first lane; without it,
+    each thread adds for itself.
     """
     address, any_ = names.register("b64"), names.register("b32")
     found = [names.register("b32") for _ in range(VECTOR)]
-    some, none = names.register("pred"), names.label("none")
-    yield op("mad.wide.u32", address, word, 4, own)
+    all_zero, none = names.register("pred"), names.label("none")
+    yield op("mad.wide.u32", address, word, 4, counters)
     yield op(f"ld.local.v{VECTOR}.u32", Vector(tuple(found)), at(address))
     yield op("or.b32", any_, found[0], found[1])
     for counter in found[2:]:
         yield op("or.b32", any_, any_, counter)
-    yield op("setp.ne.u32", some, any_, 0)
-    yield op("vote.sync.any.pred", some, some, mask)
-    yield op("bra", Symbol(none), guard=Guard(some, negated=True))
+    if together is not None:
+        # Not a vote, of which ptxas makes a branch: groups that leave apart would wait in it for each other.
+        yield op("redux.sync.or.b32", any_, any_, together[0])
+    yield op("setp.eq.u32", all_zero, any_, 0)
+    yield op("bra", Symbol(none), guard=Guard(all_zero))
     for index, counter in enumerate(found):
-        yield from _fold(names, memory, base, counter, mask if redux else None, leader, weight, word, index)
+        yield from _fold(names, memory, base, counter, together, leader, weight, word, index)
     yield Label(none)
 
 
@@ -148,28 +154,32 @@ def _fold(
     memory: Memory,
     base: Register,
     found: Register,
-    mask: Register | None,
+    together: tuple[Register, Register] | None,
     leader: Register,
     weight: Register | None,
     word: Register,
     index: int,
 ) -> Iterator[Statement]:
-    """All threads of ``mask`` add their counter ``word + index`` to the block's, the first of them for all; each for
-    itself where there is no mask.
+    """All threads of a mask add their counter ``word + index`` to the block's, the first of them for all, as
+    `_fold_some` has it.
     """
     low, high, some, more = (names.register(t) for t in ("b32", "b32", "pred", "pred"))
     yield op("and.b32", low, found, _LOW_HALF)
     yield op("shr.u32", high, found, HALF_WORD)
-    if mask is None:
+    if together is None:
         yield op("setp.ne.u32", some, found, 0)
+        yield op("setp.ne.u32", more, high, 0)
     else:
+        mask, own = together
         any_ = names.register("b32")
         for half in (low, high):
             yield op("redux.sync.add.u32", half, half, mask)
         yield op("or.b32", any_, low, high)
         yield op("setp.ne.and.u32", some, any_, 0, leader)
+        yield op("setp.ne.and.u32", more, high, 0, leader)
+        for half in (low, high):
+            yield op("add.u32", half, half, own)
     if memory.name is not None:
-        yield op("setp.ne.and.u32", more, high, 0, some)
         for first, half, who in ((memory.plain, low, some), (memory.high, high, more)):
             place = names.register("b32")
             yield from _address(names, memory, word, first + index, place)
@@ -189,10 +199,16 @@ def _fold(
 
 
 def _count_off(
-    names: Names, kernel: Memory, base: Register, mask: Register, before: Register, leader: Register
+    names: Names,
+    kernel: Memory,
+    base: Register,
+    mask: Register,
+    lower: Register,
+    before: Register,
+    leader: Register,
 ) -> Iterator[Statement]:
     """The threads of ``mask`` count themselves off; the last ones of the block add its counters to the global ones."""
-    rank, here, threads, left, lane, reversed_ = (names.register("b32") for _ in range(6))
+    rank, here, amount, threads, left, lane, reversed_ = (names.register("b32") for _ in range(7))
     others, first = names.register("pred"), Guard(leader)
     gone = names.label("gone")
     yield op("popc.b32", rank, before)
@@ -201,7 +217,8 @@ def _count_off(
     yield op("clz.b32", lane, reversed_)
     yield op("mov.u32", left, 0)
     # Not a fence: with one ptxas takes ATOMG for all of the program's atomics whose results are not read.
-    yield op("atom.acq_rel.cta.shared.add.u32", left, kernel.word(0), here, guard=first)
+    yield from lanes_from(names, mask, lower, amount)
+    yield op("atom.acq_rel.cta.shared.add.u32", left, kernel.word(0), amount, guard=first)
     yield op("shfl.sync.idx.b32", left, left, lane, _LANE_31, mask)
     yield op("add.u32", left, left, here)
     yield from _threads(names, threads)

@@ -41,7 +41,7 @@ from cccopt.passes.counting.bounds import REGISTERS, THREADS, is_bounded
 from cccopt.passes.counting.choice import Choice, Counters, Place
 from cccopt.passes.counting.flow import LEAVING, Flow, FlowEdge, Way
 from cccopt.passes.counting.layout import OUTSIDE, UNKNOWN
-from cccopt.passes.counting.memory import Adder, Memory, initial
+from cccopt.passes.counting.memory import Adder, Memory, initial, lanes_from
 from cccopt.passes.counting.watched import Watched, access_code, histogram_code
 from cccopt.ptx.ir import (
     Body,
@@ -257,7 +257,7 @@ class _Copier:
         yield from self._count_splits(unit, mask, leader, in_loop)
         if counters.lanes != UNKNOWN and not private:
             active = self.names.register("b32")
-            yield op("popc.b32", active, mask)
+            yield from lanes_from(self.names, mask, self.adder.lower, active)
             yield from self.adder.add(counters.lanes, active, Guard(leader), in_loop=in_loop)
 
     def _add_execution(self, counter: int, leader: Guard, in_loop: bool) -> Iterator[Statement]:

@@ -189,6 +189,24 @@ class Adder:
         yield op("st.local.u32", word, found)
 
 
+def lanes_from(
+    names: Names, mask: Register, lower: Register, lanes: Register, less: Register | None = None
+) -> Iterator[Statement]:
+    """Sets ``lanes`` to how many lanes of ``mask`` are not before this one, ``less`` another number: in the first lane
+    these are all.
+
+    ptxas takes what it computes of ``activemask`` for the same in all lanes that run together, and of an atomic
+    operation on that number makes one on a multiple of it. Groups that asked for their masks apart may have met by
+    then, and their numbers differ (docs/decisions/0035-amounts-of-leaders.md).
+    """
+    upper = names.register("b32")
+    yield op("not.b32", upper, lower)
+    yield op("and.b32", upper, upper, mask)
+    yield op("popc.b32", lanes, upper)
+    if less is not None:
+        yield op("sub.u32", lanes, lanes, less)
+
+
 def initial(register: Register) -> Statement:
     """A value for a register that only some write: without it, it would be live in the whole function."""
     return op("mov.u32", register, 0)

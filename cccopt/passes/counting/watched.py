@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from cccopt.ccc.function.code import flag_op, number, op
 from cccopt.passes.counting.flow import Flow, branches
-from cccopt.passes.counting.memory import Adder, initial
+from cccopt.passes.counting.memory import Adder, initial, lanes_from
 from cccopt.ptx.ir import Address, Guard, Instruction, Literal, Register, Statement
 from cccopt.ptx.isa import Memory, facts
 
@@ -79,7 +79,7 @@ def histogram_code(adder: Adder, first: int, jumps: Guard) -> Iterator[Statement
     yield initial(mask)
     yield op("activemask.b32", mask, guard=jumps)
     yield from adder.leader(mask, leader, jumps)
-    yield op("popc.b32", lanes, mask)
+    yield from lanes_from(names, mask, adder.lower, lanes)
     yield from adder.add_to_one_of(first - 1, lanes, number(1), Guard(leader))
 
 
@@ -107,8 +107,11 @@ def access_code(adder: Adder, instruction: Instruction, counters: tuple[int, int
     yield op("setp.eq.u32", new, other, 0, guard=who)
     yield op("vote.sync.ballot.b32", several, new, mask, guard=who)
     yield from adder.leader(mask, leader, who)
-    sectors = names.register("b32")
+    sectors, all_, own = names.register("b32"), names.register("b32"), names.register("b32")
     yield op("popc.b32", sectors, several)
+    yield op("popc.b32", all_, mask)
+    yield from lanes_from(names, mask, adder.lower, own, less=all_)
+    yield op("add.u32", sectors, sectors, own)
     requests, touched = counters
     yield from adder.add(requests, number(1), Guard(leader), in_loop=True)
     yield from adder.add(touched, sectors, Guard(leader), in_loop=True)
