@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from cccopt.emulator import Profile, Program
 from cccopt.passes.counting.modules import Counted
 from cccopt.passes.instrument import COUNTED, HEAD, Counting, instrumented, with_all_names
 from cccopt.profiling.counts import by_name, notes_of
-from cccopt.ptx.ir import Function, Instruction, Label, Module, Variable
+from cccopt.ptx.ir import Function, Instruction, Label, Module, Register, SpecialRegister, Variable
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.toolchain.discovery import find_nvcc
@@ -267,6 +269,44 @@ def test_loops_get_no_atomic_operations(text: str) -> None:
             bodies = 1 if layout.every == 1 else 2
             assert atomics_in_loops(new[name + COUNTED]) == bodies * atomics_in_loops(new[name])
             assert not [s for s in new[name + COUNTED].body or () if getattr(s, "base", "") == "fence"]
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_what_is_computed_of_a_mask_and_added_depends_on_the_lane(how: str) -> None:
+    """ptxas takes other numbers of a mask for the same in all lanes, and makes one operation of a multiple of them."""
+    seen = 0
+    for shape in SHAPES.values():
+        for function in instrumented(parse(ptx_kernel(shape)), HOW[how])[0].functions():
+            made = defaultdict[Any, list[Instruction]](list)
+            for statement in function.body or ():
+                if isinstance(statement, Instruction) and statement.operands:
+                    made[statement.operands[0]].append(statement)
+            for amount in added(function):
+                code = origins(made, amount)
+                if any(i.base in ("activemask", "redux") for i in code):
+                    seen += 1
+                    assert SpecialRegister("%lanemask_lt") in [o for i in code for o in i.operands]
+    assert seen > 10
+
+
+def added(function: Function) -> list[Register]:
+    """The registers that our atomic operations add."""
+    run = [s for s in function.body or () if isinstance(s, Instruction) and s.base in ("red", "atom")]
+    return [
+        last for s in run if isinstance(last := s.operands[-1], Register) and last.name.startswith("%ccc")
+    ]
+
+
+def origins(made: Mapping[Any, list[Instruction]], register: Register) -> list[Instruction]:
+    """The instructions that a register's value comes of."""
+    found: list[Instruction] = []
+    todo: list[Any] = [register]
+    while todo:
+        for instruction in made.get(todo.pop(), ()):
+            if instruction not in found:
+                found.append(instruction)
+                todo += instruction.operands[1:]
+    return found
 
 
 def atomics_in_loops(function: Function) -> list[str]:

@@ -16,7 +16,7 @@ from functools import partial
 from cccopt.ccc.function.code import at, op
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.layout import BEGUN, ENDED, THREADS, WARPS
-from cccopt.passes.counting.memory import HALF_WORD, VECTOR, Memory, copy_address, lanes_from
+from cccopt.passes.counting.memory import HALF_WORD, Memory, copy_address, lanes_from
 from cccopt.passes.counting.sampling import count, linear_index
 from cccopt.ptx.ir import (
     Function,
@@ -28,7 +28,6 @@ from cccopt.ptx.ir import (
     Statement,
     Symbol,
     Variable,
-    Vector,
 )
 
 _LANE_31 = Literal("31")
@@ -94,13 +93,13 @@ def leaving(memory: Memory, names: Names, array: Register | Symbol, redux: bool)
     if memory.private:
         start, step, counters = names.register("b32"), names.register("b32"), names.register("b64")
         yield op("mov.u32", start, 0)
-        yield op("mov.u32", step, VECTOR)
+        yield op("mov.u32", step, 1)
         yield op("mov.u64", counters, array)
         own, all_ = names.register("b32"), names.register("b32")
         yield op("popc.b32", all_, mask)
         yield from lanes_from(names, mask, lower, own, less=all_)
         together = (mask, own) if redux else None
-        fold = partial(_fold_some, names, memory, base, counters, together, leader, weight)
+        fold = partial(_fold, names, memory, base, counters, together, leader, weight)
         yield from _each_word(names, start, step, memory.private, "fold", fold)
         if not redux:
             # What each thread has added is before the first of them counts all off.
@@ -117,7 +116,7 @@ def leave_function(memory: Memory, name: str, redux: bool) -> Function:
     return Function("func", name, parameters, body=(*names.declarations(), *code))
 
 
-def _fold_some(
+def _fold(
     names: Names,
     memory: Memory,
     base: Register,
@@ -127,43 +126,13 @@ def _fold_some(
     weight: Register | None,
     word: Register,
 ) -> Iterator[Statement]:
-    """All threads of a mask add some of their ``counters``, from ``word`` on, to the block's, unless all are 0, as they
-    are of code that is seldom run. ``together`` are the mask and a number that is 0 in its first lane; without it,
-    each thread adds for itself.
+    """All threads of a mask add one of their ``counters`` to the block's, the first of them for all. ``together`` are
+    the mask and a number that is 0 in its first lane; without it, each thread adds for itself.
     """
-    address, any_ = names.register("b64"), names.register("b32")
-    found = [names.register("b32") for _ in range(VECTOR)]
-    all_zero, none = names.register("pred"), names.label("none")
-    yield op("mad.wide.u32", address, word, 4, counters)
-    yield op(f"ld.local.v{VECTOR}.u32", Vector(tuple(found)), at(address))
-    yield op("or.b32", any_, found[0], found[1])
-    for counter in found[2:]:
-        yield op("or.b32", any_, any_, counter)
-    if together is not None:
-        # Not a vote, of which ptxas makes a branch: groups that leave apart would wait in it for each other.
-        yield op("redux.sync.or.b32", any_, any_, together[0])
-    yield op("setp.eq.u32", all_zero, any_, 0)
-    yield op("bra", Symbol(none), guard=Guard(all_zero))
-    for index, counter in enumerate(found):
-        yield from _fold(names, memory, base, counter, together, leader, weight, word, index)
-    yield Label(none)
-
-
-def _fold(
-    names: Names,
-    memory: Memory,
-    base: Register,
-    found: Register,
-    together: tuple[Register, Register] | None,
-    leader: Register,
-    weight: Register | None,
-    word: Register,
-    index: int,
-) -> Iterator[Statement]:
-    """All threads of a mask add their counter ``word + index`` to the block's, the first of them for all, as
-    `_fold_some` has it.
-    """
+    address, found = names.register("b64"), names.register("b32")
     low, high, some, more = (names.register(t) for t in ("b32", "b32", "pred", "pred"))
+    yield op("mad.wide.u32", address, word, 4, counters)
+    yield op("ld.local.u32", found, at(address))
     yield op("and.b32", low, found, _LOW_HALF)
     yield op("shr.u32", high, found, HALF_WORD)
     if together is None:
@@ -182,7 +151,7 @@ def _fold(
     if memory.name is not None:
         for first, half, who in ((memory.plain, low, some), (memory.high, high, more)):
             place = names.register("b32")
-            yield from _address(names, memory, word, first + index, place)
+            yield from _address(names, memory, word, first, place)
             yield op("red.shared.add.u32", at(place), half, guard=Guard(who))
         return
     wide, top, place = (names.register("b64") for _ in range(3))
@@ -195,7 +164,7 @@ def _fold(
         yield op("cvt.u64.u32", times, weight)
         yield op("mul.lo.u64", wide, wide, times)
     yield op("mad.wide.u32", place, word, 8, base)
-    yield op("red.global.add.u64", memory.in_copy(place, memory.own + index), wide, guard=Guard(some))
+    yield op("red.global.add.u64", memory.in_copy(place, memory.own), wide, guard=Guard(some))
 
 
 def _count_off(

@@ -217,7 +217,7 @@ class _Copier:
                 yield initial(self.masks[split.source])
         if memory.private:
             yield memory.local_variable()
-        for counter in range(memory.own + memory.registers, memory.own + memory.words_of_thread):
+        for counter in range(memory.own + memory.registers, memory.own + memory.private):
             yield op("st.local.u32", memory.in_local(counter), 0)
         if self.samples:
             assert self.adder.base is not None

@@ -38,8 +38,6 @@ from cccopt.ptx.ir import (
 
 COUNTS = "ccc_profile_counts"
 HALF_WORD = 16
-VECTOR = 4
-"""How many of its own counters a thread loads at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +74,6 @@ class Memory:
         return int(self.kernel) + self.counters - self.own + self.private
 
     @property
-    def words_of_thread(self) -> int:
-        """The words of a thread's array, those that fill it up included."""
-        return -(-self.private // VECTOR) * VECTOR
-
-    @property
     def plain(self) -> int:
         """The word of the first counter."""
         return int(self.kernel)
@@ -97,7 +90,7 @@ class Memory:
 
     def local_variable(self) -> Variable:
         """The declaration of the thread's array."""
-        return Variable("local", ".b32", self.local, (self.words_of_thread,), 4 * VECTOR)
+        return Variable("local", ".b32", self.local, (self.private,), 4)
 
     def word(self, number: int) -> Address:
         """A word of the shared array."""
