@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,16 @@ from cccopt.emulator import Profile, Program
 from cccopt.passes.counting.modules import Counted
 from cccopt.passes.instrument import COUNTED, HEAD, Counting, instrumented, with_all_names
 from cccopt.profiling.counts import by_name, notes_of
-from cccopt.ptx.ir import Function, Instruction, Label, Module, Register, SpecialRegister, Variable
+from cccopt.ptx.ir import (
+    Address,
+    Function,
+    Instruction,
+    Label,
+    Module,
+    Register,
+    SpecialRegister,
+    Variable,
+)
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.toolchain.discovery import find_nvcc
@@ -275,25 +284,52 @@ def test_loops_get_no_atomic_operations(text: str) -> None:
 def test_what_is_computed_of_a_mask_and_added_depends_on_the_lane(how: str) -> None:
     """ptxas takes other numbers of a mask for the same in all lanes, and makes one operation of a multiple of them."""
     seen = 0
-    for shape in SHAPES.values():
-        for function in instrumented(parse(ptx_kernel(shape)), HOW[how])[0].functions():
-            made = defaultdict[Any, list[Instruction]](list)
-            for statement in function.body or ():
-                if isinstance(statement, Instruction) and statement.operands:
-                    made[statement.operands[0]].append(statement)
-            for amount in added(function):
-                code = origins(made, amount)
-                if any(i.base in ("activemask", "redux") for i in code):
-                    seen += 1
-                    assert SpecialRegister("%lanemask_lt") in [o for i in code for o in i.operands]
+    for function in counted_shapes(how):
+        made = definitions(function)
+        for place, amount in added(function):
+            if any(i.base in ("activemask", "redux") for i in origins(made, amount)):
+                seen += 1
+                code = [*origins(made, amount), *origins(made, place)]
+                assert SpecialRegister("%lanemask_lt") in [o for i in code for o in i.operands]
     assert seen > 10
 
 
-def added(function: Function) -> list[Register]:
-    """The registers that our atomic operations add."""
+@pytest.mark.parametrize("how", HOW)
+def test_lanes_are_added_up_where_just_those_run_together(how: str) -> None:
+    """Of what ptxas makes of `redux`, the result is of all lanes that run it, be they of the mask or not."""
+    for function in counted_shapes(how):
+        made = definitions(function)
+        run = [s for s in function.body or () if isinstance(s, Instruction)]
+        for index, reduction in ((i, s) for i, s in enumerate(run) if s.base == "redux"):
+            assert reduction.guard is not None
+            asked = max(i for i in range(index) if run[i].base == "activemask")
+            (test,) = made[reduction.guard.register]
+            assert test.operands[1:] == (run[asked].operands[0], reduction.operands[2])
+            assert {s.base for s in run[asked:index]} <= {"activemask", "setp", "redux"}
+
+
+def counted_shapes(how: str) -> Iterator[Function]:
+    """The functions of all shapes, counted."""
+    for shape in SHAPES.values():
+        yield from instrumented(parse(ptx_kernel(shape)), HOW[how])[0].functions()
+
+
+def definitions(function: Function) -> Mapping[Any, list[Instruction]]:
+    """The instructions that write each register."""
+    made = defaultdict[Any, list[Instruction]](list)
+    for statement in function.body or ():
+        if isinstance(statement, Instruction) and statement.operands:
+            made[statement.operands[0]].append(statement)
+    return made
+
+
+def added(function: Function) -> list[tuple[Any, Register]]:
+    """The addresses and registers of our atomic operations that add a register."""
     run = [s for s in function.body or () if isinstance(s, Instruction) and s.base in ("red", "atom")]
     return [
-        last for s in run if isinstance(last := s.operands[-1], Register) and last.name.startswith("%ccc")
+        (place.base if isinstance(place := s.operands[-2], Address) else place, last)
+        for s in run
+        if isinstance(last := s.operands[-1], Register) and last.name.startswith("%ccc")
     ]
 
 

@@ -23,6 +23,7 @@ from cccopt.ptx.ir import (
     Guard,
     Label,
     Literal,
+    Pragma,
     Register,
     SpecialRegister,
     Statement,
@@ -95,15 +96,12 @@ def leaving(memory: Memory, names: Names, array: Register | Symbol, redux: bool)
         yield op("mov.u32", start, 0)
         yield op("mov.u32", step, 1)
         yield op("mov.u64", counters, array)
-        own, all_ = names.register("b32"), names.register("b32")
-        yield op("popc.b32", all_, mask)
-        yield from lanes_from(names, mask, lower, own, less=all_)
-        together = (mask, own) if redux else None
-        fold = partial(_fold, names, memory, base, counters, together, leader, weight)
+        sums = names.register("b32" if memory.name is not None else "b64")
+        yield from _sums_by_lane(names, memory, base, mask, lower, sums)
+        fold = partial(_fold, names, memory, sums, counters, mask if redux else None, leader, weight)
         yield from _each_word(names, start, step, memory.private, "fold", fold)
-        if not redux:
-            # What each thread has added is before the first of them counts all off.
-            yield op("bar.warp.sync", mask)
+        # What each thread has added is before the first of them counts all off.
+        yield op("bar.warp.sync", mask)
     if memory.name is not None:
         yield from _count_off(names, memory, base, mask, lower, before, leader)
 
@@ -116,18 +114,37 @@ def leave_function(memory: Memory, name: str, redux: bool) -> Function:
     return Function("func", name, parameters, body=(*names.declarations(), *code))
 
 
+def _sums_by_lane(
+    names: Names, memory: Memory, base: Register, mask: Register, lower: Register, sums: Register
+) -> Iterator[Statement]:
+    """Sets ``sums`` to the address of the counters that threads add to, so that ptxas takes it for another in each lane:
+    groups of a warp that fold at the same time may meet, each at a word of its own
+    (docs/decisions/0036-groups-that-fold-at-once.md).
+    """
+    bit, nothing = names.register("b32"), names.register("b32")
+    yield op("add.u32", bit, lower, 1)
+    yield op("not.b32", nothing, mask)
+    yield op("and.b32", nothing, nothing, bit)
+    if memory.name is not None:
+        yield op("mov.u32", sums, Symbol(memory.name))
+        yield op("add.u32", sums, sums, nothing)
+        return
+    yield op("cvt.u64.u32", sums, nothing)
+    yield op("add.u64", sums, sums, base)
+
+
 def _fold(
     names: Names,
     memory: Memory,
-    base: Register,
+    sums: Register,
     counters: Register,
-    together: tuple[Register, Register] | None,
+    mask: Register | None,
     leader: Register,
     weight: Register | None,
     word: Register,
 ) -> Iterator[Statement]:
-    """All threads of a mask add one of their ``counters`` to the block's, the first of them for all. ``together`` are
-    the mask and a number that is 0 in its first lane; without it, each thread adds for itself.
+    """All threads of ``mask`` add one of their ``counters`` to ``sums``: the first of them for all, if just they run
+    together. Otherwise, and if there is no mask, each thread adds for itself.
     """
     address, found = names.register("b64"), names.register("b32")
     low, high, some, more = (names.register(t) for t in ("b32", "b32", "pred", "pred"))
@@ -135,24 +152,25 @@ def _fold(
     yield op("ld.local.u32", found, at(address))
     yield op("and.b32", low, found, _LOW_HALF)
     yield op("shr.u32", high, found, HALF_WORD)
-    if together is None:
+    if mask is None:
         yield op("setp.ne.u32", some, found, 0)
         yield op("setp.ne.u32", more, high, 0)
     else:
-        mask, own = together
+        active, alone, adds = names.register("b32"), names.register("pred"), names.register("pred")
         any_ = names.register("b32")
+        yield op("activemask.b32", active)
+        yield op("setp.eq.u32", alone, active, mask)
+        yield op("setp.ne.or.u32", adds, active, mask, leader)
         for half in (low, high):
-            yield op("redux.sync.add.u32", half, half, mask)
+            yield op("redux.sync.add.u32", half, half, mask, guard=Guard(alone))
         yield op("or.b32", any_, low, high)
-        yield op("setp.ne.and.u32", some, any_, 0, leader)
-        yield op("setp.ne.and.u32", more, high, 0, leader)
-        for half in (low, high):
-            yield op("add.u32", half, half, own)
+        yield op("setp.ne.and.u32", some, any_, 0, adds)
+        yield op("setp.ne.and.u32", more, high, 0, adds)
     if memory.name is not None:
+        place = names.register("b32")
+        yield op("mad.lo.u32", place, word, 4, sums)
         for first, half, who in ((memory.plain, low, some), (memory.high, high, more)):
-            place = names.register("b32")
-            yield from _address(names, memory, word, first, place)
-            yield op("red.shared.add.u32", at(place), half, guard=Guard(who))
+            yield op("red.shared.add.u32", at(place, 4 * first), half, guard=Guard(who))
         return
     wide, top, place = (names.register("b64") for _ in range(3))
     yield op("cvt.u64.u32", wide, low)
@@ -163,7 +181,7 @@ def _fold(
         times = names.register("b64")
         yield op("cvt.u64.u32", times, weight)
         yield op("mul.lo.u64", wide, wide, times)
-    yield op("mad.wide.u32", place, word, 8, base)
+    yield op("mad.wide.u32", place, word, 8, sums)
     yield op("red.global.add.u64", memory.in_copy(place, memory.own), wide, guard=Guard(some))
 
 
@@ -247,6 +265,7 @@ def _each_word(
     loop, after = names.label(what), names.label(f"{what}_end")
     yield op("mov.u32", word, first)
     yield Label(loop)
+    yield Pragma(("nounroll",))
     yield op("setp.ge.u32", done, word, count)
     yield op("bra", Symbol(after), guard=Guard(done))
     yield from body(word)
