@@ -41,7 +41,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "advise",
         help="find the loops and branches that are worth annotating",
-        description=f"{__doc__} Of sources it says what is sure to pay and what only a run can tell.",
+        description=f"{__doc__} For sources, it says what is sure to pay and what needs a run.",
     )
     parser.add_argument(
         "subjects",
@@ -49,13 +49,13 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="RUN.json|FILE.cu",
         help="runs of programs built with `--ccc-candidates --ccc-instrument`, from `cccopt profile`; or CUDA sources",
     )
-    parser.add_argument("--arch", default="sm_90", help="of sources: the target (default: %(default)s)")
+    parser.add_argument("--arch", default="sm_90", help="target of sources (default: %(default)s)")
     parser.add_argument(
         "--nvcc",
         action="append",
         default=[],
         metavar="OPTION",
-        help="of sources: an option for nvcc, such as --nvcc=-Iinclude; may be repeated",
+        help="an nvcc option for sources, such as --nvcc=-Iinclude; may be repeated",
     )
     parser.add_argument(
         "--top", type=_number, default=10, metavar="N", help="suggestions to print (default: 10)"

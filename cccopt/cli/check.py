@@ -59,7 +59,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="OPTION",
-        help="of a .cu file: an option for nvcc, such as --nvcc=-Iinclude; may be repeated",
+        help="an nvcc option for a .cu file, such as --nvcc=-Iinclude; may be repeated",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write what was found to FILE")
     parser.add_argument(

@@ -36,7 +36,7 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         "--ccc-profile",
         type=Path,
         metavar="FILE.json",
-        help="how often lanes come to each region, from `cccopt emulate --profile`; `auto` decides by it",
+        help="how often lanes reach each region, from `cccopt emulate --profile`; `auto` decides by it",
     )
 
 
@@ -70,7 +70,7 @@ def add_bisection(parser: argparse.ArgumentParser) -> None:
         "--ccc-only",
         type=_selection,
         metavar="REGION,...",
-        help="rewrite these regions alone: numbers as `cccopt explain` prints them, names, FILE:LINE or :LINE",
+        help="rewrite only these regions: numbers as `cccopt explain` prints them, names, FILE:LINE or :LINE",
     )
 
 

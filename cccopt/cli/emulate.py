@@ -34,13 +34,13 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="N=FILE.npy",
-        help="write the buffer that is argument N (from 0) after the run",
+        help="after the run, write argument N (from 0), a buffer",
     )
     parser.add_argument(
         "--profile",
         type=Path,
         metavar="FILE.json",
-        help="add the counts by line, branch and loop to FILE, and of marked PTX those that `--ccc-profile` reads",
+        help="add counts by line, branch and loop to FILE; for marked PTX, also those that `--ccc-profile` reads",
     )
     parser.set_defaults(run=run)
 

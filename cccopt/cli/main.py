@@ -26,7 +26,7 @@ from an unannotated program to a faster one:
   cccopt doctor                                        is everything here?
   ccc-nvcc --ccc-instrument -O3 app.cu -o app          build with counters
   cccopt profile --html app.html -- ./app ARGUMENTS    where lanes idle
-  ccc-nvcc --ccc-candidates --ccc-instrument ...       the same, counting what could be annotated:
+  ccc-nvcc --ccc-candidates --ccc-instrument ...       build with counters for all candidates:
   cccopt advise app.ccc.json --diff                    after a run, what pays
   ccc-nvcc -O3 app.cu -o app                           compile the annotated program
   cccopt explain app.cu                                what became of each annotation
@@ -35,7 +35,7 @@ without a GPU:
   cccopt bench --demo                                  samples before and after, on the emulator
   cccopt emulate, verify, check                        your kernel on the emulator
 
-`cccopt COMMAND --help` says more of a command."""
+`cccopt COMMAND --help` describes a command."""
 
 
 class _Print(argparse.Action):
@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
         action=PrintCompletion,
         choices=SHELLS,
         metavar="SHELL",
-        help=f"print what makes a shell complete command lines: {', '.join(SHELLS)}",
+        help=f"print the completion script for a shell: {', '.join(SHELLS)}",
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for command in _COMMANDS:

@@ -1,7 +1,7 @@
 """``cccopt profile -- ./app ...``: where lanes idle and where the time goes in a program on a GPU.
 
-The program, compiled with `ccc-nvcc --ccc-instrument`, runs twice: with counters, and without them for times. What came
-out goes into one file, which `--ccc-profile` reads and which several runs add up to.
+The program, compiled with `ccc-nvcc --ccc-instrument`, runs twice: with counters, and without them for times. The
+results go into one file, in which runs add up and which `--ccc-profile` reads.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="also write what --at-least found, for editors and code reviews",
     )
     parser.add_argument(
-        "--no-time", action="store_true", help="one run alone, with counters: times of kernels are left out"
+        "--no-time", action="store_true", help="run once, with counters: kernels are not timed"
     )
     parser.set_defaults(run=run, listed="files")
 
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     if program is None:
         return _show(arguments)
     if not program or arguments.files:
-        raise CccError(_misused("nothing comes behind `--`" if not program else _both(arguments.files)))
+        raise CccError(_misused("nothing follows `--`" if not program else _both(arguments.files)))
     output = arguments.output or Path(Path(program[0]).name + _SUFFIX)
     require_writable(output, arguments.html, arguments.sarif)
     reports = _reports(arguments)

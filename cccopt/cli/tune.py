@@ -1,8 +1,8 @@
 """``cccopt tune --build COMMAND --run COMMAND``: which build of each kernel is fastest on this GPU, by measurement.
 
-Each candidate is built in a copy of the current folder, which `ccc-nvcc` compiles with options from the environment.
-The builds run by turns. For each annotated kernel the fastest is chosen, and the choice is measured anew. The result is
-a file for `ccc-nvcc --ccc-decisions=FILE`.
+Each candidate is built in a copy of the current folder; `ccc-nvcc` takes its options from the environment. The builds
+run in turn. The fastest is chosen for each annotated kernel, and the choice is measured again. The result is a file for
+`ccc-nvcc --ccc-decisions=FILE`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         type=Path,
         default=Path(".ccc-tune"),
         metavar="FOLDER",
-        help="the folder of the builds; what is there already is not done again (default: %(default)s)",
+        help="the folder for the builds; finished work in it is reused (default: %(default)s)",
     )
     parser.set_defaults(run=run)
 

@@ -17,12 +17,12 @@ MODES = ("auto", "always", "off")
 # fmt: off
 TABLE = (
     (PREFIX, "|".join(MODES), "rewrite what is expected to pay, whatever can be, or nothing", "auto"),
-    ("--ccc-profile", "FILE.json", "let `auto` decide by how often lanes came to each region", "a model"),
+    ("--ccc-profile", "FILE.json", "let `auto` decide by how often lanes reached each region", "a model"),
     ("--ccc-decisions", "FILE.json", "build kernels as `cccopt tune` found best; `auto` decides on others", "none"),
     ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
     ("--ccc-form", "FORM", "force a form: split or idle-lanes, stack, both by a comma, carried, or in-lane", "auto"),
     ("--ccc-stacks", "MEMORY", "where tasks wait: shared or global memory", "auto: shared memory where they fit"),
-    ("--ccc-only", "REGION,...", "rewrite these regions alone: numbers, names, FILE:LINE or :LINE", "all of them"),
+    ("--ccc-only", "REGION,...", "rewrite only these regions: numbers, names, FILE:LINE or :LINE", "all of them"),
     (INSTRUMENT, "", "build in counters for `cccopt profile`; rewrite nothing", "none"),
     (INSTRUMENT, SAMPLED, "the same for one warp in 64, which costs little", "all warps"),
     (INSTRUMENT, DETAILED, "the same, and count histograms of branches and sectors of memory", "neither"),

@@ -1,4 +1,4 @@
-// A warp along one task.
+// A warp runs one task.
 #pragma once
 
 #include <cte/tasks.cuh>

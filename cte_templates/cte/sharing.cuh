@@ -1,5 +1,5 @@
-// Long tasks that the warps of a block share. A warp that has one puts it on a board in shared memory for whoever comes by: warps that
-// have done their own take pieces of it before they leave. No barrier is needed, and only the owner waits, for what others took.
+// Long tasks that the warps of a block share. A warp that has one posts it on a board in shared memory: warps that have
+// finished their own tasks take pieces of it before they leave. No barrier is needed, and only the owner waits, for what others took.
 #pragma once
 
 #include <cte/bundle.cuh>

@@ -160,7 +160,7 @@ def test_without_a_gpu_it_says_so(
     ("words", "why"),
     [
         ([], "there is neither a program nor a file"),
-        (["--"], "nothing comes behind `--`"),
+        (["--"], "nothing follows `--`"),
         (["x.json", "--", "./app"], "files and a program do not go together"),
         (["app"], "`app` is no file of a run"),
     ],

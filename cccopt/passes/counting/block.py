@@ -117,8 +117,8 @@ def leave_function(memory: Memory, name: str, redux: bool) -> Function:
 def _sums_by_lane(
     names: Names, memory: Memory, base: Register, mask: Register, lower: Register, sums: Register
 ) -> Iterator[Statement]:
-    """Sets ``sums`` to the address of the counters that threads add to, so that ptxas takes it for another in each lane:
-    groups of a warp that fold at the same time may meet, each at a word of its own
+    """Sets ``sums`` to the address of the counters that threads add to, computed so that ptxas takes it for another in
+    each lane: groups of a warp that fold at the same time may meet, each at a word of its own
     (docs/decisions/0036-groups-that-fold-at-once.md).
     """
     bit, nothing = names.register("b32"), names.register("b32")

@@ -1,5 +1,5 @@
 // Long tasks spread over the grid: `reduce` runs tasks as `cte::automatic` does, but of one that is longer than `Most` it leaves the
-// rest, cut into pieces, to a second kernel, `finish`, which adds them up by atomics. Nothing is prepared, no host looks between.
+// rest, cut into pieces, to a second kernel, `finish`, which adds them up by atomics. No preprocessing, no host step in between.
 #pragma once
 
 #include <cte/kernel/atomics.cuh>

@@ -18,8 +18,8 @@ struct edge_parallel {
         return fine <= BlockDim * per_lane ? 1 : (fine - 1) / (BlockDim * per_lane) + 1;
     }
 
-    /// `out[owner_of(i)] = op(out[owner_of(i)], map(i))` for i in [0, fine); `op` is cte::plus, cte::minimum or cte::maximum. It pays
-    /// that neighbours have one owner, but need not be so. Called by all threads of a grid of one dimension.
+    /// `out[owner_of(i)] = op(out[owner_of(i)], map(i))` for i in [0, fine); `op` is cte::plus, cte::minimum or cte::maximum. Neighbours
+    /// with one owner run faster, but need not occur. Called by all threads of a grid of one dimension.
     template <class Index, class OwnerOf, class Map, class Op, class T>
     __device__ static void reduce(Index fine, OwnerOf owner_of, Map map, Op op, T* out) {
         using namespace detail;

@@ -10,7 +10,7 @@
 
 namespace cte {
 
-/// Policy. Use it for tasks of any sizes, and if these are not known beforehand; it is within 5 % of the best policy on all inputs
+/// Policy. Use it for tasks of any size, known beforehand or not; it is within 5 % of the best policy on all inputs
 /// of docs/cte.md. Shared memory: 8192 bytes for `float` and 32-bit indices in blocks of 256 (`scanned`, no descriptors), else 2048
 /// or 3072; 992 more for all calls that share long tasks.
 struct automatic {

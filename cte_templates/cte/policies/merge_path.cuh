@@ -28,7 +28,7 @@ struct path_memory<BlockDim, nothing> {
 
 }  // namespace detail
 
-/// Policy. Use it if the whole block calls, and many tasks are empty among long ones. Shared memory: 12448 bytes for `float` and
+/// Policy. Use it if the whole block calls, and many empty tasks lie among long ones. Shared memory: 12448 bytes for `float` and
 /// 32-bit indices in blocks of 256, and the descriptors.
 struct merge_path {
     template <int BlockDim, class T, class... Call>

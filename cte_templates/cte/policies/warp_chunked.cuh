@@ -1,5 +1,5 @@
-// Each lane runs a chunk of neighbouring fine tasks of the warp's list, one after the other, and hands on what it has of a task that
-// goes on in the next lane: nothing is reduced between lanes but once for all chunks. Merge path (Merrill, Garland, SC 2016) in a warp.
+// Each lane runs a chunk of neighbouring fine tasks of the warp's list, one after the other, and hands on its part of a task that
+// continues in the next lane: lanes reduce together only once, after all chunks. Merge path (Merrill, Garland, SC 2016) in a warp.
 #pragma once
 
 #include <cte/bundle.cuh>
