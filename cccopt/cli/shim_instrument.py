@@ -23,7 +23,7 @@ from cccopt.source.annotate import Annotated, annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call, CallResult
 from cccopt.toolchain.instrument import COUNTED, with_counted_entries, with_header
-from cccopt.toolchain.options import ALL, DETAILED, SAMPLED
+from cccopt.toolchain.options import ALL, DEFAULT, DETAILED, SAMPLED
 
 if TYPE_CHECKING:
     from cccopt.ptx.ir import Module
@@ -47,7 +47,7 @@ def compiled(
     call: Call, text: str, mark: Mark | None, *, what: str
 ) -> tuple[CallResult, CompiledUnit | None]:
     """What cicc makes of ``text`` without annotations, with line information; and that with counters, if it is well,
-    those of what ``mark`` marks too. ``what`` says which counts: `ALL`, `SAMPLED` or
+    those of what ``mark`` marks too. ``what`` says which counts: `DEFAULT`, `ALL`, `SAMPLED` or
     `DETAILED` of `cccopt.toolchain.options`.
 
     The stub file is written anew. Raises CccError for code that is generated at link time (CCC087) and for a stub file
@@ -97,8 +97,13 @@ def _counted(call: Call, ptx: str, *, what: str) -> str:
     from cccopt.ptx.printer import print_module
 
     parsed = parse(ptx, f"{call.file} (PTX)")
-    how = {ALL: instrument.Counting(), SAMPLED: instrument.SAMPLED, DETAILED: instrument.DETAILED}[what]
-    if what != ALL:
+    how = {
+        DEFAULT: instrument.Counting(),
+        ALL: instrument.ALL,
+        SAMPLED: instrument.SAMPLED,
+        DETAILED: instrument.DETAILED,
+    }[what]
+    if what in (SAMPLED, DETAILED):
         how = replace(how, limits=_limits(call, parsed, ptx))
     module, layout = with_counted_copies(parsed, how)
     return print_module(with_all_names(module, layout) if _is_one_of_several(call) else module)

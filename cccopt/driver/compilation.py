@@ -21,7 +21,7 @@ from cccopt.files import read_text, write_text
 from cccopt.source.thesis import thesis_annotations
 from cccopt.toolchain.discovery import Nvcc
 from cccopt.toolchain.invoke import Run, run_nvcc
-from cccopt.toolchain.options import ALL
+from cccopt.toolchain.options import DEFAULT
 from cccopt.toolchain.settings import Settings
 
 
@@ -106,7 +106,7 @@ def fat_binary(
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         source = Path(folder) / "text.cu"
         write_text(source, text)
-        settings = Settings(ccc, keep_going, instrument=ALL if instrument else "")
+        settings = Settings(ccc, keep_going, instrument=DEFAULT if instrument else "")
         code, done = _made("-fatbin", source, arch, nvcc_options, settings, nvcc)
         done = _renamed(done, str(source), name)
     _check(done, text, name)

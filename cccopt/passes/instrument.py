@@ -91,6 +91,9 @@ class Counting:
     limits: Mapping[str, int] = field(default_factory=dict)
 
 
+ALL = Counting(local=1 << 30)
+"""How `--ccc-instrument=all` counts."""
+
 SAMPLED = Counting(registers=6, every=64)
 """How `--ccc-instrument=sampled` counts."""
 

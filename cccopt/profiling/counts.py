@@ -275,7 +275,8 @@ def notes_of(layout: Layout, counts: Sequence[FunctionCounts]) -> tuple[str, ...
         if f.torn
     ]
     few = f"one warp in {layout.every} is counted, more in small launches"
-    crowded = [f"{few}: `{shown(layout.crowded)}` has too many branches"] if layout.crowded else []
+    why = f"`{shown(layout.crowded)}` has too many branches (--ccc-instrument=all counts all)"
+    crowded = [f"{few}: {why}"] if layout.crowded else []
     return (*refused, *crowded, *lost, *torn)
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 PREFIX = "--ccc"
-INSTRUMENT, ALL, SAMPLED, DETAILED = "--ccc-instrument", "all", "sampled", "detailed"
+INSTRUMENT, DEFAULT, ALL, SAMPLED, DETAILED = "--ccc-instrument", "default", "all", "sampled", "detailed"
 CANDIDATES = "--ccc-candidates"
 MODES = ("auto", "always", "off")
 
@@ -24,6 +24,7 @@ TABLE = (
     ("--ccc-stacks", "MEMORY", "where tasks wait: shared or global memory", "auto: shared memory where they fit"),
     ("--ccc-only", "REGION,...", "rewrite only these regions: numbers, names, FILE:LINE or :LINE", "all of them"),
     (INSTRUMENT, "", "build in counters for `cccopt profile`; rewrite nothing", "none"),
+    (INSTRUMENT, ALL, "the same, and all warps even of code with very many branches, however slow", "few of those"),
     (INSTRUMENT, SAMPLED, "the same for one warp in 64, which costs little", "all warps"),
     (INSTRUMENT, DETAILED, "the same, and count histograms of branches and sectors of memory", "neither"),
     (CANDIDATES, "", "mark what could be annotated, for `cccopt advise`; rewrite nothing", "what is annotated"),
@@ -94,7 +95,7 @@ def is_known(option: str) -> bool:
     if name == PREFIX:
         return value in MODES
     if name == INSTRUMENT:
-        return option == INSTRUMENT or value in (SAMPLED, DETAILED)
+        return option == INSTRUMENT or value in (ALL, SAMPLED, DETAILED)
     if name == "--ccc-resident":
         return is_resident(value)
     if name == "--ccc-form":
@@ -117,9 +118,9 @@ def is_selection(value: str) -> bool:
 
 
 def counted(ours: Sequence[str]) -> str:
-    """What is to be counted, `ALL`, `SAMPLED` or `DETAILED`, by the last word that says so; empty: none."""
+    """What is to be counted, `DEFAULT`, `ALL`, `SAMPLED` or `DETAILED`, by the last word that says so; empty: none."""
     words = [word for word in ours if word.partition("=")[0] == INSTRUMENT]
-    return (words[-1].partition("=")[2] or ALL) if words else ""
+    return (words[-1].partition("=")[2] or DEFAULT) if words else ""
 
 
 def value_of(option: str, ours: Sequence[str]) -> str:

@@ -35,7 +35,7 @@ class Settings:
     ``stamp`` is a line to end each PTX with (empty: none). ``profile`` is the file that tells `auto` how often lanes
     come to each region (empty: none). ``resident`` is how many blocks of a kernel marked ``grid`` share its work (0: as
     many as the target runs at once). ``form`` is one of `FORMS`, ``stacks`` of `MEMORIES`; ``only`` names the regions
-    to rewrite, with commas between (empty: all). With ``instrument``, `ALL`, `SAMPLED` or `DETAILED` of
+    to rewrite, with commas between (empty: all). With ``instrument``, `DEFAULT`, `ALL`, `SAMPLED` or `DETAILED` of
     `cccopt.toolchain.options`, kernels get counters and nothing is rewritten. With ``candidates`` what could be
     annotated is marked in place of what is, and nothing is rewritten. ``decisions`` is the file that `cccopt tune`
     wrote (empty: none).

@@ -9,10 +9,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cccopt.cli.nvcc import main
 from cccopt.passes import instrument
+from cccopt.passes.counting.layout import of_bytes
 from cccopt.toolchain import instrument as stubs
 from cccopt.toolchain.discovery import find_nvcc
 
@@ -170,6 +172,24 @@ def test_annotations_are_left_out_and_lines_are_told(project: Path) -> None:
     assert ".loc" in ptx
     assert "ccc_profile_head" in ptx
     assert ptx.rstrip().rpartition("\n")[2].startswith("// cccopt ")
+
+
+@pytest.mark.parametrize(("option", "counted"), [("--ccc-instrument", 16), ("--ccc-instrument=all", 1)])
+def test_of_very_many_branches_all_warps_are_counted_on_demand(
+    project: Path, option: str, counted: int
+) -> None:
+    arms = "\n".join(
+        f"    if (x % {n} == 1) {{ p[i + {n}] += x; x = x * {n} + p[i]; }}" for n in range(3, 90)
+    )
+    Path("many.cu").write_text(
+        f"__global__ void many(unsigned* p, int n) {{\n  for (int i = threadIdx.x; i < n; i += 32) {{\n"
+        f"    unsigned x = p[i];\n{arms}\n  }}\n}}\n"
+    )
+    assert main([option, "-arch=sm_90", "-ptx", "many.cu", "-o", "many.ptx"]) == 0
+    (array,) = re.findall(r"ccc_profile_layout\[\d+\] = \{([^}]*)\}", (project / "many.ptx").read_text())
+    words = np.array([int(number) for number in array.split(",")], np.uint64)
+    layout = of_bytes(words.tobytes())
+    assert (layout.every, bool(layout.crowded)) == (counted, counted > 1)
 
 
 def test_a_report_has_the_unit(project: Path) -> None:
