@@ -222,7 +222,7 @@ def _can_be_written(trial: Trial, annotations: Mapping[int, Annotation]) -> bool
     return not trial.selection.sums or bool(_sums(trial, annotations))
 
 
-def promises_of(advice: Advice) -> Iterable[tuple[Pragma, str]]:
+def promises_of(advice: Advice) -> Sequence[tuple[Pragma, str]]:
     """What the user vouches for by writing the pragmas."""
     made = [(p, PROMISES[p.kind]) for p in advice.pragmas if p.kind in PROMISES and not p.in_lane]
     return [*made, *((p, SUMS) for p in advice.pragmas if p.sums)]

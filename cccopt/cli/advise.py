@@ -20,7 +20,10 @@ from cccopt.cli.arguments import bad_argument
 from cccopt.cli.common import console, warn_of_nvcc
 from cccopt.diagnostic import Diagnostic, Severity, render
 from cccopt.files import read_text, require_writable, write_text
-from cccopt.profiling.run_file import read
+from cccopt.profiling.run_file import merged, read
+from cccopt.profiling.sources import files_of, on_disk
+from cccopt.report.profile_advice import SuggestedPragma, Suggestion
+from cccopt.report.profile_page import page
 from cccopt.report.sarif import as_sarif
 from cccopt.version import __version__
 
@@ -78,6 +81,9 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="with --apply: also write the counts as a profile of the annotated sources, for `ccc-nvcc --ccc-profile`;"
         " they are compiled with --arch and --nvcc",
     )
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="for runs: also write them as a page, with the suggestions"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all that was found to FILE")
     parser.add_argument(
         "--sarif",
@@ -100,13 +106,16 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Try, rank, print, and write what was asked for."""
-    require_writable(arguments.json, arguments.sarif, arguments.save_profile)
+    require_writable(arguments.json, arguments.sarif, arguments.save_profile, arguments.html)
     runs = [subject for subject in arguments.subjects if subject.endswith(".json")]
     if arguments.save_profile is not None and not (arguments.apply and runs):
         why = "it takes the counts of a run for the sources that --apply writes"
         raise bad_argument(
             "--save-profile", why, "write `cccopt advise RUN.json --apply --save-profile FILE.json`"
         )
+    if arguments.html is not None and len(runs) < len(arguments.subjects):
+        why = "the page shows runs, and there is a source"
+        raise bad_argument("--html", why, "write `cccopt advise RUN.json --html FILE`")
     how: dict[str, Any] = {"arch": arguments.arch, "nvcc_options": arguments.nvcc}
     if len(runs) < len(arguments.subjects):
         warn_of_nvcc()
@@ -120,6 +129,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.sarif is not None:
         notes = [_as_remark(advice) for advice in found if advice.pays]
         write_text(arguments.sarif, as_sarif(notes, Path.cwd()))
+    if arguments.html is not None:
+        write_text(arguments.html, _page(runs, found))
     out = console()
     if not arguments.diff:
         _print(found, arguments, out, counted=bool(runs))
@@ -146,6 +157,29 @@ def _of_run(file: str) -> tuple[Advice, ...]:
 def _of_source(file: str, how: dict[str, Any]) -> tuple[Advice, ...]:
     read_text(file)  # what is no file is not for nvcc to judge
     return advise_on_source(file, **how)
+
+
+def _page(files: Sequence[str], found: Sequence[Advice]) -> str:
+    """The page of the runs, with what is suggested."""
+    run = merged(map(read, files))
+    title = Path(files[0]).name.removesuffix(".json").removesuffix(".ccc")
+    suggestions = tuple(dict.fromkeys(map(_suggestion, found)))  # a file may be compiled for several programs
+    return page(run, on_disk(files_of(run.functions)), title=title, suggestions=suggestions)
+
+
+def _suggestion(advice: Advice) -> Suggestion:
+    promises = promises_of(advice)
+    pragmas = [
+        SuggestedPragma(
+            pragma.text,
+            pragma.place.file,
+            pragma.place.position.line,
+            "; ".join(promise for one, promise in promises if one == pragma),
+        )
+        for pragma in advice.pragmas
+    ]
+    refusals = tuple(f"{d.code}: {d.message}" for d in advice.refusals)
+    return Suggestion(advice.kernel, _gain(advice), advice.pays, tuple(pragmas), refusals)
 
 
 def _chosen(found: Sequence[Advice], only: Sequence[int] | None) -> list[Advice]:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cccopt.ccc.profitability.decisions import read as read_decisions
 from cccopt.ccc.profitability.profile import as_bad_profile
 from cccopt.cli.common import console
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error, render
@@ -64,6 +65,12 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="a report of `ccc-nvcc --ccc-report`: the page says what became of each marked region",
     )
     parser.add_argument(
+        "--decisions",
+        type=Path,
+        metavar="FILE",
+        help="what `cccopt tune` wrote: the page says what it measured of each kernel",
+    )
+    parser.add_argument(
         "--at-least",
         type=_threshold,
         action="append",
@@ -105,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CccError(_misused("nothing follows `--`" if not program else _both(arguments.files)))
     output = arguments.output or Path(Path(program[0]).name + _SUFFIX)
     require_writable(output, arguments.html, arguments.sarif)
-    reports = _reports(arguments)
+    rewritten = _rewritten(arguments)
     counted, timed = _observed(program, times=not arguments.no_time)
     for warning in _warnings(counted, timed):
         print(render(warning), file=sys.stderr)
@@ -114,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
         return counted.status or 1
     done = run_file(counted, timed)
     write(output, done)
-    _print(done, arguments, Path(program[0]).name, reports)
+    _print(done, arguments, Path(program[0]).name, rewritten)
     print(f"wrote {output}")
     return counted.status or _judged(done, arguments)
 
@@ -127,20 +134,18 @@ def _show(arguments: argparse.Namespace) -> int:
         if file.suffix != ".json" and file.is_file():
             raise CccError(_misused(f"`{file}` is no file of a run"))
     require_writable(arguments.output, arguments.html, arguments.sarif)
-    reports = _reports(arguments)
+    rewritten = _rewritten(arguments)
     done = merged(map(read, arguments.files))
     if arguments.output is not None:
         write(arguments.output, done)
-    _print(done, arguments, Path(arguments.files[0]).name.removesuffix(_SUFFIX), reports)
+    _print(done, arguments, Path(arguments.files[0]).name.removesuffix(_SUFFIX), rewritten)
     return _judged(done, arguments)
 
 
-def _print(
-    done: RunFile, arguments: argparse.Namespace, title: str, reports: Sequence[Mapping[str, Any]]
-) -> None:
+def _print(done: RunFile, arguments: argparse.Namespace, title: str, rewritten: Mapping[str, Any]) -> None:
     sources = on_disk(files_of(done.functions))
     if arguments.html is not None:
-        write_text(arguments.html, page(done, sources, title=title, reports=reports))
+        write_text(arguments.html, page(done, sources, title=title, **rewritten))
     print_run(done, sources, console())
 
 
@@ -154,10 +159,18 @@ def _judged(done: RunFile, arguments: argparse.Namespace) -> int:
     return int(bool(found))
 
 
+def _rewritten(arguments: argparse.Namespace) -> Mapping[str, Any]:
+    """What the page says of rewritten code: ``reports`` and ``decisions``. Raises CccError for a file that holds
+    something else (CCC069), and where there is no page.
+    """
+    for option in ("report", "decisions"):
+        if getattr(arguments, option) and arguments.html is None:
+            raise CccError(_misused(f"`--{option}` is for the page, and `--html` names none"))
+    decisions = read_decisions(arguments.decisions) if arguments.decisions else None
+    return {"reports": _reports(arguments), "decisions": decisions}
+
+
 def _reports(arguments: argparse.Namespace) -> list[Mapping[str, Any]]:
-    """The reports that are named. Raises CccError for what is none (CCC069), and where there is no page for them."""
-    if arguments.report and arguments.html is None:
-        raise CccError(_misused("`--report` is for the page, and `--html` names none"))
     found = []
     for file in arguments.report:
         with as_bad_profile(file, "report", "make one with `ccc-nvcc --ccc-report=FILE.json`"):

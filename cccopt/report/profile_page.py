@@ -16,10 +16,12 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from cccopt.ccc.profitability.decisions import Decisions
 from cccopt.profiling.run_file import BranchCount, FunctionRun, LineCount, LoopCount, RunFile
 from cccopt.profiling.sources import Source
 from cccopt.report.html import Child, Markup, cell, element, markup, soft, table
-from cccopt.report.profile_regions import region_table
+from cccopt.report.profile_advice import Suggestion, advice, by_place
+from cccopt.report.profile_regions import measured, region_table
 from cccopt.report.profile_source import SourceTables, bar, legend
 from cccopt.report.profile_view import (
     SourceView,
@@ -56,13 +58,20 @@ _MOST_BRANCHES = 10
 
 
 def page(
-    run: RunFile, sources: Mapping[str, Source], *, title: str = "", reports: Sequence[Mapping[str, Any]] = ()
+    run: RunFile,
+    sources: Mapping[str, Source],
+    *,
+    title: str = "",
+    reports: Sequence[Mapping[str, Any]] = (),
+    suggestions: Sequence[Suggestion] = (),
+    decisions: Decisions | None = None,
 ) -> str:
     """The page of a run. ``title`` names the program; ``reports`` are those of ``--ccc-report``, which tell what became
-    of marked regions.
+    of marked regions, and ``decisions`` what `cccopt tune` measured of their kernels. ``suggestions`` are shown with
+    the kernels that they are for.
     """
     heading = f"{title}: a counted run" if title else "A counted run"
-    content = _Page(run, SourceView(run, sources), reports)
+    content = _Page(run, SourceView(run, sources), reports, suggestions, decisions)
     style, script = _asset("css"), _asset("js")
     return Template(_asset("html")).substitute(
         version=__version__,
@@ -88,6 +97,8 @@ class _Page:
     run: RunFile
     view: SourceView
     reports: Sequence[Mapping[str, Any]]
+    suggestions: Sequence[Suggestion]
+    decisions: Decisions | None
 
     @cached_property
     def functions(self) -> list[FunctionRun]:
@@ -220,7 +231,8 @@ class _Page:
     # --- one kernel ---
 
     def _kernel(self, function: FunctionRun, anchor: str) -> Markup:
-        tables = SourceTables(function, self.view, anchor)
+        places = by_place(self.suggestions, function.name, self.view)
+        tables = SourceTables(function, self.view, anchor, places)
         facts = [
             f"{number(function.warps)} warp instructions",
             f"{percent(function.idle_share)} of lane slots idle",
@@ -237,9 +249,11 @@ class _Page:
             called = element(
                 "p", "Kernels call this function: the counts are of all its callers.", class_="soft"
             )
+        regions = [region_table(self.run, function, self.reports), measured(self.decisions, function)]
         parts = (
+            _part("Suggestions", advice(self.suggestions, function.name)),
             _part("Where lanes idle", self._worst(function, tables)),
-            _part("Marked regions", region_table(self.run, function, self.reports)),
+            _part("Marked regions", markup(regions)),
             _part("Loops", self._loops(function, tables)),
             _part("Branches", self._branches(function, tables)),
         )

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from cccopt.ccc.profitability.code_digest import canonical
+from cccopt.ccc.profitability.decisions import Decisions
 from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.profiling.run_file import FunctionRun, RunFile
 from cccopt.report.html import Markup, cell, element, table
@@ -27,6 +29,17 @@ def region_table(run: RunFile, function: FunctionRun, reports: Sequence[Mapping[
         ]
         rows.append(_row(region, counts, became if reports else None))
     return table(_HEADS if reports else _HEADS[:-1], rows, texts=("kind", "became"))
+
+
+def measured(decisions: Decisions | None, function: FunctionRun) -> Markup | None:
+    """What `cccopt tune` measured of a kernel."""
+    found = decisions.kernels.get(canonical(function.name)) if decisions is not None else None
+    if decisions is None or found is None:
+        return None
+    said = "no other build was faster"
+    if found.build != "plain":
+        said = f"{found.gain:.2f}x of the plain build ({found.low:.2f} to {found.high:.2f})"
+    return element("p", element("b", f"Measured, `{found.build}`: "), f"{said}, on {decisions.device}.")
 
 
 def _row(region: int, counts: RegionProfile, became: list[str] | None) -> Markup:

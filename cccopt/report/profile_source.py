@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from cccopt.profiling.run_file import LANES, BranchCount, FunctionRun, LineCount, LoopCount
@@ -44,11 +44,14 @@ _MINOR = 0.01
 
 @dataclass(frozen=True)
 class SourceTables:
-    """The tables of one function; ``anchor`` begins the names of its rows."""
+    """The tables of one function; ``anchor`` begins the names of its rows. ``suggested`` is what to write at which line
+    of a file, as the line is numbered in the source now.
+    """
 
     function: FunctionRun
     view: SourceView
     anchor: str
+    suggested: Mapping[tuple[str, int], Sequence[str]] = field(default_factory=dict)
 
     @cached_property
     def ranks(self) -> Mapping[tuple[str, int], int]:
@@ -124,7 +127,8 @@ class SourceTables:
         lines = self.view.texts[file].lines
         end = len(lines) if lines[-1] else len(lines) - 1
         around = {n for line in counted for n in range(max(line - AROUND, 1), min(line + AROUND, end) + 1)}
-        return sorted(around | set(counted))
+        named = {line for name, line in self.suggested if name == file and line <= end}
+        return sorted(around | named | set(counted))
 
     def _code(self, file: str, shown: int) -> str:
         """The text of a line by its number in the text."""
@@ -141,7 +145,7 @@ class SourceTables:
             element("td"),
             element("td"),
             *(element("td") for _ in line_heads(self.function)),
-            element("td", self._code(file, shown), class_="code"),
+            element("td", self._code(file, shown), *self._suggestions(file, shown), class_="code"),
         )
 
     def _counted(self, file: str, shown: int, line: LineCount) -> Markup:
@@ -161,12 +165,22 @@ class SourceTables:
                 element("td", each_or_none(sectors(line)), title=f"{number(line.requests)} requests")
                 for _ in line_heads(self.function)
             ),
-            element("td", self._code(file, shown), *self._notes(file, line.line), class_="code"),
+            element(
+                "td",
+                self._code(file, shown),
+                *self._suggestions(file, shown),
+                *self._notes(file, line.line),
+                class_="code",
+            ),
             id=self.row_name(file, line.line),
             tabindex=-1,
             data_rank=rank,
             data_said=said if rank else None,
         )
+
+    def _suggestions(self, file: str, shown: int) -> Iterator[Markup]:
+        for text in self.suggested.get((file, shown), ()):
+            yield element("div", text, class_="note suggested")
 
     def _notes(self, file: str, line: int) -> Iterator[Markup]:
         for loop in self.function.loops:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -42,9 +43,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _emulated() -> None:
+def _emulated(*options: str) -> None:
     """Writes run.json: the kernel `steps` on the emulator, over random numbers."""
-    assert nvcc.main(["--ccc-candidates", "-arch=sm_90", "-ptx", "steps.cu", "-o", "marked.ptx"]) == 0
+    words = ["--ccc-candidates", "-arch=sm_90", *options, "-ptx", "steps.cu", "-o", "marked.ptx"]
+    assert nvcc.main(words) == 0
     np.save("start.npy", np.random.default_rng(1).integers(1, 1000, 2048).astype(np.uint32))
     launch = [
         "--grid",
@@ -101,6 +103,21 @@ def test_what_pays_is_written_for_editors(folder: Path) -> None:
     assert "write `#pragma ccc for" in found["message"]["text"]
     assert "any order" in found["message"]["text"]
     assert [note["physicalLocation"]["region"]["startLine"] for note in found["relatedLocations"]] == [7]
+
+
+def test_a_page_shows_runs_with_what_to_write(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _emulated("-lineinfo")
+    assert main(["advise", "run.json", "--html", "run.html"]) == 0
+    html = Path("run.html").read_text()
+    assert "Worth annotating" in html
+    assert re.findall(r'suggested">([^<]*)<', html) == [
+        "write above: #pragma ccc for",
+        "write above: #pragma ccc while",
+    ]
+    capsys.readouterr()
+    assert main(["advise", "steps.cu", "--html", "code.html"]) == 1
+    assert "the page shows runs, and there is a source" in capsys.readouterr().err
+    assert not Path("code.html").exists()
 
 
 def test_a_patch_is_printed_and_applied(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

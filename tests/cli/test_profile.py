@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 import cccopt
+from cccopt.ccc.profitability import decisions
+from cccopt.ccc.profitability.decisions import Decision, Decisions
 from cccopt.cli.main import main as cccopt_main
 from cccopt.cli.nvcc import main
 from cccopt.driver.function_texts import definitions
 from cccopt.driver.original_functions import with_originals
+from cccopt.profiling import run_file
 
 KERNEL = """\
 template <int N> __device__ __forceinline__ void work(int n, const float* __restrict__ in, float* out) {
@@ -177,6 +180,15 @@ def test_the_page_says_what_became_of_regions(capfd: pytest.CaptureFixture[str])
     assert not Path("other.html").exists()
     assert cccopt_main(["profile", "--report", "report.json", "rare.json"]) == 1
     assert "error[CCC089]" in capfd.readouterr().err
+    (name,) = (f.name for f in run_file.read("rare.json").functions)
+    measured = Decisions("GPU", "13.0", {name: Decision(("6f",), "always", 1.42, 1.38, 1.46)})
+    decisions.write("decisions.json", measured)
+    assert cccopt_main(["profile", "--html", "page.html", "--decisions", "decisions.json", "rare.json"]) == 0
+    assert "1.42x of the plain build" in Path("page.html").read_text()
+    assert cccopt_main(["profile", "--decisions", "decisions.json", "rare.json"]) == 1
+    assert "error[CCC089]" in capfd.readouterr().err
+    assert cccopt_main(["profile", "--html", "other.html", "--decisions", "rare.json", "rare.json"]) == 1
+    assert "error[CCC069]" in capfd.readouterr().err
 
 
 # --- functions from another compilation ---

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from cccopt.ccc.profitability.decisions import Decision, Decisions
 from cccopt.profiling.run_file import RunFile
 from cccopt.profiling.sources import Source
 from cccopt.report.html import element, markup
+from cccopt.report.profile_advice import SuggestedPragma, Suggestion
 from cccopt.report.profile_page import MOST_KERNELS, page
 from cccopt.report.profile_source import AROUND
 from tests.report import browser
@@ -73,9 +75,21 @@ class Read(HTMLParser):
         return "".join(data for name, data in self.texts if name == tag)
 
 
+KERNEL = "_Z6unevenILi1EEvPi"
+SUGGESTIONS = (
+    Suggestion(
+        KERNEL, "predicted 1.50x <b>", True, (SuggestedPragma("#pragma ccc for", FILE, 4, "all & any"),)
+    ),
+    Suggestion(KERNEL, "predicted 0.50x", False, (SuggestedPragma("#pragma ccc while", FILE, 4),)),
+    Suggestion(KERNEL, "", False, refusals=("CCC038: a barrier",)),
+    Suggestion("other", "predicted 9.00x", True, (SuggestedPragma("#pragma ccc grid", FILE, 2),)),
+)
+DECISIONS = Decisions("GPU <1>", "13.0", {KERNEL: Decision(("6f",), "always", 1.42, 1.38, 1.46)})
+
 PAGES = {
     "counted": lambda: page(counted(), SOURCES, title="a <b> & c"),
     "timed": lambda: page(timed(), SOURCES, reports=[REPORT]),
+    "advised": lambda: page(counted(), SOURCES, suggestions=SUGGESTIONS, decisions=DECISIONS),
     "no sources": lambda: page(counted(), {}),
     "empty": lambda: page(RunFile(), {}),
 }
@@ -184,6 +198,27 @@ def test_what_became_of_marked_regions() -> None:
     (row,) = (row for row in read.rows if row[:2] == ["1", "for"])
     assert row[-1] == "uneven <1>.cu:4: declined, predicted gain 0.91x; CCC050: the loop is <left> as it was"
     assert "became" not in Read(PAGES["counted"]()).text
+
+
+def test_what_is_suggested_stands_with_its_kernel_and_at_its_lines() -> None:
+    read = Read(PAGES["advised"]())
+    assert "Worth annotating: predicted 1.50x <b>." in read.text
+    assert "Better left as it is: predicted 0.50x." in read.text
+    assert "CCC038: a barrier" in read.text
+    assert ["uneven <1>.cu:4", "#pragma ccc for", "all & any"] in read.rows
+    assert ["uneven <1>.cu:4", "#pragma ccc while", "nothing"] in read.rows
+    assert "#pragma ccc grid" not in read.text  # the kernel `other` did not run
+    (line,) = (row for row in of_source(read) if "write above" in row[-1])
+    assert line[0] == "4"
+    assert line[-1].count("write above") == 1  # the others do not pay
+
+
+def test_what_was_measured_stands_with_its_kernel() -> None:
+    text = Read(PAGES["advised"]()).text
+    assert "Measured, `always`: 1.42x of the plain build (1.38 to 1.46), on GPU <1>." in text
+    plain = replace(DECISIONS, kernels={KERNEL: Decision(("6f",), "plain", 1.0, 1.0, 1.0)})
+    assert "Measured, `plain`: no other build was faster" in Read(page(counted(), {}, decisions=plain)).text
+    assert "Measured" not in Read(page(counted(), {}, decisions=replace(DECISIONS, kernels={}))).text
 
 
 def test_sources_that_are_missing_or_have_changed_are_said_so() -> None:
