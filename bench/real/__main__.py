@@ -16,7 +16,7 @@ from bench.real import result
 from bench.real.build import PLAIN, VARIANTS, build
 from bench.real.measure import LIMIT, Measured, measure, prepare
 from bench.real.program import Program, read_programs
-from bench.real.recipe import read_recipe
+from bench.real.recipe import OURS, read_recipe
 from bench.real.table import show
 
 RECIPE = "recipe.toml"
@@ -29,7 +29,10 @@ def parser() -> argparse.ArgumentParser:
         "checkouts", nargs="*", type=Path, help="folders with the checkouts, or the checkouts themselves"
     )
     options.add_argument(
-        "--recipes", type=Path, help="the folder with NAME.toml: how each program is built and run"
+        "--recipes",
+        type=Path,
+        default=OURS,
+        help="the folder with NAME.toml: how each program is built and run (default: ours)",
     )
     options.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="this program alone; may be repeated"
@@ -109,8 +112,8 @@ def main() -> int:
         names = given.only or sorted(path.parent.name for path in out.glob(f"*/{result.FILE}"))
         results = [result.read(out / name) for name in names]
     else:
-        if not given.checkouts or not given.recipes:
-            parser().error("folders with checkouts and --recipes are needed to build")
+        if not given.checkouts:
+            parser().error("folders with checkouts are needed to build")
         with ThreadPoolExecutor(given.jobs) as pool:
             built = pool.map(lambda program: build_program(program, given), read_programs(tuple(given.only)))
             results = [each for each in built if each is not None]

@@ -1,7 +1,5 @@
-"""How somebody builds and runs a program of the gallery, and reads what it prints.
-
-Recipes lie outside of this repository: `--recipes FOLDER` holds `NAME.toml` for each program that is to be tried. The
-README shows one.
+"""How a program of the gallery is built and run, and what to read in its output: `recipes/NAME.toml`, or the same in a
+folder of the user's. The README shows one.
 """
 
 from __future__ import annotations
@@ -11,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tomllib
+
+OURS = Path(__file__).with_name("recipes")
+"""The folder of our recipes."""
 
 
 @dataclass(frozen=True, slots=True)

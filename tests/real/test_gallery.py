@@ -24,7 +24,7 @@ from bench.real.program import (
     read_program,
     read_programs,
 )
-from bench.real.recipe import Recipe, read_recipe
+from bench.real.recipe import OURS, Recipe, read_recipe
 from bench.real.table import markdown, slowdown, speedups, summary
 
 SOURCE = """__global__ void scale(int n, float* out) {
@@ -95,6 +95,16 @@ def test_the_gallery_is_as_large_as_its_page_says() -> None:
     page = (Path(__file__).parents[2] / "bench/real/README.md").read_text()
     kernels = sum(len(program.kernels) for program in programs)
     assert f"{len(programs)} public programs with {kernels} kernels" in page
+
+
+def test_every_program_has_a_recipe() -> None:
+    names = {program.name for program in read_programs()}
+    assert {path.stem for path in OURS.glob("*.toml")} == names
+    for name in names:
+        recipe = read_recipe(OURS / f"{name}.toml")
+        assert any("$NVCC" in line for line in recipe.build)
+        assert recipe.once
+        assert recipe.time or recipe.passes or recipe.same
 
 
 def test_a_recipe_is_read(tmp_path: Path) -> None:
