@@ -102,9 +102,9 @@ def advise_on_source(
     return _advise(os.fspath(source), prepared(parse(text)), {}, {})
 
 
-def advise_on_run(run: RunFile) -> tuple[Advice, ...]:
+def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, ...]:
     """The advice on each kernel of a run of a program that was built with candidates marked; on those of its files that
-    did not run by what code alone tells.
+    did not run by what code alone tells. With ``only_in_lane`` it is on what asks for no promise.
 
     Raises ValueError where the run is damaged.
     """
@@ -112,18 +112,24 @@ def advise_on_run(run: RunFile) -> tuple[Advice, ...]:
     return tuple(
         advice
         for unit in run.candidates
-        for advice in _advise(unit.unit, parse(unit.ptx), {c.name: c for c in unit.functions}, times)
+        for advice in _advise(
+            unit.unit, parse(unit.ptx), {c.name: c for c in unit.functions}, times, only_in_lane
+        )
     )
 
 
 def _advise(
-    unit: str, module: Module, counts: Mapping[str, CandidateCounts], times: Mapping[str, int | None]
+    unit: str,
+    module: Module,
+    counts: Mapping[str, CandidateCounts],
+    times: Mapping[str, int | None],
+    only_in_lane: bool = False,
 ) -> tuple[Advice, ...]:
     return tuple(
         _advice(
             _source(unit, annotations_of(function.body or ())),
             function.name,
-            tuple(trials(module, function.name, counts.get(function.name))),
+            tuple(trials(module, function.name, counts.get(function.name), only_in_lane=only_in_lane)),
             annotations_of(function.body or ()),
             counts.get(function.name),
             times.get(function.name),

@@ -99,14 +99,17 @@ class Trial:
         return None if self.gain is None else 1 / (1 - self.share + self.share / self.gain)
 
 
-def trials(module: Module, kernel: str, counts: CandidateCounts | None = None) -> Iterator[Trial]:
+def trials(
+    module: Module, kernel: str, counts: CandidateCounts | None = None, *, only_in_lane: bool = False
+) -> Iterator[Trial]:
     """The trials of a kernel of ``module``, in which candidates are marked and loops over blocks are made. ``counts``
-    are those of a run of this module.
+    are those of a run of this module. With ``only_in_lane`` lanes keep their own iterations in all of them.
     """
     function = next(f for f in module.functions() if f.name == kernel and f.body is not None)
     alone = Module(tuple(_reduced(item, kernel) for item in module.items if _stays(item, kernel)))
     nest = Nest(view_of(alone, function))
-    for number, selection in enumerate(nest.selections()):
+    selections = nest.in_lane_selections() if only_in_lane else nest.selections()
+    for number, selection in enumerate(selections):
         if number == MOST:
             return
         trial = _tried(alone, kernel, selection, nest, counts)
@@ -333,6 +336,15 @@ class Nest:
                     if selection not in seen:
                         seen.add(selection)
                         yield selection
+
+    def in_lane_selections(self) -> Iterator[Selection]:
+        """Those of loops that can keep each lane's iterations in order, asked to do so."""
+        found = (
+            replace(selection, in_lane=True)
+            for selection in self.selections()
+            if selection.kinds[0][1] is Kind.FOR and not selection.has(Kind.FOR_VARIABLE)
+        )
+        yield from dict.fromkeys(found)
 
     def _paths(self, outer: int) -> Iterator[frozenset[int]]:
         paths = sorted(self.inside(outer))

@@ -238,6 +238,10 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
         out.print(Text(f"   The same pragmas serve {', '.join(others)}."), soft_wrap=True)
     for pragma, promise in promises_of(advice):
         out.print(Text(f"   You vouch for {pragma.place}: {promise}."), soft_wrap=True)
+    if advice.best is not None and advice.best.profile and not promises_of(advice):
+        out.print(
+            "   Nothing to vouch for: `ccc-nvcc --ccc-find` rewrites it without pragmas.", soft_wrap=True
+        )
     loop = advice.best.loop if advice.best is not None else None
     if loop is not None:
         context = max(report.context_bytes for report in advice.best.reports)  # type: ignore[union-attr]

@@ -57,6 +57,18 @@ def refuse_options(ours: Sequence[str]) -> NoReturn:
     )
 
 
+def refuse_find() -> NoReturn:
+    """Raise CccError (CCC083) for `--ccc-find` without a profile."""
+    raise CccError(
+        error(
+            "CCC083",
+            f"`{options.FIND}` needs `--ccc-profile=FILE.json`",
+            why="what is worth rewriting, only a run can tell",
+            help="build with `ccc-nvcc --ccc-candidates --ccc-instrument` and run `cccopt profile`",
+        )
+    )
+
+
 def print_help() -> None:
     """Print what ccc-nvcc is, its options and how the rest of what follows is called."""
     print("Usage  : ccc-nvcc [options] <inputfile>\n")

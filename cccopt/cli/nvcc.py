@@ -47,6 +47,10 @@ def _run(words: list[str]) -> int:
         from cccopt.cli.around_nvcc import refuse_options
 
         refuse_options(ours)
+    if options.FIND in ours and not options.value_of("--ccc-profile", ours):
+        from cccopt.cli.around_nvcc import refuse_find
+
+        refuse_find()
     if any(word in _HELP for word in arguments):
         from cccopt.cli.around_nvcc import print_help
 
@@ -127,8 +131,7 @@ def _configuration(ours: Sequence[str]) -> str:
     text = f"{__version__} {mode} {'--ccc-keep-going' in ours} {resident} {chosen}".rstrip()
     if counted := options.counted(ours):
         text += f" instrumented {counted}"
-    if options.CANDIDATES in ours:
-        text += " candidates"
+    text += "".join(f" {name}" for name in (options.CANDIDATES, options.FIND) if name in ours)
     digest = crc32(text.encode())
     for name in ("--ccc-profile", "--ccc-decisions"):
         if file := options.value_of(name, ours):

@@ -11,11 +11,12 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error, render
 from cccopt.driver.unit_report import CompiledUnit, failure_data, report_data
@@ -24,6 +25,10 @@ from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.call import Call, CallResult, Running
 from cccopt.toolchain.settings import Settings
+
+if TYPE_CHECKING:
+    from cccopt.advising.finding import Found
+    from cccopt.ccc.profitability.profile import RunProfile
 
 _OBJECTS = 20_000
 """How many new objects make Python look for garbage. By its default of 700 it does so hundreds of times while a file is
@@ -162,7 +167,8 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
     asked = annotate(text, call.file, keep_going=settings.keep_going)
     if call.links_late and asked.regions:
         return _without_rewrite(compiler, strip(text), settings)
-    with compiler.started(asked.text):
+    # What is found goes into the text before cicc gets it.
+    with nullcontext() if settings.find else compiler.started(asked.text):
         # These imports take 0.15 s, about as long as cicc does for a small file, and what they make lives to the
         # end: looking for garbage in it takes 0.05 s.
         gc.disable()
@@ -176,7 +182,35 @@ def _unit(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -
         gc.set_threshold(_OBJECTS)
         gc.enable()
         decisions = read_decisions(settings.decisions) if settings.decisions else None
-        return rewrite_unit(text, options_of(settings, call.file), compiler, compiler.with_lines, decisions)
+        given = options_of(settings, call.file)
+        if settings.find and not call.links_late:
+            found = _found(text, call, settings, given.profile)
+            # The marks of what was found are not those by which it was tried: what is refused now stays as it is.
+            with suppress(CccError):
+                finding = replace(given, profile=found.profile)
+                unit = rewrite_unit(found.text, finding, compiler, compiler.with_lines, decisions)
+                return replace(unit, remarks=found.remarks + unit.remarks)
+        return rewrite_unit(text, given, compiler, compiler.with_lines, decisions)
+
+
+def _found(text: str, call: Call, settings: Settings, profile: RunProfile | None) -> Found:
+    """What the profile tells to rewrite where there are no annotations."""
+    from cccopt.advising.finding import found_in
+    from cccopt.ccc.profitability.profile import RunProfile, as_bad_profile
+    from cccopt.profiling.run_file import read
+
+    run = read(settings.profile)
+    if not run.candidates:
+        raise CccError(
+            error(
+                "CCC069",
+                f"`{settings.profile}` holds no counts of candidates",
+                why="--ccc-find rewrites what a run says is worth it where nobody annotated",
+                help="build with `ccc-nvcc --ccc-candidates --ccc-instrument` and run `cccopt profile`",
+            )
+        )
+    with as_bad_profile(settings.profile):
+        return found_in(text, call.file, run, profile or RunProfile({}))
 
 
 def _instrumented(text: str, call: Call, settings: Settings, compiler: DeviceCompiler) -> CompiledUnit:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cccopt.clauses import Kind
@@ -75,17 +75,32 @@ def with_candidates(text: str, name: str) -> str:
     """``text``, a translation unit as nvcc preprocesses it, with the pragmas of all candidates in place of its own;
     ``name`` is its file's name where no line marker tells better.
     """
+    return _with_pragmas(text, name, None)
+
+
+def with_pragmas_at(text: str, name: str, pragmas: Mapping[int, str]) -> str:
+    """``text`` with ``pragmas`` at candidates, beside its own ones: what follows ``#pragma ccc``, by the number of the
+    candidate in the order of the text, from 0.
+    """
+    return _with_pragmas(text, name, pragmas)
+
+
+def _with_pragmas(text: str, name: str, pragmas: Mapping[int, str] | None) -> str:
+    """``text`` with its candidates' pragmas, or with those in ``pragmas`` and its own."""
     stretches = _own_stretches(text, name)
     lexed = [t for stretch in stretches for t in tokens(text, stretch.offset, stretch.end)]
     code = Code([t for t in lexed if t.kind != "directive"])
     own = [t for t in lexed if ccc_pragma(t) is not None]
     starts = [stretch.offset for stretch in stretches]
-    edits = [(t.start, t.end, blank(t.text)) for t in own]
-    for candidate in _candidates(code, [t.start for t in own]):
+    edits = [(t.start, t.end, blank(t.text)) for t in own] if pragmas is None else []
+    for number, candidate in enumerate(_candidates(code, [t.start for t in own])):
+        pragma = str(candidate.kind) if pragmas is None else pragmas.get(number)
+        if pragma is None:
+            continue
         offset = code.tokens[candidate.index].start
         stretch = stretches[bisect_right(starts, offset) - 1]
         line = stretch.line + text.count("\n", stretch.offset, offset)
-        edits.append((offset, offset, f"\n#pragma ccc {candidate.kind}\n# {line} {stretch.file}\n"))
+        edits.append((offset, offset, f"\n#pragma ccc {pragma}\n# {line} {stretch.file}\n"))
     pieces: list[str] = []
     done = 0
     for start, end, new in sorted(edits):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 PREFIX = "--ccc"
 INSTRUMENT, DEFAULT, ALL, SAMPLED, DETAILED = "--ccc-instrument", "default", "all", "sampled", "detailed"
-CANDIDATES = "--ccc-candidates"
+CANDIDATES, FIND = "--ccc-candidates", "--ccc-find"
 MODES = ("auto", "always", "off")
 
 # One line an option: its name, what its value is (empty: a flag), what it does, what holds without it.
@@ -28,6 +28,7 @@ TABLE = (
     (INSTRUMENT, SAMPLED, "the same for one warp in 64, which costs little", "all warps"),
     (INSTRUMENT, DETAILED, "the same, and count histograms of branches and sectors of memory", "neither"),
     (CANDIDATES, "", "mark what could be annotated, for `cccopt advise`; rewrite nothing", "what is annotated"),
+    (FIND, "", "rewrite what needs no pragma, too, where a profile of candidates predicts a gain", "what is annotated"),
     ("--ccc-keep-going", "", "leave refused functions as they were and mistaken annotations out, and warn", "an error"),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
     ("--ccc-keep", "DIR", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cccopt.toolchain.options import (
-    ALL,
     CANDIDATES,
+    DEFAULT,
+    FIND,
     INSTRUMENT,
     MODES,
     OPTIONS,
@@ -38,7 +39,8 @@ class Settings:
     to rewrite, with commas between (empty: all). With ``instrument``, `DEFAULT`, `ALL`, `SAMPLED` or `DETAILED` of
     `cccopt.toolchain.options`, kernels get counters and nothing is rewritten. With ``candidates`` what could be
     annotated is marked in place of what is, and nothing is rewritten. ``decisions`` is the file that `cccopt tune`
-    wrote (empty: none).
+    wrote (empty: none). With ``find``, what gains by the candidates of ``profile`` and needs no promise is rewritten as
+    well.
     """
 
     mode: str = "auto"
@@ -55,18 +57,20 @@ class Settings:
     instrument: str = ""
     decisions: str = ""
     candidates: bool = False
+    find: bool = False
 
     def words(self) -> list[str]:
         """The options of ccc-nvcc that say this."""
         flags = {
-            INSTRUMENT: self.instrument == ALL,
+            INSTRUMENT: self.instrument == DEFAULT,
             CANDIDATES: self.candidates,
+            FIND: self.find,
             "--ccc-keep-going": self.keep_going,
             "--ccc-verbose": self.verbose,
         }
         resident = str(self.resident) if self.resident else ""
         valued = {
-            INSTRUMENT: self.instrument if self.instrument != ALL else "",
+            INSTRUMENT: self.instrument if self.instrument != DEFAULT else "",
             "--ccc-keep": self.keep,
             "--ccc-profile": self.profile,
             "--ccc-decisions": self.decisions,
@@ -104,6 +108,7 @@ class Settings:
             counted(known),
             value_of("--ccc-decisions", known),
             CANDIDATES in known,
+            FIND in known,
         )
 
     @classmethod

@@ -21,7 +21,7 @@ from pathlib import Path
 from cccopt.diagnostic import CccError, error
 from cccopt.toolchain.cache import cache_folders, prepare
 from cccopt.toolchain.discovery import Nvcc
-from cccopt.toolchain.options import CANDIDATES, INSTRUMENT
+from cccopt.toolchain.options import CANDIDATES, FIND, INSTRUMENT
 from cccopt.version import __version__
 
 # Only text with a pragma of ours is worth a Python start (0.05 s); everything else goes straight to the real
@@ -41,7 +41,7 @@ for argument in "$@"; do
   previous=$argument
 done
 unannotated=
-case $CCC_OPTIONS in *{instrument}*|*{candidates}*) unannotated=1 ;; esac
+case $CCC_OPTIONS in *{instrument}*|*{candidates}*|*{find}*) unannotated=1 ;; esac
 if [ -n "$text" ] && {{ [ -n "$unannotated" ] || LC_ALL=C grep -qE '{pattern}' "$text"; }}; then
   exec {python} -I -S {launcher} {real} "$@"
 fi
@@ -204,6 +204,7 @@ def _build(nvcc: Nvcc, folder: Path, final: Path) -> None:
             pattern=_PATTERN,
             instrument=INSTRUMENT,
             candidates=CANDIDATES,
+            find=FIND,
             launcher=shlex.quote(str(final / launcher)),
             real=shlex.quote(str(real)),
         )

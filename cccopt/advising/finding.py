@@ -1,0 +1,114 @@
+"""What `ccc-nvcc --ccc-find` writes into a text before it is compiled: pragmas for the in-lane form. Lanes then keep
+their own iterations in order, so that nobody has to promise anything.
+
+Where they go, the counts of a run tell, as they do for `cccopt advise`. Functions that hold a pragma stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cccopt.advising.suggestions import Advice, Pragma, advise_on_run, ranked
+from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
+from cccopt.diagnostic import Diagnostic, Severity
+from cccopt.profiling.run_file import RunFile
+from cccopt.profiling.sources import on_disk
+from cccopt.source.annotate import MarkedPiece, annotate
+from cccopt.source.candidates import annotated_with_candidates, with_pragmas_at
+from cccopt.text import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A ``text`` with pragmas, the ``profile`` of all its regions, and what is to be said; the text as it was where
+    nothing is worth it.
+    """
+
+    text: str
+    profile: RunProfile
+    remarks: tuple[Diagnostic, ...] = ()
+
+
+def found_in(text: str, name: str, run: RunFile, profile: RunProfile) -> Found:
+    """What pays in ``text``, the file ``name`` as nvcc preprocesses it, by a run of the program that it was when its
+    candidates were counted. ``profile`` is that of the text's own annotations.
+
+    Raises ValueError where the run is damaged.
+    """
+    advices = [a for a in advise_on_run(run, only_in_lane=True) if a.pays and _is_file(a.unit, name)]
+    candidates = _candidates(text, name)
+    numbers = {region.id: index for index, region in enumerate(candidates) if region.group == 0}
+    places = {region.id: region.place for region in candidates}
+    stale = {file for advice in advices for file in _changed(advice, run, places)}
+    if stale:
+        return Found(text, profile, tuple(map(_stale, sorted(stale))))
+    chosen: dict[int, str] = {}
+    written: list[Advice] = []
+    for advice in ranked(advices):
+        pragmas = dict(zip(_regions(advice), map(_clauses, advice.pragmas), strict=False))
+        wanted = len(pragmas) == len(advice.pragmas) and pragmas.keys() <= numbers.keys()
+        # Kernels that share a function may want different pragmas in it.
+        if wanted and all(chosen.get(n, pragma) == pragma for n, pragma in pragmas.items()):
+            chosen |= pragmas
+            written.append(advice)
+    new = with_pragmas_at(text, name, {numbers[number]: pragma for number, pragma in chosen.items()})
+    added = _added(text, new, name)
+    if len(added) != len(chosen):
+        return Found(text, profile)
+    by_candidate = dict(zip(sorted(chosen), added, strict=True))
+    known: dict[str, Mapping[int, RegionProfile]] = dict(profile.functions)
+    for advice in written:
+        assert advice.best is not None
+        known[advice.kernel] = {by_candidate[n]: counts for n, counts in advice.best.profile.items()}
+    return Found(new, RunProfile(known))
+
+
+def _added(text: str, new: str, name: str) -> list[int]:
+    """The numbers of the regions that ``new`` has beside those of ``text``."""
+    own = {region.place for region in annotate(text, name, keep_going=True).regions}
+    return [region.id for region in annotate(new, name, keep_going=True).regions if region.place not in own]
+
+
+def _clauses(pragma: Pragma) -> str:
+    return pragma.text.removeprefix("#pragma ccc ")
+
+
+def _candidates(text: str, name: str) -> list[MarkedPiece]:
+    """The region of each pragma that `with_candidates` writes, in order; of a ``switch`` its first case's."""
+    return [r for r in annotated_with_candidates(text, name).regions if r.group in (0, r.id)]
+
+
+def _regions(advice: Advice) -> Sequence[int]:
+    """The candidates of an advice, one for each of its pragmas."""
+    assert advice.best is not None
+    return [number for number, _ in advice.best.selection.kinds]
+
+
+def _is_file(unit: str, name: str) -> bool:
+    return os.path.realpath(unit) == os.path.realpath(name)
+
+
+def _changed(advice: Advice, run: RunFile, places: Mapping[int, Place]) -> Iterator[str]:
+    """The files with its pragmas that are not what was counted: of another hash, or with candidates elsewhere, as
+    where pragmas came before them.
+    """
+    now = on_disk({pragma.place.file for pragma in advice.pragmas})
+    known = {os.path.realpath(file): digest for file, digest in run.sources.items()}
+    for file, source in now.items():
+        if known.get(os.path.realpath(file), source.digest) != source.digest:
+            yield file
+    for number, pragma in zip(_regions(advice), advice.pragmas, strict=False):
+        if number not in places or places[number] != pragma.place:
+            yield pragma.place.file
+
+
+def _stale(file: str) -> Diagnostic:
+    return Diagnostic(
+        "CCC068",
+        Severity.WARNING,
+        f"`{file}` has changed since its candidates were counted",
+        why="--ccc-find goes by the counts of a run, and these are of other code",
+        help="build with `ccc-nvcc --ccc-candidates --ccc-instrument` and run `cccopt profile` again",
+    )

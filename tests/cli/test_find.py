@@ -1,0 +1,167 @@
+"""``ccc-nvcc --ccc-find``: what is rewritten where nobody annotated, by a run with candidates on the emulator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cccopt.cli import nvcc
+from cccopt.cli.main import main
+from cccopt.driver.function_texts import definitions
+from cccopt.emulator import Program
+from cccopt.ptx.parser import parse
+
+pytestmark = pytest.mark.nvcc
+
+SOURCE = """\
+__device__ __forceinline__ unsigned mixed(unsigned x) {
+#pragma unroll
+  for (int k = 0; k < 40; ++k) x = (x ^ (x >> 15)) * 0x9E3779B1u + k * 7919u;
+  return x;
+}
+
+extern "C" __global__ void walk(int n, const unsigned* start, unsigned* out) {
+  for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
+    unsigned x = start[i], count = 0;
+    while (x % 37 != 0) {
+      x = mixed(x);
+      ++count;
+    }
+    out[i] = count;
+  }
+}
+
+extern "C" __global__ void even(int n, const unsigned* start, unsigned* out) {
+  for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
+    unsigned x = start[i];
+    for (int k = 0; k < n / 128; ++k) x = mixed(x);
+    out[i] = x;
+  }
+}
+
+extern "C" __global__ void annotated(int n, const unsigned* __restrict__ start, unsigned* __restrict__ out) {
+#pragma ccc for
+  for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
+    unsigned x = start[i], count = 0;
+#pragma ccc while
+    while (x % 37 != 0) {
+      x = mixed(x);
+      ++count;
+    }
+    out[i] = count;
+  }
+}
+"""
+COUNT = 1024
+LAUNCH = ["--grid", "1", "--block", "128", "--arg", f"i32:{COUNT}", "--arg", "start.npy"]
+LAUNCH += ["--arg", f"zeros:u32:{COUNT}"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with walk.cu and run.json, its kernels `walk` and `even` over random numbers."""
+    monkeypatch.chdir(tmp_path)
+    Path("walk.cu").write_text(SOURCE)
+    np.save("start.npy", np.random.default_rng(1).integers(1, 1 << 30, COUNT).astype(np.uint32))
+    words = ["--ccc-candidates", "-lineinfo", "-arch=sm_90", "-ptx", "walk.cu", "-o", "marked.ptx"]
+    assert nvcc.main(words) == 0
+    for kernel in ("walk", "even"):
+        assert main(["emulate", "marked.ptx", kernel, *LAUNCH, "--profile", "run.json"]) == 0
+    return tmp_path
+
+
+def compiled(*options: str) -> str:
+    words = [*options, "-arch=sm_90", "-ptx", "walk.cu", "-o", "made.ptx", "--ccc-report=report.json"]
+    assert nvcc.main(words) == 0
+    return Path("made.ptx").read_text()
+
+
+def rewritten() -> dict[str, set[str]]:
+    """The forms of rewritten regions by kernel."""
+    found: dict[str, set[str]] = {}
+    for unit in json.loads(Path("report.json").read_text())["units"]:
+        for region in unit["regions"]:
+            if region["outcome"] == "rewritten":
+                found.setdefault(region["kernel"], set()).add(region["form"])
+    return found
+
+
+def result(ptx: str, kernel: str, **order: int) -> tuple[bytes, float]:
+    """The numbers that a kernel writes, and its warp efficiency."""
+    out = np.zeros(COUNT, np.uint32)
+    profile = Program(parse(ptx)).launch(kernel, 1, 128, [COUNT, np.load("start.npy"), out], **order)
+    return out.tobytes(), profile.warp_efficiency
+
+
+def function(ptx: str, name: str) -> str:
+    (found,) = (d for d in definitions(ptx) or () if d.name == name and d.body is not None)
+    return ptx[found.start : found.end]
+
+
+def test_what_gains_without_a_promise_is_rewritten(folder: Path) -> None:
+    plain = compiled("--ccc=off")
+    made = compiled("--ccc-find", "--ccc-profile=run.json")
+    assert rewritten() == {"walk": {"in lane"}}
+    wanted, before = result(plain, "walk")
+    for seed in (None, 3, 4):
+        found, after = result(made, "walk", **({} if seed is None else {"shuffle": seed}))
+        assert found == wanted
+    assert result(made, "walk")[1] > 1.5 * before
+    assert after > 0
+    for name in ("even", "annotated"):  # one that loses, and one that is annotated and has no profile
+        assert function(made, name).split() == function(plain, name).split()
+
+
+def test_what_is_annotated_is_rewritten_as_before(folder: Path) -> None:
+    compiled("--ccc=always", "--ccc-find", "--ccc-profile=run.json")
+    assert rewritten().keys() == {"walk", "annotated"}
+    together = function(Path("made.ptx").read_text(), "annotated")
+    compiled("--ccc=always")
+    assert rewritten().keys() == {"annotated"}
+    assert (
+        result(Path("made.ptx").read_text(), "annotated")[0]
+        == result(Path("made.ptx").read_text(), "walk")[0]
+    )
+    assert "ccc_" in together
+
+
+def test_counts_of_other_code_are_not_gone_by(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("walk.cu").write_text(SOURCE.replace("% 37", "% 41", 1))
+    compiled("--ccc-find", "--ccc-profile=run.json")
+    assert rewritten() == {}
+    assert (
+        "warning[CCC068]: `walk.cu` has changed since its candidates were counted" in capfd.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(("kernel", "moved"), [("even", False), ("walk", True)])
+def test_a_new_pragma_may_move_what_was_counted(
+    folder: Path, capfd: pytest.CaptureFixture[str], kernel: str, moved: bool
+) -> None:
+    before, head, after = SOURCE.partition(f"void {kernel}(int n, const unsigned* start, unsigned* out) {{\n")
+    Path("walk.cu").write_text(f"{before}{head}#pragma ccc for\n{after}")
+    compiled("--ccc-find", "--ccc-profile=run.json")
+    assert ("walk" in rewritten()) != moved
+    assert ("warning[CCC068]" in capfd.readouterr().err) == moved
+
+
+def test_it_needs_counts_of_candidates(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert nvcc.main(["--ccc-find", "-arch=sm_90", "-ptx", "walk.cu", "-o", "other.ptx"]) == 1
+    assert "error[CCC083]: `--ccc-find` needs `--ccc-profile=FILE.json`" in capfd.readouterr().err
+    run = json.loads(Path("run.json").read_text())
+    Path("none.json").write_text(json.dumps({**run, "candidates": []}))
+    words = ["--ccc-find", "--ccc-profile=none.json", "-arch=sm_90", "-ptx", "walk.cu", "-o", "other.ptx"]
+    assert nvcc.main(words) == 1
+    assert "error[CCC069]: `" in capfd.readouterr().err
+    assert not Path("other.ptx").exists()
+
+
+def test_advice_says_that_nothing_is_promised(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    capfd.readouterr()
+    assert main(["advise", "run.json"]) == 0
+    out = capfd.readouterr().out
+    assert "walk" in out
+    assert ("Nothing to vouch for" in out) == ("You vouch for" not in out)
