@@ -94,14 +94,20 @@ def _changed(advice: Advice, run: RunFile, places: Mapping[int, Place]) -> Itera
     """The files with its pragmas that are not what was counted: of another hash, or with candidates elsewhere, as
     where pragmas came before them.
     """
-    now = on_disk({pragma.place.file for pragma in advice.pragmas})
-    known = {os.path.realpath(file): digest for file, digest in run.sources.items()}
-    for file, source in now.items():
-        if known.get(os.path.realpath(file), source.digest) != source.digest:
+    for file, source in on_disk({pragma.place.file for pragma in advice.pragmas}).items():
+        if source.digest not in (_counted(file, run) or {source.digest}):
             yield file
     for number, pragma in zip(_regions(advice), advice.pragmas, strict=False):
         if number not in places or places[number] != pragma.place:
             yield pragma.place.file
+
+
+def _counted(file: str, run: RunFile) -> set[str]:
+    """The hashes of a file in a run; of all files of this name where the program was counted in another folder."""
+    own = {digest for name, digest in run.sources.items() if _is_file(name, file)}
+    return own or {
+        digest for name, digest in run.sources.items() if os.path.basename(name) == os.path.basename(file)
+    }
 
 
 def _stale(file: str) -> Diagnostic:

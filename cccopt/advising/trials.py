@@ -37,8 +37,8 @@ from cccopt.ptx.ir import (
     Statement,
 )
 
-MOST = 24
-"""Trials of a kernel: each is a run of the passes."""
+MOST, MOST_IN_LANE = 24, 8
+"""Trials of a kernel, and those of a compilation that looks for the in-lane form: each is a run of the passes."""
 
 MOST_SUMS = 4
 """Sums of a loop that are tried: a clause has to name as many variables as there are."""
@@ -108,10 +108,8 @@ def trials(
     function = next(f for f in module.functions() if f.name == kernel and f.body is not None)
     alone = Module(tuple(_reduced(item, kernel) for item in module.items if _stays(item, kernel)))
     nest = Nest(view_of(alone, function))
-    selections = nest.in_lane_selections() if only_in_lane else nest.selections()
-    for number, selection in enumerate(selections):
-        if number == MOST:
-            return
+    every = nest.in_lane_selections() if only_in_lane else nest.selections()
+    for selection in islice(every, MOST_IN_LANE if only_in_lane else MOST):
         trial = _tried(alone, kernel, selection, nest, counts)
         yield trial
         if trial.loop is not None and not is_expanded(trial) and selection.has(Kind.FOR_VARIABLE):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -55,22 +57,31 @@ extern "C" __global__ void annotated(int n, const unsigned* __restrict__ start, 
   }
 }
 """
-COUNT = 1024
+COUNT = 512
 LAUNCH = ["--grid", "1", "--block", "128", "--arg", f"i32:{COUNT}", "--arg", "start.npy"]
 LAUNCH += ["--arg", f"zeros:u32:{COUNT}"]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with walk.cu and run.json, its kernels `walk` and `even` over random numbers."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("find")
+        patch.chdir(folder)
+        Path("walk.cu").write_text(SOURCE)
+        np.save("start.npy", np.random.default_rng(1).integers(1, 1 << 30, COUNT).astype(np.uint32))
+        words = ["--ccc-candidates", "-lineinfo", "-arch=sm_90", "-ptx", "walk.cu", "-o", "marked.ptx"]
+        assert nvcc.main(words) == 0
+        for kernel in ("walk", "even"):
+            assert main(["emulate", "marked.ptx", kernel, *LAUNCH, "--profile", "run.json"]) == 0
+        yield folder
+
+
+@pytest.fixture
+def folder(counted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it to work in."""
     monkeypatch.chdir(tmp_path)
-    Path("walk.cu").write_text(SOURCE)
-    np.save("start.npy", np.random.default_rng(1).integers(1, 1 << 30, COUNT).astype(np.uint32))
-    words = ["--ccc-candidates", "-lineinfo", "-arch=sm_90", "-ptx", "walk.cu", "-o", "marked.ptx"]
-    assert nvcc.main(words) == 0
-    for kernel in ("walk", "even"):
-        assert main(["emulate", "marked.ptx", kernel, *LAUNCH, "--profile", "run.json"]) == 0
-    return tmp_path
+    return Path(shutil.copytree(counted, tmp_path, dirs_exist_ok=True))
 
 
 def compiled(*options: str) -> str:
