@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from cccopt.analysis.loops import loops
 from cccopt.emulator import Profile, Program
 from cccopt.passes.counting.modules import Counted
 from cccopt.passes.instrument import COUNTED, HEAD, Counting, instrumented, with_all_names
-from cccopt.profiling.counts import by_name, notes_of
+from cccopt.profiling.counts import by_name, counts_of, notes_of
 from cccopt.ptx.ir import (
     Address,
     Function,
@@ -39,7 +40,7 @@ from tests.emulator.kernels import kernel as ptx_kernel
 from tests.kernels.generators.judging import LIMIT
 from tests.kernels.generators.judging import differing as different_memory
 from tests.kernels.generators.kernels import NAME, Case, from_seed, kernels
-from tests.passes.instrumenting import HOW, Both, differing, head_of, run_both
+from tests.passes.instrumenting import HOW, Both, counts_in, differing, head_of, run_both
 
 LONG = settings().max_examples > settings.get_profile("default").max_examples
 PROFILE = settings() if LONG else settings(max_examples=10, derandomize=True, database=None)
@@ -306,6 +307,26 @@ def test_lanes_are_added_up_where_just_those_run_together(how: str) -> None:
             (test,) = made[reduction.guard.register]
             assert test.operands[1:] == (run[asked].operands[0], reduction.operands[2])
             assert {s.base for s in run[asked:index]} <= {"activemask", "setp", "redux"}
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_each_lane_adds_for_itself_where_others_run_with_it(how: str) -> None:
+    """On a GPU, groups that add up at the same time may meet; here, they are told so."""
+    seen = 0
+    for shape in SHAPES.values():
+        new, layout = instrumented(parse(ptx_kernel(shape)), HOW[how])
+        text = print_module(new)
+        met, times = re.subn(
+            r"activemask\.b32 (%\w+);(\s*setp\.eq\.u32 %\w+, \1,)", r"mov.u32 \1, 0;\2", text
+        )
+        seen += times
+        found = []
+        for ptx in (text, met):
+            program = Program(parse(ptx))
+            program.launch("k" + COUNTED, 3, 70, [np.zeros(4096, np.uint32)])
+            found.append(counts_of(layout, counts_in(program, layout)))
+        assert found[0] == found[1]
+    assert seen > 4
 
 
 def counted_shapes(how: str) -> Iterator[Function]:
