@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 from cccopt.cli.common import add_bisection, add_mode, add_profile, add_resident, print_remarks
 from cccopt.driver import transform
 from cccopt.files import encoded, read_text, require_writable, write_all
+from cccopt.report.explorer import pipeline_view
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+
+    from cccopt.ptx.ir import Module
 
 
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,6 +26,12 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.ptx")
     add_mode(parser)
     parser.add_argument("--report", type=Path, metavar="FILE.json", help="write what became of each region")
+    parser.add_argument(
+        "--explorer",
+        type=Path,
+        metavar="FILE.json",
+        help="write what each pass makes of each function, in the layout of Compiler Explorer's pipeline view",
+    )
     parser.add_argument(
         "--keep-going", action="store_true", help="leave a refused region as it was, with a warning"
     )
@@ -34,7 +43,8 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Rewrite the file; remarks and warnings go to standard error."""
-    require_writable(arguments.output, arguments.report)
+    require_writable(arguments.output, arguments.report, arguments.explorer)
+    stages: list[tuple[str, Module]] = []
     name = str(arguments.input)
     result = transform(
         read_text(arguments.input),
@@ -46,10 +56,13 @@ def run(arguments: argparse.Namespace) -> int:
         form=arguments.ccc_form,
         only=arguments.ccc_only or "",
         stacks=arguments.ccc_stacks,
+        watch=None if arguments.explorer is None else lambda name, module: stages.append((name, module)),
     )
     outputs = {arguments.output: encoded(result.ptx)}
     if arguments.report is not None:
         outputs[arguments.report] = encoded(json.dumps(result.report, indent=2) + "\n")
+    if arguments.explorer is not None:
+        outputs[arguments.explorer] = encoded(json.dumps(pipeline_view(stages)) + "\n")
     write_all(outputs)
     print_remarks(result.report, sys.stderr)
     return 0

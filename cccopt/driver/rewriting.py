@@ -21,7 +21,7 @@ from cccopt.driver.original_functions import with_originals
 from cccopt.driver.pass_options import AnyProfile, options_of, profile_in
 from cccopt.driver.unconcerned_functions import split_module
 from cccopt.driver.unit_report import CompiledUnit, report_data, wrap_reports
-from cccopt.passes.pipeline import Options, RegionReport, Result, run
+from cccopt.passes.pipeline import Options, RegionReport, Result, Watch, run
 from cccopt.ptx.ir import Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
@@ -52,10 +52,12 @@ def transform(
     only: str = "",
     stacks: str = "auto",
     decisions: Decisions | None = None,
+    watch: Watch | None = None,
 ) -> Transformed:
     """Rewrite PTX that holds cccopt's markers; without an accepted region the text comes back as it was.
 
     The arguments, many as they are, are those of `cccopt.compile`, and ``decisions`` for the kernels in ``ptx``.
+    ``watch`` is told what each pass makes, and as ``ptx`` what there was.
 
     Raises CccError for PTX that cannot be read (CCC001-009) and for refused regions (CCC030-069).
     """
@@ -70,7 +72,9 @@ def transform(
         )
     measured = digests(module)
     builds, said = applied(decisions, measured)
-    result = run(module, replace(options, builds=builds), SourceText(name, ptx))
+    if watch is not None:
+        watch("ptx", module)
+    result = run(module, replace(options, builds=builds), SourceText(name, ptx), watch)
     text = print_module(result.module) if _rewritten(result.regions) else ptx
     unit = CompiledUnit(text, result.regions, said + result.remarks, measured)
     return Transformed(text, wrap_reports([report_data(unit, name, "")]))

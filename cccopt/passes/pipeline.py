@@ -41,7 +41,17 @@ from cccopt.ptx.scopes import with_unique_names
 from cccopt.ptx.verifier import verify
 from cccopt.text import SourceText
 
-__all__ = ["PIPELINE", "Options", "Refusal", "RegionReport", "Result", "asks_for_loops", "prepared", "run"]
+__all__ = [
+    "PIPELINE",
+    "Options",
+    "Refusal",
+    "RegionReport",
+    "Result",
+    "Watch",
+    "asks_for_loops",
+    "prepared",
+    "run",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,8 @@ class Result:
 
 
 Pass = Callable[[Module, Options], PassResult]
+Watch = Callable[[str, Module], None]
+"""What gets the name of a pass and the module that it made."""
 
 
 def _unique_names(module: Module, options: Options) -> PassResult:
@@ -84,8 +96,11 @@ PREPARING = ("unique-names", "recursion", "grid-loop")
 """The passes that make loops where markers ask for one."""
 
 
-def run(module: Module, options: Options, source: SourceText | None = None) -> Result:
-    """Run the pipeline over ``module``; ``source`` is the text that it was parsed from, which errors quote.
+def run(
+    module: Module, options: Options, source: SourceText | None = None, watch: Watch | None = None
+) -> Result:
+    """Run the pipeline over ``module``; ``source`` is the text that it was parsed from, which errors quote. ``watch``
+    is told what each pass has made.
 
     Raises PtxError if the module does not verify (CCC005 to CCC009), Refusal with one error for each region that cannot
     be rewritten (with ``keep_going`` they are left, with a warning), and CccError if `options.only` names no region
@@ -111,12 +126,17 @@ def run(module: Module, options: Options, source: SourceText | None = None) -> R
                 verify(after, undeclared=undeclared, before=module)
             except CccError as problem:
                 raise CccError(*(_internal(name, d) for d in problem.diagnostics)) from problem
+        if watch is not None:
+            watch(name, after)
         module = after
         remarks += said
         regions += made
     raise_errors(remarks)
     _check_rewrites(before, module, regions)
-    return Result(_with_untouched(module, original, regions), remarks, regions)
+    made = _with_untouched(module, original, regions)
+    if watch is not None:
+        watch("restore-declined", made)
+    return Result(made, remarks, regions)
 
 
 def _check_rewrites(before: Module, after: Module, regions: Iterable[RegionReport]) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import cccopt
 from cccopt.cli import doctor
 from cccopt.cli.main import main
 from cccopt.diagnostic import CccError, error
+from cccopt.passes.pipeline import PIPELINE
 
 # What nvcc makes of an annotated loop over i = tid, tid + 32, ... < n: `if (in[i] > 0) out[i] = 3 * in[i];`
 MARKED = """\
@@ -91,6 +93,25 @@ def test_transform_writes_rewritten_ptx_and_a_report() -> None:
     regions = report["units"][0]["regions"]
     assert {(r["region"], r["outcome"]) for r in regions} == {(1, "rewritten"), (2, "rewritten")}
     assert report == cccopt.transform(MARKED, ccc="always", name="marked.ptx").report
+
+
+def test_transform_writes_what_each_pass_makes() -> None:
+    assert (
+        main(["transform", "marked.ptx", "-o", "out.ptx", "--ccc", "always", "--explorer", "view.json"]) == 0
+    )
+    (found,) = json.loads(Path("view.json").read_text())["results"].values()
+    assert [step["name"] for step in found] == [*(name for name, _ in PIPELINE), "restore-declined"]
+    for step, following in pairwise(found):
+        assert step["after"] == following["before"]
+    assert all(step["irChanged"] == (step["before"] != step["after"]) for step in found)
+    assert {step["name"]: step["irChanged"] for step in found}["collect-contexts"]
+    given, made = (
+        "\n".join(line["text"] for line in step) for step in (found[0]["before"], found[-1]["after"])
+    )
+    assert "ccc for.begin" in given
+    assert made in Path("out.ptx").read_text()
+    assert "vote.sync" in made
+    assert "vote.sync" not in given
 
 
 def test_transform_off_changes_no_byte() -> None:
