@@ -37,9 +37,13 @@ def found_in(text: str, name: str, run: RunFile, profile: RunProfile) -> Found:
 
     Raises ValueError where the run is damaged.
     """
-    advices = [a for a in advise_on_run(run, only_in_lane=True) if a.pays and _is_file(a.unit, name)]
+    of_file = [a for a in advise_on_run(run, only_in_lane=True) if _is_file(a.unit, name)]
+    if not of_file:
+        return Found(text, profile, (_unknown(name),))
+    # Of a `switch`, each case is a region, and all of them have one pragma: none can be written by their numbers.
+    advices = [a for a in of_file if a.pays and len(_regions(a)) == len(a.pragmas)]
     candidates = _candidates(text, name)
-    numbers = {region.id: index for index, region in enumerate(candidates) if region.group == 0}
+    numbers = {region.id: index for index, region in enumerate(candidates)}
     places = {region.id: region.place for region in candidates}
     stale = {file for advice in advices for file in _changed(advice, run, places)}
     if stale:
@@ -47,10 +51,9 @@ def found_in(text: str, name: str, run: RunFile, profile: RunProfile) -> Found:
     chosen: dict[int, str] = {}
     written: list[Advice] = []
     for advice in ranked(advices):
-        pragmas = dict(zip(_regions(advice), map(_clauses, advice.pragmas), strict=False))
-        wanted = len(pragmas) == len(advice.pragmas) and pragmas.keys() <= numbers.keys()
+        pragmas = dict(zip(_regions(advice), map(_clauses, advice.pragmas), strict=True))
         # Kernels that share a function may want different pragmas in it.
-        if wanted and all(chosen.get(n, pragma) == pragma for n, pragma in pragmas.items()):
+        if all(chosen.get(n, pragma) == pragma for n, pragma in pragmas.items()):
             chosen |= pragmas
             written.append(advice)
     new = with_pragmas_at(text, name, {numbers[number]: pragma for number, pragma in chosen.items()})
@@ -97,9 +100,14 @@ def _changed(advice: Advice, run: RunFile, places: Mapping[int, Place]) -> Itera
     for file, source in on_disk({pragma.place.file for pragma in advice.pragmas}).items():
         if source.digest not in (_counted(file, run) or {source.digest}):
             yield file
-    for number, pragma in zip(_regions(advice), advice.pragmas, strict=False):
-        if number not in places or places[number] != pragma.place:
+    for number, pragma in zip(_regions(advice), advice.pragmas, strict=True):
+        if number not in places or not _is_place(places[number], pragma.place):
             yield pragma.place.file
+
+
+def _is_place(now: Place, then: Place) -> bool:
+    same = (now.position, now.line_text) == (then.position, then.line_text)
+    return same and _is_file(now.file, then.file)
 
 
 def _counted(file: str, run: RunFile) -> set[str]:
@@ -108,6 +116,15 @@ def _counted(file: str, run: RunFile) -> set[str]:
     return own or {
         digest for name, digest in run.sources.items() if os.path.basename(name) == os.path.basename(file)
     }
+
+
+def _unknown(name: str) -> Diagnostic:
+    return Diagnostic(
+        "CCC068",
+        Severity.REMARK,
+        f"the profile has no counts of candidates in `{name}`",
+        why="no kernel of it has a loop or branch that could be annotated, or it was compiled in another folder",
+    )
 
 
 def _stale(file: str) -> Diagnostic:

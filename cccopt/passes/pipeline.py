@@ -133,10 +133,10 @@ def run(
         regions += made
     raise_errors(remarks)
     _check_rewrites(before, module, regions)
-    made = _with_untouched(module, original, regions)
+    result = _with_untouched(module, original, regions)
     if watch is not None:
-        watch("restore-declined", made)
-    return Result(made, remarks, regions)
+        watch("restore-declined", result)
+    return Result(result, remarks, regions)
 
 
 def _check_rewrites(before: Module, after: Module, regions: Iterable[RegionReport]) -> None:

@@ -159,6 +159,14 @@ def test_a_new_pragma_may_move_what_was_counted(
     assert ("warning[CCC068]" in capfd.readouterr().err) == moved
 
 
+def test_a_file_that_was_not_counted_is_said_so(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    shutil.copy("walk.cu", "other.cu")
+    words = ["--ccc-find", "--ccc-profile=run.json", "--ccc-verbose", "-arch=sm_90"]
+    assert nvcc.main([*words, "-ptx", "other.cu", "-o", "other.ptx"]) == 0
+    err = capfd.readouterr().err
+    assert "remark[CCC068]: the profile has no counts of candidates in `other.cu`" in err
+
+
 def test_it_needs_counts_of_candidates(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert nvcc.main(["--ccc-find", "-arch=sm_90", "-ptx", "walk.cu", "-o", "other.ptx"]) == 1
     assert "error[CCC083]: `--ccc-find` needs `--ccc-profile=FILE.json`" in capfd.readouterr().err
