@@ -21,6 +21,9 @@ $(VENV)/.setup: pyproject.toml
 
 demo: setup
 	$(BIN)/cccopt bench --demo
+	@$(BIN)/python bench/figures.py build/demo
+	@echo "One warp before and after, drawn from what the emulator ran: build/demo/warp.svg"
+	@echo "Next, what became of each annotation: $(BIN)/cccopt explain samples/bfs/bfs.cu --ccc always"
 
 test: setup lint
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
