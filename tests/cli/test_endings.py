@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,9 @@ def test_an_interrupt_of_a_shim_is_quiet(when: str, tmp_path: Path) -> None:
     launcher = _LAUNCHER.format(version="1", path=[str(tmp_path)], module="shim_cicc")
     (tmp_path / "cicc.py").write_text(launcher)
     command = [sys.executable, "-I", "-S", str(tmp_path / "cicc.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # What runs in the background of a shell ignores interrupts, and hands that on.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=heed)
     assert (done.returncode, done.stderr) == (INTERRUPTED, "")
 
 
