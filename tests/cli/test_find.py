@@ -118,25 +118,19 @@ def test_what_gains_without_a_promise_is_rewritten(folder: Path) -> None:
     assert rewritten() == {"walk": {"in lane"}}
     wanted, before = result(plain, "walk")
     for seed in (None, 3):
-        found, after = result(made, "walk", **({} if seed is None else {"shuffle": seed}))
-        assert found == wanted
+        assert result(made, "walk", **({} if seed is None else {"shuffle": seed}))[0] == wanted
     assert result(made, "walk")[1] > 1.5 * before
-    assert after > 0
     for name in ("even", "annotated"):  # one that loses, and one that is annotated and has no profile
         assert function(made, name).split() == function(plain, name).split()
 
 
 def test_what_is_annotated_is_rewritten_as_before(folder: Path) -> None:
-    compiled("--ccc=always", "--ccc-find", "--ccc-profile=run.json")
-    assert rewritten().keys() == {"walk", "annotated"}
-    together = function(Path("made.ptx").read_text(), "annotated")
-    compiled("--ccc=always")
+    alone = compiled("--ccc=always")
     assert rewritten().keys() == {"annotated"}
-    assert (
-        result(Path("made.ptx").read_text(), "annotated")[0]
-        == result(Path("made.ptx").read_text(), "walk")[0]
-    )
-    assert "ccc_" in together
+    together = compiled("--ccc=always", "--ccc-find", "--ccc-profile=run.json")
+    assert rewritten().keys() == {"walk", "annotated"}
+    wanted = result(alone, "walk")[0]  # both kernels do the same
+    assert all(result(together, kernel)[0] == wanted for kernel in ("walk", "annotated"))
 
 
 def test_counts_of_other_code_are_not_gone_by(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

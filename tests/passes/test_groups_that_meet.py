@@ -1,0 +1,109 @@
+"""Counted code whose groups of lanes may meet: what holds for it on a GPU, where the emulator cannot show the fault.
+
+docs/decisions/0035-amounts-of-leaders.md, docs/decisions/0036-groups-that-fold-at-once.md
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cccopt.emulator import Program
+from cccopt.passes.instrument import COUNTED, instrumented
+from cccopt.profiling.counts import counts_of
+from cccopt.ptx.ir import Address, Function, Instruction, Register, SpecialRegister
+from cccopt.ptx.parser import parse
+from cccopt.ptx.printer import print_module
+from tests.emulator.kernels import kernel as ptx_kernel
+from tests.passes.instrumenting import HOW, counts_in
+from tests.passes.test_instrument import SHAPES
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_what_is_computed_of_a_mask_and_added_depends_on_the_lane(how: str) -> None:
+    """ptxas takes other numbers of a mask for the same in all lanes, and makes one operation of a multiple of them."""
+    seen = 0
+    for function in counted_shapes(how):
+        made = definitions(function)
+        for place, amount in added(function):
+            if any(i.base in ("activemask", "redux") for i in origins(made, amount)):
+                seen += 1
+                code = [*origins(made, amount), *origins(made, place)]
+                assert SpecialRegister("%lanemask_lt") in [o for i in code for o in i.operands]
+    assert seen > 10
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_lanes_are_added_up_where_just_those_run_together(how: str) -> None:
+    """Of what ptxas makes of `redux`, the result is of all lanes that run it, be they of the mask or not."""
+    for function in counted_shapes(how):
+        made = definitions(function)
+        run = [s for s in function.body or () if isinstance(s, Instruction)]
+        for index, reduction in ((i, s) for i, s in enumerate(run) if s.base == "redux"):
+            assert reduction.guard is not None
+            asked = max(i for i in range(index) if run[i].base == "activemask")
+            (test,) = made[reduction.guard.register]
+            assert test.operands[1:] == (run[asked].operands[0], reduction.operands[2])
+            assert {s.base for s in run[asked:index]} <= {"activemask", "setp", "redux"}
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_each_lane_adds_for_itself_where_others_run_with_it(how: str) -> None:
+    """On a GPU, groups that add up at the same time may meet; here, they are told so."""
+    seen = 0
+    for shape in SHAPES.values():
+        new, layout = instrumented(parse(ptx_kernel(shape)), HOW[how])
+        text = print_module(new)
+        met, times = re.subn(
+            r"activemask\.b32 (%\w+);(\s*setp\.eq\.u32 %\w+, \1,)", r"mov.u32 \1, 0;\2", text
+        )
+        seen += times
+        found = []
+        for ptx in (text, met):
+            program = Program(parse(ptx))
+            program.launch("k" + COUNTED, 3, 70, [np.zeros(4096, np.uint32)])
+            found.append(counts_of(layout, counts_in(program, layout)))
+        assert found[0] == found[1]
+    assert seen > 4
+
+
+def counted_shapes(how: str) -> Iterator[Function]:
+    """The functions of all shapes, counted."""
+    for shape in SHAPES.values():
+        yield from instrumented(parse(ptx_kernel(shape)), HOW[how])[0].functions()
+
+
+def definitions(function: Function) -> Mapping[Any, list[Instruction]]:
+    """The instructions that write each register."""
+    made = defaultdict[Any, list[Instruction]](list)
+    for statement in function.body or ():
+        if isinstance(statement, Instruction) and statement.operands:
+            made[statement.operands[0]].append(statement)
+    return made
+
+
+def added(function: Function) -> list[tuple[Any, Register]]:
+    """The addresses and registers of our atomic operations that add a register."""
+    run = [s for s in function.body or () if isinstance(s, Instruction) and s.base in ("red", "atom")]
+    return [
+        (place.base if isinstance(place := s.operands[-2], Address) else place, last)
+        for s in run
+        if isinstance(last := s.operands[-1], Register) and last.name.startswith("%ccc")
+    ]
+
+
+def origins(made: Mapping[Any, list[Instruction]], register: Register) -> list[Instruction]:
+    """The instructions that a register's value comes of."""
+    found: list[Instruction] = []
+    todo: list[Any] = [register]
+    while todo:
+        for instruction in made.get(todo.pop(), ()):
+            if instruction not in found:
+                found.append(instruction)
+                todo += instruction.operands[1:]
+    return found
