@@ -62,7 +62,7 @@ def make(folder: Path) -> None:
         for way, how in WAYS.items():
             if how.every > 1:
                 found = assemble(text, "sm_90").resources
-                how = replace(how, limits={k: max(-(-r.registers // 8) * 8, 24) for k, r in found.items()})
+                how = replace(how, limits={k: max(-(-r.registers // 8) * 8, 32) for k, r in found.items()})
             module, layout = instrumented(parse(text), how)
             made[way] = _made(print_module(module), layout)
         # A variable of dynamic shared memory that each kernel names.

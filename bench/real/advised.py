@@ -11,30 +11,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from bench.real import result
 from bench.real.__main__ import RECIPE
-from bench.real.build import compiled, compiler_script, copy_sources
+from bench.real.counted import COUNTS, WORDS, built, cccopt, count_candidates, fresh
 from bench.real.measure import prepare
-from bench.real.program import PROGRAMS, Program, read_program, read_programs
-from bench.real.recipe import Recipe, read_recipe
+from bench.real.program import PROGRAMS, read_program, read_programs
+from bench.real.recipe import read_recipe
 from bench.real.table import speedups
 
-ADVISED, CANDIDATES = "advised", "candidates"
+ADVISED = "advised"
 ADVICE = "advice.json"
-SECONDS = 120
-"""For a counted run, and for advice."""
 
 _DROPPED = (".cu", ".cpp", ".c", ".o", ".a")
-_GPU = Lock()
 
 
 def advise(name: str, out: Path, checkouts: Sequence[Path]) -> str:
@@ -43,55 +37,28 @@ def advise(name: str, out: Path, checkouts: Sequence[Path]) -> str:
     recipe = read_recipe(place / RECIPE)
     if wrong := prepare(recipe, place / "inputs"):
         return wrong
-    folder = _fresh(program, recipe, checkouts, place / CANDIDATES)
-    words = place / CANDIDATES / "words"
-    line = f'printf "%s\\n" "$@" >>{words}; exec ccc-nvcc --ccc-candidates --ccc-instrument "$@"'
-    if not _built(recipe, folder, place / CANDIDATES, line):
-        return "not built with candidates"
-    counts = place / "run.json"
-    with _GPU:  # one counted program at a time: others would change its times
-        profiled = ["profile", "-o", str(counts), "--", "bash", "-c", recipe.once or recipe.run]
-        if wrong := _cccopt(profiled, folder, {"INPUTS": str(place / "inputs")}):
-            return f"not counted: {wrong}"
-    folder = _fresh(program, recipe, checkouts, place / ADVISED)
+    if wrong := count_candidates(program, recipe, checkouts, place):
+        return wrong
+    folder = fresh(program, recipe, checkouts, place / ADVISED)
     profile = place / "profile.json"
-    asked = ["advise", str(counts), "--json", str(place / ADVICE), "--apply", "--save-profile", str(profile)]
-    if wrong := _cccopt([*asked, *_options(words.read_text().split("\n"))], folder, {}):
+    asked = [
+        "advise",
+        str(place / COUNTS),
+        "--json",
+        str(place / ADVICE),
+        "--apply",
+        "--save-profile",
+        str(profile),
+    ]
+    if wrong := cccopt([*asked, *_options((place / WORDS).read_text().split("\n"))], folder, {}):
         return f"no advice: {wrong}"
     line = f'exec ccc-nvcc --ccc=auto --ccc-profile={profile} --ccc-keep-going "$@"'
-    succeeded = _built(recipe, folder, place / ADVISED, line)
+    succeeded = built(recipe, folder, place / ADVISED, line)
     found = result.read(out / name)
     found["builds"][ADVISED] = {"succeeded": succeeded, "seconds": 0.0}
     found["advice"] = json.loads((place / ADVICE).read_text())["kernels"]
     result.write(found, out)
     return "" if succeeded else "not built as advised"
-
-
-def _fresh(program: Program, recipe: Recipe, checkouts: Sequence[Path], place: Path) -> Path:
-    place.mkdir(parents=True, exist_ok=True)
-    return copy_sources(program, recipe, checkouts, place / "tree")
-
-
-def _built(recipe: Recipe, folder: Path, place: Path, line: str) -> bool:
-    return compiled(recipe, folder, place, compiler_script(place, line))[0]
-
-
-def _cccopt(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> str:
-    """Run a command of ours in a folder; returns the end of what it says where it fails, or nothing."""
-    command = [sys.executable, "-m", "cccopt.cli.main", *arguments]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return f"more than {SECONDS} seconds"
-    return "" if done.returncode == 0 else done.stderr[-600:] or f"status {done.returncode}"
 
 
 def _options(words: Sequence[str]) -> list[str]:

@@ -198,9 +198,11 @@ def _found(text: str, call: Call, settings: Settings, profile: RunProfile | None
     from cccopt.advising.finding import found_in
     from cccopt.ccc.profitability.profile import RunProfile, as_bad_profile
     from cccopt.profiling.run_file import read
+    from cccopt.source.candidates import annotated_with_candidates
 
     run = read(settings.profile)
-    if not run.candidates:
+    # A program may have none; only where this file has some did the build of the run not count them.
+    if not run.candidates and annotated_with_candidates(text, call.file).regions:
         raise CccError(
             error(
                 "CCC069",

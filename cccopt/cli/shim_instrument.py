@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cccopt.ptx.ir import Module
 
 _STEP = 8  # registers of a thread, in which they are given out
-_FEWEST, _MOST = 24, 255  # that counting needs, and a thread may have
+_FEWEST, _MOST = 32, 255  # with which as many warps are resident as can be, and that a thread may have
 
 _COPIES = re.compile(rf"\.entry\s+([\w$]+){COUNTED}\b")
 

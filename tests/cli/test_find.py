@@ -170,6 +170,10 @@ def test_it_needs_counts_of_candidates(folder: Path, capfd: pytest.CaptureFixtur
     assert nvcc.main(words) == 1
     assert "error[CCC069]: `" in capfd.readouterr().err
     assert not Path("other.ptx").exists()
+    # Nothing in this file could have been counted.
+    Path("flat.cu").write_text("__device__ int flat = 1;\n")
+    assert nvcc.main([*words[:3], "-ptx", "flat.cu", "-o", "other.ptx"]) == 0
+    assert Path("other.ptx").exists()
 
 
 def test_advice_says_that_nothing_is_promised(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
