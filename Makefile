@@ -44,11 +44,13 @@ corpus: setup
 	$(BIN)/python -m tests.corpus.build
 	$(BIN)/python -m bench.ptx_ladder
 
-# The documentation as a site that any host of static files serves, in build/site. Broken links are errors.
+# The documentation as a site that any host of static files serves, in build/site. Broken links are errors, and so is
+# whatever a page would load from elsewhere.
 site: setup
 	$(BIN)/python -m pip install -q -e ".[site]"
 	$(BIN)/python -m bench.docs_site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -f docs/mkdocs.yml
+	$(BIN)/python -m bench.site_check
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
