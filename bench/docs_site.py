@@ -20,6 +20,7 @@ TOP = (
     "bench/README.md",
     "bench/real/README.md",
 )
+STYLE = ROOT / "docs/site.css"
 LINK = re.compile(r"(?:\]\(|src=\"|srcset=\")([^)\s\"#]+)")
 
 
@@ -40,7 +41,7 @@ def main() -> None:
     """Fill the folder anew."""
     shutil.rmtree(PAGES, ignore_errors=True)
     found = pages()
-    for file in dict.fromkeys([*found, *(file for page in found for file in linked(page))]):
+    for file in dict.fromkeys([*found, STYLE, *(file for page in found for file in linked(page))]):
         copy = PAGES / file.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
