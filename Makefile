@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: setup demo test lint figures corpus site clean
+.PHONY: setup demo test lint figures notebook corpus site clean
 
 # The package and its tools, then an nvcc: the one that cccopt finds, or else the one from PyPI (extra `cu13`).
 setup: $(VENV)/.setup
@@ -37,6 +37,10 @@ lint: setup
 # The pictures of README and docs, from what the emulator does.
 figures: setup
 	$(BIN)/python bench/figures.py
+
+# What docs/first-look.ipynb shows, from a run of it.
+notebook: setup
+	$(BIN)/python -m bench.notebook
 
 # PTX of every compiler that is to be had here, made from our own sources, and how it fares (docs/corpus.md).
 corpus: setup
