@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: setup demo test lint figures corpus site clean
+.PHONY: setup demo test lint figures notebook corpus site clean
 
 # The package and its tools, then an nvcc: the one that cccopt finds, or else the one from PyPI (extra `cu13`).
 setup: $(VENV)/.setup
@@ -38,17 +38,23 @@ lint: setup
 figures: setup
 	$(BIN)/python bench/figures.py
 
+# What docs/first-look.ipynb shows, from a run of it.
+notebook: setup
+	$(BIN)/python -m bench.notebook
+
 # PTX of every compiler that is to be had here, made from our own sources, and how it fares (docs/corpus.md).
 corpus: setup
 	$(BIN)/python -m pip install -q -e ".[corpus]"
 	$(BIN)/python -m tests.corpus.build
 	$(BIN)/python -m bench.ptx_ladder
 
-# The documentation as a site that any host of static files serves, in build/site. Broken links are errors.
+# The documentation as a site that any host of static files serves, in build/site. Broken links are errors, and so is
+# whatever a page would load from elsewhere.
 site: setup
 	$(BIN)/python -m pip install -q -e ".[site]"
 	$(BIN)/python -m bench.docs_site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -f docs/mkdocs.yml
+	$(BIN)/python -m bench.site_check
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

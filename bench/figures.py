@@ -11,15 +11,16 @@ import numpy as np
 import cccopt
 from cccopt.emulator import Program, Trace
 from cccopt.harness.workload import load
-from cccopt.ptx.ir import Function, Location, Marker
-from cccopt.report.warp_figure import Panel, Part, WarpStep, draw
+from cccopt.report.warp_figure import NARROW, WIDE, Panel, WarpStep, draw, warp_steps
 
 ITERATIONS = 24
 TAKEN_BY = 8
 
 
 def main(folder: Path) -> None:
-    """Write ``warp.svg``: one warp of the sensitivity sample, 20 multiply-adds taken by 8 of 32 lanes."""
+    """Write ``warp.svg``, and ``warp-narrow.svg`` for phones: one warp of the sensitivity sample, a path of 20
+    multiply-adds that 8 of 32 lanes take.
+    """
     source = load("sensitivity").source
     program = cccopt.compile(source, ccc="always", nvcc_options=("-lineinfo",))
     path = lines_of_the_path(source.read_text())
@@ -31,31 +32,17 @@ def main(folder: Path) -> None:
         Panel("after", list(steps(program.ptx, "path_20", path))),
     ]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "warp.svg").write_text(draw(title, panels), encoding="utf-8")
+    for name, layout in (("warp.svg", WIDE), ("warp-narrow.svg", NARROW)):
+        (folder / name).write_text(draw(title, panels, layout), encoding="utf-8")
 
 
 def steps(ptx: str, kernel: str, path: frozenset[int]) -> Iterator[WarpStep]:
-    """What the warp issues, each instruction with the part of the program that its CUDA line belongs to."""
+    """What the warp issues."""
     program = Program(ptx)
     trace = Trace(warp=0)
     cells = np.zeros(1 << 20, np.float32)
     program.launch(kernel, 1, 32, [np.uint32(32 * ITERATIONS), np.uint32(TAKEN_BY), cells], trace=trace)
-    parts = parts_of(next(f for f in program.module.functions() if f.name == kernel), path)
-    for _, statement, mask in trace.steps:
-        yield WarpStep(parts[statement], mask)
-
-
-def parts_of(function: Function, path: frozenset[int]) -> list[Part]:
-    """The part that each statement belongs to: marked as overhead, on a line of the path, or elsewhere."""
-    parts = []
-    part, overhead = Part.LOOP, False
-    for statement in function.body or ():
-        if isinstance(statement, Location):
-            part = Part.PATH if statement.line in path else Part.LOOP
-        elif isinstance(statement, Marker) and statement.event.startswith("overhead"):
-            overhead = statement.event == "overhead.begin"
-        parts.append(Part.CCC if overhead else part)
-    return parts
+    return warp_steps(program.module, trace.steps, path)
 
 
 def lines_of_the_path(source: str) -> frozenset[int]:

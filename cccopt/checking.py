@@ -155,6 +155,8 @@ class Checked:
 class Checker:
     """Marked PTX whose launches are checked, one after the other; global variables live on between them.
 
+    ``marked`` is the PTX (`cccopt.driver.marked_ptx`), ``name`` what messages call it.
+
     Raises PtxError for text that is no PTX, and CccError (CCC103) where no marked loop is in it.
     """
 
@@ -192,8 +194,10 @@ class Checker:
         label: str = "",
         names: Sequence[str] = (),
     ) -> None:
-        """Runs a kernel as `cccopt.emulate` does, with arguments as there, and checks it. ``label`` names the launch in
-        findings, ``names`` its arguments. Raises EmulatorError.
+        """Runs a kernel and checks it. ``kernel``, ``grid``, ``block``, ``args`` and ``shared_bytes`` are those of
+        `cccopt.emulate`. ``label`` names the launch in findings, ``names`` its arguments.
+
+        Raises EmulatorError for what the kernel does wrong (CCC070 to CCC079).
         """
         self._launches += 1
         self._launch = (self._program.kernel_name(kernel), label, args, names)
@@ -307,11 +311,26 @@ def check(
     shared_bytes: int = 0,
     name: str = "<ptx>",
 ) -> Checked:
-    """Runs one kernel of ``marked``, PTX with the markers of annotations (`cccopt.driver.marked_ptx`), and tells where
-    iterations of its marked loops meet in memory. The arguments, many as they are, are those of `cccopt.emulate`.
+    """Runs one kernel on the emulator and tells where iterations of its marked loops meet in memory.
 
-    Raises EmulatorError (CCC070 to CCC079), PtxError for text that is no PTX, and CccError (CCC103) where no iteration
-    of a marked loop ran.
+    The arguments, many as they are, are those of `cccopt.emulate`.
+
+    Args:
+        marked: PTX with marks (`cccopt.driver.marked_ptx`), best compiled with ``-lineinfo``.
+        kernel: The kernel's name.
+        grid: The number of blocks.
+        block: The number of threads in a block.
+        args: The kernel's arguments; arrays are updated in place.
+        shared_bytes: Dynamic shared memory of a block.
+        name: What messages call the text.
+
+    Returns:
+        The findings, conflicts first.
+
+    Raises:
+        EmulatorError: For what the kernel does wrong (CCC070 to CCC079).
+        PtxError: For text that is no PTX.
+        CccError: If there is no marked loop, or no iteration of one ran (CCC103).
     """
     checker = Checker(marked, name)
     checker.launch(kernel, grid, block, args, shared_bytes=shared_bytes)

@@ -24,8 +24,14 @@ class Severity(Enum):
 class Diagnostic:
     """One message.
 
-    ``code`` is ``CCC0xx`` (each has a page that ``cccopt explain CCC0xx`` prints), ``why`` and ``help`` are
-    sentences, ``notes`` are further places with a label each.
+    Attributes:
+        code: ``CCC0xx``; each has a page, which ``cccopt explain CCC0xx`` prints.
+        severity: Whether it is an error, a warning or a remark.
+        message: What is the matter, in lower case.
+        place: Where in the source; None if it is about no place.
+        why: The reason, if there is one to give.
+        help: What would work.
+        notes: Further places with a label each.
     """
 
     code: str
@@ -42,7 +48,11 @@ class Diagnostic:
 
 
 class CccError(Exception):
-    """The base of every error that cccopt raises on bad input; carries its diagnostics."""
+    """The base of every error that cccopt raises on bad input. As text, it is what the commands print.
+
+    Attributes:
+        diagnostics: Its messages, at least one.
+    """
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__("\n".join(render(d) for d in diagnostics))

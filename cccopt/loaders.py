@@ -39,16 +39,27 @@ def cupy_module(
     name_expressions: Sequence[str] | None = None,
     enable_cooperative_groups: bool = False,
 ) -> Any:
-    """A ``cupy.RawModule`` with the kernels of the annotated CUDA text ``source``; its ``report`` is JSON data.
+    """Compile annotated CUDA text for CuPy.
 
-    The arguments, many as they are, are those of ``cupy.RawModule`` and of `cccopt.compile`: ``options`` are
-    nvcc's, ``arch`` (``sm_90``) is that of the current device unless named, ``ccc`` and
-    ``keep_going`` are those of `cccopt.compile`. Kernels go by their names in PTX, so put them into
-    ``extern "C"``. What nvcc says of a text that compiles becomes a warning. In a `cccopt.profile` and under
-    `cccopt profile` nothing is rewritten, and kernels count.
+    The arguments, many as they are, are those of ``cupy.RawModule`` and of `cccopt.compile`. What nvcc says of a text
+    that compiles becomes a warning. In a `cccopt.profile` and under `cccopt profile` nothing is rewritten, and kernels
+    count.
 
-    Raises CccError with the refusals, with nvcc's messages (CCC085), without CuPy (CCC092), without a GPU whose
-    architecture could be taken (CCC093), for ``name_expressions`` (CCC097).
+    Args:
+        source: The text. Kernels go by their names in PTX, so put them into ``extern "C"``.
+        options: Options of nvcc; CuPy's headers are found.
+        arch: The architecture (``sm_90``); by default that of the current device.
+        ccc: ``auto``, ``always`` or ``off``.
+        keep_going: Leave a refused region as it was, with a warning in the report.
+        name_expressions: Refused: they need NVRTC.
+        enable_cooperative_groups: CuPy's: allow cooperative launches.
+
+    Returns:
+        A ``cupy.RawModule`` whose ``report`` is that of `cccopt.compile`.
+
+    Raises:
+        CccError: With the refusals, with nvcc's messages (CCC085), without CuPy (CCC092), without a GPU whose
+            architecture could be taken (CCC093), and for ``name_expressions`` (CCC097).
     """
     cupy = library("cupy", "CuPy", "pip install cupy-cuda13x")
     if name_expressions is not None:
@@ -117,15 +128,22 @@ def _cupy_copy(cupy: Any, device: int, address: int, size: int) -> bytes:
 
 
 def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -> Any:
-    """An ``ObjectCode`` of cuda.core with the marked regions of the PTX in ``object_code`` rewritten.
+    """Rewrite the marked regions of an object code of cuda.core.
 
-    Its name and symbol mapping are those of ``object_code``, which comes back itself where no region is
-    rewritten. Markers get into PTX by `cccopt.annotate` before NVRTC. With ``keep_going`` a refusal is a warning;
-    `cccopt.transform` gives a report. In a `cccopt.profile` and under `cccopt profile` nothing is rewritten, and
-    kernels count on the device that is current; names then map to the counted copies.
+    Marks get into PTX by `cccopt.annotate` before NVRTC. In a `cccopt.profile` and under `cccopt profile` nothing is
+    rewritten, and kernels count on the device that is current; names then map to the counted copies.
 
-    Raises CccError for refused regions and for PTX that cannot be read, as `cccopt.transform` does, for object
-    code that holds no PTX (CCC097), and where kernels are to be counted and no device is current (CCC093).
+    Args:
+        object_code: An ``ObjectCode`` of PTX.
+        ccc: ``auto``, ``always`` or ``off``.
+        keep_going: Leave a refused region as it was, with a warning. `cccopt.transform` gives a report.
+
+    Returns:
+        An ``ObjectCode`` of the same name and symbol mapping; ``object_code`` itself if no region is rewritten.
+
+    Raises:
+        CccError: For refused regions and for PTX that cannot be read, as `cccopt.transform` does, for object code that
+            holds no PTX (CCC097), and if kernels are to be counted and no device is current (CCC093).
     """
     kind = getattr(object_code, "code_type", type(object_code).__name__)
     if kind != "ptx":

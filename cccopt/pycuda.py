@@ -28,13 +28,26 @@ except ImportError:
 class SourceModule(_SourceModule):  # type: ignore[misc]
     """PyCUDA's ``SourceModule`` with ``ccc-nvcc`` as its nvcc.
 
-    PyCUDA itself compiles: its arguments mean what they mean there, its cache works, and options of ptxas count.
-    ``nvcc`` names the ``ccc-nvcc`` to run, that of this Python or of PATH unless named; which nvcc that one uses
-    is said by CCC_NVCC. ``ccc`` is ``auto``, ``always`` or ``off``; with ``keep_going`` a refused region is left
-    as it was, with a warning. In a `cccopt.profile` and under `cccopt profile` nothing is rewritten, and kernels count.
+    PyCUDA itself compiles: its arguments mean what they mean there, its cache works, and options of ptxas count. In a
+    `cccopt.profile` and under `cccopt profile` nothing is rewritten, and kernels count.
 
-    Raises CccError without PyCUDA (CCC092), without a current context (CCC093) and without ccc-nvcc (CCC080), and
-    ``pycuda.driver.CompileError`` with the messages of ccc-nvcc: refusals, mistakes in annotations, errors of nvcc.
+    Args:
+        source: The annotated CUDA text.
+        nvcc: The ``ccc-nvcc`` to run; by default that of this Python, or the one on PATH. CCC_NVCC names the nvcc that
+            it runs.
+        options: Options of nvcc; PyCUDA's defaults if it is None.
+        keep: PyCUDA's: keep the files of the compilation.
+        no_extern_c: PyCUDA's: do not put the text into ``extern "C"``.
+        arch: PyCUDA's: the architecture; by default that of the current device.
+        code: PyCUDA's: the code to generate.
+        cache_dir: PyCUDA's: the folder of its cache, or False for none.
+        include_dirs: PyCUDA's: folders of headers.
+        ccc: ``auto``, ``always`` or ``off``.
+        keep_going: Leave a refused region as it was, with a warning.
+
+    Raises:
+        CccError: Without PyCUDA (CCC092), without a current context (CCC093) and without ccc-nvcc (CCC080).
+        pycuda.driver.CompileError: With the messages of ccc-nvcc: refusals, mistakes in annotations, errors of nvcc.
     """
 
     def __init__(
@@ -84,7 +97,7 @@ class SourceModule(_SourceModule):  # type: ignore[misc]
             self._counts = counting.add("<SourceModule>", device, int(head), self._copy, text)
 
     def get_function(self, name: str) -> Any:
-        """The kernel ``name``; its counted copy where kernels count."""
+        """The kernel ``name`` (a ``pycuda.driver.Function``); its counted copy where kernels count."""
         return super().get_function(name if self._counts is None else self._counts.counted_name(name))
 
     def _copy(self, address: int, size: int) -> bytes:

@@ -27,10 +27,19 @@ class KernelLaunch(Protocol):
 
 
 def profile_of(marked: str, launches: Iterable[KernelLaunch]) -> RunProfile:
-    """The profile of all ``launches`` of ``marked``, PTX that holds the markers of annotations and was not rewritten
-    (`cccopt.driver.marked_ptx`). Each launch runs before the next is asked for.
+    """Count on the emulator how often warps and lanes come to each marked region.
 
-    Raises EmulatorError and, for text that is no PTX, PtxError.
+    Args:
+        marked: PTX with marks, not rewritten (`cccopt.driver.marked_ptx`).
+        launches: What to run, for instance each a `cccopt.harness.workload.Launch`. A launch runs before the next is
+            asked for.
+
+    Returns:
+        A profile for `cccopt.compile` and `cccopt.transform`; two of them add up.
+
+    Raises:
+        EmulatorError: For what a kernel does wrong (CCC070 to CCC079).
+        PtxError: For text that is no PTX.
     """
     program = program_of(marked)
     found = RunProfile()

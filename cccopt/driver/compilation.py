@@ -27,8 +27,12 @@ from cccopt.toolchain.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compiled source: the rewritten PTX, plain nvcc's PTX of the unmarked text, and the report (JSON
-    data). `cccopt.emulator.Program` is another thing: PTX that runs on the CPU; both names are public.
+    """A compiled source. `cccopt.emulator.Program` is another thing: PTX that runs on the CPU; both names are public.
+
+    Attributes:
+        ptx: The rewritten PTX.
+        original_ptx: What plain nvcc makes of the source without its pragmas.
+        report: What became of each annotation, as ``ccc-nvcc --ccc-report`` writes it (JSON data).
     """
 
     ptx: str
@@ -59,17 +63,31 @@ def compile(
     only: str = "",
     stacks: str = "auto",
 ) -> Program:
-    """Compile the annotated CUDA file ``source`` to PTX for ``arch`` (``sm_90``), rewritten and plain.
+    """Compile an annotated CUDA file to PTX, rewritten and plain.
 
     Its many arguments are public: one for each option of the commands, all optional and by name.
 
-    ``ccc`` is ``auto``, ``always`` or ``off``. With ``keep_going`` a refused region is left as it was, with a
-    warning in the report. ``profile`` (a file, or what `profile_of` gives) tells ``auto`` how often lanes come to
-    each region; ``resident`` is how many blocks of a kernel marked ``grid`` share its work (by default as many as the
-    target runs at once). ``form`` (``split``, ``idle-lanes``, ``stack``, ``split,stack``, ``idle-lanes,stack``) forces
-    the form of rewritten loops; ``only`` names the regions to rewrite, with commas between; ``stacks`` (``shared``,
-    ``global``) is the memory in which tasks wait. Raises CccError with the refusals or the annotation's errors, for a
-    form, memory or region that does not exist (CCC089), or with nvcc's own messages (CCC085).
+    Args:
+        source: The file's name.
+        arch: The architecture to compile for.
+        ccc: ``auto`` rewrites what is predicted to gain, ``always`` all that may be rewritten, ``off`` nothing.
+        nvcc_options: Further options of nvcc (``["-O3", "-lineinfo"]``).
+        keep_going: Leave a refused region as it was, with a warning in the report.
+        nvcc: The nvcc to use; by default the one that ``ccc-nvcc`` uses.
+        profile: How often lanes come to each region, for ``auto``: a file, or what `profile_of` gives.
+        resident: How many blocks of a kernel marked ``grid`` share its work; by default as many as the target runs
+            at once.
+        form: The form of rewritten loops: ``auto``, ``split``, ``idle-lanes``, ``stack``, ``split,stack`` or
+            ``idle-lanes,stack``.
+        only: The regions to rewrite, with commas between: numbers, places (``bfs.cu:18``) or names; all if empty.
+        stacks: The memory in which tasks wait: ``auto``, ``shared`` or ``global``.
+
+    Returns:
+        The PTX before and after, and the report.
+
+    Raises:
+        CccError: With the refusals or the mistakes in annotations, for a form, memory or region that does not exist
+            (CCC089), for text in place of a file's name (CCC086), or with nvcc's own messages (CCC085).
     """
     if "\n" in os.fspath(source):
         raise CccError(
@@ -121,10 +139,22 @@ def marked_ptx(
     nvcc: Nvcc | None = None,
     candidates: bool = False,
 ) -> str:
-    """What nvcc's front end makes of ``source`` with all its markers, before any rewrite; empty without
-    annotations. With ``candidates``, what could be annotated is marked in place of what is (`cccopt advise`).
+    """Compile an annotated CUDA file to PTX with all its marks, before any rewrite.
 
-    Raises CccError for errors in annotations, or with nvcc's own messages (CCC085).
+    `cccopt.transform`, `cccopt.check` and `profile_of` take such PTX.
+
+    Args:
+        source: The file's name.
+        arch: The architecture to compile for.
+        nvcc_options: Further options of nvcc.
+        nvcc: The nvcc to use; by default the one that ``ccc-nvcc`` uses.
+        candidates: Mark what could be annotated in place of what is, as `cccopt advise` does.
+
+    Returns:
+        The PTX; an empty text for a source without annotations.
+
+    Raises:
+        CccError: For mistakes in annotations, or with nvcc's own messages (CCC085).
     """
     if candidates:
         return _ptx_of(source, arch, nvcc_options, Settings(candidates=True), nvcc)[0]

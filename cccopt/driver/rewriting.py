@@ -34,7 +34,12 @@ from cccopt.toolchain.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Transformed:
-    """A rewritten PTX and the report (JSON data)."""
+    """What `transform` makes of PTX with marks.
+
+    Attributes:
+        ptx: The rewritten PTX.
+        report: What became of each marked region (JSON data).
+    """
 
     ptx: str
     report: dict[str, Any]
@@ -54,12 +59,28 @@ def transform(
     decisions: Decisions | None = None,
     watch: Watch | None = None,
 ) -> Transformed:
-    """Rewrite PTX that holds cccopt's markers; without an accepted region the text comes back as it was.
+    """Rewrite PTX that holds cccopt's marks. The arguments, many as they are, are those of `cccopt.compile`.
 
-    The arguments, many as they are, are those of `cccopt.compile`, and ``decisions`` for the kernels in ``ptx``.
-    ``watch`` is told what each pass makes, and as ``ptx`` what there was.
+    Args:
+        ptx: The text, as `cccopt.driver.marked_ptx` or a generator of PTX makes it.
+        ccc: ``auto``, ``always`` or ``off``.
+        keep_going: Leave a refused region as it was, with a warning in the report.
+        name: What messages call the text.
+        profile: How often lanes come to each region: a file, or what `profile_of` gives.
+        resident: How many blocks of a kernel marked ``grid`` share its work.
+        form: The form of rewritten loops.
+        only: The regions to rewrite, with commas between.
+        stacks: The memory in which tasks wait.
+        decisions: What `cccopt tune` measured of the kernels in ``ptx``.
+        watch: Called with the name of each pass and the module that it made, and first with ``ptx`` and the module as
+            it was read.
 
-    Raises CccError for PTX that cannot be read (CCC001-009) and for refused regions (CCC030-069).
+    Returns:
+        The rewritten PTX and a report; the text as it was if no region is accepted.
+
+    Raises:
+        CccError: For PTX that cannot be read (CCC001-009), for refused regions (CCC030-069), and for a form, memory or
+            region that does not exist (CCC089).
     """
     settings = Settings(ccc, keep_going, resident=resident or 0, form=form, only=only, stacks=stacks)
     options = replace(options_of(settings, name), profile=profile_in(profile))

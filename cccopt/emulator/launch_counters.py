@@ -70,13 +70,23 @@ class AccessCount:
 class Profile:
     """The counters of a run. Adding two gives those of both runs: ratios are ratios of sums.
 
-    ``total`` counts all instructions and ``overhead`` those that a pass marked as its own. ``issues`` is by
-    (function, statement index), ``by_line`` by (file, line): CUDA lines where `.loc` tells them, PTX lines elsewhere.
-    ``by_branch`` is by (function, statement index); ``by_label`` tells how often warps, and with how many lanes, ran
-    the block that begins at a (function, label), ``by_access`` the accesses to global memory at a (function,
-    statement). ``active_lanes_histogram[k]`` is the number of warp instructions
-    with k lanes active (W1 to W32; entry 0 is empty). Global accesses are counted a warp, transactions in 32-byte
-    sectors.
+    Attributes:
+        kernel: The name of the kernel; of several, with commas between.
+        launches: The number of launches.
+        total: All instructions.
+        overhead: The instructions that a pass marked as its own.
+        issues: Instructions by (function, statement index).
+        by_line: Instructions by (file, line): CUDA lines where `.loc` tells them, PTX lines elsewhere.
+        by_branch: Conditional branches by (function, statement index).
+        by_label: How often warps, and with how many lanes, ran the block that begins at a (function, label).
+        active_lanes_histogram: Entry k is the number of warp instructions with k lanes active (W1 to W32; entry 0 is
+            empty).
+        global_accesses: Accesses of warps to global memory.
+        global_transactions: The 32-byte sectors that they touched.
+        shared_accesses: Accesses of warps to shared memory.
+        shared_bank_conflicts: The extra rounds that banks cost them.
+        steps: Pieces of code that groups of lanes ran, which ``max_steps`` bounds.
+        by_access: Accesses to global memory by (function, statement index).
     """
 
     kernel: str = ""

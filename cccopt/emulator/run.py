@@ -39,8 +39,17 @@ MAX_STEPS = 10_000_000
 class Program:
     """A module whose kernels can be launched many times; its global variables live on between launches.
 
-    With a ``record`` its launches are recorded: what iterations do to memory. What `cccopt.compile` returns is a
-    `Program` of its own, the text before and after the rewrite; both names are public.
+    What `cccopt.compile` returns is a `Program` of its own, the text before and after the rewrite; both names are
+    public.
+
+    Args:
+        ptx: PTX, or what `cccopt.parse` made of it.
+        name: What messages call the text.
+        record: What iterations do to memory is recorded here, for `cccopt.check`.
+
+    Raises:
+        PtxError: For text that is no PTX.
+        EmulatorError: For a module that does not hold together (CCC079).
     """
 
     def __init__(self, ptx: str | Module, name: str = "<ptx>", *, record: Record | None = None) -> None:
@@ -58,11 +67,18 @@ class Program:
 
     @property
     def places(self) -> Places:
-        """Where the statements of the module come from."""
+        """Where the statements of the module come from: lines of CUDA or PTX."""
         return self._places
 
     def kernel_name(self, kernel: str) -> str:
-        """The PTX name of a kernel given by that name or by its unmangled one, if only one has it."""
+        """The PTX name of a kernel.
+
+        Args:
+            kernel: That name, or the unmangled one if only one kernel has it.
+
+        Raises:
+            EmulatorError: If no kernel is called that, or several are (CCC076).
+        """
         entries = [f.name for f in self._functions.values() if f.kind == "entry" and f.body is not None]
         if kernel in entries:
             return kernel
@@ -88,9 +104,25 @@ class Program:
         max_steps: int = MAX_STEPS,
         trace: Trace | None = None,
     ) -> Profile:
-        """Runs a kernel to its end; arrays in ``args`` are updated in place. The other arguments are `emulate`'s.
+        """Runs a kernel to its end. All arguments but ``trace`` are those of `cccopt.emulate`.
 
-        ``trace`` is filled with what one warp issues.
+        Args:
+            kernel: The kernel's name.
+            grid: The number of blocks.
+            block: The number of threads in a block.
+            args: The kernel's arguments; arrays are updated in place.
+            shared_bytes: Dynamic shared memory of a block.
+            shuffle: A seed for the order of lanes.
+            hazards: Report unordered accesses to shared memory.
+            check_uninitialized_shared: Report reads of shared memory that was never written.
+            max_steps: How many steps the launch may take.
+            trace: Filled with what one warp issues.
+
+        Returns:
+            The counters of this launch.
+
+        Raises:
+            EmulatorError: For what the kernel does wrong, and for a launch that cannot be (CCC070 to CCC079).
         """
         name = self.kernel_name(kernel)
         if name not in self._kernels:
@@ -200,16 +232,29 @@ def emulate(
     check_uninitialized_shared: bool = False,
     max_steps: int = MAX_STEPS,
 ) -> Profile:
-    """Runs one kernel of ``ptx`` on the CPU warp machine and gives its counters.
+    """Runs one kernel on the CPU warp machine and counts what its warps do.
 
     Its many arguments are public: those of a launch, then one for each option of `cccopt emulate`, by name.
 
-    ``grid`` and ``block`` are numbers or up to three of them. numpy arrays in ``args`` are device buffers, updated in
-    place; numbers take the parameter's type after a range check; bytes are by-value structs. ``shuffle`` is a seed:
-    lanes then run one at a time between their meeting points, in an order drawn from it. ``hazards`` reports
-    unordered accesses to shared memory, ``check_uninitialized_shared`` reads of what was never written.
+    Args:
+        ptx: PTX, or what `cccopt.parse` made of it.
+        kernel: The kernel's PTX name, or the unmangled one if only one kernel has it.
+        grid: The number of blocks: one number, or up to three of them.
+        block: The number of threads in a block, likewise.
+        args: The kernel's arguments. numpy arrays are device buffers, updated in place. Numbers take the parameter's
+            type after a range check. Bytes are structs by value.
+        shared_bytes: Dynamic shared memory of a block.
+        shuffle: A seed. Lanes then run one at a time between the points where they meet, in an order drawn from it.
+        hazards: Report accesses of two lanes to shared memory that no barrier orders.
+        check_uninitialized_shared: Report reads of shared memory that was never written.
+        max_steps: How many steps the launch may take: pieces of code that a group of lanes runs.
 
-    Raises EmulatorError (CCC070 to CCC079) and, for text that is no PTX, PtxError.
+    Returns:
+        The counters of the launch.
+
+    Raises:
+        EmulatorError: For what the kernel does wrong, and for a launch that cannot be (CCC070 to CCC079).
+        PtxError: For text that is no PTX.
     """
     return Program(ptx).launch(
         kernel,

@@ -12,9 +12,12 @@ from cccopt.emulator.pieces import Piece
 
 @dataclass
 class Trace:
-    """Pass one to `Program.launch`: it fills ``steps`` with (function, statement index, mask of active lanes).
+    """What one warp issued: pass one to `Program.launch`, which fills it.
 
-    ``warp`` counts through all blocks of the grid, each of which begins with a warp of its own.
+    Attributes:
+        warp: The warp to watch. It counts through all blocks of the grid, each of which begins with a warp of its own.
+        steps: The function, the index of the statement in its body and the mask of active lanes of each warp
+            instruction, in order.
     """
 
     warp: int = 0

@@ -207,7 +207,7 @@ def arrays(state: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def fresh_state(inputs: Inputs) -> State:
-    """A state to run in: all arrays are copied, so that every run starts from the same inputs."""
+    """A state to run in: all arrays of ``inputs`` are copied, so that every run starts from the same ones."""
     base = base_state(inputs)
     return run_state(base, tuple(base))
 

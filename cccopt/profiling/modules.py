@@ -110,12 +110,18 @@ _innermost: list[Profiling] = []
 @contextmanager
 def profile(output: str | os.PathLike[str] | None = None) -> Iterator[Profiling]:
     """Count the kernels of the modules that `cccopt.pycuda.SourceModule`, `cccopt.cupy_module` or `cccopt.optimize`
-    load meanwhile, without rewriting them.
+    load in a ``with`` block, without rewriting them.
 
-    After the block, the result is the ``run`` of what ``with`` returns; with ``output`` it is written to that file, as
-    `cccopt profile` does. Times of kernels are not in it. A `profile` around this one counts the same modules, too.
+    A `profile` around this one counts the same modules, too.
 
-    Raises CccError where ``output`` cannot be written (CCC086).
+    Args:
+        output: The file to write after the block, as `cccopt profile` does; none if it is None.
+
+    Returns:
+        For ``with``, a `Profiling`, whose ``run`` holds the counts after the block. Times of kernels are not in it.
+
+    Raises:
+        CccError: If ``output`` cannot be written (CCC086).
     """
     if output is not None:
         require_writable(Path(output))

@@ -217,7 +217,7 @@ class RunFile:
 
 
 def read(path: str | os.PathLike[str]) -> RunFile:
-    """Read a run's file. One of schema 1 has marked regions alone.
+    """Read the run's file at ``path``. One of schema 1 has marked regions alone.
 
     Raises CccError for a file that cannot be read (CCC086) or holds something else (CCC069).
     """
@@ -240,7 +240,7 @@ def of_json(data: Mapping[str, Any]) -> RunFile:
 
 
 def write(path: str | os.PathLike[str], run: RunFile) -> None:
-    """Write a run's file, whole or not at all. Raises CccError (CCC086)."""
+    """Write ``run`` to the file ``path``, whole or not at all. Raises CccError if it cannot be written (CCC086)."""
     write_text(path, as_text(run))
 
 
@@ -279,7 +279,7 @@ def _items(counts: Sequence[dict[str, Any]]) -> str:
 
 
 def merged(runs: Iterable[RunFile]) -> RunFile:
-    """All of ``runs`` in one: counts of equal functions (name and unit) are added, all else is put together.
+    """A run of all ``runs``: counts of equal functions (name and unit) are added, all else is put together.
 
     Raises CccError where a source is not the same text in all of them (CCC068).
     """

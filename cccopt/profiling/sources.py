@@ -66,7 +66,7 @@ class Source:
 
 
 def on_disk(files: Iterable[str]) -> dict[str, Source]:
-    """The sources that can be read."""
+    """The sources among ``files`` that can be read, by their names."""
     found: dict[str, Source] = {}
     for name in files:
         try:
@@ -77,7 +77,7 @@ def on_disk(files: Iterable[str]) -> dict[str, Source]:
 
 
 def files_of(functions: Iterable[FunctionRun]) -> tuple[str, ...]:
-    """The files that counts name, in their order."""
+    """The files that the counts of ``functions`` name, in their order."""
     found: dict[str, None] = {}
     for function in functions:
         for counts in (function.lines, function.branches, function.loops):

@@ -103,10 +103,18 @@ def _uncollected() -> Iterator[None]:
 
 
 def parse(text: str, name: str = "<ptx>") -> Module:
-    """The module that ``text`` spells; ``name`` names the text in errors.
+    """Read PTX.
 
-    Raises `PtxError`: CCC001 syntax, CCC002 text that ends too early, CCC003 a character or string that is no
-    token, CCC004 a malformed marker, CCC005 an unknown directive.
+    Args:
+        text: The text.
+        name: What messages call it.
+
+    Returns:
+        The module: frozen dataclasses, equal for equal code.
+
+    Raises:
+        PtxError: CCC001 syntax, CCC002 text that ends too early, CCC003 a character or string that is no token, CCC004
+            a malformed mark, CCC005 an unknown directive.
     """
     with _lock:
         lark, builder = _parser()

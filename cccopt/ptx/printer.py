@@ -6,7 +6,14 @@ from cccopt.ptx import ir
 
 
 def print_module(module: ir.Module) -> str:
-    """The text of a module; ``parse(print_module(m)) == m``."""
+    """Write a module as PTX.
+
+    Args:
+        module: What `cccopt.parse` or a pass made.
+
+    Returns:
+        The text, from which `cccopt.parse` makes an equal module.
+    """
     gap = {ir.Function: "\n", ir.Section: "\n"}
     return "".join(f"{gap.get(item.__class__, '')}{print_item(item)}\n" for item in module.items)
 

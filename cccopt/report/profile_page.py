@@ -66,9 +66,18 @@ def page(
     suggestions: Sequence[Suggestion] = (),
     decisions: Decisions | None = None,
 ) -> str:
-    """The page of a run. ``title`` names the program; ``reports`` are those of ``--ccc-report``, which tell what became
-    of marked regions, and ``decisions`` what `cccopt tune` measured of their kernels. ``suggestions`` are shown with
-    the kernels that they are for.
+    """Make a page of a run, as ``cccopt profile --html`` does.
+
+    Args:
+        run: The run.
+        sources: The texts of the files that it names (`cccopt.profiling.sources.on_disk`).
+        title: The program's name.
+        reports: Those of ``--ccc-report``, which tell what became of marked regions.
+        suggestions: What `cccopt advise` found, shown with the kernels that they are for.
+        decisions: What `cccopt tune` measured of the kernels.
+
+    Returns:
+        One HTML document that loads nothing.
     """
     heading = f"{title}: a counted run" if title else "A counted run"
     content = _Page(run, SourceView(run, sources), reports, suggestions, decisions)

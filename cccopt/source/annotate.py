@@ -72,7 +72,13 @@ class MarkedPiece:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The text with markers in place of pragmas, the regions that they mark, and why others are left out."""
+    """Annotated text whose annotations are marks.
+
+    Attributes:
+        text: The text with marks in place of pragmas.
+        regions: The regions that they mark.
+        warnings: Why others are left out.
+    """
 
     text: str
     regions: tuple[MarkedPiece, ...] = ()
@@ -97,14 +103,24 @@ def annotate(
     keep_going: bool = False,
     first: int = 1,
 ) -> Annotated:
-    """Mark what the ``#pragma ccc`` lines of ``text`` name; a text without any comes back as it is.
+    """Mark what the ``#pragma ccc`` lines of a text name.
 
-    ``text`` is a whole translation unit as nvcc preprocesses it for cicc, ``name`` its file's name where no
-    line marker tells better. A region whose pragma says ``off``, and a path whose loops all do, is left out. Ids count
-    from ``first``. With ``only``, regions of other ids are neither marked nor reported; ids stay what they are without
-    it. Loops ``alone`` among them are marked as such.
-    Raises `SourceError` with a diagnostic for each mistake (CCC010 to CCC018; CCC043 for too many in each other). With
-    ``keep_going`` an annotation with a mistake is left out, with a warning.
+    A region whose pragma says ``off``, and a path whose loops all do, is left out.
+
+    Args:
+        text: A whole translation unit, as it is written or as nvcc preprocesses it for cicc.
+        name: Its file's name where no line marker tells better.
+        only: The ids of the regions to mark and report; all of them if it is None. Ids stay what they are without it.
+        alone: The ids of loops in which nothing else is marked.
+        keep_going: Leave an annotation with a mistake out, with a warning.
+        first: The id of the first region.
+
+    Returns:
+        The text with marks, its regions and the warnings; a text without pragmas comes back as it is.
+
+    Raises:
+        SourceError: A `CccError` with a diagnostic for each mistake (CCC010 to CCC018; CCC043 for too many regions in
+            each other).
     """
     if not hints(text):
         return Annotated(text)

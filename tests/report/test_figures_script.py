@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cccopt.toolchain.discovery import find_nvcc
+
 
 @pytest.mark.nvcc
 def test_the_figure_shows_fewer_and_fuller_instructions_after(tmp_path: Path, repository: Path) -> None:
@@ -21,3 +23,8 @@ def test_the_figure_shows_fewer_and_fuller_instructions_after(tmp_path: Path, re
     colours = re.findall(r'<path fill="(#\w+)"', document)
     # Nothing is added by CCC in the first panel.
     assert colours == ["#6baed6", "#e6550d", "#6baed6", "#e6550d", "#636363"]
+    if find_nvcc().version == "13.0.88":
+        for figure in ("warp.svg", "warp-narrow.svg"):
+            assert (tmp_path / figure).read_text() == (repository / "docs/figures" / figure).read_text(), (
+                figure
+            )

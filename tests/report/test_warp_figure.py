@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cccopt.report.warp_figure import LANES, Panel, Part, WarpStep, draw
+from cccopt.ptx.ir import Instruction
+from cccopt.ptx.parser import parse
+from cccopt.report.warp_figure import LANES, NARROW, WIDE, Layout, Panel, Part, WarpStep, draw, warp_steps
 
 SVG = "{http://www.w3.org/2000/svg}"
 BOX = re.compile(r"M([\d.]+) (\d+)h([\d.]+)v(\d+)h-[\d.]+z")
@@ -37,6 +40,50 @@ def test_area_is_active_lanes_times_time(steps: list[WarpStep]) -> None:
         lanes = sum(step.mask.bit_count() for step in steps if step.part is part)
         # Widths are printed with two decimals.
         assert abs(covered.get(part.value[1], 0.0) - lanes * cell) <= 0.005 * 5 * LANES * len(steps)
+
+
+@pytest.mark.parametrize("layout", [WIDE, NARROW])
+def test_nothing_reaches_over_the_edges(layout: Layout) -> None:
+    steps = [WarpStep(Part.LOOP, 1)] * 12345
+    document = draw(" ".join(["word"] * 30), [Panel("before", steps), Panel("after", steps)], layout)
+    root = ElementTree.fromstring(document)
+    width, height = (float(size) for size in root.attrib["viewBox"].split()[2:])
+    assert width == layout.width
+    for rectangle in root.iter(f"{SVG}rect"):
+        assert float(rectangle.get("x", 0)) + float(rectangle.attrib["width"]) <= width
+        assert float(rectangle.get("y", 0)) + float(rectangle.attrib["height"]) <= height
+    for text in root.iter(f"{SVG}text"):
+        # Letters of a sans-serif font are half as wide as high on average, or a little less.
+        letter = 0.5 * int(text.get("font-size", root.attrib["font-size"]))
+        assert float(text.attrib["x"]) + letter * len(text.text or "") <= width
+        assert float(text.attrib["y"]) < height
+
+
+def test_steps_have_the_part_of_their_line() -> None:
+    module = parse(
+        """.version 9.0
+.target sm_90
+.address_size 64
+.file 1 "k.cu"
+.visible .entry k()
+{
+	.reg .b32 %r<2>;
+	.loc 1 3 1
+	mov.u32 %r1, 1;
+	.loc 1 4 1
+	mov.u32 %r1, 2;
+	// ccc overhead.begin 1
+	mov.u32 %r1, 3;
+	// ccc overhead.end 1
+	mov.u32 %r1, 4;
+	ret;
+}
+"""
+    )
+    (kernel,) = module.functions()
+    issued = [("k", number, 7) for number, s in enumerate(kernel.body or ()) if isinstance(s, Instruction)]
+    parts = [Part.LOOP, Part.PATH, Part.CCC, Part.PATH, Part.PATH]
+    assert list(warp_steps(module, issued, {4})) == [WarpStep(part, 7) for part in parts]
 
 
 def test_panels_share_their_scale_and_say_what_they_show() -> None:
