@@ -1,18 +1,19 @@
-"""What counting costs on a GPU: the samples' kernels, plain and counted in several ways, as a table of times.
+"""What counting costs on a GPU: kernels of the samples and of CTE's workloads, plain and counted in several ways, as a
+table of times.
 
     python -m bench.counting_cost make FOLDER       cubins for sm_90, on a machine with nvcc
     python -m bench.counting_cost run FOLDER        on a machine with a GPU and PyCUDA; without nvcc
 
-A row is a sample: milliseconds of its plain build (the median of some runs of all its launches), then each way's time
-in plain ones. The results of all builds are checked, and that no block's counts are lost.
+A row is a sample, or a workload of CTE by the policy `automatic`: milliseconds of its plain build (the median of some
+runs of all its launches), then each way's time in plain ones. The results of all builds are checked, and that no
+block's counts are lost.
 """
 
 from __future__ import annotations
 
 import argparse
 import pickle
-import subprocess
-import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -20,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from cccopt import resources
+from cccopt import driver, resources
 from cccopt.device.gpu import Kernel, LoadedModule, open_gpu
+from cccopt.harness.cte import workload as cte
 from cccopt.harness.on_gpu import Bench, LoadedBuild
-from cccopt.harness.workload import load
+from cccopt.harness.workload import Sample, load
 from cccopt.passes.counting.layout import Layout
 from cccopt.passes.instrument import COUNTED, DETAILED, HEAD, SAMPLED, Counting, instrumented
 from cccopt.profiling.counts import counts_of, notes_of
@@ -32,6 +34,16 @@ from cccopt.ptx.printer import print_module
 from cccopt.toolchain.ptxas import assemble
 
 SAMPLES = ("bfs", "dqg", "emies", "escape", "ff", "hash", "iefa", "rt", "sensitivity", "sssp", "walk")
+CTE = {
+    **dict.fromkeys(
+        ("cte-bfs", "cte-diag", "cte-pagerank", "cte-spmv", "cte-spmv_double", "cte-sssp"), "rmat"
+    ),
+    "cte-dqg": "normal_20",
+    "cte-fmm": "clustered_q5",
+    "cte-line_quad": "quad",
+    "cte-records": "ragged",
+}
+"""CTE's workloads and their inputs."""
 WAYS = {
     **{f"r{n}": Counting(registers=n) for n in (6, 24, 48, 96)},
     "1 copy": Counting(copies=1),
@@ -39,6 +51,7 @@ WAYS = {
     "1 in 16": replace(SAMPLED, every=16),
     "detailed": DETAILED,
 }
+_CTE = "cte-"
 GLOBAL = "global"
 """The way of kernels with dynamic shared memory."""
 RUNS = 7
@@ -53,11 +66,11 @@ class Made:
     registers: int
 
 
-def make(folder: Path) -> None:
-    """Write the cubins of all samples."""
+def make(folder: Path, only: Sequence[str]) -> None:
+    """Write the cubins of samples and workloads."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in SAMPLES:
-        text = _plain(load(name).source)
+    for name in only:
+        text = _plain(name)
         made = {"plain": _made(text, None)}
         for way, how in WAYS.items():
             if how.every > 1:
@@ -85,19 +98,21 @@ def _naming(text: str) -> str:
     return "\n".join(out)
 
 
-def _plain(source: Path) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "plain.ptx"
-        options = [
-            "-ptx",
-            "-lineinfo",
-            "-arch=sm_90",
-            "-w",
-            f"-I{source.parent}",
-            f"-I{resources.folder('cte_templates')}",
-        ]
-        subprocess.run(["nvcc", *options, source, "-o", output], check=True)
-        return output.read_text()
+def _sample(name: str) -> Sample:
+    return cte.load(name.removeprefix(_CTE)).sample(CTE[name]) if name in CTE else load(name)
+
+
+def _build(name: str) -> str:
+    """The name of the build whose code is counted."""
+    return cte.AUTOMATIC if name in CTE else load(name).plain
+
+
+def _plain(name: str) -> str:
+    source = _sample(name).source
+    options = ["-lineinfo", "-w", f"-I{source.parent}", f"-I{resources.folder('cte_templates')}"]
+    if name in CTE:
+        options += cte.options(cte.load(name.removeprefix(_CTE)), _build(name))
+    return driver.compile(source, arch="sm_90", ccc="off", nvcc_options=options).ptx
 
 
 def _made(text: str, layout: Layout | None) -> Made:
@@ -119,27 +134,27 @@ class CountedCode:
         return self.module.kernel(name + COUNTED)
 
 
-def run(folder: Path, size: str, only: tuple[str, ...]) -> None:
+def run(folder: Path, size: str, only: Sequence[str]) -> None:
     """Print the table."""
     ways = [*WAYS, GLOBAL]
     ratios: dict[str, list[float]] = {way: [] for way in ways}
     with open_gpu() as gpu:
         print(gpu.name)
         print(
-            f"{'':12}{'plain ms':>10}"
+            f"{'':16}{'plain ms':>10}"
             + "".join(f"{way:>9}" for way in ways)
             + "   registers plain, r96; notes"
         )
         for name in only:
             made: dict[str, Made] = pickle.loads((folder / f"{name}.made").read_bytes())
-            sample = load(name)
+            sample = _sample(name)
             bench = Bench(gpu, sample.instance(size, 1), made["plain"].cubin)
             times: dict[str, float] = {}
             notes: list[str] = []
             for way in ("plain", *ways):
                 module = gpu.load(made[way].cubin)
                 code: Any = module if way == "plain" else CountedCode(module)
-                build = LoadedBuild(sample.plain, code)
+                build = LoadedBuild(_build(name), code)
                 for repeat in range(RUNS):
                     bench.run(build, check=repeat == 0)
                 notes += [f"{way}: {build.wrong}"] if build.wrong else []
@@ -149,9 +164,9 @@ def run(folder: Path, size: str, only: tuple[str, ...]) -> None:
                     ratios[way].append(times[way] / times["plain"])
             row = "".join(f"{times[way] / times['plain']:9.2f}" for way in ways)
             registers = f"{made['plain'].registers}, {made['r96'].registers}"
-            print(f"{name:12}{times['plain']:10.3f}{row}   {registers}; {'; '.join(notes)}", flush=True)
-    print(f"{'median':22}" + "".join(f"{median(ratios[way]):9.2f}" for way in ways))
-    print(f"{'most':22}" + "".join(f"{max(ratios[way]):9.2f}" for way in ways))
+            print(f"{name:16}{times['plain']:10.3f}{row}   {registers}; {'; '.join(notes)}", flush=True)
+    print(f"{'median':26}" + "".join(f"{median(ratios[way]):9.2f}" for way in ways))
+    print(f"{'most':26}" + "".join(f"{max(ratios[way]):9.2f}" for way in ways))
 
 
 def _notes(module: LoadedModule, layout: Layout | None) -> list[str]:
@@ -176,12 +191,12 @@ def main() -> None:
     parser.add_argument("what", choices=["make", "run"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--size", default="full")
-    parser.add_argument("--only", nargs="*", default=SAMPLES)
+    parser.add_argument("--only", nargs="*", default=[*SAMPLES, *CTE], metavar="NAME")
     given = parser.parse_args()
     if given.what == "make":
-        make(given.folder)
+        make(given.folder, given.only)
     else:
-        run(given.folder, given.size, tuple(given.only))
+        run(given.folder, given.size, given.only)
 
 
 if __name__ == "__main__":
