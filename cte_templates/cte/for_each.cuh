@@ -88,8 +88,11 @@ __device__ __forceinline__ T call(Temp& shared, Index begin, Index end, Map& map
 /// their own tasks alone: right, but as slow as the loop. For a policy with `whole_block`, all threads of the block call together.
 /// `T` and the descriptors are trivially copyable and can be assigned.
 ///
-/// **Undefined.** The result is undefined if `map` or `reduce` captures something that differs between the threads that call, if
-/// `begin > end`, if tasks are not `scanned` although `Layout` says so, or if `BlockDim` is not the size of the block.
+/// **Undefined.** The result is undefined in each of these cases:
+/// - `map` or `reduce` captures what differs between lanes of a warp, or threads of the block if the policy has `whole_block`;
+/// - `begin > end`;
+/// - tasks are not `scanned` although `Layout` says so;
+/// - `BlockDim` is not the size of the block.
 ///
 /// **Shared memory and registers** depend on the policy, whose header has figures. The shared memory is static; calls with the same
 /// needs share it. In the reference kernel, a call takes 32 registers with most policies (`python bench/cte_registers.py`).

@@ -57,7 +57,8 @@ namespace cte {
 ///   of stepping past it.
 /// - `T` and the descriptors are trivially copyable and can be assigned, but may lack a default constructor. `for_each` passes an
 ///   empty class as `T`: what is stored or moved for it is wasted, but right.
-/// - `map` and `op` are the thread's own, and mean the same in all threads that call.
+/// - `map` and `op` are the thread's own. They mean the same in all lanes of the warp, and in all threads of the block if
+///   `whole_block`.
 /// - The shared memory is the block's or the warp's own until `reduce` returns. Nothing has constructed it, and it holds what the
 ///   call before left.
 ///
