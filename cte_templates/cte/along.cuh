@@ -1,4 +1,4 @@
-// A warp runs one task.
+// A whole warp runs one task.
 #pragma once
 
 #include <cte/tasks.cuh>
@@ -6,7 +6,7 @@
 
 namespace cte::detail {
 
-/// `Count` values in registers, each put before it is read. Bytes, so that `T` needs no default constructor.
+/// `Count` values in registers, each put before it is read. They are bytes, so `T` needs no default constructor.
 template <class T, int Count>
 struct by_turns {
     alignas(T) unsigned char bytes[Count][sizeof(T)];
@@ -15,9 +15,9 @@ struct by_turns {
     __device__ const T& operator[](int turn) const { return reinterpret_cast<const T&>(bytes[turn]); }
 };
 
-/// `Wide` values a lane at a time, while there are `least` and more; lane 0 has the result. Returns where it ends. That each value is
-/// reduced by the warp costs less than it seems, as loads take longer: sums of the lanes' own would leave ptxas free to sink the loads
-/// one after another.
+/// Reduces `Wide` values a lane at a time, as long as there are at least `least`. Lane 0 has the result. Returns the first index that
+/// is left. Reducing each value across the warp costs less than it seems, as loads take longer; with a sum in each lane, ptxas would
+/// be free to sink the loads to their uses, one after another.
 template <int Wide, int least = Wide * lanes + 1, class T, class Index, class Run, class Reduce>
 __device__ __forceinline__ Index run_wide(Index from, Index bound, Run run, partial<T>& part, Reduce& op) {
     using count = std::make_unsigned_t<Index>;
@@ -27,7 +27,7 @@ __device__ __forceinline__ Index run_wide(Index from, Index bound, Run run, part
         const Index first = from + lane_number();
 #pragma unroll
         for (int turn = 0; turn < Wide; ++turn) values.put(turn, run(first + turn * lanes));
-        // All loads are issued before the first use.
+        // Has all loads issued before the first use.
         __syncwarp();
 #pragma unroll
         for (int turn = 0; turn < Wide; ++turn) values.put(turn, reduce_lanes<lanes>(values[turn], lanes, op));
@@ -43,8 +43,8 @@ __device__ __forceinline__ Index run_wide(Index from, Index bound, Run run, part
     return from;
 }
 
-/// The warp runs `run(i)` for each i in [from, bound), neighbouring lanes neighbours. With turns that are counted, unrolled ones do not
-/// ask for the end between them, so that what they load need not wait for the turn before.
+/// The warp calls `run(i)` for each `i` in [from, bound), with neighboring lanes on neighboring indices. As turns are counted, unrolled
+/// turns do not check for the end in between, and their loads need not wait for the turn before.
 template <class Index, class Run>
 __device__ __forceinline__ void run_along(Index from, Index bound, Run run) {
     using count = std::make_unsigned_t<Index>;
@@ -54,7 +54,7 @@ __device__ __forceinline__ void run_along(Index from, Index bound, Run run) {
     for (count turns = turns_of(size_of(from, bound), lane, lanes); turns != 0; --turns, at += lanes) run(static_cast<Index>(at));
 }
 
-/// The reduction of `run` over [from, bound) by the warp, in order; lane 0 has it.
+/// Reduces `run` over [from, bound), in order. The whole warp calls; lane 0 has the result.
 template <class T, class Index, class Run, class Reduce>
 __device__ __forceinline__ partial<T> reduce_along(Index from, Index bound, Run run, const T& init, Reduce& op) {
     using count = std::make_unsigned_t<Index>;
@@ -62,12 +62,12 @@ __device__ __forceinline__ partial<T> reduce_along(Index from, Index bound, Run 
     if constexpr (is_nothing<T>) {
         run_along(from, bound, run);
     } else if constexpr (sizeof(T) > 8) {
-        // A lane reduces neighbours, as little between lanes as can be.
+        // A lane reduces a run of neighbors, so that as little as possible is reduced between lanes.
         for (count left = size_of(from, bound), chunk; left != 0; left -= left < lanes * chunk ? left : lanes * chunk) {
             constexpr count most = 64;
             chunk = left < most * lanes ? (left + lanes - 1) / lanes : most;
             const count first = lane_number() * chunk;
-            T value = init;  // of lanes after the end: never read
+            T value = init;  // never read in lanes past the end
             for (count i = first; i < left && i < first + chunk; ++i) {
                 const T next = run(static_cast<Index>(static_cast<count>(from) + i));
                 value = i == first ? next : op(value, next);
@@ -80,7 +80,7 @@ __device__ __forceinline__ partial<T> reduce_along(Index from, Index bound, Run 
         from = run_wide<4, 4 * lanes>(from, bound, run, sum, op);
         for (count left = size_of(from, bound); left != 0; from = static_cast<Index>(static_cast<count>(from) + lanes)) {
             const int some = left < lanes ? static_cast<int>(left) : lanes;
-            T value = init;  // of lanes after the end: never read
+            T value = init;  // never read in lanes past the end
             if (lane_number() < some) value = run(from + lane_number());
             __syncwarp();
             sum.append(reduce_lanes<lanes>(value, some, op), op);

@@ -1,4 +1,4 @@
-// `any`: whether some fine task of a coarse task has a property; what was found is not looked for again.
+// `any` tells each thread whether some fine task of its coarse task has a property, and stops soon after it has found one.
 #pragma once
 
 #include <cte/expansion.cuh>
@@ -9,7 +9,7 @@
 namespace cte {
 namespace detail {
 
-/// The lanes of a group search a task together, and all know.
+/// The lanes of a group search a task together. All of them return the answer.
 template <int Width, class Index, class Predicate, class... D>
 __device__ bool search_by_group(Index first, Index last, Predicate& has, const D&... descriptors) {
     const int rank = lane_number() % Width;
@@ -26,7 +26,7 @@ __device__ bool search_by_group(Index first, Index last, Predicate& has, const D
     return found;
 }
 
-/// The block searches a task, and all threads know.
+/// The block searches a task. All threads return the answer.
 template <int BlockDim, class Index, class Predicate, class... D>
 __device__ bool search_by_block(Index first, Index last, Predicate& has, const D&... descriptors) {
     const int thread = thread_number();
@@ -41,7 +41,7 @@ __device__ bool search_by_block(Index first, Index last, Predicate& has, const D
     return found;
 }
 
-/// Which threads search, by policy.
+/// How a policy searches.
 template <class Policy>
 struct search {
     template <int BlockDim, class Layout, class Index, class Predicate, class... D>
@@ -90,7 +90,7 @@ struct search<warp> {
         if (list::overflows(begin, end)) return search<sub_warp<lanes>>::template run<BlockDim, Layout>(begin, end, has, descriptors...);
         expansion<Layout, Index> tasks(begin, end);
         const int lane = lane_number();
-        unsigned found = 0;  // the lanes whose tasks have one
+        unsigned found = 0;  // the lanes whose tasks have a hit
         for (auto from = tasks.mine.start; from < tasks.mine.stop; from = tasks.mine.next(from, lanes)) {
             const auto member = tasks.member_at(from);
             const Index index = tasks.index_at(from + lane, member.rank);
@@ -101,7 +101,7 @@ struct search<warp> {
             };
             run(shuffle(tasks.closed_up(descriptors), member.rank)...);
             found |= warp_or(hit ? 1u << owner : 0u);
-            // Past a task that is done with, and goes on for more than these places.
+            // Skips the rest of a task with a hit that goes on past these places.
             const bool done = found >> lane & 1u && tasks.mine.first <= from && tasks.mine.bound > from;
             const unsigned skips = __ballot_sync(full_warp, done && list::between(from, tasks.mine.bound) > 2 * lanes);
             if (skips != 0) from += shuffle(skipped(tasks.mine, from), __ffs(skips) - 1);
@@ -110,7 +110,7 @@ struct search<warp> {
     }
 
    private:
-    /// How many places, in steps of a round, lie between the round at `from` and the one before the task's last.
+    /// The number of places, in whole rounds, between the round at `from` and the one before the task's last.
     template <class Layout, class Index>
     __device__ static auto skipped(const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from) {
         const auto more = listing<Layout, Index>::between(from, mine.bound);
@@ -152,18 +152,28 @@ struct search<automatic> {
 
 }  // namespace detail
 
-/// Whether `has(i, descriptors...)` for some i in [begin, end). It is not called for all once one has been found.
+/// Tells whether `has(i, descriptors...)` holds for some `i` in [begin, end).
+///
+/// Use it in place of a loop that breaks at the first hit. Once a thread's hit is found, most of its other indices are skipped.
 ///
 /// @code
-/// const int begin = offsets[blockIdx.x * 256 + threadIdx.x], end = offsets[blockIdx.x * 256 + threadIdx.x + 1];
+/// // Which rows of a sparse matrix have a negative entry.
+/// const int row = min(int(blockIdx.x * 256 + threadIdx.x), rows);
+/// const int begin = offsets[row], end = offsets[min(row + 1, rows)];
 /// const bool negative = cte::any<256, cte::scanned>(begin, end, [=](int i) { return values[i] < 0; });
-/// out[blockIdx.x * 256 + threadIdx.x] = negative;
+/// if (row < rows) out[row] = negative;
 /// @endcode
 ///
-/// @tparam Policy  one of `automatic`, `one_per_lane`, `sub_warp<W>`, `warp` and `thread_warp_block`
-/// @param has      free of side effects: which indices it is called for depends on when one is found
+/// @tparam BlockDim    threads of the block: a multiple of 32, up to 1024
+/// @tparam Layout      `scanned` if a lane's `end` is the next lane's `begin`, else `disjoint`
+/// @tparam Policy      one of `automatic`, `one_per_lane`, `sub_warp<W>`, `warp` and `thread_warp_block`
+/// @param begin, end   the fine tasks of this thread's coarse task: indices of 32 or 64 bits, `begin <= end`
+/// @param has          gives a `bool`. It has no side effects: which indices it is called for depends on when one is found
+/// @param descriptors  what `has` needs of this thread's coarse task
+/// @return             the thread's own result; false for an empty task
 ///
-/// For the rest see `for_each_index`. No shared memory is used but by `thread_warp_block`.
+/// What is required and what is undefined is as in `for_each_index`. In the reference kernel (bench/cte_registers.py), a call takes
+/// up to 26 registers and no shared memory; with `thread_warp_block` 24 bytes.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Predicate, class... D>
 __device__ __forceinline__ bool any(Index begin, Index end, Predicate has, D... descriptors) {
     detail::check_call<BlockDim, Layout, Index>();

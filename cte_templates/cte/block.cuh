@@ -1,5 +1,5 @@
-// What threads of a block tell one another: which are there, where their tasks are in the list of the block, what each needs of the
-// threads before it. Functions called by "the block" are called by all its threads.
+// What threads of a block exchange: whether all are there, where their tasks are in the block's list, and what each needs from the
+// threads before it. "The block calls" means that all its threads call together.
 #pragma once
 
 #include <cte/check.cuh>
@@ -8,7 +8,7 @@
 
 namespace cte::detail {
 
-/// Begins a policy of the whole block: no thread uses the shared memory of the call before.
+/// Begins a policy of the whole block: from here on, no thread uses the shared memory of the call before.
 template <int BlockDim>
 __device__ __forceinline__ void enter_block() {
     const int here = __syncthreads_count(1);
@@ -16,8 +16,8 @@ __device__ __forceinline__ void enter_block() {
     static_cast<void>(here);
 }
 
-/// Whether tasks are so long that their number in a block may not be counted; the same in all threads. Disjoint tasks only: the
-/// indices of others count them.
+/// Whether tasks are so long that a block's fine tasks may overflow `Index`; the same in all threads. Only `disjoint` tasks can: the
+/// fine tasks of others are counted by their indices.
 template <int BlockDim, class Layout, class Index>
 __device__ __forceinline__ bool block_overflows(Index begin, Index end) {
     if constexpr (std::is_same_v<Layout, scanned> || sizeof(Index) == 8) {
@@ -27,7 +27,7 @@ __device__ __forceinline__ bool block_overflows(Index begin, Index end) {
     }
 }
 
-/// Uninitialized memory for a value: an array of these needs no default constructor and may stay in registers.
+/// Uninitialized memory for a value. An array of slots needs no default constructor and may stay in registers.
 template <class T>
 union slot {
     T value;
@@ -45,11 +45,11 @@ struct values_of {
 template <int count>
 struct values_of<nothing, count> {};
 
-/// The first index of [low, high) for which `before` does not hold (`before` holds up to some index only); `high` if there is none.
+/// The first index in [low, high) for which `before` does not hold, `high` if there is none. `before` holds for a prefix of the range.
 template <class Index, class Before>
 __device__ __forceinline__ Index partition_point(Index low, Index high, Before before) {
     using count = std::make_unsigned_t<Index>;
-    // Without branches in the loop: lanes that search lists of one length stay together.
+    // No branches in the loop, so lanes that search lists of the same length stay together.
     for (count left = low < high ? static_cast<count>(high - low) : 0; left > 0;) {
         const count half = left / 2;
         const bool passed = before(static_cast<Index>(low + half));
@@ -59,7 +59,7 @@ __device__ __forceinline__ Index partition_point(Index low, Index high, Before b
     return low;
 }
 
-/// The same by a whole warp, 32 probes a step. `low` and `high` are the same in all lanes, and so is the result.
+/// The same by a whole warp, with 32 probes a step. `low` and `high` are the same in all lanes, and so is the result.
 template <class Index, class Before>
 __device__ __forceinline__ Index warp_partition_point(Index low, Index high, Before before) {
     using count = std::make_unsigned_t<Index>;
@@ -75,8 +75,8 @@ __device__ __forceinline__ Index warp_partition_point(Index low, Index high, Bef
     return low;
 }
 
-/// The fine tasks of a block in the order of its threads: this thread's are at positions [first, first + size) of `total`. Among the
-/// threads with a task that is not empty, of which there are `busy`, this one is number `rank`.
+/// A thread's place in the list of all fine tasks of its block, in the order of threads. Its own are at positions [first, first + size)
+/// of `total`. `busy` threads have a task that is not empty; `rank` of them come before this one.
 template <class count>
 struct block_listing {
     count first, size, total;
@@ -88,7 +88,7 @@ struct listing_memory {
     unsigned long long sizes[BlockDim / lanes];
     int busy[BlockDim / lanes];
 
-    /// The block calls.
+    /// Lists the tasks of a block. The block calls.
     template <class count>
     __device__ block_listing<count> list(count size) {
         const int lane = lane_number(), warp = warp_number();
@@ -109,7 +109,7 @@ struct listing_memory {
     }
 };
 
-/// Descriptors of a block's tasks in shared memory, by a number of the task.
+/// Descriptors of a block's tasks in shared memory, by the task's number.
 template <int count, class... D>
 struct descriptor_columns {
     __device__ void put(int) {}
@@ -128,29 +128,30 @@ struct descriptor_columns<count, First, Rest...> {
         rest.put(task, others...);
     }
 
-    /// `f` of the task's descriptors.
+    /// Calls `f` with the task's descriptors.
     template <class F, class... Known>
     __device__ auto run(int task, F& f, const Known&... known) {
         return rest.run(task, f, known..., column[task]);
     }
 };
 
-/// The descriptors' shared memory is no part of the call's: a policy does not know their types where it says what it needs. Calls
-/// with descriptors of the same types share it.
+/// The descriptors' shared memory. It is not part of a policy's `temp`, which is declared without their types. Calls with descriptors
+/// of the same types share it.
 template <int count, class... D>
 __device__ __forceinline__ descriptor_columns<count, D...>& descriptor_storage() {
     __shared__ descriptor_columns<count, D...> shared;
     return shared;
 }
 
-/// Whose turn it is where a block runs tasks one after the other.
+/// Whose turn it is while a block runs tasks one after the other.
 struct turn_memory {
     int winner;
     unsigned long long begin, end;  // of the winner's task
 };
 
-/// Calls `run(begin, end, mine, columns)` for the tasks of all threads that `wait`, one after the other: `mine` in the thread whose task
-/// it is, `columns.run(0, f)` giving `f` its descriptors. The block calls, and so it does `run`. Returns whether there was any task.
+/// Calls `run(begin, end, mine, columns)` for the task of each thread that `waits`, one after the other. `mine` tells whether the task
+/// is this thread's own; `columns.run(0, f)` passes its descriptors to `f`. The block calls this function, and so it calls `run`.
+/// Returns whether there was any task.
 template <class Index, class Run, class... D>
 __device__ bool take_turns(turn_memory& turn, bool waits, Index begin, Index end, Run run, const D&... descriptors) {
     if (thread_number() == 0) turn.winner = -1;
@@ -174,14 +175,14 @@ __device__ bool take_turns(turn_memory& turn, bool waits, Index begin, Index end
     return any;
 }
 
-/// How many lanes below this one are in the same segment; a lane of `borders` begins a new one.
+/// How many lanes below this one are in the same segment. The lanes in `borders` begin a new one.
 __device__ __forceinline__ int same_segment_below(unsigned borders) {
     const int lane = lane_number();
     const unsigned upto = borders & (2u << lane) - 1u;
     return upto == 0 ? lane : __clz(upto) - (lanes - 1 - lane);
 }
 
-/// What is open before a thread, and whether a border lies before it in the block.
+/// What is open before a thread's values, and whether a border lies before them in the block.
 template <class T>
 struct open_before {
     partial<T> open;
@@ -194,8 +195,8 @@ struct carry_memory {
     values_of<T, BlockDim / lanes> values;
     unsigned char some[BlockDim / lanes], closed[BlockDim / lanes];
 
-    /// What is open before each thread; `own` is what it holds after its last border, or in all if it is not closed by one.
-    /// The block calls, and has passed a barrier since the last call.
+    /// What is open before each thread's values. `own` is the reduction of its values after its last border, or of all of them if there
+    /// is none (`closes` is false). The block calls, and has passed a barrier since the last call.
     template <class Reduce>
     __device__ open_before<T> scan(const partial<T>& own, bool closes, Reduce& op) {
         const int lane = lane_number(), warp = warp_number();
@@ -223,10 +224,10 @@ struct carry_memory {
     }
 };
 
-/// Sets `values[0 .. length)` to `value_at(i)`: `stride` threads of which this one is number `rank`, at most `turns` values each.
+/// Sets `values[0 .. length)` to `value_at(i)`. `stride` threads call, with at most `turns` values each; this one is number `rank`.
 template <int stride, int turns, class T, class ValueAt>
 __device__ __forceinline__ void stage(T* values, int length, int rank, ValueAt value_at) {
-    slot<T> got[turns];  // all loads are under way before the first value is stored
+    slot<T> got[turns];  // all loads are issued before the first value is stored
 #pragma unroll
     for (int turn = 0; turn < turns; ++turn) {
         if (turn * stride + rank < length) got[turn].value = value_at(turn * stride + rank);
@@ -237,11 +238,11 @@ __device__ __forceinline__ void stage(T* values, int length, int rank, ValueAt v
     }
 }
 
-/// What a policy of the block may have of a block's 48 kilobytes, which descriptors need as well.
+/// What a policy of the block may take of a block's 48 kilobytes of static shared memory. Descriptors need some, too.
 constexpr int most_shared = 44 * 1024;
 
-/// So many values a thread that a block stages about 24 kilobytes, or what `others` leave: an odd number, so that lanes with a piece
-/// each read from different banks.
+/// The number of values a thread with which a block stages about 24 kilobytes, or what `others` leave. It is odd, so that lanes that
+/// read a piece each use different banks.
 template <int BlockDim, class T>
 constexpr int staged_per_thread(int others = 0) {
     const int bytes = most_shared - others < 24 * 1024 ? most_shared - others : 24 * 1024;

@@ -1,4 +1,4 @@
-// Values of several types as one trivially copyable value: the descriptors of a task that a lane keeps while it runs it.
+// Values of several types as one trivially copyable value: the descriptors of the task that a lane runs.
 #pragma once
 
 #include <cte/tasks.cuh>
@@ -20,7 +20,7 @@ struct bundle<First, D...> {
 
     __device__ __forceinline__ explicit bundle(const First& value, const D&... values) : first(value), rest(values...) {}
 
-    /// `f(leading..., values...)`.
+    /// Calls `f(leading..., values...)`.
     template <class F, class... Leading>
     __device__ __forceinline__ auto apply(F f, const Leading&... leading) const {
         return rest.apply(f, leading..., first);

@@ -1,4 +1,4 @@
-// Checks at run time, in debug builds only: `nvcc -G`, or with the macro CTE_DEBUG.
+// Checks at run time, in debug builds only: with `nvcc -G` or the macro CTE_DEBUG.
 #pragma once
 
 #include <cte/version.cuh>

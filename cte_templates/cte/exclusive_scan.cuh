@@ -1,4 +1,4 @@
-// `exclusive_scan`: each fine task learns what the fine tasks before it in its coarse task reduce to.
+// `exclusive_scan` passes to each fine task the reduction of the fine tasks before it in its coarse task.
 #pragma once
 
 #include <cte/expansion.cuh>
@@ -9,7 +9,7 @@
 namespace cte {
 namespace detail {
 
-/// In each lane of a group of `width` what the lanes from `head` on up to this one reduce to, in order.
+/// An inclusive scan in each group of `width` lanes: the reduction of the lanes `head` to `rank`, in order.
 template <int width, class T, class Op>
 __device__ T scan_lanes(T value, int rank, int head, Op& op, unsigned mask = full_warp) {
 #pragma unroll
@@ -20,7 +20,7 @@ __device__ T scan_lanes(T value, int rank, int head, Op& op, unsigned mask = ful
     return value;
 }
 
-/// The lanes of a group go along a task together. All have what it comes to.
+/// The lanes of a group scan a task together. All of them return its reduction.
 template <int Width, class T, class Index, class Map, class Op, class Write, class... D>
 __device__ T scan_by_group(Index first, Index last, Map& map, Op& op, T total, Write& write, const D&... descriptors) {
     const int rank = lane_number() % Width;
@@ -30,7 +30,7 @@ __device__ T scan_by_group(Index first, Index last, Map& map, Op& op, T total, W
     for (count left = size_of(first, last); left != 0; from += Width) {
         const bool busy = left > rank;
         const Index index = static_cast<Index>(from + rank);
-        T value = total;  // of lanes after the end: never read
+        T value = total;  // never read in lanes past the end
         if (busy) value = map(index, descriptors...);
         __syncwarp(group);
         value = scan_lanes<Width>(value, rank, 0, op, group);
@@ -45,7 +45,7 @@ __device__ T scan_by_group(Index first, Index last, Map& map, Op& op, T total, W
     return total;
 }
 
-/// The block goes along a task, `sums` being memory for a value of each warp. All threads have what it comes to.
+/// The block scans a task; `sums` is memory for a value of each warp. All threads return its reduction.
 template <int BlockDim, class T, class Index, class Map, class Op, class Write, class... D>
 __device__ T scan_by_block(values_of<T, BlockDim / lanes>& sums, Index first, Index last, Map& map, Op& op, T total, Write& write,
                            const D&... descriptors) {
@@ -56,14 +56,14 @@ __device__ T scan_by_block(values_of<T, BlockDim / lanes>& sums, Index first, In
         const int some = left < BlockDim ? static_cast<int>(left) : BlockDim;
         const bool busy = thread < some;
         const Index index = static_cast<Index>(from + thread);
-        T value = total;  // of threads after the end: never read
+        T value = total;  // never read in threads past the end
         if (busy) value = map(index, descriptors...);
         __syncwarp();
         value = scan_lanes<lanes>(value, lane, 0, op);
         const T below = shuffle_up(value, 1);
         if (busy && (lane == lanes - 1 || thread == some - 1)) sums[warp] = value;
         __syncthreads();
-        T preceding = total;  // of this warp
+        T preceding = total;  // before this warp
         for (int other = 0; other * lanes < some; ++other) {
             if (other == warp) preceding = total;
             total = op(total, sums[other]);
@@ -75,7 +75,7 @@ __device__ T scan_by_block(values_of<T, BlockDim / lanes>& sums, Index first, In
     return total;
 }
 
-/// Which threads scan what, by policy.
+/// How a policy scans.
 template <class Policy>
 struct scan {
     template <int BlockDim, class Layout, class T, class Index, class Map, class Op, class Write, class... D>
@@ -134,7 +134,7 @@ struct scan<warp> {
             const Index index = tasks.index_at(from + lane, member.rank);
             const bool busy = list::between(from, tasks.mine.stop) > lane;
             const T carried = shuffle(total, tasks.owner_of(member.rank));
-            T value = carried;  // of lanes after the end: never read
+            T value = carried;  // never read in lanes past the end
             const auto run = [&](const D&... theirs) {
                 if (busy) value = map(index, theirs...);
                 __syncwarp();
@@ -197,21 +197,34 @@ struct scan<automatic> {
 
 }  // namespace detail
 
-/// Calls `write(i, prefix, descriptors...)` for i in [begin, end), where `prefix` is what `op` makes of `init` and of
-/// `map(j, descriptors...)` for j in [begin, i), in this order. Returns what it makes of all.
+/// Calls `write(i, prefix, descriptors...)` for each `i` in [begin, end). `prefix` is the reduction of `init` and of
+/// `map(j, descriptors...)` for all `j` in [begin, i), in this order.
+///
+/// Use it if the place or the value of a fine task's result depends on those before it, as in a compaction.
 ///
 /// @code
-/// const int begin = offsets[blockIdx.x * 256 + threadIdx.x], end = offsets[blockIdx.x * 256 + threadIdx.x + 1];
+/// // The sums of the entries before each entry in its row.
+/// const int row = min(int(blockIdx.x * 256 + threadIdx.x), rows);
+/// const int begin = offsets[row], end = offsets[min(row + 1, rows)];
 /// const auto value = [=](int i) { return values[i]; };
-/// const auto put = [=](int i, float before) { out[i] = before; };
+/// const auto put = [=](int i, float ahead) { out[i] = ahead; };
 /// cte::exclusive_scan<256, cte::scanned>(begin, end, value, cte::plus{}, 0.0f, put);
 /// @endcode
 ///
-/// @tparam Policy  one of `automatic`, `one_per_lane`, `sub_warp<W>`, `warp` and `thread_warp_block`
-/// @param op       associative; it need not be commutative
-/// @param write    takes an index and its prefix; `map(i)` may be called before `write` for lower indices
+/// @tparam BlockDim    threads of the block: a multiple of 32, up to 1024
+/// @tparam Layout      `scanned` if a lane's `end` is the next lane's `begin`, else `disjoint`
+/// @tparam Policy      one of `automatic`, `one_per_lane`, `sub_warp<W>`, `warp` and `thread_warp_block`
+/// @param begin, end   the fine tasks of this thread's coarse task: indices of 32 or 64 bits, `begin <= end`
+/// @param map          gives the value of a fine task, once for each
+/// @param op           an associative operator; it need not commute
+/// @param init         the first operand of every prefix
+/// @param write        called once for each index. `map(i)` may be called before `write` for lower indices: `write` changes
+///                     nothing that `map` reads for other indices
+/// @param descriptors  what `map` and `write` need of this thread's coarse task
+/// @return             the reduction of all the thread's values; `init` for an empty task
 ///
-/// For the rest see `for_each_index`. No shared memory is used but by `thread_warp_block`.
+/// What is required and what is undefined is as in `for_each_index`. In the reference kernel (bench/cte_registers.py), a call takes
+/// up to 32 registers and no shared memory; with `thread_warp_block` 64 bytes.
 template <int BlockDim, class Layout, class Policy = automatic, class Index, class Map, class Op, class T, class Write, class... D>
 __device__ __forceinline__ T exclusive_scan(Index begin, Index end, Map map, Op op, T init, Write write, D... descriptors) {
     detail::check_call<BlockDim, Layout, Index>();

@@ -1,12 +1,12 @@
-// Which index, and whose descriptors, each place of a warp's list of fine tasks has: found 32 places at a time, without a search.
+// The index and the owner of each place in a warp's list of fine tasks, found for 32 places at a time, without a search.
 #pragma once
 
 #include <cte/listing.cuh>
 
 namespace cte::detail {
 
-/// Each lane marks the place where its task begins; the number of marks up to a place says which task it is. Empty tasks have no
-/// mark, so the others are closed up once: lane k then knows the k-th task that is not empty.
+/// Each lane marks the place where its task begins; the number of marks up to a place tells which task the place belongs to. Empty
+/// tasks have no mark, so the others are closed up once: lane k then knows the k-th task that is not empty.
 template <class Layout, class Index>
 class expansion {
    public:
@@ -27,12 +27,12 @@ class expansion {
         return all_ ? value : shuffle(value, slot_);
     }
 
-    /// Of the task that a place belongs to: which it is among those that are not empty, and the first lane that has a place of it.
+    /// The task that a place belongs to: its rank among those that are not empty, and the first lane with one of its places.
     struct membership {
         int rank, head;
     };
 
-    /// Of the place `from + lane`. Each 32 places are asked for once, in turn.
+    /// The task of the place `from + lane`. Called once for each 32 places, in order.
     __device__ membership member_at(place from) {
         const count into = list::between(from, mine.first);
         const unsigned begins = warp_or(busy_ && mine.first >= from && into < lanes ? 1u << into : 0u);
@@ -51,7 +51,7 @@ class expansion {
         }
     }
 
-    /// The lane that the task `rank` came from. All lanes call.
+    /// The lane that owns the task `rank`. All lanes call.
     __device__ int owner_of(int rank) const { return all_ ? rank : shuffle(slot_, rank); }
 
     list mine;

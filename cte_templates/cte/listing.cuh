@@ -1,4 +1,4 @@
-// The list of all fine tasks of a warp, in the order of its lanes: where each lane's are in it, and how results come back.
+// The list of all fine tasks of a warp, in the order of its lanes: where each lane's are, and how their results come back.
 #pragma once
 
 #include <cte/tasks.cuh>
@@ -6,8 +6,8 @@
 
 namespace cte::detail {
 
-/// A lane's fine tasks are at the positions `[first, bound)` of the list, which has `[start, stop)`. Where tasks follow
-/// one another a position is an index; else positions are counted from 0. Only differences are added up: none is after `stop`.
+/// A lane's fine tasks are at the positions `[first, bound)` of the list, which has the positions `[start, stop)`. If tasks follow one
+/// another, a position is an index; otherwise positions are counted from 0. No position after `stop` is ever computed.
 template <class Layout, class Index>
 struct listing {
     static constexpr bool contiguous = std::is_same_v<Layout, scanned>;
@@ -29,17 +29,17 @@ struct listing {
         stop = shuffle(bound, lanes - 1);
     }
 
-    /// Whether the list is too long for places to be counted; the same in all lanes.
+    /// Whether the list is too long for `Index` to count its places; the same in all lanes.
     __device__ static bool overflows(Index begin, Index end) {
         if constexpr (contiguous) return false;
         constexpr count most = static_cast<count>(-1) / (2 * lanes);
         return __any_sync(full_warp, static_cast<count>(end) - static_cast<count>(begin) > most);
     }
 
-    /// How many places there are from `from` up to `to`.
+    /// The number of places from `from` to `to`.
     __device__ static count between(place from, place to) { return static_cast<count>(to) - static_cast<count>(from); }
 
-    /// What comes `length` positions after `from`, or `stop`.
+    /// The position `length` after `from`, or `stop` if that is nearer.
     __device__ place next(place from, count length) const {
         return between(from, stop) > length ? from + static_cast<place>(length) : stop;
     }
@@ -49,17 +49,17 @@ struct listing {
         return first < bound && bound > from && (first < from || between(from, first) < length);
     }
 
-    /// The first of these, relative to `from`.
+    /// The first of them, relative to `from`.
     __device__ int first_in(place from) const { return first > from ? static_cast<int>(between(from, first)) : 0; }
 
-    /// Where these end, relative to `from`.
+    /// Where they end, relative to `from`.
     __device__ int bound_in(place from, count length) const {
         return between(from, bound) < length ? static_cast<int>(between(from, bound)) : static_cast<int>(length);
     }
 };
 
-/// Appends to each lane's `sum` what the lanes hold of its task: lane k the value of place `from + k`, reduced from there to
-/// the task's last place among these 32.
+/// Appends to each lane's `sum` what the lanes hold of its task. Lane k holds the reduction from the place `from + k` to the last
+/// place of its task among these 32.
 template <class Layout, class Index, class T, class Reduce>
 __device__ void collect(const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from, const T& value,
                         partial<T>& sum, Reduce& op) {

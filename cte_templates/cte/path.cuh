@@ -1,5 +1,5 @@
-// Merge path: the walk through a list of tasks and the list of all their fine tasks, which takes a fine task while the current task
-// has one, and the task's end otherwise. Equal pieces of the walk are equal work, whatever the sizes (Merrill, Garland, SC 2016).
+// Merge path: a walk through a list of tasks and the list of all their fine tasks. Each step takes a fine task if the current task has
+// one left, else the task's end. Equal pieces of the walk are equal work, whatever the sizes (Merrill, Garland, SC 2016).
 #pragma once
 
 #include <cte/block.cuh>
@@ -10,14 +10,14 @@ namespace cte::detail {
 template <class T, int Steps>
 class path_piece {
    public:
-    partial<T> open;  // what is open after the last end
+    partial<T> open;  // the values after the last end
 
     __device__ explicit path_piece(const T& init) : open{init}, lead_{init} {}
 
     __device__ bool closes() const { return ends_ != 0; }
 
-    /// Takes `steps` steps from where the next end is that of `task` and the next fine task is `place`. `result_of` makes results of
-    /// the tasks that lie in the piece.
+    /// Takes `steps` steps. At the first, the next end is that of `task` and the next fine task is `place`. `result_of` makes the
+    /// results of tasks that lie in the piece.
     template <class count, class BoundOf, class ValueOf, class Reduce, class ResultOf>
     __device__ void walk(int task, count place, int steps, BoundOf bound_of, ValueOf value_of, Reduce& op, ResultOf result_of) {
         count bound = steps > 0 ? bound_of(task) : 0;
@@ -42,8 +42,8 @@ class path_piece {
         }
     }
 
-    /// Calls `first(task, reduction)` for the first task that ended, of which there may be none yet, and `put(task, result)` for the
-    /// others; `preceding` was open before the piece.
+    /// Calls `first(task, reduction)` for the first task that ended in the piece, if any, and `put(task, result)` for the others.
+    /// `preceding` was open before the piece.
     template <class Reduce, class First, class Put>
     __device__ void finish(int task, const partial<T>& preceding, Reduce& op, First first, Put put) const {
         if (ends_ == 0) return;
@@ -56,7 +56,7 @@ class path_piece {
     }
 
    private:
-    partial<T> lead_;  // of the first task that ended
+    partial<T> lead_;  // the first task that ended
     slot<T> result_[Steps];
     unsigned ends_ = 0;
 };

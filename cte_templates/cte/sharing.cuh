@@ -1,5 +1,5 @@
 // Long tasks that the warps of a block share. A warp that has one posts it on a board in shared memory: warps that have
-// finished their own tasks take pieces of it before they leave. No barrier is needed, and only the owner waits, for what others took.
+// finished their own tasks take pieces of it before they leave. No barrier is needed. Only the owner waits, for pieces others took.
 #pragma once
 
 #include <cte/bundle.cuh>
@@ -9,7 +9,7 @@
 
 namespace cte::detail {
 
-/// Whether the bytes of a closure are those of its members, which have one form for each value.
+/// Whether a closure has no padding and no member with several representations of one value, so that equal closures have equal bytes.
 template <class F>
 constexpr bool has_no_gaps = std::has_unique_object_representations_v<F>;
 template <class F>
@@ -17,14 +17,14 @@ constexpr bool has_no_gaps<uniform<F>> = has_no_gaps<F>;
 template <class F>
 constexpr bool has_no_gaps<without_value<F>> = has_no_gaps<F>;
 
-/// Functions whose bytes have to be the same for another warp to run one's fine tasks (where gaps differ, it does not). They are put
-/// on the board word by word, which tells the compiler that pointers among them may be written through. A `uniform` one is known to
-/// be the same, and only checked.
+/// Whether another warp runs fine tasks with a function only if the function's bytes are the same there (padding that differs
+/// prevents it). Such functions go to the board word by word, which tells the compiler that their pointers may be written through.
+/// A `uniform` function is known to be the same; it is compared in debug builds only.
 template <class F>
 constexpr bool is_compared = !std::is_empty_v<F> && (!is_uniform<F> || (CTE_CHECKS && has_no_gaps<F>));
 
-/// Whether the bytes tell all. A closure that refers to variables of its thread means others in each thread; it has members of
-/// reference type, and so no standard layout.
+/// Whether equal bytes mean equal functions. A closure that captures by reference refers to its own thread's variables; it has
+/// members of reference type, and so no standard layout.
 template <class F>
 constexpr bool is_comparable = std::is_standard_layout_v<F> && std::is_trivially_copyable_v<F>;
 
@@ -43,7 +43,7 @@ struct closure_of : compared<0, Map>, compared<1, Reduce> {
     __device__ closure_of(const Map& map, const Reduce& op) : compared<0, Map>(map), compared<1, Reduce>(op) {}
 };
 
-/// What another warp needs to know of a task.
+/// What another warp needs to know about a task.
 template <class Index, class Map, class Reduce, class... D>
 struct shared_task {
     alignas(8) alignas(closure_of<Map, Reduce>) closure_of<Map, Reduce> closure;
@@ -52,36 +52,35 @@ struct shared_task {
     bundle<D...> descriptors;
 };
 
-/// Its address identifies types: only calls with the same ones understand one another's tasks and values.
+/// A variable whose address identifies the types of a call. Only calls with the same types understand each other's tasks and values.
 template <class Task, class T>
 __device__ unsigned char kind_of_task;
 
-constexpr int words_of_task = 24;  // a lane carries one
+constexpr int words_of_task = 24;  // each lane carries at most one
 
-/// In how many pieces a task is taken at most. Without values more cost no room.
+/// The largest number of pieces of a task. Without values, more pieces take no memory.
 template <class T>
 constexpr int pieces_of = is_nothing<T> ? 48 : 16;
 
-/// Whether calls may share their tasks. Registers for larger values and descriptors would leave room for fewer warps, whoever shares;
-/// in large blocks there is no memory for large values.
-/// Without a reduction fine tasks write to memory, and what the compiler loses where closures are compared is more than sharing is
-/// sure to gain.
+/// Whether calls may share their tasks. Larger values and descriptors would take registers, and so warps, from all calls; large
+/// blocks have no memory for large values. Without a reduction, fine tasks write to memory: comparing closures would then cost the
+/// compiler more knowledge than sharing is sure to gain.
 template <int BlockDim, class T, class Index, class Map, class Reduce, class... D>
 constexpr bool may_share = BlockDim > lanes && sizeof(T) <= (BlockDim > 512 ? 8 : 32) && (0 + ... + sizeof(D)) <= 8 &&
                            sizeof(shared_task<Index, Map, Reduce, D...>) <= words_of_task * 4 &&
                            (is_uniform<Map> || (!is_nothing<T> && is_comparable<Map>)) &&
                            (is_uniform<Reduce> || is_comparable<Reduce>) && (true && ... && std::is_trivially_copyable_v<D>);
 
-/// Which warp has which task up. All is accessed by atomics and ordered loads, and nothing need be set before: what another block has left
-/// here does not bear this one's sign, or if so is of no task with pieces left.
+/// Which warp has posted which task. All accesses are atomics or ordered loads. Nothing needs initialization: what an earlier block left
+/// here does not carry this block's sign, or belongs to a task without pieces left.
 template <int BlockDim>
 struct board {
     static constexpr int warps = BlockDim / lanes;
-    unsigned sign[warps];              // the block's sign where a task is up or will be soon; one more where a warp has come without
+    unsigned sign[warps];              // the block's sign if a task is posted or will be soon; one more if the warp came without
     unsigned number[warps];            // of the warp's task
-    unsigned under_way[warps];         // pieces of it that are not through
-    unsigned long long kind[warps];    // of call
-    unsigned long long ticket[warps];  // the block's sign, the task's number, how many pieces are left to take
+    unsigned under_way[warps];         // pieces of it that are not finished
+    unsigned long long kind[warps];    // of the call
+    unsigned long long ticket[warps];  // the block's sign, the task's number, the number of pieces left to take
     unsigned task[warps][words_of_task];
 };
 
@@ -91,7 +90,7 @@ __device__ __forceinline__ board<BlockDim>& board_of_block() {
     return shared;
 }
 
-/// What the pieces of a warp's task came to.
+/// The results of the pieces of a warp's task.
 template <int BlockDim, class T>
 __device__ __forceinline__ unsigned* values_of_warp(int warp) {
     constexpr int words = pieces_of<T> * ((sizeof(T) + 3) / 4);
@@ -101,10 +100,10 @@ __device__ __forceinline__ unsigned* values_of_warp(int warp) {
 
 __device__ __forceinline__ unsigned address_of(const void* shared) { return static_cast<unsigned>(__cvta_generic_to_shared(shared)); }
 
-// Words of the board, in PTX: nvcc's functions forget that the memory is shared, which makes slow instructions of quick ones, and
-// beside fences ptxas keeps the results of all of a kernel's atomics.
+// Accesses to the board, in PTX. nvcc's functions forget that the memory is shared, and generic instructions are slower. Their fences
+// make ptxas keep the results of all atomics of a kernel.
 
-/// What is read after a word is as it was when the word was put there, or newer.
+/// Reads a word. What is read afterwards is at least as new as it was when the word was put there.
 __device__ __forceinline__ unsigned look_at(const unsigned* word) {
     unsigned found;
     asm("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(found) : "r"(address_of(word)) : "memory");
@@ -116,20 +115,20 @@ __device__ __forceinline__ unsigned long long look_at(const unsigned long long* 
     return found;
 }
 
-/// The same for less, where nothing else is read after it; by the word's address in shared memory.
+/// A cheaper read that orders nothing, for when nothing else is read afterwards. `place` is the word's address in shared memory.
 __device__ __forceinline__ unsigned glance_at(unsigned place) {
     unsigned found;
     asm("ld.relaxed.cta.shared.u32 %0, [%1];" : "=r"(found) : "r"(place) : "memory");
     return found;
 }
 
-/// Has `value` in a register from here on, where the compiler would come to know it once it is used, and wait.
+/// Keeps `value` in a register from here on. The compiler would compute it where it is used, and wait there.
 __device__ __forceinline__ unsigned known_here(unsigned value) {
     asm("" : "+r"(value) : : "memory");
     return value;
 }
 
-/// After all that the thread has written, and what it knows of other lanes. (Atomics, as racecheck takes stores for races.)
+/// Writes a word after all else that the thread has written or has seen of other lanes. (An atomic, as racecheck reports stores.)
 __device__ __forceinline__ void put(unsigned* word, unsigned value) {
     asm("{ .reg .b32 before; atom.release.cta.shared.exch.b32 before, [%0], %1; }" : : "r"(address_of(word)), "r"(value) : "memory");
 }
@@ -141,7 +140,7 @@ __device__ __forceinline__ void count_down(unsigned* word) {
     asm("red.release.cta.shared.add.u32 [%0], %1;" : : "r"(address_of(word)), "r"(-1u) : "memory");
 }
 
-/// Counts down a word if it is still `seen`.
+/// Decrements a word if it is still `seen`. Tells whether it was.
 __device__ __forceinline__ bool count_down_from(unsigned long long* word, unsigned long long seen) {
     unsigned long long found;
     asm("atom.acq_rel.cta.shared.cas.b64 %0, [%1], %2, %3;"
@@ -151,7 +150,7 @@ __device__ __forceinline__ bool count_down_from(unsigned long long* word, unsign
     return found == seen;
 }
 
-/// Whether two words may be the address of a variable of one thread.
+/// Whether two words may be the address of a thread's local variable.
 __device__ __forceinline__ bool may_be_local(unsigned low, unsigned high) {
     int local;
     asm("{ .reg .pred p; isspacep.local p, %1; selp.s32 %0, 1, 0, p; }"
@@ -160,13 +159,13 @@ __device__ __forceinline__ bool may_be_local(unsigned low, unsigned high) {
     return local != 0;
 }
 
-/// A warp at the board. All its lanes call all functions.
+/// A warp at the board. All lanes of the warp call each function together.
 template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
 class sharing {
    public:
     using task = shared_task<Index, Map, Reduce, D...>;
 
-    /// A piece of a task: which, counted from the last one, 1; or why there is none.
+    /// A piece of a task: its number, counted down to 1 for the last piece, or the reason why there is none.
     struct part {
         int number;
         Index begin, end;
@@ -176,12 +175,12 @@ class sharing {
 
     __device__ sharing() : board_(board_of_block<BlockDim>()) {}
 
-    /// Tells others that the warp has come and has nothing to share.
+    /// Tells other warps that this one has come and has nothing to share.
     __device__ void pass() {
         if (lane_number() == 0) atomicExch(&board_.sign[warp_number()], sign() + 1);
     }
 
-    /// Tells others that the warp will put up a task.
+    /// Tells other warps that this one will post a task.
     __device__ void announce() {
         if (lane_number() == 0) {
             atomicExch(&board_.kind[warp_number()], kind());
@@ -190,7 +189,7 @@ class sharing {
         }
     }
 
-    /// Puts up a task, the same in all lanes. The warp's last one has been waited for.
+    /// Posts a task, which is the same in all lanes. The warp's previous task is complete.
     __device__ void put_up(const task& mine) {
         const unsigned word = word_of_lane(mine), next = __shfl_down_sync(full_warp, word, 1);
         const bool pair = lane_number() % 2 == 0 && lane_number() + 1 < closure_words;
@@ -208,14 +207,14 @@ class sharing {
         __syncwarp();
     }
 
-    /// Waits for the warps that have taken pieces of the warp's task, of which none is left. The warp has more tasks to put up, or not.
+    /// Waits until all pieces of the warp's task are finished; all have been taken. `more`: whether the warp has more tasks to post.
     __device__ void wait(bool more) {
         if (!more) pass();
         while (__shfl_sync(full_warp, lane_number() == 0 ? look_at(&board_.under_way[warp_number()]) : 0, 0) != 0) __nanosleep(32);
         __syncwarp();
     }
 
-    /// What the task [begin, end) that was waited for comes to; in all lanes.
+    /// The result of the complete task [begin, end), in all lanes.
     __device__ T value(Index begin, Index end, const T& like, Reduce& op) {
         if constexpr (is_nothing<T>) {
             return like;
@@ -231,7 +230,7 @@ class sharing {
         }
     }
 
-    /// Takes the next piece of the task that warp `target` has up, if that is of the closure of `own`.
+    /// Takes the next piece of the task that the warp `target` has posted, if its closure is that of `own`.
     __device__ part take(int target, const task& own) {
         const unsigned closure = word_of_lane(own);
         while (true) {
@@ -247,7 +246,7 @@ class sharing {
             const bool same = target == warp_number() || __all_sync(full_warp, word == closure || lane_number() >= closure_words);
             CTE_CHECK((same || !is_uniform<Map>) && "the captures of a cte::uniform function differ in a block");
             __syncwarp();
-            // While the ticket is the same, what was read is of its task.
+            // As long as the ticket is the same, what was read belongs to its task.
             const bool got = lane_number() == 0 && same && count_down_from(&board_.ticket[target], seen);
             __syncwarp();
             if (__any_sync(full_warp, got)) {
@@ -260,7 +259,7 @@ class sharing {
         }
     }
 
-    /// Hands in what a piece came to, which lane 0 has.
+    /// Hands in the result of a piece, which lane 0 holds.
     __device__ void hand_in(int target, int number, const T& found) {
         if constexpr (!is_nothing<T>) {
             unsigned* const values = values_of_warp<BlockDim, T>(target);
@@ -274,23 +273,23 @@ class sharing {
     /// The lane's place among the signs of all warps.
     __device__ unsigned place_of_signs() const { return address_of(&board_.sign[min(lane_number(), warps - 1)]); }
 
-    /// Whether no other warp is known to have anything to share or to be still away, by the signs `found`. The warp itself has nothing
-    /// left, so that no warp need be left out. Most that have not come yet are about to: they are looked for a while without a nap.
+    /// Whether, by the signs `found`, no warp has anything to share and none is still away. The warp itself has nothing left, so it
+    /// need not be left out. Most warps that have not come yet are about to, so this looks again for a while, without a nap.
     __device__ bool none_shares(unsigned found) const {
         if constexpr (!awaits) {
             return __all_sync(full_warp, found != sign());
         } else {
 #pragma unroll 1
             for (int looks = 0; !__all_sync(full_warp, found == sign() + 1); found = glance_at(place_of_signs())) {
-                // A warp that shares in a `scanned` call is not away.
+                // A warp that shares tasks in a `scanned` call is not away.
                 if (++looks == most_looks || __any_sync(full_warp, found == sign() || found == sign_of(0))) return false;
             }
             return true;
         }
     }
 
-    /// A warp that has a task up with pieces left; -1 if there is none and will be none soon. Where tasks are `disjoint`, warps that have
-    /// not come yet are waited for a little, once: one without a task is there before those that read where theirs lie.
+    /// A warp that has posted a task with pieces left; -1 if there is none and will be none soon. If tasks are `disjoint`, this waits a
+    /// little, once, for warps that have not come yet: a warp without a task arrives before those that first read where theirs lie.
     __device__ int find() {
         for (int patience = 16, naps = most_naps; patience >= 0;) {
             const unsigned found = is_other() ? look_at(&board_.sign[lane_number()]) : sign() + 1;
@@ -309,10 +308,10 @@ class sharing {
                 __nanosleep(64);
                 continue;
             }
-            // A warp that has come to a `scanned` call and shares there is not away.
+            // A warp that shares tasks in a `scanned` call is not away.
             const bool absent = awaits && found != sign() && found != sign() + 1 && found != sign_of(0);
             if (!__any_sync(full_warp, absent)) return -1;
-            // Those do not call, or much later.
+            // The absent warps do not call, or only much later.
             if (patience-- == 0 && absent) atomicCAS(&board_.sign[lane_number()], found, sign() + 1);
             __nanosleep(256);
         }
@@ -324,24 +323,24 @@ class sharing {
     static constexpr bool awaits = std::is_same_v<Layout, disjoint>;
     static constexpr int pieces = pieces_of<T>, warps = BlockDim / lanes, words = is_nothing<T> ? 0 : (sizeof(T) + 3) / 4;
     static constexpr int last_ones = pieces / 2;
-    static constexpr int most_looks = 24;      // without a nap
-    static constexpr int most_naps = 1 << 14;  // should a task be up that no warp owns
-    static constexpr int least_unit = 4 * lanes;  // to take a piece costs less than to run it, four turns at a time
+    static constexpr int most_looks = 24;         // without a nap
+    static constexpr int most_naps = 1 << 14;     // in case a task is posted that no warp owns
+    static constexpr int least_unit = 4 * lanes;  // taking a piece costs less than running this many, four turns at a time
     static constexpr int closure_words = std::is_empty_v<decltype(task::closure)> ? 0 : (sizeof(task::closure) + 7) / 8 * 2;
 
     __device__ bool is_other() const { return lane_number() < warps && lane_number() != warp_number(); }
 
     __device__ static unsigned long long kind() { return reinterpret_cast<unsigned long long>(&kind_of_task<task, T>); }
 
-    /// Even.
+    /// A block's sign: an even number.
     __device__ static unsigned sign_of(unsigned block) { return (block + 0x5bd1e995u) * 2; }
 
-    /// The block's. Where it is not asked which have come, one for all blocks, which takes less time to know than whose block it is.
+    /// This block's sign. If nobody asks which warps have come, all blocks have the same one, which is known sooner than the block.
     __device__ static unsigned sign() {
         return sign_of(awaits ? blockIdx.x * 0x9e3779b1u + blockIdx.y * 0x85ebca6bu + blockIdx.z * 0xc2b2ae35u : 0);
     }
 
-    /// Of the words of a task, that of the lane.
+    /// The lane's word of a task.
     __device__ static unsigned word_of_lane(const task& of) {
         unsigned word = 0;
         int turn = 0;
@@ -352,8 +351,8 @@ class sharing {
         return word;
     }
 
-    /// The unit of a task's pieces. The last half of the most pieces that a task may have are of one, those before of three, so that
-    /// warps are done at much the same time.
+    /// The unit of a task's pieces. The last `last_ones` pieces have one unit each, those before have three: small pieces at the end let
+    /// warps finish at about the same time.
     __device__ static count unit_of(count size) {
         return (size / (last_ones + 3 * (pieces - last_ones)) / least_unit + 1) * least_unit;
     }
@@ -364,7 +363,7 @@ class sharing {
         return units <= last_ones ? units : last_ones + (units - last_ones + 2) / 3;
     }
 
-    /// Where a piece of a task begins, counted from the last one, 1. The task ends where piece 0 would begin.
+    /// Where a piece begins; pieces are counted down to 1, the last. The task ends where piece 0 would begin.
     __device__ static Index start_of(Index begin, Index end, int piece) {
         const count size = size_of(begin, end), rest = (piece <= last_ones ? piece : 3 * piece - 2 * last_ones) * unit_of(size);
         return rest < size ? static_cast<Index>(static_cast<count>(end) - rest) : begin;

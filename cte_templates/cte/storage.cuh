@@ -1,4 +1,4 @@
-// Shared memory of the policies: placed by the caller where several calls are to share it, or else a static one for each call.
+// The policies' shared memory: placed by the caller if several calls are to share it, else static memory of each call's own.
 #pragma once
 
 #include <cte/tasks.cuh>
@@ -8,12 +8,12 @@ namespace cte {
 
 namespace detail {
 
-/// How many `temp` of a policy a block has: one a warp, or one. `temp<BlockDim, T, Layout, Index, D...>` is what a call needs,
-/// `temp<BlockDim, T>` what any call with such values does.
+/// How many `temp` of a policy a block has: one, or one for each warp. `temp<BlockDim, T, Layout, Index, D...>` is what a call
+/// needs, `temp<BlockDim, T>` what any call with values of that type needs.
 template <int BlockDim, class Policy>
 constexpr int parts_of = Policy::whole_block ? 1 : BlockDim / lanes;
 
-/// Whether a policy looks for its warp's part itself, where it needs one: to know the warp costs warps that do not.
+/// Whether a policy locates its warp's part itself, once it needs one. Computing the warp's number would cost warps that need none.
 template <class Policy>
 constexpr bool finds_part = false;
 
@@ -23,7 +23,7 @@ struct part_of_warp {
     __device__ Temp& operator*() const { return rooms[std::extent_v<Rooms> == 1 ? 0 : warp_number()].template as<Temp>(); }
 };
 
-/// What a policy is handed of the rooms of a block: a reference to its part, or what finds it.
+/// What a policy gets of a block's rooms: a reference to its part, or an object that finds it.
 template <class Policy, class Temp, class Rooms>
 __device__ decltype(auto) part_in(Rooms& rooms) {
     const part_of_warp<Temp, Rooms> part{rooms};
@@ -36,13 +36,32 @@ __device__ decltype(auto) part_in(Rooms& rooms) {
 
 }  // namespace detail
 
-/// Shared memory that calls with `Policy` and values of the types `T...` (none: calls without a reduction) may use in turn.
+/// Shared memory that calls with `Policy`, one after the other, use in turn.
+///
+/// Use it if calls with values of different types shall share memory, which otherwise have some each, or to place it in a larger
+/// union of your own. `cte::storage` is the same for `automatic`.
+///
+/// @code
+/// __shared__ cte::storage_for<256, cte::warp_staged, float, int> shared;
+/// const auto value = [=](int i) { return values[i]; };
+/// const float sum = cte::for_each_index<256, cte::scanned, cte::warp_staged>(shared, begin, end, value, cte::plus{}, 0.0f);
+/// const auto column = [=](int i) { return columns[i]; };
+/// const int last = cte::for_each_index<256, cte::scanned, cte::warp_staged>(shared, begin, end, column, cte::maximum{}, -1);
+/// if (row < rows) out[row] = last < 0 ? 0 : sum / last;
+/// @endcode
+///
+/// @tparam BlockDim  threads of the block
+/// @tparam Policy    the policy of the calls, which name it, too
+/// @tparam T         the types of the calls' values; none for calls without a reduction
+///
+/// It takes as much shared memory as the largest of the calls, with space for 64-bit indices, and no registers. It is declared
+/// `__shared__`, needs no initialization, and holds nothing between calls.
 template <int BlockDim, class Policy, class... T>
 struct storage_for {
     static constexpr int threads = BlockDim;
     using policy = Policy;
 
-    /// What the policy keeps there: a part for each warp, which waits for no other, unless the whole block calls.
+    /// The memory as a `Temp`, for the calls: a warp's own part, as warps do not wait for one another, or all if the block calls.
     template <class Temp, class Caller = Policy>
     __device__ decltype(auto) as() {
         return detail::part_in<Caller, Temp>(memory);
@@ -62,15 +81,15 @@ constexpr bool is_storage = false;
 template <int BlockDim, class Policy, class... T>
 constexpr bool is_storage<storage_for<BlockDim, Policy, T...>> = true;
 
-/// One for each policy, size and alignment.
+/// Static shared memory: one array for each policy, size and alignment.
 template <class Policy, class Room, int Parts>
 __device__ auto& static_rooms() {
     __shared__ Room shared[Parts];
     return shared;
 }
 
-/// The static shared memory of calls that bring none. Calls with one policy that keep as much there, as aligned, share it; in large
-/// blocks, where there is little, so do all with values of one type.
+/// The static shared memory of calls that bring none. Calls with the same policy share it if they keep the same amount there, with
+/// the same alignment. In large blocks, where memory is scarce, all calls with values of one type share it.
 template <int BlockDim, class Policy, class T, class... Call>
 __device__ decltype(auto) own_storage() {
     using temp = typename Policy::template temp<BlockDim, T, Call...>;

@@ -1,4 +1,4 @@
-// What a call tells about its tasks: how they lie, whether anything is reduced, and what is known of the operator.
+// What a call says about its tasks: how they lie, whether anything is reduced, and what is known about the operator.
 #pragma once
 
 #include <cte/version.cuh>
@@ -8,32 +8,59 @@
 
 namespace cte {
 
-/// The tasks of consecutive lanes follow one another: a lane's `end` is the next lane's `begin`, as in a CSR matrix.
+/// A layout: the tasks of consecutive lanes follow one another. A lane's `end` is the next lane's `begin`, as in a CSR matrix.
+///
+/// Use it if it is true: policies then read a warp's fine tasks as one list. Threads past the last task hold an empty one at its
+/// end. With a policy of the whole block, the rule applies across the block.
+///
+/// @code
+/// const auto value = [=](int i) { return values[i]; };
+/// const float sum = cte::for_each_index<256, cte::scanned>(begin, end, value, cte::plus{}, 0.0f);
+/// if (row < rows) out[row] = sum;
+/// @endcode
 struct scanned {};
 
-/// Each lane's tasks lie anywhere; they may overlap.
+/// A layout: each lane's task may lie anywhere, and tasks may overlap. If in doubt, this one is always right.
 struct disjoint {};
 
-/// An operator of which the caller says that the order of its operands does not matter either: `commutative(f)`.
+/// Declares that an associative operator also commutes: `commutative(f)`. The result is undefined if it does not.
 ///
-/// Policies that let lanes stride over one task then need no reduction in order at each step.
+/// Use it for operators of your own, as the library cannot see that a lambda commutes. Each lane then reduces the values that it
+/// meets, where lanes would otherwise reduce every strip of a task in order.
+///
+/// @code
+/// const auto larger = cte::commutative([](float a, float b) { return fmaxf(fabsf(a), fabsf(b)); });
+/// const auto value = [=](int i) { return values[i]; };
+/// const float peak = cte::for_each_index<256, cte::scanned>(begin, end, value, larger, 0.0f);
+/// if (row < rows) out[row] = peak;
+/// @endcode
+///
+/// @tparam F  a class with a function call operator, such as a lambda's; not a pointer to a function
 template <class F>
 struct commutative : F {
     __host__ __device__ explicit commutative(F f) : F(f) {}
     using F::operator();
 };
 
-/// A function of which the caller says that its captures are the same in all threads of the block, and stay so as long as any of them
-/// is in calls with it: `uniform(f)`.
+/// Declares that the captures of a function are the same in all threads of the block, and stay so as long as any thread is in a
+/// call with it: `uniform(f)`. The result is undefined if they are not; `nvcc -G` and `-DCTE_DEBUG` check it where they can.
 ///
-/// Warps of the block may then run one another's fine tasks as they are.
+/// Use it with `automatic`, in particular for calls without a reduction: warps of the block then run fine tasks of one another's
+/// long tasks, and nothing is compared beforehand.
+///
+/// @code
+/// const auto count = cte::uniform([=](int i) { atomicAdd(levels + columns[i], 1); });
+/// cte::for_each<256, cte::scanned>(begin, end, count);
+/// @endcode
+///
+/// @tparam F  a class with a function call operator, such as a lambda's; not a pointer to a function
 template <class F>
 struct uniform : F {
     __host__ __device__ explicit uniform(F f) : F(f) {}
     using F::operator();
 };
 
-/// Operators with a name: what policies with atomics take.
+/// Operators that are known to commute, and that the forms with atomics take: `plus`, `minimum` and `maximum`.
 struct plus {
     template <class T>
     __host__ __device__ T operator()(T a, T b) const {
@@ -73,7 +100,7 @@ constexpr bool is_uniform = false;
 template <class F>
 constexpr bool is_uniform<uniform<F>> = true;
 
-/// The value of a fine task that has none, and the shared memory of a policy that needs none.
+/// The value of fine tasks that have none, and the shared memory of policies that need none.
 struct nothing {};
 
 template <class T>
@@ -86,7 +113,7 @@ struct drop {
 template <>
 inline constexpr bool is_commutative<drop> = true;
 
-/// Calls `f` and has no value.
+/// Calls `f` and returns no value.
 template <class F>
 struct without_value {
     F f;
@@ -100,7 +127,7 @@ struct without_value {
 template <class F>
 constexpr bool is_uniform<without_value<F>> = is_uniform<F>;
 
-/// The index of a call of which the layout, the index and the descriptors are known, or one that is as large as any.
+/// The type of a call's indices if the call is known, else the largest type that a call may have.
 template <class...>
 struct index_of_call {
     using type = long long;
@@ -119,7 +146,7 @@ constexpr std::size_t largest(Size... sizes) {
     return most;
 }
 
-/// Memory for an object at a time.
+/// Memory for one object at a time.
 template <std::size_t Bytes, std::size_t Alignment>
 struct room {
     alignas(Alignment) unsigned char bytes[Bytes];
@@ -132,25 +159,25 @@ struct room {
     }
 };
 
-/// Memory for an object of one of some types at a time.
+/// Memory for one object at a time, of any of several types.
 template <class... Part>
 using one_of = room<largest(sizeof(Part)...), largest(alignof(Part)...)>;
 
-/// How many indices [begin, end) has. What counts with it may be at the highest index of its type and does not wrap.
+/// The number of indices in [begin, end). A loop that counts them down is safe at the highest index of the type: nothing wraps.
 template <class Index>
 __device__ std::make_unsigned_t<Index> size_of(Index begin, Index end) {
     using count = std::make_unsigned_t<Index>;
     return begin < end ? static_cast<count>(end) - static_cast<count>(begin) : 0;
 }
 
-/// How many of `size` places a runner has that takes each `width`-th from the place `rank` on. Counting turns asks no index whether it
-/// is after the last one, which may be no index.
+/// The number of turns of a lane that takes every `width`-th of `size` places, from the place `rank` on. Counting turns avoids
+/// comparing with an index past the last one, which the type may not hold.
 template <class Count>
 __device__ Count turns_of(Count size, int rank, int width) {
     return size > rank ? (size - rank - 1) / width + 1 : 0;
 }
 
-/// The reduction of some values, of which there may be none yet.
+/// The reduction of some values; there may be none yet.
 template <class T>
 struct partial {
     T value;
@@ -162,14 +189,14 @@ struct partial {
         some = true;
     }
 
-    /// What comes after `init`.
+    /// The reduction of `init` and what is here.
     template <class Reduce>
     __device__ T after(const T& init, Reduce& op) const {
         return some ? op(init, value) : init;
     }
 };
 
-/// What is reduced from two neighbouring pieces, either of which may hold nothing.
+/// The reduction of two neighboring pieces, either of which may hold nothing.
 template <class T, class Reduce>
 __device__ __forceinline__ partial<T> joined(const partial<T>& left, const partial<T>& right, Reduce& op) {
     if (!left.some) return right;

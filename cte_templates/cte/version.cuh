@@ -1,7 +1,7 @@
-// What the CTE headers need of a compiler, checked where they are included, and their version.
+// The version of the CTE headers, and what they need from a compiler: checked where they are included.
 //
-//   CTE_VERSION       major * 10000 + minor * 100 + patch, the version of the cccopt that they came with
-//   CTE_LEAST_ARCH    the lowest `__CUDA_ARCH__` that their warp primitives work on: `.sync` forms that rely on no lock-step
+//   CTE_VERSION       major * 10000 + minor * 100 + patch: the version of cccopt that they belong to
+//   CTE_LEAST_ARCH    the lowest `__CUDA_ARCH__` that they work on: they use `.sync` forms and rely on no lock-step
 #pragma once
 
 #define CTE_VERSION 100

@@ -1,4 +1,4 @@
-// What lanes of a warp tell one another: numbers of lanes, shuffles of any trivially copyable type, sums and masks.
+// What lanes of a warp exchange: numbers of lanes, shuffles of any trivially copyable type, sums and masks.
 #pragma once
 
 #include <cte/version.cuh>
@@ -23,7 +23,7 @@ __device__ __forceinline__ int thread_number() {
 
 __device__ __forceinline__ int warp_number() { return static_cast<unsigned>(thread_number()) / lanes; }
 
-/// Whether all 32 lanes come to this call together. Lanes that came apart get the same answer as those that they came with.
+/// Whether all 32 lanes make this call together. Lanes that call together get the same answer.
 __device__ __forceinline__ bool whole_warp() { return __activemask() == full_warp; }
 
 __device__ __forceinline__ unsigned lanes_below(int lane) { return (1u << lane) - 1u; }
@@ -42,19 +42,19 @@ __device__ __forceinline__ T by_words(const T& value, F word_of) {
     return result;
 }
 
-/// The value of lane `from`. Lanes in `mask` call together.
+/// The value of the lane `from`. The lanes in `mask` call together.
 template <class T>
 __device__ __forceinline__ T shuffle(const T& value, int from, unsigned mask = full_warp) {
     return by_words(value, [=](unsigned word) { return __shfl_sync(mask, word, from); });
 }
 
-/// The value of the lane `distance` above in the same group of `width` lanes; its own where there is none.
+/// The value of the lane `distance` above in the same group of `width` lanes; the lane's own if there is none.
 template <int width = lanes, class T>
 __device__ __forceinline__ T shuffle_down(const T& value, int distance, unsigned mask = full_warp) {
     return by_words(value, [=](unsigned word) { return __shfl_down_sync(mask, word, distance, width); });
 }
 
-/// The value of the lane `distance` below in the same group of `width` lanes; its own where there is none.
+/// The value of the lane `distance` below in the same group of `width` lanes; the lane's own if there is none.
 template <int width = lanes, class T>
 __device__ __forceinline__ T shuffle_up(const T& value, int distance, unsigned mask = full_warp) {
     return by_words(value, [=](unsigned word) { return __shfl_up_sync(mask, word, distance, width); });
@@ -106,7 +106,7 @@ __device__ __forceinline__ T warp_sum(T value) {
     }
 }
 
-/// The or of all lanes' bits, in all lanes.
+/// The bitwise or of the warp's values, in all lanes.
 __device__ __forceinline__ unsigned warp_or(unsigned bits) {
 #if __CUDA_ARCH__ >= 800
     return __reduce_or_sync(full_warp, bits);
@@ -117,7 +117,7 @@ __device__ __forceinline__ unsigned warp_or(unsigned bits) {
 #endif
 }
 
-/// The place of the set bit of `bits` that has `rank` set bits below it; 32 where there are not so many.
+/// The place of the set bit of `bits` that has `rank` set bits below it; 32 if there is none.
 __device__ __forceinline__ int nth_set_bit(unsigned bits, int rank) {
     if (rank >= __popc(bits)) return lanes;
     int place = 0;
@@ -132,13 +132,13 @@ __device__ __forceinline__ int nth_set_bit(unsigned bits, int rank) {
     return place;
 }
 
-/// Calls `run(lane)` for each lane that `asks` for it, one after the other. All lanes call, and so they do `run`.
+/// Calls `run(lane)` for each lane that `asks` for it, one after the other. All lanes call this function, and so they call `run`.
 template <class Run>
 __device__ __forceinline__ void one_by_one(bool asks, Run run) {
     for (unsigned asking = __ballot_sync(full_warp, asks); asking != 0; asking &= asking - 1) run(__ffs(asking) - 1);
 }
 
-/// The lanes of this lane's group of `width`.
+/// The mask of this lane's group of `width` lanes.
 template <int width>
 __device__ __forceinline__ unsigned group_mask() {
     if constexpr (width == lanes) {
@@ -148,14 +148,15 @@ __device__ __forceinline__ unsigned group_mask() {
     }
 }
 
-/// Reduces the first `count` lanes of each group of `width` (1 to `width`, the same in all its lanes) in order; the first lane has the result.
+/// Reduces the values of the first `count` lanes of each group of `width`, in order; the group's first lane has the result. `count` is
+/// 1 to `width`, and the same in all lanes of the group.
 template <int width, class T, class Reduce>
 __device__ __forceinline__ T reduce_lanes(T value, int count, Reduce& op, unsigned mask = full_warp) {
     const int rank = lane_number() % width;
 #pragma unroll
     for (int distance = 1; distance < width; distance *= 2) {
         const T above = shuffle_down<width>(value, distance, mask);
-        // Lanes that are no multiple of 2 * distance compute what is never read.
+        // What lanes compute that are no multiple of 2 * distance is never read.
         if (rank + distance < count) value = op(value, above);
     }
     return value;

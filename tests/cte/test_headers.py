@@ -39,35 +39,6 @@ def test_each_header_compiles_alone_for_the_oldest_target(tmp_path: Path) -> Non
         assert done.returncode == 0, f"{name}: {done.stderr}"
 
 
-SNIPPET = re.compile(r"^/// @code\n((?:///.*\n)+?)/// @endcode\n", re.MULTILINE)
-
-
-@pytest.mark.nvcc
-def test_the_snippets_in_the_headers_compile(tmp_path: Path) -> None:
-    """Each as the body of a kernel over rows of a sparse matrix. A call without a snippet is noticed."""
-    shown = {header.stem: SNIPPET.findall(header.read_text()) for header in HEADERS.rglob("*.cuh")}
-    assert {name: len(found) for name, found in shown.items() if found} == {
-        "for_each": 3,
-        "exclusive_scan": 1,
-        "any": 1,
-    }
-    kernels = "".join(
-        f"__global__ void {name}_{number}(int rows, const int* offsets, const int* columns,"
-        f" const float* values, int* levels, float* out) {{\n{re.sub('(?m)^/// ?', '', text)}}}\n"
-        for name, found in shown.items()
-        for number, text in enumerate(found)
-    )
-    (tmp_path / "snippets.cu").write_text(f"#include <cte.cuh>\n{kernels}")
-    done = compiled(tmp_path / "snippets.cu", *STRICT, "-arch=sm_90", "-o", str(tmp_path / "out.ptx"))
-    assert done.returncode == 0, done.stderr
-
-
-def test_each_policy_says_when_to_use_it_and_what_it_takes() -> None:
-    for header in (HEADERS / "cte/policies").glob("*.cuh"):
-        text = " ".join(re.findall(r"^/// (.*)", header.read_text(), re.MULTILINE))
-        assert re.search(r"Policy\. Use it .*?\. Shared memory: ", text), header.name
-
-
 def test_headers_rely_on_no_lock_step() -> None:
     for header in HEADERS.rglob("*.cuh"):
         text = header.read_text()

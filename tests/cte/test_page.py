@@ -6,6 +6,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,15 @@ from tests.test_docs import BLOCKS, FENCE
 EXAMPLES = [block.text for block in BLOCKS if block.page.name == "cte.md" and block.language == "cuda"]
 KERNELS = [text for text in EXAMPLES if "__global__" in text]
 SNIPPETS = [text for text in EXAMPLES if "__global__" not in text]
+NAMES_OF_FORMS = (
+    "defer_long_finish",
+    "defer_long_reduce",
+    "edge_parallel_reduce",
+    "merge_path_divide",
+    "merge_path_fix_up",
+    "merge_path_reduce",
+    "virtual_split_reduce",
+)
 RESULT = re.compile(r"const (?:float|int|bool) (\w+) = cte::")
 
 AROUND = """#include <cte.cuh>
@@ -75,13 +85,33 @@ def _ptx(text: str, folder: Path, *options: str) -> str:
     return output.read_text()
 
 
+@contextmanager
+def _script(repository: Path, name: str) -> Iterator[Any]:
+    """``bench/NAME.py`` as a module."""
+    spec = importlib.util.spec_from_file_location(name, repository / "bench" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def _output(page: str, script: str) -> str:
+    """What the page shows ``bench/SCRIPT.py`` to print."""
+    command = f"$ python bench/{script}.py\n"
+    (text,) = (found["text"] for found in FENCE.finditer(page) if found["text"].startswith(command))
+    return text.removeprefix(command)
+
+
 # --- examples -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.nvcc
-def test_the_three_kernels_agree(matrix: Matrix, tmp_path: Path) -> None:
+def test_the_kernels_agree(matrix: Matrix, tmp_path: Path) -> None:
     expected = matrix.product()
-    assert len(KERNELS) == 3
+    assert len(KERNELS) == 4
     for text in KERNELS:
         program = Program(_ptx(text, tmp_path))
         y = np.full(matrix.rows, np.nan, np.float32)
@@ -145,10 +175,10 @@ def page(repository: Path) -> str:
     return (repository / "docs/cte.md").read_text(encoding="utf-8")
 
 
-def _policies(page: str) -> dict[str, tuple[int, str]]:
-    """The table's bytes of shared memory, and whether the whole block calls, by policy."""
-    rows = re.findall(r"^\| `([\w<>]+)` \|.*\| (\d+) \| (yes|no) \|$", page, re.MULTILINE)
-    return {name: (int(size), block) for name, size, block in rows}
+def _policies(page: str) -> dict[str, tuple[int, int, str]]:
+    """The table's bytes of shared memory and registers, and whether the whole block calls, by policy."""
+    rows = re.findall(r"^\| `([\w<>]+)` \|.*\| (\d+) \| (\d+) \| (yes|no) \|$", page, re.MULTILINE)
+    return {name: (int(size), int(registers), block) for name, size, registers, block in rows}
 
 
 @pytest.mark.nvcc
@@ -160,7 +190,7 @@ def test_the_table_of_policies_is_complete_and_right(page: str, tmp_path: Path) 
         "template <class P> using Temp = typename P::template temp<256, float, cte::scanned, int>;",
         "template <class P> constexpr int bytes = cte::detail::parts_of<256, P> * sizeof(Temp<P>);",
     ]
-    for name, (size, block) in table.items():
+    for name, (size, _, block) in table.items():
         policy = f"cte::{name.replace('W', '8')}"
         said = f"std::is_empty_v<Temp<{policy}>>" if size == 0 else _is(f"bytes<{policy}>", size)
         lines += [f'static_assert({said}, "bytes of {name}");']
@@ -174,20 +204,43 @@ def _is(what: str, number: int) -> str:
     return f"{what} == {number}"
 
 
+def test_the_headers_say_what_the_table_says(page: str) -> None:
+    for name, (size, registers, _) in _policies(page).items():
+        header = test_headers.HEADERS / f"cte/policies/{name.partition('<')[0]}.cuh"
+        text = " ".join(re.findall(r"^/// (.*)$", header.read_text(), re.MULTILINE))
+        taken = f"{size} bytes of" if size else "no"
+        assert re.search(rf"a call takes {taken} shared memory.*? and {registers} registers", text), name
+
+
+def _tables(output: str) -> dict[str, list[int]]:
+    """The numbers of a script's rows, by their first cell."""
+    rows = re.findall(r"^ ([\w<>]+) +([\d ]+)$", output, re.MULTILINE)
+    return {name: [int(number) for number in numbers.split()] for name, numbers in rows}
+
+
+@pytest.mark.nvcc
+def test_the_registers_are_those_that_the_script_finds(
+    page: str, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Shared memory to the byte; registers within 4, as the next ptxas may allocate others."""
+    with _script(repository, "cte_registers") as script:
+        script.main()
+    found, quoted = _tables(capsys.readouterr().out), _tables(_output(page, "cte_registers"))
+    assert {*POLICIES, *NAMES_OF_FORMS} == set(found) == set(quoted)
+    for name, numbers in found.items():
+        assert numbers[1::2] == quoted[name][1::2], name
+        assert numbers[::2] == pytest.approx(quoted[name][::2], abs=4), name
+    for name, (_, registers, _) in _policies(page).items():
+        assert registers == quoted[name.replace("W", "8")][0], name
+
+
 # --- the thesis' equations ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def model(repository: Path) -> Iterator[Any]:
-    """``bench/cte_model.py`` as a module."""
-    spec = importlib.util.spec_from_file_location("cte_model", repository / "bench" / "cte_model.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look there
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    with _script(repository, "cte_model") as module:
+        yield module
 
 
 def test_equations_by_hand(model: Any) -> None:
@@ -209,13 +262,8 @@ def test_equations_by_hand(model: Any) -> None:
 
 def _quoted(page: str) -> dict[tuple[str, str, str], list[str]]:
     """The cells of the page's table, by pattern, policy and order."""
-    (text,) = (
-        found["text"]
-        for found in FENCE.finditer(page)
-        if found["text"].startswith("$ python bench/cte_model.py")
-    )
     cells, pattern = {}, ""
-    for line in text.splitlines()[1:]:
+    for line in _output(page, "cte_model").splitlines():
         if title := re.match(r" *(\w+): \d+ fine tasks", line):
             pattern = title[1]
         elif found := re.match(r" (\S+) +(any|kept) +([\d. ]+)$", line):

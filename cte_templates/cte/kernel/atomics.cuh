@@ -1,4 +1,4 @@
-// Results that several threads add to: `cte::plus`, `cte::minimum` and `cte::maximum` by atomics in global memory.
+// Results to which several threads contribute: `cte::plus`, `cte::minimum` and `cte::maximum` by atomics in global memory.
 #pragma once
 
 #include <cte/block.cuh>
@@ -7,7 +7,7 @@ namespace cte::kernel::detail {
 
 using namespace cte::detail;
 
-/// Checks what the kernel-level forms with atomics are called with.
+/// Checks the operator and the type of value of the forms with atomics.
 template <class Op, class T>
 __device__ constexpr void check_atomic() {
     static_assert(std::is_same_v<Op, plus> || std::is_same_v<Op, minimum> || std::is_same_v<Op, maximum>,
@@ -16,7 +16,7 @@ __device__ constexpr void check_atomic() {
                   "forms with atomics reduce integers or floating-point numbers of 32 or 64 bits");
 }
 
-/// `*place = op(*place, value)`. Minimum and maximum leave out NaN, and tell -0 from 0.
+/// `*place = op(*place, value)`. Minimum and maximum ignore NaN, and order -0 before 0.
 template <class Op, class T>
 __device__ __forceinline__ void combine(Op, T* place, T value) {
     using std::is_same_v;
@@ -30,8 +30,8 @@ __device__ __forceinline__ void combine(Op, T* place, T value) {
             atomicAdd(reinterpret_cast<bits*>(place), static_cast<bits>(value));
         }
     } else if constexpr (std::is_floating_point_v<T>) {
-        // The bits of numbers without a sign rise with them, whatever they are compared to as signed integers; those of negative ones
-        // fall, compared as unsigned integers, in which they are above the others.
+        // As signed integers, the bits of numbers without a sign bit are ordered as the numbers are, and above all others. As unsigned
+        // integers, the bits of negative numbers are ordered in reverse, and above all others.
         if (value != value) return;
         integer signed_bits;
         __builtin_memcpy(&signed_bits, &value, sizeof(T));
@@ -50,8 +50,8 @@ __device__ __forceinline__ void combine(Op, T* place, T value) {
     }
 }
 
-/// Lanes `0 .. count` of the warp hold values of owners; neighbours of one owner are reduced first. What the last ones come to is not
-/// combined but kept as `open`, for the warp's next values.
+/// Lanes 0 to `count - 1` of the warp hold a value and its owner each. Neighbors with the same owner are reduced first. The
+/// reduction of the last owner is not written yet but kept for the warp's next values.
 template <class Index, class T>
 struct open_run {
     Index owner;

@@ -1,5 +1,4 @@
-// Long tasks spread over the grid: `reduce` runs tasks as `cte::automatic` does, but of one that is longer than `Most` it leaves the
-// rest, cut into pieces, to a second kernel, `finish`, which adds them up by atomics. No preprocessing, no host step in between.
+// Long tasks spread over the grid: the rest of a long task is left, in pieces, to a second kernel.
 #pragma once
 
 #include <cte/kernel/atomics.cuh>
@@ -7,25 +6,54 @@
 
 namespace cte::kernel {
 
-/// A piece of a long task.
+/// A piece of a long task: the fine tasks [begin, end) of `task`.
 template <class Index>
 struct piece {
     Index task, begin, end;
 };
 
-/// Pieces that wait for `finish`: room for `defer_long::capacity` of them. `count` points to two ints, their number and a ticket of
-/// `finish`'s own. Both are 0 before the first `reduce`, and again once `finish` has ended.
+/// The pieces that wait for `finish`: space for `defer_long::capacity` of them. `count` points to two ints, the number of pieces and
+/// a ticket of `finish`'s own. You set both to 0 before the first `reduce`; they are 0 again once `finish` has ended.
 template <class Index>
 struct pieces {
     piece<Index>* list;
     int* count;
 };
 
+/// A form for whole kernels: `reduce` runs tasks much as `cte::automatic` does. Once a warp finds that more than `Most` fine tasks of
+/// a task are left, it leaves them to a second kernel, `finish`, which adds them to the results by atomics.
+///
+/// Use it if a few tasks are as long as thousands of others. It needs no preprocessing and no step of the host in between. The
+/// order of a long task's values is not kept.
+///
+/// @code
+/// using form = cte::kernel::defer_long<256>;
+/// using pieces = cte::kernel::pieces<int>;
+///
+/// __global__ void __launch_bounds__(256) row_sums(int rows, const int* offsets, const float* values, float* sums, pieces rest) {
+///     __shared__ form::temp<float> shared;
+///     const int row = min(int(blockIdx.x * 256 + threadIdx.x), rows);
+///     const int begin = offsets[row], end = offsets[min(row + 1, rows)];
+///     const auto value = [=](int i) { return values[i]; };
+///     const float sum = form::reduce<cte::scanned>(shared, row, begin, end, value, cte::plus{}, 0.0f, rest);
+///     if (row < rows) sums[row] = sum;
+/// }
+///
+/// __global__ void __launch_bounds__(256) finish_row_sums(const float* values, float* sums, pieces rest) {
+///     form::finish(rest, [=](int i) { return values[i]; }, cte::plus{}, sums);
+/// }
+/// @endcode
+///
+/// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
+/// @tparam Most      the largest number of fine tasks of a piece: at least 32
+///
+/// In the reference kernels (bench/cte_registers.py), `reduce` takes 4096 bytes of shared memory (four values a thread) and
+/// 32 registers, `finish` none and 32. In global memory, `list` takes `capacity(fine tasks)` pieces.
 template <int BlockDim, int Most = 1024>
 struct defer_long {
     static_assert(Most >= detail::lanes, "cte::kernel::defer_long: a long task has more than 32 fine tasks");
 
-    /// The strips of warps. What they leave of an SM's cache is worth more here than longer ones would be: the tasks have hubs.
+    /// The strips of warps. Where tasks have hubs, what they leave of an SM's cache is worth more than longer strips.
     struct strips {
         static constexpr int per_lane = 4;
         template <int, class T, class...>
@@ -33,15 +61,26 @@ struct defer_long {
         static constexpr bool whole_block = false;
     };
 
-    /// The shared memory of a block of `reduce`.
+    /// The shared memory of a block of `reduce`. `T` is the type of the values.
     template <class T>
     using temp = storage_for<BlockDim, strips, T>;
 
-    /// How many pieces `fine` fine tasks can leave at most.
+    /// The largest number of pieces that `fine` fine tasks can leave.
     __host__ __device__ static constexpr long long capacity(long long fine) { return fine / Most * 2 + 1; }
 
-    /// A thread's own result, without what `finish` adds to it, for the task `task` with the indices [begin, end). Called as
-    /// `for_each_index` is; the order of a long task's values is not kept.
+    /// Reduces a thread's task as `for_each_index` does, except for the pieces that it leaves to `finish`.
+    ///
+    /// @tparam Layout     `scanned` or `disjoint`
+    /// @param shared      shared memory of the block
+    /// @param task        the number of this thread's task, which `finish` passes to `out`; any number for an empty task
+    /// @param begin, end  the fine tasks of this thread's task, `begin <= end`
+    /// @param map         gives the value of a fine task; `finish` gets an equal one
+    /// @param op          `cte::plus`, `cte::minimum` or `cte::maximum`
+    /// @param init        the first operand, once
+    /// @param rest        where pieces are left
+    /// @return            the thread's own result so far, which the caller stores as `out[task]` before `finish` runs
+    ///
+    /// All lanes of a warp call together; if lanes are missing, nothing is left to `finish`.
     template <class Layout, class T, class Index, class Map, class Op>
     __device__ static T reduce(temp<T>& shared, Index task, Index begin, Index end, Map map, Op op, T init, pieces<Index> rest) {
         using namespace detail;
@@ -56,8 +95,14 @@ struct defer_long {
         return staged<strips::per_lane, lanes, 1>::template of_whole_warp<BlockDim, Layout>(own, begin, end, map, op, init, defer, [] {});
     }
 
-    /// `out[task] = op(out[task], ...)` for all pieces, which a `reduce` that has ended left; `op` is cte::plus, cte::minimum or
-    /// cte::maximum. Called by all threads of a grid of one dimension, of any size, in blocks of `BlockDim` threads.
+    /// Adds the pieces to the results: `out[task] = op(out[task], map(i))` for all their fine tasks.
+    ///
+    /// @param rest  the pieces that a `reduce` left, whose kernel has ended
+    /// @param map   gives the value of a fine task, as in `reduce`
+    /// @param op    as in `reduce`
+    /// @param out   the results that `reduce` returned, by task: numbers of 32 or 64 bits
+    ///
+    /// All threads of a grid of one dimension call, in blocks of `BlockDim` threads; the grid may have any size.
     template <class Index, class Map, class Op, class T>
     __device__ static void finish(pieces<Index> rest, Map map, Op op, T* out) {
         using namespace detail;
@@ -80,17 +125,17 @@ struct defer_long {
     }
 
    private:
-    /// The last block that comes here sets the counters back to zero: all threads of all blocks have read them by then.
+    /// The last block to arrive resets the counters: by then all threads of all blocks have read them.
     __device__ static void forget(int* counters) {
         __syncthreads();
         if (detail::thread_number() != 0) return;
-        __threadfence();  // no ticket before the block's reads, no zero before the last ticket
+        __threadfence();  // orders the block's reads before its ticket, and the last ticket before the zeros
         if (atomicAdd(counters + 1, 1) != static_cast<int>(gridDim.x) - 1) return;
         __threadfence();
         counters[0] = counters[1] = 0;
     }
 
-    /// Cuts what is left of a task into pieces of `Most`, by the whole warp.
+    /// Cuts the rest of a task into pieces of `Most`. The whole warp calls.
     template <class Index>
     struct deferral {
         static constexpr int most = Most;

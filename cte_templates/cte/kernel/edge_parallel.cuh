@@ -1,25 +1,50 @@
-// All fine tasks of a grid in equal pieces, whosever they are; results by atomics. The order of a task's values is not kept.
+// All fine tasks of a grid in equal pieces, whichever tasks they belong to. Results by atomics.
 #pragma once
 
 #include <cte/kernel/atomics.cuh>
 
 namespace cte::kernel {
 
+/// A form for whole kernels: each warp takes equal pieces of the list of all fine tasks, and adds what they come to by atomics.
+///
+/// Use it if the owner of each fine task is stored anyway, as in an edge list or a matrix in COO format. No size of a task matters.
+/// The order of a task's values is not kept: sums of floats may differ in their last bits from run to run.
+///
+/// @code
+/// using form = cte::kernel::edge_parallel<256>;
+///
+/// // `sums` holds zeros beforehand. The grid has form::blocks(entries) blocks.
+/// __global__ void __launch_bounds__(256) row_sums(int entries, const int* rows, const float* values, float* sums) {
+///     const auto row_of = [=](int i) { return rows[i]; };
+///     form::reduce(entries, row_of, [=](int i) { return values[i]; }, cte::plus{}, sums);
+/// }
+/// @endcode
+///
+/// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
+///
+/// In the reference kernel (bench/cte_registers.py), `reduce` takes no shared memory and 32 registers.
 template <int BlockDim>
 struct edge_parallel {
     static_assert(BlockDim % cte::detail::lanes == 0 && BlockDim >= cte::detail::lanes && BlockDim <= 1024,
                   "BlockDim is the number of threads of the block: a multiple of 32, up to 1024");
 
-    /// Fine tasks that a lane takes in a row of the warp's pieces.
+    /// The number of fine tasks that a lane takes of each of the warp's pieces.
     static constexpr int per_lane = 8;
 
-    /// How many blocks give each lane `per_lane` fine tasks; fewer do, too.
+    /// The number of blocks with which each lane has one piece to take part in. Fewer blocks take several pieces each.
     __host__ __device__ static constexpr long long blocks(long long fine) {
         return fine <= BlockDim * per_lane ? 1 : (fine - 1) / (BlockDim * per_lane) + 1;
     }
 
-    /// `out[owner_of(i)] = op(out[owner_of(i)], map(i))` for i in [0, fine); `op` is cte::plus, cte::minimum or cte::maximum. Neighbours
-    /// with one owner run faster, but need not occur. Called by all threads of a grid of one dimension.
+    /// `out[owner_of(i)] = op(out[owner_of(i)], map(i))` for each `i` in [0, fine).
+    ///
+    /// @param fine      the number of fine tasks
+    /// @param owner_of  gives the owner of a fine task: an integer. Runs of neighbors with one owner cost one atomic
+    /// @param map       gives the value of a fine task, once for each
+    /// @param op        `cte::plus`, `cte::minimum` or `cte::maximum`
+    /// @param out       the results by owner, with their start values: numbers of 32 or 64 bits
+    ///
+    /// All threads of a grid of one dimension call, in blocks of `BlockDim` threads.
     template <class Index, class OwnerOf, class Map, class Op, class T>
     __device__ static void reduce(Index fine, OwnerOf owner_of, Map map, Op op, T* out) {
         using namespace detail;

@@ -1,18 +1,5 @@
-// One merge path for a whole grid: each block takes an equal piece of the walk through all tasks and all their fine tasks, so that
-// one giant task spreads over the grid (Merrill, Garland, SC 2016). Two kernels: `reduce`, then `fix_up` for tasks that lie in
-// several blocks.
-//
-//     using form = cte::kernel::merge_path<256, 7>;
-//     __global__ void __launch_bounds__(256) spmv(...) {
-//         __shared__ form::temp<float> shared;
-//         form::reduce(shared, rows, offsets, map, cte::plus{}, 0.0f, put, carries);
-//     }
-//     __global__ void __launch_bounds__(256, 4) spmv_fix_up(...) {
-//         __shared__ form::fix_up_temp<float> shared;
-//         form::fix_up(shared, blocks, offsets, cte::plus{}, 0.0f, put, carries);
-//     }
-//
-// Without the 4, ptxas 13.0 gives `fix_up` 40 registers on sm_90, and spills one of 56.
+// One merge path for a whole grid: each block takes an equal piece of the walk through all tasks and all their fine tasks (Merrill,
+// Garland, SC 2016).
 #pragma once
 
 #include <cte/path.cuh>
@@ -20,15 +7,44 @@
 
 namespace cte::kernel {
 
-/// What a block leaves for `fix_up`. Written anew by each run of `reduce`.
+/// What a block leaves for `fix_up`. Each run of `reduce` writes all of them.
 template <class T, class Index>
 struct carry {
-    T tail;        // of the task that is open where the block ends and that began in it
-    T lead;        // of the task that was open where the block began
-    Index task;    // that one, if it ends in this block; else -1
+    T tail;        // of the task that began in the block and is open at its end
+    T lead;        // of the task that was open at the block's begin
+    Index task;    // the number of that task if it ends in this block, else -1
     int has_lead;  // whether the block had fine tasks of it
 };
 
+/// A form for whole kernels: each thread takes an equal number of steps of the walk through all tasks and their fine tasks, so that one
+/// giant task spreads over the grid. A second kernel, `fix_up`, completes the tasks that lie in several blocks.
+///
+/// Use it for any skew, empty tasks included, and for any operator: the order of values is kept, and there are no atomics.
+///
+/// @code
+/// using form = cte::kernel::merge_path<256, 7>;
+/// using carry = cte::kernel::carry<float, int>;
+///
+/// // The grid has form::blocks(rows, entries) blocks, and `carries` an element for each.
+/// __global__ void __launch_bounds__(256) row_sums(int rows, const int* offsets, const float* values, float* sums, carry* carries) {
+///     __shared__ form::temp<float> shared;
+///     const auto value = [=](int i) { return values[i]; };
+///     const auto put = [=](int row, float sum) { sums[row] = sum; };
+///     form::reduce(shared, rows, offsets, value, cte::plus{}, 0.0f, put, carries);
+/// }
+///
+/// __global__ void __launch_bounds__(256, 4) fix_up_row_sums(int blocks, const int* offsets, float* sums, const carry* carries) {
+///     __shared__ form::fix_up_temp<float> shared;
+///     const auto put = [=](int row, float sum) { sums[row] = sum; };
+///     form::fix_up(shared, blocks, offsets, cte::plus{}, 0.0f, put, carries);
+/// }
+/// @endcode
+///
+/// @tparam BlockDim        threads of the block: a multiple of 32, up to 1024
+/// @tparam ItemsPerThread  steps that a thread takes, 1 to 32: an odd number avoids bank conflicts
+///
+/// In the reference kernels (bench/cte_registers.py), `reduce` takes 7240 bytes of shared memory and 32 registers, `fix_up` 13700 and
+/// 54. Without the 4 in its launch bounds, ptxas 13.0 gives `fix_up` 40 registers on sm_90 and spills.
 template <int BlockDim, int ItemsPerThread = 7>
 struct merge_path {
     static_assert(BlockDim % detail::lanes == 0 && BlockDim >= detail::lanes && BlockDim <= 1024,
@@ -36,13 +52,14 @@ struct merge_path {
     static_assert(ItemsPerThread >= 1 && ItemsPerThread <= 32,
                   "cte::kernel::merge_path: a thread takes 1 to 32 steps (an odd number keeps it off bank conflicts)");
 
+    /// The steps of a block.
     static constexpr int tile = BlockDim * ItemsPerThread;
 
-    /// The shared memory of a block of `reduce`.
+    /// The shared memory of a block of `reduce`. `T` is the type of the values.
     template <class T>
     struct temp {
         static constexpr int widest = sizeof(T) > sizeof(int) ? sizeof(T) : sizeof(int);
-        // Where the tile's tasks end, and after that its values; later the results of its tasks. A task or a value is a step each.
+        // Where the tile's tasks end, then its values; later the results of its tasks. Each task and each value is a step.
         alignas(T) alignas(int) unsigned char bytes[tile * widest + sizeof(int) + alignof(T)];
         detail::carry_memory<BlockDim, T> carries;
         long long borders[2];
@@ -52,14 +69,25 @@ struct merge_path {
     template <class T>
     using fix_up_temp = block::temp<BlockDim, T>;
 
-    /// How many blocks `reduce` needs, and how many carries it writes: at least one.
+    /// The number of blocks that `reduce` needs, and of the carries that it writes: at least one.
     __host__ __device__ static constexpr long long blocks(long long tasks, long long fine) {
         return tasks + fine <= tile ? 1 : (tasks + fine - 1) / tile + 1;
     }
 
-    /// Reduces `map(i)` for i in [offsets[task], offsets[task + 1]) for all tasks, and calls `put(task, result)` once for each that
-    /// lies in one block; `fix_up` does for the others. Called by all threads of at least `blocks(tasks, offsets[tasks] -
-    /// offsets[0])` blocks, in a grid of one dimension.
+    /// Reduces `map(i)` for each `i` in [offsets[task], offsets[task + 1]), for all tasks, and puts the results of those that lie in
+    /// one block. `fix_up` puts the others.
+    ///
+    /// @param shared     shared memory of the block
+    /// @param tasks      the number of tasks
+    /// @param offsets    where the tasks begin, and where the last one ends: `tasks + 1` signed integers
+    /// @param map        gives the value of a fine task, once for each
+    /// @param op         an associative operator; it need not commute
+    /// @param init       the first operand of each task, once
+    /// @param put        called as `put(task, result)`, once for each task by `reduce` or `fix_up`
+    /// @param carries    an element for each block, which this function writes and `fix_up` reads
+    /// @param partition  what `divide` wrote for these offsets, or null: the blocks then search for their pieces
+    ///
+    /// All threads of at least `blocks(tasks, offsets[tasks] - offsets[0])` blocks call, in a grid of one dimension.
     template <class T, class Index, class Map, class Reduce, class Put>
     __device__ static void reduce(temp<T>& shared, Index tasks, const Index* __restrict__ offsets, Map map, Reduce op, T init,
                                   Put put, carry<T, Index>* __restrict__ carries, const Index* __restrict__ partition = nullptr) {
@@ -84,7 +112,7 @@ struct merge_path {
         const Index task = static_cast<Index>(shared.borders[0]);
         const int count = static_cast<int>(shared.borders[1] - shared.borders[0]);  // tasks that end in the tile
         const Index first = static_cast<Index>(origin + (step - task));             // fine task
-        const bool entered = task < tasks && first > offsets[task];                 // the first task began in an earlier block
+        const bool entered = task < tasks && first > offsets[task];                 // whether the first task began in an earlier block
 
         int* const bound = reinterpret_cast<int*>(shared.bytes);
         T* const values = aligned_after<T>(bound + count + 1);
@@ -124,8 +152,13 @@ struct merge_path {
         for (int i = thread + (entered ? 1 : 0); i < count; i += BlockDim) put(task + i, results[i]);
     }
 
-    /// Writes for `reduce` where the pieces of the walk begin, `blocks(...) + 1` numbers, for the offsets that stay as they are:
-    /// its blocks then need not search. Called by at least as many threads, in a grid of one dimension.
+    /// Writes where the blocks' pieces of the walk begin. Use it if the offsets stay the same over many launches of `reduce`, whose
+    /// blocks then need not search.
+    ///
+    /// @param tasks, offsets  as in `reduce`
+    /// @param partition       space for `blocks(...) + 1` numbers
+    ///
+    /// At least `blocks(...) + 1` threads call, in a grid of one dimension.
     template <class Index>
     __device__ static void divide(Index tasks, const Index* __restrict__ offsets, Index* __restrict__ partition) {
         const Index origin = offsets[0];
@@ -139,8 +172,16 @@ struct merge_path {
         });
     }
 
-    /// Calls `put(task, result)` for the tasks that lie in several of the `blocks` blocks of a `reduce` that has ended. Called by all
-    /// threads of a grid of one dimension: one block is enough, `blocks / BlockDim` are quick. `BlockDim` threads a block.
+    /// Puts the results of the tasks that lie in several blocks of `reduce`.
+    ///
+    /// @param shared         shared memory of the block
+    /// @param blocks         the number of blocks of the `reduce`, whose kernel has ended
+    /// @param offsets        as in `reduce`
+    /// @param op, init, put  as in `reduce`
+    /// @param carries        what `reduce` wrote
+    ///
+    /// All threads of a grid of one dimension call, in blocks of `BlockDim` threads. One block is enough; `blocks / BlockDim` blocks
+    /// are quick.
     template <class T, class Index, class Reduce, class Put>
     __device__ static void fix_up(fix_up_temp<T>& shared, int blocks, const Index* __restrict__ offsets, Reduce op, T init, Put put,
                                   const carry<T, Index>* __restrict__ carries) {
@@ -160,7 +201,7 @@ struct merge_path {
     }
 
    private:
-    /// The tasks that have ended before the steps `low` and `high` of the walk, by search: two warps, one each.
+    /// Searches for the number of tasks that have ended before the steps `low` and `high` of the walk: one warp for each.
     template <class Index>
     __device__ static void find_borders(long long* borders, Index tasks, long long fine, const Index* offsets, Index origin,
                                         long long low, long long high) {

@@ -1,32 +1,59 @@
-// Tasks split beforehand into virtual ones of at most K fine tasks, one for each thread; results by atomics (Tigr: Nodehi Sabet, Qiu,
-// Zhao, ASPLOS 2018). The order of a task's values is not kept.
+// Tasks that are split beforehand into virtual ones of at most K fine tasks, with a thread for each. Results by atomics (Tigr: Nodehi
+// Sabet, Qiu, Zhao, ASPLOS 2018).
 #pragma once
 
 #include <cte/kernel/atomics.cuh>
 
 namespace cte {
 
-/// A virtual task has neighbouring fine tasks.
+/// An assignment for `virtual_split`: a virtual task has neighboring fine tasks.
 struct contiguous {};
 
-/// The virtual tasks of a task take its fine tasks in turn, so that neighbouring lanes have neighbouring fine tasks.
+/// An assignment for `virtual_split`: the virtual tasks of a task take its fine tasks in turn, so that neighboring lanes have
+/// neighboring fine tasks.
 struct strided {};
 
 namespace kernel {
 
+/// A form for whole kernels: each thread runs one virtual task, at most `K` fine tasks of a task, and adds its result by an atomic.
+///
+/// Use it for a graph that is run often, as the table of virtual tasks is made once. The order of a task's values is not kept: sums
+/// of floats may differ in their last bits from run to run.
+///
+/// @code
+/// using form = cte::kernel::virtual_split<8>;
+///
+/// // `first` is made beforehand: the exclusive sum of form::pieces(size of the task), with the total at its end. `sums` holds zeros.
+/// __global__ void row_sums(int rows, const int* offsets, const int* first, const float* values, float* sums) {
+///     form::reduce<cte::strided>(rows, offsets, first, [=](int i) { return values[i]; }, cte::plus{}, sums);
+/// }
+/// @endcode
+///
+/// @tparam K  how many fine tasks a virtual task has at most
+///
+/// In the reference kernel (bench/cte_registers.py), `reduce` takes no shared memory and 32 registers.
 template <int K>
 struct virtual_split {
     static_assert(K >= 1, "cte::kernel::virtual_split<K>: a virtual task has at least one fine task");
 
-    /// How many virtual tasks a task of `size` fine tasks has. `first`, below, is the exclusive sum of these, with the total at its end.
+    /// The number of virtual tasks of a task with `size` fine tasks.
     template <class Index>
     __host__ __device__ static constexpr Index pieces(Index size) {
         return size / K + (size % K != 0);
     }
 
-    /// `out[task] = op(out[task], map(i))` for i in [offsets[task], offsets[task + 1]) for all tasks; `op` is cte::plus, cte::minimum
-    /// or cte::maximum. Called by all threads of a grid of one dimension, of blocks of whole warps; one thread for each of the
-    /// first[tasks] virtual tasks, or fewer.
+    /// `out[task] = op(out[task], map(i))` for each `i` in [offsets[task], offsets[task + 1]), for all tasks.
+    ///
+    /// @tparam Assignment  which fine tasks a virtual task has: `cte::contiguous` or `cte::strided`
+    /// @param tasks        the number of tasks
+    /// @param offsets      where the tasks begin, and where the last one ends: `tasks + 1` numbers
+    /// @param first        the first virtual task of each task, and their number at the end: the exclusive sum of `pieces(size)`
+    /// @param map          gives the value of a fine task, once for each
+    /// @param op           `cte::plus`, `cte::minimum` or `cte::maximum`
+    /// @param out          the results by task, with their start values: numbers of 32 or 64 bits
+    ///
+    /// All threads of a grid of one dimension call, in blocks of whole warps. `first[tasks]` threads take one virtual task each;
+    /// fewer threads take several.
     template <class Assignment, class Index, class Map, class Op, class T>
     __device__ static void reduce(Index tasks, const Index* __restrict__ offsets, const Index* __restrict__ first, Map map, Op op,
                                   T* out) {
@@ -60,7 +87,7 @@ struct virtual_split {
     }
 
    private:
-    /// The task that a virtual one belongs to: the warp searches that of its first, and each lane gallops on from there.
+    /// The task that a virtual task belongs to. The warp searches for that of its first one; each lane gallops on from there.
     template <class Index>
     __device__ static Index task_of(Index piece, Index base, Index tasks, const Index* first) {
         using namespace detail;
@@ -73,7 +100,7 @@ struct virtual_split {
         return partition_point(low, high, [=](Index task) { return first[task + 1] <= piece; });
     }
 
-    /// A virtual task: at most K of the indices first, first + stride, ..., of which the last is below first + range (at least one is).
+    /// Runs a virtual task: at most K of the indices first, first + stride, ... below first + range. There is at least one.
     template <class Map, class Op, class Index, class T>
     __device__ static T of_piece(Map& map, Op op, Index first, Index range, Index stride, T sum) {
         sum = map(first);

@@ -1,4 +1,4 @@
-// Chooses for each warp, from the sizes of its tasks, how it runs them.
+// Chooses for each warp, from the sizes of its tasks, how to run them.
 #pragma once
 
 #include <cte/along.cuh>
@@ -10,17 +10,32 @@
 
 namespace cte {
 
-/// Policy. Use it for tasks of any size, known beforehand or not; it is within 5 % of the best policy on all inputs
-/// of docs/cte.md. Shared memory: 8192 bytes for `float` and 32-bit indices in blocks of 256 (`scanned`, no descriptors), else 2048
-/// or 3072; 992 more for all calls that share long tasks.
+/// A policy, and the default: each warp chooses from the sizes of its tasks how to run them.
+///
+/// Use it for tasks of any size, known beforehand or not. It is within 5 % of the best policy on all inputs of docs/cte.md. Warps of
+/// a block that are done take pieces of the long tasks of others, if their closures are known to be the same.
+///
+/// @code
+/// // Without a reduction, long tasks are shared only if the function is declared to be uniform.
+/// const auto count = cte::uniform([=](int i) { atomicAdd(levels + columns[i], 1); });
+/// cte::for_each<256, cte::scanned>(begin, end, count);
+/// const auto value = [=](int i) { return values[i]; };
+/// const float sum = cte::for_each_index<256, cte::scanned>(begin, end, value, cte::plus{}, 0.0f);
+/// if (row < rows) out[row] = sum;
+/// @endcode
+///
+/// The policy keeps the contract of cte/policy.cuh: a call waits only for warps that have begun pieces of its tasks. In the
+/// reference kernel (bench/cte_registers.py), a call takes 8192 bytes of shared memory and 32 registers. For reductions of tasks
+/// that are `disjoint` or have descriptors, it takes 2048 or 3072. All calls that can share long tasks share a board of 992 bytes
+/// more, and those with values of one type 64 bytes for each warp and each word of the value.
 struct automatic {
     static constexpr bool whole_block = false;
 
     enum class way { staged, searched, chunked };
 
-    /// What is known when the kernel is compiled. Small values of neighbouring indices whose owner need not be known are staged:
-    /// what is read comes in whole lines. Large descriptors lead to more that is read for each task: lanes that search the owners read
-    /// it once for all lanes of a task. Otherwise reductions between lanes are what costs, and chunks have the fewest.
+    /// The way that is chosen when the kernel is compiled. Small values of neighboring indices whose owner is never asked for are
+    /// staged, because the warp then reads whole lines. Large descriptors lead to more reads for each task; lanes that search for
+    /// owners read at once what all lanes of a task need. Otherwise reductions between lanes cost most, and chunks have the fewest.
     template <class Layout, class T, class... D>
     static constexpr way way_for =
         detail::is_nothing<T> || (std::is_same_v<Layout, scanned> && sizeof...(D) == 0 && sizeof(T) <= 8) ? way::staged
@@ -40,55 +55,54 @@ struct automatic {
         using type = detail::one_of<typename policy<way_for<Layout, T, D...>>::template temp<BlockDim, T, Layout, Index, D...>>;
     };
 
-    /// A warp's part, which it finds where it needs it: `*shared`. Warps that go different ways at the same time have parts of their own.
-    /// The less it is the more is left for the cache.
+    /// A warp's part, which `reduce` finds once it needs it: `*shared`. Warps that go different ways at the same time have parts of their
+    /// own. A smaller part leaves more to the cache.
     template <int BlockDim, class T, class... Call>
     using temp = typename memory<BlockDim, T, Call...>::type;
 
-    /// Up to so many fine tasks in each lane cost less in a loop of its own: consecutive lanes share the lines that they read.
+    /// Up to this many fine tasks cost less in a loop of each lane's own: consecutive lanes share the lines that they read.
     static constexpr int few = 5;
 
-    /// From more than so many on a task keeps the lanes busy alone.
+    /// A task with more fine tasks than this keeps all lanes busy alone.
     static constexpr int giant = 128;
 
-    /// Whether no lane of the warp has more fine tasks than `most`; the same in all lanes.
+    /// Whether no lane of the warp has more than `most` fine tasks; the same in all lanes.
     template <class Index>
     __device__ static bool has_few(Index begin, Index end, int most = few) {
         return !__any_sync(detail::full_warp, end - begin > most);
     }
 
-    /// So many fine tasks take a lane's loop of its own no longer than it takes to share: to make chunks, or to run one task after the
-    /// other.
+    /// A lane's own loop over this many fine tasks takes no longer than sharing them does, in chunks or one task after the other.
     static constexpr int few_beside_shared = 8;
 
-    /// Whether sharing would cost more than it saves: what the largest task has beyond those, against the mean. The same in all lanes.
+    /// Whether sharing would cost more than it saves, by the excess of the largest task over the mean; the same in all lanes.
     template <class Layout, class T, class Index>
     __device__ static bool is_even(Index begin, Index end, std::make_unsigned_t<Index> largest) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
         if (largest <= few_beside_shared) return true;
         if (largest > static_cast<count>(-1) / (16 * lanes)) return false;
-        // A loop of a lane's own reads one place for all neighbours with the same tasks, and keeps a large value in registers. (All
-        // three divide `lanes`.)
+        // In loops of their own, neighbors with the same tasks read the same places, and large values stay in registers. (All three
+        // numbers divide `lanes`.)
         const count excess = std::is_same_v<Layout, disjoint> && some_alike(begin) ? 8 : sizeof(T) > 8 ? 4 : 2;
         return (largest - few_beside_shared) * (lanes / excess) <= warp_sum(size_of(begin, end));
     }
 
-    /// Whether a good part of the lanes have tasks that begin where those of the lane below do.
+    /// Whether more than a quarter of the lanes have tasks that begin where that of the lane below does.
     template <class Index>
     __device__ static bool some_alike(Index begin) {
         using namespace detail;
         return __popc(__ballot_sync(full_warp, begin == shuffle_up(begin, 1))) > lanes / 4;
     }
 
-    /// The size of the warp's largest task where chunks may be the way; 0 for other ways. The same in all lanes.
+    /// The size of the warp's largest task if the way is chunks, else 0; the same in all lanes.
     template <way chosen, class Index>
     __device__ static std::make_unsigned_t<Index> largest_of(Index begin, Index end) {
         if constexpr (chosen != way::chunked) return 0;
         return detail::warp_maximum(detail::size_of(begin, end));
     }
 
-    /// Whether each lane runs its own tasks quickest in a loop of its own; the same in all lanes.
+    /// Whether loops of the lanes' own are quickest; the same in all lanes.
     template <int BlockDim, way chosen, class Layout, class T, class... D, class Index>
     __device__ static bool does_best_alone(Index begin, Index end, std::make_unsigned_t<Index> largest) {
         using namespace detail;
@@ -99,23 +113,23 @@ struct automatic {
         } else if constexpr (chosen == way::searched) {
             return has_few(begin, end);
         } else if constexpr (!listed) {
-            return has_few(begin, end, 1);  // turns of a loop wait for one another's loads, and often for few lanes
+            return has_few(begin, end, 1);  // a loop's turns wait for each other's loads, often with few lanes active
         } else if constexpr (is_nothing<T> || few * lanes <= strip) {
-            return false;  // nothing is cheaper than to go along the list
+            return false;  // nothing is cheaper than going along the list
         } else {
             return shuffle(end, lanes - 1) - shuffle(begin, 0) > strip && has_few(begin, end);
         }
     }
 
-    /// How they do so. Pairs of lanes read neighbours of one task together, and as the operator is known to be commutative, a task
-    /// costs them one reduction more.
+    /// How lanes run their own tasks. Pairs of lanes read neighbors of one task together; as the operator is known to commute, a task
+    /// costs them only one more reduction.
     template <way chosen, class Layout, class T, class Reduce>
     using by_lanes = std::conditional_t<chosen == way::chunked && std::is_same_v<Layout, disjoint> && sizeof(T) <= 8 &&
                                          detail::is_commutative<Reduce>,
                                      sub_warp<2>, one_per_lane>;
 
-    /// A task of at least so many fine tasks is shared with warps of the block that have nothing else to do. Without a reduction less
-    /// is to be done for a piece; beside one that is shared, large values cost more than in chunks.
+    /// A task of at least this many fine tasks is shared with warps of the block that have nothing else to do. Pieces cost less without a
+    /// reduction. With large values, the tasks beside a shared one cost more than they would in chunks.
     template <class T>
     static constexpr int least_shared = detail::is_nothing<T> ? 1024 : sizeof(T) > 8 ? 8192 : 2048;
 
@@ -134,7 +148,7 @@ struct automatic {
         }
     }
 
-    /// A whole warp shares its long tasks with others of the block, and runs pieces of theirs when it is through with its own.
+    /// A whole warp shares its long tasks with other warps of the block, and runs pieces of theirs once it has finished its own.
     template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T with_others(const Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                     const D&... descriptors) {
@@ -143,8 +157,8 @@ struct automatic {
         constexpr way chosen = way_for<Layout, T, D...>;
         constexpr bool apart = std::is_same_v<Layout, disjoint>, chunks = chosen == way::chunked;
         sharing<BlockDim, Layout, T, Index, Map, Reduce, D...> others;
-        // After the warp's work nothing is left with which the look at the board could overlap. So values of a strip are
-        // reduced meanwhile; beside `disjoint` tasks at least where to look is known.
+        // After the warp's work, nothing is left that could overlap with the look at the board. So the warp looks while it reduces the
+        // values of its last strip. With `disjoint` tasks, it at least knows the address beforehand.
         constexpr bool looks_early = chosen == way::staged && !apart && !is_nothing<T>;
         const unsigned place = apart ? known_here(others.place_of_signs()) : 0;
         unsigned seen = 0;
@@ -171,15 +185,15 @@ struct automatic {
             }
             init = run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, mapped, descriptors...);
         } else {
-            // Beside a giant all lanes run one task after the other: along small values neighbouring lanes go together.
+            // Beside a giant task, all lanes run one task after the other: neighboring lanes then read neighboring small values.
             const bool one_by_one = sizeof(T) <= 8 && largest > giant && !is_even<Layout, T>(begin, end, largest);
-            // Where the largest task is known, one comparison tells most warps that none of this is so.
+            // If the largest task is known, one comparison rules all of this out for most warps.
             const bool empty = chunks && largest == 0;
             unsigned many = chunks ? 0 : long_ones();
             if (empty || (chunks ? largest >= least_shared<T> : many != 0) || one_by_one) {
                 if (empty) return init;
                 if (chunks) many = long_ones();
-                // All tasks: without the long ones the list had gaps.
+                // Runs all tasks: without the long ones, the list would have gaps.
                 init = share<BlockDim, Layout>(shared, many, begin, end, map, op, init, descriptors...);
                 mapped();
             } else {
@@ -191,7 +205,7 @@ struct automatic {
         return init;
     }
 
-    /// Shares the tasks of the lanes `mine`, and runs the others too if they are `scanned`.
+    /// Shares the tasks of the lanes in `mine`. If tasks are `scanned`, it also runs all others.
     template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
     __device__ __forceinline__ static T share(const Temp& shared, unsigned mine, Index begin, Index end, Map& map, Reduce& op,
                                               T init, const D&... descriptors) {
@@ -202,7 +216,7 @@ struct automatic {
         const auto task_of = [&](int lane) {
             return typename board::task{{map, op}, shuffle(begin, lane), shuffle(end, lane), bundle<D...>(shuffle(descriptors, lane)...)};
         };
-        unsigned alone = 0;  // the lanes with tasks that the warp runs one after the other
+        unsigned alone = 0;  // the lanes whose tasks the warp runs one after the other, without sharing
         if constexpr (!apart) {
             if (mine != 0) others.announce();
             const bool is_few = size_of(begin, end) <= few_beside_shared;
@@ -232,7 +246,7 @@ struct automatic {
             } else {
                 alone &= alone - 1;
             }
-            // What a lane knows of its own task waits in its part of the memory, so that its registers hold values on their way.
+            // What a lane knows about its own task waits in shared memory, so that its registers can hold values being loaded.
             struct parked {
                 Index begin, end;
                 T init;
@@ -277,7 +291,7 @@ struct automatic {
         }
     }
 
-    /// What a piece of a task comes to; lane 0 has it.
+    /// Reduces a piece of a task; lane 0 has the result.
     template <class Part, class T, class Map, class Reduce>
     __device__ __forceinline__ static detail::partial<T> run(const Part& part, Map& map, Reduce& op, const T& like) {
         using namespace detail;
@@ -286,7 +300,7 @@ struct automatic {
         });
     }
 
-    /// A whole warp runs its tasks and shares none.
+    /// A whole warp runs its tasks and shares none of them.
     template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T by_itself(const Temp& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                   const D&... descriptors) {
@@ -294,7 +308,7 @@ struct automatic {
         return run_own<BlockDim, Layout>(shared, begin, end, largest, map, op, init, [] {}, descriptors...);
     }
 
-    /// A whole warp runs its tasks in the way that suits them. Where values would be staged, `mapped()` is called once all is mapped.
+    /// A whole warp runs its tasks in the way that suits them. If the way is staging, `mapped()` is called once all values are mapped.
     template <int BlockDim, class Layout, class Temp, class T, class Index, class Map, class Reduce, class Mapped, class... D>
     __device__ static T run_own(const Temp& shared, Index begin, Index end, std::make_unsigned_t<Index> largest, Map& map, Reduce& op,
                                 T init, const Mapped& mapped, const D&... descriptors) {
@@ -327,7 +341,7 @@ struct automatic {
             return warp::reduce<BlockDim, Layout>(own, begin, end, map, op, init, descriptors...);
         } else if constexpr (chosen == way::chunked) {
             if (sizeof(T) <= 8 && largest > giant) {
-                // Along a giant's small values neighbouring lanes go together.
+                // Along a giant task, neighboring lanes read neighboring small values.
                 nothing none;
                 return sub_warp<lanes>::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
             }

@@ -1,8 +1,8 @@
-// A block lists the fine tasks of all its threads, and each warp runs an equal, contiguous part of the list: one scan of the sizes
-// for the block, and then no barrier until all parts are done.
+// A block lists the fine tasks of all its threads, and each warp runs an equal, contiguous part of the list. The block scans the sizes
+// once; after that there is no barrier until all parts are done.
 //
-// A warp takes its part a strip at a time. It maps the strip with neighbouring lanes on neighbouring indices, into shared memory,
-// and reduces it from there with neighbouring values in one lane. Marks (a bit where a task begins) tell whose a value is.
+// A warp takes its part a strip at a time. It maps the strip into shared memory, with neighboring lanes on neighboring indices, and
+// reduces it from there, with neighboring values in one lane. Marks (a bit where a task begins) tell which task a value belongs to.
 #pragma once
 
 #include <cte/block.cuh>
@@ -17,11 +17,11 @@ struct block_memory {
     static constexpr int warps = BlockDim / lanes;
     static constexpr int per_lane = staged_per_thread<BlockDim, T>(BlockDim * 16 + (BlockDim + warps) * sizeof(T));
     listing_memory<BlockDim> lister;
-    // By the number of the task among those that are not empty: its first place, and what takes its places to indices.
+    // By the number of the task among those that are not empty: its first place, and the difference of its indices and places.
     unsigned long long first[BlockDim], shift[BlockDim];
     unsigned marks[warps][per_lane + 1];
     values_of<T, BlockDim * per_lane> values;
-    // A task's reduction within the part of the list where it begins; after all tasks, for each part, that of a task begun before.
+    // The reduction of each task within the part where it begins; then, for each part, that of the task that began before the part.
     values_of<T, BlockDim + warps> results;
 };
 
@@ -40,7 +40,7 @@ class block_part {
           task_(warp_partition_point(0, mine.busy, [&](int task) { return first_[task] < from; }) - 1),
           begun_before_(task_) {}
 
-    /// Marks where tasks begin at the next `length` places.
+    /// Marks where tasks begin within the next `length` places.
     __device__ void mark(int length) {
         const int lane = lane_number();
         if (lane <= per_lane) marks_[lane] = 0;
@@ -52,7 +52,7 @@ class block_part {
         __syncwarp();
     }
 
-    /// Calls `run(turn, place, task)` in the lane that has the place. The last place's task is known unless `Direct`.
+    /// Calls `run(turn, place, task)` in the lane that has the place. Returns the last place's task, or none if `Direct`.
     template <class Run>
     __device__ int visit(int length, Run run) const {
         const int lane = lane_number();
@@ -71,7 +71,7 @@ class block_part {
         return begun;
     }
 
-    /// Reduces `values[0 .. length)` by task, into `results` of tasks that end, and `carry` of the last place's task: the result.
+    /// Reduces `values[0 .. length)` by task: tasks that end into `results`, the last place's task into `carry`. Returns the latter.
     template <class Reduce>
     __device__ int reduce(const T* values, int length, T* results, partial<T>& carry, Reduce& op) {
         const int lane = lane_number(), from = lane * per_lane;
@@ -79,8 +79,8 @@ class block_part {
         const unsigned mine = here > 0 ? (1u << here) - 1u : 0u;
         const unsigned begins = __funnelshift_r(marks_[from / lanes], marks_[from / lanes + 1], from % lanes) & mine;
         const int begun = inclusive_sum(__popc(begins));
-        const int ending = task_ + begun - __popc(begins);  // the task that ends where the first of this lane begins
-        T open = here > 0 ? values[from] : carry.value;  // after the last begin, or all
+        const int ending = task_ + begun - __popc(begins);  // the task that ends where the lane's first one begins
+        T open = here > 0 ? values[from] : carry.value;  // after the last begin, or all values if there is none
         partial<T> lead = carry;                         // before the first begin
         lead.some = false;
         int task = ending + (begins & 1u);
@@ -102,7 +102,7 @@ class block_part {
         }
         const int reach = same_segment_below(__ballot_sync(full_warp, begins != 0));
         if (lane == 0 && begins == 0 && carry.some) open = op(carry.value, open);
-        // A lane below one that has values has some, too: only where tasks begin is asked for.
+        // All lanes below one with values have values, too, so only the begins of tasks matter.
 #pragma unroll
         for (int distance = 1; distance < lanes; distance *= 2) {
             const T left = shuffle_up(open, distance);
@@ -117,12 +117,12 @@ class block_part {
         return task_ + shuffle(begun, lanes - 1);
     }
 
-    /// What is open at the end of the part.
+    /// Stores what is open at the end of the part.
     __device__ void close(const partial<T>& carry, T* results) const {
         if (lane_number() == 0 && carry.some) put(results, task_, carry.value);
     }
 
-    /// Goes on by `length` places, of which the last is `task`'s.
+    /// Moves on by `length` places, of which the last belongs to `task`.
     __device__ void advance(int length, int task) {
         from_ += length;
         task_ = task;
@@ -138,14 +138,26 @@ class block_part {
     const count* const first_;
     const int busy_;
     count from_;
-    int task_;  // the one before the next place
+    int task_;  // the task of the place before the next one
     const int begun_before_;
 };
 
 }  // namespace detail
 
-/// Policy. Use it if the whole block calls, and some tasks are longer than a thousand, with few empty ones. Shared memory: 12672
-/// bytes for `float` and 32-bit indices in blocks of 256, and the descriptors.
+/// A policy: a block lists the fine tasks of all its threads, and each warp runs an equal, contiguous part of the list.
+///
+/// Use it if the whole block calls, and some tasks are longer than a thousand, with few empty ones among them.
+///
+/// @code
+/// __shared__ cte::storage_for<256, cte::block, float> shared;
+/// const auto value = [=](int i) { return values[i]; };
+/// const float sum = cte::for_each_index<256, cte::scanned, cte::block>(shared, begin, end, value, cte::plus{}, 0.0f);
+/// if (row < rows) out[row] = sum;
+/// @endcode
+///
+/// All threads of the block call together: the policy contains barriers. It keeps the contract of cte/policy.cuh. In the reference
+/// kernel (bench/cte_registers.py), a call takes 12672 bytes of shared memory (at most 44 kilobytes) and 40 registers. Descriptors
+/// take shared memory of their own: one of each type a thread.
 struct block {
     template <int BlockDim, class T, class... Call>
     using temp = detail::block_memory<BlockDim, T>;
@@ -162,13 +174,13 @@ struct block {
         return reduce_countable<BlockDim, Layout>(shared, begin, end, map, op, init, descriptors...);
     }
 
-    /// The same, of tasks whose fine tasks `Index` can count, by a block that has passed a barrier since `shared` was used.
+    /// The same for tasks whose fine tasks `Index` can count. The block has passed a barrier since `shared` was last used.
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T reduce_countable(temp<BlockDim, T>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                          const D&... descriptors) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
-        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // the owner of a position is never asked for
+        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // nobody asks for the owner of a place
         const count size = begin < end ? static_cast<count>(end - begin) : 0;
         const block_listing<count> mine = shared.lister.list(size);
         const count shift = static_cast<count>(begin) - mine.first;
@@ -222,7 +234,7 @@ struct block {
                 places.advance(length, places.visit(length, [&](int, count place, int task) { value_at(place, task); }));
             } else {
                 T* const values = shared.values.begin() + warp * strip;
-                slot<T> got[per_lane];  // all loads are under way before the first value is stored
+                slot<T> got[per_lane];  // all loads are issued before the first value is stored
                 places.visit(length, [&](int turn, count place, int task) { got[turn].value = value_at(place, task); });
 #pragma unroll
                 for (int turn = 0; turn < per_lane; ++turn) {
@@ -235,7 +247,7 @@ struct block {
         if constexpr (!is_nothing<T>) places.close(carry, shared.results.begin());
     }
 
-    /// A task's reduction over all parts that it lies in.
+    /// The reduction of a task over all parts that it lies in.
     template <class T, class count, class Reduce>
     __device__ static T collected(const T* results, const detail::block_listing<count>& mine, count part, int threads,
                                   Reduce& op) {

@@ -1,5 +1,5 @@
-// A block takes its tasks and all their fine tasks in tiles of equal work, and each thread an equal piece of a tile: empty tasks
-// count, too. The values of a tile are mapped with neighbouring threads on neighbouring indices and reduced from shared memory.
+// A block takes its tasks and all their fine tasks in tiles of equal work, and each thread takes an equal piece of a tile. The values
+// of a tile are mapped with neighboring threads on neighboring indices, and reduced from shared memory.
 #pragma once
 
 #include <cte/path.cuh>
@@ -13,11 +13,11 @@ template <int BlockDim, class T>
 struct path_memory {
     static constexpr int per_thread = staged_per_thread<BlockDim, T>(BlockDim * (16 + sizeof(T)));
     listing_memory<BlockDim> lister;
-    unsigned long long bound[BlockDim], shift[BlockDim];  // where the tasks end in the list, and what to add for an index
+    unsigned long long bound[BlockDim], shift[BlockDim];  // where tasks end in the list, and what takes a place to an index
     values_of<T, BlockDim * per_thread> values;
     values_of<T, BlockDim> results;
     carry_memory<BlockDim, T> carries;
-    values_of<T, 2> open;  // at the end of a tile; two, since the next one's is written while this one's is read
+    values_of<T, 2> open;  // at the end of a tile; two, as the next tile's is written while this one's is read
     unsigned char open_some[2];
 };
 template <int BlockDim>
@@ -28,8 +28,19 @@ struct path_memory<BlockDim, nothing> {
 
 }  // namespace detail
 
-/// Policy. Use it if the whole block calls, and many empty tasks lie among long ones. Shared memory: 12448 bytes for `float` and
-/// 32-bit indices in blocks of 256, and the descriptors.
+/// A policy: each thread of a block runs an equal part of the block's tasks and fine tasks together, so empty tasks count, too.
+///
+/// Use it if the whole block calls, and many empty tasks lie among long ones.
+///
+/// @code
+/// const auto value = [=](int i) { return values[i]; };
+/// const float sum = cte::for_each_index<256, cte::scanned, cte::merge_path>(begin, end, value, cte::plus{}, 0.0f);
+/// if (row < rows) out[row] = sum;
+/// @endcode
+///
+/// All threads of the block call together: the policy contains barriers. It keeps the contract of cte/policy.cuh. In the reference
+/// kernel (bench/cte_registers.py), a call takes 12448 bytes of shared memory (at most 44 kilobytes) and 48 registers. Descriptors
+/// take shared memory of their own: one of each type a thread.
 struct merge_path {
     template <int BlockDim, class T, class... Call>
     using temp = detail::path_memory<BlockDim, T>;
@@ -40,7 +51,7 @@ struct merge_path {
                                const D&... descriptors) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
-        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // the owner of a position is never asked for
+        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // nobody asks for the owner of a place
         enter_block<BlockDim>();
         if (block_overflows<BlockDim, Layout>(begin, end)) {
             nothing none;
@@ -56,7 +67,7 @@ struct merge_path {
         shifts[thread_number()] = shift;
         columns.put(thread_number(), descriptors...);
         __syncthreads();
-        // The value of a place of one of the tasks [low, high].
+        // The value of a place, which belongs to one of the tasks [low, high].
         const auto value_at = [&](count place, int low, int high) {
             int task = 0;
             if constexpr (!direct) task = partition_point(low, high, [&](int t) { return bound[t] <= place; });
@@ -89,7 +100,7 @@ struct merge_path {
         count place = 0;
         if (thread == 0) shared.open_some[0] = false;
         for (int turn = 0; task < BlockDim; turn ^= 1) {
-            // The walk through a tile: a task ends at step (task - first task) + (bound - first place).
+            // In the walk through a tile, a task ends at step (task - first task) + (bound - first place).
             const auto ends_before = [&](int step) {
                 return [=](int t) { return bound[t] - place + (t - task) < static_cast<count>(step); };
             };
@@ -113,7 +124,7 @@ struct merge_path {
             if (!preceding.closed && shared.open_some[turn]) {
                 preceding.open = joined(partial<T>{shared.open[turn], true}, preceding.open, op);
             }
-            // Without `init`, which is the owner's; of an empty task anything.
+            // Without `init`, which the owner adds. What is stored for an empty task is never read.
             const auto put_first = [&](int t, const partial<T>& sum) { shared.results[t] = sum.value; };
             piece.finish(first, preceding.open, op, put_first, [&](int t, const T& sum) { shared.results[t] = sum; });
             if (thread == BlockDim - 1) {

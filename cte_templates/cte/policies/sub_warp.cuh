@@ -1,4 +1,4 @@
-// Groups of `Width` lanes run one task after the other (virtual warps; Hong et al., PPoPP 2011; Khorasani 2016, 4.2.1).
+// Groups of lanes run one task after the other (virtual warps: Hong et al., PPoPP 2011; Khorasani 2016, 4.2.1).
 #pragma once
 
 #include <cte/policies/one_per_lane.cuh>
@@ -6,8 +6,23 @@
 
 namespace cte {
 
-/// Policy. Use it if tasks are of one size between 8 and 32 or so, and much is read for each; `Width` near that size. Shared
-/// memory: none.
+/// A policy: groups of `Width` lanes run their tasks one after the other, in `Width` rounds.
+///
+/// Use it if all tasks are of one size between 8 and 32 or so, and much is read for each. Choose `Width` near that size.
+///
+/// @code
+/// // The operator is known to commute, so each lane reduces the values that it meets.
+/// const auto larger = cte::commutative([](float a, float b) { return fmaxf(fabsf(a), fabsf(b)); });
+/// const auto value = [=](int i) { return values[i]; };
+/// const float peak = cte::for_each_index<256, cte::scanned, cte::sub_warp<8>>(begin, end, value, larger, 0.0f);
+/// if (row < rows) out[row] = peak;
+/// @endcode
+///
+/// @tparam Width  lanes of a group: 2, 4, 8, 16 or 32
+///
+/// If the operator is not known to commute, the lanes of a group reduce each strip of `Width` values in order, which costs
+/// log2(Width) steps a strip. The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a
+/// call takes no shared memory and 32 registers.
 template <int Width>
 struct sub_warp {
     static_assert(Width == 2 || Width == 4 || Width == 8 || Width == 16 || Width == 32,
@@ -27,7 +42,7 @@ struct sub_warp {
         constexpr int groups = lanes / Width;
         const int lane = lane_number();
         T result = init;
-        // Neighbouring groups have neighbouring tasks at the same time, so that the warp reads neighbouring addresses.
+        // Neighboring groups run neighboring tasks at the same time, so that the warp reads neighboring addresses.
 #pragma unroll 1
         for (int round = 0; round < Width; ++round) {
             const int owner = round * groups + lane / Width;
@@ -42,7 +57,7 @@ struct sub_warp {
     }
 
    private:
-    /// The reduction of a group's task in its first lane, without `init`.
+    /// The reduction of a group's task without `init`, in the group's first lane.
     template <class T, class Index, class Map, class Reduce, class... D>
     __device__ static T of_group(Index first, Index last, Map& map, Reduce& op, const T& init, const D&... descriptors) {
         using namespace detail;
@@ -67,7 +82,7 @@ struct sub_warp {
             count from = static_cast<count>(first);
             for (count left = size; left != 0; from += Width) {
                 const int some = left < Width ? static_cast<int>(left) : Width;
-                T value = init;  // of lanes after the end: never read
+                T value = init;  // never read in lanes past the end
                 if (rank < some) value = map(static_cast<Index>(from + rank), descriptors...);
                 __syncwarp(group);
                 sum.append(reduce_lanes<Width>(value, some, op, group), op);

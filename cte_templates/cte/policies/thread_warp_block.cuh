@@ -1,5 +1,6 @@
-// Three classes of tasks: the block runs those of at least a block's size one after the other, then each warp its own of at least
-// a warp's size, then each lane its own small one (Merrill, Garland, Grimshaw, PPoPP 2012; Gunrock's dynamic grouping).
+// Three classes of tasks: the block runs those of at least a block's size, one after the other; then each warp runs those of its lanes
+// of at least a warp's size; then each lane runs its own small one (Merrill, Garland, Grimshaw, PPoPP 2012; Gunrock's dynamic
+// grouping).
 #pragma once
 
 #include <cte/along.cuh>
@@ -22,7 +23,7 @@ struct classes_memory<BlockDim, nothing> {
     turn_memory turn;
 };
 
-/// The reduction of `run` over [from, bound) by a warp, in lane 0. `values` is memory for `per_lane` of them a lane.
+/// Reduces `run` over [from, bound) by a warp; lane 0 has the result. `values` is memory for `per_lane` values a lane.
 template <int per_lane, class T, class Index, class Run, class Reduce>
 __device__ partial<T> reduce_by_warp(T* values, Index from, Index bound, Run run, const T& init, Reduce& op) {
     using count = std::make_unsigned_t<Index>;
@@ -56,8 +57,18 @@ __device__ partial<T> reduce_by_warp(T* values, Index from, Index bound, Run run
 
 }  // namespace detail
 
-/// Policy. Use it if the whole block calls, and tasks fall into classes: a few fine tasks, some tens, more than the block. Shared
-/// memory: 7224 bytes for `float` and 32-bit indices in blocks of 256.
+/// A policy: the block runs tasks of at least its own size together, each warp those of at least 32, each lane its small ones.
+///
+/// Use it if the whole block calls, and tasks fall into classes: a few fine tasks, some tens, more than the block has threads.
+///
+/// @code
+/// const auto visit = [=](int i, int level) { atomicMin(levels + columns[i], level + 1); };
+/// cte::for_each<256, cte::scanned, cte::thread_warp_block>(begin, end, visit, row < rows ? levels[row] : 0);
+/// @endcode
+///
+/// All threads of the block call together: the policy contains barriers. It keeps the contract of cte/policy.cuh. In the reference
+/// kernel (bench/cte_registers.py), a call takes 7224 bytes of shared memory (at most 24 kilobytes of values) and 32 registers.
+/// Descriptors take shared memory of their own: one of each type.
 struct thread_warp_block {
     template <int BlockDim, class T, class... Call>
     using temp = detail::classes_memory<BlockDim, T>;
@@ -104,7 +115,7 @@ struct thread_warp_block {
     }
 
    private:
-    /// The part of each warp of a task that the block runs; `sum` of the thread whose task it is.
+    /// Each warp runs a part of a task that the block runs together. The result is appended to `sum` in the thread that owns the task.
     template <int BlockDim, class T, class Index, class Run, class Reduce>
     __device__ static void by_block(temp<BlockDim, T>& shared, Run run, bool mine, Index begin, Index end, detail::partial<T>& sum,
                                     Reduce& op) {

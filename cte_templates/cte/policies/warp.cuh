@@ -1,4 +1,4 @@
-// A warp runs the fine tasks of its 32 coarse tasks 32 at a time: Collaborative Task Engagement (Khorasani 2016, 4.2.2, figure 4.19).
+// Collaborative Task Engagement as in Khorasani 2016, section 4.2.2, figure 4.19: 32 fine tasks of a warp at a time.
 #pragma once
 
 #include <cte/listing.cuh>
@@ -8,13 +8,13 @@ namespace cte {
 
 namespace detail {
 
-/// Where a warp's tasks end in the list, and what takes a place in the list to an index.
+/// Where a warp's tasks end in its list, and what takes a place in the list to an index.
 template <class Index>
 struct searched_tasks {
     Index bound[lanes], shift[lanes];
 };
 
-/// Steps of a warp's segmented reduction: all five, or as many as the longest segment needs.
+/// The steps of a warp's segmented reduction: all five, or as many as the longest segment needs.
 struct all_steps {
     __device__ static bool more(int, int) { return true; }
 };
@@ -22,7 +22,7 @@ struct steps_of_longest {
     __device__ static bool more(int distance, int length) { return __any_sync(full_warp, distance < length); }
 };
 
-/// Search the owner, map, reduce by segment, give the owner its part.
+/// Searches for the owner, maps, reduces by segment, and gives each owner its part.
 template <class Steps>
 struct searching {
     template <int BlockDim, class T, class... Call>
@@ -57,7 +57,7 @@ struct searching {
             for (int half = lanes / 2; half > 0; half /= 2) {
                 if (bound[owner + half - 1] <= at) owner += half;
             }
-            T value = init;  // of lanes after the end: never read
+            T value = init;  // never read in lanes past the end
             const auto run = [&](const D&... theirs) {
                 if (!busy) return;
                 Index index = static_cast<Index>(at);
@@ -66,7 +66,7 @@ struct searching {
             };
             run(shuffle(descriptors, owner)...);
             if constexpr (!is_nothing<T>) {
-                // What is left of the segment from this lane on.
+                // The length of the segment from this lane on.
                 const int length = busy ? static_cast<int>(min(list::between(at, bound[owner]), typename list::count{lanes} - lane)) : 0;
                 __syncwarp();
 #pragma unroll
@@ -85,8 +85,20 @@ struct searching {
 
 }  // namespace detail
 
-/// Policy. Use it if sizes differ, none is very long, and what is read for each task is large (descriptors). Shared memory: 2048
-/// bytes for `float` and 32-bit indices in blocks of 256.
+/// A policy: a warp runs the fine tasks of its 32 coarse tasks 32 at a time, each lane searching for the owner of its own.
+///
+/// Use it if sizes differ, no task is very long, and what is read for each task is large (descriptors).
+///
+/// @code
+/// // What differs between rows is a descriptor: the lanes that run a row's entries get a copy.
+/// const float4 weights = row < rows ? reinterpret_cast<const float4*>(out)[row] : float4{};
+/// const auto weighted = [=](int i, float4 w) { return values[i] * (columns[i] & 1 ? w.x + w.y : w.z + w.w); };
+/// const float sum = cte::for_each_index<256, cte::scanned, cte::warp>(begin, end, weighted, cte::plus{}, 0.0f, weights);
+/// if (row < rows) out[row] = sum;
+/// @endcode
+///
+/// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call takes 2048 bytes of
+/// shared memory (8 bytes a lane; 16 with 64-bit indices) and 32 registers.
 struct warp : detail::searching<detail::all_steps> {};
 
 }  // namespace cte

@@ -1,5 +1,5 @@
-// Each lane runs a chunk of neighbouring fine tasks of the warp's list, one after the other, and hands on its part of a task that
-// continues in the next lane: lanes reduce together only once, after all chunks. Merge path (Merrill, Garland, SC 2016) in a warp.
+// Merge path (Merrill, Garland, SC 2016) in a warp: each lane runs a chunk of the warp's list, one fine task after the other, and hands on
+// its part of a task that continues in the next lane. Lanes reduce together only once, after all chunks.
 #pragma once
 
 #include <cte/bundle.cuh>
@@ -10,7 +10,7 @@ namespace cte {
 
 namespace detail {
 
-/// Where a warp's tasks end in the list, what takes a place in the list to an index, and the tasks' results.
+/// Where a warp's tasks end in its list, what takes a place in the list to an index, and the tasks' results.
 template <class T, class Index>
 struct chunks {
     Index bound[lanes], shift[lanes];
@@ -19,13 +19,13 @@ struct chunks {
     __device__ T* results() { return reinterpret_cast<T*>(bytes); }
 };
 
-/// What is open before each lane's chunk, and after the last one. `closes`: a task ends in the lane's chunk; `open`: what it has
-/// of the one after its last end; `before`: what was open before the first chunk.
+/// Returns what is open before each lane's chunk. `open` is the reduction of the lane's values after the last end in its chunk, `closes`
+/// whether there is an end. `before` is what was open before the first chunk, and becomes what is open after the last one.
 template <class T, class Reduce>
 __device__ partial<T> hand_on(partial<T> open, bool closes, partial<T>& before, Reduce& op) {
     const int lane = lane_number();
     const unsigned ends = __ballot_sync(full_warp, closes), upto = ends & (2u << lane) - 1u;
-    const int head = upto == 0 ? 0 : 31 - __clz(upto);  // where what is open after this lane began
+    const int head = upto == 0 ? 0 : 31 - __clz(upto);  // the lane where what is open after this one began
 #pragma unroll
     for (int distance = 1; distance < lanes; distance *= 2) {
         const partial<T> below = shuffle_up(open, distance);
@@ -40,8 +40,27 @@ __device__ partial<T> hand_on(partial<T> open, bool closes, partial<T>& before, 
 
 }  // namespace detail
 
-/// Policy. Use it if sizes differ, and the reduction is costly or values are large. Shared memory: 3072 bytes for `float` and
-/// 32-bit indices in blocks of 256.
+/// A policy: each lane runs a chunk of neighboring fine tasks of the warp's list; lanes reduce together once, after all chunks.
+///
+/// Use it if sizes differ, and the reduction is costly or values are large.
+///
+/// @code
+/// struct moments {
+///     double sum, squares, cubes;
+/// };
+/// const auto moments_of = [=](int i) {
+///     const double value = values[i];
+///     return moments{value, value * value, value * value * value};
+/// };
+/// const auto add = [](const moments& a, const moments& b) {
+///     return moments{a.sum + b.sum, a.squares + b.squares, a.cubes + b.cubes};
+/// };
+/// const moments all = cte::for_each_index<256, cte::scanned, cte::warp_chunked>(begin, end, moments_of, add, moments{});
+/// if (row < rows) out[row] = all.cubes - all.squares * all.sum;
+/// @endcode
+///
+/// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call takes 3072 bytes of
+/// shared memory (a value and two indices a lane) and 32 registers.
 struct warp_chunked {
     template <int BlockDim, class T, class... Call>
     using temp = detail::chunks<T, detail::index_of<Call...>>;
@@ -56,7 +75,7 @@ struct warp_chunked {
         return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
     }
 
-    /// The same where all lanes are known to be here.
+    /// The same if all 32 lanes are known to call.
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class... D>
     __device__ static T of_whole_warp(detail::chunks<T, Index>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                       const D&... descriptors) {
@@ -94,9 +113,9 @@ struct warp_chunked {
             Index shifted = 0;
             if constexpr (!list::contiguous) shifted = shift[owner];
             partial<T> open{init}, lead{init};
-            int led = -1;  // the task that `lead` belongs to, the first that ends in the chunk
+            int led = -1;  // the task that `lead` belongs to: the first that ends in the chunk
             bool moved = true;
-            // In step: a chunk further on, lanes still read the lines that others of them read.
+            // The lanes go in step: each then reads lines that another lane, a chunk ahead, has read shortly before.
             for (int step = 0; step < chunk; ++step) {
                 if constexpr (sizeof...(D) > 0) {
                     if (__any_sync(full_warp, moved)) theirs = shuffle(own, owner);
@@ -139,8 +158,8 @@ struct warp_chunked {
     }
 
    private:
-    /// How many fine tasks a lane runs at most before what is open is handed on: the more, the dearer that is; few enough for the lines that a
-    /// warp reads to stay in its cache.
+    /// The largest chunk of a lane. Handing on pays for longer chunks if it is expensive, but the lines that a warp reads have to stay in
+    /// its cache.
     template <class T>
     static constexpr int most = sizeof(T) > 8 ? 64 : 32;
 };

@@ -1,5 +1,5 @@
-// A warp maps the list of its fine tasks straight into shared memory, a strip at a time, and reduces from there: short tasks by
-// their lanes, one value after the other, long ones by all lanes together.
+// A warp maps the list of its fine tasks straight into shared memory, a strip at a time. From there, lanes reduce their own short tasks,
+// one value after the other, and all lanes together reduce long ones.
 #pragma once
 
 #include <cte/along.cuh>
@@ -10,7 +10,7 @@ namespace cte {
 
 namespace detail {
 
-/// A warp's strip of values. Bytes, so that `T` needs no default constructor.
+/// A warp's strip of values. It holds bytes, so `T` needs no default constructor.
 template <class T, int PerLane>
 struct strip {
     alignas(T) unsigned char bytes[PerLane * lanes * sizeof(T)];
@@ -20,7 +20,7 @@ struct strip {
 template <int PerLane>
 struct strip<nothing, PerLane> {};
 
-/// Reduces `values[from .. bound)` (more than one for each lane), in order unless the operator is commutative; lane 0 has the result.
+/// Reduces `values[from .. bound)`, more than one for each lane, in order unless the operator commutes; lane 0 has the result.
 template <class T, class Reduce>
 __device__ T reduce_long(const T* values, int from, int bound, Reduce& op) {
     const int lane = lane_number(), length = bound - from;
@@ -29,7 +29,7 @@ __device__ T reduce_long(const T* values, int from, int bound, Reduce& op) {
         for (int i = from + lane + lanes; i < bound; i += lanes) sum = op(sum, values[i]);
         return reduce_lanes<lanes>(sum, lanes, op);
     } else {
-        // A piece a lane; of odd length, so that the lanes read from different banks.
+        // Each lane reduces a piece of odd length, so that the lanes read from different banks.
         const int piece = (length + lanes - 1) / lanes | 1;
         const int first = from + lane * piece, last = first + piece < bound ? first + piece : bound;
         T sum = values[first < bound ? first : from];
@@ -38,8 +38,8 @@ __device__ T reduce_long(const T* values, int from, int bound, Reduce& op) {
     }
 }
 
-/// `PerLane` values a lane in a strip; a task with more than `Long` of a strip's values is reduced by all lanes. What goes on for more
-/// than `Wide` values a lane is not staged, unless it is deferred.
+/// Strips of `PerLane` values a lane. All lanes together reduce a task with more than `Long` values in a strip. The rest of a task is not
+/// staged if it has more than `Wide` values a lane, or if it is deferred.
 template <int PerLane, int Long, int Wide>
 struct staged {
     static_assert(Long >= lanes);
@@ -55,9 +55,9 @@ struct staged {
         return one_per_lane::reduce<BlockDim, Layout>(none, begin, end, map, op, init, descriptors...);
     }
 
-    /// The same where all lanes are known to be here. What is left of a task that goes on for more than `Defer::most` places goes to
-    /// `defer(its lane, begin, end)`, unless that is `nothing`. With values and without `defer`, `mapped()` is called once
-    /// all is mapped, before the last strip's reduction where there is one, and maybe before.
+    /// The same if all 32 lanes are known to call. Unless `defer` is `nothing`, the rest of a task with more than `Defer::most` places is
+    /// passed to `defer(its lane, begin, end)`. If there are values and no `defer`, `mapped()` is called once all is mapped, before the
+    /// last strip's reduction if there is one, and maybe earlier, too.
     template <int BlockDim, class Layout, class T, class Index, class Map, class Reduce, class Defer, class Mapped, class... D>
     __device__ static T of_whole_warp(strip<T, PerLane>& shared, Index begin, Index end, Map& map, Reduce& op, T init,
                                       Defer& defer, const Mapped& mapped, const D&... descriptors) {
@@ -70,7 +70,7 @@ struct staged {
         expansion<Layout, Index> tasks(begin, end);
         partial<T> sum{init};
         for (auto from = tasks.mine.start; from < tasks.mine.stop; from = tasks.mine.next(from, length)) {
-            // Cheap to ask, and true for few strips of few warps.
+            // The vote is cheap, and succeeds for few strips of few warps.
             const unsigned giant = __ballot_sync(full_warp, goes_on(tasks.mine, from, giant_from<T, Defer>()));
             if (giant != 0) {
                 const int owner = __ffs(giant) - 1;
@@ -102,10 +102,10 @@ struct staged {
 
    private:
     static constexpr int length = PerLane * lanes;  // of a strip
-    // Fewer turns are not worth code of their own beside a reduction; without one a single turn is.
+    // With a reduction, fewer turns are not worth code of their own; without one, even a single turn is.
     static constexpr int least_mapped = PerLane < 4 ? PerLane : 4;
 
-    /// From how many places on what is left of a task is not staged.
+    /// The rest of a task is not staged if it has more places than this.
     template <class T, class Defer>
     __device__ static constexpr int giant_from() {
         if constexpr (is_nothing<Defer>) {
@@ -115,13 +115,13 @@ struct staged {
         }
     }
 
-    /// Whether the lane's task began before `from` and has more than `more` places from there on. It is one lane's at most.
+    /// Whether the lane's task began before `from` and has more than `more` places from there on. At most one lane's task has.
     template <class Layout, class Index>
     __device__ static bool goes_on(const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from, int more) {
         return mine.first < from && mine.bound > from && listing<Layout, Index>::between(from, mine.bound) > more;
     }
 
-    /// Leaves what is left of a task to `defer`, and returns its end.
+    /// Passes the rest of a task to `defer`, and returns the task's end.
     template <class Layout, class Index, class Defer>
     __device__ static auto leave_giant(Index begin, const listing<Layout, Index>& mine, typename listing<Layout, Index>::place from,
                                        int owner, Defer& defer) {
@@ -132,7 +132,7 @@ struct staged {
         return bound;
     }
 
-    /// Runs what it can of a task that goes on for long, without staging. Returns where to go on, before the task's end.
+    /// Runs most of the rest of a long task, without staging. Returns where to go on: before the task's end.
     template <class Layout, class Index, class Map, class T, class Reduce, class... D>
     __device__ static auto run_giant(strip<T, PerLane>& shared, Index begin, listing<Layout, Index>& mine,
                                      typename listing<Layout, Index>::place from, int owner, Map& map, partial<T>& sum, Reduce& op,
@@ -142,7 +142,7 @@ struct staged {
         Index shift = 0;
         if constexpr (!list::contiguous) shift = static_cast<Index>(shuffle(static_cast<typename list::place>(begin) - mine.first, owner));
         partial<T> part{sum.value};
-        // What a lane knows of its own task waits in the strip meanwhile, so that its registers hold values on their way.
+        // What a lane knows about its own task waits in the strip, so that its registers can hold values being loaded.
         struct parked {
             typename list::place first, bound;
             partial<T> sum;
@@ -169,7 +169,7 @@ struct staged {
         return from;
     }
 
-    /// No more turns than the list fills, but for the least: what is not run has to be asked for, too.
+    /// Maps a strip in as few turns as the rest of the list needs, but at least `least_mapped`: turns without work are not free.
     template <int Turns, class T, class Layout, class Index, class Map, class... D>
     __device__ __forceinline__ static void map_strip(strip<T, PerLane>& shared, expansion<Layout, Index>& tasks,
                                                      typename listing<Layout, Index>::place from, Map& map,
@@ -183,11 +183,11 @@ struct staged {
         }
     }
 
-    /// The first `Turns` places of each lane.
+    /// Maps the first `Turns` places of each lane.
     template <int Turns, class T, class Layout, class Index, class Map, class... D>
     __device__ static void map_turns(strip<T, PerLane>& shared, expansion<Layout, Index>& tasks,
                                      typename listing<Layout, Index>::place from, Map& map, const D&... descriptors) {
-        constexpr bool anonymous = listing<Layout, Index>::contiguous && sizeof...(D) == 0;  // the owner of a position is never asked for
+        constexpr bool anonymous = listing<Layout, Index>::contiguous && sizeof...(D) == 0;  // nobody asks for the owner of a place
         const auto rest = listing<Layout, Index>::between(from, tasks.mine.stop);
         const auto first = from + lane_number();
 #pragma unroll
@@ -224,8 +224,8 @@ struct staged {
     }
 };
 
-/// As many values a lane as are worth being on their way at once; half of them where the strips of a block would take more than
-/// 8 kilobytes, and fewer of 16 bytes and more, or where the strips would take more than 40.
+/// The number of values a lane in a strip: as many as are worth loading at once. It is halved if the strips of a block would take more
+/// than 8 kilobytes, and smaller for values of 16 bytes and more, or if the strips would take more than 40 kilobytes.
 template <int BlockDim, class T>
 constexpr int staged_per_lane = sizeof(T) >= 32 || BlockDim * sizeof(T) > 20 * 1024   ? 1
                                 : sizeof(T) >= 16 || BlockDim * sizeof(T) > 10 * 1024 ? 2
@@ -234,8 +234,18 @@ constexpr int staged_per_lane = sizeof(T) >= 32 || BlockDim * sizeof(T) > 20 * 1
 
 }  // namespace detail
 
-/// Policy. Use it if sizes differ, neighbouring indices are neighbouring in memory, and the reduction is cheap. Shared memory: 8192
-/// bytes for `float` in blocks of 256.
+/// A policy: a warp maps its list of fine tasks into shared memory, a strip at a time, and reduces from there.
+///
+/// Use it if sizes differ, neighboring indices are neighbors in memory, and the reduction is cheap.
+///
+/// @code
+/// const auto square = [=](int i) { return values[i] * values[i]; };
+/// const float sum = cte::for_each_index<256, cte::scanned, cte::warp_staged>(begin, end, square, cte::plus{}, 0.0f);
+/// if (row < rows) out[row] = sum;
+/// @endcode
+///
+/// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call takes 8192 bytes of
+/// shared memory (a strip of 1 to 8 values a lane, fewer if they are large; none for `for_each`) and 32 registers.
 struct warp_staged {
     template <int BlockDim, class T>
     using strategy = detail::staged<detail::staged_per_lane<BlockDim, T>, 32, 8>;
