@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: setup demo test lint figures notebook corpus site clean
+.PHONY: setup demo test test-all lint figures notebook corpus site clean
 
 # The package and its tools, then an nvcc: the one that cccopt finds, or else the one from PyPI (extra `cu13`).
 setup: $(VENV)/.setup
@@ -25,7 +25,11 @@ demo: setup
 	@echo "One warp before and after, drawn from what the emulator ran: build/demo/warp.svg"
 	@echo "Next, what became of each annotation: $(BIN)/cccopt explain samples/bfs/bfs.cu --ccc always"
 
+# All but the slow tests that tests/test-all.txt lists.
 test: setup lint
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow"
+
+test-all: setup lint
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 lint: setup

@@ -1,4 +1,4 @@
-"""What every test shares: a cache of their own, hypothesis without deadlines, and the `nvcc` and `gpu`
+"""What every test shares: a cache of their own, hypothesis without deadlines, and the `nvcc`, `gpu` and `slow`
 markers.
 """
 
@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from cccopt.diagnostic import CccError
 from cccopt.toolchain.discovery import find_nvcc
+from tests.slow import is_slow
 
 # The machine is shared with other work, so an example's time says nothing about the code.
 settings.register_profile("cccopt", deadline=None, print_blob=True)
@@ -47,9 +48,11 @@ def _no_gpu() -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that needs what this machine lacks is skipped, and says what is lacking."""
+    """A test that needs what this machine lacks is skipped, and says what is lacking; slow ones are marked."""
     lacking = {"nvcc": _no_nvcc(), "gpu": _no_gpu()}
     for item in items:
+        if is_slow(item.nodeid):
+            item.add_marker("slow")
         for marker, reason in lacking.items():
             if reason is not None and item.get_closest_marker(marker) is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,0 +1,26 @@
+"""The tests that only `make test-all` runs, by the list in tests/test-all.txt."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+LIST = Path(__file__).with_name("test-all.txt")
+
+
+@cache
+def patterns() -> tuple[tuple[str, bool], ...]:
+    """The list's patterns, and whether each leaves a test out or keeps it."""
+    lines = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
+    return tuple((line.removeprefix("!"), not line.startswith("!")) for line in lines)
+
+
+def matches(pattern: str, test: str) -> bool:
+    """Whether a test is one of a pattern's, in which `*` is any text."""
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), test) is not None
+
+
+def is_slow(test: str) -> bool:
+    """Whether the last pattern that matches a test leaves it out."""
+    return next((out for pattern, out in reversed(patterns()) if matches(pattern, test)), False)
