@@ -21,11 +21,11 @@ from threading import Lock
 from typing import Any
 
 from bench.real import result
-from bench.real.__main__ import RECIPE
 from bench.real.build import compiled, compiler_script, copy_sources
 from bench.real.measure import prepare
 from bench.real.program import PROGRAMS, Program, read_program, read_programs
 from bench.real.recipe import Recipe, read_recipe
+from bench.real.running import RECIPE
 from bench.real.table import speedups
 
 ADVISED, CANDIDATES = "advised", "candidates"
