@@ -6,6 +6,7 @@ import argparse
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ from rich.console import Console
 
 from bench.real import result
 from bench.real.build import PLAIN, VARIANTS, build
-from bench.real.measure import LIMIT, Measured, measure, prepare
+from bench.real.measure import LIMIT, Measured
 from bench.real.program import Program, read_programs
 from bench.real.recipe import OURS, read_recipe
+from bench.real.running import RECIPE, run_program
 from bench.real.table import show
-
-RECIPE = "recipe.toml"
+from cccopt.cli.common import add_workers, workers_for
+from cccopt.workers.queue import HERE, Item, WorkerEnded, answers
 
 
 def parser() -> argparse.ArgumentParser:
@@ -52,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--jobs", type=int, default=1, help="programs built at a time (default: %(default)s)"
     )
+    add_workers(options, "run N programs at a time, each on a GPU of its own (default: 1)")
     options.add_argument("--rounds", type=int, default=5, help="runs of each build (default: %(default)s)")
     options.add_argument(
         "--limit", type=float, default=LIMIT, help="seconds for one run (default: %(default)s)"
@@ -80,27 +83,27 @@ def build_program(program: Program, given: argparse.Namespace) -> dict[str, Any]
     return found
 
 
-def run_program(found: dict[str, Any], out: Path, rounds: int, limit: float) -> dict[str, Any]:
-    """Run the builds of a program that succeeded; `plain` must be one of them."""
-    place = out / found["program"]
-    recipe = read_recipe(place / RECIPE)
-    folders = {
-        variant: place / variant / "tree" / found["folder"]
-        for variant, each in found["builds"].items()
-        if each["succeeded"]
-    }
-    if "plain" not in folders:
-        return found
-    inputs = place / "inputs"
-    wrong = prepare(recipe, inputs)
-    # Each build tells of the same kernels.
-    kernels = {kernel["kernel"] for of in found["kernels"].values() for kernel in of}
-    runs = (
-        {"plain": Measured({}, wrong)} if wrong else measure(recipe, kernels, folders, inputs, rounds, limit)
-    )
-    found = result.with_runs(found, runs)
-    result.write(found, out)
-    return found
+def run_programs(
+    built: Sequence[dict[str, Any]], given: argparse.Namespace, out: Path
+) -> list[dict[str, Any]]:
+    """Run the programs, as many at a time as there are workers, and say of each what is known as soon as it is."""
+    workers = workers_for(given.workers, on_gpus=True) or HERE
+    items = [
+        Item(f"`{each['program']}`", run_program, (each, out, given.rounds, given.limit)) for each in built
+    ]
+    results = []
+    with answers(items, workers) as found:
+        for each, answer in zip(built, found, strict=True):
+            try:
+                ran = answer.result()
+            except WorkerEnded as problem:
+                print(problem, file=sys.stderr)
+                ran = result.with_runs(each, {PLAIN: Measured({}, problem.diagnostics[0].message)})
+                result.write(ran, out)
+            wrong = {name: run["wrong"] for name, run in ran["runs"].items() if run["wrong"]}
+            print(f"{each['program']}: {wrong or 'right'}", file=sys.stderr, flush=True)
+            results.append(ran)
+    return results
 
 
 def main() -> int:
@@ -118,11 +121,7 @@ def main() -> int:
             built = pool.map(lambda program: build_program(program, given), read_programs(tuple(given.only)))
             results = [each for each in built if each is not None]
     if not given.build_only:
-        for index, each in enumerate(results):
-            results[index] = run_program(each, out, given.rounds, given.limit)
-            # A run of all takes long: what is known is said at once.
-            wrong = {name: run["wrong"] for name, run in results[index]["runs"].items() if run["wrong"]}
-            print(f"{each['program']}: {wrong or 'right'}", file=sys.stderr, flush=True)
+        results = run_programs(results, given, out)
     show(results, console)
     if given.json:
         given.json.write_text(json.dumps(results, indent=1) + "\n")

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.real import result
-from bench.real.__main__ import RECIPE
 from bench.real.counted import COUNTS, WORDS, built, cccopt, count_candidates, fresh
 from bench.real.measure import prepare
 from bench.real.program import PROGRAMS, read_program, read_programs
 from bench.real.recipe import read_recipe
+from bench.real.running import RECIPE
 from bench.real.table import speedups
 
 ADVISED = "advised"

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -98,8 +99,12 @@ def shell(command: str, folder: Path, environment: Mapping[str, str], limit: flo
             output, _ = process.communicate(timeout=limit)
             status = process.returncode
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
             status, output = 124, ""
+        finally:
+            # At the limit, and where we are interrupted.
+            if process.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
     return Run(status, output, time.monotonic() - start)
 
 

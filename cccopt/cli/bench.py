@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cccopt.cli.arguments import bad_argument
-from cccopt.cli.common import add_mode, console, warn_of_nvcc
+from cccopt.cli.common import add_mode, add_workers, console, warn_of_nvcc, workers_for
 from cccopt.diagnostic import CccError
 from cccopt.files import require_writable, write_text
 from cccopt.harness import suite, sweep, workload
-from cccopt.harness.bench import MeasureOptions, measure
+from cccopt.harness.bench import MeasureOptions, measure_named
 from cccopt.harness.choices import Platform
 from cccopt.harness.cte import run as cte_run
 from cccopt.harness.cte import workload as cte_workload
@@ -30,6 +30,7 @@ from cccopt.report.suite import print_suite
 from cccopt.report.sweep import print_sweep
 from cccopt.report.tables import print_measurement
 from cccopt.toolchain.options import FORMS
+from cccopt.workers.queue import HERE, Item, Worker, WorkerEnded, answers
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -72,6 +73,11 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--seed", type=_seed, default=1, help="of the inputs (default: %(default)s)")
     parser.add_argument("--arch", help="such as sm_90 (default: the GPU's; sm_90 on the emulator)")
+    add_workers(
+        parser,
+        "measure N workloads at a time, each on a GPU of its own, or in N processes on the emulator (default: 1; the "
+        f"emulator's counts of `{_CCC}`, `{_CTE}` and `{sweep.SAMPLE}` take all cores)",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to FILE")
     parser.add_argument(
         "--figures",
@@ -165,20 +171,27 @@ def _measure(args: argparse.Namespace) -> int:
     out = console()
     measurements: list[Measurement] = []
     failed = False
-    for name in args.workloads or (_DEMO if args.demo else workload.names()):
-        try:
-            measurement = measure(workload.load(name), options)
-        except CccError as problem:
-            # What the first fails with may concern all: no GPU, no nvcc.
-            if not measurements:
-                raise
-            print(problem, file=sys.stderr)
-            failed = True
-            continue
-        print_measurement(measurement, out)
-        measurements.append(measurement)
+    names = args.workloads or (_DEMO if args.demo else workload.names())
+    items = [Item(f"`{name}`", measure_named, (name, options)) for name in names]
+    with answers(items, _workers(args, on) or HERE) as found:
+        for answer in found:
+            try:
+                measurement = answer.result()
+            except CccError as problem:
+                # What the first fails with may concern all: no GPU, no nvcc.
+                if not measurements and not isinstance(problem, WorkerEnded):
+                    raise
+                print(problem, file=sys.stderr)
+                failed = True
+                continue
+            print_measurement(measurement, out)
+            measurements.append(measurement)
     _write(args.json, as_json(measurements))
     return int(failed or not all(measurement.right for measurement in measurements))
+
+
+def _workers(args: argparse.Namespace, on: str) -> tuple[Worker, ...] | None:
+    return workers_for(args.workers, on_gpus=on == Platform.GPU)
 
 
 def _ccc(args: argparse.Namespace) -> int:
@@ -191,7 +204,7 @@ def _ccc(args: argparse.Namespace) -> int:
         arch=args.arch,
         form=args.ccc_form,
     )
-    table = suite.run(plan)
+    table = suite.run(plan, _workers(args, args.on))
     _write(args.json, json_of(table))
     print_suite(table, console(_WIDTH))
     return _status(table)
@@ -199,7 +212,7 @@ def _ccc(args: argparse.Namespace) -> int:
 
 def _sweep(args: argparse.Namespace) -> int:
     plan = sweep.plan(Platform(args.on), size=args.size, seed=args.seed, arch=args.arch)
-    table = suite.run(replace(plan, form=args.ccc_form))
+    table = suite.run(replace(plan, form=args.ccc_form), _workers(args, args.on))
     points = sweep.points(table)
     _write(args.json, {**json_of(table), "points": json_of(points)})
     print_sweep(table, points, console(_WIDTH))
@@ -222,7 +235,7 @@ def _cte(args: argparse.Namespace) -> int:
         headers=tuple(_named_folder(text) for text in args.headers or ()),
     )
     # A run takes long: the file holds the results so far, should it be ended.
-    table = cte_run.run(plan, lambda so_far: _write(args.json, json_of(so_far)))
+    table = cte_run.run(plan, lambda so_far: _write(args.json, json_of(so_far)), _workers(args, args.on))
     _write(args.json, json_of(table))
     print_cte(table, console(_CTE_WIDTH))
     if args.figures is not None:

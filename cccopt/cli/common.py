@@ -10,11 +10,13 @@ from typing import Any, TextIO
 
 from rich.console import Console
 
+from cccopt.device.visible import workers_on_gpus
 from cccopt.diagnostic import CccError, render
 from cccopt.driver.unit_report import diagnostics_of
 from cccopt.toolchain.discovery import find_nvcc, warnings_of
 from cccopt.toolchain.options import FORMS, MEMORIES, is_resident, is_selection
 from cccopt.toolchain.settings import MODES
+from cccopt.workers.queue import Worker
 
 _WIDTH_OF_A_FILE = 120
 
@@ -84,6 +86,27 @@ def _resident(text: str) -> int:
     if not is_resident(text):
         raise argparse.ArgumentTypeError(f"`{text}` is no number of blocks")
     return int(text)
+
+
+def add_workers(parser: argparse.ArgumentParser, help: str) -> None:
+    """Add ``--workers``, which is None where it is not given."""
+    parser.add_argument("--workers", type=_workers, metavar="N", help=help)
+
+
+def _workers(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of workers: it is 1 or more")
+    return int(text)
+
+
+def workers_for(asked: int | None, *, on_gpus: bool) -> tuple[Worker, ...] | None:
+    """The workers for ``--workers``, None where it is not given. Fewer GPUs than workers are told in one line."""
+    if asked is None or not on_gpus:
+        return None if asked is None else (Worker(),) * asked
+    workers, fewer = workers_on_gpus(asked)
+    if fewer:
+        print(fewer, file=sys.stderr)
+    return workers
 
 
 def console(width: int = _WIDTH_OF_A_FILE) -> Console:

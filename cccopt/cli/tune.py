@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cccopt.ccc.profitability.decisions import BUILDS, write
-from cccopt.cli.common import console
+from cccopt.cli.common import add_workers, console, workers_for
 from cccopt.diagnostic import CccError, error
 from cccopt.files import require_writable
 from cccopt.profiling.names import shown
@@ -30,6 +30,7 @@ from cccopt.tuning.gains import Gain
 from cccopt.tuning.runs import LIMIT, observe
 from cccopt.tuning.tree import check_compared, check_work
 from cccopt.tuning.tuner import Task, Tuned, Tuner
+from cccopt.workers.queue import HERE
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -82,6 +83,10 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="FILE",
         help="a file that the program writes and that no build may change; may be repeated",
     )
+    add_workers(
+        parser,
+        "make N builds at a time (default: 1); runs are timed on one GPU, one after the other, with any N",
+    )
     parser.add_argument(
         "--work",
         type=Path,
@@ -130,7 +135,8 @@ def run(arguments: argparse.Namespace) -> int:
     def done(what: str) -> None:
         progress.update(bar, advance=1, description=what)
 
-    tuner = Tuner(task, done, partial(observe, limit=arguments.limit))
+    workers = workers_for(arguments.workers, on_gpus=False) or HERE
+    tuner = Tuner(task, done, partial(observe, limit=arguments.limit), workers)
     try:
         with progress:
             tuned = tuner.tuned()

@@ -16,7 +16,7 @@ ATTRIBUTES = (16, 13, 36, 37, 38, 39, 81, 82, 106)
 the same list.
 """
 
-_DRIVER = "libcuda.so.1"
+DRIVER = "libcuda.so.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def of_line(line: str) -> DeviceFacts:
     return DeviceFacts(name, *map(int, numbers))
 
 
-def devices(driver: str = _DRIVER) -> tuple[DeviceFacts, ...]:
+def devices(driver: str = DRIVER) -> tuple[DeviceFacts, ...]:
     """The GPUs of this machine, as the CUDA ``driver``, a shared library, describes them; none without it, or where it
     does not start. It needs no PyCUDA and makes no context.
     """

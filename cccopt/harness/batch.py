@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from cccopt.harness import apart
 from cccopt.harness.builds import Build
+from cccopt.harness.choices import Platform
 from cccopt.harness.result import BuildResult, LaunchResult
 from cccopt.harness.table import KernelRow
 from cccopt.toolchain.occupancy import occupancy
+from cccopt.workers import apart
+from cccopt.workers.queue import Worker
 
 T = TypeVar("T")
 
 
-def workers() -> int:
-    """How many processes to run side by side."""
-    return os.cpu_count() or 1
+def side_by_side(on: str, workers: Sequence[Worker] | None) -> int:
+    """How many builds and emulations go on at a time: as many as there are workers for the emulator, or else cores."""
+    return len(workers) if workers is not None and on == Platform.EMULATOR else os.cpu_count() or 1
 
 
 @contextmanager

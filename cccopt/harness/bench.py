@@ -11,7 +11,7 @@ from cccopt.harness.choices import Platform
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
 from cccopt.harness.result import BuildResult, Measurement
-from cccopt.harness.workload import Sample
+from cccopt.harness.workload import Sample, load
 
 EMULATED_ARCH = "sm_90"
 
@@ -32,6 +32,11 @@ class MeasureOptions:
     ccc: str = "always"
     form: str = "auto"
     marked: bool = True
+
+
+def measure_named(name: str, options: MeasureOptions) -> Measurement:
+    """`measure` of the workload with this name, or in this folder."""
+    return measure(load(name), options)
 
 
 def measure(sample: Sample, options: MeasureOptions) -> Measurement:

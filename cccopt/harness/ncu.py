@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cccopt.harness.apart import environment
 from cccopt.harness.result import Issues
+from cccopt.workers.apart import environment
 
 ACTIVE = "smsp__thread_inst_executed_per_inst_executed.ratio"
 GUARDED_ON = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"

@@ -1,6 +1,6 @@
 """One run over several samples and all their builds: compile, count, time, and put it into one table.
 
-Building and counting go on side by side; what is timed has the machine to itself. Whatever a build fails with voids
+Building and counting go on side by side; what is timed has a GPU to itself. Whatever a build fails with voids
 its own row and nothing else.
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cccopt.device.gpu import open_gpu
-from cccopt.harness import apart, ncu
-from cccopt.harness.batch import clock, kernel_rows, without_those_that_fail, workers
+from cccopt.harness import ncu
+from cccopt.harness.batch import clock, kernel_rows, side_by_side, without_those_that_fail
 from cccopt.harness.bench import EMULATED_ARCH
 from cccopt.harness.builds import ALL_BUILDS, Build, NoBuild, build, cubin_file, first_of, split_name
 from cccopt.harness.choices import BuildName, Platform
@@ -23,6 +23,8 @@ from cccopt.harness.on_gpu import run_on_gpu
 from cccopt.harness.result import BuildResult
 from cccopt.harness.table import EMULATED, BuildRow, Context, SampleRows, Table
 from cccopt.harness.workload import FULL, Sample, load, names
+from cccopt.workers import apart
+from cccopt.workers.queue import HERE, Item, Worker, WorkerEnded, answers
 
 CCC_SAMPLES = ("bfs", "sssp", "walk", "ff", "hash", "iefa", "rt", "escape", "dqg", "emies")
 """The samples of `cccopt bench ccc`, in the order of the table."""
@@ -58,23 +60,32 @@ def samples_of_ccc() -> tuple[str, ...]:
     return tuple(name for name in CCC_SAMPLES if name in here)
 
 
-def run(plan: SuitePlan) -> Table:
-    """Measure. Raises `CccError` for what concerns all rows: an unknown sample or size, no GPU, no nvcc."""
+def run(plan: SuitePlan, workers: Sequence[Worker] | None = None) -> Table:
+    """Measure; on GPUs, each of ``workers`` takes whole samples, so that the builds of one run by turns on one GPU.
+    Raises `CccError` for what concerns all rows: an unknown sample or size, no GPU, no nvcc.
+    """
     work = [_work(plan, folder) for folder in plan.samples]
     on, arch = EMULATED, plan.arch or EMULATED_ARCH
     if plan.on == Platform.GPU:
         with open_gpu() as gpu:
             on, arch = gpu.name, plan.arch or gpu.arch
     seconds: dict[str, float] = {}
-    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder, ThreadPoolExecutor(workers()) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="cccopt-") as folder,
+        ThreadPoolExecutor(side_by_side(plan.on, workers)) as pool,
+        apart.Running() as running,
+    ):
         with clock(seconds, "build"):
             _compile(work, plan, arch, pool)
         with clock(seconds, "count"):
-            _count(plan, work, Path(folder), pool)
+            emulated = _emulations(plan, work, pool, running)
+            if plan.on == Platform.GPU and plan.profile:
+                _profile(plan, work, Path(folder), workers or HERE)
+            for one, name, future in emulated:
+                one.emulated[name] = future.result()
         if plan.on == Platform.GPU:
             with clock(seconds, "time"):
-                for one in work:
-                    one.timed = _time(one, plan)
+                _time(plan, work, workers or HERE)
     rows = tuple(_sample_rows(one, plan, arch) for one in work)
     return Table(plan.suite, on, arch, plan.seed, plan.counted_size, rows, tuple(seconds.items()))
 
@@ -140,30 +151,26 @@ def _compile(work: Sequence[_Work], plan: SuitePlan, arch: str, pool: ThreadPool
 # --- count --------------------------------------------------------------------------------------------------------
 
 
-def _count(plan: SuitePlan, work: Sequence[_Work], folder: Path, pool: ThreadPoolExecutor) -> None:
-    """Emulate all builds side by side; on a GPU Nsight Compute counts meanwhile, a sample after the other."""
-    futures = [
-        (one, name, pool.submit(_emulate_apart, one, name, plan.seed))
+def _emulations(
+    plan: SuitePlan, work: Sequence[_Work], pool: ThreadPoolExecutor, running: apart.Running
+) -> list[tuple[_Work, str, Future[BuildResult]]]:
+    """Begin to emulate all builds side by side; on a GPU Nsight Compute counts meanwhile."""
+    return [
+        (one, name, pool.submit(_emulate_apart, one, name, plan.seed, running))
         for one in work
         if BuildName.PLAIN in one.made()
         for name in one.to_run()
     ]
-    if plan.on == Platform.GPU and plan.profile:
-        for one in work:
-            _profile(one, folder, plan.seed)
-    for one, name, future in futures:
-        one.emulated[name] = future.result()
 
 
-def _emulate_apart(one: _Work, name: str, seed: int) -> BuildResult:
+def _emulate_apart(one: _Work, name: str, seed: int, running: apart.Running) -> BuildResult:
     made = one.made()
     # At full size the plain build says what is right, so that it has to run first.
     wanted = dict.fromkeys((BuildName.PLAIN, name) if one.counted_size == FULL else (name,))
     codes = {key: made[key].ptx for key in dict.fromkeys((BuildName.PLAIN, name))}
+    given = (one.folder, codes, tuple(wanted), one.counted_size, seed)
     try:
-        results = apart.call(
-            _emulate, one.folder, codes, tuple(wanted), one.counted_size, seed, seconds=EMULATION_SECONDS
-        )
+        results = apart.call(_emulate, *given, seconds=EMULATION_SECONDS, running=running)
     except apart.Failed as problem:
         return BuildResult(name, (), (), problem.why)
     return results[-1]
@@ -180,37 +187,75 @@ def _emulate(
     )
 
 
-def _profile(one: _Work, folder: Path, seed: int) -> None:
-    """Count at the size of the emulator's counts, for the comparison with them, and at the size that is timed."""
-    made = one.made()
-    if BuildName.PLAIN not in made:
-        one.profiled = ncu.Profiled(why="the plain build failed")
-        return
-    for name, found in made.items():
-        cubin_file(folder, one.sample.name, name).write_bytes(found.cubin)
+def _profile(plan: SuitePlan, work: Sequence[_Work], folder: Path, workers: Sequence[Worker]) -> None:
+    """Have Nsight Compute count, a sample after the other on each GPU."""
+    whole = [one for one in work if BuildName.PLAIN in one.made()]
+    for one in work:
+        one.profiled = ncu.Profiled(why="" if one in whole else "the plain build failed")
+        for name, made in one.made().items():
+            cubin_file(folder, one.sample.name, name).write_bytes(made.cubin)
+    items = [
+        Item(f"`{one.folder}`", _profiled, (_profiled_run(one, folder, plan.seed), one.size)) for one in whole
+    ]
+    with answers(items, workers) as found:
+        for one, answer in zip(whole, found, strict=True):
+            try:
+                one.profiled, one.profiled_as_timed = answer.result()
+            except WorkerEnded as problem:
+                one.profiled = ncu.Profiled(why=first_of(problem))
 
-    def profiled(size: str) -> ncu.Profiled:
-        return ncu.profile(ncu.ProfiledRun(one.folder, tuple(made), folder, size, seed), PROFILE_SECONDS)
 
-    one.profiled = profiled(one.counted_size)
-    if one.size == one.counted_size:
-        one.profiled_as_timed = one.profiled
-    elif one.profiled.counts:  # what keeps ncu from a few small launches keeps it from large ones
-        one.profiled_as_timed = profiled(one.size)
+def _profiled_run(one: _Work, folder: Path, seed: int) -> ncu.ProfiledRun:
+    return ncu.ProfiledRun(one.folder, tuple(one.made()), folder, one.counted_size, seed)
+
+
+def _profiled(run: ncu.ProfiledRun, timed_size: str) -> tuple[ncu.Profiled, ncu.Profiled]:
+    """Counts at the size of the emulator's counts, for the comparison with them, and at the size that is timed."""
+    found = ncu.profile(run, PROFILE_SECONDS)
+    if timed_size == run.size:
+        return found, found
+    # What keeps ncu from a few small launches keeps it from large ones.
+    again = ncu.profile(replace(run, size=timed_size), PROFILE_SECONDS) if found.counts else ncu.Profiled()
+    return found, again
 
 
 # --- time ---------------------------------------------------------------------------------------------------------
 
 
-def _time(one: _Work, plan: SuitePlan) -> dict[str, BuildResult]:
+def _time(plan: SuitePlan, work: Sequence[_Work], workers: Sequence[Worker]) -> None:
+    """Time the samples, each on one GPU."""
+    items = [
+        Item(
+            f"`{one.folder}`",
+            _timed,
+            (
+                one.folder,
+                {name: found.cubin for name, found in one.to_run().items()},
+                one.sample.plain,
+                one.size,
+                plan.seed,
+            ),
+        )
+        for one in work
+    ]
+    with answers(items, workers) as found:
+        for one, answer in zip(work, found, strict=True):
+            try:
+                one.timed = answer.result()
+            except WorkerEnded as problem:
+                why = first_of(problem)
+                one.timed = {name: BuildResult(name, (), (), why) for name in one.to_run()}
+
+
+def _timed(
+    folder: str, codes: Mapping[str, bytes], plain: str, size: str, seed: int
+) -> dict[str, BuildResult]:
     """Time the builds in a process of their own, and again without each that fails."""
 
     def timed(codes: Mapping[str, bytes]) -> tuple[BuildResult, ...]:
-        return apart.call(_time_here, one.folder, codes, one.size, plan.seed, seconds=TIMING_SECONDS)
+        return apart.call(_time_here, folder, codes, size, seed, seconds=TIMING_SECONDS)
 
-    return without_those_that_fail(
-        timed, {name: found.cubin for name, found in one.to_run().items()}, one.sample.plain
-    )
+    return without_those_that_fail(timed, codes, plain)
 
 
 def _time_here(

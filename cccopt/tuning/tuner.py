@@ -1,12 +1,19 @@
 """The work of `cccopt tune`: builds, runs by turns, a build chosen for each kernel, and fresh runs of that choice.
 
 Whatever has been done is kept in the work folder at once, so that it can go on after an interruption.
+
+Workers make builds side by side; runs begin when all builds have ended, and never overlap. A gain is a ratio of two
+runs of one turn, so both must have the same GPU, and all builds are compared, so all turns must. More GPUs could take
+turns of their own, but then the spread between GPUs would widen every interval, and with few rounds hide the gains that
+are looked for; and each GPU would need a copy of every build's folder, because programs write their results there.
+CUDA_VISIBLE_DEVICES is left as it is: the program may want several GPUs itself.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,6 +26,7 @@ from cccopt.tuning.gains import Gain, gain_of
 from cccopt.tuning.runs import TOO_LONG, Observed, observe
 from cccopt.tuning.state import circumstances, load
 from cccopt.tuning.tree import fingerprint
+from cccopt.workers.queue import HERE, Item, Worker, answers
 
 _NONE, _PROPOSED = "none.json", "proposed.json"
 Runs: TypeAlias = Mapping[str, Sequence[Observed]]
@@ -108,11 +116,16 @@ class Tuner:
     """Does a `Task`. ``done`` is called after each step, with what the next one is."""
 
     def __init__(
-        self, task: Task, done: Callable[[str], None], runner: Callable[..., Observed] = observe
+        self,
+        task: Task,
+        done: Callable[[str], None],
+        runner: Callable[..., Observed] = observe,
+        workers: Sequence[Worker] = HERE,
     ) -> None:
         self.task = task
         self.done = done
         self.runner = runner
+        self.workers = workers
         task.work.mkdir(parents=True, exist_ok=True)
         self.state = load(task.work, _key(task))
         self.left_out: dict[str, str] = {}
@@ -122,8 +135,7 @@ class Tuner:
     def tuned(self) -> Tuned:
         """Do all of it. Raises CccError where the plain build fails, or its runs do (CCC116)."""
         task = self.task
-        for build in (PLAIN, *task.builds):
-            self._build(build, task.work / _NONE)
+        self._build((PLAIN, *task.builds), task.work / _NONE)
         tried = [PLAIN, *(b for b in task.builds if b in self.state.built)]
         rewritten = {build: rewritten_in(self._place(build)) for build in tried}
         if not any(rewritten.values()):
@@ -153,22 +165,34 @@ class Tuner:
     def _place(self, build: str) -> Place:
         return Place(self.task.work / build)
 
-    def _build(self, build: str, decisions: Path) -> None:
-        """Make a build, unless it is there; that the plain one fails is an error, another one is left out then."""
-        task, state = self.task, self.state
-        if build not in state.built or not self._place(build).tree.is_dir():
-            state.built = [other for other in state.built if other != build]
-            try:
-                make(build, task.build, task.source, self._place(build), decisions.resolve(), task.without)
-            except CccError as problem:
-                if build == PLAIN or "compiled nothing" in problem.diagnostics[0].message:
-                    raise
-                self.left_out[build] = problem.diagnostics[0].why
-            else:
-                state.built.append(build)
-                self._forget("confirmed" if build == DECIDED else "tried")
-            state.save(task.work)
-        self.done(f"built {build}")
+    def _build(self, builds: Sequence[str], decisions: Path) -> None:
+        """Make builds that are not there; that the plain one fails is an error, another one is left out then."""
+        state = self.state
+        missing = [b for b in builds if b not in state.built or not self._place(b).tree.is_dir()]
+        state.built = [build for build in state.built if build not in missing]
+        with answers([self._item(build, decisions) for build in missing], self.workers) as made:
+            for build in builds:
+                if build in missing:
+                    self._take(build, next(made))
+                self.done(f"built {build}")
+
+    def _item(self, build: str, decisions: Path) -> Item[None]:
+        task = self.task
+        given = (build, task.build, task.source, self._place(build), decisions.resolve(), task.without)
+        return Item(f"the build `{build}`", make, given)
+
+    def _take(self, build: str, made: Future[None]) -> None:
+        try:
+            made.result()
+        except CccError as problem:
+            (found, *_) = problem.diagnostics
+            if build == PLAIN or "compiled nothing" in found.message:
+                raise
+            self.left_out[build] = found.why
+        else:
+            self.state.built.append(build)
+            self._forget("confirmed" if build == DECIDED else "tried")
+        self.state.save(self.task.work)
 
     def _forget(self, stage: str) -> None:
         """Forget the runs of a stage, and those that rest on them: builds are compared that ran by turns."""
@@ -238,7 +262,7 @@ class Tuner:
     def _confirmed(self, best: Mapping[str, str], digests: Mapping[str, tuple[str, ...]]) -> dict[str, Gain]:
         """The kernels that gain in fresh runs of the build by decisions, too."""
         self._propose(best, digests)
-        self._build(DECIDED, self.task.work / _PROPOSED)
+        self._build((DECIDED,), self.task.work / _PROPOSED)
         if why := self.left_out.get(DECIDED):
             raise CccError(error("CCC116", "the build by decisions failed", why=why))
         if stale := stale_in(self._place(DECIDED)):

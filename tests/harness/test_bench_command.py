@@ -11,6 +11,7 @@ import pytest
 from cccopt.cli.main import main
 from cccopt.harness import sweep
 from cccopt.harness.choices import BuildName
+from tests.workers.driver import make_driver
 
 pytestmark = pytest.mark.nvcc
 
@@ -43,11 +44,11 @@ def check(result, expected):
 """
 
 
-def sample(folder: Path, factor: int) -> str:
-    folder = folder / "twice"
+def sample(folder: Path, factor: int, *, name: str = "twice", before: str = "") -> str:
+    folder = folder / name
     folder.mkdir()
-    (folder / "twice.cu").write_text(SOURCE)
-    (folder / "workload.py").write_text(WORKLOAD.replace("FACTOR", str(factor)))
+    (folder / f"{name}.cu").write_text(SOURCE)
+    (folder / "workload.py").write_text(before + WORKLOAD.replace("FACTOR", str(factor)))
     return str(folder)
 
 
@@ -85,6 +86,79 @@ def test_a_workload_that_fails_does_not_keep_others_from_being_measured(
     captured = capsys.readouterr()
     assert captured.out.count("twice (small, sm_90)") == 2
     assert captured.err.count("error[CCC090]") == 1
+
+
+def test_workers_measure_what_one_process_measures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = [sample(tmp_path, 2 + number // 2, name=f"s{number}") for number in range(3)]
+    said, found = [], []
+    for workers in ("1", "2"):
+        file = tmp_path / f"{workers}.json"
+        words = ["bench", *samples, "nothing", "--workers", workers, "--json", str(file)]
+        assert main(words) == 1
+        said.append(capsys.readouterr())
+        found.append(json.loads(file.read_text()))
+    assert said[0] == said[1]
+    assert found[0] == found[1]
+    assert [one["workload"] for one in found[1]["measurements"]] == ["s0", "s1", "s2"]
+    assert "error[CCC090]: unknown workload `nothing`" in said[1].err
+
+
+def test_a_worker_that_dies_costs_its_workload_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dying = sample(tmp_path, 2, name="dying", before="import os\nos.kill(os.getpid(), 9)\n")
+    found = tmp_path / "found.json"
+    assert main(["bench", dying, sample(tmp_path, 2), "--workers", "2", "--json", str(found)]) == 1
+    assert [one["workload"] for one in json.loads(found.read_text())["measurements"]] == ["twice"]
+    said = capsys.readouterr().err
+    assert f"error[CCC121]: the worker that had `{dying}` ended before it was done\n" in said
+    assert "status -9" in said
+
+
+def test_what_the_first_workload_fails_with_ends_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = sample(tmp_path, 2, name="slow", before="import time\ntime.sleep(300)\n")
+    assert main(["bench", "nothing", slow, "--workers", "2"]) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("error[")) == ("", 1)
+
+
+GPUS = """
+import os, time
+from pathlib import Path
+HERE, GPU = Path(__file__).parent, os.environ["CUDA_VISIBLE_DEVICES"]
+(HERE.parent / f"busy-{GPU}").mkdir()
+time.sleep(1)
+(HERE.parent / f"busy-{GPU}").rmdir()
+(HERE / "gpu").write_text(GPU)
+"""
+
+
+def test_workers_on_gpus_have_one_each(
+    tmp_path: Path,
+    seeming_gpu: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(make_driver(tmp_path)))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-12,1")
+    samples = [sample(tmp_path, 2, name=f"s{number}", before=GPUS) for number in range(3)]
+    words = ["bench", *samples, "--on", "gpu", "--size", "small", "--workers", "3"]
+    assert main(words) == 0
+    assert {(Path(folder) / "gpu").read_text() for folder in samples} == {"GPU-12", "1"}
+    assert capsys.readouterr().err.startswith(
+        "note: workers: 2, not 3: 2 GPUs are visible, and runs that are"
+    )
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "two"])
+def test_no_number_of_workers(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["bench", "bfs", f"--workers={number}"])
+    assert f"`{number}` is no number of workers" in capsys.readouterr().err
 
 
 def test_the_sweep_is_a_table_json_and_figures(

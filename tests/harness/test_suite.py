@@ -17,6 +17,9 @@ from cccopt.harness.on_gpu import REPEATS
 from cccopt.harness.result import Issues
 from cccopt.harness.workload import Sample
 from cccopt.toolchain.ptxas import Assembled, assemble
+from cccopt.workers.queue import Worker
+from tests.workers.driver import make_driver
+from tests.workers.items import end_for_well
 
 pytestmark = pytest.mark.nvcc
 
@@ -196,6 +199,33 @@ def test_on_a_gpu_a_row_that_fails_voids_itself_alone(
     assert "points, size small" in said
     # The agreement of the counters.
     assert line(said, "well", "+0.0")[1:] == ["+0.0"] * 5
+
+
+@pytest.mark.parametrize("on", ["gpu", "emulator"])
+def test_workers_give_the_same_table(
+    on: str, samples: list[str], seeming_gpu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(make_driver(tmp_path)))
+    tables = []
+    for workers in ("1", "2"):
+        told = tmp_path / f"{workers}.json"
+        words = ["bench", "ccc", *samples, "--on", on, "--size", "small", "--json", str(told)]
+        assert main([*words, "--workers", workers]) == 1
+        tables.append({**json.loads(told.read_text()), "seconds": None})
+    assert tables[0] == tables[1]
+    assert [found["name"] for found in tables[1]["samples"]] == ["well", "ill"]
+
+
+def test_a_worker_that_dies_voids_its_sample_alone(
+    samples: list[str], seeming_gpu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(make_driver(tmp_path)))
+    monkeypatch.setattr(suite, "_timed", end_for_well)
+    plan = suite.SuitePlan("CCC", tuple(samples), Platform.GPU, "small", builds=("plain",), profile=False)
+    found = suite.run(plan, (Worker("0"), Worker("1")))
+    well, ill = (one.rows[0] for one in found.samples)
+    assert well.void == f"CCC121: the worker that had `{samples[0]}` ended before it was done"
+    assert (well.failed, ill.void) == (True, "")
 
 
 def test_without_counters_the_table_says_so(

@@ -1,17 +1,21 @@
 """The gallery's runner on a made-up program: no program of others is here."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("tomllib", reason="Python 3.11")
 
-from bench.real.__main__ import build_program, main, parser, run_program
+from bench.real.__main__ import build_program, main, parser
 from bench.real.build import VARIANTS, Build, build
-from bench.real.measure import Run, agree, fault, results, run, short_name, times
+from bench.real.measure import Run, agree, fault, results, run, shell, short_name, times
 from bench.real.outcome import diagnostics, kernel_outcomes
 from bench.real.program import (
     Annotation,
@@ -25,7 +29,10 @@ from bench.real.program import (
     read_programs,
 )
 from bench.real.recipe import OURS, Recipe, read_recipe
+from bench.real.running import run_program
 from bench.real.table import markdown, slowdown, speedups, summary
+from tests.workers.driver import make_driver
+from tests.workers.items import runs_on
 
 SOURCE = """__global__ void scale(int n, float* out) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
@@ -300,3 +307,49 @@ def test_builds_run_elsewhere_without_checkout(
     assert "scale" in capsys.readouterr().out
     (result,) = json.loads(table.read_text())
     assert set(result["runs"]) == {"plain", "always", "auto", "collected"}
+
+
+def test_workers_run_programs_on_a_gpu_each(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(make_driver(checkout)))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,GPU-10")
+    lines = {
+        "a": f"sleep 0.2; echo $CUDA_VISIBLE_DEVICES >>{checkout}/gpus",
+        "b": "kill -9 $PPID",
+        "c": f"sleep 0.1; echo $CUDA_VISIBLE_DEVICES >>{checkout}/gpus",
+    }
+    for name, line in lines.items():
+        (checkout / f"{name}.toml").write_text(
+            f'build = ["true"]\nrun = "{line}; echo PASS"\npasses = "PASS"\n'
+        )
+        places = [str(checkout), "--recipes", str(checkout), "--out", str(checkout / "out")]
+        given = parser().parse_args([*places, "--variant", "always", "--nvcc", "true", "--ccc-nvcc", "true"])
+        assert build_program(replace(PROGRAM, name=name), given)
+    table = checkout / "table.json"
+    words = ["bench.real", "--run", str(checkout / "out"), "--rounds", "2", "--json", str(table)]
+    monkeypatch.setattr("sys.argv", [*words, "--workers", "3"])
+    assert main() == 1
+    a, b, c = json.loads(table.read_text())
+    assert [{run["wrong"] for run in each["runs"].values()} for each in (a, c)] == [{""}, {""}]
+    assert b["runs"]["plain"]["wrong"] == "the worker that had `b` ended before it was done"
+    # All builds of a program run on one GPU.
+    assert sorted((checkout / "gpus").read_text().split()) == ["2"] * 4 + ["GPU-10"] * 4
+    said = capsys.readouterr().err
+    assert said.startswith("note: workers: 2, not 3: 2 GPUs are visible, and")
+    assert "error[CCC121]" in said
+    assert [line for line in said.splitlines() if line.startswith(("a:", "c:"))] == ["a: right", "c: right"]
+
+
+def test_an_interrupted_run_ends_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        while not (tmp_path / "pid").exists():
+            time.sleep(0.05)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        shell("echo $$ >it; mv it pid; exec sleep 60", tmp_path, dict(os.environ), limit=60.0)
+    assert not runs_on(int((tmp_path / "pid").read_text()))

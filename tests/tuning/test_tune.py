@@ -29,6 +29,7 @@ from cccopt.tuning.builds import DECIDED, Place, digests_in, rewritten_in
 from cccopt.tuning.gains import Gain, gain_of
 from cccopt.tuning.runs import Observed
 from cccopt.tuning.tuner import Task, Tuned, Tuner
+from cccopt.workers.queue import Worker
 
 CUDA = """
 extern "C" __global__ void walk(int n, const int* first, int* out) {
@@ -164,6 +165,33 @@ def test_it_goes_on_where_it_was_interrupted(task: Task) -> None:
 
 
 @pytest.mark.nvcc
+def test_workers_make_builds_side_by_side(task: Task, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    meet = (
+        f"touch {begun}/$$; for i in {{1..600}}; do set -- {begun}/*; [ $# -ge 2 ] && break; sleep 0.1; done"
+    )
+    together = replace(task, build=f"{meet}; [ $# -ge 2 ] && {BUILD}")
+    speed = {"always": FASTER, "in_lane": (1.2, 1.21, 1.2, 1.2), "decided": FASTER}
+    machine = Machine(**speed)
+    found = Tuner(together, lambda _: None, machine, (Worker(), Worker())).tuned()
+    assert machine.runs[:8] == ["plain", "auto", "always", "in-lane"] * 2
+    shutil.rmtree(task.work)
+    assert tuned(task, Machine(**speed)) == found
+
+
+@pytest.mark.nvcc
+def test_a_build_whose_worker_dies_is_left_out(task: Task) -> None:
+    dying = f"case $NVCC_APPEND_FLAGS in *=in-lane*) kill -9 $PPID ;; *) {BUILD} ;; esac"
+    tuner = Tuner(replace(task, build=dying), lambda _: None, Machine(), (Worker(), Worker()))
+    assert tuner.tuned().left_out == {"in-lane": "its process ended with status -9"}
+    shutil.rmtree(task.work)
+    tuner = Tuner(replace(task, build="kill -9 $PPID"), lambda _: None, Machine(), (Worker(), Worker()))
+    with pytest.raises(CccError, match=r"CCC121.*the worker that had the build `plain` ended"):
+        tuner.tuned()
+
+
+@pytest.mark.nvcc
 def test_builds_that_cannot_be(task: Task) -> None:
     with pytest.raises(CccError, match=r"CCC116.*`plain` failed"):
         tuned(replace(task, build="echo no such thing; exit 3"), Machine())
@@ -262,7 +290,7 @@ def test_the_command_writes_decisions_and_a_table(
 ) -> None:
     machine = Machine(always=FASTER, in_lane=SAME, decided=FASTER)
     monkeypatch.setattr(tuning, "observe", machine)
-    monkeypatch.setattr(tune, "Tuner", lambda task, done, _: Tuner(task, done, machine))
+    monkeypatch.setattr(tune, "Tuner", lambda task, done, _, workers: Tuner(task, done, machine, workers))
     monkeypatch.chdir(task.source)
     words = ["tune", "--build", BUILD, "--run", "./walk", "--compare", "out.bin", "--rounds", "3"]
     assert main(words) == 0

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from cccopt.diagnostic import CccError, Diagnostic, error
-from cccopt.harness import apart
 from cccopt.harness.builds import Build, NoBuild
 from cccopt.harness.choices import Platform
 from cccopt.harness.cte import vendor
 from cccopt.harness.cte.plan import CtePlan, Job
 from cccopt.harness.cte.vendor import Library
 from cccopt.harness.cte.workload import BuildKind, build, load
+from cccopt.workers import apart
 
 MAKING_SECONDS = 540.0
 """What an input may take to be made."""
@@ -22,14 +23,22 @@ MAKING_SECONDS = 540.0
 Made: TypeAlias = "Build | Library | NoBuild"
 
 
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """What works side by side: threads, and the processes that they start."""
+
+    threads: ThreadPoolExecutor
+    running: apart.Running
+
+
 def prepare(
-    plan: CtePlan, todo: Sequence[Job], size: str, arch: str, folder: Path, pool: ThreadPoolExecutor
+    plan: CtePlan, todo: Sequence[Job], size: str, arch: str, folder: Path, crew: Crew
 ) -> tuple[dict[tuple[str, str], Made], dict[tuple[str, str], str]]:
     """All builds by workload and name, and why inputs failed by workload and name. Both are made side by side, but for
     inputs from files, which come first. Raises `CccError` for a file that cannot be read.
     """
     inputs = {
-        (job.name, job.input): pool.submit(_make_input, job, size, plan.seed)
+        (job.name, job.input): crew.threads.submit(_make_input, job, size, plan.seed, crew.running)
         for job in _first_of_inputs(todo)
     }
     for job in _first_of_inputs(todo):
@@ -45,13 +54,13 @@ def prepare(
             if key in futures or key in made:
                 continue
             if job.workload.kind(name) != BuildKind.VENDOR:
-                futures[key] = pool.submit(build, job.workload, name, arch)
+                futures[key] = crew.threads.submit(build, job.workload, name, arch)
             elif plan.on != Platform.GPU:
                 made[key] = NoBuild(name, "a library for GPUs")
             else:
                 part = vendor.part(name)
                 if part not in parts:
-                    parts[part] = pool.submit(vendor.build, part, arch, folder)
+                    parts[part] = crew.threads.submit(vendor.build, part, arch, folder)
                 futures[key] = parts[part]
     made.update({key: future.result() for key, future in futures.items()})
     problems = {key: future.result() for key, future in inputs.items()}
@@ -71,10 +80,11 @@ def _unread(input: str, why: str) -> Diagnostic:
     return error("CCC101", f"cannot read `{input}`", why=why)
 
 
-def _make_input(job: Job, size: str, seed: int) -> apart.Failed | None:
+def _make_input(job: Job, size: str, seed: int, running: apart.Running) -> apart.Failed | None:
     """Make an input in a process of its own; how it failed."""
     try:
-        apart.call(_make_input_here, job.name, job.input, size, seed, seconds=MAKING_SECONDS)
+        given = (job.name, job.input, size, seed)
+        apart.call(_make_input_here, *given, seconds=MAKING_SECONDS, running=running)
     except apart.Failed as problem:
         return problem
     return None

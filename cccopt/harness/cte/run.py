@@ -1,7 +1,7 @@
 """One run of ``cccopt bench cte``: compile all builds side by side, make the inputs, then measure input by input.
 
 A workload on an input is measured in a process of its own: a fault voids a row there and nothing else. What is timed
-has the machine to itself; Nsight Compute looks at the builds that were right, in a run of its own.
+has a GPU to itself; Nsight Compute looks at the builds that were right, in a run of its own.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cccopt.device.gpu import Gpu, open_gpu
-from cccopt.harness import apart, ncu
-from cccopt.harness.batch import clock, kernel_rows, without_those_that_fail, workers
+from cccopt.harness import ncu
+from cccopt.harness.batch import clock, kernel_rows, side_by_side, without_those_that_fail
 from cccopt.harness.bench import EMULATED_ARCH
 from cccopt.harness.builds import Build, NoBuild, cubin_file, first_of
 from cccopt.harness.choices import Platform
 from cccopt.harness.cte.plan import CtePlan, Job, jobs, size_of
-from cccopt.harness.cte.preparation import Made, prepare
+from cccopt.harness.cte.preparation import Crew, Made, prepare
 from cccopt.harness.cte.table import Cell, Copy, Counted, CteRow, CteTable
 from cccopt.harness.cte.vendor import Library
 from cccopt.harness.cte.workload import ONE_PER_LANE, SMALL, BuildKind, load
@@ -28,6 +28,8 @@ from cccopt.harness.on_gpu import REPEATS, WARM_UPS, run_on_gpu
 from cccopt.harness.result import BuildResult, Issues, Times
 from cccopt.harness.table import EMULATED, PROFILED
 from cccopt.harness.workload import base_state
+from cccopt.workers import apart
+from cccopt.workers.queue import HERE, Item, Worker, WorkerEnded, answers
 
 EMULATION_SECONDS, TIMING_SECONDS, PROFILE_SECONDS = 300.0, 240.0, 120.0
 """What a job may take: on the emulator, on the GPU and under Nsight Compute."""
@@ -76,9 +78,14 @@ class _Found:
             self.ran, self.has_run = results, True
 
 
-def run(plan: CtePlan, on_progress: Callable[[CteTable], None] = lambda table: None) -> CteTable:
-    """Measure; ``on_progress`` is given what there is after each job. Raises `CccError` for what concerns all rows: an
-    unknown name, no GPU, no nvcc.
+def run(
+    plan: CtePlan,
+    on_progress: Callable[[CteTable], None] = lambda table: None,
+    workers: Sequence[Worker] | None = None,
+) -> CteTable:
+    """Measure; ``on_progress`` is given what there is after each job. On GPUs, each of ``workers`` takes whole jobs, so
+    that the builds of one run by turns on one GPU. Raises `CccError` for what concerns all rows: an unknown name, no
+    GPU, no nvcc.
     """
     todo, size = jobs(plan), size_of(plan)
     on, arch, copy = EMULATED, plan.arch or EMULATED_ARCH, None
@@ -87,10 +94,14 @@ def run(plan: CtePlan, on_progress: Callable[[CteTable], None] = lambda table: N
         with open_gpu() as gpu:
             on, arch = gpu.name, plan.arch or gpu.arch
             copy = measure_copy(gpu)
-    with tempfile.TemporaryDirectory(prefix="cccopt-") as name, ThreadPoolExecutor(workers()) as pool:
-        folder = Path(name)
+    with (
+        tempfile.TemporaryDirectory(prefix="cccopt-") as name,
+        ThreadPoolExecutor(side_by_side(plan.on, workers)) as threads,
+        apart.Running() as running,
+    ):
+        folder, crew = Path(name), Crew(threads, running)
         with clock(seconds, "build and inputs"):
-            made, problems = prepare(plan, todo, size, arch, folder, pool)
+            made, problems = prepare(plan, todo, size, arch, folder, crew)
         found = [_Found(job, {b: made[job.name, b] for b in job.builds}, size) for job in todo]
         for one in found:
             why = problems.get((one.job.name, one.job.input))
@@ -106,10 +117,10 @@ def run(plan: CtePlan, on_progress: Callable[[CteTable], None] = lambda table: N
             on_progress(table())
 
         if plan.on == Platform.GPU:
-            _on_gpu(plan, well, folder, pool, seconds, done)
+            _on_gpu(plan, well, folder, crew, workers or HERE, seconds, done)
         else:
             with clock(seconds, "count"):
-                _emulate(well, plan.seed, size, pool, done)
+                _emulate(well, plan.seed, size, crew, done)
     return table()
 
 
@@ -123,20 +134,17 @@ def measure_copy(gpu: Gpu) -> Copy:
 # --- emulator -----------------------------------------------------------------------------------------------------
 
 
-def _emulate(
-    found: Sequence[_Found], seed: int, size: str, pool: ThreadPoolExecutor, done: Callable[[], None]
-) -> None:
+def _emulate(found: Sequence[_Found], seed: int, size: str, crew: Crew, done: Callable[[], None]) -> None:
     """Run the builds on the emulator, job by job side by side, and take their counts."""
-    for _ in pool.map(lambda one: _emulate_apart(one, seed, size), found):
+    for _ in crew.threads.map(lambda one: _emulate_apart(one, seed, size, crew.running), found):
         done()
 
 
-def _emulate_apart(one: _Found, seed: int, size: str) -> None:
+def _emulate_apart(one: _Found, seed: int, size: str, running: apart.Running) -> None:
     def emulated(codes: Mapping[str, str]) -> tuple[BuildResult, ...]:
         job = one.job
-        ran = apart.call(
-            _emulate_here, job.name, job.input, dict(codes), size, seed, seconds=EMULATION_SECONDS
-        )
+        given = (job.name, job.input, dict(codes), size, seed)
+        ran = apart.call(_emulate_here, *given, seconds=EMULATION_SECONDS, running=running)
         one.least_bytes = one.least_bytes or ran.least_bytes
         return ran.results
 
@@ -171,33 +179,57 @@ def _on_gpu(
     plan: CtePlan,
     found: Sequence[_Found],
     folder: Path,
-    pool: ThreadPoolExecutor,
+    crew: Crew,
+    workers: Sequence[Worker],
     seconds: dict[str, float],
     done: Callable[[], None],
 ) -> None:
     with clock(seconds, "time"):
-        for one in found:
-            _time(one, plan.seed)
-            done()
+        _time(found, plan.seed, workers, done)
     if not plan.profile:
         return
     with clock(seconds, "count"):
-        for one in found:
-            _profile(one, folder, plan.seed)
-            done()
+        _profile(found, folder, plan.seed, workers, done)
         # Where Nsight Compute counted nothing the emulator does, at the size that it can run.
-        _emulate([one for one in found if one.right() and not one.counted], plan.seed, SMALL, pool, done)
+        _emulate([one for one in found if one.right() and not one.counted], plan.seed, SMALL, crew, done)
 
 
-def _time(one: _Found, seed: int) -> None:
+def _time(found: Sequence[_Found], seed: int, workers: Sequence[Worker], done: Callable[[], None]) -> None:
+    items = [
+        Item(_name(one), _timed, (one.job.name, one.job.input, _codes(one), one.size, seed)) for one in found
+    ]
+    with answers(items, workers) as all_timed:
+        for one, answer in zip(found, all_timed, strict=True):
+            try:
+                results, one.least_bytes = answer.result()
+            except WorkerEnded as problem:
+                why = first_of(problem)
+                results = {name: BuildResult(name, (), (), why) for name in one.runnable()}
+            one.take(results)
+            done()
+
+
+def _name(one: _Found) -> str:
+    return f"`{one.job.workload.name}` on `{one.job.input}`"
+
+
+def _codes(one: _Found) -> dict[str, bytes | Library]:
+    return {name: made if isinstance(made, Library) else made.cubin for name, made in one.runnable().items()}
+
+
+def _timed(
+    name: str, input: str, codes: Mapping[str, bytes | Library], size: str, seed: int
+) -> tuple[dict[str, BuildResult], int]:
+    """The results by build, and the fewest bytes that they must move."""
+    least_bytes = 0
+
     def timed(codes: Mapping[str, bytes | Library]) -> tuple[BuildResult, ...]:
-        job = one.job
-        ran = apart.call(_time_here, job.name, job.input, dict(codes), one.size, seed, seconds=TIMING_SECONDS)
-        one.least_bytes = ran.least_bytes
+        nonlocal least_bytes
+        ran = apart.call(_time_here, name, input, dict(codes), size, seed, seconds=TIMING_SECONDS)
+        least_bytes = ran.least_bytes
         return ran.results
 
-    codes = {name: made if isinstance(made, Library) else made.cubin for name, made in one.runnable().items()}
-    one.take(without_those_that_fail(timed, codes, ONE_PER_LANE))
+    return without_those_that_fail(timed, codes, ONE_PER_LANE), least_bytes
 
 
 def _time_here(
@@ -210,22 +242,38 @@ def _time_here(
     return JobResults(results, workload.module.least_bytes(base_state(instance.inputs)))
 
 
-def _profile(one: _Found, folder: Path, seed: int) -> None:
+def _profile(
+    found: Sequence[_Found], folder: Path, seed: int, workers: Sequence[Worker], done: Callable[[], None]
+) -> None:
     """Count the instructions of the builds that were right."""
+    whole = [one for one in found if ONE_PER_LANE in one.right()]
+    for one in found:
+        one.uncounted = "" if one in whole else f"{ONE_PER_LANE} failed"
+        for name, made in one.compiled().items():
+            cubin_file(folder, one.job.workload.name, name).write_bytes(made.cubin)
+    runs = [_profiled_run(one, folder, seed) for one in whole]
+    items = [
+        Item(_name(one), ncu.profile, (run, PROFILE_SECONDS)) for one, run in zip(whole, runs, strict=True)
+    ]
+    with answers(items, workers) as all_profiled:
+        for one, run, answer in zip(whole, runs, all_profiled, strict=True):
+            try:
+                profiled = answer.result()
+            except WorkerEnded as problem:
+                profiled = ncu.Profiled(why=first_of(problem))
+            one.uncounted = profiled.why
+            one.counted = {
+                name: Counted(issues, PROFILED, run.size) for name, issues in profiled.counts.items()
+            }
+            done()
+
+
+def _profiled_run(one: _Found, folder: Path, seed: int) -> ncu.ProfiledRun:
     right = one.right()
-    if ONE_PER_LANE not in right:
-        one.uncounted = f"{ONE_PER_LANE} failed"
-        return
-    for name, made in one.compiled().items():
-        cubin_file(folder, one.job.workload.name, name).write_bytes(made.cubin)
     many = max(len(one.ran[name].launches) for name in right) > PROFILED_LAUNCHES
-    size = SMALL if many else one.size
     # They were right when they were timed.
     options = ("--input", one.job.input, "--unchecked")
-    run = ncu.ProfiledRun(one.job.name, right, folder, size, seed, options)
-    profiled = ncu.profile(run, PROFILE_SECONDS)
-    one.uncounted = profiled.why
-    one.counted = {name: Counted(issues, PROFILED, size) for name, issues in profiled.counts.items()}
+    return ncu.ProfiledRun(one.job.name, right, folder, SMALL if many else one.size, seed, options)
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------

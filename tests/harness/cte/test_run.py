@@ -23,6 +23,7 @@ from cccopt.harness.cte import workload as cte_workload
 from cccopt.harness.cte.plan import CtePlan, jobs
 from cccopt.harness.cte.workload import CteWorkload
 from cccopt.harness.on_gpu import REPEATS
+from tests.workers.driver import make_driver
 
 pytestmark = pytest.mark.nvcc
 
@@ -305,6 +306,19 @@ def test_what_there_is_is_told_after_each_job(tmp_path: Path) -> None:
     table = cte_run.run(plan, lambda so_far: told.append([cell.input for cell in so_far.cells]))
     assert told[-1] == [cell.input for cell in table.cells] == ["ragged", "even"]
     assert len(told) == 2
+
+
+@pytest.mark.parametrize("on", ["emulator", "gpu"])
+def test_workers_give_the_same_cells(
+    on: str, tmp_path: Path, gpu: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "driver").mkdir()
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(make_driver(tmp_path / "driver")))
+    folder = folder_of(tmp_path)
+    command = ("--on", on, "--size", "small", *asked("one_per_lane"), "--input", "odd", "--input", "even")
+    tables = [bench(folder, tmp_path, *command, "--workers", workers)[1] for workers in ("1", "2")]
+    assert tables[0]["cells"] == tables[1]["cells"]
+    assert [cell["input"] for cell in tables[1]["cells"]] == ["odd", "even"]
 
 
 def test_once_runs_the_builds_of_an_input(

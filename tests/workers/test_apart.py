@@ -8,7 +8,7 @@ import time
 import pytest
 
 from cccopt.diagnostic import CccError, error
-from cccopt.harness import apart
+from cccopt.workers import apart
 
 
 def add(began: apart.Began, left: int, right: int) -> int:
