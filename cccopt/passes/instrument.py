@@ -238,6 +238,7 @@ class _Instrumenting:
                 row,
                 copies,
                 self.how.every,
+                choice.nests,
             )
             if self.how.every > 1 or (
                 kernel and not counted.has_room(name, 4 * memory.words, self.how.dynamic)

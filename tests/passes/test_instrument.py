@@ -133,6 +133,21 @@ SHAPES = {
         mov.u32 %r4, 0;
         OUTER: mov.u32 %r5, 0; INNER: add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, %r3; @%p1 bra INNER;
         add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 3; @%p2 bra OUTER; st.global.u32 [%rd2], %r5;""",
+    "loops one after the other, to which some lanes come": """
+        mov.u32 %r4, 0; mov.u32 %r5, 0; setp.lt.u32 %p1, %r0, 35; @%p1 bra SECOND;
+        FIRST: add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, %r3; @%p2 bra FIRST; setp.lt.u32 %p1, %r0, 99; @%p1 bra OUT;
+        SECOND: add.u32 %r5, %r5, 3; setp.lt.u32 %p2, %r5, %r0; @%p2 bra SECOND;
+        OUT: add.u32 %r4, %r4, %r5; st.global.u32 [%rd2], %r4;""",
+    "a loop to which another leads": """
+        mov.u32 %r4, 0; mov.u32 %r5, 0;
+        FIRST: add.u32 %r4, %r4, 1; setp.gt.u32 %p1, %r4, %r3; @%p1 bra SECOND; setp.lt.u32 %p2, %r4, 9; @%p2 bra FIRST;
+        bra OUT; SECOND: add.u32 %r5, %r5, 3; setp.lt.u32 %p2, %r5, %r0; @%p2 bra SECOND;
+        OUT: add.u32 %r4, %r4, %r5; st.global.u32 [%rd2], %r4;""",
+    "loops to which a table leads": """
+        and.b32 %r4, %r0, 1; mov.u32 %r5, 0; T: .branchtargets A, B; brx.idx %r4, T;
+        A: add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, %r3; @%p1 bra A; bra OUT;
+        B: add.u32 %r5, %r5, 2; setp.lt.u32 %p1, %r5, %r0; @%p1 bra B;
+        OUT: st.global.u32 [%rd2], %r5;""",
     "a branch to what comes next": "setp.lt.u32 %p1, %r0, 9; @%p1 bra L; L: st.global.u32 [%rd2], %r0;",
     "a predicate of a scope": """
         { .reg .pred %q; setp.lt.u32 %q, %r0, 9; @%q bra L; } st.global.u32 [%rd2], %r0; L: add.u32 %r4, %r4, 1;""",

@@ -17,6 +17,7 @@ from cccopt.ccc.function.code import at, op
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.layout import BEGUN, ENDED, THREADS, WARPS
 from cccopt.passes.counting.memory import HALF_WORD, Memory, copy_address, lanes_from
+from cccopt.passes.counting.nests import Nest
 from cccopt.passes.counting.sampling import count, linear_index
 from cccopt.ptx.ir import (
     Function,
@@ -35,6 +36,8 @@ _LANE_31 = Literal("31")
 _LOW_HALF = Literal("0xFFFF")
 _OWN = Register("%ccc_own")
 """The address of a thread's own counters."""
+_ENTERED = Register("%ccc_entered")
+"""The nests that a thread came to."""
 
 
 def begin(kernel: Memory, names: Names) -> Iterator[Statement]:
@@ -76,9 +79,12 @@ def begin_warp(kernel: Memory, names: Names, base: Register, weight: Register) -
     yield op("red.global.add.u64", kernel.in_copy(base, THREADS), threads, guard=who)
 
 
-def leaving(memory: Memory, names: Names, array: Register | Symbol, redux: bool) -> Iterator[Statement]:
+def leaving(
+    memory: Memory, names: Names, array: Register | Symbol, entered: Register, redux: bool
+) -> Iterator[Statement]:
     """What a thread does before it leaves the function, if anything: threads that come there together leave together.
-    ``array`` is where its counters are; ``redux``: there are reductions over a warp.
+    ``array`` is where its counters are, ``entered`` tells which of the nests it came to; ``redux``: there are
+    reductions over a warp.
     """
     if not memory.private and memory.name is None:
         return
@@ -92,14 +98,14 @@ def leaving(memory: Memory, names: Names, array: Register | Symbol, redux: bool)
     weight = names.register("b32") if memory.every > 1 else None
     yield from copy_address(memory, names, base, weight)
     if memory.private:
-        start, step, counters = names.register("b32"), names.register("b32"), names.register("b64")
-        yield op("mov.u32", start, 0)
-        yield op("mov.u32", step, 1)
+        counters = names.register("b64")
         yield op("mov.u64", counters, array)
         sums = names.register("b32" if memory.name is not None else "b64")
         yield from _sums_by_lane(names, memory, base, mask, lower, sums)
         fold = partial(_fold, names, memory, sums, counters, mask if redux else None, leader, weight)
-        yield from _each_word(names, start, step, memory.private, "fold", fold)
+        yield from _each_from(names, 0, memory.common, partial(fold, None))
+        for bit, nest in enumerate(memory.nests):
+            yield from _fold_nest(names, nest, entered, 1 << bit, mask, fold)
         # What each thread has added is before the first of them counts all off.
         yield op("bar.warp.sync", mask)
     if memory.name is not None:
@@ -109,8 +115,9 @@ def leaving(memory: Memory, names: Names, array: Register | Symbol, redux: bool)
 def leave_function(memory: Memory, name: str, redux: bool) -> Function:
     """`leaving` as a function, for threads that leave by a branch that others do not take."""
     names = Names((), ())
-    code = [*leaving(memory, names, _OWN, redux), op("ret")]
-    parameters = (Variable("reg", ".b64", _OWN.name),) if memory.private else ()
+    code = [*leaving(memory, names, _OWN, _ENTERED, redux), op("ret")]
+    own, entered = Variable("reg", ".b64", _OWN.name), Variable("reg", ".b32", _ENTERED.name)
+    parameters = (own, entered) if memory.private else ()
     return Function("func", name, parameters, body=(*names.declarations(), *code))
 
 
@@ -141,21 +148,29 @@ def _fold(
     mask: Register | None,
     leader: Register,
     weight: Register | None,
+    counted: Register | None,
     word: Register,
 ) -> Iterator[Statement]:
     """All threads of ``mask`` add one of their ``counters`` to ``sums``: the first of them for all, if just they run
-    together. Otherwise, and if there is no mask, each thread adds for itself.
+    together. Otherwise, and if there is no mask, each thread adds for itself. Threads where ``counted`` does not hold
+    have counted nothing there.
     """
     address, found = names.register("b64"), names.register("b32")
     low, high, some, more = (names.register(t) for t in ("b32", "b32", "pred", "pred"))
     yield op("mad.wide.u32", address, word, 4, counters)
     yield op("ld.local.u32", found, at(address))
+    if counted is not None:
+        yield op("selp.b32", found, found, 0, counted)
     yield op("and.b32", low, found, _LOW_HALF)
     yield op("shr.u32", high, found, HALF_WORD)
+    nothing = names.label("nothing")
     if mask is None:
         yield op("setp.ne.u32", some, found, 0)
         yield op("setp.ne.u32", more, high, 0)
     else:
+        yield op("setp.ne.u32", some, found, 0)
+        yield op("vote.sync.any.pred", some, some, mask)
+        yield op("bra", Symbol(nothing), guard=Guard(some, negated=True))
         active, alone, adds = names.register("b32"), names.register("pred"), names.register("pred")
         any_ = names.register("b32")
         yield op("activemask.b32", active)
@@ -171,6 +186,7 @@ def _fold(
         yield op("mad.lo.u32", place, word, 4, sums)
         for first, half, who in ((memory.plain, low, some), (memory.high, high, more)):
             yield op("red.shared.add.u32", at(place, 4 * first), half, guard=Guard(who))
+        yield Label(nothing)
         return
     wide, top, place = (names.register("b64") for _ in range(3))
     yield op("cvt.u64.u32", wide, low)
@@ -183,6 +199,36 @@ def _fold(
         yield op("mul.lo.u64", wide, wide, times)
     yield op("mad.wide.u32", place, word, 8, sums)
     yield op("red.global.add.u64", memory.in_copy(place, memory.own), wide, guard=Guard(some))
+    yield Label(nothing)
+
+
+def _fold_nest(
+    names: Names,
+    nest: Nest,
+    entered: Register,
+    bit: int,
+    mask: Register,
+    fold: Callable[[Register | None, Register], Iterator[Statement]],
+) -> Iterator[Statement]:
+    """Folds the counters of a nest, unless no thread of ``mask`` came to it."""
+    here, came, any_ = names.register("b32"), names.register("pred"), names.register("pred")
+    after = names.label("folded")
+    yield op("and.b32", here, entered, bit)
+    yield op("setp.ne.u32", came, here, 0)
+    yield op("vote.sync.any.pred", any_, came, mask)
+    yield op("bra", Symbol(after), guard=Guard(any_, negated=True))
+    yield from _each_from(names, nest.start, nest.stop, partial(fold, came))
+    yield Label(after)
+
+
+def _each_from(
+    names: Names, start: int, stop: int, body: Callable[[Register], Iterator[Statement]]
+) -> Iterator[Statement]:
+    """``body`` for each number from ``start`` on."""
+    first, step = names.register("b32"), names.register("b32")
+    yield op("mov.u32", first, start)
+    yield op("mov.u32", step, 1)
+    yield from _each_word(names, first, step, stop, "fold", body)
 
 
 def _count_off(

@@ -26,6 +26,7 @@ from functools import cached_property
 
 from cccopt.passes.counting.flow import Flow, FlowEdge, Way
 from cccopt.passes.counting.layout import OUTSIDE, OWN, THREADS, UNKNOWN, WARPS, Sum
+from cccopt.passes.counting.nests import Nest, sorted_by_nest
 
 _CONDITIONAL = (Way.TAKEN, Way.OTHER)
 
@@ -64,18 +65,21 @@ class Split:
 @dataclass
 class Choice:
     """The counters of a function, numbered from 0; of a kernel, from `OWN`. The first ``private`` are those in loops,
-    which each thread has for itself: ``registers`` of them in registers, the others in its local memory.
+    which each thread has for itself: ``registers`` of them in registers, the others in its local memory, those of
+    ``nests`` last.
 
     ``unit_warps`` and ``edge_warps`` are sums of counters, ``unit_lanes`` and ``edge_lanes`` a counter or `UNKNOWN`;
-    ``depths`` is in how many loops the code of each counter is.
+    ``depths`` is in how many loops the code of each counter is, ``units`` in which unit.
     """
 
     first: int
     places: dict[Place, Counters] = field(default_factory=dict)
     splits: list[Split] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
+    units: list[int] = field(default_factory=list)
     private: int = 0
     registers: int = 0
+    nests: tuple[Nest, ...] = ()
     unit_warps: list[Sum] = field(default_factory=list)
     edge_warps: list[Sum] = field(default_factory=list)
     unit_lanes: list[int] = field(default_factory=list)
@@ -86,9 +90,10 @@ class Choice:
         """The number behind the last counter's."""
         return self.first + len(self.depths)
 
-    def new(self, depth: int) -> int:
-        """A new counter, run in ``depth`` loops."""
+    def new(self, depth: int, unit: int) -> int:
+        """A new counter, run in ``depth`` loops in ``unit``, or outside of all."""
         self.depths.append(depth)
+        self.units.append(unit)
         return self.end - 1
 
     def at(self, place: Place) -> Counters:
@@ -103,7 +108,7 @@ def choose(flow: Flow, kernel: bool, registers: int, private: bool = True) -> Ch
     chooser = _Chooser(flow, kernel)
     chooser.warps()
     chooser.lanes()
-    return _numbered(chooser.choice, registers, private)
+    return _numbered(flow, chooser.choice, registers, private)
 
 
 def loose(flow: Flow, edge: FlowEdge) -> bool:
@@ -134,7 +139,7 @@ class _Chooser:
         if len(edges) == 1 and self._passes_all(edges[0]) and edges[0].source < unit:
             return self.choice.unit_warps[edges[0].source]
         counters = self.choice.at(Place(unit))
-        counters.warps = self.choice.new(self._depth(Place(unit)))
+        counters.warps = self._new(Place(unit))
         return (counters.warps,)
 
     def _passes_all(self, edge: FlowEdge) -> bool:
@@ -180,7 +185,7 @@ class _Chooser:
         if edge.way is Way.ENTRY or edge.way in _CONDITIONAL:
             place = Place() if edge.way is Way.ENTRY else Place(edge=index)
             counters = choice.at(place)
-            counters.warps = choice.new(self._depth(place))
+            counters.warps = self._new(place)
             return (counters.warps,)
         return ()
 
@@ -199,7 +204,7 @@ class _Chooser:
             return ()
         if not (along_other := self._warps_along(others[0])):
             return ()
-        counter = choice.new(self._depth(Place(other.target)))
+        counter = self._new(Place(other.target))
         choice.splits.append(Split(source, other.target, counter, entry))
         return (*choice.unit_warps[source], *_negative(along_other), counter)
 
@@ -231,13 +236,13 @@ class _Chooser:
 
     def _counter(self, place: Place) -> int:
         counters = self.choice.at(place)
-        counters.lanes = self.choice.new(self._depth(place))
+        counters.lanes = self._new(place)
         return counters.lanes
 
-    def _depth(self, place: Place) -> int:
-        """In how many loops the code is that counts there: lanes that leave a loop are counted in it."""
+    def _new(self, place: Place) -> int:
+        """A counter at a place: lanes that leave a loop are counted in it."""
         unit = place.unit if place.edge == OUTSIDE else self.flow.edges[place.edge].source
-        return self.flow.units[unit].depth if unit != OUTSIDE else 0
+        return self.choice.new(self.flow.units[unit].depth if unit != OUTSIDE else 0, unit)
 
     def _candidates(self) -> Iterator[tuple[float, bool, int]]:
         """Units and edges with what it costs to count them, 0 where that is known."""
@@ -299,13 +304,18 @@ class _Tree:
         return a != b
 
 
-def _numbered(choice: Choice, registers: int, private: bool) -> Choice:
-    """The choice with the counters in loops numbered first if ``private``, those of inner loops ahead of the others."""
+def _numbered(flow: Flow, choice: Choice, registers: int, private: bool) -> Choice:
+    """The choice with the counters in loops numbered first if ``private``: those in registers, of inner loops before
+    others, and then the others.
+    """
     # Both counters of a place, so that none needs the mask for the other's sake.
     listed = [c - choice.first for p in choice.places.values() for c in (p.warps, p.lanes) if c != UNKNOWN]
     listed += [split.counter - choice.first for split in choice.splits]
     order = sorted(listed, key=lambda i: -choice.depths[i])
     own = [i for i in order if choice.depths[i]] if private else []
+    rest = own[registers:]
+    by_nest, choice.nests = sorted_by_nest(flow, [choice.units[i] for i in rest], len(own) - len(rest))
+    own = [*own[:registers], *(rest[i] for i in by_nest)]
     order = [*own, *sorted(set(range(len(choice.depths))).difference(own))]
     new = {choice.first + old: choice.first + now for now, old in enumerate(order)}
 
@@ -319,6 +329,7 @@ def _numbered(choice: Choice, registers: int, private: bool) -> Choice:
         counters.warps, counters.lanes = number(counters.warps), number(counters.lanes)
     choice.splits = [replace(split, counter=number(split.counter)) for split in choice.splits]
     choice.depths = [choice.depths[old] for old in order]
+    choice.units = [choice.units[old] for old in order]
     choice.private = len(own)
     choice.registers = min(len(own), registers)
     choice.unit_warps = [signed(terms) for terms in choice.unit_warps]

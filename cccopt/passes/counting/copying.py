@@ -104,6 +104,8 @@ class _Copier:
     adder: Adder = field(init=False)
     registers: list[Register] = field(init=False)
     plain: str = field(init=False)
+    entered: Register = field(init=False)
+    """A bit for each nest of loops that the thread came to."""
     masks: dict[int, Register] = field(init=False)
     """The lanes that a unit began with, of those whose branches are told by them."""
 
@@ -114,6 +116,7 @@ class _Copier:
         weight = self.names.register("b32") if memory.every > 1 else None
         self.adder = Adder(memory, self.names, base, self.names.register("b32"), weight)
         self.plain = self.names.label("plain")
+        self.entered = self.names.register("b32")
         self.masks = {s.source: self.names.register("b32") for s in self.what.choice.splits}
         self.registers = [self.names.register("b32") for _ in range(self.what.choice.registers)]
 
@@ -177,6 +180,9 @@ class _Copier:
                 found.setdefault(flow.head(place.unit), []).extend(
                     self._count(counters, None, unit=place.unit)
                 )
+        for edge, code in self._entries():
+            if edge.source != OUTSIDE:
+                found.setdefault(flow.end(edge.source), []).extend(code)
         for split in self.what.choice.splits:
             if split.entry != UNKNOWN and (source := flow.edges[split.entry].source) != OUTSIDE:
                 found.setdefault(flow.end(source), []).append(initial(self.masks[split.source]))
@@ -202,6 +208,13 @@ class _Copier:
                 here += [*self._count(counters, going, in_loop=in_loop), *self.last(going, in_loop)]
         return found
 
+    def _entries(self) -> Iterator[tuple[FlowEdge, Iterator[Statement]]]:
+        """The edges by which lanes come to nests of loops, with what they do there first."""
+        memory = self.what.memory
+        for bit, nest in enumerate(memory.nests):
+            for edge in (self.what.flow.edges[index] for index in nest.entries):
+                yield edge, memory.come(bit, self.entered, self.names.register("b32"), _going(edge))
+
     def _linkage(self) -> tuple[str, ...]:
         return self.what.function.linkage if self.kernel else ()
 
@@ -217,8 +230,12 @@ class _Copier:
                 yield initial(self.masks[split.source])
         if memory.private:
             yield memory.local_variable()
-        for counter in range(memory.own + memory.registers, memory.own + memory.private):
-            yield op("st.local.u32", memory.in_local(counter), 0)
+        if memory.private:
+            yield from memory.cleared(memory.registers, memory.common, self.names.register("b32"), None)
+            yield initial(self.entered)
+        for edge, code in self._entries():
+            if edge.source == OUTSIDE:
+                yield from code
         if self.samples:
             assert self.adder.base is not None
             assert self.adder.weight is not None
@@ -289,7 +306,7 @@ class _Copier:
             for index, register in enumerate(self.registers)
         ]
         if among is None or not in_loop:
-            code += leaving(memory, self.names, Symbol(memory.local), self.what.redux)
+            code += leaving(memory, self.names, Symbol(memory.local), self.entered, self.what.redux)
             if among is None or not code:
                 return code
             stay = self.names.label("stay")
@@ -297,7 +314,7 @@ class _Copier:
         if not memory.private:
             return [] if memory.name is None else [op("call", Symbol(self.what.leave), guard=among)]
         own = self.names.register("b64")
-        call = op("call", Symbol(self.what.leave), Group((own,)), guard=among)
+        call = op("call", Symbol(self.what.leave), Group((own, self.entered)), guard=among)
         return [*code, op("mov.u64", own, Symbol(memory.local)), call]
 
     # --- the program's own statements --------------------------------------------------------------------------

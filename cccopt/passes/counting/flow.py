@@ -169,6 +169,13 @@ class Flow:
         """Whether an edge comes out of one of ``blocks``."""
         return edge.source != OUTSIDE and self.units[edge.source].block in blocks
 
+    def cycle(self, unit: int) -> int:
+        """A number for the cycles that a unit is in, all that share code together; the same for what is in none."""
+        block = self.units[unit].block
+        if block in self._cycle or not self.units[unit].depth:
+            return self._cycle.get(block, -1)
+        return len(self.cfg.blocks) + block  # a block that leads to itself alone
+
     def leaves_loop(self, edge: FlowEdge) -> bool:
         """Whether lanes that go along an edge may wait behind it for others that go round a loop once more."""
         if OUTSIDE in (edge.source, edge.target):

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from cccopt.ccc.function.code import at, op, predicate
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.layout import OWN
+from cccopt.passes.counting.nests import Nest
 from cccopt.passes.counting.sampling import sampled
 from cccopt.ptx.ir import (
     Address,
@@ -34,10 +35,12 @@ from cccopt.ptx.ir import (
     Statement,
     Symbol,
     Variable,
+    Vector,
 )
 
 COUNTS = "ccc_profile_counts"
 HALF_WORD = 16
+_VECTOR = 4  # words that are stored at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Memory:
     ``name`` is the shared array, None where they are in global memory alone; ``kernel`` tells whose they are.
     ``first`` is the function's first counter, ``counters`` how many it has. Of these a thread has ``private`` for
     itself, the first that the code adds to, ``registers`` of them in registers, all in the array ``local`` when it
-    leaves.
+    leaves; those of ``nests``, the last, only if it came there.
     ``counts`` is the array of all counters, ``row`` how many a copy of it has. One warp in ``every`` is counted.
     """
 
@@ -62,6 +65,12 @@ class Memory:
     row: int
     copies: int
     every: int = 1
+    nests: tuple[Nest, ...] = ()
+
+    @property
+    def common(self) -> int:
+        """How many counters of its own each thread adds up wherever it came."""
+        return self.nests[0].start if self.nests else self.private
 
     @property
     def own(self) -> int:
@@ -90,7 +99,24 @@ class Memory:
 
     def local_variable(self) -> Variable:
         """The declaration of the thread's array."""
-        return Variable("local", ".b32", self.local, (self.private,), 4)
+        return Variable("local", ".b32", self.local, (self.private,), 4 * _VECTOR)
+
+    def cleared(self, start: int, stop: int, zero: Register, among: Guard | None) -> Iterator[Statement]:
+        """The lanes that ``among`` holds for clear numbers ``start`` to ``stop`` of the thread's own counters."""
+        yield initial(zero)
+        while start < stop:
+            place = _element(self.local, start)
+            if start % _VECTOR == 0 and start + _VECTOR <= stop:
+                yield op(f"st.local.v{_VECTOR}.u32", place, Vector((zero,) * _VECTOR), guard=among)
+                start += _VECTOR
+            else:
+                yield op("st.local.u32", place, zero, guard=among)
+                start += 1
+
+    def come(self, bit: int, entered: Register, zero: Register, among: Guard | None) -> Iterator[Statement]:
+        """The lanes that ``among`` holds for come to a nest, whose ``bit`` of ``entered`` says so."""
+        yield from self.cleared(self.nests[bit].start, self.nests[bit].stop, zero, among)
+        yield op("or.b32", entered, entered, Literal(str(1 << bit)), guard=among)
 
     def word(self, number: int) -> Address:
         """A word of the shared array."""
