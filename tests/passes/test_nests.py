@@ -11,7 +11,6 @@ import pytest
 from cccopt.emulator import Program
 from cccopt.passes.counting.choice import Choice, choose
 from cccopt.passes.counting.flow import Flow
-from cccopt.passes.counting.layout import OUTSIDE
 from cccopt.passes.instrument import COUNTED, Counting, instrumented
 from cccopt.ptx.parser import parse
 from tests.emulator.kernels import kernel as ptx_kernel
