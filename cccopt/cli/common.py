@@ -38,7 +38,8 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         "--ccc-profile",
         type=Path,
         metavar="FILE.json",
-        help="how often lanes reach each region, from `cccopt emulate --profile`; `auto` decides by it",
+        help="how often lanes reach each region, from `cccopt profile` or"
+        " `cccopt emulate --profile`; `auto` decides by it",
     )
 
 
