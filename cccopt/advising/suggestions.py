@@ -38,7 +38,7 @@ PROMISES = {
 """What a user vouches for by writing a pragma. The others ask for nothing."""
 
 
-SUMS = "its sums may be added up in any order, which changes their last digits"
+SUMS = "its sums may be computed in any order, which changes their last digits"
 """The same of a clause `reduce`."""
 
 

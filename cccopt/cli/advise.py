@@ -44,7 +44,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "advise",
         help="find the loops and branches that are worth annotating",
-        description=f"{__doc__} For sources, it says what is sure to pay and what needs a run.",
+        description=f"{__doc__} For sources, it lists what is sure to pay and what needs a run.",
     )
     parser.add_argument(
         "subjects",
@@ -63,9 +63,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--top", type=_number, default=10, metavar="N", help="suggestions to print (default: 10)"
     )
-    parser.add_argument(
-        "--all", action="store_true", help="also print kernels that are better left as they are"
-    )
+    parser.add_argument("--all", action="store_true", help="also print kernels that are better left alone")
     parser.add_argument(
         "--only",
         type=_numbers,
@@ -82,9 +80,11 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         " they are compiled with --arch and --nvcc",
     )
     parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="for runs: also write them as a page, with the suggestions"
+        "--html", type=Path, metavar="FILE", help="for runs: also write an HTML page, with the suggestions"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all that was found to FILE")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="also write everything that was found to FILE"
+    )
     parser.add_argument(
         "--sarif",
         type=Path,
@@ -96,7 +96,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of suggestions")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of suggestions")
     return int(text)
 
 
@@ -109,12 +109,12 @@ def run(arguments: argparse.Namespace) -> int:
     require_writable(arguments.json, arguments.sarif, arguments.save_profile, arguments.html)
     runs = [subject for subject in arguments.subjects if subject.endswith(".json")]
     if arguments.save_profile is not None and not (arguments.apply and runs):
-        why = "it takes the counts of a run for the sources that --apply writes"
+        why = "it turns the counts of a run into a profile of the sources that --apply writes"
         raise bad_argument(
             "--save-profile", why, "write `cccopt advise RUN.json --apply --save-profile FILE.json`"
         )
     if arguments.html is not None and len(runs) < len(arguments.subjects):
-        why = "the page shows runs, and there is a source"
+        why = "the page can show only runs, and a source was given"
         raise bad_argument("--html", why, "write `cccopt advise RUN.json --html FILE`")
     how: dict[str, Any] = {"arch": arguments.arch, "nvcc_options": arguments.nvcc}
     if len(runs) < len(arguments.subjects):
@@ -149,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _of_run(file: str) -> tuple[Advice, ...]:
     run = read(file)
     if not run.candidates:
-        raise bad_argument(file, "it holds no counts of candidates", _COUNT)
+        raise bad_argument(file, "it contains no counts of candidates", _COUNT)
     with as_bad_profile(file):
         return advise_on_run(run)
 
@@ -194,7 +194,7 @@ def _chosen(found: Sequence[Advice], only: Sequence[int] | None) -> list[Advice]
 
 def _print(found: Sequence[Advice], arguments: argparse.Namespace, out: Console, counted: bool) -> None:
     if not found:
-        out.print("no kernel here has a loop or branch to annotate that is not annotated")
+        out.print("no kernel here has a loop or branch left to annotate")
         return
     known = list(enumerate((advice for advice in found if advice.pragmas), 1))
     left = [advice for _, advice in known if advice.gain is not None and not advice.pays]
@@ -209,13 +209,13 @@ def _print(found: Sequence[Advice], arguments: argparse.Namespace, out: Console,
     if len(listed) > arguments.top:
         out.print(f"{len(listed) - arguments.top} more (--top)\n")
     if not arguments.all:
-        _print_names("Better left as they are (--all shows what was tried):", left, out)
+        _print_names("Better left alone (--all shows what was tried):", left, out)
         _print_names("Not run in the profile:", did_not_run, out)
     for advice in found:
         if not advice.pragmas:
             _print_refusals(advice, out)
     if not counted and any(advice.gain is None for _, advice in known):
-        out.print(Text(f"To see what the others gain, {_COUNT}."), soft_wrap=True)
+        out.print(Text(f"To see what the others would gain, {_COUNT}."), soft_wrap=True)
 
 
 def _print_names(title: str, found: Sequence[Advice], out: Console) -> None:
@@ -245,7 +245,7 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
     loop = advice.best.loop if advice.best is not None else None
     if loop is not None:
         context = max(report.context_bytes for report in advice.best.reports)  # type: ignore[union-attr]
-        task = f", {context} bytes of context a task" if context else ""
+        task = f", {context} bytes of context per task" if context else ""
         out.print(Text(f"   Form: {loop.form}{task}."), soft_wrap=True)
     out.print()
 
@@ -268,7 +268,7 @@ def _as_remark(advice: Advice) -> Diagnostic:
 def _gain(advice: Advice) -> str:
     if advice.gain is None:
         return "only a run can tell"
-    assumed = "" if advice.best is None or not advice.best.sure else ", by assumed counts"
+    assumed = "" if advice.best is None or not advice.best.sure else ", from assumed counts"
     saved = advice.saved_ns
     time = f", {saved / 1e6:,.3f} of {(advice.time_ns or 0) / 1e6:,.3f} ms" if saved is not None else ""
     return f"predicted {advice.gain:.2f}x{time}{assumed}"
@@ -276,7 +276,9 @@ def _gain(advice: Advice) -> str:
 
 def _print_refusals(advice: Advice, out: Console) -> None:
     why = (
-        "nothing in it can be rewritten" if advice.refusals else "it has no uneven loop or branch to collect"
+        "nothing in it can be rewritten"
+        if advice.refusals
+        else "it has no divergent loop or branch to collect"
     )
     out.print(Text(f"{advice.shown}: {why}", style="bold"), soft_wrap=True)
     for diagnostic in advice.refusals[:3]:

@@ -45,7 +45,7 @@ def _shown(suggestion: Suggestion) -> list[Child]:
     if not suggestion.pragmas:
         refused = [element("li", reason) for reason in suggestion.refusals]
         return [element("p", "Nothing in it can be rewritten."), element("ul", refused) if refused else None]
-    verdict = "Worth annotating" if suggestion.pays else "Better left as it is"
+    verdict = "Worth annotating" if suggestion.pays else "Better left alone"
     rows = [
         element(
             "tr",
