@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
+from cccopt.advising.source_loops import code_of
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.independence import Judgement, State, judged
@@ -13,9 +13,8 @@ from cccopt.clauses import Kind
 from cccopt.diagnostic import CccError
 from cccopt.files import read_text
 from cccopt.source.candidates import declaration_at
-from cccopt.source.lexer import tokens
 from cccopt.source.restricted import Parameter, parameters_around, parameters_of
-from cccopt.source.statements import Code, OutOfSight, Unbalanced
+from cccopt.source.statements import OutOfSight, Unbalanced
 from cccopt.text import Place, SourceText
 
 _ORDER = (State.CONTRADICTED, State.OPEN, State.PROVEN)
@@ -55,7 +54,7 @@ def _parameters(annotations: Mapping[int, Annotation], place: Place | None) -> t
         return ()
     try:
         text = read_text(at.file)
-        code = _code(text)
+        code = code_of(text)
         offset = SourceText(at.file, text).offset(at.position)
         index = next((i for i, t in enumerate(code.tokens) if t.start == offset), None)
         if index is None:
@@ -64,8 +63,3 @@ def _parameters(annotations: Mapping[int, Annotation], place: Place | None) -> t
         return tuple(found)
     except (CccError, Unbalanced, OutOfSight):
         return ()
-
-
-@lru_cache(maxsize=8)
-def _code(text: str) -> Code:
-    return Code([t for t in tokens(text) if t.kind != "directive"])

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cccopt.advising.engagement import engagement
 from cccopt.advising.independence import judgement_of
 from cccopt.advising.sums import sums_in
 from cccopt.advising.trials import Trial, is_expanded, trials
@@ -19,7 +20,7 @@ from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.profitability.model import SAFE_GAIN
-from cccopt.clauses import Kind, MarkedShape
+from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.driver import marked_ptx
 from cccopt.passes.pipeline import prepared
@@ -70,6 +71,7 @@ class Advice:
     ``unit`` is the source that was compiled. ``gain`` is predicted of the kernel, None where nothing tells; ``pays``
     says whether `auto` rewrites it then. ``time_ns`` is the kernel's in the run. A kernel without ``best`` has only
     refusals. ``judgements`` are of those ``pragmas`` by which the user promises that iterations are independent.
+    ``engagement`` is a call of CTE that would do as well in place of the inner loop, empty where none surely would.
     """
 
     unit: str
@@ -82,6 +84,7 @@ class Advice:
     time_ns: int | None
     tried: tuple[Trial, ...]
     judgements: tuple[tuple[Pragma, Judgement], ...] = ()
+    engagement: str = ""
 
     @property
     def contradicted(self) -> bool:
@@ -148,20 +151,31 @@ def _advise(
 
 
 def _judged(advice: Advice, module: Module, function: Function) -> Advice:
-    """The advice with what is known of its promises."""
-    vouched = {p.place: p for p in advice.pragmas if p.kind in PROMISES and not p.in_lane}
-    if not vouched:
+    """The advice with what is known of its promises, and the call of CTE that would do as well."""
+    loops = [p for p in advice.pragmas if p.kind in PROMISES or p.kind in LOOPS_OF_TASKS]
+    if not loops or loops[0].in_lane:
         return advice
     view = view_of(module, function)
-    found = [
-        (pragma, judgement_of(view, annotation, pragma.kind))
-        for annotation in view.annotations.values()
-        if annotation.event == MarkedShape.LOOP
-        and annotation.place is not None
-        and (pragma := vouched.get(annotation.place)) is not None
-        and (annotation.kind is Kind.GRID) == (pragma.kind is Kind.GRID)
-    ]
-    return replace(advice, judgements=tuple(dict.fromkeys(found)))
+    judgements: dict[tuple[Pragma, Judgement], None] = {}
+    tasks: dict[Pragma, State] = {}
+    for annotation in view.annotations.values():
+        pragma = next((p for p in loops if _is_of(p, annotation)), None)
+        if pragma is not None and pragma.kind in PROMISES:
+            judgements[pragma, judgement_of(view, annotation, pragma.kind)] = None
+        if pragma is not None and pragma.kind in LOOPS_OF_TASKS:
+            tasks[pragma] = judgement_of(view, annotation, Kind.FOR_VARIABLE).state
+    call = engagement(loops[0].place, loops[1].place) if [*tasks.values()] == [State.PROVEN] else ""
+    return replace(advice, judgements=tuple(judgements), engagement=call)
+
+
+def _is_of(pragma: Pragma, annotation: Annotation) -> bool:
+    """Whether a pragma is that of a candidate, a loop."""
+    grid = annotation.kind is Kind.GRID
+    return (
+        annotation.event == MarkedShape.LOOP
+        and annotation.place == pragma.place
+        and grid == (pragma.kind is Kind.GRID)
+    )
 
 
 def _source(unit: str, annotations: Mapping[int, Annotation]) -> str:

@@ -252,6 +252,8 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
         context = max(report.context_bytes for report in advice.best.reports)  # type: ignore[union-attr]
         task = f", {context} bytes of context a task" if context else ""
         out.print(Text(f"   Form: {loop.form}{task}."), soft_wrap=True)
+    if advice.engagement:
+        out.print(Text(f"   Or CTE, for blocks of BLOCK threads: {advice.engagement}"), soft_wrap=True)
     out.print()
 
 
@@ -321,6 +323,7 @@ def _kernel(advice: Advice) -> dict[str, Any]:
             {"line": pragma.place.position.line, **as_data(judgement)}
             for pragma, judgement in advice.judgements
         ],
+        "cte": advice.engagement,
         "form": advice.best.loop.form if advice.best is not None and advice.best.loop is not None else "",
         "tried": len(advice.tried),
         "refusals": [{"code": d.code, "message": d.message, "help": d.help} for d in advice.refusals],

@@ -73,6 +73,26 @@ _WITH_INNER = (
     "m", "i + m", "i * w + m", "i * 4 + m", "m * n + i", "m * 4 + i", "threadIdx.x + blockDim.x * m",
     "i * 8 + 2 * m + 1", "(i * w + m) * 2", "i * 4 + (m & 3)", "i - m",
 )  # fmt: skip
+_CARRIED = (
+    "c += 3;", "c += w;", "if (data[i & 31] > 20) ++c;", "c = d, d = i;", "c = i + 1;", "c = 2 * c;", "c += d; d += 2;",
+    "c += blockDim.x; d = c - 1;", "do { c += 1; d = c; } while (data[c & 31] > 30);", "c = data[c & 31];",
+    "for (d = 0; d < w; ++d) if (data[d & 31] == i % 53) break;", "c ^= 1;", "c -= 64; d = c;",
+)  # fmt: skip
+_OF_CARRIED = ("c", "c + i", "d", "2 * c + 1", "(c + d)", "(i + c - d)", "c - d + i")
+_AROUND = (
+    "for (int s = 0; s < 3; ++s)",
+    "for (int s = 1; s < 9; s *= 2)",
+    "for (int s = data[threadIdx.x & 31]; s > 9; s -= 9)",
+)
+_OF_OUTER = ("i + s", "i * s", "s", "i + s * n")
+_LEAVES = (
+    "",
+    "",
+    "",
+    "if (data[i & 31] > 20) continue;",
+    "if (data[i & 31] == 50) break;",
+    "if (i % 3 == 1) continue;",
+)
 _VALUES = ("i", "1", "w", "data[i & 31]", "threadIdx.x", "3 * i + 1", "x")
 _GUARDS = (
     "",
@@ -128,11 +148,14 @@ class Outcome:
 
 def kernel(name: str, draw: random.Random) -> str:
     """The text of a kernel."""
-    grid = draw.random() < 0.25
+    grid = draw.random() < 0.2
+    carried = "" if grid or draw.random() < 0.6 else draw.choice(_CARRIED)
+    around = "" if grid or draw.random() < 0.8 else draw.choice(_AROUND)
     head = draw.choice(_HEADS)
     inner = draw.choice(_INNER)
     restrict = "__restrict__ " if draw.random() < 0.5 else ""
-    body = "".join(f"    {_statement(draw, bool(inner))}\n" for _ in range(draw.randint(1, 3)))
+    more = _OF_CARRIED * 3 * bool(carried) + _OF_OUTER * 3 * bool(around)
+    body = "".join(f"    {_statement(draw, bool(inner), more)}\n" for _ in range(draw.randint(1, 3)))
     before = f"    {_statement(draw, False)}\n" if inner and draw.random() < 0.5 else ""
     mark = "#pragma ccc for variable\n    " if draw.random() < 0.5 else ""
     inside = f"{before}    {mark}{inner} {{\n{body}    }}\n" if inner else body
@@ -144,7 +167,12 @@ def kernel(name: str, draw: random.Random) -> str:
         inside = inside.replace("((int*)a)", "t")
     end = "  if (x == 12345) b[0] = x;\n}\n"
     if not grid:
-        return f"{signature} {{\n{shared}  int x = 7;\n#pragma ccc for\n  {head} {{\n{inside}  }}\n{end}"
+        leave = draw.choice(_LEAVES)
+        step = f"    {carried}\n" if carried else ""
+        inside = f"    {leave}\n{step}{inside}" if draw.random() < 0.5 else f"    {leave}\n{inside}{step}"
+        before = f"{shared}  int x = 7, c = threadIdx.x * 2, d = 0;\n"
+        after = end.replace("x ==", "x + c + d ==")
+        return f"{signature} {{\n{before}  {around}\n#pragma ccc for\n  {head} {{\n{inside}  }}\n{after}"
     index, leave = draw.choice(
         (
             ("int i = threadIdx.x + blockIdx.x * blockDim.x;", "if (i >= n) return;"),
@@ -159,8 +187,8 @@ def kernel(name: str, draw: random.Random) -> str:
     return f"#pragma ccc grid\n{signature} {{\n  {index} {leave}\n  int x = 7;\n{path}{inside}\n{end}"
 
 
-def _statement(draw: random.Random, inner: bool) -> str:
-    index = draw.choice(_WITH_INNER if inner and draw.random() < 0.7 else _INDICES)
+def _statement(draw: random.Random, inner: bool, more: tuple[str, ...] = ()) -> str:
+    index = draw.choice(_WITH_INNER if inner and draw.random() < 0.7 else _INDICES + more)
     array, guard, type = draw.choice("aaab"), draw.choice(_GUARDS), draw.choice(_TYPES)
     value, place = draw.choice(_VALUES), f"(({type}*){array})[{index}]"
     made = {"int2": f"make_int2({value}, 1)", "Pair": f"Pair{{int({value}), 1, 2}}"}.get(type, value)
