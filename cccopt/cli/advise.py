@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cccopt.advising.applying import apply, patch, with_pragmas
+from cccopt.advising.judgement_words import as_data, in_words, lines_of, notes_of
 from cccopt.advising.suggestions import Advice, Pragma, advise_on_run, advise_on_source, promises_of, ranked
 from cccopt.advising.transferring import profile_of
 from cccopt.ccc.profitability.profile import as_bad_profile
@@ -175,6 +176,7 @@ def _suggestion(advice: Advice) -> Suggestion:
             pragma.place.file,
             pragma.place.position.line,
             "; ".join(promise for one, promise in promises if one == pragma),
+            "; ".join(in_words(judgement) for one, judgement in advice.judgements if one == pragma),
         )
         for pragma in advice.pragmas
     ]
@@ -184,7 +186,7 @@ def _suggestion(advice: Advice) -> Suggestion:
 
 def _chosen(found: Sequence[Advice], only: Sequence[int] | None) -> list[Advice]:
     if only is None:
-        return [advice for advice in found if advice.pays]
+        return [advice for advice in found if advice.pays and not advice.contradicted]
     known = [advice for advice in found if advice.pragmas]
     for number in only:
         if number > len(known):
@@ -238,6 +240,9 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
         out.print(Text(f"   The same pragmas serve {', '.join(others)}."), soft_wrap=True)
     for pragma, promise in promises_of(advice):
         out.print(Text(f"   You vouch for {pragma.place}: {promise}."), soft_wrap=True)
+    for pragma, judgement in advice.judgements:
+        for line in lines_of(judgement, pragma.place if len(advice.judgements) > 1 else None):
+            out.print(Text(f"   {line}"), soft_wrap=True)
     if advice.best is not None and advice.best.profile and not promises_of(advice):
         out.print(
             "   Nothing to vouch for: `ccc-nvcc --ccc-find` rewrites it without pragmas.", soft_wrap=True
@@ -247,6 +252,8 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
         context = max(report.context_bytes for report in advice.best.reports)  # type: ignore[union-attr]
         task = f", {context} bytes of context per task" if context else ""
         out.print(Text(f"   Form: {loop.form}{task}."), soft_wrap=True)
+    if advice.engagement:
+        out.print(Text(f"   Or CTE, for blocks of BLOCK threads: {advice.engagement}"), soft_wrap=True)
     out.print()
 
 
@@ -254,14 +261,18 @@ def _as_remark(advice: Advice) -> Diagnostic:
     """A suggestion at the line of its first pragma."""
     first, *others = advice.pragmas
     vouched = [f"{pragma.place}: {promise}" for pragma, promise in promises_of(advice)]
+    known = [f"{pragma.place} is {in_words(judgement)}" for pragma, judgement in advice.judgements]
     return Diagnostic(
         "CCC120",
         Severity.REMARK,
         f"`{advice.shown}` is worth annotating: {_gain(advice)}",
         first.place,
-        why=f"you vouch for {'; '.join(vouched)}" if vouched else "",
+        why="; ".join((f"you vouch for {'; '.join(vouched)}", *known)) if vouched else "",
         help=f"write `{first.text}` above this line",
-        notes=tuple((f"and `{pragma.text}` above this one", pragma.place) for pragma in others),
+        notes=(
+            *((f"and `{pragma.text}` above this one", pragma.place) for pragma in others),
+            *(note for _, judgement in advice.judgements for note in notes_of(judgement)),
+        ),
     )
 
 
@@ -310,6 +321,11 @@ def _kernel(advice: Advice) -> dict[str, Any]:
         "vouched": [
             {"line": pragma.place.position.line, "for": text} for pragma, text in promises_of(advice)
         ],
+        "independence": [
+            {"line": pragma.place.position.line, **as_data(judgement)}
+            for pragma, judgement in advice.judgements
+        ],
+        "cte": advice.engagement,
         "form": advice.best.loop.form if advice.best is not None and advice.best.loop is not None else "",
         "tried": len(advice.tried),
         "refusals": [{"code": d.code, "message": d.message, "help": d.help} for d in advice.refusals],

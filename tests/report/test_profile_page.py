@@ -78,7 +78,10 @@ class Read(HTMLParser):
 KERNEL = "_Z6unevenILi1EEvPi"
 SUGGESTIONS = (
     Suggestion(
-        KERNEL, "predicted 1.50x <b>", True, (SuggestedPragma("#pragma ccc for", FILE, 4, "all & any"),)
+        KERNEL,
+        "predicted 1.50x <b>",
+        True,
+        (SuggestedPragma("#pragma ccc for", FILE, 4, "all & any", "open: <it>"),),
     ),
     Suggestion(KERNEL, "predicted 0.50x", False, (SuggestedPragma("#pragma ccc while", FILE, 4),)),
     Suggestion(KERNEL, "", False, refusals=("CCC038: a barrier",)),
@@ -205,8 +208,8 @@ def test_what_is_suggested_stands_with_its_kernel_and_at_its_lines() -> None:
     assert "Worth annotating: predicted 1.50x <b>." in read.text
     assert "Better left alone: predicted 0.50x." in read.text
     assert "CCC038: a barrier" in read.text
-    assert ["uneven <1>.cu:4", "#pragma ccc for", "all & any"] in read.rows
-    assert ["uneven <1>.cu:4", "#pragma ccc while", "nothing"] in read.rows
+    assert ["uneven <1>.cu:4", "#pragma ccc for", "all & any", "open: <it>"] in read.rows
+    assert ["uneven <1>.cu:4", "#pragma ccc while", "nothing", ""] in read.rows
     assert "#pragma ccc grid" not in read.text  # the kernel `other` did not run
     (line,) = (row for row in of_source(read) if "write above" in row[-1])
     assert line[0] == "4"
