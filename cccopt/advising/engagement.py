@@ -1,4 +1,4 @@
-"""Where Collaborative Task Engagement fits as well as pragmas: one task a row, with fine tasks of their own.
+"""Where Collaborative Task Engagement fits as well as pragmas: one task per row, with fine tasks of its own.
 
         float sum = 0;
         for (int k = row[v]; k < row[v + 1]; ++k) sum += value[k] * x[column[k]];

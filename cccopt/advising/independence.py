@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cccopt.advising.source_loops import code_of
+from cccopt.advising.source_loops import token_at
 from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.independence import Judgement, State, judged
 from cccopt.ccc.regions.marked_loops import loops_of
 from cccopt.clauses import Kind
 from cccopt.diagnostic import CccError
-from cccopt.files import read_text
 from cccopt.source.candidates import declaration_at
 from cccopt.source.restricted import Parameter, parameters_around, parameters_of
 from cccopt.source.statements import OutOfSight, Unbalanced
-from cccopt.text import Place, SourceText
+from cccopt.text import Place
 
 _ORDER = (State.CONTRADICTED, State.OPEN, State.PROVEN)
 
@@ -53,10 +52,7 @@ def _parameters(annotations: Mapping[int, Annotation], place: Place | None) -> t
     if at is None:
         return ()
     try:
-        text = read_text(at.file)
-        code = code_of(text)
-        offset = SourceText(at.file, text).offset(at.position)
-        index = next((i for i, t in enumerate(code.tokens) if t.start == offset), None)
+        code, index = token_at(at)
         if index is None:
             return ()
         found = parameters_of(code, declaration_at(code, index)) if kernel else parameters_around(code, index)

@@ -31,8 +31,7 @@ def lines_of(judgement: Judgement, place: Place | None) -> Sequence[str]:
 
 def notes_of(judgement: Judgement) -> tuple[tuple[str, Place], ...]:
     """The accesses as the notes of a diagnostic."""
-    named = [access for access in judgement.accesses if access.place is not None]
-    return tuple((f"this {access.does}", access.place) for access in named if access.place is not None)
+    return tuple((f"this {a.does}", a.place) for a in judgement.accesses if a.place is not None)
 
 
 def as_data(judgement: Judgement) -> dict[str, Any]:
@@ -62,7 +61,7 @@ def _why(judgement: Judgement) -> str:
 
 
 def _more(judgement: Judgement) -> list[str]:
-    """What is to be said behind that."""
+    """What is to be said after that."""
     overlaps = any("does not overlap" in condition for condition in judgement.conditions)
     checked = [_RESTRICT if overlaps else _CHECK] if judgement.state is State.OPEN else []
     return [*checked, *([_SUMS] if judgement.sums else [])]

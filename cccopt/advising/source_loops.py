@@ -18,10 +18,7 @@ def extent_of(place: Place) -> tuple[int, int] | None:
     in the text: it is of a macro.
     """
     try:
-        text = read_text(place.file)
-        code = code_of(text)
-        offset = SourceText(place.file, text).offset(place.position)
-        index = next((i for i, t in enumerate(code.tokens) if t.start == offset), None)
+        code, index = token_at(place)
         if index is None:
             return None
         if code.text(index) in ("for", "while", "do"):
@@ -30,6 +27,16 @@ def extent_of(place: Place) -> tuple[int, int] | None:
         return None if found is None else (found.body, code.after_bracket(found.body))
     except (CccError, Unbalanced):
         return None
+
+
+def token_at(place: Place) -> tuple[Code, int | None]:
+    """The tokens of a file, and the number of the one at ``place``, None where none begins there. Raises CccError for a
+    file that cannot be read.
+    """
+    text = read_text(place.file)
+    code = code_of(text)
+    offset = SourceText(place.file, text).offset(place.position)
+    return code, next((i for i, t in enumerate(code.tokens) if t.start == offset), None)
 
 
 @lru_cache(maxsize=8)

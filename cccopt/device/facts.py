@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 SCHEDULERS = 4
 """Schedulers of a multiprocessor, from compute capability 7.0 on: each issues one instruction of a warp in a clock
@@ -65,6 +69,11 @@ def devices(driver: str = DRIVER) -> tuple[DeviceFacts, ...]:
     """The GPUs of this machine, as the CUDA ``driver``, a shared library, describes them; none without it, or where it
     does not start. It needs no PyCUDA and makes no context.
     """
+    return tuple(facts for facts in each_device(driver, _facts) if facts is not None)
+
+
+def each_device(driver: str, of: Callable[[ctypes.CDLL, int], T]) -> tuple[T, ...]:
+    """``of`` the CUDA driver and the number of each GPU; nothing without the driver, or where it does not start."""
     count = ctypes.c_int()
     try:
         cuda = ctypes.CDLL(driver)
@@ -72,8 +81,7 @@ def devices(driver: str = DRIVER) -> tuple[DeviceFacts, ...]:
             return ()
     except (OSError, AttributeError):  # no such library, or another one of this name
         return ()
-    found = (_facts(cuda, number) for number in range(count.value))
-    return tuple(facts for facts in found if facts is not None)
+    return tuple(of(cuda, number) for number in range(count.value))
 
 
 def _facts(cuda: ctypes.CDLL, number: int) -> DeviceFacts | None:

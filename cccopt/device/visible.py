@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from cccopt.device.facts import DRIVER
+from cccopt.device.facts import DRIVER, each_device
 from cccopt.workers import apart
 from cccopt.workers.queue import HERE, VISIBLE, Worker
 
@@ -80,14 +80,7 @@ def _seen_with(variables: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _seen(began: apart.Began, driver: str) -> tuple[tuple[str, str], ...]:
     """UUID and name of each GPU that the driver shows this process."""
-    count = ctypes.c_int()
-    try:
-        cuda = ctypes.CDLL(driver)
-        if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
-            return ()
-    except (OSError, AttributeError):  # no such library, or another one of this name
-        return ()
-    return tuple(_described(cuda, number) for number in range(count.value))
+    return each_device(driver, _described)
 
 
 def _described(cuda: ctypes.CDLL, number: int) -> tuple[str, str]:
