@@ -40,8 +40,9 @@ class CheckedLoop:
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """One iteration of a marked loop in one thread; ``number`` counts from 0 since the thread came to the loop, which
-    it did ``entry`` times before.
+    """One iteration of a marked loop in one thread.
+
+    ``number`` counts from 0 since the thread entered the loop, which it had entered ``entry`` times before.
     """
 
     loop: CheckedLoop
@@ -89,7 +90,7 @@ class Finding:
         """A conflict as an error that names both lines."""
         what = "inner iterations" if self.loop.pragma == "for variable" else "iterations"
         label = f" ({self.label})" if self.label else ""
-        times = f"{counted(self.places, 'place')} in {counted(self.launches, 'launch', 'es')}"
+        times = f"{counted(self.places, 'location')} in {counted(self.launches, 'launch', 'es')}"
         return error(
             CONFLICT,
             f"{what} of a marked loop depend on their order: {self.kind} (in `{self.kernel}`)",
@@ -102,9 +103,11 @@ class Finding:
 
 _HELP = {
     "for": "give each iteration memory of its own (index it by the iteration, or keep it in variables of the body), "
-    "use one commutative atomic for all updates, or take the pragma away",
-    "for variable": "mark the loop `while`: its iterations keep their order; or give each one memory of its own",
-    "grid": "give each thread memory of its own, use one commutative atomic for all updates, or take the pragma away",
+    "use one commutative atomic for all updates, or remove the pragma",
+    "for variable": "mark the loop `while`: its iterations keep their order; or give each one memory of"
+    " its own",
+    "grid": "give each thread memory of its own, use one commutative atomic for all updates, "
+    "or remove the pragma",
 }
 
 
@@ -143,7 +146,7 @@ class Checked:
 
     @property
     def conflicts(self) -> tuple[Finding, ...]:
-        """The findings that break the user's word."""
+        """The findings that contradict the annotation."""
         return tuple(f for f in self.findings if f.conflict)
 
     @property
@@ -157,7 +160,7 @@ class Checker:
 
     ``marked`` is the PTX (`cccopt.driver.marked_ptx`), ``name`` what messages call it.
 
-    Raises PtxError for text that is no PTX, and CccError (CCC103) where no marked loop is in it.
+    Raises PtxError for text that is not PTX, and CccError (CCC103) where no marked loop is in it.
     """
 
     def __init__(self, marked: str, name: str = "<ptx>") -> None:
@@ -174,7 +177,7 @@ class Checker:
         }
         if not self._loops:
             raise _nothing(
-                f"`{name}` has no marked loop", "the check is about loops under `#pragma ccc for` or `grid`"
+                f"`{name}` has no marked loop", "the check applies to loops under `#pragma ccc for` or `grid`"
             )
         files = {loop.place.file for loop in self._loops.values() if loop.place is not None}
         self._spelled = {os.path.realpath(file): file for file in files}
@@ -194,8 +197,10 @@ class Checker:
         label: str = "",
         names: Sequence[str] = (),
     ) -> None:
-        """Runs a kernel and checks it. ``kernel``, ``grid``, ``block``, ``args`` and ``shared_bytes`` are those of
-        `cccopt.emulate`. ``label`` names the launch in findings, ``names`` its arguments.
+        """Run a kernel and check it.
+
+        ``kernel``, ``grid``, ``block``, ``args`` and ``shared_bytes`` are those of `cccopt.emulate`.
+        ``label`` names the launch in findings, ``names`` its arguments.
 
         Raises EmulatorError for what the kernel does wrong (CCC070 to CCC079).
         """
@@ -311,9 +316,9 @@ def check(
     shared_bytes: int = 0,
     name: str = "<ptx>",
 ) -> Checked:
-    """Runs one kernel on the emulator and tells where iterations of its marked loops meet in memory.
+    """Run one kernel on the emulator and report where iterations of its marked loops meet in memory.
 
-    The arguments, many as they are, are those of `cccopt.emulate`.
+    The arguments are those of `cccopt.emulate`.
 
     Args:
         marked: PTX with marks (`cccopt.driver.marked_ptx`), best compiled with ``-lineinfo``.
@@ -322,14 +327,14 @@ def check(
         block: The number of threads in a block.
         args: The kernel's arguments; arrays are updated in place.
         shared_bytes: Dynamic shared memory of a block.
-        name: What messages call the text.
+        name: The name of the text in messages.
 
     Returns:
         The findings, conflicts first.
 
     Raises:
-        EmulatorError: For what the kernel does wrong (CCC070 to CCC079).
-        PtxError: For text that is no PTX.
+        EmulatorError: For errors of the kernel (CCC070 to CCC079).
+        PtxError: For text that is not PTX.
         CccError: If there is no marked loop, or no iteration of one ran (CCC103).
     """
     checker = Checker(marked, name)

@@ -13,7 +13,7 @@ from cccopt.text import Place
 
 
 class Severity(Enum):
-    """How much a diagnostic weighs: an error ends the work, a remark only informs."""
+    """The severity of a diagnostic: an error ends the work, a remark only informs."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -27,11 +27,11 @@ class Diagnostic:
     Attributes:
         code: ``CCC0xx``; each has a page, which ``cccopt explain CCC0xx`` prints.
         severity: Whether it is an error, a warning or a remark.
-        message: What is the matter, in lower case.
-        place: Where in the source; None if it is about no place.
+        message: What is wrong, in lower case.
+        place: Where in the source; None if it does not refer to a place.
         why: The reason, if there is one to give.
-        help: What would work.
-        notes: Further places with a label each.
+        help: What would help.
+        notes: Further places, each with a label.
     """
 
     code: str
@@ -43,7 +43,7 @@ class Diagnostic:
     notes: tuple[tuple[str, Place], ...] = ()
 
     def as_warning(self) -> Diagnostic:
-        """The same of an error that does not end the work."""
+        """The same diagnostic as a warning: the work continues."""
         return replace(self, severity=Severity.WARNING)
 
 

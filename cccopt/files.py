@@ -77,7 +77,7 @@ def require_writable(*paths: str | os.PathLike[str] | None) -> None:
         try:
             if not _is_special(target):
                 if target in taken:
-                    raise FileExistsError(EEXIST, "another output of this command goes there")
+                    raise FileExistsError(EEXIST, "another output of this command is written there")
                 temporary = _beside(target)
                 _write(temporary, b"")
                 os.unlink(temporary)

@@ -41,9 +41,9 @@ def cupy_module(
 ) -> Any:
     """Compile annotated CUDA text for CuPy.
 
-    The arguments, many as they are, are those of ``cupy.RawModule`` and of `cccopt.compile`. What nvcc says of a text
-    that compiles becomes a warning. In a `cccopt.profile` and under `cccopt profile` nothing is rewritten, and kernels
-    count.
+    The arguments are those of ``cupy.RawModule`` and of `cccopt.compile`. Messages of nvcc for a text
+    that compiles become warnings. In a `cccopt.profile` and under `cccopt profile`, nothing is rewritten, and
+    kernels are counted.
 
     Args:
         source: The text. Kernels go by their names in PTX, so put them into ``extern "C"``.
@@ -67,15 +67,15 @@ def cupy_module(
             error(
                 "CCC097",
                 "`name_expressions` are for modules that NVRTC compiles",
-                why="cccopt compiles with nvcc, which does not say what it calls a template's instances",
-                help='call the template from a kernel in `extern "C"`, and get that',
+                why="cccopt compiles with nvcc, which does not report the names of template instances",
+                help='call the template from an `extern "C"` kernel, and get that kernel',
             )
         )
     if arch is None:
         try:
             arch = f"sm_{cupy.cuda.Device().compute_capability}"
         except cupy.cuda.runtime.CUDARuntimeError as reason:
-            raise no_gpu("CuPy finds none", reason, 'name the architecture: `arch="sm_90"`') from reason
+            raise no_gpu("CuPy finds none", reason, 'give the architecture: `arch="sm_90"`') from reason
     headers = Path(cupy.__file__).parent / "_core" / "include"
     made = fat_binary(
         source,
@@ -130,8 +130,9 @@ def _cupy_copy(cupy: Any, device: int, address: int, size: int) -> bytes:
 def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -> Any:
     """Rewrite the marked regions of an object code of cuda.core.
 
-    Marks get into PTX by `cccopt.annotate` before NVRTC. In a `cccopt.profile` and under `cccopt profile` nothing is
-    rewritten, and kernels count on the device that is current; names then map to the counted copies.
+    Marks get into PTX by `cccopt.annotate` before NVRTC. In a `cccopt.profile` and under `cccopt profile`
+    nothing is rewritten, and kernels are counted on the device that is current; names then map to the counted
+    copies.
 
     Args:
         object_code: An ``ObjectCode`` of PTX.
@@ -150,7 +151,7 @@ def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -
         raise CccError(
             error(
                 "CCC097",
-                f"only object code of PTX can be rewritten, and this is `{kind}`",
+                f"only object code that holds PTX can be rewritten, but this is `{kind}`",
                 why="the passes read PTX and leave machine code and intermediate forms alone",
                 help='compile with `program.compile("ptx")`',
             )
@@ -244,7 +245,7 @@ def library(module: str, name: str, install: str) -> Any:
         raise CccError(
             error(
                 "CCC092",
-                f"cannot use a GPU: {name} does not load",
+                f"cannot use a GPU: {name} cannot be loaded",
                 why=" ".join(str(reason).split()),
                 help=f"install it: `{install}`",
             )

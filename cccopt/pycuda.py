@@ -28,8 +28,8 @@ except ImportError:
 class SourceModule(_SourceModule):  # type: ignore[misc]
     """PyCUDA's ``SourceModule`` with ``ccc-nvcc`` as its nvcc.
 
-    PyCUDA itself compiles: its arguments mean what they mean there, its cache works, and options of ptxas count. In a
-    `cccopt.profile` and under `cccopt profile` nothing is rewritten, and kernels count.
+    PyCUDA itself compiles: the arguments mean the same as there, its cache works, and options of ptxas take
+    effect. In a `cccopt.profile` and under `cccopt profile`, nothing is rewritten, and kernels are counted.
 
     Args:
         source: The annotated CUDA text.
@@ -46,7 +46,7 @@ class SourceModule(_SourceModule):  # type: ignore[misc]
         keep_going: Leave a refused region as it was, with a warning.
 
     Raises:
-        CccError: Without PyCUDA (CCC092), without a current context (CCC093) and without ccc-nvcc (CCC080).
+        CccError: Without PyCUDA (CCC092), without a current context (CCC093) or without ccc-nvcc (CCC080).
         pycuda.driver.CompileError: With the messages of ccc-nvcc: refusals, mistakes in annotations, errors of nvcc.
     """
 
@@ -97,7 +97,7 @@ class SourceModule(_SourceModule):  # type: ignore[misc]
             self._counts = counting.add("<SourceModule>", device, int(head), self._copy, text)
 
     def get_function(self, name: str) -> Any:
-        """The kernel ``name`` (a ``pycuda.driver.Function``); its counted copy where kernels count."""
+        """The kernel ``name`` (a ``pycuda.driver.Function``); its counted copy if kernels are counted."""
         return super().get_function(name if self._counts is None else self._counts.counted_name(name))
 
     def _copy(self, address: int, size: int) -> bytes:
@@ -142,7 +142,7 @@ def _ccc_nvcc() -> str:
             error(
                 "CCC080",
                 "no `ccc-nvcc` found",
-                why=f"it is neither in `{folders[0]}` nor in a folder of PATH",
+                why=f"it is neither in `{folders[0]}` nor on PATH",
                 help='install cccopt with pip, or name the program: `nvcc="/path/to/ccc-nvcc"`',
             )
         )

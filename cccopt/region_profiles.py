@@ -39,7 +39,7 @@ def profile_of(marked: str, launches: Iterable[KernelLaunch]) -> RunProfile:
 
     Raises:
         EmulatorError: For what a kernel does wrong (CCC070 to CCC079).
-        PtxError: For text that is no PTX.
+        PtxError: For text that is not PTX.
     """
     program = program_of(marked)
     found = RunProfile()
@@ -53,7 +53,7 @@ def program_of(marked: str, name: str = "<ptx>") -> Program:
     """Marked PTX, ready to be run for a profile: where markers ask for a loop (``grid``, ``recursive``), with that
     loop.
 
-    Raises PtxError for text that is no PTX.
+    Raises PtxError for text that is not PTX.
     """
     module = parse(marked, name)
     return Program(prepared(module) if asks_for_loops(module) else marked, name)

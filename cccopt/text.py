@@ -20,7 +20,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A named text whose lines can be quoted. Nothing is kept of it: texts may be large, and questions are few."""
+    """A named text whose lines can be quoted. No index is kept: texts may be large, and queries are few."""
 
     name: str
     text: str

@@ -44,7 +44,7 @@ def _no_gpu() -> str | None:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return "no NVIDIA driver on this machine"
-    return None if driver.cuInit(0) == 0 else "the NVIDIA driver finds no GPU"
+    return None if driver.cuInit(0) == 0 else "the NVIDIA driver does not find a GPU"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -78,5 +78,5 @@ def test_an_output_is_tried_before_the_work(name: str, tmp_path: Path) -> None:
 
 
 def test_two_outputs_are_two_files(tmp_path: Path) -> None:
-    with pytest.raises(CccError, match="another output of this command goes there"):
+    with pytest.raises(CccError, match="another output of this command is written there"):
         require_writable(tmp_path / "x", tmp_path / "y" / ".." / "x")

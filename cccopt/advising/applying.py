@@ -110,7 +110,7 @@ def _edited(text: str, edits: Iterable[tuple[int, str]]) -> str:
 def _no_line(pragma: Pragma) -> Diagnostic:
     return error(
         "CCC118",
-        f"`{pragma.text}` has no line to stand on here",
+        f"`{pragma.text}` has no line of its own here",
         pragma.place,
         why="the statement comes from a macro",
         help=f'write `_Pragma("{pragma.text.removeprefix("#pragma ")}")` before it in the macro',

@@ -123,7 +123,8 @@ def _unknown(name: str) -> Diagnostic:
         "CCC068",
         Severity.REMARK,
         f"the profile has no counts of candidates in `{name}`",
-        why="no kernel of it has a loop or branch that could be annotated, or it was compiled in another folder",
+        why="none of its kernels has a loop or branch that could be annotated, or it was compiled in"
+        " another folder",
     )
 
 
@@ -132,6 +133,6 @@ def _stale(file: str) -> Diagnostic:
         "CCC068",
         Severity.WARNING,
         f"`{file}` has changed since its candidates were counted",
-        why="--ccc-find goes by the counts of a run, and these are of other code",
+        why="--ccc-find relies on the counts of a run, and these belong to different code",
         help="build with `ccc-nvcc --ccc-candidates --ccc-instrument` and run `cccopt profile` again",
     )

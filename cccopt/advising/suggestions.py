@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from cccopt.advising.engagement import engagement
+from cccopt.advising.independence import judgement_of
 from cccopt.advising.sums import sums_in
 from cccopt.advising.trials import Trial, is_expanded, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of
+from cccopt.ccc.function.view import view_of
+from cccopt.ccc.legality.independence import Judgement, State
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.profitability.model import SAFE_GAIN
-from cccopt.clauses import Kind
+from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.driver import marked_ptx
 from cccopt.passes.pipeline import prepared
 from cccopt.profiling.candidate_counts import CandidateCounts
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import RunFile
-from cccopt.ptx.ir import Module
+from cccopt.ptx.ir import Function, Module
 from cccopt.ptx.parser import parse
 from cccopt.text import Place
 
@@ -38,7 +42,7 @@ PROMISES = {
 """What a user vouches for by writing a pragma. The others ask for nothing."""
 
 
-SUMS = "its sums may be added up in any order, which changes their last digits"
+SUMS = "its sums may be computed in any order, which changes their last digits"
 """The same of a clause `reduce`."""
 
 
@@ -66,7 +70,8 @@ class Advice:
 
     ``unit`` is the source that was compiled. ``gain`` is predicted of the kernel, None where nothing tells; ``pays``
     says whether `auto` rewrites it then. ``time_ns`` is the kernel's in the run. A kernel without ``best`` has only
-    refusals.
+    refusals. ``judgements`` are of those ``pragmas`` by which the user promises that iterations are independent.
+    ``engagement`` is a call of CTE that would do as well in place of the inner loop, empty where none surely would.
     """
 
     unit: str
@@ -78,6 +83,13 @@ class Advice:
     pays: bool
     time_ns: int | None
     tried: tuple[Trial, ...]
+    judgements: tuple[tuple[Pragma, Judgement], ...] = ()
+    engagement: str = ""
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the code breaks a promise that its pragmas make."""
+        return any(judgement.state is State.CONTRADICTED for _, judgement in self.judgements)
 
     @property
     def saved_ns(self) -> float | None:
@@ -98,7 +110,7 @@ def advise_on_source(
 
     Raises CccError with nvcc's own messages (CCC085).
     """
-    text = marked_ptx(source, arch=arch, nvcc_options=nvcc_options, candidates=True)
+    text = marked_ptx(source, arch=arch, nvcc_options=(*nvcc_options, "-lineinfo"), candidates=True)
     return _advise(os.fspath(source), prepared(parse(text)), {}, {})
 
 
@@ -125,17 +137,44 @@ def _advise(
     times: Mapping[str, int | None],
     only_in_lane: bool = False,
 ) -> tuple[Advice, ...]:
-    return tuple(
-        _advice(
-            _source(unit, annotations_of(function.body or ())),
-            function.name,
-            tuple(trials(module, function.name, counts.get(function.name), only_in_lane=only_in_lane)),
-            annotations_of(function.body or ()),
-            counts.get(function.name),
-            times.get(function.name),
-        )
-        for function in module.functions()
-        if function.kind == "entry" and len(annotations_of(function.body or ())) > 1
+    found: list[Advice] = []
+    for function in module.functions():
+        annotations = annotations_of(function.body or ())
+        if function.kind != "entry" or len(annotations) < 2:
+            continue
+        name = function.name
+        tried = tuple(trials(module, name, counts.get(name), only_in_lane=only_in_lane))
+        unit_source = _source(unit, annotations)
+        advice = _advice(unit_source, name, tried, annotations, counts.get(name), times.get(name))
+        found.append(advice if only_in_lane else _judged(advice, module, function))
+    return tuple(found)
+
+
+def _judged(advice: Advice, module: Module, function: Function) -> Advice:
+    """The advice with what is known of its promises, and the call of CTE that would do as well."""
+    loops = [p for p in advice.pragmas if p.kind in PROMISES or p.kind in LOOPS_OF_TASKS]
+    if not loops or loops[0].in_lane:
+        return advice
+    view = view_of(module, function)
+    judgements: dict[tuple[Pragma, Judgement], None] = {}
+    tasks: dict[Pragma, State] = {}
+    for annotation in view.annotations.values():
+        pragma = next((p for p in loops if _is_of(p, annotation)), None)
+        if pragma is not None and pragma.kind in PROMISES:
+            judgements[pragma, judgement_of(view, annotation, pragma.kind)] = None
+        if pragma is not None and pragma.kind in LOOPS_OF_TASKS:
+            tasks[pragma] = judgement_of(view, annotation, Kind.FOR_VARIABLE).state
+    call = engagement(loops[0].place, loops[1].place) if [*tasks.values()] == [State.PROVEN] else ""
+    return replace(advice, judgements=tuple(judgements), engagement=call)
+
+
+def _is_of(pragma: Pragma, annotation: Annotation) -> bool:
+    """Whether a pragma is that of a candidate, a loop."""
+    grid = annotation.kind is Kind.GRID
+    return (
+        annotation.event == MarkedShape.LOOP
+        and annotation.place == pragma.place
+        and grid == (pragma.kind is Kind.GRID)
     )
 
 

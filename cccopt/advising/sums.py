@@ -6,17 +6,13 @@ A clause names variables, and names do not survive into PTX: there a trial knows
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
-from cccopt.diagnostic import CccError
+from cccopt.advising.source_loops import code_of, extent_of
 from cccopt.files import read_text
-from cccopt.source.candidates import declaration_at
 from cccopt.source.declarations import declares
-from cccopt.source.functions import definition
-from cccopt.source.lexer import tokens
-from cccopt.source.statements import Code, Unbalanced
+from cccopt.source.statements import Code
 from cccopt.source.variables import is_variable, whole
-from cccopt.text import Place, SourceText
+from cccopt.text import Place
 
 _BEFORE = frozenset({";", "{", "}", ")", "else", "do", ","})
 _INTEGERS = frozenset(
@@ -42,15 +38,15 @@ def sums_in(loops: Iterable[Place], outer: Place) -> tuple[str, ...]:
     """The variables that ``loops`` sum up, in the order of the text; none where one of them does not occur in the
     text of ``outer``, a loop or the name of a kernel, whose clause could not name it.
     """
-    around = _extent(outer)
+    around = extent_of(outer)
     found: dict[str, None] = {}
     for loop in loops:
-        inner = _extent(loop)
+        inner = extent_of(loop)
         if around is None or inner is None or loop.file != outer.file:
             return ()
         if not around[0] <= inner[0] < around[1]:
             return ()
-        found |= dict.fromkeys(_updated(_code(read_text(loop.file)), *inner, around[0]))
+        found |= dict.fromkeys(_updated(code_of(read_text(loop.file)), *inner, around[0]))
     return tuple(found)
 
 
@@ -88,27 +84,3 @@ def _is_whole_number(code: Code, start: int, end: int, name: str) -> bool:
             if words & {*_INTEGERS, "*"} and "=" not in words:
                 return True
     return False
-
-
-def _extent(place: Place) -> tuple[int, int] | None:
-    """The code tokens of the loop, or of the body of the function whose name is, at ``place``; None where there is none
-    in the text: it is of a macro.
-    """
-    try:
-        text = read_text(place.file)
-        code = _code(text)
-        offset = SourceText(place.file, text).offset(place.position)
-        index = next((i for i, t in enumerate(code.tokens) if t.start == offset), None)
-        if index is None:
-            return None
-        if code.text(index) in ("for", "while", "do"):
-            return index, code.statement_end(index)
-        found = definition(code, declaration_at(code, index))
-        return None if found is None else (found.body, code.after_bracket(found.body))
-    except (CccError, Unbalanced):
-        return None
-
-
-@lru_cache(maxsize=8)
-def _code(text: str) -> Code:
-    return Code([t for t in tokens(text) if t.kind != "directive"])

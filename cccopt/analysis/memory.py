@@ -143,5 +143,5 @@ class MemoryAliasing:
     def _instruction(self, statement: int) -> Instruction:
         instruction = self.reaching.body[statement]
         if not isinstance(instruction, Instruction):
-            raise ValueError(f"statement {statement} is no instruction")
+            raise ValueError(f"statement {statement} is not an instruction")
         return instruction

@@ -83,11 +83,11 @@ class AddressRoots:
     def of_access(self, statement: int) -> frozenset[Root]:
         """The roots of all addresses of a memory instruction; `UNKNOWN` for one without, such as a call.
 
-        Raises ValueError for a statement that is no instruction.
+        Raises ValueError for a statement that is not an instruction.
         """
         instruction = self.reaching.body[statement]
         if not isinstance(instruction, Instruction):
-            raise ValueError(f"statement {statement} is no instruction")
+            raise ValueError(f"statement {statement} is not an instruction")
         addresses = [o for o in instruction.operands if isinstance(o, Address | TextureAddress)]
         found = [self._of_address(statement, address) for address in addresses]
         return _union(found) if found else frozenset({UNKNOWN})

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cccopt.advising.applying import apply, patch, with_pragmas
+from cccopt.advising.judgement_words import as_data, in_words, lines_of, notes_of
 from cccopt.advising.suggestions import Advice, Pragma, advise_on_run, advise_on_source, promises_of, ranked
 from cccopt.advising.transferring import profile_of
 from cccopt.ccc.profitability.profile import as_bad_profile
@@ -44,7 +45,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "advise",
         help="find the loops and branches that are worth annotating",
-        description=f"{__doc__} For sources, it says what is sure to pay and what needs a run.",
+        description=f"{__doc__} For sources, it lists what is sure to pay and what needs a run.",
     )
     parser.add_argument(
         "subjects",
@@ -63,9 +64,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--top", type=_number, default=10, metavar="N", help="suggestions to print (default: 10)"
     )
-    parser.add_argument(
-        "--all", action="store_true", help="also print kernels that are better left as they are"
-    )
+    parser.add_argument("--all", action="store_true", help="also print kernels that are better left alone")
     parser.add_argument(
         "--only",
         type=_numbers,
@@ -82,9 +81,11 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         " they are compiled with --arch and --nvcc",
     )
     parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="for runs: also write them as a page, with the suggestions"
+        "--html", type=Path, metavar="FILE", help="for runs: also write an HTML page, with the suggestions"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all that was found to FILE")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="also write everything that was found to FILE"
+    )
     parser.add_argument(
         "--sarif",
         type=Path,
@@ -96,7 +97,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of suggestions")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of suggestions")
     return int(text)
 
 
@@ -109,12 +110,12 @@ def run(arguments: argparse.Namespace) -> int:
     require_writable(arguments.json, arguments.sarif, arguments.save_profile, arguments.html)
     runs = [subject for subject in arguments.subjects if subject.endswith(".json")]
     if arguments.save_profile is not None and not (arguments.apply and runs):
-        why = "it takes the counts of a run for the sources that --apply writes"
+        why = "it turns the counts of a run into a profile of the sources that --apply writes"
         raise bad_argument(
             "--save-profile", why, "write `cccopt advise RUN.json --apply --save-profile FILE.json`"
         )
     if arguments.html is not None and len(runs) < len(arguments.subjects):
-        why = "the page shows runs, and there is a source"
+        why = "the page can show only runs, and a source was given"
         raise bad_argument("--html", why, "write `cccopt advise RUN.json --html FILE`")
     how: dict[str, Any] = {"arch": arguments.arch, "nvcc_options": arguments.nvcc}
     if len(runs) < len(arguments.subjects):
@@ -149,7 +150,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _of_run(file: str) -> tuple[Advice, ...]:
     run = read(file)
     if not run.candidates:
-        raise bad_argument(file, "it holds no counts of candidates", _COUNT)
+        raise bad_argument(file, "it contains no counts of candidates", _COUNT)
     with as_bad_profile(file):
         return advise_on_run(run)
 
@@ -175,6 +176,7 @@ def _suggestion(advice: Advice) -> Suggestion:
             pragma.place.file,
             pragma.place.position.line,
             "; ".join(promise for one, promise in promises if one == pragma),
+            "; ".join(in_words(judgement) for one, judgement in advice.judgements if one == pragma),
         )
         for pragma in advice.pragmas
     ]
@@ -184,7 +186,7 @@ def _suggestion(advice: Advice) -> Suggestion:
 
 def _chosen(found: Sequence[Advice], only: Sequence[int] | None) -> list[Advice]:
     if only is None:
-        return [advice for advice in found if advice.pays]
+        return [advice for advice in found if advice.pays and not advice.contradicted]
     known = [advice for advice in found if advice.pragmas]
     for number in only:
         if number > len(known):
@@ -194,7 +196,7 @@ def _chosen(found: Sequence[Advice], only: Sequence[int] | None) -> list[Advice]
 
 def _print(found: Sequence[Advice], arguments: argparse.Namespace, out: Console, counted: bool) -> None:
     if not found:
-        out.print("no kernel here has a loop or branch to annotate that is not annotated")
+        out.print("no kernel here has a loop or branch left to annotate")
         return
     known = list(enumerate((advice for advice in found if advice.pragmas), 1))
     left = [advice for _, advice in known if advice.gain is not None and not advice.pays]
@@ -209,13 +211,13 @@ def _print(found: Sequence[Advice], arguments: argparse.Namespace, out: Console,
     if len(listed) > arguments.top:
         out.print(f"{len(listed) - arguments.top} more (--top)\n")
     if not arguments.all:
-        _print_names("Better left as they are (--all shows what was tried):", left, out)
+        _print_names("Better left alone (--all shows what was tried):", left, out)
         _print_names("Not run in the profile:", did_not_run, out)
     for advice in found:
         if not advice.pragmas:
             _print_refusals(advice, out)
     if not counted and any(advice.gain is None for _, advice in known):
-        out.print(Text(f"To see what the others gain, {_COUNT}."), soft_wrap=True)
+        out.print(Text(f"To see what the others would gain, {_COUNT}."), soft_wrap=True)
 
 
 def _print_names(title: str, found: Sequence[Advice], out: Console) -> None:
@@ -238,6 +240,9 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
         out.print(Text(f"   The same pragmas serve {', '.join(others)}."), soft_wrap=True)
     for pragma, promise in promises_of(advice):
         out.print(Text(f"   You vouch for {pragma.place}: {promise}."), soft_wrap=True)
+    for pragma, judgement in advice.judgements:
+        for line in lines_of(judgement, pragma.place if len(advice.judgements) > 1 else None):
+            out.print(Text(f"   {line}"), soft_wrap=True)
     if advice.best is not None and advice.best.profile and not promises_of(advice):
         out.print(
             "   Nothing to vouch for: `ccc-nvcc --ccc-find` rewrites it without pragmas.", soft_wrap=True
@@ -245,8 +250,10 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
     loop = advice.best.loop if advice.best is not None else None
     if loop is not None:
         context = max(report.context_bytes for report in advice.best.reports)  # type: ignore[union-attr]
-        task = f", {context} bytes of context a task" if context else ""
+        task = f", {context} bytes of context per task" if context else ""
         out.print(Text(f"   Form: {loop.form}{task}."), soft_wrap=True)
+    if advice.engagement:
+        out.print(Text(f"   Or CTE, for blocks of BLOCK threads: {advice.engagement}"), soft_wrap=True)
     out.print()
 
 
@@ -254,21 +261,25 @@ def _as_remark(advice: Advice) -> Diagnostic:
     """A suggestion at the line of its first pragma."""
     first, *others = advice.pragmas
     vouched = [f"{pragma.place}: {promise}" for pragma, promise in promises_of(advice)]
+    known = [f"{pragma.place} is {in_words(judgement)}" for pragma, judgement in advice.judgements]
     return Diagnostic(
         "CCC120",
         Severity.REMARK,
         f"`{advice.shown}` is worth annotating: {_gain(advice)}",
         first.place,
-        why=f"you vouch for {'; '.join(vouched)}" if vouched else "",
+        why="; ".join((f"you vouch for {'; '.join(vouched)}", *known)) if vouched else "",
         help=f"write `{first.text}` above this line",
-        notes=tuple((f"and `{pragma.text}` above this one", pragma.place) for pragma in others),
+        notes=(
+            *((f"and `{pragma.text}` above this one", pragma.place) for pragma in others),
+            *(note for _, judgement in advice.judgements for note in notes_of(judgement)),
+        ),
     )
 
 
 def _gain(advice: Advice) -> str:
     if advice.gain is None:
         return "only a run can tell"
-    assumed = "" if advice.best is None or not advice.best.sure else ", by assumed counts"
+    assumed = "" if advice.best is None or not advice.best.sure else ", from assumed counts"
     saved = advice.saved_ns
     time = f", {saved / 1e6:,.3f} of {(advice.time_ns or 0) / 1e6:,.3f} ms" if saved is not None else ""
     return f"predicted {advice.gain:.2f}x{time}{assumed}"
@@ -276,7 +287,9 @@ def _gain(advice: Advice) -> str:
 
 def _print_refusals(advice: Advice, out: Console) -> None:
     why = (
-        "nothing in it can be rewritten" if advice.refusals else "it has no uneven loop or branch to collect"
+        "nothing in it can be rewritten"
+        if advice.refusals
+        else "it has no divergent loop or branch to collect"
     )
     out.print(Text(f"{advice.shown}: {why}", style="bold"), soft_wrap=True)
     for diagnostic in advice.refusals[:3]:
@@ -308,6 +321,11 @@ def _kernel(advice: Advice) -> dict[str, Any]:
         "vouched": [
             {"line": pragma.place.position.line, "for": text} for pragma, text in promises_of(advice)
         ],
+        "independence": [
+            {"line": pragma.place.position.line, **as_data(judgement)}
+            for pragma, judgement in advice.judgements
+        ],
+        "cte": advice.engagement,
         "form": advice.best.loop.form if advice.best is not None and advice.best.loop is not None else "",
         "tried": len(advice.tried),
         "refusals": [{"code": d.code, "message": d.message, "help": d.help} for d in advice.refusals],

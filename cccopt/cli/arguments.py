@@ -26,7 +26,10 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
     """Add what `add_shape` does, required, and ``--shuffle``."""
     add_shape(parser, required=True)
     parser.add_argument(
-        "--shuffle", type=int, metavar="SEED", help="run warps and lanes in a seeded order, to find races"
+        "--shuffle",
+        type=int,
+        metavar="SEED",
+        help="run warps and lanes in an order drawn from this seed, to find races",
     )
 
 
@@ -42,13 +45,13 @@ def add_shape(parser: argparse.ArgumentParser, *, required: bool) -> None:
         help="an argument of the kernel, in order: i32:5, FILE.npy or zeros:f32:1000",
     )
     parser.add_argument(
-        "--shared", type=_bytes, default=0, metavar="BYTES", help="dynamic shared memory of a block"
+        "--shared", type=_bytes, default=0, metavar="BYTES", help="bytes of dynamic shared memory per block"
     )
 
 
 def _bytes(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of bytes")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of bytes")
     return int(text)
 
 
@@ -92,16 +95,16 @@ def _zeros(text: str, count: int, type_: np.dtype[Any]) -> Array:
 
 
 def _load(path: Path) -> Array:
-    help = "write it with numpy.save, without Python objects"
+    help = "write it with numpy.save, without Python objects in it"
     try:
         with open(path, "rb") as stream:
             loaded: Array = np.lib.format.read_array(stream, allow_pickle=False)
     except OSError as problem:
         raise file_error("read", path, problem) from problem
     except (ValueError, EOFError, MemoryError, SyntaxError) as problem:
-        raise bad_argument(str(path), " ".join(str(problem).split()) or "it is cut off", help) from problem
+        raise bad_argument(str(path), " ".join(str(problem).split()) or "it is truncated", help) from problem
     if not loaded.dtype.isnative:
-        raise bad_argument(str(path), "its bytes are in the order of another machine", help)
+        raise bad_argument(str(path), "its bytes are in the byte order of another machine", help)
     return np.ascontiguousarray(loaded)
 
 
@@ -110,7 +113,7 @@ def _scalar(text: str, kind: str, value: str) -> np.generic:
     try:
         number = float(value) if type_.kind == "f" else int(value, 0)
     except ValueError as problem:
-        why = f"`{value}` is no number of type {kind}"
+        why = f"`{value}` is not a number of type {kind}"
         raise bad_argument(text, why, "write it like `i32:5`") from problem
     if type_.kind != "f":
         info = np.iinfo(type_)

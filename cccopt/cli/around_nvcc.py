@@ -39,7 +39,7 @@ def refuse_options(ours: Sequence[str]) -> NoReturn:
     """Raise CccError (CCC083) for the options of ours that do not exist, or are where none may be."""
     unknown = [option for option in ours if not options.is_known(option)]
     if not unknown:
-        message = "options of ccc-nvcc are in an options file"
+        message = "an options file contains options of ccc-nvcc"
         raise CccError(
             error(
                 "CCC083",
@@ -51,7 +51,7 @@ def refuse_options(ours: Sequence[str]) -> NoReturn:
     names = ", ".join(options.spelled(name, value) for name, value, *_ in options.TABLE)
     raise CccError(
         *(
-            error("CCC083", f"`{option}` is no option of ccc-nvcc", help=f"its own options are {names}")
+            error("CCC083", f"`{option}` is not an option of ccc-nvcc", help=f"its own options are {names}")
             for option in unknown
         )
     )
@@ -63,7 +63,7 @@ def refuse_find() -> NoReturn:
         error(
             "CCC083",
             f"`{options.FIND}` needs `--ccc-profile=FILE.json`",
-            why="what is worth rewriting, only a run can tell",
+            why="only a run can tell what is worth rewriting",
             help="build with `ccc-nvcc --ccc-candidates --ccc-instrument` and run `cccopt profile`",
         )
     )
@@ -73,14 +73,14 @@ def print_help() -> None:
     """Print what ccc-nvcc is, its options and how the rest of what follows is called."""
     print("Usage  : ccc-nvcc [options] <inputfile>\n")
     print(
-        "nvcc's command line. What `#pragma ccc` marks is rewritten on the way to ptxas; all else is nvcc's.\n"
+        "nvcc's command line. Code with `#pragma ccc` is rewritten on its way to ptxas; nvcc does the rest.\n"
     )
     print("Options of ccc-nvcc, also taken from NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS")
     print("=============================================================================")
     for name, value, does, otherwise in options.TABLE:
         print(f"{options.spelled(name, value):<28}  {does} (default: {otherwise})")
-    print("\nCCC_NVCC names the nvcc to use, CCCOPT_CACHE a folder for what can be made again.")
-    print("`cccopt explain CCC030` prints the page of a code, `cccopt doctor` says which nvcc is used.")
+    print("\nCCC_NVCC names the nvcc to use, CCCOPT_CACHE a folder for files that can be made again.")
+    print("`cccopt explain CCC030` prints the page of a code, `cccopt doctor` shows which nvcc is used.")
     print("\nThe options of nvcc, as `nvcc --help` prints them:", flush=True)
 
 
@@ -97,8 +97,9 @@ def with_rewritten_ptx(arguments: Sequence[str], environment: Mapping[str, str])
         raise CccError(
             error(
                 "CCC098",
-                f"`{hidden[0]}` holds annotations, and an options file names it",
-                why="ccc-nvcc gives nvcc another file in its place, which it cannot do inside an options file",
+                f"`{hidden[0]}` contains annotations, but is named in an options file",
+                why="ccc-nvcc passes nvcc another file in its place, which it cannot do for a name inside"
+                " an options file",
                 help="name it on the command line, or compile with --ccc=off",
             )
         )
@@ -174,7 +175,7 @@ def _hint_at_launcher(arguments: Sequence[str]) -> None:
     wrong = error(
         "CCC081",
         f"`{word}` is not an nvcc",
-        why="a compiler launcher is given the compiler as its first word, and ccc-nvcc launches nvcc alone",
+        why="this is the position of a compiler that a launcher runs, but ccc-nvcc runs only nvcc",
         help=f"put other launchers in front: `{word} ccc-nvcc ...`",
     )
     print(render(wrong), file=sys.stderr)

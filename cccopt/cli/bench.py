@@ -47,10 +47,13 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "bench",
         help="measure workloads before and after CCC",
         description="Compile workloads with and without CCC, run them, check their results and compare. "
-        "Exit status 1 where a result is wrong. `bench ccc [WORKLOAD ...]` has a table of all builds (plain nvcc, "
-        "annotated with the pass off, both modes of the pass, and peers written by hand) of CCC's own workloads "
-        "or those named; `bench sensitivity` sweeps the length of a path and the lanes that take it. `bench cte "
-        "[WORKLOAD ...]` compares the policies of CTE, its kernel-level forms and NVIDIA's libraries on irregular "
+        "The exit status is 1 if a result is wrong. `bench ccc [WORKLOAD ...]` has a table of all builds"
+        " (plain nvcc, "
+        "annotated with the pass off, both modes of the pass, and handwritten peers) of CCC's own workloads "
+        "or those named; `bench sensitivity` sweeps the length of a path and the lanes that take it."
+        " `bench cte "
+        "[WORKLOAD ...]` compares the policies of CTE, its kernel-level forms and NVIDIA's libraries on"
+        " irregular "
         f"inputs: {', '.join(cte_workload.names())}, or a folder.",
     )
     parser.add_argument(
@@ -71,7 +74,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="one of the workload's sizes (default: demo on the emulator, full on a GPU; "
         "on the emulator `small` for `ccc` and `cte`, `sweep` for `sensitivity`)",
     )
-    parser.add_argument("--seed", type=_seed, default=1, help="of the inputs (default: %(default)s)")
+    parser.add_argument("--seed", type=_seed, default=1, help="seed of the inputs (default: %(default)s)")
     parser.add_argument("--arch", help="such as sm_90 (default: the GPU's; sm_90 on the emulator)")
     add_workers(
         parser,
@@ -108,29 +111,31 @@ def _add_cte(parser: argparse.ArgumentParser) -> None:
         "--input",
         action="append",
         metavar="NAME|FILE",
-        help="`cte` alone: an input, or a matrix's or graph's file; may be repeated (default: all on a GPU, the first "
+        help="`cte` only: an input, or a matrix's or graph's file; may be repeated (default: all on a GPU,"
+        " the first "
         f"{EMULATED_INPUTS} of each workload on the emulator)",
     )
     parser.add_argument(
         "--policy",
         action="append",
-        help="`cte` alone: a policy, kernel-level form or library, `sub_warp` for all widths; may be repeated "
+        help="`cte` only: a policy, kernel-level form or library, `sub_warp` for all widths; may be repeated "
         f"(default: all); {cte_workload.ONE_PER_LANE} always runs",
     )
     parser.add_argument(
         "--headers",
         action="append",
         metavar="NAME=FOLDER",
-        help="`cte` alone: also make policies and forms with the headers in FOLDER, as POLICY@NAME; may be repeated",
+        help="`cte` only: also make policies and forms with the headers in FOLDER, as POLICY@NAME; may be"
+        " repeated",
     )
     parser.add_argument(
-        "--no-profile", action="store_true", help="`cte` alone: leave Nsight Compute's counts out"
+        "--no-profile", action="store_true", help="`cte` only: do not count with Nsight Compute"
     )
 
 
 def _seed(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"`{text}` is no seed: it is a whole number, 0 or more")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a seed: it must be a whole number, 0 or more")
     return int(text)
 
 
@@ -140,9 +145,7 @@ def run(args: argparse.Namespace) -> int:
     if args.figures is not None:
         if not _draws(args):
             takers = f"`bench {sweep.SAMPLE}` and `bench {_CTE}`"
-            raise bad_argument(
-                "--figures", f"only {takers} draw figures", "leave it out, or name one of these"
-            )
+            raise bad_argument("--figures", f"only {takers} draw figures", "omit it, or name one of these")
         require_drawing(args.figures)
     warn_of_nvcc()
     if args.workloads[:1] == [_CTE]:
@@ -249,7 +252,7 @@ def _named_folder(text: str) -> tuple[str, Path]:
     if not (name.isidentifier() and folder):
         raise bad_argument(
             f"--headers {text}",
-            "it is no NAME=FOLDER",
+            "it is not NAME=FOLDER",
             "write for example `--headers before=../before/cte_templates`",
         )
     return name, Path(folder).absolute()

@@ -41,7 +41,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "check",
         help="test that iterations of marked loops are independent",
-        description=f"{__doc__} Exit status 1 where they are not.",
+        description=f"{__doc__} The exit status is 1 if they are not.",
     )
     parser.add_argument(
         "subjects",
@@ -52,7 +52,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_shape(parser, required=False)
     parser.add_argument("--size", help="one of the workloads' sizes (default: demo)")
-    parser.add_argument("--seed", type=int, help="of the workloads' inputs (default: 1)")
+    parser.add_argument("--seed", type=int, help="seed of the workloads' inputs (default: 1)")
     parser.add_argument("--arch", help="the target of CUDA sources (default: sm_90)")
     parser.add_argument(
         "--nvcc",
@@ -74,7 +74,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _number(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of conflicts")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of conflicts")
     return int(text)
 
 
@@ -116,7 +116,7 @@ def _file(arguments: argparse.Namespace) -> tuple[str, Checked]:
     if len(kernel) != 1:
         raise bad_argument(
             " ".join(arguments.subjects),
-            "a file takes one kernel to launch",
+            "a file needs the name of one kernel to launch",
             "write `cccopt check FILE KERNEL ...`",
         )
     for option in ("grid", "block"):
@@ -138,7 +138,7 @@ def _marked(file: str, arguments: argparse.Namespace) -> str:
         return marked_ptx(file, arch=arguments.arch or _ARCH, nvcc_options=options)
     for option in ("nvcc", "arch"):
         if getattr(arguments, option):
-            raise bad_argument(f"--{option}", "PTX is compiled already", "give the .cu file in its place")
+            raise bad_argument(f"--{option}", "PTX is already compiled", "give the .cu file instead")
     return read_text(Path(file))
 
 

@@ -28,7 +28,8 @@ def add_mode(parser: argparse.ArgumentParser, default: str = "auto") -> None:
         choices=MODES,
         default=default,
         metavar="|".join(MODES),
-        help=f"rewrite what is expected to pay, whatever can be rewritten, or nothing (default: {default})",
+        help="rewrite what is expected to pay, everything that can be rewritten, or nothing (default:"
+        f" {default})",
     )
 
 
@@ -38,7 +39,8 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         "--ccc-profile",
         type=Path,
         metavar="FILE.json",
-        help="how often lanes reach each region, from `cccopt emulate --profile`; `auto` decides by it",
+        help="how often lanes reach each region, from `cccopt profile` or"
+        " `cccopt emulate --profile`; `auto` relies on it",
     )
 
 
@@ -78,13 +80,13 @@ def add_bisection(parser: argparse.ArgumentParser) -> None:
 
 def _selection(text: str) -> str:
     if not is_selection(text):
-        raise argparse.ArgumentTypeError(f"`{text}` is no list of regions")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a list of regions")
     return text
 
 
 def _resident(text: str) -> int:
     if not is_resident(text):
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of blocks")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of blocks")
     return int(text)
 
 
@@ -95,12 +97,14 @@ def add_workers(parser: argparse.ArgumentParser, help: str) -> None:
 
 def _workers(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of workers: it is 1 or more")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of workers: it must be 1 or more")
     return int(text)
 
 
 def workers_for(asked: int | None, *, on_gpus: bool) -> tuple[Worker, ...] | None:
-    """The workers for ``--workers``, None where it is not given. Fewer GPUs than workers are told in one line."""
+    """The workers for ``--workers``, None where it is not given. If there are fewer GPUs than workers, one
+    line says so.
+    """
     if asked is None or not on_gpus:
         return None if asked is None else (Worker(),) * asked
     workers, fewer = workers_on_gpus(asked)

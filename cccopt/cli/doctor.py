@@ -51,7 +51,7 @@ class InstalledPart:
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add this command."""
     parser = commands.add_parser(
-        "doctor", help="say what is installed and what is missing", description=__doc__
+        "doctor", help="report what is installed and what is missing", description=__doc__
     )
     parser.set_defaults(run=run)
 
@@ -84,7 +84,7 @@ def examine() -> Iterator[InstalledPart]:
         "Nsight Compute",
         profiler or "",
         "" if profiler else "no ncu on PATH",
-        "" if profiler else "hardware counters need it; the emulator counts without",
+        "" if profiler else "hardware counters need it; the emulator counts without it",
         needed=False,
     )
 
@@ -94,7 +94,7 @@ def _host_compiler() -> InstalledPart:
     found = shutil.which(name)
     if found is None:
         return InstalledPart(
-            "host compiler", "", f"no `{name}`", "install g++: nvcc preprocesses and links with it"
+            "host compiler", "", f"no `{name}`", "install g++: nvcc uses it to preprocess and link"
         )
     return InstalledPart("host compiler", found)
 
@@ -137,7 +137,7 @@ def _device(device: facts.DeviceFacts) -> InstalledPart:
     parts = (
         (device.processors, f"{device.processors} multiprocessors"),
         (device.clock, f"{device.clock / 1e6:.2f} GHz"),
-        (device.threads, f"{device.threads} threads a multiprocessor"),
+        (device.threads, f"{device.threads} threads per multiprocessor"),
         (device.registers, f"{device.registers} registers"),
         (device.shared, f"{device.shared // 1024} KiB shared memory"),
         (device.cache, f"{device.cache / 2**20:.0f} MiB L2 cache"),

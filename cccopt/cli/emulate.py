@@ -80,7 +80,7 @@ def _counted(name: str, text: str, program: Program, profile: Profile) -> RunFil
 def _output(text: str, values: list[Array | np.generic]) -> tuple[Path, Array]:
     number, _, name = text.partition("=")
     if not (number.isdecimal() and name):
-        raise bad_argument(text, "it names no argument and file", "write `--save 2=levels.npy`")
+        raise bad_argument(text, "it does not name an argument and a file", "write `--save 2=levels.npy`")
     if int(number) >= len(values):
         raise bad_argument(text, f"the kernel is given {len(values)} arguments", "arguments count from 0")
     value = values[int(number)]

@@ -115,7 +115,7 @@ def _print_page(code: str, out: Console) -> None:
 def _print_report(report: dict[str, Any], subject: str, out: Console) -> None:
     units = report["units"]
     if not any(unit["regions"] or unit["remarks"] for unit in units):
-        out.print(f"{subject} holds no annotations: put `#pragma ccc for` above a loop and `#pragma ccc if`")
+        out.print(f"{subject} has no annotations: put `#pragma ccc for` above a loop and `#pragma ccc if`")
         out.print("above the divergent path in it (`cccopt explain CCC030`)")
     for unit in units:
         for region in unit["regions"]:
@@ -131,10 +131,10 @@ def _print_region(region: dict[str, Any], out: Console) -> None:
     name = f"region {region['region']}{called}, `{region['kind']}` in `{region['kernel']}`"
     out.print(Text(f"{name}{where}: {region['outcome']}", style="bold"), soft_wrap=True)
     if region["outcome"] == "rewritten":
-        sizes = f"{region['shared_bytes']} bytes of shared memory for {region['threads']} threads a block"
-        task = f"{region['context_bytes']} bytes of context a task, " if region["context"] else ""
+        sizes = f"{region['shared_bytes']} bytes of shared memory per block of {region['threads']} threads"
+        task = f"{region['context_bytes']} bytes of context per task, " if region["context"] else ""
         if region["global_bytes"]:
-            stacks = f"stacks in global memory, {region['global_bytes']:,} bytes a warp"
+            stacks = f"stacks in global memory, {region['global_bytes']:,} bytes per warp"
             sizes = f"{stacks}; {sizes}" if region["shared_bytes"] else stacks
         if region["form"] == "expanded":
             sizes = "no shared memory: the warp lays the inner iterations of its lanes side by side"
@@ -162,16 +162,18 @@ def _time(time: dict[str, float]) -> str:
     """The parts of a predicted time, in one line."""
     added = f", votes and contexts {time['overhead']:,.0f}" if time["overhead"] else ""
     parts = f"code {time['code']:,.0f}{added}; memory traffic {time['memory']:,.0f}"
-    return f"{time['total']:,.0f} issue slots for an iteration of a warp ({parts})"
+    return f"{time['total']:,.0f} issue slots per warp iteration ({parts})"
 
 
 def _cost(region: dict[str, Any]) -> str:
     """What a region costs and was expected to gain, in one line."""
     cost = region["cost"]
     if cost["break_even"] is None and region["kind"] == "for":
-        return f"{cost['slots']:,.0f} issue slots an iteration beside its paths; predicted gain {cost['gain']:.2f}x"
+        slots = f"{cost['slots']:,.0f} issue slots per iteration outside its paths"
+        return f"{slots}; predicted gain {cost['gain']:.2f}x"
     by_loop = region["kind"] in ("for variable", "while", "recursive")
-    often = f"{cost['taken']:,.2f} inner iterations a lane" if by_loop else f"{cost['taken']:.1%} of lanes"
+    often = f"{cost['taken']:,.2f} inner iterations per lane" if by_loop else f"{cost['taken']:.1%} of lanes"
     often += " (assumed)" if cost["assumed"] else " (profile)"
     even = "never" if cost["break_even"] is None else f"from {cost['break_even']:,.0f} slots"
-    return f"{cost['slots']:,.0f} issue slots a run, {often}; predicted gain {cost['gain']:.2f}x, break-even {even}"
+    gain = f"predicted gain {cost['gain']:.2f}x, break-even {even}"
+    return f"{cost['slots']:,.0f} issue slots per run, {often}; {gain}"

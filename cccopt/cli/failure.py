@@ -30,7 +30,7 @@ def reader_left() -> int:
 
 
 def as_errors(problem: Exception, keep: str = "") -> CccError:
-    """``problem``, or a diagnostic for it: the system's refusal (CCC086), or else a mistake of ours (CCC099).
+    """``problem``, or a diagnostic for it: the system's refusal (CCC086), or else a bug of ours (CCC099).
 
     The traceback of the latter goes into the folder ``keep``, where there is one.
     """
@@ -58,6 +58,6 @@ def _internal(problem: Exception, keep: str) -> Diagnostic:
         "CCC099",
         f"internal error in cccopt {__version__}: {type(problem).__name__}{where}"
         + (f": {said}" if said else ""),
-        why="this is a mistake of cccopt's, not of your program's",
+        why="this is a bug in cccopt, not in your program",
         help=f"{advice}; `--ccc=off` compiles without the rewrite",
     )

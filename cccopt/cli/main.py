@@ -23,7 +23,7 @@ _COMMANDS = (advise, transform, explain, emulate, verify, check, profile, tune, 
 _WHAT = "Remove warp divergence from annotated CUDA kernels. `ccc-nvcc` compiles them like nvcc."
 _MAP = """\
 from an unannotated program to a faster one:
-  cccopt doctor                                        is everything here?
+  cccopt doctor                                        is everything installed?
   ccc-nvcc --ccc-instrument -O3 app.cu -o app          build with counters
   cccopt profile --html app.html -- ./app ARGUMENTS    where lanes idle
   ccc-nvcc --ccc-candidates --ccc-instrument ...       build with counters for all candidates:

@@ -46,7 +46,11 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         description=f"{__doc__} The exit status is the program's, or 1 for a kernel below --at-least.",
     )
     parser.add_argument(
-        "files", nargs="*", type=Path, metavar="FILE.ccc.json", help="earlier runs, to be added up and shown"
+        "files",
+        nargs="*",
+        type=Path,
+        metavar="FILE.ccc.json",
+        help="files of earlier runs, to be added up and shown",
     )
     parser.add_argument(
         "-o",
@@ -55,20 +59,20 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="FILE",
         help=f"the file to write (default: the program's name with `{_SUFFIX}`, here)",
     )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page with the source")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write an HTML page with the source")
     parser.add_argument(
         "--report",
         type=Path,
         action="append",
         default=[],
         metavar="FILE",
-        help="a report of `ccc-nvcc --ccc-report`: the page says what became of each marked region",
+        help="a report of `ccc-nvcc --ccc-report`: the page then shows what became of each marked region",
     )
     parser.add_argument(
         "--decisions",
         type=Path,
         metavar="FILE",
-        help="what `cccopt tune` wrote: the page says what it measured of each kernel",
+        help="what `cccopt tune` wrote: the page then shows what it measured for each kernel",
     )
     parser.add_argument(
         "--at-least",
@@ -76,7 +80,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="KERNEL=PERCENT",
-        help="fail if the warp efficiency of this kernel is less; may be repeated",
+        help="fail if the warp efficiency of this kernel is lower; may be repeated",
     )
     parser.add_argument(
         "--sarif",
@@ -97,14 +101,14 @@ def _threshold(text: str) -> Threshold:
     except ValueError:
         found = -1.0
     if not kernel or not 0 <= found <= 100:
-        raise argparse.ArgumentTypeError(f"`{text}` is no kernel and percentage, like `bfs=40`")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a kernel and a percentage, like `bfs=40`")
     return Threshold(kernel, found / 100)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the program, or read files; write what was asked for and print tables."""
     if arguments.sarif is not None and not arguments.at_least:
-        raise CccError(_misused("`--sarif` is for what --at-least finds, and there is no --at-least"))
+        raise CccError(_misused("`--sarif` writes what --at-least finds, but there is no --at-least"))
     program: list[str] | None = arguments.program
     if program is None:
         return _show(arguments)
@@ -132,7 +136,7 @@ def _show(arguments: argparse.Namespace) -> int:
         raise CccError(_misused("there is neither a program nor a file"))
     for file in arguments.files:
         if file.suffix != ".json" and file.is_file():
-            raise CccError(_misused(f"`{file}` is no file of a run"))
+            raise CccError(_misused(f"`{file}` is not the file of a run"))
     require_writable(arguments.output, arguments.html, arguments.sarif)
     rewritten = _rewritten(arguments)
     done = merged(map(read, arguments.files))
@@ -165,7 +169,7 @@ def _rewritten(arguments: argparse.Namespace) -> Mapping[str, Any]:
     """
     for option in ("report", "decisions"):
         if getattr(arguments, option) and arguments.html is None:
-            raise CccError(_misused(f"`--{option}` is for the page, and `--html` names none"))
+            raise CccError(_misused(f"`--{option}` applies to the page, but there is no `--html`"))
     decisions = read_decisions(arguments.decisions) if arguments.decisions else None
     return {"reports": _reports(arguments), "decisions": decisions}
 
@@ -191,7 +195,7 @@ def _observed(program: Sequence[str], *, times: bool) -> tuple[ProgramRun, Progr
         if not times or not counted.units or counted.signal:
             return counted, None
         given.again()
-        _say("running without counters for times (what it prints is thrown away)")
+        _say("running without counters for times (its output is discarded)")
         return counted, run_program(program, _inside(folder, "timed"), counted=False, timed=True)
 
 
@@ -220,7 +224,7 @@ def _warnings(counted: ProgramRun, timed: ProgramRun | None) -> list[Diagnostic]
                 Severity.WARNING,
                 "the times of kernels are left out",
                 why=timed.untimed,
-                help="install CUPTI (`pip install nvidia-cuda-cupti`), or say --no-time",
+                help="install CUPTI (`pip install nvidia-cuda-cupti`), or use --no-time",
             )
         )
     if timed.status != counted.status:
@@ -229,8 +233,8 @@ def _warnings(counted: ProgramRun, timed: ProgramRun | None) -> list[Diagnostic]
                 "CCC113",
                 Severity.WARNING,
                 f"the run for times ended with status {timed.status}, the run with counters with {counted.status}",
-                why="the program does not do the same when it is run again, so that times and counts may not fit",
-                help="remove what the first run leaves behind, or say --no-time",
+                why="the program behaves differently when it is run again, so times and counts may not match",
+                help="remove what the first run leaves behind, or use --no-time",
             )
         )
     return found
@@ -241,31 +245,31 @@ def _nothing(counted: ProgramRun, program: Sequence[str]) -> Diagnostic:
     if counted.instrumented and (reason := _no_gpu()):
         return error(
             "CCC093",
-            f"cannot use a GPU: there is none on which `{program[0]}` could have counted",
+            f"cannot use a GPU: there is none for `{program[0]}` to run on",
             why=reason,
-            help="run it on a machine with an NVIDIA GPU; `cccopt emulate` counts single kernels without",
+            help="run it on a machine with an NVIDIA GPU; `cccopt emulate` counts single kernels without one",
         )
     message = f"`{program[0]}` counted nothing"
     if not counted.instrumented:
         return error(
             "CCC111",
             message,
-            why="no file of the program, and of what it starts, has counters",
-            help="compile it with `ccc-nvcc --ccc-instrument`, all files with kernels, and link it again",
+            why="neither the program nor anything that it starts has counters",
+            help="compile all files with kernels with `ccc-nvcc --ccc-instrument`, and link again",
         )
     if counted.lost:
         return error("CCC111", message, why=counted.lost[0], help="let the program end by itself")
-    why = "it ended without a kernel" if counted.used_cuda else "it ended without a call of CUDA"
+    why = "it ended without launching a kernel" if counted.used_cuda else "it ended without calling CUDA"
     if counted.used_cuda and counted.blind:
         return error(
             "CCC111",
             message,
-            why=f"{why}, or called `cudaDeviceReset`, which takes the counts with it: only CUPTI tells of that",
-            help="install CUPTI (`pip install nvidia-cuda-cupti`), or let the program end without that call",
+            why=f"{why}, or called `cudaDeviceReset`, which discards the counts: only CUPTI can detect that",
+            help="install CUPTI (`pip install nvidia-cuda-cupti`), or let the program end without calling it",
         )
     if counted.status:
         why += f", with exit status {counted.status}"
-    return error("CCC111", message, why=why, help="give it arguments with which it runs kernels")
+    return error("CCC111", message, why=why, help="pass arguments that make it run kernels")
 
 
 def _no_gpu() -> str:
@@ -276,12 +280,12 @@ def _no_gpu() -> str:
         return "no NVIDIA driver is installed (libcuda.so.1)"
     count = ctypes.c_int()
     if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0:
-        return "the NVIDIA driver finds no GPU"
+        return "the NVIDIA driver does not find a GPU"
     return ""
 
 
 def _both(files: Sequence[Path]) -> str:
-    return f"`{files[0]}` is in front of `--`, and files and a program do not go together"
+    return f"`{files[0]}` comes before `--`, but files and a program cannot be combined"
 
 
 def _misused(why: str) -> Diagnostic:

@@ -206,8 +206,8 @@ def _found(text: str, call: Call, settings: Settings, profile: RunProfile | None
         raise CccError(
             error(
                 "CCC069",
-                f"`{settings.profile}` holds no counts of candidates",
-                why="--ccc-find rewrites what a run says is worth it where nobody annotated",
+                f"`{settings.profile}` contains no counts of candidates",
+                why="--ccc-find rewrites unannotated code for which a run predicts a gain",
                 help="build with `ccc-nvcc --ccc-candidates --ccc-instrument` and run `cccopt profile`",
             )
         )
@@ -237,7 +237,7 @@ def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -
         "CCC087",
         severity,
         "annotations have no effect on code that is generated at link time",
-        why="with -dlto, code=lto_* or -optix-ir nvcc compiles an intermediate form that holds no PTX",
+        why="with -dlto, code=lto_* or -optix-ir nvcc compiles to an intermediate form that contains no PTX",
         help="compile annotated files without link-time optimization, or with --ccc=off",
     )
     if severity is Severity.ERROR:
@@ -248,7 +248,7 @@ def _without_rewrite(compiler: DeviceCompiler, plain: str, settings: Settings) -
 def _markers_refused(messages: str) -> Diagnostic:
     return error(
         "CCC088",
-        "nvcc refuses the markers of the annotations",
+        "nvcc rejects the markers of the annotations",
         why=messages.strip(),
         help="compile this file with --ccc=off; the text without annotations compiles",
     )

@@ -58,7 +58,8 @@ def compiled(
             error(
                 "CCC087",
                 "code that is generated at link time cannot be given counters",
-                why="with -dlto, code=lto_* or -optix-ir nvcc compiles an intermediate form that holds no PTX",
+                why="with -dlto, code=lto_* or -optix-ir nvcc compiles to an intermediate form that"
+                " contains no PTX",
                 help="compile without link-time optimization, or without --ccc-instrument",
             )
         )
@@ -84,7 +85,7 @@ def _uncounted(call: Call, why: str) -> Diagnostic:
         Severity.WARNING,
         f"the marked regions of `{call.file}` are not counted",
         why=why,
-        help="compile it with --ccc=always, which says more; --ccc=off asks for none",
+        help="compile it with --ccc=always, which gives details, or with --ccc=off, which marks none",
     )
 
 
@@ -137,7 +138,7 @@ def _with_regions(
     if marked.status != 0:
         return "", (
             *asked.warnings,
-            _uncounted(call, "nvcc does not take the text with marks for annotations"),
+            _uncounted(call, "nvcc does not accept the text with marks for annotations"),
         )
     from cccopt.driver.function_texts import MARKER
     from cccopt.driver.original_functions import with_originals
@@ -147,7 +148,7 @@ def _with_regions(
     counted = _counted(call, marked.ptx, what=what)
     both = with_originals(counted, marked.ptx, frozenset(), lambda: plain)
     if both == counted:
-        why = "with annotations nvcc makes other variables of it than without"
+        why = "with annotations, nvcc generates different variables than without"
         return "", (*asked.warnings, _uncounted(call, why))
     return both, asked.warnings
 
@@ -168,7 +169,7 @@ def _register(call: Call, counted: frozenset[str]) -> None:
             error(
                 "CCC084",
                 "cannot tell how this nvcc registers kernels",
-                why=f"`{Path(stub).name}`, which cicc wrote, has another form than that of nvcc 12 and 13",
+                why=f"`{Path(stub).name}`, which cicc wrote, differs from the form that nvcc 12 and 13 write",
                 help="compile without --ccc-instrument and report the nvcc version",
             )
         )

@@ -33,7 +33,9 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="write what each pass makes of each function, in the layout of Compiler Explorer's pipeline view",
     )
     parser.add_argument(
-        "--keep-going", action="store_true", help="leave a refused region as it was, with a warning"
+        "--keep-going",
+        action="store_true",
+        help="leave a function with a refused region as it was, with a warning",
     )
     add_profile(parser)
     add_resident(parser)

@@ -45,10 +45,13 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "tune", help="measure which build of each annotated kernel is fastest", description=__doc__
     )
     parser.add_argument(
-        "--build", required=True, metavar="COMMAND", help="a shell line that builds the program from nothing"
+        "--build",
+        required=True,
+        metavar="COMMAND",
+        help="a shell command that builds the program from scratch",
     )
     parser.add_argument(
-        "--run", required=True, dest="program_line", metavar="COMMAND", help="a shell line that runs it"
+        "--run", required=True, dest="program_line", metavar="COMMAND", help="a shell command that runs it"
     )
     parser.add_argument(
         "-o",
@@ -107,7 +110,7 @@ def _seconds(text: str) -> float:
 def _rounds(text: str) -> int:
     number = int(text)
     if number < 3:
-        raise argparse.ArgumentTypeError("fewer than 3 rounds tell little of how far times spread")
+        raise argparse.ArgumentTypeError("fewer than 3 rounds say little about how much times vary")
     return number
 
 
@@ -150,7 +153,8 @@ def run(arguments: argparse.Namespace) -> int:
                 "CCC116",
                 "there is nothing to tune",
                 why="no kernel with annotations ran",
-                help="annotate kernels that the command runs, or give it arguments with which it does",
+                help="annotate kernels that the command runs, or pass arguments that make it run annotated"
+                " ones",
             )
         )
     write(arguments.output, tuned.decisions(_driver()))

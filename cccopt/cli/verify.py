@@ -23,7 +23,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "verify",
         help="compare a kernel before and after",
-        description=f"{__doc__} Exit status 1 on a difference; the first one is named.",
+        description=f"{__doc__} The exit status is 1 if they differ; the first difference is named.",
     )
     parser.add_argument("before", type=Path, metavar="BEFORE.ptx")
     parser.add_argument("after", type=Path, metavar="AFTER.ptx")
@@ -34,7 +34,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         type=_tolerance,
         default=0.0,
         metavar="R",
-        help="relative error that floating-point results may have (default: none, every bit counts)",
+        help="allowed relative error of floating-point results (default: none, every bit counts)",
     )
     parser.set_defaults(run=run)
 
@@ -42,7 +42,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _tolerance(text: str) -> float:
     number = float(text)
     if not 0 <= number < np.inf:
-        raise argparse.ArgumentTypeError(f"`{text}` is no relative error: it is 0 or more")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a relative error: it must be 0 or more")
     return number
 
 

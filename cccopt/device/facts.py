@@ -57,7 +57,7 @@ def of_line(line: str) -> DeviceFacts:
     """A line of the agent. Raises ValueError for anything else."""
     name, *numbers = line.split("\t")
     if len(numbers) != len(DeviceFacts.__slots__) - 1:
-        raise ValueError(f"`{line}` is no line of a device")
+        raise ValueError(f"`{line}` is not the line of a device")
     return DeviceFacts(name, *map(int, numbers))
 
 

@@ -92,7 +92,7 @@ class Gpu:
             raise CccError(
                 error(
                     "CCC094",
-                    "the GPU's driver does not load the code",
+                    "the GPU driver cannot load the code",
                     why=" ".join(str(reason).split()),
                     help=f"compile for `{self.arch}` or older, with an nvcc no newer than the driver",
                 )
@@ -133,7 +133,7 @@ class Gpu:
             raise CccError(
                 error(
                     "CCC095",
-                    f"the GPU has no {nbytes:,} bytes left",
+                    f"the GPU does not have {nbytes:,} bytes left",
                     why=" ".join(str(reason).split()),
                     help="choose a smaller `--size`",
                 )
@@ -241,7 +241,7 @@ def open_gpu() -> Gpu:
         raise CccError(
             error(
                 "CCC092",
-                "cannot use a GPU: PyCUDA does not load",
+                "cannot use a GPU: PyCUDA cannot be loaded",
                 why=str(reason),
                 help="install the extra `gpu` (`pip install cccopt[gpu]`), or measure with `--on emulator`",
             )
@@ -254,7 +254,7 @@ def open_gpu() -> Gpu:
         raise CccError(
             error(
                 "CCC093",
-                "cannot use a GPU: the CUDA driver finds none",
+                "cannot use a GPU: the CUDA driver does not find one",
                 why=str(reason),
                 help="run this on a machine with an NVIDIA GPU, or measure with `--on emulator`",
             )

@@ -68,9 +68,7 @@ def _why_fewer(asked: int, gpus: Sequence[VisibleGpu], alike: Sequence[VisibleGp
     if not seen and len(alike) == len(gpus):
         seen = f"{len(gpus)} GPUs are visible"
     seen = seen or f"of {len(gpus)} visible GPUs, {len(alike)} have the name of the first, `{gpus[0].name}`"
-    return (
-        f"note: workers: {max(len(alike), 1)}, not {asked}: {seen}, and runs that are timed never share one"
-    )
+    return f"note: workers: {max(len(alike), 1)}, not {asked}: {seen}, and timed runs never share a GPU"
 
 
 def _seen_with(variables: dict[str, str]) -> tuple[tuple[str, str], ...]:

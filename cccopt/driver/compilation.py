@@ -27,11 +27,11 @@ from cccopt.toolchain.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compiled source. `cccopt.emulator.Program` is another thing: PTX that runs on the CPU; both names are public.
+    """A compiled source. `cccopt.emulator.Program` is a different class: PTX that runs on the CPU.
 
     Attributes:
         ptx: The rewritten PTX.
-        original_ptx: What plain nvcc makes of the source without its pragmas.
+        original_ptx: The PTX of plain nvcc for the source without its pragmas.
         report: What became of each annotation, as ``ccc-nvcc --ccc-report`` writes it (JSON data).
     """
 
@@ -65,12 +65,13 @@ def compile(
 ) -> Program:
     """Compile an annotated CUDA file to PTX, rewritten and plain.
 
-    Its many arguments are public: one for each option of the commands, all optional and by name.
+    There is one argument for each option of the commands, all optional and by keyword.
 
     Args:
         source: The file's name.
         arch: The architecture to compile for.
-        ccc: ``auto`` rewrites what is predicted to gain, ``always`` all that may be rewritten, ``off`` nothing.
+        ccc: ``auto`` rewrites what is predicted to gain, ``always`` everything that may be rewritten, ``off``
+            nothing.
         nvcc_options: Further options of nvcc (``["-O3", "-lineinfo"]``).
         keep_going: Leave a refused region as it was, with a warning in the report.
         nvcc: The nvcc to use; by default the one that ``ccc-nvcc`` uses.
@@ -79,7 +80,8 @@ def compile(
             at once.
         form: The form of rewritten loops: ``auto``, ``split``, ``idle-lanes``, ``stack``, ``split,stack`` or
             ``idle-lanes,stack``.
-        only: The regions to rewrite, with commas between: numbers, places (``bfs.cu:18``) or names; all if empty.
+        only: The regions to rewrite, separated by commas: numbers, places (``bfs.cu:18``) or names; all if
+            empty.
         stacks: The memory in which tasks wait: ``auto``, ``shared`` or ``global``.
 
     Returns:
@@ -92,7 +94,7 @@ def compile(
     if "\n" in os.fspath(source):
         raise CccError(
             error(
-                "CCC086", "`compile` takes a file's name, and was given text", help="write the text to a file"
+                "CCC086", "`compile` takes a file name, but was given text", help="write the text to a file"
             )
         )
     with profile_file(profile) as file:
@@ -148,10 +150,10 @@ def marked_ptx(
         arch: The architecture to compile for.
         nvcc_options: Further options of nvcc.
         nvcc: The nvcc to use; by default the one that ``ccc-nvcc`` uses.
-        candidates: Mark what could be annotated in place of what is, as `cccopt advise` does.
+        candidates: Mark what could be annotated instead of what is annotated, as `cccopt advise` does.
 
     Returns:
-        The PTX; an empty text for a source without annotations.
+        The PTX; an empty string for a source without annotations.
 
     Raises:
         CccError: For mistakes in annotations, or with nvcc's own messages (CCC085).

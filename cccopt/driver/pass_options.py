@@ -29,12 +29,12 @@ def options_of(settings: Settings, file: str) -> Options:
     if settings.form not in FORMS:
         raise CccError(
             error(
-                "CCC089", f"`{settings.form}` is no form of loops", help=f"the forms are {' | '.join(FORMS)}"
+                "CCC089", f"`{settings.form}` is not a loop form", help=f"the forms are {' | '.join(FORMS)}"
             )
         )
     if settings.stacks not in MEMORIES:
         help = f"write {' | '.join(MEMORIES)}"
-        raise CccError(error("CCC089", f"`{settings.stacks}` is no memory for stacks", help=help))
+        raise CccError(error("CCC089", f"`{settings.stacks}` is not a memory for stacks", help=help))
     form, expand = FORMS[settings.form]
     return Options(
         mode=Mode(settings.mode),

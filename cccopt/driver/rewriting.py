@@ -59,19 +59,19 @@ def transform(
     decisions: Decisions | None = None,
     watch: Watch | None = None,
 ) -> Transformed:
-    """Rewrite PTX that holds cccopt's marks. The arguments, many as they are, are those of `cccopt.compile`.
+    """Rewrite PTX that holds cccopt's marks. The arguments are those of `cccopt.compile`.
 
     Args:
         ptx: The text, as `cccopt.driver.marked_ptx` or a generator of PTX makes it.
         ccc: ``auto``, ``always`` or ``off``.
         keep_going: Leave a refused region as it was, with a warning in the report.
-        name: What messages call the text.
+        name: The name of the text in messages.
         profile: How often lanes come to each region: a file, or what `profile_of` gives.
         resident: How many blocks of a kernel marked ``grid`` share its work.
         form: The form of rewritten loops.
-        only: The regions to rewrite, with commas between.
+        only: The regions to rewrite, separated by commas.
         stacks: The memory in which tasks wait.
-        decisions: What `cccopt tune` measured of the kernels in ``ptx``.
+        decisions: What `cccopt tune` measured for the kernels in ``ptx``.
         watch: Called with the name of each pass and the module that it made, and first with ``ptx`` and the module as
             it was read.
 
@@ -89,7 +89,7 @@ def transform(
         empty = Place(name, Position(1))
         help = "compile with `ccc-nvcc -ptx`, or `--ccc-keep=DIR` for PTX with marks"
         raise CccError(
-            error("CCC002", "there is nothing but white space and comments here", empty, help=help)
+            error("CCC002", "the text contains nothing but white space and comments", empty, help=help)
         )
     measured = digests(module)
     builds, said = applied(decisions, measured)

@@ -37,7 +37,7 @@ class SplitModule:
         """The text of ``module``, made of ``text`` by passes that keep functions in order, with all bodies."""
         functions = sum(isinstance(item, Function) for item in module.items)
         assert functions == len(self.aside), (
-            "the passes lost or made a function, or the text was split wrongly"
+            "the passes lost or added a function, or the text was split incorrectly"
         )
         aside = iter(self.aside)
         pieces = []

@@ -66,8 +66,7 @@ def remarks(kernels: Mapping[str, Iterable[RegionReport]]) -> tuple[Diagnostic, 
             "the marked loop stays as it is: nvcc unrolls it completely where it is not marked",
             report.place,
             f"it makes at most {report.unrolled} inner iterations, a number that nvcc knows",
-            "say `always` in the pragma to have it collected all the same, or `#pragma unroll 1` to keep the loop"
-            " in both",
+            "add `always` to the pragma to collect it anyway, or `#pragma unroll 1` to keep the loop in both",
         )
         for loops in kernels.values()
         for report in loops

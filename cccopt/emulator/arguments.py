@@ -105,7 +105,7 @@ class Buffers:
                 if array.flags.writeable:
                     array.reshape(-1).view(np.uint8)[:] = new
                 elif not np.array_equal(array.reshape(-1).view(np.uint8), new):
-                    raise refuse("the kernel wrote to an array that is read-only")
+                    raise refuse("the kernel wrote to a read-only array")
 
     @staticmethod
     def _offset(region: _Region, array: Array) -> int:
@@ -117,7 +117,7 @@ def parameter_bytes(
 ) -> Array:
     """The kernel's parameter block; raises EmulatorError when an argument does not fit its parameter."""
     if len(parameters) != len(arguments):
-        raise refuse(f"the kernel takes {len(parameters)} arguments and got {len(arguments)}")
+        raise refuse(f"the kernel takes {len(parameters)} arguments, but got {len(arguments)}")
     for (_, variable), argument in zip(parameters, arguments, strict=True):
         if isinstance(argument, np.ndarray) and argument.ndim > 0:
             buffers.add(argument, variable.name)
@@ -134,11 +134,11 @@ def _one(variable: Variable, argument: Any, buffers: Buffers) -> bytes:
     name = variable.name
     if isinstance(argument, bytes | bytearray):
         if len(argument) != size:
-            raise refuse(f"parameter `{name}` has {size} bytes, its argument {len(argument)}")
+            raise refuse(f"parameter `{name}` has {size} bytes, but its argument has {len(argument)}")
         return bytes(argument)
     if isinstance(argument, np.ndarray) and argument.ndim > 0:
         if variable.dimensions or size != 8:
-            raise refuse(f"parameter `{name}` is no pointer, its argument is an array")
+            raise refuse(f"parameter `{name}` is not a pointer, but its argument is an array")
         return buffers.address(argument).to_bytes(8, "little")
     if variable.dimensions:
         raise refuse(f"parameter `{name}` is a struct of {size} bytes", help="pass it as bytes")
@@ -165,7 +165,9 @@ def _number(variable: Variable, argument: Any) -> bytes:
             raise _range(variable, argument)
         return np.asarray(value).tobytes()
     if is_real:
-        raise refuse(f"parameter `{variable.name}` is .{type_name}, its argument the number {argument}")
+        raise refuse(
+            f"parameter `{variable.name}` is .{type_name}, but its argument is the number {argument}"
+        )
     # nvcc writes .u32 for a C int too, so both readings of the bits are in range.
     bits = 8 * t.itemsize
     low = -(1 << (bits - 1))
@@ -176,4 +178,6 @@ def _number(variable: Variable, argument: Any) -> bytes:
 
 
 def _range(variable: Variable, argument: Any) -> EmulatorError:
-    return refuse(f"parameter `{variable.name}` is {variable.type}, its argument {argument} is out of range")
+    return refuse(
+        f"parameter `{variable.name}` is {variable.type}, but its argument {argument} is out of range"
+    )

@@ -55,7 +55,7 @@ def atomic_type(opcode: str, operation: str, type_name: str) -> Type:
             _SAME_BITS.get(type_name, type_name) if operation in ("exch", "cas", "and", "or", "xor") else ""
         )
     if type_name not in allowed:
-        raise UnsupportedError(f"`{opcode}` is not an atomic operation that the machine knows")
+        raise UnsupportedError(f"`{opcode}` is not an atomic operation that the emulator supports")
     return TYPES[type_name]
 
 

@@ -207,7 +207,7 @@ class Hazards:
             f"hazard: {access.kind.value} at shared address {address:#x} by {self._shape.thread_name(lane)} after a"
             f" {earlier.kind.value} by {earlier_lanes}",
             access.item,
-            why=f"no {needed} orders the two",
+            why=f"no {needed} orders these two accesses",
             help=f"put a {needed} between them",
             others=(("the other access", earlier.item),),
         )

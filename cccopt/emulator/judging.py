@@ -37,14 +37,14 @@ class MeetingKind(Enum):
     """How iterations meet, in words; earlier ones go first where several hold."""
 
     STORES_DIFFER = "two iterations store different values"
-    STORE_ATOMIC = "one iteration stores where another does an atomic operation"
+    STORE_ATOMIC = "one iteration stores where another performs an atomic operation"
     LOAD_STORE = "one iteration loads what another stores"
     LOAD_UPDATE = "one iteration loads what another updates by an atomic operation"
     STORE_EXCHANGE = "one iteration stores what another exchanges"
     STORES_AGREE = "iterations store the same value"
     LOAD_FLAG = "one iteration loads a flag that another stores"
     LOAD_BOUND = "one iteration loads a bound that another moves, or what another exchanges"
-    ATOMICS_DIFFER = "iterations do different atomic operations, or exchange"
+    ATOMICS_DIFFER = "iterations perform different atomic operations, or exchange"
     STORES_OVERWRITTEN = (
         "iterations store different values before the last one, and no other iteration loads them"
     )

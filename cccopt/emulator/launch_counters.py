@@ -34,7 +34,7 @@ class IssueCount:
 
 @dataclass(frozen=True, slots=True)
 class BranchCount:
-    """A conditional branch: warps that ran it, warps that parted at it, lanes that ran it and that took it.
+    """A conditional branch: warps that ran it, warps that diverged at it, lanes that ran it and that took it.
 
     ``jumped[k]`` is the number of executions in which k lanes took it; of an indexed branch it holds nothing.
     """
@@ -68,13 +68,13 @@ class AccessCount:
 
 @dataclass(frozen=True)
 class Profile:
-    """The counters of a run. Adding two gives those of both runs: ratios are ratios of sums.
+    """The counters of a run. Adding two profiles gives the counters of both runs: ratios are ratios of sums.
 
     Attributes:
         kernel: The name of the kernel; of several, with commas between.
         launches: The number of launches.
         total: All instructions.
-        overhead: The instructions that a pass marked as its own.
+        overhead: The instructions that a pass added.
         issues: Instructions by (function, statement index).
         by_line: Instructions by (file, line): CUDA lines where `.loc` tells them, PTX lines elsewhere.
         by_branch: Conditional branches by (function, statement index).
@@ -84,7 +84,7 @@ class Profile:
         global_accesses: Accesses of warps to global memory.
         global_transactions: The 32-byte sectors that they touched.
         shared_accesses: Accesses of warps to shared memory.
-        shared_bank_conflicts: The extra rounds that banks cost them.
+        shared_bank_conflicts: The extra passes over the banks of shared memory.
         steps: Pieces of code that groups of lanes ran, which ``max_steps`` bounds.
         by_access: Accesses to global memory by (function, statement index).
     """
@@ -137,12 +137,12 @@ class Profile:
 
     @property
     def warp_efficiency_pred_on(self) -> float:
-        """The same, lanes that their guard switches off left out."""
+        """The same, without lanes that their guard switches off."""
         return self.total.lanes_pred_on / (32 * self.total.warps) if self.total.warps else 0.0
 
     @property
     def useful_efficiency(self) -> float:
-        """The same, a pass' own instructions counting as idle lanes."""
+        """The same, with the lanes of instructions that a pass added counted as idle."""
         useful = self.total.lanes - self.overhead.lanes
         return useful / (32 * self.total.warps) if self.total.warps else 0.0
 

@@ -149,11 +149,12 @@ class Machine:
         item = piece.counted[0] if piece.counted else piece.ending
         return self.places.error(
             STEP_LIMIT,
-            f"the kernel does not end within {self.max_steps} steps",
+            f"the kernel did not end within {self.max_steps} steps",
             item,
             function="" if item is not None else piece.function,
-            why="here is where it was running",
-            help="a spin loop that waits for a lane that cannot run, or a longer run: raise max_steps",
+            why="it was running here",
+            help="this may be a spin loop that waits for a lane that cannot run; if the kernel just runs"
+            " long, raise max_steps",
         )
 
     def exit(self, group: LaneGroup) -> None:
@@ -204,7 +205,7 @@ class Machine:
 
     def _deepen(self, piece: Piece, depth: int) -> None:
         if depth >= MAX_DEPTH:
-            raise self.places.error(MALFORMED, f"calls nest deeper than {MAX_DEPTH}", piece.ending)
+            raise self.places.error(MALFORMED, f"calls are nested more deeply than {MAX_DEPTH}", piece.ending)
         if depth < self.depths:
             return
         more = self.depths
@@ -226,7 +227,7 @@ class Machine:
             self.registers[target.index][target_rows] = self.registers[source.index][source_rows]
         else:
             raise self.places.error(
-                MALFORMED, "a call passes a register for a .param, or the other way", item
+                MALFORMED, "a call passes a register for a .param, or the other way around", item
             )
 
     def returned(self, group: LaneGroup) -> None:

@@ -39,17 +39,16 @@ MAX_STEPS = 10_000_000
 class Program:
     """A module whose kernels can be launched many times; its global variables live on between launches.
 
-    What `cccopt.compile` returns is a `Program` of its own, the text before and after the rewrite; both names are
-    public.
+    `cccopt.compile` returns a different class of the same name: the text before and after the rewrite.
 
     Args:
         ptx: PTX, or what `cccopt.parse` made of it.
-        name: What messages call the text.
+        name: The name of the text in messages.
         record: What iterations do to memory is recorded here, for `cccopt.check`.
 
     Raises:
-        PtxError: For text that is no PTX.
-        EmulatorError: For a module that does not hold together (CCC079).
+        PtxError: For text that is not PTX.
+        EmulatorError: For inconsistent PTX (CCC079).
     """
 
     def __init__(self, ptx: str | Module, name: str = "<ptx>", *, record: Record | None = None) -> None:
@@ -122,7 +121,7 @@ class Program:
             The counters of this launch.
 
         Raises:
-            EmulatorError: For what the kernel does wrong, and for a launch that cannot be (CCC070 to CCC079).
+            EmulatorError: For errors of the kernel, and for an invalid launch (CCC070 to CCC079).
         """
         name = self.kernel_name(kernel)
         if name not in self._kernels:
@@ -195,7 +194,8 @@ class Program:
     def _check_shape(self, shape: Shape, function: Function, shared_bytes: int, kernel: LoadedKernel) -> None:
         if shape.threads > 1024 or shape.block[2] > 64:
             raise refuse(
-                f"a block of {shape.threads} threads", why="a block has at most 1024 threads, 64 deep"
+                f"a block of {shape.threads} threads is too large",
+                why="a block has at most 1024 threads, 64 deep",
             )
         for directive in function.directives:
             if directive.name not in (".maxntid", ".reqntid"):
@@ -204,18 +204,18 @@ class Program:
             limit = int(np.prod(sizes))
             if shape.threads > limit or (directive.name == ".reqntid" and shape.threads != limit):
                 raise refuse(
-                    f"a block of {shape.threads} threads for `{kernel.name}`",
-                    why=f"the kernel says {directive.name} {', '.join(map(str, sizes))}",
+                    f"a block of {shape.threads} threads does not fit `{kernel.name}`",
+                    why=f"the kernel declares {directive.name} {', '.join(map(str, sizes))}",
                 )
         if kernel.sizes.shared > 48 * 1024:
             raise refuse(
-                f"{kernel.sizes.shared} bytes of static shared memory in `{kernel.name}`",
-                why="ptxas takes at most 49,152; more must be dynamic",
+                f"{kernel.sizes.shared} bytes of static shared memory in `{kernel.name}` are too many",
+                why="ptxas accepts at most 49,152 bytes; more must be dynamic",
             )
         if shared_bytes < 0 or kernel.sizes.shared + shared_bytes > 227 * 1024:
             raise refuse(
-                f"{kernel.sizes.shared + shared_bytes} bytes of shared memory a block",
-                why="at most 232,448 exist",
+                f"{kernel.sizes.shared + shared_bytes} bytes of shared memory per block",
+                why="at most 232,448 are available",
             )
 
 
@@ -232,9 +232,9 @@ def emulate(
     check_uninitialized_shared: bool = False,
     max_steps: int = MAX_STEPS,
 ) -> Profile:
-    """Runs one kernel on the CPU warp machine and counts what its warps do.
+    """Run one kernel on the emulator and count what its warps do.
 
-    Its many arguments are public: those of a launch, then one for each option of `cccopt emulate`, by name.
+    The arguments are those of a launch, then one for each option of `cccopt emulate`, by keyword.
 
     Args:
         ptx: PTX, or what `cccopt.parse` made of it.
@@ -253,8 +253,8 @@ def emulate(
         The counters of the launch.
 
     Raises:
-        EmulatorError: For what the kernel does wrong, and for a launch that cannot be (CCC070 to CCC079).
-        PtxError: For text that is no PTX.
+        EmulatorError: For errors of the kernel, and for an invalid launch (CCC070 to CCC079).
+        PtxError: For text that is not PTX.
     """
     return Program(ptx).launch(
         kernel,

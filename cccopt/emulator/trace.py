@@ -15,7 +15,8 @@ class Trace:
     """What one warp issued: pass one to `Program.launch`, which fills it.
 
     Attributes:
-        warp: The warp to watch. It counts through all blocks of the grid, each of which begins with a warp of its own.
+        warp: The warp to watch. Warps are numbered through all blocks of the grid; each block begins with a
+            new warp.
         steps: The function, the index of the statement in its body and the mask of active lanes of each warp
             instruction, in order.
     """

@@ -294,7 +294,7 @@ class Waiting:
             found.append((text, item))
         waiting = int((self._piece != _RUNNING).sum())
         held = machine.live - waiting
-        why = f"{held} lanes wait for these where a branch meets again" if held > 0 else ""
+        why = f"{held} lanes wait for these at the reconvergence point of a branch" if held > 0 else ""
         return machine.places.error(
             DEADLOCK,
             f"deadlock: all {machine.live} lanes that have not exited wait",

@@ -179,7 +179,7 @@ def _region(data: Mapping[str, Any]) -> RewrittenRegion:
     )
 
 
-_REBUILT_FROM = "what others are rebuilt from"
+_REBUILT_FROM = "other values are rebuilt from it"
 
 
 def uncompressed_bytes(context: Iterable[Mapping[str, str]]) -> int:

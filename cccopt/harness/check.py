@@ -17,7 +17,7 @@ def check_sample(sample: Sample, size: str, *, seed: int = 1, arch: str = "sm_90
     state = base_state(sample.inputs(size, seed))
     marked = marked_ptx(sample.source, arch=arch, nvcc_options=("-lineinfo",))
     if not marked:
-        raise CccError(error(NOTHING, f"`{sample.name}` has no annotation", why="there is no word to check"))
+        raise CccError(error(NOTHING, f"`{sample.name}` has no annotation", why="there is nothing to check"))
     checker = Checker(marked, sample.name)
     for launch in marked_launches(sample, state):
         names = [_name(state, argument) for argument in launch.arguments]

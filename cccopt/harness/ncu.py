@@ -91,12 +91,13 @@ def counted(log: str, shown: Sequence[tuple[str, str]], said: str = "") -> Profi
     """The counts by build in ncu's log; ``shown`` lists build and kernel of each launch that it saw, in order."""
     if "ERR_NVGPUCTRPERM" in log + said:
         return Profiled(
-            why="ncu may not read the GPU's counters here (ERR_NVGPUCTRPERM): run as root or with CAP_SYS_ADMIN"
+            why="ncu cannot read the GPU's counters here (ERR_NVGPUCTRPERM): run as root or with"
+            " CAP_SYS_ADMIN"
         )
     launches = metrics_by_launch(log)
     if not launches:
         lines = [line for line in (log + said).splitlines() if line.strip()]
-        return Profiled(why="ncu counted nothing: " + (lines[-1].strip() if lines else "it said nothing"))
+        return Profiled(why="ncu counted nothing: " + (lines[-1].strip() if lines else "it printed nothing"))
     # A build that fails has launched before it could say so: it comes last, and what ncu saw of it is left out.
     seen = [_plain_name(kernel) for kernel, _ in launches]
     if not shown or seen[: len(shown)] != [kernel for _, kernel in shown]:

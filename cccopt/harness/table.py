@@ -44,7 +44,7 @@ class KernelRow:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A path's context in bytes a task, and what it would be without compression."""
+    """A path's context in bytes per task, and what it would be without compression."""
 
     kernel: str
     place: str

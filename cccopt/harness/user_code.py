@@ -32,7 +32,7 @@ _NAMES: _Form = (
 _RETURNED: Mapping[str, _Form] = {
     "inputs": _MAPPING,
     "reference": _MAPPING,
-    "check": (lambda value: isinstance(value, str), "a string, empty where all is right"),
+    "check": (lambda value: isinstance(value, str), "a string, empty if the result is right"),
     "least_bytes": (lambda value: isinstance(value, (int, np.integer)), "a number of bytes"),
     "spmv": (lambda value: isinstance(value, tuple), "a tuple"),
 }
@@ -64,7 +64,7 @@ class Guarded:
             raise self._wrong(f"it does not define {', '.join(f'`{part}`' for part in missing)}", 1)
         for name in (*_RETURNED, *_LAUNCHING):
             if not callable(getattr(self._module, name, print)):
-                raise self._wrong(f"`{name}` is no function", self._line(name))
+                raise self._wrong(f"`{name}` is not a function", self._line(name))
         is_right, wanted = _NAMES
         for name in _CONSTANTS:
             if not is_right(getattr(self._module, name, ())):
@@ -154,7 +154,7 @@ def _failure(problem: BaseException, path: Path) -> CccError:
     if isinstance(problem, SyntaxError) and problem.filename is not None:
         at = _place(problem.filename, problem.lineno or 1, problem.offset or 1)
         why = f"{type(problem).__name__}: {problem.msg}"
-        return CccError(error("CCC090", "a workload's file is no Python", at, why=why))
+        return CccError(error("CCC090", "a workload's file is not valid Python", at, why=why))
     raised = _raised(problem, path)
     return CccError(
         error(

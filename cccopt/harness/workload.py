@@ -36,7 +36,7 @@ FULL = "full"
 
 @dataclass(frozen=True, slots=True)
 class Zeros:
-    """An array of zeros in `Workload.inputs`, made on the machine that runs: no copy on the host, no upload."""
+    """An array of zeros in `Workload.inputs`, made where the kernels run: no copy on the host, no upload."""
 
     shape: int | tuple[int, ...]
     dtype: DTypeLike
@@ -87,7 +87,7 @@ class Workload(Protocol):
         """
 
     def check(self, result: Mapping[str, Any], expected: Mapping[str, Array]) -> str:
-        """An empty string when ``result`` is as ``expected``, else what is wrong with it.
+        """An empty string if ``result`` is as ``expected``, else what is wrong with it.
 
         ``result`` holds the arrays in ``RESULTS`` as a run left them, those in ``SCRATCH`` unless the size is
         `FULL`, and those inputs that were made on the host.
@@ -96,7 +96,7 @@ class Workload(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A workload with its name and its CUDA source. ``plain`` is the build that others are held against."""
+    """A workload with its name and its CUDA source. ``plain`` is the build that others are compared with."""
 
     name: str
     source: Path
@@ -177,7 +177,7 @@ class Instance:
     def wrong(self, state: State, expected: Mapping[str, Array] | None) -> str:
         """What is wrong with the state that a run left; without anything to hold it against, that."""
         if expected is None:
-            return "the plain build failed, so nothing says what is right"
+            return "the plain build failed, so there are no reference results"
         made_here = {name for name, value in self.inputs.items() if not isinstance(value, Zeros)}
         seen = (made_here - set(self.sample.written(state))) | set(self.results(state))
         return self.sample.workload.check({name: state[name] for name in state if name in seen}, expected)
@@ -229,7 +229,7 @@ def _shelf(among: str) -> Path:
 def load(name: str) -> Sample:
     """The workload ``name``: one that comes with cccopt, or a folder with ``workload.py`` and its source.
 
-    The source is the ``.cu`` file that bears the folder's name. Raises `CccError` (CCC090) where there is no
+    The source is the ``.cu`` file with the folder's name. Raises `CccError` (CCC090) where there is no
     such workload, where its file raises something, and where it lacks one of the functions; these raise it, too, for
     what goes wrong in them.
     """

@@ -27,7 +27,7 @@ from cccopt.passes.labels import entry_of, labels_of
 from cccopt.passes.refused import with_next
 
 UNMEASURED = (
-    "no profile tells how often lanes come, and where that is not known this form may lose more than it gains"
+    "no profile tells how often lanes take its paths, and without one this form may lose more than it gains"
 )
 """Why `auto` leaves a loop as it is that could be rewritten in this form alone."""
 
@@ -53,14 +53,14 @@ def _both(cause: Refusal, second: Refusal) -> Refusal:
 
 
 def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:
-    """Why a path alone was no task."""
+    """Why a path alone could not be a task."""
     if cause is None:
         return ()
     first = cause.diagnostics[0]
     return (
         refusal.remark(
             "CCC028",
-            "tasks of this loop are the rests of its iterations",
+            "each task of this loop is the rest of an iteration",
             region.annotation.place,
             f"a path alone cannot be deferred: {first.message} ({first.code})",
         ),

@@ -103,7 +103,7 @@ def _looped(module: Module, kernel: Function, options: Options) -> tuple[Functio
     (annotation,) = (a for a in view.annotations.values() if a.kind == Kind.GRID)
     paths = {a.region for a in view.annotations.values() if a.event == MarkedShape.PATH or a.variable}
     if not annotation.alone and not paths - annotations_in_loops(view):
-        why = "no marked path is in this kernel, other than in marked loops of its own: it gets no loop over blocks"
+        why = "this kernel has no marked path outside its own marked loops: it gets no loop over blocks"
         body = tuple(s for s in kernel.body or () if not _is_mark_of(s, annotation))
         return replace(kernel, body=body), (refusal.remark("CCC054", why, annotation.place),)
     _check(view, annotation)
@@ -125,7 +125,7 @@ def _unknown(module: Module, annotation: Annotation, device: Device) -> Diagnost
         f"how many blocks a device with `{target_of(module)}` runs at once is not known",
         annotation.place,
         f"{device.processors} multiprocessors of {device.threads} threads are assumed; too many blocks run in waves",
-        "tell the number with `--ccc-resident=N`",
+        "give the number with `--ccc-resident=N`",
     )
 
 
@@ -160,7 +160,7 @@ def _check(view: View, annotation: Annotation) -> None:
     if shared_variables(module, kernel):
         raise refused(refusal.GRID_SHARED, shared_variables(module, kernel)[0].name)
     if unseen or any(s.base == "call" and callee_of(s) is None for s in everything):
-        raise refused(refusal.GRID_CALL, unseen[0] if unseen else "by a pointer", "cannot be looked into")
+        raise refused(refusal.GRID_CALL, unseen[0] if unseen else "a function pointer", "cannot be inspected")
     for name, code in others.items():
         if any(effects.special_registers(s) & _INDEX for s in code):
             raise refused(refusal.GRID_CALL, name, "reads the block index")

@@ -147,8 +147,9 @@ def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple
     why = ""
     if first is not None and by_cost:
         why = (
-            f"a path alone cannot be deferred: {first.message} ({first.code}); the rests of iterations could move to"
-            " other lanes (`--ccc-form=carried`), but too little is run between two votes to pay for that"
+            f"a path alone cannot be deferred: {first.message} ({first.code}); the rest of each iteration"
+            " could move to another lane (`--ccc-form=carried`), but too little code runs between two votes"
+            " to pay for that"
         )
     elif first is not None:
         why = f"tasks cannot move to other lanes: {first.message} ({first.code}); {first.why}"
@@ -178,7 +179,7 @@ def _why_declined(plan: InLanePlan, numbers: InLaneEstimate | None, cause: Refus
     else:
         gain = f"in this form it would be {numbers.loop.gain:.2f}x as fast"
         gain += f", and {TOO_LITTLE}" if numbers.loop.gain > 1 else ""
-        help = "say `always` in the pragma to have it rewritten all the same"
+        help = "add `always` to the pragma to rewrite it anyway"
     why = (
         gain if cause is None else f"tasks cannot move to other lanes: {cause.diagnostics[0].message}; {gain}"
     )

@@ -18,9 +18,9 @@ def misfits(profile: RunProfile, views: Sequence[View]) -> tuple[Diagnostic, ...
         regions = profile.functions.get(view.function.name)
         name, place = view.function.name, next(iter(view.annotations.values())).place
         if regions is None:
-            why = "it holds no run of this function: how often lanes come to its paths is assumed"
+            why = "it has no run of this function, so how often lanes take its paths is assumed"
         elif any(a.region in regions and not fits_to(regions, a) for a in view.annotations.values()):
-            why = "its regions are of other kinds: the source has changed since the profile was made"
+            why = "its regions are of different kinds: the source has changed since the profile was made"
         else:
             continue
         found.append(
@@ -29,7 +29,7 @@ def misfits(profile: RunProfile, views: Sequence[View]) -> tuple[Diagnostic, ...
                 f"the profile does not fit `{name}`",
                 place,
                 why,
-                "make the profile anew, from the marked PTX of this source",
+                "make the profile again, from the marked PTX of this source",
             )
         )
     return tuple(found)

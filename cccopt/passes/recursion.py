@@ -147,16 +147,14 @@ def _check_form(module: Module, function: Function, annotation: Annotation) -> N
     bodies = {f.name for f in module.functions() if f.body is not None}
     others = [n for n in callees(function) if n != function.name and n in bodies]
     if function.name in called(module, others):
-        raise refuse(refusal.RECURSIVE_FORM, annotation.place, "calls itself by way of another function")
+        raise refuse(refusal.RECURSIVE_FORM, annotation.place, "calls itself through another function")
     own = self_calls(function)
     try:
         last = [is_last(function, call) for call in own]
     except Unfit as problem:
         raise refuse(refusal.INLINING, annotation.place, problem) from problem
     if not all(last):
-        what = (
-            "calls itself more than once on one path" if len(own) > 1 else "goes on after its call of itself"
-        )
+        what = "calls itself more than once on one path" if len(own) > 1 else "continues after calling itself"
         raise refuse(refusal.RECURSIVE_FORM, annotation.place, what)
 
 
@@ -193,7 +191,7 @@ def _reason(module: Module, annotation: Annotation, functions: Iterable[Function
         if self_calls(function):
             return refuse(refusal.NO_LOOP, annotation.place, "recursion")
         if any(map(_is_indirect, function.body or ())):
-            return refuse(refusal.RECURSIVE_FORM, annotation.place, "calls a function by a pointer")
+            return refuse(refusal.RECURSIVE_FORM, annotation.place, "calls a function through a pointer")
     return refuse(refusal.UNROLLED, annotation.place)
 
 

@@ -67,7 +67,7 @@ def _unknown(word: str, regions: Mapping[int, Annotation]) -> Diagnostic:
     )
     return error(
         "CCC089",
-        f"`{word}` is no region of this file",
+        f"`{word}` is not a region of this file",
         why=f"its regions are {', '.join(known)}",
         help="name a region by its number, by its `name(...)`, or by its line as `FILE:LINE` or `:LINE`",
     )

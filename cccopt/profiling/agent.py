@@ -55,7 +55,7 @@ def agent() -> Path:
             "CCC082",
             f"cannot write the cache folder {', '.join(f'`{place.parent.parent}`' for place in places)}",
             why="; ".join(reasons),
-            help="name a folder that can be written in CCCOPT_CACHE",
+            help="set CCCOPT_CACHE to a folder that can be written",
         )
     )
 
@@ -69,11 +69,11 @@ def _compiler() -> str:
     raise CccError(
         error(
             "CCC110",
-            "no C++ compiler to build the agent with",
-            why=f"CXX names `{named}`, which is no program"
+            "there is no C++ compiler to build the agent",
+            why=f"CXX names `{named}`, which is not a program"
             if named
             else f"none of {', '.join(_COMPILERS)} is on PATH",
-            help="install g++ (a library of 400 lines is built with it, once), or name a compiler in CXX",
+            help="install g++ (a library of 400 lines is built with it, once), or set CXX to a compiler",
         )
     )
 
@@ -101,9 +101,9 @@ def _built(compiler: str, place: Path) -> Path:
             raise CccError(
                 error(
                     "CCC110",
-                    f"`{compiler}` does not build the agent",
+                    f"`{compiler}` cannot build the agent",
                     why=(done.stderr + done.stdout).strip() or f"its exit status is {done.returncode}",
-                    help="name another C++ compiler in CXX (C++17)",
+                    help="set CXX to another C++ compiler (C++17)",
                 )
             )
         aside.rename(place)

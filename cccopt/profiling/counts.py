@@ -263,19 +263,20 @@ def _sample(function: FunctionCounts) -> Sample | None:
 
 def notes_of(layout: Layout, counts: Sequence[FunctionCounts]) -> tuple[str, ...]:
     """What is missing, in sentences."""
-    refused = [f"`{shown(f.name)}` is timed only: {f.why}" for f in layout.functions if not f.counted]
+    refused = [f"`{shown(f.name)}` is only timed: {f.why}" for f in layout.functions if not f.counted]
     lost = [
         f"the counts of {f.lost} of {f.blocks} blocks of `{shown(f.layout.name)}` are lost"
         for f in counts
         if f.lost
     ]
     torn = [
-        f"some counts of `{shown(f.layout.name)}` contradict each other: it was still running when they were read"
+        f"some counts of `{shown(f.layout.name)}` contradict each other: the kernel was still running when"
+        " they were read"
         for f in counts
         if f.torn
     ]
     few = f"one warp in {layout.every} is counted, more in small launches"
-    why = f"`{shown(layout.crowded)}` has too many branches (--ccc-instrument=all counts all)"
+    why = f"`{shown(layout.crowded)}` has too many branches (--ccc-instrument=all counts all warps)"
     crowded = [f"{few}: {why}"] if layout.crowded else []
     return (*refused, *crowded, *lost, *torn)
 

@@ -60,7 +60,7 @@ class LoadedCounts:
         return of_bytes(self.copy(address, size))
 
     def counts(self) -> UnitCounts:
-        """The counts by now."""
+        """The counts so far."""
         address, size, _, _ = self.head
         named = (file for file in self._layout.files if file != NO_FILE)
         gone = next((file for file in named if not os.path.exists(file)), None)
@@ -72,7 +72,7 @@ class LoadedCounts:
 
 @dataclass(eq=False)
 class Profiling:
-    """What is loaded while kernels are counted; ``run`` is what they did, once that is over."""
+    """The modules loaded while kernels are counted; ``run`` holds the counts once counting is over."""
 
     modules: list[LoadedCounts] = field(default_factory=list)
     run: RunFile = field(default_factory=RunFile)
@@ -86,7 +86,7 @@ class Profiling:
         return loaded
 
     def counts(self) -> tuple[UnitCounts, ...]:
-        """The counts of all modules by now."""
+        """The counts of all modules so far."""
         return tuple(module.counts() for module in self.modules)
 
 

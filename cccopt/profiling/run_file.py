@@ -63,7 +63,7 @@ class LineCount:
 
     @property
     def idle(self) -> int:
-        """Lane slots that were issued with nobody in them."""
+        """Lane slots that were issued without an active lane."""
         return LANES * self.warps - self.lanes
 
 
@@ -114,8 +114,8 @@ class FunctionRun:
 
     ``unit`` is the file that it was compiled from. What is not known is None: ``launches`` and ``time_ns`` where no
     run was timed, the resources (of the plain and of the counted copy; ``shared`` in bytes), the ``launched`` warps of
-    all launches where nobody asked. Without ``counted`` there is only time. ``sample`` is there if not all warps were
-    counted.
+    all launches where they were not asked for. Without ``counted`` there is only time. ``sample`` is there if
+    not all warps were counted.
     """
 
     GROUPED: ClassVar = LineCount.GROUPED
@@ -167,7 +167,7 @@ class FunctionRun:
 
     @property
     def idle_share(self) -> float | None:
-        """The share of lane slots with nobody in them, 0 to 1; None for a function that nobody ran."""
+        """The share of lane slots without an active lane, 0 to 1; None for a function that did not run."""
         return 1 - self.lanes / (LANES * self.warps) if self.warps else None
 
 
@@ -177,7 +177,7 @@ Sampled = LineCount | BranchCount | LoopCount | FunctionRun
 
 @dataclass(frozen=True, slots=True)
 class UncountedKernel:
-    """A kernel of which only the time is known: it was not built with counters."""
+    """A kernel for which only the time is known: it was not built with counters."""
 
     name: str
     launches: int
@@ -188,7 +188,7 @@ class UncountedKernel:
 class RunFile:
     """What one run or several of a program counted. ``runs`` is their number; an empty file has none.
 
-    ``devices`` are names of GPUs, or ``emulator``; ``hardware`` says of those that were timed what they can do.
+    ``devices`` are names of GPUs, or ``emulator``; ``hardware`` describes those that were timed.
     ``sources`` are hashes by the names that the counts use.
     ``notes`` are sentences on what is missing. ``candidates`` are of programs built with ``--ccc-candidates``, of which
     no region is annotated.
@@ -217,7 +217,7 @@ class RunFile:
 
 
 def read(path: str | os.PathLike[str]) -> RunFile:
-    """Read the run's file at ``path``. One of schema 1 has marked regions alone.
+    """Read the file of a run at ``path``. A file of schema 1 has only marked regions.
 
     Raises CccError for a file that cannot be read (CCC086) or holds something else (CCC069).
     """
@@ -279,7 +279,7 @@ def _items(counts: Sequence[dict[str, Any]]) -> str:
 
 
 def merged(runs: Iterable[RunFile]) -> RunFile:
-    """A run of all ``runs``: counts of equal functions (name and unit) are added, all else is put together.
+    """A run of all ``runs``: counts of functions with equal name and unit are added, all else is joined.
 
     Raises CccError where a source is not the same text in all of them (CCC068).
     """
@@ -298,8 +298,9 @@ def _both(a: RunFile, b: RunFile) -> RunFile:
             error(
                 "CCC068",
                 f"the runs are of different versions of `{changed[0]}`",
-                why="more than its `#pragma ccc` lines has changed between them, so their lines are not the same",
-                help="profile the program anew into a file of its own",
+                why="more than its `#pragma ccc` lines changed between them, so their line numbers do not"
+                " match",
+                help="profile the program again, into a separate file",
             )
         )
     return RunFile(

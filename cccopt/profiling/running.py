@@ -28,7 +28,7 @@ from cccopt.toolchain.launch import ended
 _MAGIC = b"cccprof1"
 _SIZES = struct.Struct("<QQQQ")
 COUNTS_SUFFIX, PROCESS_SUFFIX = ".counts", ".process"
-_REASONS = {True: (EACCES, "it is no program"), False: (ENOENT, "no such program")}
+_REASONS = {True: (EACCES, "it is not a program"), False: (ENOENT, "no such program")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ def _loadable(library: Path, folder: Path) -> str:
             error(
                 "CCC110",
                 f"the agent in `{library}` cannot be preloaded",
-                why=f"LD_PRELOAD has spaces and colons between paths, and `{folder}` holds one, too",
-                help="name a folder without them in CCCOPT_CACHE or TMPDIR",
+                why=f"LD_PRELOAD separates paths by spaces and colons, but `{folder}` contains one",
+                help="set CCCOPT_CACHE or TMPDIR to a folder without them",
             )
         )
     return str(shutil.copy(library, folder / "agent.so"))
@@ -237,9 +237,9 @@ def _how(said: Mapping[str, str], number: int, code: int | None) -> str:
     if "failed" in said:
         return said["failed"]
     if code is not None and code < 0:
-        return f"it was ended by {_signal(-code)}"
+        return f"it was killed by {_signal(-code)}"
     if Path(f"/proc/{number}").exists():
-        return "it still runs"
+        return "it is still running"
     return "it ended without leaving by `exit` or `main`, as by a signal, an uncaught exception or `_exit`"
 
 

@@ -282,7 +282,7 @@ class ModuleBuilder(OperandBuilder):
         if not region.isdigit():
             raise MalformedError(
                 "CCC004", "marker without an event or a region number", position_of(token),
-                "a marker reads `// ccc EVENT NUMBER key=value ...`; begin other comments differently",
+                "a marker has the form `// ccc EVENT NUMBER key=value ...`; begin other comments differently",
             )  # fmt: skip
         pairs = [(key, value) for key, _, value in (word.partition("=") for word in rest if word)]
         bad = next((f"{k}={v}" for k, v in pairs if k in _CLAUSES and not _CLAUSES[k].fullmatch(v)), None)

@@ -325,7 +325,7 @@ def rename(
 
 def _register(operand: Operand) -> Register:
     if not isinstance(operand, Register):
-        raise ValueError(f"{operand} stands where only a register can")
+        raise ValueError(f"{operand} is used where only a register can be")
     return operand
 
 

@@ -107,7 +107,7 @@ def parse(text: str, name: str = "<ptx>") -> Module:
 
     Args:
         text: The text.
-        name: What messages call it.
+        name: Its name in messages.
 
     Returns:
         The module: frozen dataclasses, equal for equal code.
@@ -139,12 +139,12 @@ def _diagnose(problem: UnexpectedInput, source: SourceText) -> PtxError:
     at = problem.pos_in_stream or 0
     rest = source.text[at : at + 1000].split("\n", 1)[0]
     if rest.startswith("/*"):
-        return ptx_error("CCC003", "comment without an end", source, position, help="close it with `*/`")
+        return ptx_error("CCC003", "unterminated comment", source, position, help="close it with `*/`")
     if isinstance(problem, UnexpectedToken):
         return _unexpected(str(problem.token), source, position)
     assert isinstance(problem, UnexpectedCharacters)
     if rest.startswith('"') and source.text.find('"', at + 1) < 0:
-        return ptx_error("CCC003", "string without an end", source, position, help='close it with `"`')
+        return ptx_error("CCC003", "unterminated string", source, position, help='close it with `"`')
     token = _TOKEN.match(rest)
     if token is None:
         return ptx_error("CCC003", f"stray character {rest[:1]!r}", source, position)
@@ -155,7 +155,7 @@ def _unexpected(token: str, source: SourceText, position: Position) -> PtxError:
     if token in (".entry", ".func"):
         return ptx_error(
             "CCC002", f"`{token}` in the middle of a statement or function", source, position,
-            why="what comes before it is not closed", help="check that the text is complete",
+            why="something before it is not closed", help="check that the text is complete",
         )  # fmt: skip
     if len(token) > 1 and token.startswith("."):
         return ptx_error(

@@ -12,7 +12,7 @@ def print_module(module: ir.Module) -> str:
         module: What `cccopt.parse` or a pass made.
 
     Returns:
-        The text, from which `cccopt.parse` makes an equal module.
+        The text; `cccopt.parse` makes an equal module from it.
     """
     gap = {ir.Function: "\n", ir.Section: "\n"}
     return "".join(f"{gap.get(item.__class__, '')}{print_item(item)}\n" for item in module.items)

@@ -66,7 +66,7 @@ def verify(
     is a module that passes: where all is the same around its functions, those that ``module`` shares with it pass too.
 
     CCC006: a register, label, function or variable that is not declared; CCC007: one that is declared
-    twice; CCC008: a wrong number of operands, a predicate where none is allowed or the other way about, a
+    twice; CCC008: a wrong number of operands, a predicate where none is allowed or vice versa, a
     register of the wrong width, an instruction that is younger than the module's ``.version`` or ``.target``;
     CCC009: scopes that do not close.
     """
@@ -234,7 +234,7 @@ class _Verifier:
         type_ = spelled.replace(" ", "").lstrip(".")
         vector, _, element = type_.rpartition(".")
         if element not in WIDTHS or vector not in ("", "v2", "v4", "v8"):
-            raise self._fail("CCC008", f"`{spelled}` is not the type of a register")
+            raise self._fail("CCC008", f"`{spelled}` is not a register type")
         return type_
 
     # --- uses ---
@@ -246,7 +246,7 @@ class _Verifier:
         kind = "special register" if register.name.partition(".")[0] in SPECIAL_TYPES else "register"
         raise self._fail(
             "CCC006", f"undeclared {kind} `{register.name}`",
-            help="a `.reg` must declare it earlier in this scope or in one around it",
+            help="declare it by a `.reg` earlier in this scope or in an enclosing one",
         )  # fmt: skip
 
     def _symbol(self, name: str) -> None:
@@ -292,7 +292,9 @@ class _Verifier:
             version, target = since
             came = f"PTX {version}" + (f" and `{target}`" if target else "")
             raise self._fail(
-                "CCC008", f"`{instruction.opcode}` came with {came}", help="raise the `.version` or `.target`"
+                "CCC008",
+                f"`{instruction.opcode}` was introduced with {came}",
+                help="raise the `.version` or `.target`",
             )
 
     def _is_branch_list(self, operand: Operand) -> bool:
@@ -308,7 +310,7 @@ class _Verifier:
             case Component(register, part) | Negative(Component(register, part)):
                 if part in _PARTS and not self._type(register).startswith("v"):
                     raise self._fail(
-                        "CCC008", f"register `{register.name}` is no vector and has no part `.{part}`"
+                        "CCC008", f"register `{register.name}` is not a vector and has no component `.{part}`"
                     )
                 self._type(register)
             case Negative(Register() as register):

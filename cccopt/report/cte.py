@@ -132,7 +132,8 @@ def _legend(table: CteTable) -> Iterator[str]:
     marks = "; e: emulator, size small; s: ncu, size small" if table.copy is not None else ""
     yield f"active/on: warp efficiency with and without predicated-off lanes: {sources or 'not counted'}{marks}."
     yield f"over 1-D: {ONE_PER_LANE}'s time over the build's; over sub-warp: that of the best width. * no policy."
-    yield "regs: a thread (+bytes spilled); shared: static bytes a block: of the kernel that takes most of the run."
+    yield "regs: per thread (+bytes spilled); shared: static bytes per block; both of the kernel that takes"
+    yield "most of the run."
     yield "Took: " + ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in table.seconds) + "."
 
 

@@ -14,13 +14,14 @@ from cccopt.report.profile_view import SourceView
 @dataclass(frozen=True, slots=True)
 class SuggestedPragma:
     """A ``#pragma ccc`` line, to be written above ``line`` of ``file``; ``promise`` is what the user vouches for by
-    writing it, empty for nothing.
+    writing it, empty for nothing, and ``known`` what is known of that.
     """
 
     text: str
     file: str
     line: int
     promise: str = ""
+    known: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +46,18 @@ def _shown(suggestion: Suggestion) -> list[Child]:
     if not suggestion.pragmas:
         refused = [element("li", reason) for reason in suggestion.refusals]
         return [element("p", "Nothing in it can be rewritten."), element("ul", refused) if refused else None]
-    verdict = "Worth annotating" if suggestion.pays else "Better left as it is"
+    verdict = "Worth annotating" if suggestion.pays else "Better left alone"
     rows = [
         element(
             "tr",
             element("td", f"{os.path.basename(pragma.file)}:{pragma.line}", class_="text"),
             element("td", element("span", pragma.text, class_="code"), class_="wrap"),
             element("td", pragma.promise or "nothing", class_="wrap"),
+            element("td", pragma.known, class_="wrap"),
         )
         for pragma in suggestion.pragmas
     ]
-    heads = ("above line", "pragma", "you vouch that")
+    heads = ("above line", "pragma", "you vouch that", "which is")
     return [
         element("p", element("b", f"{verdict}: "), f"{suggestion.gain}."),
         table(heads, rows, texts=heads),

@@ -72,9 +72,9 @@ def page(
         run: The run.
         sources: The texts of the files that it names (`cccopt.profiling.sources.on_disk`).
         title: The program's name.
-        reports: Those of ``--ccc-report``, which tell what became of marked regions.
+        reports: The reports of ``--ccc-report``, which show what became of marked regions.
         suggestions: What `cccopt advise` found, shown with the kernels that they are for.
-        decisions: What `cccopt tune` measured of the kernels.
+        decisions: What `cccopt tune` measured for the kernels.
 
     Returns:
         One HTML document that loads nothing.
@@ -146,12 +146,13 @@ class _Page:
             class_="screen",
         )
         if any(f.warps for f in self.functions):
-            yield element("h3", "Colours in the source")
+            yield element("h3", "Colors in the source")
             yield legend()
             said = (
                 "Idle and instructions are shares of the kernel's lane slots and warp instructions. Efficiency is the "
                 "share of lanes active in the line's own instructions. A branch splits a warp in which some lanes jump "
-                "and others do not; compilers often turn conditions round, so that those that jump may be those for "
+                "and others do not; compilers often invert conditions, so that those that jump may be"
+                " those for "
                 "which it does not hold."
             )
             yield element("p", said, class_="soft")
@@ -159,7 +160,7 @@ class _Page:
             yield self._kernel(function, f"k{index}")
         rest = sum(bool(f.warps) for f in self.functions) - len(self.shown)
         if rest:
-            yield element("p", f"{rest:,} more kernels stand in the table alone.", class_="notice")
+            yield element("p", f"{rest:,} more kernels are only in the table.", class_="notice")
 
     # --- the table of kernels ---
 
@@ -256,7 +257,7 @@ class _Page:
         called = None
         if not function.kernel:
             called = element(
-                "p", "Kernels call this function: the counts are of all its callers.", class_="soft"
+                "p", "Kernels call this function: the counts cover all its callers.", class_="soft"
             )
         regions = [region_table(self.run, function, self.reports), measured(self.decisions, function)]
         parts = (
@@ -313,8 +314,8 @@ class _Page:
         names = (
             "loop",
             "entries",
-            "iterations a warp",
-            "a lane",
+            "iterations per warp",
+            "per lane",
             "of all warps x 32",
             "of all lanes",
             "at work",

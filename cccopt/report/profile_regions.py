@@ -38,7 +38,7 @@ def measured(decisions: Decisions | None, function: FunctionRun) -> Markup | Non
         return None
     said = "no other build was faster"
     if found.build != "plain":
-        said = f"{found.gain:.2f}x of the plain build ({found.low:.2f} to {found.high:.2f})"
+        said = f"{found.gain:.2f}x as fast as the plain build ({found.low:.2f} to {found.high:.2f})"
     return element("p", element("b", f"Measured, `{found.build}`: "), f"{said}, on {decisions.device}.")
 
 

@@ -197,7 +197,7 @@ def loop_text(loop: LoopCount) -> str:
     filled = f"{percent(efficiency(loop.warps, loop.lanes))} of lanes at work"
     if found is None:
         return f"loop: {number(loop.warps)} iterations of warps, {filled}"
-    return f"loop: {each(found[0])} iterations a warp, {each(found[1])} a lane, {filled}"
+    return f"loop: {each(found[0])} iterations per warp, {each(found[1])} per lane, {filled}"
 
 
 def _branches_text(branches: Sequence[BranchCount]) -> str:

@@ -161,7 +161,8 @@ def _branches(function: FunctionRun, branches: list[BranchCount], view: SourceVi
 
 
 def _loops(function: FunctionRun, loops: list[LoopCount], view: SourceView) -> Table:
-    table = _table("loop", iterations="right", efficiency="right", **{"a warp": "right", "a lane": "right"})
+    counts = {"per warp": "right", "per lane": "right"}
+    table = _table("loop", iterations="right", efficiency="right", **counts)
     for loop in loops:
         table.add_row(
             Text(printable(view.place(loop))),

@@ -19,8 +19,8 @@ _NO_FILE = "<ptx>"
 """The file of code without line information (`cccopt.passes.counting.spots`)."""
 
 SAID = {
-    MISSING: "cannot be read: its lines are shown without their text",
-    CHANGED: "has changed since the run: counts may stand beside other lines than their own",
+    MISSING: "cannot be read: its lines are shown without text",
+    CHANGED: "has changed since the run: counts may appear next to the wrong lines",
     NO_SOURCE: "is code without line information, by its lines in the PTX",
 }
 """What is to be said of a file in such a state."""
@@ -119,7 +119,7 @@ def launch_facts(run: RunFile, function: FunctionRun) -> list[str]:
     if function.launched and function.launches:
         filled = function.launched / function.launches / device.warps
         if filled < 1:
-            found.append(f"launches with {percent(filled)} of the warps that it holds")
+            found.append(f"launches with {percent(filled)} of the warps that the GPU can hold")
     return found
 
 

@@ -42,7 +42,7 @@ def print_suite(table: Table, console: Console) -> None:
             )
     console.print()
     if any(row.profiled is not None for sample in table.samples for row in sample.rows):
-        title = f"ncu less emulator, predicated-on lanes, points, size {table.counted_size}"
+        title = f"ncu minus emulator, predicated-on lanes, points, size {table.counted_size}"
         console.print(Text(title, style="bold"))
         console.print(agreement_table(table))
         console.print()
@@ -173,9 +173,10 @@ def _legend(table: Table) -> Iterator[str]:
         yield f"useful: {EMULATED} at size {table.counted_size}."
     else:
         yield f"Counted at size {table.counted_size}: {EMULATED}. speedup: plain's warp instructions over the build's."
-    yield "active/on: warp efficiency, with and without predicated-off lanes. regs: a thread (+bytes spilled); B/thr:"
-    yield "shared bytes a thread; occup.: theoretical, and what limits it: of the kernel that takes most of the run."
-    yield "context: bytes a task, by path, before→after compression. marked: annotated, pass off; handwritten: no pass."
+    yield "active/on: warp efficiency, with and without predicated-off lanes."
+    yield "regs: per thread (+bytes spilled); B/thr: shared bytes per thread; occup.: theoretical, and what"
+    yield "limits it; all three of the kernel that takes most of the run. context: bytes per task, by path,"
+    yield "before→after compression. marked: annotated, pass off; handwritten: no pass."
     yield "Took: " + ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in table.seconds) + "."
 
 

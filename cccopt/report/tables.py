@@ -130,7 +130,8 @@ def _notes(measurement: Measurement) -> Iterator[str]:
     others = [build for build in measurement.builds if build.name not in (BuildName.PLAIN, BuildName.CCC)]
     plain = measurement.build(BuildName.PLAIN)
     yield "before → after; before: plain nvcc on the source without pragmas."
-    yield "context: bytes a task, one number a path; shared: bytes a block; registers: a thread, by ptxas."
+    per = "context: bytes per task, one number per path; shared: bytes per block"
+    yield f"{per}; registers: per thread, by ptxas."
     yield from _phases(measurement)
     for build in others:
         total = f"{build.counts.warp_instructions:,} warp instructions"
@@ -140,4 +141,4 @@ def _notes(measurement: Measurement) -> Iterator[str]:
     if plain.times is not None:
         yield "Warp efficiency is counted by the emulator (`--on emulator`); these are CUDA events' medians."
     else:
-        yield "Counted in PTX by the emulator: no times, and ptxas may predicate what branches here."
+        yield "Counted in PTX by the emulator: no times, and ptxas may predicate code that branches here."

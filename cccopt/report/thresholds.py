@@ -1,4 +1,4 @@
-"""Kernels whose warps are emptier than somebody allows, as errors at their worst lines."""
+"""Kernels whose warp efficiency is below a threshold, as errors at their worst lines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def missed(view: SourceView, thresholds: Sequence[Threshold]) -> Iterator[Diagno
             yield error(
                 "CCC119",
                 f"no counts of a kernel `{threshold.kernel}`",
-                why=f"counted was {known}",
+                why=f"these were counted: {known}",
                 help="name one of these, or run the program so that it launches the kernel",
             )
         for function in meant:
@@ -54,7 +54,7 @@ def _below(view: SourceView, function: FunctionRun, threshold: Threshold) -> Dia
         text = view.text(line.file, line.line) or ""
         column = len(text) - len(text.lstrip()) + 1
         place = Place(line.file, Position(view.line(line.file, line.line), column), text)
-        why = f"{percent(line.idle / (LANES * function.warps))} of its lane slots are idle in this line"
+        why = f"{percent(line.idle / (LANES * function.warps))} of its lane slots are idle on this line"
     return error(
         "CCC119",
         f"the warp efficiency of `{function.shown}` is {efficiency_text(function)}, less than the "

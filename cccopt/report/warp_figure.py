@@ -21,7 +21,7 @@ _LETTER, _BOLD_LETTER = 8, 9  # more than the mean width of one
 
 
 class Part(Enum):
-    """Whose instruction a step is: its name in the legend and its colour."""
+    """Which part of the program a step belongs to: its name in the legend and its color."""
 
     LOOP = ("the loop outside the path", "#6baed6")
     PATH = ("the divergent path", "#e6550d")
@@ -38,7 +38,7 @@ class WarpStep:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How wide a drawing is, and where its panels and its text begin."""
+    """The width of a drawing, and where its panels and its text begin."""
 
     width: int
     left: int

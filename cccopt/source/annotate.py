@@ -72,12 +72,12 @@ class MarkedPiece:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """Annotated text whose annotations are marks.
+    """Annotated text in which marks have replaced the annotations.
 
     Attributes:
         text: The text with marks in place of pragmas.
         regions: The regions that they mark.
-        warnings: Why others are left out.
+        warnings: Why other annotations are left out.
     """
 
     text: str
@@ -109,7 +109,7 @@ def annotate(
 
     Args:
         text: A whole translation unit, as it is written or as nvcc preprocesses it for cicc.
-        name: Its file's name where no line marker tells better.
+        name: Its file name, unless a line marker gives a better one.
         only: The ids of the regions to mark and report; all of them if it is None. Ids stay what they are without it.
         alone: The ids of loops in which nothing else is marked.
         keep_going: Leave an annotation with a mistake out, with a warning.

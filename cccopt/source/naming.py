@@ -305,7 +305,7 @@ def _wrong_statement(pragma: CccPragma, directive: Token, head: int, begins: boo
     word = unit.code.text(head)
     keywords, wanted = _WANTED[pragma.kind]
     help_text = f"write it on the line above {wanted}"
-    found = f"`{word}`" if begins else "what is no statement"
+    found = f"`{word}`" if begins else "something that is not a statement"
     if word in ("", "}"):
         found = "nothing"
     elif not begins:
@@ -315,7 +315,7 @@ def _wrong_statement(pragma: CccPragma, directive: Token, head: int, begins: boo
     elif word == "else":
         help_text = "write it above the `if`, or `#pragma ccc else` here"
     elif pragma.kind in _SPACES:
-        help_text = f"write it on the line above {wanted}, before all its words"
+        help_text = f"write it on the line above {wanted}, before its first word"
     elif pragma.kind == Kind.ELSE:
         help_text = "write it above the `else`, or between it and its statement"
     return error(
@@ -332,7 +332,7 @@ def _without_if(named: Named, unit: Unit) -> Diagnostic:
         "CCC012",
         "`#pragma ccc else` is above the `else` of an `if` that is not annotated",
         _pragma_place(named.directive, unit),
-        why="the two branches are paths of one choice",
+        why="the two branches belong to one decision",
         help="write `#pragma ccc if` above the `if` too",
     )
 

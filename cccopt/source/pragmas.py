@@ -29,7 +29,7 @@ Locate = Callable[[int, str], Place]
 
 
 class SourceError(CccError):
-    """The annotations of a translation unit cannot be used; carries one diagnostic a mistake."""
+    """The annotations of a translation unit cannot be used; carries one diagnostic per mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _kind(words: list[_Word], body: str, locate: Locate) -> tuple[Kind, list[_Wo
         raise _refused(
             error(
                 "CCC010",
-                "`#pragma ccc` does not say what it names",
+                "`#pragma ccc` does not say what it applies to",
                 locate(0, "ccc"),
                 help=f"write one of {_listed(_KINDS)} after `ccc`",
             )
@@ -161,7 +161,7 @@ def _name(clauses: Clauses, word: _Word, place: Place) -> Clauses:
 def _block(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     sizes = [part.strip() for part in _argument(word).split(",")]
     if not all(re.fullmatch(r"[0-9]+", size) for size in sizes) or len(sizes) > 3:
-        raise _refused(_bad_argument(word, place, "the preprocessor expands no macro in a `#pragma` line"))
+        raise _refused(_bad_argument(word, place, "the preprocessor expands no macros in a `#pragma` line"))
     x, y, z = (*map(int, sizes), 1, 1)[:3]
     if not 1 <= x * y * z <= _MOST_THREADS or z > _MOST_IN_Z:
         limit = f"a block has 1 to {_MOST_THREADS} threads and at most {_MOST_IN_Z} in z"
@@ -202,7 +202,7 @@ def _reduce(clauses: Clauses, word: _Word, place: Place) -> Clauses:
 def _pure(clauses: Clauses, word: _Word, place: Place) -> Clauses:
     names = tuple("".join(name.split()) for name in _argument(word).split(","))
     if not all(_FUNCTION.fullmatch(name) for name in names):
-        raise _refused(_bad_argument(word, place, "it takes names of functions: `f` or `space::f`"))
+        raise _refused(_bad_argument(word, place, "it takes function names: `f` or `space::f`"))
     return replace(clauses, pure=names)
 
 
@@ -223,15 +223,15 @@ _OUTER_LOOP = "write it on the `#pragma ccc for` of the outer loop"
 _ON_THE_PATH = "write it on the path's own pragma"
 _ELSEWHERE = {
     "block": ("the block size is the kernel's, not the path's", _OUTER_LOOP),
-    "reduce": ("what is reduced outlives the path", _OUTER_LOOP),
+    "reduce": ("the reduced variable outlives the path", _OUTER_LOOP),
     "inlane": ("it is the form of a whole loop", _OUTER_LOOP),
     "collect": ("it chooses among several paths", f"{_OUTER_LOOP}, or on a `#pragma ccc switch`"),
     "chunk": (
         "it counts the iterations of a task",
         "write it on a `#pragma ccc while`, `for variable` or `recursive`",
     ),
-    "hoist": ("it is about the loads at a path's head", _ON_THE_PATH),
-    "nohoist": ("it is about the loads at a path's head", _ON_THE_PATH),
+    "hoist": ("it applies to the loads at the head of a path", _ON_THE_PATH),
+    "nohoist": ("it applies to the loads at the head of a path", _ON_THE_PATH),
     "pure": ("it holds for all calls of the function in the loop", _OUTER_LOOP),
 }
 """Why a clause belongs elsewhere, and where."""

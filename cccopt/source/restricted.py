@@ -10,6 +10,7 @@ value, or whose address it takes, for it may then hold a copy of another one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from cccopt.source.functions import definition
 from cccopt.source.statements import Code, OutOfSight, Unbalanced
@@ -23,14 +24,29 @@ _OTHERS = frozenset({"__device__", "device", "__host__", "host"})
 _STATEMENTS = frozenset({"for", "if", "while", "switch", "catch"})
 
 
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a kernel by its name; ``restricted`` says that no other pointer leads where it does."""
+
+    name: str
+    restricted: bool
+
+
 def restricted_around(code: Code, index: int) -> tuple[int, ...]:
     """The positions of the ``__restrict__`` parameters of the kernel that the token at ``index`` is in; none where that
     is no kernel. Raises `OutOfSight`.
     """
+    return _restricted(parameters_around(code, index))
+
+
+def parameters_around(code: Code, index: int) -> tuple[Parameter, ...]:
+    """The parameters of the kernel that the token at ``index`` is in; none where that is no kernel. Raises
+    `OutOfSight`.
+    """
     for head, brace in _heads(code, index):
         words = {code.text(i) for i in range(head, brace)}
         if words & _KERNEL or _is_function(code, head, brace):
-            return restricted_of(code, head)
+            return parameters_of(code, head)
         if words & _OTHERS:
             return ()
     return ()
@@ -38,6 +54,11 @@ def restricted_around(code: Code, index: int) -> tuple[int, ...]:
 
 def restricted_of(code: Code, index: int) -> tuple[int, ...]:
     """The positions of the ``__restrict__`` parameters of the kernel whose definition begins at ``index``."""
+    return _restricted(parameters_of(code, index))
+
+
+def parameters_of(code: Code, index: int) -> tuple[Parameter, ...]:
+    """The parameters of the kernel whose definition begins at ``index``; none where they cannot be counted."""
     try:
         found = definition(code, index)
         if found is None or "global" not in found.spaces:
@@ -51,8 +72,21 @@ def restricted_of(code: Code, index: int) -> tuple[int, ...]:
         return ()
     names = [_restricted_name(code, *parameter) for parameter in parameters]
     return tuple(
-        place for place, name in enumerate(names) if name and not _may_change(code, found.body, end, name)
+        Parameter(_name(code, *parameter), bool(name) and not _may_change(code, found.body, end, name))
+        for parameter, name in zip(parameters, names, strict=True)
     )
+
+
+def _restricted(parameters: tuple[Parameter, ...]) -> tuple[int, ...]:
+    return tuple(i for i, parameter in enumerate(parameters) if parameter.restricted)
+
+
+def _name(code: Code, start: int, end: int) -> str:
+    """The name of a parameter, which comes last but for the extents of an array."""
+    last = end - 1
+    while last > start and code.text(last) == "]":
+        last = code.partners.get(last, last) - 1
+    return code.text(last)
 
 
 def _is_function(code: Code, head: int, brace: int) -> bool:

@@ -44,7 +44,7 @@ def groups(code: Code, head: int) -> Iterator[CaseGroup]:
     """The groups with work of the ``switch`` at ``head``, in order; raises `NoPath` and `Unbalanced`."""
     body = code.after_head(head)
     if code.text(body) != "{":
-        raise NoPath(body, "the body of the `switch` is no block", "", "write it in braces")
+        raise NoPath(body, "the body of the `switch` is not a block", "", "write it in braces")
     labels: list[tuple[int, int]] = []
     inside: dict[int, list[tuple[int, int]]] = {}
     for begin, end, found in _statements(code, body):
@@ -97,7 +97,7 @@ def _check_nested(code: Code, begin: int, end: int) -> None:
                 index,
                 f"a `{word}` label is inside another statement of the `switch`",
                 "a path is entered at its beginning",
-                "write all labels on the outermost level, or mark the cases as `if`s",
+                "write all labels at the outermost level, or mark the cases as `if`s",
             )
         index += 1
 
@@ -134,7 +134,7 @@ def _falls_through(label: int) -> NoPath:
         label,
         "a case of the `switch` falls through into the next one",
         "its work would belong to two paths",
-        "end the case with `break`, or mark its cases as `if`s",
+        "end the case with `break`, or mark the cases as `if`s",
     )
 
 

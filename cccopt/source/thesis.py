@@ -27,9 +27,9 @@ def thesis_annotations(text: str, name: str) -> tuple[Diagnostic, ...]:
         found.append(
             error(
                 "CCC017",
-                f"`#{line['word']}` is the thesis' spelling, which is no C++",
+                f"`#{line['word']}` is the thesis' spelling, which is not C++",
                 Place(name, position, source.line(position.line)),
-                why="the preprocessor refuses directives that it does not know",
+                why="the preprocessor rejects unknown directives",
                 help=f'write `#pragma ccc {rest}`, or `_Pragma("ccc {rest}")` in a macro',
             )
         )

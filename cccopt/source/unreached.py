@@ -43,7 +43,7 @@ def _warning(region: MarkedPiece, inside: Sequence[MarkedPiece]) -> Diagnostic:
         f"`#pragma ccc {region.kind}`{case} reaches no kernel: it has no effect",
         region.place,
         why="the device code has no mark of it: it is in host code, in a template that nothing instantiates, in a"
-        " function that nothing calls, or where the compiler found that control never comes",
-        help="remove the pragma where that is meant",
-        notes=tuple((f"so does `#pragma ccc {r.kind}` in it", r.place) for r in inside),
+        " function that nothing calls, or in code that the compiler found unreachable",
+        help="if that is intended, remove the pragma",
+        notes=tuple((f"likewise `#pragma ccc {r.kind}` in it", r.place) for r in inside),
     )

@@ -36,7 +36,7 @@ def prepare(folder: str) -> None:
     """Make a cache folder. Raises OSError, also where others could put programs for us to run into it."""
     os.makedirs(folder, 0o700, exist_ok=True)
     if folder == _temporary() and not _is_private(folder):
-        raise PermissionError(EACCES, "others may write there", folder)
+        raise PermissionError(EACCES, "other users can write there", folder)
 
 
 def temporary_folder() -> str:

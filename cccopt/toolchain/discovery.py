@@ -26,7 +26,7 @@ _WHEELS = "site-packages"
 _OURSELVES = "it is a link to ccc-nvcc"
 _INSTALL = (
     "install one with `pip install 'cccopt[cu13]'`, or put a CUDA 12 or 13 toolkit's nvcc on PATH,"
-    " or name it in CCC_NVCC"
+    " or set CCC_NVCC to it"
 )
 
 
@@ -93,7 +93,7 @@ def find_nvcc(path: str | os.PathLike[str] | None = None) -> Nvcc:
             error(
                 "CCC080",
                 "no nvcc from PyPI wheels is installed",
-                why=why or f"CCC_NVCC=wheel admits only the site-packages of `{sys.executable}`",
+                why=why or f"CCC_NVCC=wheel accepts only the site-packages of `{sys.executable}`",
                 help="install one with `pip install 'cccopt[cu13]'`",
             )
         )
@@ -112,7 +112,7 @@ def warnings_of(nvcc: Nvcc) -> tuple[Diagnostic, ...]:
             Severity.WARNING,
             f"`{one.path}` ({one.origin}) is passed over: {one.problem}",
             why=f"`{nvcc.path}` ({nvcc.origin}) is used in its place",
-            help="repair or remove it, or name the nvcc to use in CCC_NVCC",
+            help="repair or remove it, or set CCC_NVCC to the nvcc to use",
         )
         for one in nvcc.passed_over
         if one.origin != _WHEELS and one.problem != _OURSELVES
@@ -185,7 +185,7 @@ def _problem(nvcc: Path) -> str:
         return _OURSELVES
     folder = _tools(nvcc)
     if folder is None:
-        return "it does not say where its tools lie (no nvcc.profile beside it, and no answer to --dryrun)"
+        return "it does not show where its tools are (no nvcc.profile beside it, and no answer to --dryrun)"
     parts = {
         "cudafe++": folder / "cudafe++",
         "ptxas": folder / "ptxas",
@@ -194,7 +194,7 @@ def _problem(nvcc: Path) -> str:
     lacking = [name for name, place in parts.items() if not place.is_file()]
     if lacking:
         return f"its toolkit lacks {', '.join(lacking)}"
-    return "" if _version(nvcc) else "it does not answer like nvcc"
+    return "" if _version(nvcc) else "it does not behave like nvcc"
 
 
 @cache

@@ -19,6 +19,6 @@ def preprocessed(arguments: Sequence[str]) -> list[str]:
 
 
 def original(arguments: Sequence[str]) -> str:
-    """The user's file, spelled as nvcc was given it; empty where nobody says so."""
+    """The user's file, spelled as nvcc was given it; empty where it is not named."""
     option = "--orig_src_file_name"
     return arguments[arguments.index(option) + 1] if option in arguments[:-1] else ""

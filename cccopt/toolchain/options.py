@@ -17,22 +17,22 @@ MODES = ("auto", "always", "off")
 # fmt: off
 TABLE = (
     (PREFIX, "|".join(MODES), "rewrite what is expected to pay, whatever can be, or nothing", "auto"),
-    ("--ccc-profile", "FILE.json", "let `auto` decide by how often lanes reached each region", "a model"),
+    ("--ccc-profile", "FILE.json", "let `auto` decide from how often lanes reached each region", "a model"),
     ("--ccc-decisions", "FILE.json", "build kernels as `cccopt tune` found best; `auto` decides on others", "none"),
     ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
     ("--ccc-form", "FORM", "force a form: split or idle-lanes, stack, both by a comma, carried, or in-lane", "auto"),
     ("--ccc-stacks", "MEMORY", "where tasks wait: shared or global memory", "auto: shared memory where they fit"),
     ("--ccc-only", "REGION,...", "rewrite only these regions: numbers, names, FILE:LINE or :LINE", "all of them"),
     (INSTRUMENT, "", "build in counters for `cccopt profile`; rewrite nothing", "none"),
-    (INSTRUMENT, ALL, "the same, and all warps even of code with very many branches, however slow", "few of those"),
-    (INSTRUMENT, SAMPLED, "the same for one warp in 64, which costs little", "all warps"),
-    (INSTRUMENT, DETAILED, "the same, and count histograms of branches and sectors of memory", "neither"),
+    (INSTRUMENT, ALL, "the same for all warps, however many branches, however slow", "few of those"),
+    (INSTRUMENT, SAMPLED, "the same for one warp in 64, at little cost", "all warps"),
+    (INSTRUMENT, DETAILED, "the same sample, with histograms of branches and sectors of memory", "neither"),
     (CANDIDATES, "", "mark what could be annotated, for `cccopt advise`; rewrite nothing", "what is annotated"),
-    (FIND, "", "rewrite what needs no pragma, too, where a profile of candidates predicts a gain", "what is annotated"),
-    ("--ccc-keep-going", "", "leave refused functions as they were and mistaken annotations out, and warn", "an error"),
+    (FIND, "", "also rewrite unannotated code if its profile predicts a gain", "what is annotated"),
+    ("--ccc-keep-going", "", "leave refused functions as is, ignore mistaken annotations, warn", "an error"),
     ("--ccc-report", "FILE.json", "write what became of each region", "no report"),
     ("--ccc-keep", "DIR", "keep the marked texts, nvcc's PTX for them and the result", "none are kept"),
-    ("--ccc-verbose", "", "print remarks to standard error", "warnings and errors alone"),
+    ("--ccc-verbose", "", "print remarks to standard error", "only warnings and errors"),
 )
 # fmt: on
 FLAGS = tuple(name for name, value, _, _ in TABLE if not value)

@@ -19,7 +19,7 @@ from cccopt.toolchain.discovery import Nvcc, find_nvcc
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Needs of one kernel: ``registers`` a thread; spills, ``shared`` (static, a block) and ``stack`` in
+    """Needs of one kernel: ``registers`` per thread; spills, ``shared`` (static, per block) and ``stack`` in
     bytes.
     """
 
@@ -62,7 +62,7 @@ def assemble(ptx: str, arch: str, nvcc: Nvcc | None = None) -> Assembled:
         cubin = output.read_bytes() if done.returncode == 0 else b""
     if done.returncode != 0:
         said = done.stdout.replace(str(source), "<ptx>").strip()
-        raise CccError(error("CCC085", f"ptxas refuses this PTX for {arch}", why=said))
+        raise CccError(error("CCC085", f"ptxas rejects this PTX for {arch}", why=said))
     return Assembled(cubin, parse_report(done.stdout))
 
 

@@ -114,7 +114,7 @@ def shadow_toolkit(nvcc: Nvcc) -> Path:
             "CCC082",
             f"cannot write the cache folder {tried}",
             why="; ".join(reasons),
-            help="name a folder that can be written in CCCOPT_CACHE",
+            help="set CCCOPT_CACHE to a folder that can be written",
         )
     )
 

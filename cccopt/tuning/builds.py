@@ -81,14 +81,14 @@ def make(
                 "CCC116",
                 f"the build `{build}` compiled nothing with ccc-nvcc",
                 why=f"`{shortened(command, 80)}` succeeded, and no compilation left a report",
-                help="have it build from nothing (`make -B`), with ccc-nvcc in place of nvcc",
+                help="make it build from scratch (`make -B`), with ccc-nvcc in place of nvcc",
             )
         )
 
 
 def _failed(build: str, why: str) -> CccError:
     return CccError(
-        error("CCC116", f"the build `{build}` failed", why=why, help="mend it, and run this again")
+        error("CCC116", f"the build `{build}` failed", why=why, help="fix it, and run this again")
     )
 
 

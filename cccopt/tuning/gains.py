@@ -35,7 +35,7 @@ def gain_of(plain: Sequence[float], other: Sequence[float]) -> Gain:
     Raises ValueError for fewer than two rounds.
     """
     if len(plain) < 2:
-        raise ValueError(f"{len(plain)} rounds tell nothing of how far times spread")
+        raise ValueError(f"{len(plain)} rounds say nothing about how much times vary")
     logs = [math.log(a / b) for a, b in zip(plain, other, strict=True)]
     mean = statistics.fmean(logs)
     width = student(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))

@@ -20,13 +20,13 @@ def check_work(source: Path, work: Path) -> None:
     """Raise CccError (CCC116) for a work folder that cannot be one: its builds are removed and made again."""
     here, root = work.resolve(), source.resolve()
     if any(character.isspace() for character in str(here)):
-        why = f"NVCC_APPEND_FLAGS, by which options travel, has blanks between words, and `{here}` holds one"
+        why = f"NVCC_APPEND_FLAGS, which passes options on, separates words by blanks, but `{here}` holds one"
     elif here == root or root.is_relative_to(here):
-        why = f"`{here}` is the source folder or holds it"
+        why = f"`{here}` is the source folder or contains it"
     elif here.exists() and not here.is_dir():
-        why = f"`{here}` is no folder"
+        why = f"`{here}` is not a folder"
     elif here.is_dir() and any(here.iterdir()) and not is_work_folder(here):
-        why = f"`{here}` holds files that are not of `cccopt tune`"
+        why = f"`{here}` contains files that are not from `cccopt tune`"
     else:
         return
     help = "name another --work: a new folder, or one of an earlier `cccopt tune`"
@@ -38,7 +38,7 @@ def check_compared(source: Path, name: str) -> None:
     path, root = Path(name), source.resolve()
     inside = not path.is_absolute() and (root / path).parent.resolve().is_relative_to(root)
     if not inside or path.name in ("", "..") or (root / path).is_dir():
-        why = "each build runs in a copy of the current folder, and has a file of its own there"
+        why = "each build runs in a copy of the current folder and writes its own file there"
         help = "have the program write it into the current folder, and give its path from there"
         raise CccError(error("CCC116", f"`{name}` cannot be compared", why=why, help=help))
 
@@ -60,7 +60,7 @@ def copy(source: Path, to: Path, without: Collection[Path]) -> None:
 
 def _uncopied(file: str, why: str) -> CccError:
     help = (
-        "each build is made in a copy of the current folder: let its files be read, and leave room for them"
+        "each build is made in a copy of the current folder: make its files readable, and leave room for them"
     )
     return CccError(error("CCC116", f"`{file}` cannot be copied", why=why, help=help))
 

@@ -218,7 +218,7 @@ class Tuner:
         if run.status:
             raise CccError(error("CCC116", "the plain program fails", why=_status(run.status)))
         if not run.times:
-            message = f"there are no times of `{shortened(self.task.run, 80)}`"
+            message = f"there are no times for `{shortened(self.task.run, 80)}`"
             help = "give a command that runs kernels on a GPU; times need CUPTI (`pip install nvidia-cuda-cupti`)"
             raise CccError(error("CCC116", message, why=run.untimed, help=help))
         if not all(run.outputs):
@@ -230,7 +230,7 @@ class Tuner:
         if len(others) > 1:
             names = " and ".join(f"`{name}`" for name in sorted(others))
             why = f"they were on {names}"
-            help = "choose one by CUDA_VISIBLE_DEVICES"
+            help = "choose one with CUDA_VISIBLE_DEVICES"
             raise CccError(
                 error("CCC116", "runs on different devices cannot be compared", why=why, help=help)
             )
@@ -252,9 +252,9 @@ class Tuner:
             if failed:
                 self.left_out[build] = _status(failed[0].status)
             elif any(run.outputs not in outputs for run in runs[build]):
-                self.left_out[build] = "its results are not those of the plain build"
+                self.left_out[build] = "its results differ from those of the plain build"
             elif untimed:
-                self.left_out[build] = f"there are no times of it: {untimed[0].untimed or 'it ran no kernel'}"
+                self.left_out[build] = f"it has no times: {untimed[0].untimed or 'it ran no kernel'}"
             else:
                 right[build] = runs[build]
         return right
@@ -264,14 +264,14 @@ class Tuner:
         self._propose(best, digests)
         self._build((DECIDED,), self.task.work / _PROPOSED)
         if why := self.left_out.get(DECIDED):
-            raise CccError(error("CCC116", "the build by decisions failed", why=why))
+            raise CccError(error("CCC116", "the build with decisions failed", why=why))
         if stale := stale_in(self._place(DECIDED)):
             why = f"{stale[0]}, although nothing has changed: a build compiles other code than the one before"
-            raise CccError(error("CCC116", "the build by decisions does not follow them", why=why))
+            raise CccError(error("CCC116", "the build with decisions does not follow them", why=why))
         self._turns("confirmed", [PLAIN, DECIDED])
         fresh = self._judged("confirmed", [PLAIN, DECIDED])
         if why := self.left_out.get(DECIDED):
-            raise CccError(error("CCC116", "the build by decisions is wrong", why=why))
+            raise CccError(error("CCC116", "the build with decisions gives wrong results", why=why))
         gains = {k: _gains(k, fresh, [DECIDED])[DECIDED] for k in best.keys() & _timed(fresh)}
         return {kernel: gain for kernel, gain in gains.items() if gain.is_gain and best[kernel] != PLAIN}
 
@@ -294,7 +294,8 @@ def _nothing_rewritten() -> Diagnostic:
         "CCC116",
         "there is nothing to tune",
         why="no build rewrites anything",
-        help="annotate divergent loops and paths; `ccc-nvcc --ccc=always --ccc-verbose` says why one is left as it is",
+        help="annotate divergent loops and paths; `ccc-nvcc --ccc=always --ccc-verbose` shows why one is"
+        " left as it is",
     )
 
 

@@ -98,7 +98,7 @@ def _do(began: apart.Began, item: Item[T]) -> T:
 def _ended(name: str, why: str) -> Diagnostic:
     return error(
         "CCC121",
-        f"the worker that had {name} ended before it was done",
+        f"the worker running {name} ended before finishing it",
         why=why,
-        help="without `--workers` it runs in this process, and shows more of what it fails with",
+        help="without `--workers` it runs in this process, and shows more about the failure",
     )

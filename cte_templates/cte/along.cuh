@@ -15,7 +15,7 @@ struct by_turns {
     __device__ const T& operator[](int turn) const { return reinterpret_cast<const T&>(bytes[turn]); }
 };
 
-/// Reduces `Wide` values a lane at a time, as long as there are at least `least`. Lane 0 has the result. Returns the first index that
+/// Reduces `Wide` values per lane at a time, as long as there are at least `least`. Lane 0 has the result. Returns the first index that
 /// is left. Reducing each value across the warp costs less than it seems, as loads take longer; with a sum in each lane, ptxas would
 /// be free to sink the loads to their uses, one after another.
 template <int Wide, int least = Wide * lanes + 1, class T, class Index, class Run, class Reduce>

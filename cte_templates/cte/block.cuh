@@ -143,7 +143,7 @@ __device__ __forceinline__ descriptor_columns<count, D...>& descriptor_storage()
     return shared;
 }
 
-/// Whose turn it is while a block runs tasks one after the other.
+/// Which thread's turn it is while a block runs tasks one after the other.
 struct turn_memory {
     int winner;
     unsigned long long begin, end;  // of the winner's task
@@ -241,7 +241,7 @@ __device__ __forceinline__ void stage(T* values, int length, int rank, ValueAt v
 /// What a policy of the block may take of a block's 48 kilobytes of static shared memory. Descriptors need some, too.
 constexpr int most_shared = 44 * 1024;
 
-/// The number of values a thread with which a block stages about 24 kilobytes, or what `others` leave. It is odd, so that lanes that
+/// The number of values per thread with which a block stages about 24 kilobytes, or what `others` leave. It is odd, so that lanes that
 /// read a piece each use different banks.
 template <int BlockDim, class T>
 constexpr int staged_per_thread(int others = 0) {

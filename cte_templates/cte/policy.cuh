@@ -44,9 +44,9 @@ namespace cte {
 /// **What `reduce` must do.**
 /// - Call `map(i, descriptors...)` exactly once for each `i` in [begin, end) of each calling thread, with that thread's
 ///   descriptors. Any of the calling threads may do so, in any order.
-/// - Return, in the thread that passed `begin` and `end`, `init` and the values combined by `op`. `op` is associative: group the
-///   values as you like, but keep their order, with `init` as the first operand, once. They may change places only if
-///   `tools::is_commutative<Reduce>`. For an empty task the result is `init`.
+/// - Return, in the thread that passed `begin` and `end`, `init` and the values combined by `op`. `op` is associative: group the values as
+///   you like, but keep their order, with `init` as the first operand, once. They may be reordered only if `tools::is_commutative<Reduce>`.
+///   For an empty task the result is `init`.
 /// - Leave the shared memory free for the next call, which begins as soon as the first thread returns. A policy of a warp ends
 ///   with `__syncwarp()` if lanes read what others wrote. A policy of the block begins or ends with `__syncthreads()`.
 ///
@@ -70,7 +70,7 @@ namespace cte {
 /// - `map` and `op` may leave the lanes diverged: a `__syncwarp()` comes before the lanes read what others wrote.
 ///
 /// A policy of your own works with `for_each_index`, `for_each` and `storage_for`. `exclusive_scan` and `any` take the policies
-/// that they name. What breaks the contract as far as a compiler sees it is an error that says so.
+/// that they name. Where the compiler can see that the contract is broken, it reports an error that says so.
 namespace tools {
 
 using detail::is_commutative;

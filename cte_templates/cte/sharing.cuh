@@ -335,7 +335,7 @@ class sharing {
     /// A block's sign: an even number.
     __device__ static unsigned sign_of(unsigned block) { return (block + 0x5bd1e995u) * 2; }
 
-    /// This block's sign. If nobody asks which warps have come, all blocks have the same one, which is known sooner than the block.
+    /// This block's sign. If no warp asks which warps have come, all blocks share one sign, which is known before the block's number is.
     __device__ static unsigned sign() {
         return sign_of(awaits ? blockIdx.x * 0x9e3779b1u + blockIdx.y * 0x85ebca6bu + blockIdx.z * 0xc2b2ae35u : 0);
     }

@@ -38,7 +38,7 @@ __device__ decltype(auto) part_in(Rooms& rooms) {
 
 /// Shared memory that calls with `Policy`, one after the other, use in turn.
 ///
-/// Use it if calls with values of different types shall share memory, which otherwise have some each, or to place it in a larger
+/// Use it if calls with values of different types are to share memory (otherwise each type has its own), or to place it in a larger
 /// union of your own. `cte::storage` is the same for `automatic`.
 ///
 /// @code
@@ -51,7 +51,7 @@ __device__ decltype(auto) part_in(Rooms& rooms) {
 /// @endcode
 ///
 /// @tparam BlockDim  threads of the block
-/// @tparam Policy    the policy of the calls, which name it, too
+/// @tparam Policy    the policy that the calls name
 /// @tparam T         the types of the calls' values; none for calls without a reduction
 ///
 /// It takes as much shared memory as the largest of the calls, with space for 64-bit indices, and no registers. It is declared

@@ -39,7 +39,7 @@ def test_a_conflict_is_exit_status_1(file: Path, capsys: pytest.CaptureFixture[s
     at = f"  --> {file}:{line}:5: iteration"
     assert f"{at} 0 of thread (0, 0, 0) of block (0, 0, 0) stores 0" in rest
     assert f"{at} 1 of thread (31, 0, 0) of block (0, 0, 0) stores 63" in rest
-    assert "element 0 of argument 0 in launch 1; these lines conflict at 1 place in 1 launch" in out
+    assert "element 0 of argument 0 in launch 1; these lines conflict at 1 location in 1 launch" in out
     assert f"`k` of {file}: 1 conflict in 1 launch, 64 iterations of marked loops" in rest
 
 

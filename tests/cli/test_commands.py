@@ -149,7 +149,10 @@ def test_explain_shows_regions_contexts_and_reasons(capsys: pytest.CaptureFixtur
     assert "region 1, `for` in `_Z5tripliPKiPi` at k.cu:3: rewritten" in said
     assert "region 2, `if` in `_Z5tripliPKiPi` at k.cu:5: rewritten" in said
     assert re.search(r"%r3 +\S+ +collected +\S", said)
-    parts = r"  (before|after): +(\d+) issue slots for an iteration of a warp \(code (\d+)(.*); memory traffic (\d+)\)"
+    parts = (
+        r"  (before|after): +(\d+) issue slots per warp iteration"
+        r" \(code (\d+)(.*); memory traffic (\d+)\)"
+    )
     (before, _, *_), (after, _, _, added, _) = re.findall(parts, said)
     assert (before, after) == ("before", "after")
     assert re.fullmatch(r", votes and contexts \d+", added)

@@ -33,14 +33,14 @@ int main() {
 def test_an_unknown_option_of_ours_is_an_error(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["-c", "x.cu", argument]) == 1
     said = capsys.readouterr().err
-    assert f"error[CCC083]: `{argument}` is no option of ccc-nvcc" in said
+    assert f"error[CCC083]: `{argument}` is not an option of ccc-nvcc" in said
     assert "--ccc=auto|always|off" in said
 
 
 def test_an_options_file_is_nvccs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "options").write_text("-O3 --ccc=off")
     assert main(["-c", "x.cu", "--options-file", str(tmp_path / "options")]) == 1
-    assert "error[CCC083]: options of ccc-nvcc are in an options file" in capsys.readouterr().err
+    assert "error[CCC083]: an options file contains options of ccc-nvcc" in capsys.readouterr().err
 
 
 def test_without_nvcc_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,7 +191,7 @@ def test_a_broken_nvcc_that_comes_first_is_named_every_time(
     monkeypatch.setattr("cccopt.toolchain.discovery._site_folders", list)
     for variable in ("CCC_NVCC", "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(variable, raising=False)
-    warning = f"warning[CCC081]: `{broken}` (PATH) is passed over: it does not say where its tools lie"
+    warning = f"warning[CCC081]: `{broken}` (PATH) is passed over: it does not show where its tools are"
     for _ in range(2):  # searched, and remembered
         assert main(["-arch=sm_90", "-cubin", str(plain), "-o", str(tmp_path / "out")]) == 0
         assert capfd.readouterr().err.startswith(warning)

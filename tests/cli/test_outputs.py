@@ -28,7 +28,7 @@ COMMANDS = {
 WORK = {
     "transform": ("cccopt.cli.transform.transform", "cccopt.cli.explain.transform"),
     "emulator.Program.launch": ("cccopt.emulator.Program.launch",),
-    "bench.measure": ("cccopt.cli.bench.measure",),
+    "bench.measure": ("cccopt.cli.bench.measure_named",),
     "harness.suite.run": ("cccopt.harness.suite.run",),
     "harness.cte.run.run": ("cccopt.harness.cte.run.run",),
 }
@@ -72,7 +72,7 @@ def test_found_before_the_work(
 
 def test_one_file_does_not_take_two_outputs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["transform", "marked.ptx", "-o", "out", "--report", "./out"]) == 1
-    assert "another output of this command goes there" in capsys.readouterr().err
+    assert "another output of this command is written there" in capsys.readouterr().err
     assert not Path("out").exists()
 
 

@@ -184,7 +184,7 @@ def test_the_page_says_what_became_of_regions(capfd: pytest.CaptureFixture[str])
     measured = Decisions("GPU", "13.0", {name: Decision(("6f",), "always", 1.42, 1.38, 1.46)})
     decisions.write("decisions.json", measured)
     assert cccopt_main(["profile", "--html", "page.html", "--decisions", "decisions.json", "rare.json"]) == 0
-    assert "1.42x of the plain build" in Path("page.html").read_text()
+    assert "1.42x as fast as the plain build" in Path("page.html").read_text()
     assert cccopt_main(["profile", "--decisions", "decisions.json", "rare.json"]) == 1
     assert "error[CCC089]" in capfd.readouterr().err
     assert cccopt_main(["profile", "--html", "other.html", "--decisions", "rare.json", "rare.json"]) == 1

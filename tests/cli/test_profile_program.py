@@ -57,7 +57,7 @@ def test_a_run_makes_a_file_of_counts_and_times(built: Path, capfd: pytest.Captu
     assert said.out.startswith("1\n")  # the program's, once
     assert said.err.splitlines() == [
         "cccopt profile: running with counters",
-        "cccopt profile: running without counters for times (what it prints is thrown away)",
+        "cccopt profile: running without counters for times (its output is discarded)",
     ]
     run = read("fake_program.ccc.json")
     assert (run.runs, run.devices) == (1, ("GPU 0",))
@@ -131,8 +131,8 @@ def test_without_cupti_there_are_counts_and_a_warning(
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["cuda"], 1, "no file of the program, and of what it starts, has counters"),
-        (["unit", "cuda", "kill"], 137, "was ended by signal 9, SIGKILL"),
+        (["cuda"], 1, "neither the program nor anything that it starts has counters"),
+        (["unit", "cuda", "kill"], 137, "was killed by signal 9, SIGKILL"),
         (["unit", "cuda", "fault"], 1, "CUDA_ERROR_ILLEGAL_ADDRESS"),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_program_that_counts_nothing_is_an_error(
 def test_without_a_gpu_it_says_so(
     built: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cccopt.cli.profile._no_gpu", lambda: "the NVIDIA driver finds no GPU")
+    monkeypatch.setattr("cccopt.cli.profile._no_gpu", lambda: "the NVIDIA driver does not find a GPU")
     assert profile(built, "unit", "exit3") == 3
     assert "error[CCC093]: cannot use a GPU" in capfd.readouterr().err
 
@@ -161,8 +161,8 @@ def test_without_a_gpu_it_says_so(
     [
         ([], "there is neither a program nor a file"),
         (["--"], "nothing follows `--`"),
-        (["x.json", "--", "./app"], "files and a program do not go together"),
-        (["app"], "`app` is no file of a run"),
+        (["x.json", "--", "./app"], "files and a program cannot be combined"),
+        (["app"], "`app` is not the file of a run"),
     ],
 )
 def test_what_cannot_be_told_is_an_error(

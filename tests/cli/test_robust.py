@@ -212,7 +212,7 @@ def test_marked_ptx_can_be_refused(capfd: pytest.CaptureFixture[str]) -> None:
 def test_marked_ptx_in_an_options_file_is_refused(marked: str, capfd: pytest.CaptureFixture[str]) -> None:
     Path("options").write_text("kernel.ptx -arch=sm_90")
     assert main(["-cubin", "-optf", "options", "-o", "out"]) == 1
-    assert "error[CCC098]: `kernel.ptx` holds annotations" in capfd.readouterr().err
+    assert "error[CCC098]: `kernel.ptx` contains annotations" in capfd.readouterr().err
     assert main(["--ccc=off", "-cubin", "-optf", "options", "-o", "out"]) == 0
 
 

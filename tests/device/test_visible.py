@@ -46,7 +46,7 @@ def test_without_a_driver_no_gpu_is_visible(monkeypatch: pytest.MonkeyPatch, tmp
 ASKED = [
     ("0,1,2", 2, (Worker("0"), Worker("1")), ""),
     ("0,1", 4, (Worker("0"), Worker("1")), "note: workers: 2, not 4: 2 GPUs are visible, and"),
-    ("1", 4, HERE, "note: workers: 1, not 4: 1 GPU is visible, and runs that are timed never share one"),
+    ("1", 4, HERE, "note: workers: 1, not 4: 1 GPU is visible, and timed runs never share a GPU"),
     ("1,1", 2, HERE, "note: workers: 1, not 2: 1 GPU is visible, and"),
     ("", 2, HERE, "note: workers: 1, not 2: no GPU is visible, and"),
     ("1", 1, HERE, ""),

@@ -84,7 +84,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     ) -> None:
         def run(text: str, options: Options, source: SourceText) -> Result:
             if refuse:
-                raise CccError(error("CCC038", "the marked loop holds a barrier"))
+                raise CccError(error("CCC038", "the marked loop contains a barrier"))
             reports = [
                 Report(
                     r,
@@ -210,6 +210,6 @@ def test_diagnostics_travel_through_json() -> None:
 
 
 def test_text_in_place_of_a_file_is_an_error() -> None:
-    with pytest.raises(CccError, match="takes a file's name") as problem:
+    with pytest.raises(CccError, match="takes a file name") as problem:
         driver.compile("__global__ void k() {}\n" * 50)
     assert "CCC086" in str(problem.value)

@@ -49,7 +49,7 @@ def test_recursion_to_depths_that_differ(shuffle: int | None) -> None:
 
 def test_recursion_that_does_not_end() -> None:
     body = f"mov.u32 %r4, -1; {call('triangle', '%r4', '%r5')}"
-    with pytest.raises(EmulatorError, match="calls nest deeper"):
+    with pytest.raises(EmulatorError, match="calls are nested more deeply"):
         run(body, module=TRIANGLE)
 
 

@@ -53,7 +53,7 @@ def test_numbers_take_the_parameters_type(type_name: str, argument: Any, expecte
         ("f32", 1e60, "out of range"),
         ("u32", 1.5, "the number 1.5"),
         ("u32", "five", "type str"),
-        ("u32", np.zeros(3), "no pointer"),
+        ("u32", np.zeros(3), "not a pointer"),
         ("u32", b"ab", "has 4 bytes"),
     ],
 )
@@ -73,7 +73,7 @@ def test_structs_are_bytes() -> None:
     assert out[0] == 1007
     with pytest.raises(EmulatorError, match="struct of 12 bytes"):
         emulate(ptx, "k", grid=1, block=1, args=[out, 5])
-    with pytest.raises(EmulatorError, match="12 bytes, its argument 8"):
+    with pytest.raises(EmulatorError, match="12 bytes, but its argument has 8"):
         emulate(ptx, "k", grid=1, block=1, args=[out, bytes(8)])
 
 
@@ -127,7 +127,7 @@ def test_a_faulty_run_leaves_the_arrays_alone() -> None:
         ({"block": 128, "directives": ".maxntid 64, 1, 1"}, ".maxntid 64, 1, 1"),
         ({"block": 32, "directives": ".reqntid 64"}, ".reqntid 64"),
         ({"shared_bytes": 240_000}, "shared memory"),
-        ({"args": (5,)}, "takes 1 arguments and got 2"),
+        ({"args": (5,)}, "takes 1 arguments, but got 2"),
     ],
 )
 def test_launches_that_cannot_be(options: dict[str, Any], words: str) -> None:

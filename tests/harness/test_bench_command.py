@@ -113,7 +113,7 @@ def test_a_worker_that_dies_costs_its_workload_alone(
     assert main(["bench", dying, sample(tmp_path, 2), "--workers", "2", "--json", str(found)]) == 1
     assert [one["workload"] for one in json.loads(found.read_text())["measurements"]] == ["twice"]
     said = capsys.readouterr().err
-    assert f"error[CCC121]: the worker that had `{dying}` ended before it was done\n" in said
+    assert f"error[CCC121]: the worker running `{dying}` ended before finishing it\n" in said
     assert "status -9" in said
 
 
@@ -149,16 +149,14 @@ def test_workers_on_gpus_have_one_each(
     words = ["bench", *samples, "--on", "gpu", "--size", "small", "--workers", "3"]
     assert main(words) == 0
     assert {(Path(folder) / "gpu").read_text() for folder in samples} == {"GPU-12", "1"}
-    assert capsys.readouterr().err.startswith(
-        "note: workers: 2, not 3: 2 GPUs are visible, and runs that are"
-    )
+    assert capsys.readouterr().err.startswith("note: workers: 2, not 3: 2 GPUs are visible, and timed runs")
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "two"])
 def test_no_number_of_workers(number: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["bench", "bfs", f"--workers={number}"])
-    assert f"`{number}` is no number of workers" in capsys.readouterr().err
+    assert f"`{number}` is not a number of workers" in capsys.readouterr().err
 
 
 def test_the_sweep_is_a_table_json_and_figures(

@@ -61,7 +61,7 @@ def test_logs_that_do_not_fit_are_no_counts() -> None:
 @pytest.mark.parametrize(
     ("log", "said", "why"),
     [
-        ("", "", "ncu counted nothing: it said nothing"),
+        ("", "", "ncu counted nothing: it printed nothing"),
         (PRELUDE, "", "Disconnected"),
         (PRELUDE, "==ERROR== The application returned an error code (1).\n", "an error code (1)"),
         ("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", "", "CAP_SYS_ADMIN"),

@@ -224,7 +224,7 @@ def test_a_worker_that_dies_voids_its_sample_alone(
     plan = suite.SuitePlan("CCC", tuple(samples), Platform.GPU, "small", builds=("plain",), profile=False)
     found = suite.run(plan, (Worker("0"), Worker("1")))
     well, ill = (one.rows[0] for one in found.samples)
-    assert well.void == f"CCC121: the worker that had `{samples[0]}` ended before it was done"
+    assert well.void == f"CCC121: the worker running `{samples[0]}` ended before finishing it"
     assert (well.failed, ill.void) == (True, "")
 
 
@@ -237,9 +237,9 @@ def test_without_counters_the_table_says_so(
     told = tmp_path / "table.json"
     assert main(["bench", "ccc", samples[0], "--on", "gpu", "--json", str(told)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "well: no counts by ncu: ncu may not read the GPU's counters here (ERR_NVGPUCTRPERM)" in said
+    assert "well: no counts by ncu: ncu cannot read the GPU's counters here (ERR_NVGPUCTRPERM)" in said
     assert "warp instr.: e: emulator (PTX) at size small." in said
-    assert "less emulator" not in said
+    assert "minus emulator" not in said
     plain = rows(json.loads(told.read_text()), "well")["plain"]
     assert (plain["profiled"], plain["profiled_as_timed"]) == (None, None)
     assert plain["counted"] == plain["emulated"]

@@ -38,7 +38,12 @@ AT_LOADING = {
     ),
     "missing": ("def check", "def checks", 1, "it does not define `check`"),
     "no function": ("def launches(state):\n    yield", "launches =", 6, "failed with NameError"),
-    "a number": ("def reference(inputs):\n    return {}", "reference = 7", 8, "`reference` is no function"),
+    "a number": (
+        "def reference(inputs):\n    return {}",
+        "reference = 7",
+        8,
+        "`reference` is not a function",
+    ),
     "sizes": ('("small", "demo")', '"demo"', 3, "`SIZES` is not a tuple of names"),
     "null": ("SIZES", "\0SIZES", None, "null bytes"),
 }

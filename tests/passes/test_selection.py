@@ -64,7 +64,7 @@ def test_a_word_that_names_no_region_is_an_error(only: str) -> None:
         cccopt.transform(TWO, ccc="always", only=only)
     (problem,) = caught.value.diagnostics
     assert problem.code == "CCC089"
-    assert f"`{only.rpartition(',')[2]}` is no region" in problem.message
+    assert f"`{only.rpartition(',')[2]}` is not a region" in problem.message
     assert f"{SECOND} (`if`, `second` at loop.cu:{10 * SECOND}:3)" in problem.why
 
 
@@ -89,5 +89,5 @@ def test_a_form_is_forced(form: str, of_loop: str, of_path: str) -> None:
 
 
 def test_a_form_that_does_not_exist_is_an_error() -> None:
-    with pytest.raises(CccError, match=r"CCC089.*`idle lanes` is no form of loops"):
+    with pytest.raises(CccError, match=r"CCC089.*`idle lanes` is not a loop form"):
         cccopt.transform(TWO, form="idle lanes")

@@ -119,9 +119,9 @@ def test_a_device_is_read_before_it_is_reset(built: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("end", "why"),
     [
-        ("kill", "it was ended by signal 9, SIGKILL"),
-        ("throw", "it was ended by signal 6, SIGABRT"),
-        ("_exit", "it ended without leaving by `exit` or `main`"),
+        ("kill", "it was killed by signal 9, SIGKILL"),
+        ("throw", "it was killed by signal 6, SIGABRT"),
+        ("_exit", "it did not end by `exit` or by leaving `main`"),
         ("fault", "reading the counts: error 700, CUDA_ERROR_ILLEGAL_ADDRESS"),
     ],
 )

@@ -173,7 +173,7 @@ def test_blocks_that_did_not_end_are_told() -> None:
     raw[BEGUN] = raw[7 + BEGUN] = 2
     counts = counts_of(LAYOUT, raw.tobytes())
     assert notes_of(LAYOUT, counts) == (
-        "`other` is timed only: its blocks are in clusters",
+        "`other` is only timed: its blocks are in clusters",
         "the counts of 4 of 4 blocks of `k` are lost",
     )
 

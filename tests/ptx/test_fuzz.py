@@ -148,7 +148,7 @@ def test_damaged_texts(text: str, kind: str, choices: random.Random) -> None:
     ],
 )
 def test_types_of_registers_that_are_none(text: str) -> None:
-    with pytest.raises(PtxError, match="is not the type of a register"):
+    with pytest.raises(PtxError, match="is not a register type"):
         verify(parse(text))
 
 

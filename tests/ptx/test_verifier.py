@@ -30,7 +30,7 @@ WRONG = [
     ("add.s32 %r1, %r2, %r9;", "CCC006", "undeclared register `%r9`", "add.s32 %r1, %r2, %r5;"),
     ("@q bra L;", "CCC006", "undeclared register `q`", "@%p1 bra L;"),
     ("mov.u32 %r1, %tid.q;", "CCC006", "undeclared special register `%tid`", "mov.u32 %r1, %tid.x;"),
-    ("mov.u32 %r1, %r2.x;", "CCC008", "`%r2` is no vector", "{ .reg .v4 .u32 v; mov.u32 %r1, v.x; }"),
+    ("mov.u32 %r1, %r2.x;", "CCC008", "`%r2` is not a vector", "{ .reg .v4 .u32 v; mov.u32 %r1, v.x; }"),
     ("mov.u32 %r1, %fancy;", "CCC006", "undeclared register `%fancy`", "mov.u32 %r1, %laneid;"),
     ("bra M;", "CCC006", "undefined label `M`", "bra L;"),
     ("{ M: ret; } bra M;", "CCC006", "undefined label `M`", "{ M: bra M; }"),

@@ -332,7 +332,7 @@ def test_workers_run_programs_on_a_gpu_each(
     assert main() == 1
     a, b, c = json.loads(table.read_text())
     assert [{run["wrong"] for run in each["runs"].values()} for each in (a, c)] == [{""}, {""}]
-    assert b["runs"]["plain"]["wrong"] == "the worker that had `b` ended before it was done"
+    assert b["runs"]["plain"]["wrong"] == "the worker running `b` ended before finishing it"
     # All builds of a program run on one GPU.
     assert sorted((checkout / "gpus").read_text().split()) == ["2"] * 4 + ["GPU-10"] * 4
     said = capsys.readouterr().err

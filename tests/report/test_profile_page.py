@@ -78,7 +78,10 @@ class Read(HTMLParser):
 KERNEL = "_Z6unevenILi1EEvPi"
 SUGGESTIONS = (
     Suggestion(
-        KERNEL, "predicted 1.50x <b>", True, (SuggestedPragma("#pragma ccc for", FILE, 4, "all & any"),)
+        KERNEL,
+        "predicted 1.50x <b>",
+        True,
+        (SuggestedPragma("#pragma ccc for", FILE, 4, "all & any", "open: <it>"),),
     ),
     Suggestion(KERNEL, "predicted 0.50x", False, (SuggestedPragma("#pragma ccc while", FILE, 4),)),
     Suggestion(KERNEL, "", False, refusals=("CCC038: a barrier",)),
@@ -168,7 +171,7 @@ def test_every_count_of_a_line_is_there() -> None:
     (row,) = (row for row in of_source(read) if row[0] == "4")
     assert row[1] == f"{idle:.1f} %"
     assert row[3].strip() == f"{filled:.1f} %"
-    assert f"loop: 8.0 iterations a warp, {sum(TRIPS) / sum(k > 0 for k in TRIPS):.1f} a lane" in row[5]
+    assert f"loop: 8.0 iterations per warp, {sum(TRIPS) / sum(k > 0 for k in TRIPS):.1f} per lane" in row[5]
     assert "2 branches" in row[5]
 
 
@@ -203,10 +206,10 @@ def test_what_became_of_marked_regions() -> None:
 def test_what_is_suggested_stands_with_its_kernel_and_at_its_lines() -> None:
     read = Read(PAGES["advised"]())
     assert "Worth annotating: predicted 1.50x <b>." in read.text
-    assert "Better left as it is: predicted 0.50x." in read.text
+    assert "Better left alone: predicted 0.50x." in read.text
     assert "CCC038: a barrier" in read.text
-    assert ["uneven <1>.cu:4", "#pragma ccc for", "all & any"] in read.rows
-    assert ["uneven <1>.cu:4", "#pragma ccc while", "nothing"] in read.rows
+    assert ["uneven <1>.cu:4", "#pragma ccc for", "all & any", "open: <it>"] in read.rows
+    assert ["uneven <1>.cu:4", "#pragma ccc while", "nothing", ""] in read.rows
     assert "#pragma ccc grid" not in read.text  # the kernel `other` did not run
     (line,) = (row for row in of_source(read) if "write above" in row[-1])
     assert line[0] == "4"
@@ -215,7 +218,7 @@ def test_what_is_suggested_stands_with_its_kernel_and_at_its_lines() -> None:
 
 def test_what_was_measured_stands_with_its_kernel() -> None:
     text = Read(PAGES["advised"]()).text
-    assert "Measured, `always`: 1.42x of the plain build (1.38 to 1.46), on GPU <1>." in text
+    assert "Measured, `always`: 1.42x as fast as the plain build (1.38 to 1.46), on GPU <1>." in text
     plain = replace(DECISIONS, kernels={KERNEL: Decision(("6f",), "plain", 1.0, 1.0, 1.0)})
     assert "Measured, `plain`: no other build was faster" in Read(page(counted(), {}, decisions=plain)).text
     assert "Measured" not in Read(page(counted(), {}, decisions=replace(DECISIONS, kernels={}))).text

@@ -154,7 +154,7 @@ def test_a_kernel_is_held_against_what_its_gpu_can_do() -> None:
         lines=(LineCount("a.cu", 1, 1, 100, 200),),
     )
     run = RunFile(functions=(one,), hardware=(gpu, replace(gpu, name="b")))
-    facts = "25.0 % of what the GPU can issue, launches with 25.0 % of the warps that it holds"
+    facts = "25.0 % of what the GPU can issue, launches with 25.0 % of the warps that the GPU can hold"
     assert facts in printed(run)
     assert facts in page(run, SOURCES, title="f")
     assert launch_facts(run, replace(one, launched=999)) == ["25.0 % of what the GPU can issue"]

@@ -108,7 +108,7 @@ def test_counters_that_differ_by_more_than_five_points_are_told() -> None:
         row("always", 1.0, counts=(100, 1600), profiled=Issues(100, 1600, 1792)),
     )
     lines = printed(SampleRows("bfs", "full", rows))
-    assert "ncu less emulator, predicated-on lanes, points, size small" in lines
+    assert "ncu minus emulator, predicated-on lanes, points, size small" in lines
     assert "bfs -5.0 +6.0 FAR" in lines
 
 
@@ -117,4 +117,4 @@ def test_on_the_emulator_instructions_stand_in_for_time() -> None:
     lines = printed(SampleRows("bfs", "small", rows))
     assert "always 2.50x 93.8/93.8 46.9 40 40+8s 16 75 reg+smem 8→4+12 right" in lines
     assert not any("warp instr.:" in line or "of them" in line for line in lines)
-    assert not any("less emulator" in line for line in lines)
+    assert not any("minus emulator" in line for line in lines)

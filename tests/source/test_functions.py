@@ -100,7 +100,7 @@ def test_a_grid_is_a_loop_around_its_kernel() -> None:
         ("#pragma ccc recursive\nint f() {}", "CCC012", "but is above `int`"),
         ("#pragma ccc grid\n__global__ void k();", "CCC012", "on the line above the definition"),
         ("#pragma ccc grid\ntemplate __global__ void k<int>(int);", "CCC012", "the definition"),
-        ("__global__\n#pragma ccc grid\nvoid k() {}", "CCC012", "before all its words"),
+        ("__global__\n#pragma ccc grid\nvoid k() {}", "CCC012", "before its first word"),
         ('#pragma ccc grid\nextern "C" { __global__ void k() {} }', "CCC012", "the definition"),
         ("#pragma ccc grid\nnamespace n { __global__ void k() {} }", "CCC012", "is above `namespace`"),
         ("#pragma ccc recursive\nstruct S { __device__ void f() {} };", "CCC012", "is above `struct`"),

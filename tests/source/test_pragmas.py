@@ -60,7 +60,7 @@ def test_pragmas(body: str, kind: str, clauses: Clauses) -> None:
         ("ccc for ,", "CCC010", 9, "unknown clause `,`"),
         ("ccc for block", "CCC011", 9, "block(x)"),
         ("ccc for block()", "CCC011", 9, "needs an argument"),
-        ("ccc for block(N)", "CCC011", 9, "expands no macro"),
+        ("ccc for block(N)", "CCC011", 9, "expands no macros"),
         ("ccc for block(1,2,3,4)", "CCC011", 9, "block(x)"),
         ("ccc for block(2048)", "CCC011", 9, "1 to 1024 threads"),
         ("ccc for block(0)", "CCC011", 9, "1 to 1024 threads"),

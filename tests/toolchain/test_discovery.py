@@ -121,7 +121,7 @@ def test_one_that_does_not_answer_is_passed_over_with_a_warning(
     assert nvcc.path == whole
     (warning,) = warnings_of(nvcc)
     assert (warning.code, warning.severity) == ("CCC081", Severity.WARNING)
-    assert warning.message == f"`{broken}` (PATH) is passed over: it does not answer like nvcc"
+    assert warning.message == f"`{broken}` (PATH) is passed over: it does not behave like nvcc"
     assert str(whole) in warning.why
     # Named, it is an error.
     assert code_of(broken) == "CCC081"

@@ -157,7 +157,7 @@ def test_marked_ptx_follows_decisions(
         decisions.write("decisions.json", decided(WALK, digest, build))
         words = ["-arch=sm_90", "-cubin", "a.ptx", "-o", "a.cubin", "--ccc-decisions=decisions.json"]
         assert ccc_nvcc([*words, "--ccc-verbose", "--ccc-report=report.json"]) == 0
-        assert f"is built as decided, `{build}`" in capfd.readouterr().err
+        assert f"is built as `{build}`, as decided" in capfd.readouterr().err
         texts[build] = Path("a.cubin").read_bytes()
     assert texts["plain"] != texts["always"]
 

@@ -42,11 +42,11 @@ def test_a_work_folder_is_new_empty_or_ours(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(source / "tab\there")
     (tmp_path / "empty").mkdir()
     for work, why in (
-        (source, "is the source folder or holds it"),
-        (tmp_path, "is the source folder or holds it"),
-        (source / "full", "are not of `cccopt tune`"),
-        (source / "full/file", "is no folder"),
-        (tmp_path / "link/work", "blanks between words"),
+        (source, "is the source folder or contains it"),
+        (tmp_path, "is the source folder or contains it"),
+        (source / "full", "are not from `cccopt tune`"),
+        (source / "full/file", "is not a folder"),
+        (tmp_path / "link/work", "separates words by blanks"),
     ):
         with pytest.raises(CccError, match=f"CCC116[^$]*{why}"):
             check_work(source, work)
@@ -177,13 +177,13 @@ class Untimed(Machine):
 @pytest.mark.nvcc
 def test_builds_and_kernels_without_times(task: Task) -> None:
     found = tuned(task, Untimed("in-lane", without=DECIDED, always=FASTER))
-    assert found.left_out == {"in-lane": "there are no times of it: it ran no kernel"}
+    assert found.left_out == {"in-lane": "it has no times: it ran no kernel"}
     (walk,) = found.chosen
     assert (walk.build, walk.tried["always"].is_gain) == ("plain", True)
     shutil.rmtree(task.work)
     assert tuned(task, Untimed(without="auto", always=FASTER)).chosen == ()
     shutil.rmtree(task.work)
-    with pytest.raises(CccError, match=r"there are no times of `\./walk`"):
+    with pytest.raises(CccError, match=r"there are no times for `\./walk`"):
         tuned(task, Untimed(PLAIN, without=""))
 
 

@@ -119,7 +119,7 @@ def test_what_does_not_gain_for_certain_stays_plain(task: Task) -> None:
 @pytest.mark.nvcc
 def test_wrong_failing_and_hanging_builds_are_left_out(task: Task) -> None:
     for fault, why in (
-        ("wrong", "its results are not those of the plain build"),
+        ("wrong", "its results differ from those of the plain build"),
         ("failing", "it ended with status 1"),
         ("hanging", "it did not end within the limit"),
     ):
@@ -137,7 +137,7 @@ def test_wrong_failing_and_hanging_builds_are_left_out(task: Task) -> None:
     shutil.rmtree(task.work)
     machine = Machine()
     machine.wrong = {DECIDED}
-    with pytest.raises(CccError, match="the build by decisions is wrong"):
+    with pytest.raises(CccError, match="the build with decisions gives wrong results"):
         tuned(task, machine)
 
 
@@ -187,7 +187,7 @@ def test_a_build_whose_worker_dies_is_left_out(task: Task) -> None:
     assert tuner.tuned().left_out == {"in-lane": "its process ended with status -9"}
     shutil.rmtree(task.work)
     tuner = Tuner(replace(task, build="kill -9 $PPID"), lambda _: None, Machine(), (Worker(), Worker()))
-    with pytest.raises(CccError, match=r"CCC121.*the worker that had the build `plain` ended"):
+    with pytest.raises(CccError, match=r"CCC121.*the worker running the build `plain` ended"):
         tuner.tuned()
 
 
@@ -259,7 +259,7 @@ KERNEL = '{"schema": 1, "kernels": {"k": {"digests": %s, "build": "%s", "gain": 
         ('{"schema": 2}', "its layout has the version 2"),
         ('{"schema": 1}', "it has no `kernels`"),
         (KERNEL % ("[]", "fast", 1), "no build"),
-        (KERNEL % ("[]", "auto", '"x"'), "no numbers"),
+        (KERNEL % ("[]", "auto", '"x"'), "not numbers"),
         (KERNEL % ("1", "auto", 1), "no list"),
     ],
 )  # fmt: skip
@@ -301,7 +301,7 @@ def test_the_command_writes_decisions_and_a_table(
     assert decisions.read("decisions.json").kernels["walk"].build == "always"
     (task.source / "a b").mkdir()
     assert main([*words, "--work", "a b"]) == 1
-    assert "blanks between words" in capsys.readouterr().err
+    assert "separates words by blanks" in capsys.readouterr().err
     nothing = f"case $NVCC_APPEND_FLAGS in *=off*|*in-lane*) {BUILD} ;; *) exit 4 ;; esac"
     machine.speed["in-lane"] = []
     assert main(["tune", "--build", f"{nothing}; exit $?", "--run", "./walk", "--try", "always"]) == 1

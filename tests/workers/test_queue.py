@@ -48,7 +48,7 @@ def test_a_worker_that_ends_is_named_and_others_go_on() -> None:
     items = [Item(f"`{how}`", end_by, (how,)) for how in ("kill", "error", "mistake", "well")]
     with answers(items, TWO) as found:
         killed, failed, mistaken, well = found
-        with pytest.raises(WorkerEnded, match=r"CCC121.*the worker that had `kill` ended[^$]*status -9"):
+        with pytest.raises(WorkerEnded, match=r"CCC121.*the worker running `kill` ended[^$]*status -9"):
             killed.result()
         with pytest.raises(CccError, match="CCC095") as caught:
             failed.result()

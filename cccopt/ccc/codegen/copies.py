@@ -51,7 +51,9 @@ def without_pragmas(node: Node) -> Node:
 
 
 def parting(statement: Statement) -> Statement:
-    """A guarded call without the word that all lanes agree on the guard: tasks of one warp need not."""
+    """A guarded call without the suffix (`.uni`) by which all lanes agree on the guard: tasks of one warp
+    need not.
+    """
     if isinstance(statement, Instruction) and statement.guard is not None and statement.opcode == "call.uni":
         return replace(statement, opcode="call")
     return statement

@@ -125,9 +125,11 @@ def sequence_of(body: Body, call: int) -> CallSequence:
     scope = body[start + 1 : stop] if start >= 0 and stop < len(body) else ()
     declared = {s.name for s in scope if isinstance(s, Variable)}
     if instruction.guard is not None or not {*results, *arguments} <= declared:
-        raise Unfit("it is not called as the compiler calls functions, with parameters declared at the call")
+        raise Unfit(
+            "it is not called the way the compiler calls functions, with parameters declared at the call"
+        )
     if any(isinstance(s, Open | Close | Label) for s in scope):
-        raise Unfit("other code is in the call")
+        raise Unfit("the call sequence contains other code")
     return CallSequence(start, call, stop, arguments, results)
 
 
@@ -165,7 +167,7 @@ def _integer(operand: Operand) -> int:
     try:
         return int(operand.spelling.rstrip("U"), 0) if isinstance(operand, Literal) else int("")
     except ValueError:
-        raise Unfit("a parameter is accessed at an offset that is no number") from None
+        raise Unfit("a parameter is accessed at an offset that is not a number") from None
 
 
 def symbols_of(instruction: Instruction) -> Iterator[str]:

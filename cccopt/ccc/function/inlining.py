@@ -183,7 +183,7 @@ class _Inlining:
         if statement.base == "ld" and (loaded := accesses(statement, sequence.results)):
             return [i for access in loaded for i in self._load(access, self.given)]
         if names & set(symbols_of(statement)):
-            raise Unfit("the caller does more with its parameters than to store them")
+            raise Unfit("the caller does more with the parameters than store them")
         return [statement]
 
     def _set(self, sent: Pieces) -> list[Statement]:
@@ -202,7 +202,7 @@ class _Inlining:
         sequences = {call: sequence_of(self.own, call) for call in self_calls(self.callee)}
         for call in sequences:
             if not is_last(self.callee, call):
-                raise Unfit("it goes on after a call of itself")
+                raise Unfit("it continues after calling itself")
         own_memory = ("shared", "local") if sequences else ("shared",)
         around = {i: s for s in sequences.values() for i in range(s.start, s.stop + 1)}
         sent: dict[CallPiece, Register] = {}
@@ -248,7 +248,7 @@ class _Inlining:
         if renamed.base == "st" and (stored := accesses(renamed, self.returns)):
             return [_guarded(i, renamed.guard) for a in stored for i in self._store(self.given[a.piece], a)]
         if own & set(symbols_of(renamed)):
-            raise Unfit("it does more with its parameters than to load them")
+            raise Unfit("it does more with its parameters than load them")
         return [renamed]
 
     def _renamed(self, statement: Statement) -> Statement:

@@ -15,7 +15,7 @@ from cccopt.ccc.function.source_text import source_text
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Function, Instruction, Module, Statement
 from cccopt.ptx.isa import Memory
-from cccopt.ptx.lines import SourceLine, source_lines
+from cccopt.ptx.lines import SourceLine, source_chains
 from cccopt.ptx.printer import print_statement
 from cccopt.text import Place, Position, SourceText, shortened
 
@@ -52,9 +52,23 @@ class Origins:
         line = self._lines[index]
         return None if line is None else self._at(line.file, line.line, max(line.column, 1))
 
+    def own_place(self, index: int) -> Place | None:
+        """The innermost CUDA line of a statement that is in one of ``files``: of an atomic the line that calls it, and
+        not that of the toolkit; the innermost one at all where there is none.
+        """
+        files = {os.path.abspath(name) for name in self.files}
+        found = next((line for line in self._chains[index] if line.file in files), None)
+        return self.place(index) if found is None else self._at(found.file, found.line, max(found.column, 1))
+
     def text(self, index: int) -> str:
         """The CUDA line of a statement, or else its PTX."""
-        place = self.place(index)
+        return self._text(index, self.place(index))
+
+    def own_text(self, index: int) -> str:
+        """The line of `own_place`, or else the statement's PTX."""
+        return self._text(index, self.own_place(index))
+
+    def _text(self, index: int, place: Place | None) -> str:
         written = "" if place is None else place.line_text.strip()
         return shortened(written) if written else print_statement(self._statement(index)).strip()
 
@@ -112,7 +126,11 @@ class Origins:
 
     @cached_property
     def _lines(self) -> Sequence[SourceLine | None]:
-        return source_lines(self.module, self.function)
+        return [chain[0] if chain else None for chain in self._chains]
+
+    @cached_property
+    def _chains(self) -> Sequence[tuple[SourceLine, ...]]:
+        return source_chains(self.module, self.function)
 
     def _at(self, file: str, line: int, column: int) -> Place:
         if file not in self._texts:

@@ -365,8 +365,8 @@ class Carrying:
             point.annotation.place,
             value.name,
             notes=value.notes,
-            why="the next iteration of the marked loop, or the code after it, depends on what follows the path, which"
-            " may run later and in another lane",
+            why="the next iteration of the marked loop, or the code after it, depends on code after the"
+            " path, which may run later and in another lane",
         )
 
 

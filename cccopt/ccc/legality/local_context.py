@@ -149,7 +149,7 @@ class LocalContext:
             if index in local.escapes or index in local.accesses or local.may_follow(index):
                 raise self._refuse(
                     point,
-                    "whose address is handed on",
+                    "whose address is passed on",
                     index,
                     "access the array by its name, and let functions that take its address be inlined",
                 )
@@ -164,7 +164,7 @@ class LocalContext:
         lost = self._written & self._live.get(self._header, 0) & self._before
         if lost:
             index = self._touching(point, lost, loads=False)
-            what = "that code before the loop stores and the next iteration may load"
+            what = "that code before the loop stores to and the next iteration may load"
             raise self._refuse(point, what, index, help)
         lost = self._written & self._outside
         if lost:
@@ -177,15 +177,15 @@ class LocalContext:
         words = self.words(point)
         size = sum(word.size for word in words)
         if words and self.carrying.view.function.kind != "entry":
-            what = "of a function, which lies elsewhere in each of its calls"
+            what = "of a function, which is at a different address in each of its calls"
             raise self._refuse(point, what, None, "let the function be inlined into a kernel")
         if size > MOST:
             raise self._refuse(
                 point,
-                f"of {size} bytes, and at most {MOST} can wait with it",
+                f"of {size} bytes, but at most {MOST} can wait with it",
                 None,
-                "make the array smaller (narrower elements, fewer of them), keep it inside the path, or put it into"
-                " global memory, a stretch for each iteration",
+                "make the array smaller (narrower elements, fewer of them), keep it inside the path, or"
+                " put it into global memory, with a separate section for each iteration",
             )
 
     def _touching(self, point: Point, bytes: int, *, loads: bool) -> int | None:

@@ -132,7 +132,7 @@ def no_reduction(view: View, region: Region, path: Path, name: str, reductions: 
     value = lost_value(view, path, name, carried=True)
     if not region.annotation.reductions:
         return refuse(refusal.CARRIED, path.annotation.place, value.name, notes=value.notes)
-    why = refusal.CARRIED.why + f"; it is no reduction: {reason or 'the path does not only update it'}"
+    why = refusal.CARRIED.why + f"; it is not a reduction: {reason or 'the path does not only update it'}"
     return refuse(refusal.CARRIED, path.annotation.place, value.name, why=why, notes=value.notes)
 
 
@@ -229,7 +229,7 @@ class _Search:
                     update = Operator(*self.extremes.choices[index][:2])
                 if update is not None:
                     if operator is not None and not operator.merges(update):
-                        raise _Not(f"`{self.text(index)}` updates it by another operator")
+                        raise _Not(f"`{self.text(index)}` updates it by a different operator")
                     ftz = update.ftz or (operator is not None and operator.ftz)
                     operator = Operator(update.sign, update.type, ftz, update.nan)
                     updates[index] = (isa.definitions(statement)[0].name, value[1])
@@ -241,7 +241,7 @@ class _Search:
             return None
         stray = next((d for d, _ in sorted(seeds) if d in self.inside and d not in steps), None)
         if stray is not None:
-            raise _Not(f"`{self.text(stray)}` sets it anew in the loop")
+            raise _Not(f"`{self.text(stray)}` overwrites it in the loop")
         for index in sorted(steps):
             for read in self.operands(index, updates):
                 if any((d, read) not in values for d in view.reaching.reaching(index, read)):
@@ -272,7 +272,7 @@ class _Search:
             sources = statement.operands[1:3] if statement.base == "selp" else statement.operands[1:]
             for operand in sources:
                 if not isinstance(operand, Register):
-                    raise _Not(f"`{self.text(index)}` may set it anew in the loop")
+                    raise _Not(f"`{self.text(index)}` may overwrite it in the loop")
                 yield operand.name
         if statement.guard is not None:
             yield from (written.name for written in isa.definitions(statement))

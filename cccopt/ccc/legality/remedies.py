@@ -41,7 +41,7 @@ def _of(view: View, clash: Clash, *, follows: bool) -> Iterator[str]:
     if not _same_address(view, clash):
         yield "say `independent` in the pragma if they never overlap"
     if not follows:
-        yield "take the pragma off the path"
+        yield "remove the pragma from the path"
 
 
 def _only_reads(view: View, index: int) -> bool:

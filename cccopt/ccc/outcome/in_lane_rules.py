@@ -4,57 +4,57 @@ from __future__ import annotations
 
 from cccopt.ccc.outcome.refusal import Rule
 
-_APART = "lanes of a warp would run it in different iterations, when others wait elsewhere"
+_APART = "lanes of a warp would run it in different iterations, while others wait elsewhere"
 
 TARGET = Rule(
     "CCC108",
-    "on `{}` lanes of a warp cannot wait for one another",
-    "before `sm_70` a warp has one program counter for all of its lanes, so that a vote is none for lanes that have"
-    " parted",
+    "on `{}`, the lanes of a warp cannot wait for one another",
+    "before `sm_70`, a warp has one program counter for all of its lanes, so diverged lanes cannot vote"
+    " together",
     "compile for `sm_70` or newer",
 )
 UNKNOWN = Rule(
     "CCC044",
     "the marked loop runs the instruction `{}`, which cccopt does not know",
-    "what it synchronises is not known, so that nothing can be proved about the loop",
+    "what it synchronizes is not known, so nothing can be proved about the loop",
     "take it out of the loop, or add its row to the instruction table",
 )
 BARRIER = Rule(
     "CCC038",
     "the marked loop runs `{}`",
-    f"{_APART}: they could wait for each other for ever",
-    "take what waits out of the loop, or leave the loop unmarked",
+    f"{_APART}: they could wait for each other forever",
+    "move the waiting code out of the loop, or leave the loop unmarked",
 )
 COLLECTIVE = Rule(
     "CCC040",
     "the marked loop runs `{}`",
-    f"{_APART}, and what this instruction does depends on the lanes that run it together",
+    f"{_APART}, and the result of this instruction depends on the lanes that run it together",
     "take operations of the whole warp out of the loop",
 )
 CLOCK = Rule(
     "CCC040",
     "the marked loop reads `{}`",
-    "a lane waits for others in the loop, and the time of that would be counted",
+    "a lane waits for others in the loop, and the measurement would include that time",
     "take the measurement out of the loop",
 )
 CALL = Rule(
     "CCC041",
-    "the marked loop calls a function that cannot be looked into",
-    "an indirect or external call may hold a barrier, or wait for another lane",
+    "the marked loop calls a function that cannot be inspected",
+    "the target of an indirect or external call may contain a barrier, or wait for another lane",
     "call a function that is defined in this file, or make it inline",
 )
 WAITING = Rule(
     "CCC039",
     "the marked loop may wait for another thread",
-    "how long a loop in it goes on depends on what an atomic, volatile or ordered access returns; the lane on which"
-    " that depends may be waiting in the marked loop for this one",
+    "how long an inner loop runs depends on what an atomic, volatile or ordered access returns, and the lane"
+    " that determines this value may itself be waiting for this lane",
     "end the loop by a count or by the lane's own progress, or take it out of the marked loop",
 )
 EXCHANGE = Rule(
     "CCC109",
-    "lanes may hand values to one another in the marked loop",
-    "it loads and stores the same shared or volatile memory, which other lanes of the warp may use as well, and the"
-    " order in which lanes run changes",
+    "lanes may pass values to one another in the marked loop",
+    "it loads and stores the same shared or volatile memory, which other lanes of the warp may use as"
+    " well, and the rewrite changes the order in which lanes run",
     "keep the values in local variables, or say `independent` in the pragma if no lane reads what another one writes"
     " in the loop",
 )

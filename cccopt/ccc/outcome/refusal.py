@@ -28,21 +28,21 @@ class Rule:
 
 NO_LOOP = Rule(
     "CCC030",
-    "the marked {} is in no marked loop",
+    "the marked {} is not inside a marked loop",
     "tasks are collected over the iterations of a loop, and only a marked loop may be reordered",
     "put `#pragma ccc for` above the loop around it, or remove this pragma",
 )
 OTHER_ENTRY = Rule(
     "CCC031",
     "the marked path is entered other than at its beginning",
-    "the compiler merged code of this path with code of another; a task could start in its middle",
-    "mark only one of the paths, or move what both do, often a function call, out of them",
+    "the compiler merged code of this path with code of another path; a task could start in its middle",
+    "mark only one of the paths, or move the code that they share (often a function call) out of both",
 )
 BEGINS_ITERATION = Rule(
     "CCC031",
     "an iteration of the marked loop begins with the marked path",
     "lanes that wait at the path could not be distinguished from lanes that are about to begin an iteration",
-    "mark a part of the path, or let other code of the iteration come before it",
+    "mark only a part of the path, or put other code of the iteration before it",
 )
 OTHER_EXIT = Rule(
     "CCC032",
@@ -54,26 +54,26 @@ OTHER_EXIT = Rule(
 IRREDUCIBLE = Rule(
     "CCC033",
     "the marked loop has irreducible control flow",
-    "a cycle with two entries has no header at which the warp could be kept whole",
+    "a cycle with two entries has no single header at which the warp could reconverge",
     "rewrite the jumps into the loop as structured control flow",
 )
 LIVE_OUT = Rule(
     "CCC034",
     "{} is written in the marked path and read after it",
-    "the path of this iteration may run later, in another lane, when the value has long been read",
+    "the path may run later and in another lane, after this lane has already read the value",
     "{}",
 )
 CARRIED = Rule(
     "CCC035",
     "{} is carried from one run of the marked path to a later one",
-    "the runs of the path change order and lanes, so that the later one would read another value",
-    "make iterations independent; if it is a sum, or updated by another associative operator, say so at the loop"
-    " (`#pragma ccc for reduce(+: name)`), or update it in memory (atomicAdd)",
+    "runs of the path are reordered and moved to other lanes, so a later run would read a different value",
+    "make iterations independent; if it is a sum, or updated by another associative operator, declare it"
+    " on the loop (`#pragma ccc for reduce(+: name)`), or update it in memory (atomicAdd)",
 )
 REDUCTIONS = Rule(
     "CCC035",
     "paths update {} registers by `{}`, and the clause `reduce` names {} variables for it",
-    "any lane may update a reduction, in any order: that must be meant for each of them",
+    "any lane may update a reduction, in any order, so the clause has to cover each of these registers",
     "name all variables that paths update by this operator, or none",
 )
 MEMORY = Rule(
@@ -90,92 +90,92 @@ MEMORY_INNER = Rule(
 )
 SCRATCH = Rule(
     "CCC037",
-    "the marked path writes to memory of its thread that other iterations use as well",
-    "the address has the thread's own index in it, and does not move on with the iterations: two waiting tasks of one"
-    " thread would run at once, in two lanes, on the same storage",
+    "the marked path writes to per-thread memory that other iterations also use",
+    "the address depends on the thread's index, but not on the iteration: two waiting tasks of one thread"
+    " would run at the same time, in two lanes, on the same storage",
     "index the array by the iteration, or keep the scratch in local variables of the path",
 )
 SCRATCH_BEFORE = Rule(
     "CCC037",
-    "the marked path uses memory of its thread that other iterations write to",
-    "the address has the thread's own index in it, and does not move on with the iterations: the next iteration writes"
+    "the marked path uses per-thread memory that other iterations write to",
+    "the address depends on the thread's index, but not on the iteration: the next iteration writes"
     " there while tasks of this one wait",
-    "index the array by the iteration, keep the value in a local variable, or say `independent` in the pragma if the"
-    " path never touches it",
+    "index the array by the iteration, keep the value in a local variable, or add `independent` to the pragma"
+    " if the path never touches it",
 )
 BARRIER = Rule(
     "CCC038",
-    "the marked loop holds a barrier",
-    "waiting tasks would still read what the code after the next barrier overwrites",
+    "the marked loop contains a barrier",
+    "tasks that still wait would read data that the code after the next barrier has overwritten",
     "take the barrier out of the loop, or leave the loop unmarked",
 )
 FENCE = Rule(
     "CCC039",
-    "the marked loop holds a fence, lock or volatile access",
+    "the marked loop contains a fence, lock or volatile access",
     "the path runs after the code that follows it: a flag would be set, or a lock released, before its work is done",
-    "move it out of the loop, or say `independent` in the pragma of the path if nothing in the path depends on it",
+    "move it out of the loop, or add `independent` to the path's pragma if nothing in the path depends on it",
 )
 COLLECTIVE = Rule(
     "CCC040",
-    "the marked path holds `{}`",
-    "which lanes run the path together changes, and with it what this instruction does",
+    "the marked path contains `{}`",
+    "the rewrite changes which lanes run the path together, and this instruction depends on that",
     "take warp-wide operations out of the path",
 )
 CALL = Rule(
     "CCC041",
     "the marked path calls `{}`, which is not defined in this file",
-    "it may store, synchronise, or ask which thread runs it",
-    "define the function in this file, or say `pure` with its name at the loop if it does nothing of that",
+    "it may write to memory, synchronize, or read the thread's index",
+    "define the function in this file, or add `pure(NAME)` to the loop's pragma if it does none of these",
 )
 CALL_BY_POINTER = Rule(
     "CCC041",
-    "the marked path calls a function by a pointer",
-    "it may store, synchronise, or ask which thread runs it",
-    "call a function by its name",
+    "the marked path calls a function through a pointer",
+    "it may write to memory, synchronize, or read the thread's index",
+    "call the function by name",
 )
 CALL_IDENTITY = Rule(
     "CCC041",
     "the marked path calls `{}`, which reads `{}`",
-    "the task may run in another lane, where that register holds another value",
-    "hand the index to the function as an argument, or let it be inlined",
+    "the task may run in another lane, where that register has a different value",
+    "pass the index to the function as an argument, or let it be inlined",
 )
 CALL_EXIT = Rule(
     "CCC041",
     "the marked loop calls `{}`, which ends the thread",
-    "the lanes of a warp vote together, and a task may run in another lane than the one that made it",
-    "let the function return whether to end, and leave the loop by that",
+    "the lanes of a warp vote together, and a task may run in a different lane from the one that made it",
+    "have the function return whether to stop, and leave the loop on that result",
 )
 LOCAL = Rule(
     "CCC042",
-    "the marked path uses local memory that other code uses as well",
+    "the marked path uses local memory that other code also uses",
     "local memory belongs to a lane, and the task may run in another one",
-    "keep the array inside the path, index it with constants so that it stays in registers, or put it in memory that"
-    " all lanes see",
+    "keep the array inside the path, index it with constants so that it stays in registers, or put it in"
+    " memory that all lanes can access",
 )
 LOCAL_TOKEN = Rule(
     "CCC104",
     "the rest of the iteration uses local memory {}",
-    "the rest of the iteration waits as a task and runs in any lane, with what it loads from local memory: nothing that"
-    " its lane needs otherwise may be in that memory",
+    "the rest of the iteration waits as a task, carries the local memory that it loads, and may run in any"
+    " lane: that memory must hold nothing else that the lane needs",
     "keep the array inside the path, or index it with constants so that it stays in registers",
 )
 STACK = Rule(
     "CCC043",
-    "the context stacks need {} bytes of shared memory a block, and {} are left",
+    "the context stacks need {} bytes of shared memory per block, but only {} are left",
     "a block has 49,152 bytes of static shared memory, the kernel's own included",
-    "let tasks wait in global memory (`--ccc-stacks=global`), tell the block size (`__launch_bounds__`, or"
+    "let tasks wait in global memory (`--ccc-stacks=global`), state the block size (`__launch_bounds__`, or"
     " `block(...)` in the pragma), or mark fewer paths",
 )
 STACK_POOL = Rule(
     "CCC043",
-    "the context stacks need {} bytes of global memory for all warps that run at once, and may take {}",
+    "the context stacks need {} bytes of global memory for all warps that run at once, but may take only {}",
     "they do not fit into shared memory; in global memory each warp that the device can hold needs stacks of its own",
     "mark fewer paths, or read fewer values before a path",
 )
 UNKNOWN = Rule(
     "CCC044",
-    "the marked loop holds the instruction `{}` (line {} of the PTX), which cccopt does not know",
-    "what it reads, writes and synchronises is not known, so that nothing can be proved about the loop",
+    "the marked loop contains the instruction `{}` (line {} of the PTX), which cccopt does not know",
+    "what it reads, writes and synchronizes is not known, so nothing can be proved about the loop",
     "take it out of the loop, or add its row to the instruction table",
 )
 INNER_LOOP = Rule(
@@ -187,7 +187,7 @@ INNER_LOOP = Rule(
 NESTED_LOOP = Rule(
     "CCC046",
     "a marked loop inside another marked loop is not supported yet",
-    "the inner loop's votes need the whole warp, which the outer loop's paths part",
+    "the inner loop's votes need the whole warp, which the outer loop's paths split",
     "mark the inner loop with `#pragma ccc for variable`, or keep the pragmas of one of the two loops",
 )
 RECURSION = Rule(
@@ -198,8 +198,8 @@ RECURSION = Rule(
 )
 SCOPES = Rule(
     "CCC048",
-    "inline assembly beside the marked loop, or in it, has a scope with branches and variables in it",
-    "the blocks of one `{ }` scope cannot be copied apart from each other",
+    "inline assembly next to or inside the marked loop has a scope that contains both branches and variables",
+    "the blocks of one `{ }` scope cannot be copied separately",
     "declare the variable before the scope, or write the branches in CUDA C++",
 )
 CONTEXT_TYPE = Rule(
@@ -223,9 +223,9 @@ VANISHED = Rule(
 
 GRID_SYNCHRONISED = Rule(
     "CCC060",
-    "the kernel marked `grid` holds `{}`",
-    "its first blocks do the work of all, one block after the other: what waits for other threads, blocks or a whole"
-    " grid would wait for what has not begun, or has passed",
+    "the kernel marked `grid` contains `{}`",
+    "its first blocks do the work of all blocks, one after another: code that waits for other threads, blocks"
+    " or the whole grid would wait for something that has not started or is already over",
     "write the loop over the tasks by hand (a grid-stride loop) and mark it with `#pragma ccc for`",
 )
 GRID_SHARED = Rule(
@@ -236,35 +236,37 @@ GRID_SHARED = Rule(
 )
 GRID_CALL = Rule(
     "CCC062",
-    "the kernel marked `grid` calls what cannot be in a loop over blocks: `{}` {}",
-    "in that loop a thread has one block index after the other, and goes on with the next block where it ended before",
-    "hand the block index over as an argument, or let the function be inlined",
+    "the kernel marked `grid` calls a function that cannot be in a loop over blocks: `{}` {}",
+    "in that loop, a thread takes one block index after another, and goes on to the next block instead of"
+    " ending",
+    "pass the block index as an argument, or let the function be inlined",
 )
 GRID_COLLECTIVE = Rule(
     "CCC063",
-    "the kernel marked `grid` holds `{}` where not all lanes of a warp come",
-    "a lane that has returned early counts as gone; in a loop over blocks it is there, and others would wait for it",
-    "let all lanes come to the operation: put the rest of the kernel into an if in place of the early return",
+    "the kernel marked `grid` contains `{}` at a place that not all lanes of a warp reach",
+    "a lane that has returned early no longer counts; in a loop over blocks it is still there, and the others"
+    " would wait for it",
+    "let all lanes reach the operation: put the rest of the kernel into an `if` instead of returning early",
 )
 RECURSIVE_FORM = Rule(
     "CCC065",
     "the function marked `recursive` cannot become a loop: it {}",
     "a call is a task only if nothing is left to do after it: the lane that runs it next has none of the"
     " caller's values",
-    "let the call be the last thing that the function does, at most once on each path through it, and hand results down"
-    " as arguments",
+    "make the call the last thing that the function does, at most once on each path through it, and pass"
+    " results on as arguments",
 )
 INLINING = Rule(
     "CCC066",
-    "the function marked `recursive` cannot be put in the place of its call: {}",
+    "the function marked `recursive` cannot be inlined at its call: {}",
     "its inner iterations can be tasks only where they are part of the marked loop, and the compiler left a call there",
-    "hand over numbers and pointers, or small structures of them, by value",
+    "pass numbers and pointers, or small structures of them, by value",
 )
 UNROLLED = Rule(
     "CCC067",
     "neither a loop nor a call is left of this function marked `recursive`",
-    "the compiler knew how deep it goes, and wrote out each call",
-    "declare the function `__noinline__`, or take the limit of its depth from data",
+    "the compiler knew the recursion depth and inlined every call",
+    "declare the function `__noinline__`, or make its depth depend on data that the compiler does not know",
 )
 
 
@@ -321,14 +323,14 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC037",),
     ),
     (
-        "no barrier is in the loop; no fence, volatile access or loop that waits on an atomic is outside of the path,"
-        " nor a fence or volatile access in a path that accesses follow",
+        "no barrier is in the loop; no fence, volatile access or loop that waits on an atomic is outside the"
+        " path; no fence or volatile access is in a path that other accesses follow",
         ("CCC038", "CCC039"),
     ),
     ("nothing in the path depends on which lanes run it together", ("CCC040",)),
     (
-        "calls in the path lead to code that can be seen and that does not read the thread's index; no call in the loop"
-        " ends the thread; the function does not call itself",
+        "functions called in the path can be inspected and do not read the thread's index; no call in the"
+        " loop ends the thread; the function does not call itself",
         ("CCC041", "CCC047"),
     ),
     (
@@ -345,17 +347,17 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC042", "CCC057"),
     ),
     (
-        "where the rest of the iteration is the task, what it takes along of local memory is small, and not used"
-        " outside of the iteration",
+        "where the rest of the iteration is the task, the local memory that it carries is small and not used"
+        " outside the iteration",
         ("CCC104",),
     ),
     (
-        "the stacks fit into shared memory, or into 1 GiB of global memory for all warps that run at once; contexts"
-        " hold 16, 32, 64 bits and predicates",
+        "the stacks fit into shared memory, or into 1 GiB of global memory for all warps that run at once;"
+        " contexts hold values of 16, 32 and 64 bits and predicates",
         ("CCC043", "CCC049"),
     ),
     (
-        "every instruction of the loop is known; scopes of inline assembly hold no branches and variables at once",
+        "every instruction of the loop is known; no scope of inline assembly has both branches and variables",
         ("CCC044", "CCC048"),
     ),
 )

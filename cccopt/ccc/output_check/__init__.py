@@ -41,7 +41,7 @@ def check_output(before: Function, after: Function, loops: Sequence[RewrittenLoo
                 "CCC099",
                 f"internal error: the rewritten code of `{after.name}` is not sound: {found.message}",
                 _place_of(loop, loops),
-                why=f"{_statement(code, found.statement)} does not pass the check of what a rewrite makes",
+                why=f"{_statement(code, found.statement)} does not pass the check of rewritten code",
                 help="please report this with the files kept by `--ccc-keep`; `--ccc=off` compiles without the rewrite",
             )
         )

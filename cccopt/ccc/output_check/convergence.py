@@ -33,7 +33,7 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
     """Collectives of the rewrite that lanes may come to one by one, and an entry that a partial warp may pass."""
     code = loop.code
     if loop.facts.lanes and not _asks_for_lanes(loop):
-        yield Violation(code.cfg.blocks[loop.entry].start, "the mask of lanes is not that of all that enter")
+        yield Violation(code.cfg.blocks[loop.entry].start, "the mask does not name all lanes that enter")
     if not loop.facts.lanes and not loop.full_mask:
         yield Violation(code.cfg.blocks[loop.entry].start, "a partial warp may enter the rewritten loop")
     apart, varying = parted(loop)
@@ -51,7 +51,7 @@ def convergence_violations(loop: LoopCode) -> Iterator[Violation]:
                 yield Violation(index, "some lanes may pass this under a false guard")
             elif block in apart:
                 yield Violation(
-                    index, f"not all lanes need come here: {_reason(loop, block, apart, varying)}"
+                    index, f"not all lanes need to reach this: {_reason(loop, block, apart, varying)}"
                 )
             if index == end:
                 break
@@ -170,6 +170,6 @@ def _reason(loop: LoopCode, block: int, apart: frozenset[int], varying: frozense
         for branch in sorted(loop.dependence[work.pop()] - seen):
             seen.add(branch)
             if branch in varying:
-                return f"they part in block `{loop.code.cfg.blocks[branch].label or branch}`"
+                return f"they diverge in block `{loop.code.cfg.blocks[branch].label or branch}`"
             work.append(branch)
-    return "they part before"
+    return "they diverge before"

@@ -29,13 +29,13 @@ def block_threads(function: Function, region: Region) -> tuple[int, tuple[Diagno
         return prod(region.annotation.block), ()
     help = "add `__launch_bounds__(N)` to the kernel, or `block(N)` to the pragma"
     if function.kind != "entry":
-        help = "let the function be inlined into a kernel that tells its block size"
+        help = "let the function be inlined into a kernel that states its block size"
     return LARGEST_BLOCK, (
         refusal.remark(
             "CCC052",
-            f"`{function.name}` does not tell its block size: its stacks are made for {LARGEST_BLOCK} threads",
+            f"`{function.name}` does not give its block size: stacks are sized for {LARGEST_BLOCK} threads",
             region.annotation.place,
-            "shared memory that no block uses lowers occupancy",
+            "shared memory that is reserved but not used lowers occupancy",
             help,
         ),
     )

@@ -260,7 +260,7 @@ class _CarriedPlanner:
             reason = f"updated by `{r.operator.sign}`: {how}"
             chosen[r.register] = LiveIn(r.register, view.types[r.register], placement, reason)
         if self.slots.offsets:
-            reason = "where the owner of the token has its slots of reductions"
+            reason = "the address of the reduction slots of the token's owner"
             name = self.slots.address.name
             chosen[name] = LiveIn(name, "b32", Placement.COLLECTED, reason)
         return chosen

@@ -106,7 +106,7 @@ def _identity(name: str) -> LiveIn:
         name,
         "b32",
         Placement.COLLECTED,
-        "tells the lanes apart: the task keeps the one of the lane that made it",
+        "identifies the lane: the task keeps the value of the lane that made it",
     )
 
 
@@ -193,5 +193,5 @@ def _why_collected(view: View, region: Region, begin: int, name: str) -> str:
     return (
         "the same in all lanes, but changes between push and pop"
         if in_loop
-        else "not proved the same in all lanes"
+        else "not proven to be the same in all lanes"
     )

@@ -34,8 +34,8 @@ def _why(view: View, path: Path) -> str:
             "the compiler turned its assignments into selects (`selp`), which all lanes run without a branch"
         )
     if {i.base for i in code} - {"bra"} == {"mov"}:
-        return "of its code only copies of registers (`mov`) are left, after its end: a push would cost more"
-    return "the compiler removed its code or moved it elsewhere, so that collecting could only cost time"
+        return "all that is left of its code is register copies (`mov`) after its end: a push would cost more"
+    return "the compiler removed its code or moved it elsewhere, so collecting could only cost time"
 
 
 def _conditions(view: View, path: Path) -> frozenset[str]:

@@ -309,14 +309,14 @@ class _Planner:
         for partial in partials:
             r = partial.reduction
             how = (
-                "any lane keeps its share, as all end in one result"
+                "any lane keeps its share, because all shares end in one result"
                 if partial.offset is None
                 else "each task gives its part to its owner's slot in shared memory"
             )
             reason = f"updated by `{r.operator.sign}`: {how}"
             found.append(LiveIn(r.register, self.view.types[r.register], Placement.REDUCED, reason))
         if any(not r.any_lane for p in path.tree() for r in self.sunk[p.begin].reductions):
-            reason = "where the owner of the task has its slots of reductions"
+            reason = "the address of the reduction slots of the task's owner"
             found.append(LiveIn(self.slots.address.name, "b32", Placement.COLLECTED, reason))
         return found
 

@@ -19,7 +19,7 @@ def reordered(region: Region, sums: Iterable[Reduction]) -> tuple[Diagnostic, ..
     return tuple(
         refusal.remark(
             "CCC029",
-            f"floating-point values are put together by `{sign}` in another order",
+            f"floating-point values are combined by `{sign}` in a different order",
             region.annotation.place,
             "the clause `reduce` allows it; results may differ in their last digits",
         )
@@ -34,9 +34,9 @@ def stack_remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, 
         found.append(
             refusal.remark(
                 "CCC056",
-                f"launches of `{view.function.name}` can ask for {needed:,} bytes less of dynamic shared memory",
+                f"launches of `{view.function.name}` can request {needed:,} bytes less dynamic shared memory",
                 region.annotation.place,
-                "the context stacks are static shared memory, and both come out of one block's share",
+                "the context stacks are static shared memory, and both come out of one block's budget",
             )
         )
     select = view.block_of_name[region.select]
@@ -45,9 +45,9 @@ def stack_remarks(view: View, region: Region, needed: int) -> tuple[Diagnostic, 
         found.append(
             refusal.remark(
                 "CCC055",
-                "the marked loop is in a loop that lanes leave in different iterations",
+                "the marked loop is inside a loop that lanes leave in different iterations",
                 region.annotation.place,
-                "a warp that has lost lanes runs the original loop; `cccopt bench` reports how often",
+                "a warp with lanes missing runs the original loop; `cccopt bench` reports how often",
                 "mark the outer loop instead, or make its trip count uniform",
             )
         )
@@ -62,9 +62,10 @@ def pool_remarks(region: Region, claim: Claim | None) -> tuple[Diagnostic, ...]:
     return (
         refusal.remark(
             "CCC027",
-            f"tasks of this loop wait in global memory: {pool.entry_bytes:,} bytes a warp",
+            f"tasks of this loop wait in global memory: {pool.entry_bytes:,} bytes per warp",
             region.annotation.place,
-            f"a module holds {pool.bytes:,} bytes of the device for it, so that {pool.entries:,} warps have room",
+            f"the module reserves {pool.bytes:,} bytes of device memory for this: room for"
+            f" {pool.entries:,} warps",
             "shared memory is faster: a smaller block, fewer paths or fewer values may fit there",
         ),
     )

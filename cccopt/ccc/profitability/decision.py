@@ -230,7 +230,7 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
                 f"the marked loop stays as it is: {_UNSURE if best in decision.barred else gain}",
                 place,
                 _why(paths[best], decision.costs[best], decision.limited or decision.barred.get(best, "")),
-                help or "say `always` in the pragma to have it collected all the same",
+                help or "add `always` to the pragma to collect it anyway",
             ),
         )
     said = [
@@ -244,7 +244,7 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
             ),
             path.annotation.place,
             _why(path, cost, decision.barred.get(key, "") or (decision.limited if cost.gain > 1 else "")),
-            help or "say `always` in the pragma to have it collected all the same",
+            help or "add `always` to the pragma to collect it anyway",
         )
         for key, (path, cost) in enumerate(zip(paths, decision.costs, strict=True))
         if key in others - decision.chosen
@@ -264,7 +264,7 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
     )
 
 
-_ASSUMED = "no profile: how often lanes come is assumed"
+_ASSUMED = "no profile: how often lanes take it is assumed"
 _UNSURE = "without a profile it is not known whether collecting pays"
 
 
@@ -297,9 +297,9 @@ def _why(path: Path, cost: Cost, limited: str) -> str:
 
 def _numbers(path: Path, cost: Cost) -> str:
     pays = "it never pays" if cost.break_even is None else f"it pays from {cost.break_even:,.0f} on"
-    run = f"of {cost.slots:,.0f} issue slots, {pays}"
+    run = f"of {cost.slots:,.0f} issue slots; {pays}"
     if path.is_loop:
-        return f"a lane runs {cost.taken:,.2f} inner iterations an iteration, each {run}"
+        return f"a lane runs {cost.taken:,.2f} inner iterations per iteration, each {run}"
     return f"{cost.taken:.1%} of the lanes take a path {run}"
 
 

@@ -79,18 +79,18 @@ def read(path: str | os.PathLike[str]) -> Decisions:
         kernels = {name: _decision(entry) for name, entry in data["kernels"].items()}
         unknown = [d.build for d in kernels.values() if d.build not in BUILDS]
         if unknown:
-            raise ValueError(f"`{unknown[0]}` is no build; these are {', '.join(BUILDS)}")
+            raise ValueError(f"`{unknown[0]}` is not a build; the builds are {', '.join(BUILDS)}")
         return Decisions(str(data["device"]), str(data["driver"]), kernels)
 
 
 def _decision(entry: Mapping[str, object]) -> Decision:
     numbers = [entry[name] for name in ("gain", "low", "high")]
     if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
-        raise ValueError(f"its gains {numbers} are no numbers")
+        raise ValueError(f"its gains {numbers} are not numbers")
     gain, low, high = (float(str(n)) for n in numbers)
     digests = entry["digests"]
     if not isinstance(digests, list):
-        raise ValueError(f"its digests `{digests}` are no list")
+        raise ValueError(f"its digests `{digests}` are not a list")
     return Decision(tuple(map(str, digests)), str(entry["build"]), gain, low, high)
 
 
@@ -122,14 +122,15 @@ def applied(
 def _followed(name: str, decision: Decision, device: str) -> Diagnostic:
     gain = f"{decision.gain:.2f}x ({decision.low:.2f} to {decision.high:.2f}) on {device}"
     why = "no other build was faster" if decision.build == "plain" else f"measured gain {gain}"
-    return Diagnostic("CCC115", Severity.REMARK, f"`{name}` is built as decided, `{decision.build}`", why=why)
+    message = f"`{name}` is built as `{decision.build}`, as decided"
+    return Diagnostic("CCC115", Severity.REMARK, message, why=why)
 
 
 def _stale(name: str) -> Diagnostic:
     return Diagnostic(
         "CCC115",
         Severity.WARNING,
-        f"the decision for `{name}` is stale: it is built as without one",
-        why="its code is not what was measured",
+        f"the decision for `{name}` is stale: the kernel is built as if there were none",
+        why="its code is not the code that was measured",
         help="run `cccopt tune` again",
     )

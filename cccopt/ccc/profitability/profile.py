@@ -148,7 +148,7 @@ def as_bad_profile(
         raise CccError(
             error(
                 "CCC069",
-                f"`{os.fspath(path)}` is no {what}",
+                f"`{os.fspath(path)}` is not a {what}",
                 why=why,
                 help=help,
             )

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 
 from cccopt.ccc.profitability.model import LoopFlow, PathFlow
 
-UNKNOWN = "it is not known how much lanes diverge here, and where they do not, collecting only adds cost"
+UNKNOWN = "it is not known how much lanes diverge here; if they do not, collecting only adds cost"
 
 
 def uncertain(flow: LoopFlow, chosen: Collection[int]) -> frozenset[int]:

@@ -160,7 +160,7 @@ def _region(
     if not points and not annotation.alone:
         remarks.append(
             refusal.remark(
-                "CCC054", "no marked path is in this marked loop: it stays as it is", annotation.place
+                "CCC054", "this marked loop contains no marked path: it stays as it is", annotation.place
             )
         )
         return None
@@ -269,5 +269,5 @@ def _leaves_loop(view: View, path: Annotation, marked: Mapping[int, list[Loop]])
 
 def _copy_outside(annotation: Annotation) -> Diagnostic:
     return refusal.remark(
-        "CCC051", "a copy of the marked path outside of the marked loop stays as it is", annotation.place
+        "CCC051", "a copy of the marked path outside the marked loop stays as it is", annotation.place
     )

@@ -109,8 +109,8 @@ def _variable_path(view: View, annotation: Annotation, inner: Loop, loop: Loop) 
         raise refuse(
             refusal.OTHER_EXIT,
             annotation.place,
-            why="a `return` or `goto` inside the loop leads to another place than its end, but its inner iterations"
-            " may run later and in another lane",
+            why="a `return` or `goto` inside the loop leads somewhere other than to its end, but its inner"
+            " iterations may run later and in another lane",
             notes=_jump(view, nodes, exits),
         )
     return Path(annotation, view.name(inner.header), nodes, exits.pop())

@@ -99,5 +99,5 @@ def resolve(parts: Sequence[str], *, pair: bool = False, sources: int = 2) -> Op
         return compare.set_(m, combines=sources == 3)
     row = _ROWS.get(parts[0])
     if row is None:
-        raise UnsupportedError(f"`{m.opcode}` is not an instruction that the machine knows")
+        raise UnsupportedError(f"`{m.opcode}` is not an instruction that the emulator supports")
     return row(m)

@@ -62,7 +62,7 @@ class _Line(NamedTuple):
         """The word as a whole number from ``least`` to ``most``, called ``what`` where it is none."""
         text = self._word(word, what)
         if not re.fullmatch(r"[+-]?[0-9]{1,30}", text):
-            self.fault(word, f"{what} is `{shortened(text)}`, which is no whole number")
+            self.fault(word, f"{what} is `{shortened(text)}`, which is not a whole number")
         if not least <= int(text) <= most:
             self.fault(word, f"{what} is {shortened(text)}, which is not within {least} to {most}")
         return int(text)
@@ -73,14 +73,14 @@ class _Line(NamedTuple):
         try:
             number = float(text)
         except ValueError:
-            self.fault(word, f"the value is `{shortened(text)}`, which is no number")
+            self.fault(word, f"the value is `{shortened(text)}`, which is not a number")
         if not abs(number) <= float(np.finfo(np.float32).max):
             self.fault(word, f"the value is {shortened(text)}, which a float cannot hold")
 
     def end(self, words: int) -> None:
         """Raise `_Fault` for more than so many words."""
         if len(self.words) > words:
-            self.fault(words, f"`{shortened(self.words[words])}` is too much in a line of {words} words")
+            self.fault(words, f"`{shortened(self.words[words])}` does not belong in a line of {words} words")
 
     def _word(self, word: int, what: str) -> str:
         if word >= len(self.words):
@@ -123,8 +123,9 @@ def unknown_form(path: str, suffixes: tuple[str, ...]) -> CccError:
             "CCC101",
             f"cannot tell what `{path}` holds",
             Place(path, Position(1), line),
-            why="the end of a file's name says how it is written",
-            help=f"rename it: {', '.join(f'`{s}`' for s in suffixes)} are read, each with `.gz` after it, too",
+            why="the suffix of the file name determines the format",
+            help=f"rename it: {', '.join(f'`{s}`' for s in suffixes)} are read, each also with `.gz`"
+            " appended",
         )
     )
 
@@ -189,7 +190,7 @@ def _market(lines: Iterator[_Line]) -> tuple[_Line, _Line]:
         if word >= len(banner.words) or banner.words[word].lower() not in [k.lower() for k in known]:
             banner.fault(word, f"expected {' or '.join(f'`{k}`' for k in known)}")
     if banner.words[0] != _BANNER[0][0]:
-        banner.fault(0, f"`{_BANNER[0][0]}` is written in this way")
+        banner.fault(0, f"`{_BANNER[0][0]}` is written like this")
     banner.end(5)
     size = next((line for line in lines if not line.text.startswith("%")), None)
     if size is None:

@@ -138,7 +138,7 @@ def require_32_bits(what: str, count: int) -> None:
             "CCC101",
             f"too many {what}: {count}",
             why="the workloads number rows, columns and non-zeros in 32 bits: there may be 2147483647 of each",
-            help="take a part of it",
+            help="use a part of it",
         )
     )
 

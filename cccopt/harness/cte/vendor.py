@@ -34,7 +34,7 @@ class Library:
             library = ctypes.CDLL(str(self.path))
         except OSError as reason:
             raise CccError(
-                error("CCC092", f"cannot measure `{name}`: its library does not load", why=str(reason))
+                error("CCC092", f"cannot measure `{name}`: its library cannot be loaded", why=str(reason))
             ) from reason
         return Kernel(_call(library, name))
 

@@ -91,13 +91,13 @@ class Counted:
         if self.language.target < 70:
             return "targets before sm_70 are not counted"
         if self.language.version < (6, 3):
-            return "PTX before version 6.3 has not the instructions that count"
+            return "PTX before version 6.3 lacks the instructions that counting needs"
         for directive in self.bodies[kernel].directives:
             if directive.name in _CLUSTERS:
                 return "its blocks are in clusters"
         statements = (s for name in self.reached(kernel) for s in self.bodies[name].body or ())
         if any(isinstance(s, Instruction) and facts(s).grouped for s in statements):
-            return "its warps work as a group, on registers that they hand over or on tensor memory"
+            return "its warps work as a group, on registers that they pass to each other or on tensor memory"
         if self.has_barriers(kernel) and _leaves_by_table(self.bodies[kernel].body or ()):
             # What they do last would be code behind the jump, where ptxas may have them wait.
             return "threads leave it through a jump table while others may wait for each other"

@@ -23,7 +23,7 @@ struct pieces {
 /// A form for whole kernels: `reduce` runs tasks much as `cte::automatic` does. Once a warp finds that more than `Most` fine tasks of
 /// a task are left, it leaves them to a second kernel, `finish`, which adds them to the results by atomics.
 ///
-/// Use it if a few tasks are as long as thousands of others. It needs no preprocessing and no step of the host in between. The
+/// Use it if a few tasks are as long as thousands of others. It needs no preprocessing and no host step in between. The
 /// order of a long task's values is not kept.
 ///
 /// @code
@@ -47,7 +47,7 @@ struct pieces {
 /// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
 /// @tparam Most      the largest number of fine tasks of a piece: at least 32
 ///
-/// In the reference kernels (bench/cte_registers.py), `reduce` takes 4096 bytes of shared memory (four values a thread) and
+/// In the reference kernels (bench/cte_registers.py), `reduce` takes 4096 bytes of shared memory (four values per thread) and
 /// 32 registers, `finish` none and 32. In global memory, `list` takes `capacity(fine tasks)` pieces.
 template <int BlockDim, int Most = 1024>
 struct defer_long {

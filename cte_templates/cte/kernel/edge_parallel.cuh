@@ -5,9 +5,9 @@
 
 namespace cte::kernel {
 
-/// A form for whole kernels: each warp takes equal pieces of the list of all fine tasks, and adds what they come to by atomics.
+/// A form for whole kernels: each warp takes equal pieces of the list of all fine tasks, and adds up the results with atomics.
 ///
-/// Use it if the owner of each fine task is stored anyway, as in an edge list or a matrix in COO format. No size of a task matters.
+/// Use it if the owner of each fine task is stored anyway, as in an edge list or a matrix in COO format. The sizes of tasks do not matter.
 /// The order of a task's values is not kept: sums of floats may differ in their last bits from run to run.
 ///
 /// @code

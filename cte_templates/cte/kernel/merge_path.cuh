@@ -181,7 +181,7 @@ struct merge_path {
     /// @param carries        what `reduce` wrote
     ///
     /// All threads of a grid of one dimension call, in blocks of `BlockDim` threads. One block is enough; `blocks / BlockDim` blocks
-    /// are quick.
+    /// are fast.
     template <class T, class Index, class Reduce, class Put>
     __device__ static void fix_up(fix_up_temp<T>& shared, int blocks, const Index* __restrict__ offsets, Reduce op, T init, Put put,
                                   const carry<T, Index>* __restrict__ carries) {

@@ -157,7 +157,7 @@ class block_part {
 ///
 /// All threads of the block call together: the policy contains barriers. It keeps the contract of cte/policy.cuh. In the reference
 /// kernel (bench/cte_registers.py), a call takes 12672 bytes of shared memory (at most 44 kilobytes) and 40 registers. Descriptors
-/// take shared memory of their own: one of each type a thread.
+/// take shared memory of their own: one of each type per thread.
 struct block {
     template <int BlockDim, class T, class... Call>
     using temp = detail::block_memory<BlockDim, T>;
@@ -180,7 +180,7 @@ struct block {
                                          const D&... descriptors) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
-        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // nobody asks for the owner of a place
+        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // the owner of a place is never needed
         const count size = begin < end ? static_cast<count>(end - begin) : 0;
         const block_listing<count> mine = shared.lister.list(size);
         const count shift = static_cast<count>(begin) - mine.first;

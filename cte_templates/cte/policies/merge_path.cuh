@@ -40,7 +40,7 @@ struct path_memory<BlockDim, nothing> {
 ///
 /// All threads of the block call together: the policy contains barriers. It keeps the contract of cte/policy.cuh. In the reference
 /// kernel (bench/cte_registers.py), a call takes 12448 bytes of shared memory (at most 44 kilobytes) and 48 registers. Descriptors
-/// take shared memory of their own: one of each type a thread.
+/// take shared memory of their own: one of each type per thread.
 struct merge_path {
     template <int BlockDim, class T, class... Call>
     using temp = detail::path_memory<BlockDim, T>;
@@ -51,7 +51,7 @@ struct merge_path {
                                const D&... descriptors) {
         using namespace detail;
         using count = std::make_unsigned_t<Index>;
-        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // nobody asks for the owner of a place
+        constexpr bool direct = std::is_same_v<Layout, scanned> && sizeof...(D) == 0;  // the owner of a place is never needed
         enter_block<BlockDim>();
         if (block_overflows<BlockDim, Layout>(begin, end)) {
             nothing none;

@@ -21,7 +21,7 @@ namespace cte {
 /// @tparam Width  lanes of a group: 2, 4, 8, 16 or 32
 ///
 /// If the operator is not known to commute, the lanes of a group reduce each strip of `Width` values in order, which costs
-/// log2(Width) steps a strip. The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a
+/// log2(Width) steps per strip. The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a
 /// call takes no shared memory and 32 registers.
 template <int Width>
 struct sub_warp {

@@ -23,7 +23,7 @@ struct classes_memory<BlockDim, nothing> {
     turn_memory turn;
 };
 
-/// Reduces `run` over [from, bound) by a warp; lane 0 has the result. `values` is memory for `per_lane` values a lane.
+/// Reduces `run` over [from, bound) by a warp; lane 0 has the result. `values` is memory for `per_lane` values per lane.
 template <int per_lane, class T, class Index, class Run, class Reduce>
 __device__ partial<T> reduce_by_warp(T* values, Index from, Index bound, Run run, const T& init, Reduce& op) {
     using count = std::make_unsigned_t<Index>;

@@ -60,7 +60,7 @@ __device__ partial<T> hand_on(partial<T> open, bool closes, partial<T>& before, 
 /// @endcode
 ///
 /// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call takes 3072 bytes of
-/// shared memory (a value and two indices a lane) and 32 registers.
+/// shared memory (a value and two indices per lane) and 32 registers.
 struct warp_chunked {
     template <int BlockDim, class T, class... Call>
     using temp = detail::chunks<T, detail::index_of<Call...>>;

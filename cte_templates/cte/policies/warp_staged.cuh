@@ -38,8 +38,8 @@ __device__ T reduce_long(const T* values, int from, int bound, Reduce& op) {
     }
 }
 
-/// Strips of `PerLane` values a lane. All lanes together reduce a task with more than `Long` values in a strip. The rest of a task is not
-/// staged if it has more than `Wide` values a lane, or if it is deferred.
+/// Strips of `PerLane` values per lane. All lanes together reduce a task with more than `Long` values in a strip. The rest of a task is not
+/// staged if it has more than `Wide` values per lane, or if it is deferred.
 template <int PerLane, int Long, int Wide>
 struct staged {
     static_assert(Long >= lanes);
@@ -187,7 +187,7 @@ struct staged {
     template <int Turns, class T, class Layout, class Index, class Map, class... D>
     __device__ static void map_turns(strip<T, PerLane>& shared, expansion<Layout, Index>& tasks,
                                      typename listing<Layout, Index>::place from, Map& map, const D&... descriptors) {
-        constexpr bool anonymous = listing<Layout, Index>::contiguous && sizeof...(D) == 0;  // nobody asks for the owner of a place
+        constexpr bool anonymous = listing<Layout, Index>::contiguous && sizeof...(D) == 0;  // the owner of a place is never needed
         const auto rest = listing<Layout, Index>::between(from, tasks.mine.stop);
         const auto first = from + lane_number();
 #pragma unroll
@@ -224,7 +224,7 @@ struct staged {
     }
 };
 
-/// The number of values a lane in a strip: as many as are worth loading at once. It is halved if the strips of a block would take more
+/// The number of values per lane in a strip: as many as are worth loading at once. It is halved if the strips of a block would take more
 /// than 8 kilobytes, and smaller for values of 16 bytes and more, or if the strips would take more than 40 kilobytes.
 template <int BlockDim, class T>
 constexpr int staged_per_lane = sizeof(T) >= 32 || BlockDim * sizeof(T) > 20 * 1024   ? 1
@@ -245,7 +245,7 @@ constexpr int staged_per_lane = sizeof(T) >= 32 || BlockDim * sizeof(T) > 20 * 1
 /// @endcode
 ///
 /// The policy keeps the contract of cte/policy.cuh. In the reference kernel (bench/cte_registers.py), a call takes 8192 bytes of
-/// shared memory (a strip of 1 to 8 values a lane, fewer if they are large; none for `for_each`) and 32 registers.
+/// shared memory (a strip of 1 to 8 values per lane, fewer if they are large; none for `for_each`) and 32 registers.
 struct warp_staged {
     template <int BlockDim, class T>
     using strategy = detail::staged<detail::staged_per_lane<BlockDim, T>, 32, 8>;

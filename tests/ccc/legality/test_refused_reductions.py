@@ -35,7 +35,7 @@ def test_without_the_clause_it_is_refused() -> None:
     said = refusal("", **holes)
     assert said.code == "CCC035"
     assert "reduce(+: name)" in said.help
-    assert "no reduction" not in said.why
+    assert "not a reduction" not in said.why
 
 
 READ = "st.global.u32 [%out_i], %sum;"
@@ -49,7 +49,7 @@ NO_REDUCTION = {
     "the subtrahend": ({}, "sub.u32 %sum, %term, %sum;", "reads it"),
     "doubled": ({}, "add.u32 %sum, %sum, %sum;", "reads it"),
     "saturating": ({}, "add.sat.s32 %sum, %sum, %term;", "reads it"),
-    "set anew": ({}, f"{SUM} setp.gt.u32 %p6, %value, 9; @%p6 mov.u32 %sum, 0;", "may set it anew"),
+    "set anew": ({}, f"{SUM} setp.gt.u32 %p6, %value, 9; @%p6 mov.u32 %sum, 0;", "may overwrite it"),
     "set anew in some iterations": (
         {"before": "and.b32 %bits, %value, 7; setp.eq.u32 %p6, %bits, 0; @%p6 mov.u32 %sum, %value;"},
         SUM,
@@ -58,12 +58,12 @@ NO_REDUCTION = {
     "set anew behind a branch": (
         {"behind": "setp.gt.u32 %p6, %value, 9; @%p6 bra KEEP; mov.u32 %sum, %value; KEEP:"},
         SUM,
-        "sets it anew",
+        "overwrites it",
     ),
-    "two operators": ({}, f"{SUM} max.u32 %sum, %sum, %value;", "by another operator"),
-    "two operators, one outside": ({"behind": "and.b32 %sum, %sum, %value;"}, SUM, "by another operator"),
+    "two operators": ({}, f"{SUM} max.u32 %sum, %sum, %value;", "by a different operator"),
+    "two operators, one outside": ({"behind": "and.b32 %sum, %sum, %value;"}, SUM, "by a different operator"),
     "another operator": ({}, "max.u32 %sum, %sum, %term;", "names no variable updated by `max`"),
-    "a chosen constant": ({}, "selp.b32 %sum, 7, %sum, %skips; add.u32 %sum, %sum, 1;", "may set it anew"),
+    "a chosen constant": ({}, "selp.b32 %sum, 7, %sum, %skips; add.u32 %sum, %sum, 1;", "may overwrite it"),
 }  # fmt: skip
 
 

@@ -98,7 +98,7 @@ CHOICES = {
     "%tid in the path": Choice(
         "%tid.x",
         "collected",
-        "tells the lanes apart",
+        "identifies the lane",
         {"body": path("mov.u32 %r10, %tid.x; st.global.u32 [%out_i], %r10;")},
     ),
     "%laneid in the path": Choice(
@@ -155,7 +155,7 @@ CHOICES = {
     "a value written again under a uniform guard": Choice(
         "%r24",
         "collected",
-        "not proved the same",
+        "not proven to be the same",
         {
             "ahead": "ld.param.u32 %r26, [flag]; setp.gt.u32 %p7, %r26, 30; mov.u32 %r24, 3; @%p7 mov.u32 %r24, 4;",
             "body": uses("%r24"),

@@ -285,7 +285,7 @@ def test_many_launches_and_no_counters(
     same = rows(table["cells"][0])["one_per_lane"]["counted"]
     assert (status, same) == (0, {**counted, "source": "emulator (PTX)"})
     said = capsys.readouterr().out
-    assert "rows odd: no counts by ncu: ncu may not read" in said
+    assert "rows odd: no counts by ncu: ncu cannot read" in said
     assert any(cell.endswith("e") for cell in line(said, "odd", "one_per_lane"))
     status, table = bench(folder, tmp_path, *command, "--no-profile")
     assert (status, rows(table["cells"][0])["one_per_lane"]["counted"]) == (0, None)
@@ -391,7 +391,7 @@ def test_on_a_gpu_other_headers_are_timed_and_counted(tmp_path: Path, gpu: Path)
     [
         ("a=one --headers a=two", "error[CCC091]: there are several headers `a`"),
         ("before", "error[CCC089]: cannot use the argument `--headers before`"),
-        ("=folder", "it is no NAME=FOLDER"),
+        ("=folder", "it is not NAME=FOLDER"),
         ("before=nowhere", "error[CCC091]: the headers `before` are not in"),
     ],
 )

@@ -1,0 +1,95 @@
+"""Which loop hands a register on from one iteration to the next, as a statement reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from cccopt.analysis import effects
+from cccopt.analysis.loops import Loop
+from cccopt.analysis.reaching import ENTRY
+from cccopt.ccc.function.view import View
+from cccopt.ccc.regions.marked_loops import loops_of
+from cccopt.clauses import Kind
+from cccopt.ptx.ir import Instruction, Marker, SpecialRegister
+
+
+@dataclass(frozen=True)
+class CarriedRegisters:
+    """The registers that the loops of one function hand on. Statements go by index."""
+
+    view: View
+
+    def carrying(self, use: int, name: str, definitions: frozenset[int]) -> Loop | None:
+        """The innermost loop at whose header the register holds what ``use`` reads, if the loop writes it."""
+        for loop in self.around(use):
+            begin = self.view.cfg.blocks[loop.header].start
+            inside = [d for d in definitions if d != ENTRY and self.view.cfg.block_of(d) in loop.blocks]
+            if inside and definitions == self.view.reaching.reaching(begin, name):
+                return None if any(self._comes_first(d, use, loop) for d in inside) else loop
+        return None
+
+    def _comes_first(self, definition: int, use: int, loop: Loop) -> bool:
+        """Whether control may come from a definition to a use in one iteration."""
+        a, b = self.view.cfg.block_of(definition), self.view.cfg.block_of(use)
+        if a == b and definition < use:
+            return True
+        work = [s for s in self.view.cfg.successors[a] if s != loop.header]
+        seen: set[int] = set()
+        while work:
+            block = work.pop()
+            if block in seen or block not in loop.blocks:
+                continue
+            seen.add(block)
+            work += [s for s in self.view.cfg.successors[block] if s != loop.header]
+        return b in seen
+
+    def block_index(self, loop: Loop, name: str) -> str:
+        """The axis of which a register holds the block index in a loop over blocks."""
+        if loop.header not in self._over_blocks:
+            return ""
+        begin = self.view.cfg.blocks[loop.header].start
+        found = {
+            source.name
+            for d in self.view.reaching.reaching(begin, name)
+            if d != ENTRY and d not in self.inside(loop)
+            if isinstance(s := self.view.body[d], Instruction)
+            for source in s.operands[1:]
+            if isinstance(source, SpecialRegister)
+        }
+        axes = {n.removeprefix("%ctaid.") for n in found if n.startswith("%ctaid.")}
+        return axes.pop() if len(axes) == len(found) == 1 else ""
+
+    @cached_property
+    def _over_blocks(self) -> frozenset[int]:
+        """The headers of loops over blocks."""
+        marked = (a for a in self.view.annotations.values() if a.kind == Kind.GRID)
+        return frozenset(loop.header for a in marked for loop in loops_of(self.view, a))
+
+    def reads_block_index(self, name: str) -> bool:
+        """Whether the program, in a loop over blocks, reads the block index along an axis."""
+        names = {
+            register
+            for loop in self.view.loops
+            if loop.header in self._over_blocks
+            for register in self.view.types
+            if self.block_index(loop, register) == name.removeprefix("%ctaid.")
+        }
+        ours = False
+        for statement in self.view.body:
+            if isinstance(statement, Marker) and statement.event.startswith("overhead."):
+                ours = statement.event == "overhead.begin"
+            if not ours and names & effects.reads(statement):
+                return True
+        return False
+
+    def around(self, statement: int) -> list[Loop]:
+        """The loops around a statement, innermost first."""
+        block = self.view.cfg.block_of(statement)
+        return sorted((x for x in self.view.loops if block in x.blocks), key=lambda x: -x.depth)
+
+    def inside(self, loop: Loop) -> frozenset[int]:
+        return frozenset(i for b in loop.blocks for i in self.view.cfg.blocks[b].statements())
+
+    def innermost_of(self, definitions: frozenset[int]) -> Loop | None:
+        return self.view.innermost(self.view.cfg.block_of(min(definitions)))

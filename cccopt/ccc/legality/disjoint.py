@@ -1,0 +1,246 @@
+"""Whether accesses of two iterations keep apart, by their addresses: a number system whose digits are what tells
+iterations apart.
+
+        4 * (%tid.x + %ntid.x * (%ctaid.x + k * %nctaid.x))         digits %tid.x, %ctaid.x, k
+
+Two addresses are a sum of differences of digits apart. If the factor of each digit is at least what all smaller ones
+come to together, and the bytes of an access, then addresses of different digits are no less than these bytes apart.
+How much the smaller ones come to is known by the bounds of each, or by guards: x < width.
+
+Maslov, "Delinearization", PLDI 1992.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cccopt.analysis.polynomials import ZERO, Polynomial, Symbols, constant
+from cccopt.ccc.legality.symbolic_values import Value
+
+_Factors = Mapping[int, Polynomial]
+"""The factors of an address' moving atoms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an access is: its ``address``, its ``size`` in bytes, and the ``guards`` that hold there."""
+
+    address: Polynomial
+    size: int
+    guards: Sequence[Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """What tells two iterations apart: atoms that are ``moving`` differ between them; if all ``digits`` are equal, it
+    is one iteration. ``extents`` are how many values digits have, where that is a number of the launch.
+    """
+
+    moving: Callable[[int], bool]
+    digits: frozenset[int]
+    extents: Mapping[int, Polynomial]
+
+
+@dataclass
+class _Sum:
+    """The part of an address that has been looked at: its atoms' terms, and its least and largest value."""
+
+    total: Polynomial = ZERO
+    low: Polynomial | None = ZERO
+    high: Polynomial | None = ZERO
+    used: set[int] = field(default_factory=set)
+
+
+class Separation:
+    """The attempt to tell the places of two accesses apart in different iterations; for that, numbers are taken not to
+    wrap around at the statements ``used``.
+    """
+
+    def __init__(self, symbols: Symbols, how: Digits, a: Place, b: Place) -> None:
+        self.symbols = symbols
+        self.how = how
+        self.places = (a, b)
+        self.used: set[int] = set()
+        self.lows: dict[int, int] = {}
+        self.tight = False
+        """Whether guards bound what bounds of atoms do as well."""
+        self.sums = (_Sum(), _Sum())
+
+    def holds(self) -> bool:
+        """Whether they surely keep apart."""
+        (a, b) = (place.address.parts(self.how.moving) for place in self.places)
+        if a is None or b is None:
+            return False
+        apart, mine, yours = a[0] - b[0], a[1], b[1]
+        for self.tight in (False, True):
+            if self._parted(apart, mine, yours):
+                return True
+        self._learn()
+        return bool(self.lows) and self._parted(apart, mine, yours)
+
+    def _parted(self, apart: Polynomial, mine: _Factors, yours: _Factors) -> bool:
+        found = self._separated(apart, mine, yours)
+        return found or (not apart.number and self._beyond(apart, mine, yours))
+
+    def _separated(self, apart: Polynomial, mine: _Factors, yours: _Factors) -> bool:
+        """Whether the digits make numbers that are far enough apart."""
+        number, digits = apart.number, self.how.digits
+        if number is None or any(
+            mine.get(digit) is None or mine[digit] != yours.get(digit) for digit in digits
+        ):
+            return False
+        a, b = self.places
+        spread = constant(max(a.size + number, b.size - number))
+        others = sorted((mine.keys() | yours.keys()) - digits, key=lambda x: (not self._bounded(x), x))
+        return any(self._in_order(others[:some], spread, mine, yours) for some in range(len(others) + 1))
+
+    def _in_order(self, blended: Sequence[int], spread: Polynomial, mine: _Factors, yours: _Factors) -> bool:
+        """Whether all atoms but the ``blended`` ones, which come to something, are digits of one number."""
+        self.sums = (_Sum(), _Sum())
+        for atom in blended:
+            self._take([atom], mine, yours)
+        left = {x: mine.get(x) or yours[x] for x in mine.keys() | yours.keys() if x not in blended}
+        if any(mine.get(x, factor) != yours.get(x, factor) for x, factor in left.items()):
+            return False
+        while left:
+            found = self._next(left, spread)
+            if found is None:
+                return False
+            same = [x for x, factor in left.items() if factor in (left[found], -left[found])]
+            # A digit whose factor another one shares does not tell them apart.
+            if len(same) > 1 and self.how.digits & {*same}:
+                return False
+            left = {x: factor for x, factor in left.items() if x not in same}
+            if left:
+                self._take(same, mine, yours)
+        return True
+
+    def _next(self, left: Mapping[int, Polynomial], spread: Polynomial) -> int | None:
+        """The smallest atom whose factor is at least what has been looked at comes to."""
+        widths = self._widths()
+        if widths is None:
+            return None
+        fit = [
+            x for x, factor in left.items() if all(self._at_least(factor, width + spread) for width in widths)
+        ]
+        return next(
+            (
+                x
+                for x in fit
+                if all(self._at_least(self._positive(left[y]), self._positive(left[x])) for y in fit)
+            ),
+            None,
+        )
+
+    def _widths(self) -> tuple[Polynomial, Polynomial] | None:
+        """How much larger one address' part may be than the other's, either way."""
+        a, b = self.sums
+        if a.low is None or a.high is None or b.low is None or b.high is None:
+            return None
+        return a.high - b.low, b.high - a.low
+
+    def _at_least(self, factor: Polynomial, least: Polynomial) -> bool:
+        return self._never_negative(self._positive(factor) - least)
+
+    def _positive(self, factor: Polynomial) -> Polynomial:
+        """A factor without its sign, where that is known."""
+        return -factor if self._never_negative(-factor) else factor
+
+    def _never_negative(self, p: Polynomial) -> bool:
+        return self.symbols.is_never_negative(p, self.lows)
+
+    def _bounded(self, atom: int) -> bool:
+        known = self.symbols.atoms[atom]
+        return known.low is not None and known.high is not None
+
+    def _take(self, atoms: Collection[int], mine: _Factors, yours: _Factors) -> None:
+        """Look at atoms, and at how large the sums are with them."""
+        for part, place, factors in zip(self.sums, self.places, (mine, yours), strict=True):
+            for atom in atoms:
+                if atom in factors:
+                    self._add(part, atom, factors[atom])
+            self._tighten(part, place)
+
+    def _add(self, part: _Sum, atom: int, factor: Polynomial) -> None:
+        term = Polynomial((((atom,), 1),))
+        part.total += factor * term
+        known = self.symbols.atoms[atom]
+        extent = self.how.extents.get(atom)
+        high = constant(known.high) if extent is None and known.high is not None else None
+        high = extent - constant(1) if extent is not None else high
+        low = None if known.low is None else constant(known.low)
+        if self._never_negative(factor):
+            ends = low, high
+        elif self._never_negative(-factor):
+            ends = high, low
+        else:
+            ends = None, None
+        part.low = None if part.low is None or ends[0] is None else part.low + factor * ends[0]
+        part.high = None if part.high is None or ends[1] is None else part.high + factor * ends[1]
+
+    def _tighten(self, part: _Sum, place: Place) -> None:
+        """Better bounds of a sum by guards: of x < width, 4 * x is at most 4 * (width - 1)."""
+        for guard in place.guards:
+            parted = guard.number.parts(self.how.moving)
+            if parted is None or not parted[1]:
+                continue
+            still, _ = parted
+            times = _quotient(part.total, still - guard.number)
+            if times is None or not self._never_negative(times):
+                times = _quotient(part.total, guard.number - still)
+                if times is not None and self._never_negative(times) and part.low is None:
+                    part.low = -(times * still)
+                    self.used |= guard.widened
+                continue
+            bound = times * still
+            if part.high is None or (self.tight and not self._never_negative(bound - part.high)):
+                part.high = bound
+                self.used |= guard.widened
+
+    def _learn(self) -> None:
+        """The least values of numbers that guards bound from below: if x < width, and x is not negative, width is 1 or
+        more.
+        """
+        for guard in self.places[0].guards:
+            parted = guard.number.parts(self.how.moving)
+            if parted is None or guard not in self.places[1].guards:
+                continue
+            still, _ = parted
+            atoms = [m[0] for m, f in still.terms if len(m) == 1 and f == 1]
+            others = still - Polynomial(tuple(((atom,), 1) for atom in atoms[:1]))
+            least, _ = self.symbols.bounds(still - guard.number)
+            if len(atoms) == 1 and others.number is not None and least is not None:
+                number = atoms[0]
+                self.lows[number] = max(self.lows.get(number, least - others.number), least - others.number)
+                self.used |= guard.widened
+
+    def _beyond(self, apart: Polynomial, mine: _Factors, yours: _Factors) -> bool:
+        """Whether one lies behind all that the other may come to: `a[i]` and `a[n + i]` where i < n."""
+        self.sums = (_Sum(), _Sum())
+        for atom in sorted(mine.keys() | yours.keys(), key=lambda x: len((mine.get(x) or yours[x]).terms)):
+            self._take([atom], mine, yours)
+        widths = self._widths()
+        if widths is None:
+            return False
+        a, b = (constant(place.size) for place in self.places)
+        # The second may be this much higher, and the first that much.
+        return self._never_negative(apart - widths[1] - b) or self._never_negative(-apart - widths[0] - a)
+
+
+def _quotient(p: Polynomial, divisor: Polynomial) -> Polynomial | None:
+    """What ``divisor`` has to be multiplied by to make ``p``, if that is a product."""
+    if not p.terms or not divisor.terms:
+        return None
+    # The lowest term is a single atom with the factor 1, mostly.
+    product, factor = min(divisor.terms, key=lambda term: (len(term[0]), term[0]))
+    for whole, times in p.terms:
+        rest = list(whole)
+        if times % factor or any(rest.count(atom) < product.count(atom) for atom in product):
+            continue
+        for atom in product:
+            rest.remove(atom)
+        found = Polynomial(((tuple(rest), times // factor),))
+        if found * divisor == p:
+            return found
+    return None

@@ -1,0 +1,348 @@
+"""Whether the iterations of a marked loop are independent in memory, as far as can be told: advice, no rule.
+
+*Proven*: every store goes to places that differ between any two iterations, of one thread or of two
+(`cccopt.ccc.legality.disjoint`), and no other iteration loads there. *Contradicted*: two accesses meet in any run that
+has two iterations (`cccopt.ccc.legality.conflicts`). *Open*: all else, with the conditions under which it is proven, or
+with the accesses of which it could not be told:
+
+        out[i] = f(in[i]);          proven if `out` and `in` do not overlap; `__restrict__` says so
+        a[i + 1] = a[i];            contradicted: a thread uses what the one beside it uses
+        sum[0] += x;                contradicted: all iterations of a thread use one place
+        levels[u] = next;           open: the address is made of what is loaded
+
+It is taken for granted that a launch has fewer than 2^31 threads along each axis, and one along an axis of which the
+kernel reads no index; and that counters of loops do not wrap around. Where indices of 32 bits could otherwise wrap
+around, that they do not is a condition. Iterations in different blocks are looked at for ``grid`` only: those of other
+loops stay in their warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations_with_replacement
+
+from cccopt.analysis import effects
+from cccopt.analysis.loops import Loop
+from cccopt.analysis.memory import MemoryAliasing
+from cccopt.analysis.polynomials import Polynomial
+from cccopt.ccc.function.view import View
+from cccopt.ccc.legality.conflicts import Conflicts
+from cccopt.ccc.legality.disjoint import Digits, Place, Separation
+from cccopt.ccc.legality.guards import Guards
+from cccopt.ccc.legality.iteration_accesses import Access, accesses_of, sums_as
+from cccopt.ccc.legality.local_scratch import strays
+from cccopt.ccc.legality.symbolic_values import SymbolicValues
+from cccopt.choice import Choice
+from cccopt.clauses import Kind
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Address, Instruction
+from cccopt.ptx.isa import Control, Memory
+from cccopt.text import Place as SourcePlace
+
+_MOST_PAIRS = 3000
+_MOST_NAMED = 3
+_DOES = {Memory.LOAD: "loads", Memory.STORE: "stores", Memory.ATOMIC: "updates"}
+
+
+class State(Choice):
+    """What is known of the independence of iterations."""
+
+    PROVEN = "proven"
+    CONTRADICTED = "contradicted"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAccess:
+    """An access: what it does (``loads``, ``stores``, ``updates``, ``calls``), its CUDA line where that is known, and
+    the text of the line or of the instruction.
+    """
+
+    does: str
+    place: SourcePlace | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is known of the independence of a loop's iterations, and ``why``. Where it is open, all of ``conditions``
+    together would make it proven; without any, the ``accesses`` are those to check. Where it is contradicted, they
+    meet. ``sums`` tells that atomics add up floating-point numbers, whose order changes their last digits.
+    """
+
+    state: State
+    why: str
+    accesses: tuple[NamedAccess, ...] = ()
+    conditions: tuple[str, ...] = ()
+    sums: bool = False
+
+
+def judged(
+    view: View, loop: Loop, kind: Kind, *, restricted: Collection[int] = (), names: Sequence[str] = ()
+) -> Judgement:
+    """What is known of a loop that is marked `for`, `for variable` or `grid`. ``restricted`` are the positions of the
+    kernel's parameters that are ``__restrict__``, ``names`` those of its parameters in the source.
+    """
+    return _Judge(view, loop, kind, restricted, names).judgement()
+
+
+_Condition = str | tuple[str, str]
+"""A condition in words, or two pointers that must not overlap, the one that is written through first."""
+
+
+class _Judge:
+    def __init__(
+        self, view: View, loop: Loop, kind: Kind, restricted: Collection[int], names: Sequence[str]
+    ) -> None:
+        self.view = view
+        self.loop = loop
+        self.kind = kind
+        self.values = SymbolicValues(view)
+        self.guards = Guards(view, self.values)
+        self.parameters = {p.name: i for i, p in enumerate(view.function.parameters)}
+        known = frozenset(name for name, i in self.parameters.items() if i in restricted)
+        self.names = names
+        self.memory = MemoryAliasing(view.module, view.function, view.reaching, known)
+        self.conflicts = Conflicts(view, loop, self.values, self._same, self._cross)
+
+    def judgement(self) -> Judgement:
+        """What is known."""
+        if self.view.irreducible:
+            return Judgement(State.OPEN, "the kernel has a loop with several entries")
+        accesses, unclear = accesses_of(self.view, self.loop)
+        if self.kind is not Kind.GRID:  # a thread's local memory is its own
+            unclear += strays(self.view, self.loop)
+        sums = any(sums_as(self.view, access.index) for access in accesses)
+        conditions: dict[_Condition, None] = {}
+        unproven: list[tuple[Access, Access]] = []
+        pairs = list(self._pairs(accesses))
+        for a, b in pairs[:_MOST_PAIRS]:
+            needed = self._needed(a, b)
+            if needed is None:
+                why = self.conflicts.why(a, b)
+                if why:
+                    named = self._named(dict.fromkeys((a.index, b.index)))
+                    return Judgement(State.CONTRADICTED, why, named, sums=sums)
+                unproven.append((a, b))
+            else:
+                conditions |= dict.fromkeys(needed)
+        if unproven or unclear or len(pairs) > _MOST_PAIRS:
+            told = [i for pair in unproven for i in self._telling(*pair)]
+            named = self._named(dict.fromkeys([*unclear, *told]))
+            return Judgement(State.OPEN, self._open(unproven, unclear), named, sums=sums)
+        if conditions:
+            return Judgement(State.OPEN, "it is proven on a condition", (), _in_words(conditions), sums)
+        return Judgement(State.PROVEN, self._proven(accesses), sums=sums)
+
+    # --- pairs of accesses ---
+
+    def _pairs(self, accesses: Sequence[Access]) -> Iterator[tuple[Access, Access]]:
+        """The pairs that may meet and where it matters, each once; the first one writes."""
+        writers = [a for a in accesses if a.writes]
+        loads = [a for a in accesses if not a.writes]
+        for a, b in (*((a, b) for a in writers for b in loads), *combinations_with_replacement(writers, 2)):
+            if (a.update and a.update == b.update) or self._agree(a, b):
+                continue
+            if self.memory.may_clash(self.memory.access(a.index), self.memory.access(b.index)):
+                yield a, b
+
+    def _agree(self, a: Access, b: Access) -> bool:
+        """Whether both store one and the same value, whatever iteration comes there."""
+        if not a.memory is b.memory is Memory.STORE or a.size != b.size:
+            return False
+        values = [self._stored(access.index) for access in (a, b)]
+        how = self._cross or self._same
+        assert how is not None
+        return values[0] is not None and values[0] == values[1] and not any(map(how.moving, values[0].atoms))
+
+    def _stored(self, index: int) -> Polynomial | None:
+        """The one value that a store stores."""
+        s = self._instruction(index)
+        values = [o for o in s.operands if not isinstance(o, Address)]
+        if len(values) != 1 or effects.writes(s):
+            return None
+        value = self.values.of_operand(index, values[0])
+        return None if value.widened else value.number
+
+    def _needed(self, a: Access, b: Access) -> tuple[_Condition, ...] | None:
+        """The conditions under which two accesses surely keep apart in different iterations; None where there are none
+        that would be enough.
+        """
+        roots = [self.memory.roots(access.index) for access in (a, b)]
+        mine, other = (self._place(access) for access in (a, b))
+        bases = [self._bases(place.address) for place in (mine, other)]
+        if all(len(found) == 1 for found in (*roots, *bases)) and bases[0] != bases[1]:
+            words = [self._pointer(min(base)) for base in bases]
+            known = all(root.kind in ("parameter", "variable") for found in roots for root in found)
+            return ((words[0], words[1]),) if known and all(words) else None
+        widened = {i for access in (a, b) for i in self.values.of_address(access.index).widened}
+        threads = False
+        for how in (self._same, self._cross):
+            if how is None:
+                continue
+            tried = Separation(self.values.symbols, how, mine, other)
+            if tried.holds():
+                widened |= tried.used
+            elif how is self._cross and self._same is not None:
+                threads = True
+            else:
+                return None
+        wrapping = sorted(i for i in widened if self.guards.may_wrap(i))
+        found: list[_Condition] = [
+            f"the 32-bit index {self._where(i)} does not wrap around" for i in wrapping
+        ]
+        if threads:
+            found.append(f"no two threads of a warp come to one place {self._where(a.index)}")
+        return tuple(found)
+
+    def _place(self, access: Access) -> Place:
+        if access not in self._places:
+            guards = self.guards.at(self.view.cfg.block_of(access.index))
+            self._places[access] = Place(self.values.of_address(access.index).number, access.size, guards)
+        return self._places[access]
+
+    @cached_property
+    def _places(self) -> dict[Access, Place]:
+        return {}
+
+    def _bases(self, address: Polynomial) -> frozenset[tuple[object, ...]]:
+        """The pointers that an address is made of: parameters of 64 bits and variables that occur as they are."""
+        atoms = self.values.symbols.atoms
+        single = (atoms[m[0]] for m, factor in address.terms if len(m) == 1 and factor == 1)
+        return frozenset(
+            a.key for a in single if not a.narrow and a.key[0] in ("load", "variable") and not a.loops
+        )
+
+    def _pointer(self, key: tuple[object, ...]) -> str:
+        """A pointer in words; empty where it is none of the kernel's own."""
+        if key[0] == "variable":
+            return f"`{key[1]}`"
+        address = key[2]
+        if not isinstance(address, Polynomial):
+            return ""
+        names = [self.values.symbols.atoms[n].key[1] for n in address.atoms]
+        position = self.parameters.get(str(names[0])) if len(names) == 1 else None
+        if position is None:
+            return ""
+        name = f"`{self.names[position]}`" if position < len(self.names) else f"parameter {position + 1}"
+        offset = dict(address.terms).get((), 0)
+        return f"{name} at byte {offset}" if offset else name
+
+    # --- what tells iterations apart ---
+
+    @cached_property
+    def _headers(self) -> frozenset[int]:
+        return frozenset(x.header for x in self.view.loops if x.blocks <= self.loop.blocks)
+
+    def _changes(self, number: int) -> bool:
+        return bool(self.values.symbols.atoms[number].loops & self._headers)
+
+    @cached_property
+    def _same(self) -> Digits | None:
+        """What tells iterations of one thread apart."""
+        if self.kind is Kind.GRID:
+            return None
+        return Digits(self._changes, self.values.iteration(self.loop).atoms, {})
+
+    @cached_property
+    def _cross(self) -> Digits | None:
+        """The same of iterations of two threads."""
+        if self.kind is Kind.FOR_VARIABLE:
+            return None
+        grid = self.kind is Kind.GRID
+        atoms = self.values.symbols.atoms
+
+        def moving(number: int) -> bool:
+            atom = atoms[number]
+            return self._changes(number) or atom.lanes or (grid and atom.blocks)
+
+        digits: set[int] = set() if grid else {*self.values.iteration(self.loop).atoms}
+        extents: dict[int, Polynomial] = {}
+        for axis in "xyz":
+            for index, extent in (("tid", "ntid"), ("ctaid", "nctaid"))[: 1 + grid]:
+                if axis == "x" or self._reads(f"%{index}.{axis}"):
+                    for number in self.values.special(f"%{index}.{axis}").atoms:
+                        digits.add(number)
+                        extents[number] = self.values.special(f"%{extent}.{axis}")
+        return Digits(moving, frozenset(digits), extents)
+
+    def _reads(self, name: str) -> bool:
+        """Whether the kernel, or what it calls, asks for an index; a loop over blocks keeps all three."""
+        if name.startswith("%ctaid"):
+            return self.values.loops.reads_block_index(name)
+        whole = name.partition(".")[0]
+        return any(
+            {name, whole} & effects.special_registers(i)
+            for s in self.view.body
+            if isinstance(s, Instruction)
+            for i in self.view.with_callees(s)
+        )
+
+    # --- words ---
+
+    def _telling(self, a: Access, b: Access) -> list[int]:
+        """The accesses of a pair to name: those whose address is not followed, or both."""
+        lost = [x.index for x in (a, b) if self._lost(x)]
+        return lost or [a.index, b.index]
+
+    def _lost(self, access: Access) -> bool:
+        """Whether an address is made of numbers of which it is not known how they differ between iterations."""
+        how = self._same or self._cross
+        assert how is not None
+        atoms = self.values.of_address(access.index).number.atoms
+        known = how.digits | {
+            n for n in atoms if self.values.symbols.atoms[n].key[0] in ("iteration", "special")
+        }
+        return any(how.moving(n) and n not in known for n in atoms)
+
+    def _open(self, pairs: Sequence[tuple[Access, Access]], unclear: Sequence[int]) -> str:
+        if unclear:
+            return "it cannot be told what memory this uses"
+        if any(self._lost(x) for pair in pairs for x in pair):
+            return "these addresses come from memory, or from arithmetic that is not followed"
+        return "iterations may come to the same place here"
+
+    def _proven(self, accesses: Sequence[Access]) -> str:
+        words = {Kind.FOR_VARIABLE: "inner iterations", Kind.GRID: "threads"}
+        atomics = any(access.update for access in accesses)
+        but = ", but in atomics whose order makes no difference" if atomics else ""
+        return f"no two {words.get(self.kind, 'iterations')} meet in memory{but}"
+
+    def _named(self, indices: Collection[int]) -> tuple[NamedAccess, ...]:
+        """Accesses in words, those that write first, and each line once."""
+        order = sorted(indices, key=lambda i: (not self.memory.may_write(i), i))
+        found = [
+            NamedAccess(self._does(i), self.view.origins.own_place(i), self.view.origins.own_text(i))
+            for i in order
+        ]
+        return tuple(dict.fromkeys(found))[:_MOST_NAMED]
+
+    def _does(self, index: int) -> str:
+        facts = isa.facts(self._instruction(index))
+        return "calls" if facts.control is Control.CALL else _DOES.get(facts.memory, "uses memory")
+
+    def _where(self, index: int) -> str:
+        place = self.view.origins.own_place(index)
+        return f"at {place}" if place is not None else f"of `{self.view.origins.own_text(index)}`"
+
+    def _instruction(self, index: int) -> Instruction:
+        statement = self.view.body[index]
+        assert isinstance(statement, Instruction)
+        return statement
+
+
+def _in_words(conditions: Iterable[_Condition]) -> tuple[str, ...]:
+    """Conditions as clauses; one for each pointer of what must not overlap with it."""
+    others: dict[str, list[str]] = {}
+    words: list[str] = []
+    for condition in conditions:
+        if isinstance(condition, str):
+            words.append(condition)
+        elif condition[0] not in others.get(condition[1], ()):
+            others.setdefault(condition[0], []).append(condition[1])
+    for written, found in others.items():
+        *first, last = found
+        words.append(f"{written} does not overlap {', '.join(first)}{' or ' if first else ''}{last}")
+    return tuple(dict.fromkeys(words))
