@@ -25,7 +25,8 @@ from rich.table import Table
 
 from cccopt import driver
 from cccopt.emulator import Program
-from cccopt.harness.batch import workers
+from cccopt.harness.batch import side_by_side
+from cccopt.harness.choices import Platform
 from cccopt.harness.cte.workload import CteWorkload, load, options
 from cccopt.harness.workload import arrays, base_state, fresh_state
 from cccopt.ptx.ir import Instruction
@@ -175,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     patterns = parser.parse_args(arguments).patterns or known
     if unknown := set(patterns) - set(known):
         parser.error(f"no pattern {', '.join(sorted(unknown))}")
-    with ThreadPoolExecutor(workers()) as pool:
+    with ThreadPoolExecutor(side_by_side(Platform.EMULATOR, None)) as pool:
         built = list(zip(cases(), pool.map(partial(ptx_of, workload), cases()), strict=True))
     for pattern in patterns:
         sizes = sizes_of(workload, pattern)

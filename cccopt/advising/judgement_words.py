@@ -10,7 +10,7 @@ from cccopt.text import Place
 
 _CHECK = "`cccopt check` tests it on an input"
 _RESTRICT = "`__restrict__` pointers say that, and `cccopt check` tests it on an input"
-_SUMS = "atomics add floating-point numbers up in another order, which changes their last digits"
+_SUMS = "atomics add floating-point numbers in a different order, which changes the last digits of sums"
 
 
 def in_words(judgement: Judgement) -> str:

@@ -293,7 +293,7 @@ class _Verifier:
             came = f"PTX {version}" + (f" and `{target}`" if target else "")
             raise self._fail(
                 "CCC008",
-                f"`{instruction.opcode}` was introduced with {came}",
+                f"`{instruction.opcode}` requires {came}",
                 help="raise the `.version` or `.target`",
             )
 

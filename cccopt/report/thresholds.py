@@ -34,11 +34,11 @@ def missed(view: SourceView, thresholds: Sequence[Threshold]) -> Iterator[Diagno
     for threshold in thresholds:
         meant = [function for function in counted if threshold.means(function)]
         if not meant:
-            known = ", ".join(f"`{function.shown}`" for function in counted) or "no kernel at all"
+            known = ", ".join(f"`{function.shown}`" for function in counted)
             yield error(
                 "CCC119",
                 f"no counts of a kernel `{threshold.kernel}`",
-                why=f"these were counted: {known}",
+                why=f"these were counted: {known}" if known else "no kernel was counted",
                 help="name one of these, or run the program so that it launches the kernel",
             )
         for function in meant:

@@ -44,8 +44,8 @@ def test_all_outputs_say_what_is_known(
     assert main(["advise", "rows.cu", "--all", "--json", "out.json", "--sarif", "out.sarif"]) == 0
     text = capsys.readouterr().out
     assert "Open for rows.cu:4:3: proven if `y` does not overlap `row`." in text
-    assert "Proven for rows.cu:7:5: no two inner iterations meet in memory." in text
-    assert "Contradicted for rows.cu:13:3: all iterations of a thread use one place:" in text
+    assert "Proven for rows.cu:7:5: no two inner iterations access the same memory location." in text
+    assert "Contradicted for rows.cu:13:3: all iterations of a thread access the same location:" in text
     assert "rows.cu:17:5 stores: sum[0] += own;" in text
     assert "rows.cu:17:5 loads: sum[0] += own;" in text
     kernels = {k["shown"].partition("(")[0]: k for k in json.loads(Path("out.json").read_text())["kernels"]}
@@ -85,7 +85,7 @@ def test_words() -> None:
     assert lines_of(broken, None) == [
         "Contradicted: they meet:",
         "  a.cu:7:3 stores: sum += x;",
-        "Atomics add floating-point numbers up in another order, which changes their last digits.",
+        "Atomics add floating-point numbers in a different order, which changes the last digits of sums.",
     ]
     overlapping = Judgement(State.OPEN, "", conditions=("`y` does not overlap `x`",))
     assert lines_of(overlapping, place) == [
@@ -100,7 +100,7 @@ def test_words() -> None:
 
 def test_the_page_says_it_beside_the_promise() -> None:
     pragma = SuggestedPragma(
-        "#pragma ccc for", "a.cu", 7, "any order", "proven: no two iterations meet in memory"
+        "#pragma ccc for", "a.cu", 7, "any order", "proven: no two iterations access the same memory location"
     )
     shown = advice([Suggestion("k", "2x", True, (pragma,))], "k")
-    assert "proven: no two iterations meet in memory" in str(shown)
+    assert "proven: no two iterations access the same memory location" in str(shown)

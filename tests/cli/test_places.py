@@ -84,7 +84,7 @@ def test_an_empty_text_is_an_error(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith(
-        "error[CCC002]: there is nothing but white space and comments here\n  --> x.ptx:1:1\n"
+        "error[CCC002]: the text contains nothing but white space and comments\n  --> x.ptx:1:1\n"
     )
     assert not Path("out.ptx").exists()
 

@@ -183,7 +183,7 @@ def test_of_a_kernel_with_too_many_counters_some_warps_are_counted() -> None:
     assert found.warps == pytest.approx(sum(count.warps for count in both.plain.issues.values()), rel=0.05)
     assert notes_of(both.layout, both.counts) == (
         "one warp in 16 is counted, more in small launches: `k` has too many branches "
-        "(--ccc-instrument=all counts all)",
+        "(--ccc-instrument=all counts all warps)",
     )
 
 

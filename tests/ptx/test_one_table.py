@@ -36,7 +36,19 @@ ALLOWED: dict[tuple[str, str], str] = {
         "ccc/legality/operators.py",
         "and max min or xor",
     ): "the opcode that is emitted for an operator of a pragma",
+    ("ccc/legality/conflicts.py", "and not or"): "how the predicate of a branch is made, opcode by opcode",
+    ("ccc/legality/guards.py", "and not setp"): "how the predicate of a branch is made, opcode by opcode",
+    ("ccc/legality/guards.py", "and or"): "how the predicate of a branch is made, opcode by opcode",
+    ("ccc/legality/guards.py", "and setp"): "how the predicate of a branch is made, opcode by opcode",
+    (
+        "ccc/legality/iteration_accesses.py",
+        "tex tld4",
+    ): "the beginnings of opcodes that read textures, which no kernel writes through these",
     ("ccc/legality/operators.py", "max min"): "operators, as a pragma spells them",
+    (
+        "ccc/legality/symbolic_values.py",
+        "add cvt cvta mad mov mul neg or rem shl sub",
+    ): "the opcodes of which this module says what polynomial they make",
     (
         "ccc/output_check/claims.py",
         "atom setp shfl",

@@ -45,7 +45,7 @@ WRONG = [
     (
         "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q1;",
         "CCC008",
-        "came with PTX 8.6 and `sm_100`",
+        "requires PTX 8.6 and `sm_100`",
         "elect.sync _|%p1, -1;",
     ),
     ("add.s32 %r1, %r2;", "CCC008", "takes 3 operands, not 2", "add.s32 %r1, %r2, 1;"),
@@ -141,7 +141,7 @@ def test_an_instruction_is_not_younger_than_its_module(head: str, accepted: bool
     if accepted:
         verify(module)
     else:
-        with pytest.raises(PtxError, match=r"came with PTX 7\.0 and `sm_80` in `redux"):
+        with pytest.raises(PtxError, match=r"requires PTX 7\.0 and `sm_80` in `redux"):
             verify(module)
 
 

@@ -49,9 +49,9 @@ def test_a_sample_is_below_where_its_interval_is() -> None:
 def test_a_kernel_that_was_not_counted_is_an_error() -> None:
     (found,) = missed(view(KERNEL, replace(KERNEL, name="n", shown="n", lines=())), [Threshold("n", 0.0)])
     assert found.message == "no counts of a kernel `n`"
-    assert found.why == "counted was `k(int*)`"
+    assert found.why == "these were counted: `k(int*)`"
     (found,) = missed(view(), [Threshold("k", 0.0)])
-    assert found.why == "counted was no kernel at all"
+    assert found.why == "no kernel was counted"
 
 
 def test_sarif_has_places_in_the_folder_and_outside(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_pragmas(body: str, kind: str, clauses: Clauses) -> None:
         ("ccc for name(a b)", "CCC011", 9, "letters"),
         ("ccc for independent(1)", "CCC011", 9, "takes no argument"),
         ("ccc for pure()", "CCC011", 9, "needs an argument"),
-        ("ccc for pure(f())", "CCC011", 9, "names of functions"),
+        ("ccc for pure(f())", "CCC011", 9, "function names"),
         ("ccc for pure(f) pure(g)", "CCC015", 17, "twice"),
         ("ccc if pure(f)", "CCC015", 8, "does not belong"),
         ("ccc if(x)", "CCC011", 5, "takes no argument"),

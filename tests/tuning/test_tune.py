@@ -258,9 +258,9 @@ KERNEL = '{"schema": 1, "kernels": {"k": {"digests": %s, "build": "%s", "gain": 
         ("{", "Expecting"),
         ('{"schema": 2}', "its layout has the version 2"),
         ('{"schema": 1}', "it has no `kernels`"),
-        (KERNEL % ("[]", "fast", 1), "no build"),
+        (KERNEL % ("[]", "fast", 1), "not a build"),
         (KERNEL % ("[]", "auto", '"x"'), "not numbers"),
-        (KERNEL % ("1", "auto", 1), "no list"),
+        (KERNEL % ("1", "auto", 1), "not a list"),
     ],
 )  # fmt: skip
 def test_other_files_are_no_decisions(tmp_path: Path, data: str, why: str) -> None:

@@ -47,15 +47,15 @@ class Conflicts:
         if self.same is not None and self._always(a.index, self.same) and self._always(b.index, self.same):
             steps = self._steps(first, second, self.same, a, b, _FARTHEST)
             if steps == 0 and self._matters(a, b, self.same):
-                return "all iterations of a thread use one place"
+                return "all iterations of a thread access the same location"
             if steps:
-                return f"an iteration uses what the one {_ordinal(abs(steps))} it uses"
+                return f"an iteration accesses the same location as the one {_ordinal(abs(steps))} it"
         if self.cross is not None and self._always(a.index, self.cross) and self._always(b.index, self.cross):
             steps = self._steps(first, second, self.cross, a, b, _LANES - 1)
             if steps == 0 and self.same is None and self._matters(a, b, self.cross):
-                return "all threads use one place"
+                return "all threads access the same location"
             if steps:
-                return f"a thread uses what the one {_beside(abs(steps))} it uses"
+                return f"a thread accesses the same location as the one {_beside(abs(steps))} it"
         return ""
 
     def _steps(

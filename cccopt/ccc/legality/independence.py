@@ -194,7 +194,7 @@ class _Judge:
             f"the 32-bit index {self._where(i)} does not wrap around" for i in wrapping
         ]
         if threads:
-            found.append(f"no two threads of a warp come to one place {self._where(a.index)}")
+            found.append(f"no two threads of a warp access the same location {self._where(a.index)}")
         return tuple(found)
 
     def _place(self, access: Access) -> Place:
@@ -299,16 +299,16 @@ class _Judge:
 
     def _open(self, pairs: Sequence[tuple[Access, Access]], unclear: Sequence[int]) -> str:
         if unclear:
-            return "it cannot be told what memory this uses"
+            return "it is not known which memory this uses"
         if any(self._lost(x) for pair in pairs for x in pair):
-            return "these addresses come from memory, or from arithmetic that is not followed"
-        return "iterations may come to the same place here"
+            return "these addresses are loaded, or computed in a way that is not analyzed"
+        return "iterations may access the same location here"
 
     def _proven(self, accesses: Sequence[Access]) -> str:
         words = {Kind.FOR_VARIABLE: "inner iterations", Kind.GRID: "threads"}
         atomics = any(access.update for access in accesses)
-        but = ", but in atomics whose order makes no difference" if atomics else ""
-        return f"no two {words.get(self.kind, 'iterations')} meet in memory{but}"
+        but = ", except by atomics whose order makes no difference" if atomics else ""
+        return f"no two {words.get(self.kind, 'iterations')} access the same memory location{but}"
 
     def _named(self, indices: Collection[int]) -> tuple[NamedAccess, ...]:
         """Accesses in words, those that write first, and each line once."""

@@ -218,7 +218,7 @@ CODE = {
             "body": path(BY_POINTER),
         },
         {"module": CALLEE.format(""), "body": path(CALL)},
-        says="by its name",
+        says="function by name",
     ),
     "a call through a register whose prototype has the name of a function": Rule(
         "CCC041",
@@ -229,7 +229,7 @@ CODE = {
             "body": path(BY_POINTER),
         },
         {"module": CALLEE.format("").replace("twice", "proto"), "body": path(CALL.replace("twice", "proto"))},
-        says="by its name",
+        says="function by name",
     ),
     "a function that is declared alone": Rule(
         "CCC041",

@@ -69,7 +69,7 @@ def kernel(rounds: int, seed: str, behind: bool) -> str:
 
 @pytest.mark.parametrize("rounds", [40, 1000])
 def test_an_address_that_is_a_hash(rounds: int) -> None:
-    with pytest.raises(cccopt.CccError, match="memory of its thread"):
+    with pytest.raises(cccopt.CccError, match="per-thread memory"):
         cccopt.transform(kernel(rounds, "%tid.x", behind=False), ccc="always", form="carried")
     assert cccopt.transform(kernel(rounds, "%r2", behind=False), ccc="always").report["units"][0]["regions"]
 
