@@ -19,31 +19,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-
-from cccopt import driver, resources
-from cccopt.device.gpu import Kernel, LoadedModule, open_gpu
-from cccopt.harness.cte import workload as cte
-from cccopt.harness.on_gpu import Bench, LoadedBuild
-from cccopt.harness.workload import Sample, load
+from bench.counted_workloads import CTE, SAMPLES, CountedCode, counts_in, loaded, plain_ptx, sample_of
+from cccopt.device.gpu import LoadedModule, open_gpu
+from cccopt.harness.on_gpu import Bench
 from cccopt.passes.counting.layout import Layout
-from cccopt.passes.instrument import COUNTED, DETAILED, HEAD, SAMPLED, Counting, instrumented
-from cccopt.profiling.counts import counts_of, notes_of
+from cccopt.passes.instrument import COUNTED, DETAILED, SAMPLED, Counting, instrumented
+from cccopt.profiling.counts import notes_of
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.toolchain.ptxas import assemble
 
-SAMPLES = ("bfs", "dqg", "emies", "escape", "ff", "hash", "iefa", "rt", "sensitivity", "sssp", "walk")
-CTE = {
-    **dict.fromkeys(
-        ("cte-bfs", "cte-diag", "cte-pagerank", "cte-spmv", "cte-spmv_double", "cte-sssp"), "rmat"
-    ),
-    "cte-dqg": "normal_20",
-    "cte-fmm": "clustered_q5",
-    "cte-line_quad": "quad",
-    "cte-records": "ragged",
-}
-"""CTE's workloads and their inputs."""
 WAYS = {
     **{f"r{n}": Counting(registers=n) for n in (6, 24, 48, 96)},
     "1 copy": Counting(copies=1),
@@ -51,7 +36,6 @@ WAYS = {
     "1 in 16": replace(SAMPLED, every=16),
     "detailed": DETAILED,
 }
-_CTE = "cte-"
 GLOBAL = "global"
 """The way of kernels with dynamic shared memory."""
 RUNS = 7
@@ -70,7 +54,7 @@ def make(folder: Path, only: Sequence[str]) -> None:
     """Write the cubins of samples and workloads."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in only:
-        text = _plain(name)
+        text = plain_ptx(name)
         made = {"plain": _made(text, None)}
         for way, how in WAYS.items():
             if how.every > 1:
@@ -98,40 +82,12 @@ def _naming(text: str) -> str:
     return "\n".join(out)
 
 
-def _sample(name: str) -> Sample:
-    return cte.load(name.removeprefix(_CTE)).sample(CTE[name]) if name in CTE else load(name)
-
-
-def _build(name: str) -> str:
-    """The name of the build whose code is counted."""
-    return cte.AUTOMATIC if name in CTE else load(name).plain
-
-
-def _plain(name: str) -> str:
-    source = _sample(name).source
-    options = ["-lineinfo", "-w", f"-I{source.parent}", f"-I{resources.folder('cte_templates')}"]
-    if name in CTE:
-        options += cte.options(cte.load(name.removeprefix(_CTE)), _build(name))
-    return driver.compile(source, arch="sm_90", ccc="off", nvcc_options=options).ptx
-
-
 def _made(text: str, layout: Layout | None) -> Made:
     found = assemble(text, "sm_90")
     counted = [
         r.registers for name, r in found.resources.items() if name.endswith(COUNTED) == (layout is not None)
     ]
     return Made(found.cubin, layout, max(counted))
-
-
-@dataclass
-class CountedCode:
-    """Loaded code of which the counted kernels are taken."""
-
-    module: LoadedModule
-
-    def kernel(self, name: str) -> Kernel:
-        """The counted kernel of the plain one's name."""
-        return self.module.kernel(name + COUNTED)
 
 
 def run(folder: Path, size: str, only: Sequence[str]) -> None:
@@ -147,14 +103,14 @@ def run(folder: Path, size: str, only: Sequence[str]) -> None:
         )
         for name in only:
             made: dict[str, Made] = pickle.loads((folder / f"{name}.made").read_bytes())
-            sample = _sample(name)
+            sample = sample_of(name)
             bench = Bench(gpu, sample.instance(size, 1), made["plain"].cubin)
             times: dict[str, float] = {}
             notes: list[str] = []
             for way in ("plain", *ways):
                 module = gpu.load(made[way].cubin)
                 code: Any = module if way == "plain" else CountedCode(module)
-                build = LoadedBuild(_build(name), code)
+                build = loaded(name, code)
                 for repeat in range(RUNS):
                     bench.run(build, check=repeat == 0)
                 notes += [f"{way}: {build.wrong}"] if build.wrong else []
@@ -171,14 +127,8 @@ def run(folder: Path, size: str, only: Sequence[str]) -> None:
 
 def _notes(module: LoadedModule, layout: Layout | None) -> list[str]:
     """What the counters say is wrong."""
-    import pycuda.driver as driver
-
     assert layout is not None
-    head = np.zeros(4, np.uint64)
-    driver.memcpy_dtoh(head, module.handle.get_global(HEAD)[0])
-    raw = np.zeros(int(head[1]) // 8, np.uint64)
-    driver.memcpy_dtoh(raw, int(head[0]))
-    counts = counts_of(layout, raw.tobytes())
+    counts = counts_in(module, layout)
     wrong = [
         f.layout.name for f in counts if any(u.lanes > 32 * u.warps or u.lanes < u.warps for u in f.units)
     ]

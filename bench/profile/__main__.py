@@ -1,6 +1,7 @@
 """Hold `cccopt profile` against plain programs and Nsight Compute: `python -m bench.profile cost|accuracy|sample`.
 
-The programs are the samples and, with `--recipes`, those of the gallery. An NVIDIA GPU is needed, but for `build`.
+The programs are the samples and, with `--recipes`, those of the gallery; `accuracy` also has CTE's workloads, for which
+it needs PyCUDA. An NVIDIA GPU is needed, but for `build`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from bench.profile import accuracy, cost, sample
+from bench.counted_workloads import CTE
+from bench.profile import accuracy, cost, cte, sample
 from bench.profile.ncu import Ncu
 from bench.profile.programs import SAMPLE, Built, Commands, add_options, build_all, chosen
 
@@ -88,31 +91,15 @@ def main() -> int:
 
 def measure_all(built: list[Built], given: argparse.Namespace, begun: float) -> int:
     """Run what is built, print what it gave."""
-    measure: Callable[[Built], dict[str, Any]]
-    if given.what == "cost":
-
-        def measure(built: Built) -> dict[str, Any]:
-            return cost.measured(built, given.rounds, given.limit)
-    else:
-        program = shutil.which(given.ncu)
-        if program is None:
-            parser().error(f"there is no `{given.ncu}`")
-        ncu = Ncu(str(program))
-
-        def measure(built: Built) -> dict[str, Any]:
-            if given.what == "sample":
-                return sample.compared(built, ncu.program, given.limit)
-            return accuracy.compared(built, ncu, given.launches, given.limit)
-
     found: list[dict[str, Any]] = []
     left: list[str] = []
-    for each in built:
+    for name, measure in tasks(built, given):
         if time.monotonic() - begun > given.budget:
-            left.append(each.name)
+            left.append(name)
         else:
             start = time.monotonic()
-            found.append(measure(each))
-            print(f"{each.name}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
+            found.append(measure())
+            print(f"{name}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
             # A run of all takes long: what is known is kept.
             if given.json:
                 given.json.write_text(json.dumps(found, indent=1) + "\n")
@@ -121,6 +108,29 @@ def measure_all(built: list[Built], given: argparse.Namespace, begun: float) -> 
     if left:
         print(f"not run, for want of time: {', '.join(left)}")
     return 0
+
+
+def tasks(
+    built: Sequence[Built], given: argparse.Namespace
+) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+    """What there is to measure, by name."""
+    if given.what == "cost":
+        for each in built:
+            yield each.name, partial(cost.measured, each, given.rounds, given.limit)
+        return
+    program = shutil.which(given.ncu)
+    if program is None:
+        parser().error(f"there is no `{given.ncu}`")
+    ncu = Ncu(str(program))
+    for each in built:
+        if given.what == "sample":
+            yield each.name, partial(sample.compared, each, ncu.program, given.limit)
+        else:
+            yield each.name, partial(accuracy.compared, each, ncu, given.launches, given.limit)
+    if given.what == "accuracy":
+        names = [name for name in CTE if not given.only or name in given.only]
+        for workload in cte.build_all(names, given.out, given.jobs):
+            yield workload.name, partial(cte.compared, workload, ncu, given.limit)
 
 
 if __name__ == "__main__":

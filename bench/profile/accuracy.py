@@ -77,16 +77,22 @@ def compared(built: Built, ncu: Ncu, launches: int, limit: float) -> dict[str, A
         theirs = ncu.profile(command, built.folders[PLAIN], environment_of(built), place, launches, limit)
     if theirs.why:
         return {**result, "why": theirs.why}
-    codes = codes_in(built.keep)
-    ours = counted_in(seen)
+    return {**result, "kernels": kernels(counted_in(seen), codes_in(built.keep), theirs.kernels)}
+
+
+def kernels(
+    ours: Mapping[str, Counted], codes: Mapping[str, Sequence[Code]], theirs: Mapping[str, Profiled]
+) -> list[dict[str, Any]]:
+    """Both sides' efficiencies of kernels that we counted, or why they cannot be compared."""
+    found = []
     for name, counted in ours.items():
         candidates = codes.get(name, [])
-        profiled = profile_of(name, candidates, theirs.kernels)
+        profiled = profile_of(name, candidates, theirs)
         if profiled is None:
-            result["kernels"].append({"kernel": shown(name), "why": _missing(candidates, theirs.kernels)})
-            continue
-        result["kernels"].append(kernel(name, counted, *profiled))
-    return result
+            found.append({"kernel": shown(name), "why": _missing(candidates, theirs)})
+        else:
+            found.append(kernel(name, counted, *profiled))
+    return found
 
 
 def _missing(codes: Sequence[Code], theirs: Mapping[str, Profiled]) -> str:
@@ -106,8 +112,8 @@ def counted_in(seen: ProgramRun) -> dict[str, Counted]:
             before = found.get(name)
             if (
                 not counts.layout.kernel
-                or not _warps(counts)
-                or (before and _warps(before.counts) > _warps(counts))
+                or not warps_of(counts)
+                or (before and warps_of(before.counts) > warps_of(counts))
             ):
                 continue
             launched = [time.launches for time in seen.times if time.name == name and time.counted]
@@ -115,7 +121,8 @@ def counted_in(seen: ProgramRun) -> dict[str, Counted]:
     return found
 
 
-def _warps(counts: FunctionCounts) -> int:
+def warps_of(counts: FunctionCounts) -> int:
+    """How many warps all units of a function ran, summed."""
     return sum(unit.warps for unit in counts.units)
 
 

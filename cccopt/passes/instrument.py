@@ -82,7 +82,7 @@ class Counting:
     fails. ``limits`` are how many registers a copy may have, by kernel.
     """
 
-    registers: int = 96
+    registers: int = 48
     local: int | None = None
     copies: int = 32
     dynamic: bool = False
