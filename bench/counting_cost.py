@@ -23,7 +23,7 @@ from bench.counted_workloads import CTE, SAMPLES, CountedCode, counts_in, loaded
 from cccopt.device.gpu import LoadedModule, open_gpu
 from cccopt.harness.on_gpu import Bench
 from cccopt.passes.counting.layout import Layout
-from cccopt.passes.instrument import COUNTED, DETAILED, SAMPLED, Counting, instrumented
+from cccopt.passes.instrument import ALL, COUNTED, DETAILED, SAMPLED, Counting, instrumented
 from cccopt.profiling.counts import notes_of
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
@@ -31,7 +31,7 @@ from cccopt.toolchain.ptxas import assemble
 
 WAYS = {
     **{f"r{n}": Counting(registers=n) for n in (6, 24, 48, 96)},
-    "1 copy": Counting(copies=1),
+    "all": ALL,
     "sampled": SAMPLED,
     "1 in 16": replace(SAMPLED, every=16),
     "detailed": DETAILED,
@@ -99,7 +99,7 @@ def run(folder: Path, size: str, only: Sequence[str]) -> None:
         print(
             f"{'':16}{'plain ms':>10}"
             + "".join(f"{way:>9}" for way in ways)
-            + "   registers plain, r96; notes"
+            + "   registers plain, r48; notes"
         )
         for name in only:
             made: dict[str, Made] = pickle.loads((folder / f"{name}.made").read_bytes())
@@ -119,7 +119,7 @@ def run(folder: Path, size: str, only: Sequence[str]) -> None:
                     notes += _notes(module, made[way].layout)
                     ratios[way].append(times[way] / times["plain"])
             row = "".join(f"{times[way] / times['plain']:9.2f}" for way in ways)
-            registers = f"{made['plain'].registers}, {made['r96'].registers}"
+            registers = f"{made['plain'].registers}, {made['r48'].registers}"
             print(f"{name:16}{times['plain']:10.3f}{row}   {registers}; {'; '.join(notes)}", flush=True)
     print(f"{'median':26}" + "".join(f"{median(ratios[way]):9.2f}" for way in ways))
     print(f"{'most':26}" + "".join(f"{max(ratios[way]):9.2f}" for way in ways))

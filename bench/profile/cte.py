@@ -32,7 +32,7 @@ from cccopt.harness.cte.workload import AUTOMATIC
 from cccopt.harness.on_gpu import Bench
 from cccopt.harness.workload import FULL
 from cccopt.passes.counting.layout import Layout
-from cccopt.passes.instrument import instrumented
+from cccopt.passes.instrument import ALL, instrumented
 from cccopt.profiling.counts import by_name
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
@@ -74,7 +74,7 @@ def _build(name: str, folder: Path) -> BuiltWorkload:
         str(plain),
     ]
     subprocess.run(command, check=True)
-    module, layout = instrumented(parse(plain_ptx(name)))
+    module, layout = instrumented(parse(plain_ptx(name)), ALL)
     return BuiltWorkload(name, folder, plain, assemble(print_module(module), "sm_90").cubin, layout)
 
 

@@ -174,6 +174,9 @@ def _cost(region: dict[str, Any]) -> str:
     by_loop = region["kind"] in ("for variable", "while", "recursive")
     often = f"{cost['taken']:,.2f} inner iterations per lane" if by_loop else f"{cost['taken']:.1%} of lanes"
     often += " (assumed)" if cost["assumed"] else " (profile)"
-    even = "never" if cost["break_even"] is None else f"from {cost['break_even']:,.0f} slots"
-    gain = f"predicted gain {cost['gain']:.2f}x, break-even {even}"
+    gain = f"predicted gain {cost['gain']:.2f}x"
+    if cost["break_even"] is not None:
+        gain += f", break-even from {cost['break_even']:,.0f} slots"
+    elif cost["gain"] <= 1:
+        gain += ", break-even never"
     return f"{cost['slots']:,.0f} issue slots per run, {often}; {gain}"

@@ -26,6 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cccopt.analysis.cfg import build
 from cccopt.passes.counting.layout import Unit
 from cccopt.profiling.counts import FunctionCounts, WarpsAndLanes
 from cccopt.profiling.machine_code import MachineCode, MachineInstruction
@@ -50,11 +51,13 @@ class MachineLine:
 
 
 Origins = Mapping[int, tuple[str, int]]
-"""For lines of a cubin's PTX the function and the index of the instruction there, the first of several."""
+"""For lines of a cubin's PTX the function and the index of the instruction there, the first of several, among those
+that control reaches: no unit has the others.
+"""
 
 
 def ptx_origins(code: MachineCode) -> tuple[Origins, Mapping[str, int]]:
-    """Where the PTX of a cubin has its instructions, and how many each function has.
+    """Where the PTX of a cubin has its instructions, and how many each function has that control reaches.
 
     Raises CccError where the PTX cannot be read.
     """
@@ -62,7 +65,11 @@ def ptx_origins(code: MachineCode) -> tuple[Origins, Mapping[str, int]]:
     sizes: dict[str, int] = {}
     for item in parse(code.ptx).items:
         if isinstance(item, Function) and item.body is not None:
-            run = [statement for statement in item.body if isinstance(statement, Instruction)]
+            graph = build(item.body)
+            reached = [
+                item.body[i] for block in sorted(graph.reachable) for i in graph.blocks[block].statements()
+            ]
+            run = [statement for statement in reached if isinstance(statement, Instruction)]
             sizes[item.name] = len(run)
             for index, instruction in enumerate(run):
                 if instruction.position is not None:

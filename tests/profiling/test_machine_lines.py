@@ -3,9 +3,11 @@
 import pytest
 
 from cccopt.passes.counting.layout import FunctionLayout, Spot, Unit
+from cccopt.passes.instrument import instrumented
 from cccopt.profiling.counts import FunctionCounts, WarpsAndLanes
-from cccopt.profiling.machine_code import MachineInstruction
-from cccopt.profiling.machine_lines import MachineLine, machine_lines
+from cccopt.profiling.machine_code import MachineCode, MachineInstruction
+from cccopt.profiling.machine_lines import MachineLine, machine_lines, ptx_origins
+from cccopt.ptx.parser import parse
 
 # Three units: 2, 1 and 2 instructions at the lines 10, 11 and 12 of the PTX and so on; the second is branched around.
 UNITS = tuple(Unit(0, 0, (), -1, (Spot(0, line, 0, count),)) for line, count in ((1, 2), (2, 1), (3, 2)))
@@ -70,3 +72,21 @@ def test_what_was_inlined_has_the_counts_of_the_function_called() -> None:
         MachineLine("a.cu", 1, 20, 640, 640, 0, 2),
         MachineLine("a.cu", 9, 6, 60, 60, 0, 2),
     )
+
+
+def test_instructions_that_control_does_not_reach_have_no_origin() -> None:
+    ptx = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k()
+{
+    bra.uni $END;
+    bra.uni $END;
+$END:
+    ret;
+}
+"""
+    origins, sizes = ptx_origins(MachineCode({}, ptx))
+    _, layout = instrumented(parse(ptx))
+    assert origins == {6: ("k", 0), 9: ("k", 1)}
+    assert sizes == {"k": sum(spot.instructions for unit in layout.functions[0].units for spot in unit.spots)}
