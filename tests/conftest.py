@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from cccopt.diagnostic import CccError
 from cccopt.toolchain.discovery import find_nvcc
+from tests import slow
 from tests.slow import is_slow
 
 # The machine is shared with other work, so an example's time says nothing about the code.
@@ -45,6 +46,11 @@ def _no_gpu() -> str | None:
     except OSError:
         return "no NVIDIA driver on this machine"
     return None if driver.cuInit(0) == 0 else "the NVIDIA driver does not find a GPU"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests that leave slow ones out are quick themselves."""
+    slow.quick = config.getoption("markexpr") == "not slow"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

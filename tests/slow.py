@@ -1,10 +1,13 @@
-"""The tests that only `make test-all` runs, by the list in tests/test-all.txt."""
+"""The tests that only `make test-all` runs, by the list in tests/test-all.txt; and what else `make test` does less of."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 from pathlib import Path
+
+quick = False
+"""Whether `make test` runs: a kernel that is compared then runs in fewer orders of its lanes."""
 
 LIST = Path(__file__).with_name("test-all.txt")
 

@@ -20,6 +20,7 @@ from cccopt.ptx.printer import print_module
 from cccopt.source.annotate import annotate
 from cccopt.source.strip import strip
 from cccopt.toolchain.discovery import find_nvcc
+from tests import slow
 from tests.fuzz.assembling import AssemblyError, cubin
 from tests.fuzz.trial import only
 from tests.kernels.running import FORMS, MOST_SHUFFLED, Arguments, Launch, phases
@@ -101,8 +102,9 @@ def judge(
     assembler: str = "",
     options: Options = ALWAYS,
 ) -> Verdict:
-    """Runs a kernel before and after, in lock-step and (where the launch is small) shuffled, counted loops expanded and
-    with stacks; ``assembler`` names the target for ptxas. The parameters, many as they are, are what tests say by name.
+    """Runs a kernel before and after, in lock-step and (where the launch is small; just the smallest if tests are to be
+    quick) shuffled, counted loops expanded and with stacks; ``assembler`` names the target for ptxas. The parameters,
+    many as they are, are what tests say by name.
 
     Raises Refusal where the rewrite does.
     """
@@ -112,8 +114,9 @@ def judge(
         for result in [rewrite_module(pair.marked, replace(options, form=form, expand=expand))]
     }
     inputs = [(launch, make(launch)) for launch in launches]
-    small = any(launch.threads <= MOST_SHUFFLED for launch, _ in inputs)
+    small = sorted({launch.threads for launch, _ in inputs if launch.threads <= MOST_SHUFFLED})
     assert small or not seeds, "no launch is small enough to be shuffled"
+    shuffled = small[:1] if slow.quick else small
     original = Program(pair.plain)
     expected = [run(original, kernel, launch, args)[0] for launch, args in inputs]
     verdict = Verdict()
@@ -121,7 +124,7 @@ def judge(
         program = Program(result.module)
         counts = verdict.ran.setdefault(form, {})
         for (launch, args), memory in zip(inputs, expected, strict=True):
-            for shuffle in (None, *(seeds if launch.threads <= MOST_SHUFFLED else ())):
+            for shuffle in (None, *(seeds if launch.threads in shuffled else ())):
                 got, profile = run(program, kernel, launch, args, shuffle)
                 if got != memory:
                     verdict.wrong = f"{kernel}, {form}, {launch}, shuffle {shuffle}: memory differs"
