@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 quick = False
-"""Whether `make test` runs: a kernel that is compared then runs in fewer orders of its lanes."""
+"""Whether `make test` runs: a kernel that is compared then runs in fewer orders of its lanes, and fewer are drawn."""
 
 LIST = Path(__file__).with_name("test-all.txt")
 
@@ -27,3 +27,8 @@ def matches(pattern: str, test: str) -> bool:
 def is_slow(test: str) -> bool:
     """Whether the last pattern that matches a test leaves it out."""
     return next((out for pattern, out in reversed(patterns()) if matches(pattern, test)), False)
+
+
+def drawn(examples: int) -> int:
+    """How many of this many random examples there are to be."""
+    return -(-examples // 2) if quick else examples

@@ -29,6 +29,7 @@ from cccopt.ptx.printer import print_module
 from cccopt.toolchain.discovery import find_nvcc
 from cccopt.toolchain.instrument import COUNTED as REGISTERED
 from cccopt.toolchain.ptxas import assemble
+from tests import slow
 from tests.emulator.kernels import HEAD as PTX_HEAD
 from tests.emulator.kernels import kernel as ptx_kernel
 from tests.kernels.generators.judging import LIMIT
@@ -37,7 +38,7 @@ from tests.kernels.generators.kernels import NAME, Case, from_seed, kernels
 from tests.passes.instrumenting import HOW, Both, differing, head_of, run_both
 
 LONG = settings().max_examples > settings.get_profile("default").max_examples
-PROFILE = settings() if LONG else settings(max_examples=10, derandomize=True, database=None)
+PROFILE = settings() if LONG else settings(max_examples=slow.drawn(10), derandomize=True, database=None)
 TARGETS = ("sm_75", "sm_80", "sm_90")
 
 

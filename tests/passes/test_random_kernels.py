@@ -25,6 +25,7 @@ from cccopt.ptx.ir import Instruction, Module
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from cccopt.toolchain.ptxas import resources
+from tests import slow
 from tests.kernels.generators.judging import (
     LIMIT,
     SEEDS,
@@ -44,7 +45,7 @@ COUNTED = 100  # kernels of which some have counted loops
 EXCLUSIVE = range(2, 12)  # seeds of kernels with sorted paths
 
 LONG = settings().max_examples > settings.get_profile("default").max_examples
-PROFILE = settings() if LONG else settings(max_examples=EXAMPLES, derandomize=True, database=None)
+PROFILE = settings() if LONG else settings(max_examples=slow.drawn(EXAMPLES), derandomize=True, database=None)
 
 
 def _tasks(case: Case) -> np.ndarray[Any, Any]:

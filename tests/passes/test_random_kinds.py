@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cccopt.ccc.function.call_sequences import self_calls
 from cccopt.emulator import Program
 from cccopt.ptx.parser import parse
+from tests import slow
 from tests.kernels.generators.judging import differing, judge, launch, rewritten, times
 from tests.kernels.generators.kernels import from_seed, kernels
 from tests.passes.test_random_kernels import LONG
@@ -23,7 +24,7 @@ EXAMPLES = 3
 KINDS = {"reductions": range(8), "grid": range(10), "recursive": range(10)}
 """Seeds of each kind of which it is asserted what they reach."""
 
-PROFILE = settings() if LONG else settings(max_examples=EXAMPLES, derandomize=True, database=None)
+PROFILE = settings() if LONG else settings(max_examples=slow.drawn(EXAMPLES), derandomize=True, database=None)
 
 
 @pytest.mark.parametrize("kind", KINDS)

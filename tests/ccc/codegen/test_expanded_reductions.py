@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from cccopt.ccc.codegen import expansion
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ptx.parser import parse
+from tests import slow
 from tests.ccc.legality.test_reductions import NANS, NUMBERS, one_of
 from tests.kernels.ptx_counted_loops import counted
 from tests.kernels.ptx_loops import loop, path
@@ -141,7 +142,7 @@ def test_sums_go_on_from_round_to_round(most: int, monkeypatch: pytest.MonkeyPat
     assert same(summed(HASH + "add.u32 %sum, %sum, %term;"), (0, 3, 9, 0, 65, 1))["expand"]
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, database=None)
+@settings(max_examples=slow.drawn(25), deadline=None, derandomize=True, database=None)
 @given(st.lists(st.integers(0, 80) | st.just(0), min_size=1, max_size=40))
 def test_any_numbers_of_trips(lengths: list[int]) -> None:
     same(summed(HASH + "add.u32 %sum, %sum, %term;"), lengths)
