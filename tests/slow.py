@@ -1,4 +1,4 @@
-"""The tests that only `make test-all` runs, by the list in tests/test-all.txt; and what else `make test` does less of."""
+"""The tests that only `make test-all` runs, by the list in tests/test-all.txt, and what `make test` does less of."""
 
 from __future__ import annotations
 
