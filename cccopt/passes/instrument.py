@@ -209,7 +209,8 @@ class _Instrumenting:
         for name, choice in choices.items():
             most = self.how.local
             if most is None:
-                most = counters_in_local_memory(registers_of_thread(self.counted.bodies[name]))
+                registers = registers_of_thread(self.counted.bodies[name])
+                most = counters_in_local_memory(registers, choice.registers)
             if choice.private - choice.registers > most:
                 return name
         return ""

@@ -117,21 +117,25 @@ def _own_stretches(text: str, name: str) -> list[_Stretch]:
         return [_Stretch(0, len(text), '"{}"'.format(name.replace("\\", r"\\").replace('"', r"\"")), 1)]
     folders = {m["file"][1 : -len(_TOOLKIT)] for m in markers if m["file"].endswith(_TOOLKIT)}
     foreign = ("<", *filter(None, folders))
+    # What a macro gives in a header of the system has markers without the flag.
+    system = {m["file"] for m in markers if _SYSTEM in m["flags"].split()}
     ends = [m.start() for m in markers[1:]] + [len(text)]
     return [
         _Stretch(m.end() + 1, end, m["file"], int(m["line"]))
         for m, end in zip(markers, ends, strict=True)
-        if _SYSTEM not in m["flags"].split() and not m["file"].startswith(foreign, 1)
+        if m["file"] not in system and not m["file"].startswith(foreign, 1)
     ]
 
 
 def _candidates(code: Code, annotated: Sequence[int]) -> Iterator[_Candidate]:
     """Those of the functions with an execution space; of kernels all that is inside may be in a loop over blocks."""
-    done = 0
+    done, start = 0, -1
     for specifier, token in enumerate(code.tokens):
         if token.text not in _SPACES or specifier < done:
             continue
-        start = declaration_at(code, specifier)
+        before, start = start, declaration_at(code, specifier)
+        if start == before:
+            continue  # another specifier of a declaration that defines no function
         try:
             found = definition(code, start)
             end = code.after_bracket(found.body) if found is not None else 0

@@ -112,6 +112,18 @@ def test_headers_of_others_have_none() -> None:
     assert places == [("own.cuh", 7), ("x.cu", 3), ("x.cu", 3)]
 
 
+def test_a_macro_in_a_header_of_the_system_makes_it_nobody_elses() -> None:
+    """As nvcc preprocesses CUB: what a macro of CUDA's gives there has a marker of its own, without the flag."""
+    header = '"/usr/include/c.h"'
+    text = (
+        f"# 1 {header} 1 3 4\n"
+        + f"# 2 {header}\n__attribute__((device))\n# 2 {header} 3 4\ninline void c() {{}}\n" * 3
+        + f"# 5 {header}\n__attribute__((device)) inline void d(int n) {{ while (n) --n; }}\n"
+        + f'# 3 "x.cu" 2\n{_HEAD}{{ while (n) --n; }}\n'
+    )
+    assert _candidates(text) == [("grid", 3), ("while", 3)]
+
+
 def test_lines_stay_what_they_were() -> None:
     text = f'# 10 "x.cu"\n{_HEAD}{{\n  while (n) {{ if (a[n]) f(); else g();\n }}\n  if (n) h();\n}}\n'
     assert _candidates(text) == [("grid", 10), ("while", 11), ("if", 11), ("else", 11), ("if", 13)]

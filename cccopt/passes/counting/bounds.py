@@ -38,6 +38,8 @@ def counters_in_registers(registers: int) -> int:
     return max(registers - _OURS, _FEWEST_REGISTERS)
 
 
-def counters_in_local_memory(registers: int) -> int:
-    """How many more it may have in its local memory."""
-    return max(registers - _OURS, _FEWEST_LOCAL)
+def counters_in_local_memory(registers: int, held: int) -> int:
+    """How many more it may have in its local memory, if ``held`` are in registers: at least as many again as it could
+    have there.
+    """
+    return max(registers - _OURS, 2 * (registers - _OURS) - held, _FEWEST_LOCAL)
