@@ -124,6 +124,8 @@ class _Renamer:
     labels: dict[int, list[str]]
     taken: set[str] = field(default_factory=lambda: set(SPECIAL_TYPES))
     scopes: list[dict[str, str]] = field(default_factory=lambda: [{}])
+    numbers: dict[str | RegisterNames, int] = field(default_factory=dict)
+    """The number that each name was given last: smaller ones are taken for good."""
 
     def __post_init__(self) -> None:
         self.taken.update(self.labels[-1])
@@ -160,21 +162,24 @@ class _Renamer:
         return statement
 
     def _fresh(self, name: str) -> str:
-        fresh, number = name, 0
-        while fresh in self.taken:
+        number = self.numbers.get(name, 0)
+        while (fresh := f"{name}_{number}" if number else name) in self.taken:
             number += 1
-            fresh = f"{name}_{number}"
+        self.numbers[name] = number
         self.taken.add(fresh)
         return fresh
 
     def _declare(self, declared: RegisterNames) -> RegisterNames:
         names = declared_names(declared)
-        stem, number = declared.name, 0
-        while not self.taken.isdisjoint(declared_names(replace(declared, name=stem))):
+        end = "_" if declared.count is not None else ""
+        number = self.numbers.get(declared, 0)
+        while True:
+            fresh = replace(declared, name=f"{declared.name}_{number}{end}") if number else declared
+            new_names = declared_names(fresh)
+            if self.taken.isdisjoint(new_names):
+                break
             number += 1
-            stem = f"{declared.name}_{number}_" if declared.count is not None else f"{declared.name}_{number}"
-        fresh = replace(declared, name=stem)
-        new_names = declared_names(fresh)
+        self.numbers[declared] = number
         self.taken.update(new_names)
         self.scopes[-1].update(zip(names, new_names, strict=True))
         return fresh

@@ -98,6 +98,16 @@ def _guarded(k: Kernel, word: str, size: int) -> str:
     return result
 
 
+def _scopes(k: Kernel, word: str, size: int) -> str:
+    """Scopes that declare registers of the same names, as inline assembly and calls have."""
+    result = k.made("r", f"mov.u32 {{}}, {word};")
+    for n in range(size):
+        k(
+            f"{{ .reg .b32 t<3>; .reg .b32 one; add.s32 t1, {result}, {n}; mov.u32 one, t1; mov.u32 {result}, one; }}"
+        )
+    return result
+
+
 def _beside(size: int) -> str:
     """Code ahead of the marked loop and behind it."""
     k = Kernel()
@@ -211,6 +221,7 @@ VALUES: Mapping[str, Callable[[int], str]] = {
     "hash after path": lambda n: behind(lambda k, w: k.hash(w, n)),
     "chain backwards in path": lambda n: in_path(lambda k, i, w: _stored(k, i, _backwards(k, w, n))),
     "chain backwards before path": lambda n: ahead(lambda k, w: _backwards(k, w, n)),
+    "scopes in path": lambda n: in_path(lambda k, i, w: k.store(i, _scopes(k, w, n))),
     "guarded writes": lambda n: in_path(lambda k, i, w: k.store(i, _guarded(k, w, n))),
     "memory accesses": _accesses,
     "local arrays": _local,
