@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from cccopt.advising.engagement import engagement
 from cccopt.advising.independence import judgement_of
 from cccopt.advising.sums import sums_in
-from cccopt.advising.trials import Trial, is_expanded, trials
+from cccopt.advising.trials import Selection, Trial, is_expanded, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of
 from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State
@@ -138,14 +138,21 @@ def _advise(
     only_in_lane: bool = False,
 ) -> tuple[Advice, ...]:
     found: list[Advice] = []
+    best: dict[tuple[int, ...], Selection] = {}
     for function in module.functions():
         annotations = annotations_of(function.body or ())
         if function.kind != "entry" or len(annotations) < 2:
             continue
         name = function.name
-        tried = tuple(trials(module, name, counts.get(name), only_in_lane=only_in_lane))
+        # Kernels with the same annotations are of one template: what is best for one is tried alone for the others.
+        like = best.get(tuple(annotations)) if name not in counts else None
+        tried = () if like is None else tuple(trials(module, name, like=like, only_in_lane=only_in_lane))
+        if not any(trial.loop is not None for trial in tried):
+            tried = tuple(trials(module, name, counts.get(name), only_in_lane=only_in_lane))
         unit_source = _source(unit, annotations)
         advice = _advice(unit_source, name, tried, annotations, counts.get(name), times.get(name))
+        if advice.best is not None:
+            best.setdefault(tuple(annotations), advice.best.selection)
         found.append(advice if only_in_lane else _judged(advice, module, function))
     return tuple(found)
 

@@ -100,14 +100,23 @@ class Trial:
 
 
 def trials(
-    module: Module, kernel: str, counts: CandidateCounts | None = None, *, only_in_lane: bool = False
+    module: Module,
+    kernel: str,
+    counts: CandidateCounts | None = None,
+    *,
+    only_in_lane: bool = False,
+    like: Selection | None = None,
 ) -> Iterator[Trial]:
     """The trials of a kernel of ``module``, in which candidates are marked and loops over blocks are made. ``counts``
-    are those of a run of this module. With ``only_in_lane`` lanes keep their own iterations in all of them.
+    are those of a run of this module. With ``only_in_lane`` lanes keep their own iterations in all of them. ``like`` is
+    the only selection that is tried, where it is given.
     """
     function = next(f for f in module.functions() if f.name == kernel and f.body is not None)
     alone = Module(tuple(_reduced(item, kernel) for item in module.items if _stays(item, kernel)))
     nest = Nest(view_of(alone, function))
+    if like is not None:
+        yield _tried(alone, kernel, like, nest, counts)
+        return
     every = nest.in_lane_selections() if only_in_lane else nest.selections()
     for selection in islice(every, MOST_IN_LANE if only_in_lane else MOST):
         trial = _tried(alone, kernel, selection, nest, counts)

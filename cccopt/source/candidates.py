@@ -35,7 +35,8 @@ _MARKER = re.compile(
     r'^[ \t]*#[ \t]*(?:line[ \t]+)?(?P<line>\d+)[ \t]+(?P<file>"(?:[^"\\\n]|\\.)*")(?P<flags>[ \d]*)$',
     re.MULTILINE,
 )
-_SYSTEM = "3"  # the flag of system headers in line markers (The C Preprocessor, "Preprocessor Output")
+# The flags of files that are entered and of system headers in line markers (The C Preprocessor, "Preprocessor Output").
+_ENTERED, _SYSTEM = "1", "3"
 _TOOLKIT = '/cuda_runtime.h"'
 _SPACES = frozenset({"global", "device", "__global__", "__device__"})
 _BEFORE_DECLARATION = frozenset({";", "{", "}", ":", ""})
@@ -117,13 +118,16 @@ def _own_stretches(text: str, name: str) -> list[_Stretch]:
         return [_Stretch(0, len(text), '"{}"'.format(name.replace("\\", r"\\").replace('"', r"\"")), 1)]
     folders = {m["file"][1 : -len(_TOOLKIT)] for m in markers if m["file"].endswith(_TOOLKIT)}
     foreign = ("<", *filter(None, folders))
-    # What a macro gives in a header of the system has markers without the flag.
-    system = {m["file"] for m in markers if _SYSTEM in m["flags"].split()}
+    # What a macro of the user's or of CUDA's gives in a header of the system has markers without the flag, and what one
+    # of the system's gives in a file of the user's has some with it: how a file is entered tells.
+    system = {m["file"] for m in markers if {_ENTERED, _SYSTEM} <= set(m["flags"].split())}
     ends = [m.start() for m in markers[1:]] + [len(text)]
     return [
         _Stretch(m.end() + 1, end, m["file"], int(m["line"]))
         for m, end in zip(markers, ends, strict=True)
-        if m["file"] not in system and not m["file"].startswith(foreign, 1)
+        if _SYSTEM not in m["flags"].split()
+        and m["file"] not in system
+        and not m["file"].startswith(foreign, 1)
     ]
 
 

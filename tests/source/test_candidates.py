@@ -124,6 +124,11 @@ def test_a_macro_in_a_header_of_the_system_makes_it_nobody_elses() -> None:
     assert _candidates(text) == [("grid", 3), ("while", 3)]
 
 
+def test_a_macro_of_the_system_in_a_file_of_the_users_leaves_it_the_users() -> None:
+    text = f'# 3 "x.cu"\n{_HEAD}{{ while (n != \n# 3 "x.cu" 3 4\n0x7fffffff\n# 3 "x.cu"\n) ++n; }}\n'
+    assert _candidates(text) == [("grid", 3), ("while", 3)]
+
+
 def test_lines_stay_what_they_were() -> None:
     text = f'# 10 "x.cu"\n{_HEAD}{{\n  while (n) {{ if (a[n]) f(); else g();\n }}\n  if (n) h();\n}}\n'
     assert _candidates(text) == [("grid", 10), ("while", 11), ("if", 11), ("else", 11), ("if", 13)]

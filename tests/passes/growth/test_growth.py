@@ -19,7 +19,8 @@ from tests.passes.growth.shapes import SHAPES
 SIZE = 5
 FIRST = {
     "sums of hashes": 2, "memory accesses": 4, "selects before path": 4, "calls": 12, "coalesced loads": 9,
-    "paths of a loop": 2, "marked loops": 1, "nested paths": 1, "marked functions": 1, "unmarked functions": 3, "scopes in path": 80,
+    "paths of a loop": 2, "marked loops": 1, "nested paths": 1, "marked functions": 1, "unmarked functions": 3,
+    "scopes in path": 80,
 }  # fmt: skip
 """The smallest of three sizes, of which each is twice the one before."""
 
