@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 from cccopt.advising.engagement import engagement
 from cccopt.advising.independence import judgement_of
-from cccopt.advising.sums import sums_in
-from cccopt.advising.trials import Selection, Trial, is_expanded, trials
+from cccopt.advising.trials import Selection, Trial, is_expanded, sums_of, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of
 from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State
@@ -262,10 +261,7 @@ def _sums(trial: Trial, annotations: Mapping[int, Annotation]) -> tuple[str, ...
     """The variables of a trial that allows for sums."""
     if not trial.selection.sums:
         return ()
-    places = {number: annotations[number].place for number, _ in trial.selection.kinds}
-    loops = [places[number] for number, kind in trial.selection.kinds if kind is Kind.FOR_VARIABLE]
-    outer = places[trial.selection.outer]
-    named = sums_in([place for place in loops if place is not None], outer) if outer is not None else ()
+    named = sums_of(trial.selection, annotations)
     return named if len(named) == trial.selection.sums else ()
 
 

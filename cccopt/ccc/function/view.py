@@ -236,10 +236,18 @@ class View:
         """The statement indices of the named blocks, in file order."""
         return sorted(i for b in self.blocks_of(names) for i in self.cfg.blocks[b].statements())
 
-    def instructions(self, names: Iterable[str]) -> list[tuple[int, Instruction]]:
+    def instructions(self, names: Iterable[str]) -> Sequence[tuple[int, Instruction]]:
         """The instructions of the named blocks with their statement indices, in file order."""
-        found: list[tuple[int, Statement]] = [(i, self.body[i]) for i in self.statements(names)]
-        return [(i, s) for i, s in found if isinstance(s, Instruction)]
+        blocks = frozenset(names)
+        if blocks not in self._instructions:
+            found: list[tuple[int, Statement]] = [(i, self.body[i]) for i in self.statements(blocks)]
+            self._instructions[blocks] = [(i, s) for i, s in found if isinstance(s, Instruction)]
+        return self._instructions[blocks]
+
+    @cached_property
+    def _instructions(self) -> dict[frozenset[str], list[tuple[int, Instruction]]]:
+        """What was asked for: rules ask for the same blocks path by path."""
+        return {}
 
     def markers(self, event: str, region: int) -> list[int]:
         """The statement indices of the markers ``event`` of ``region``, in file order."""

@@ -89,7 +89,15 @@ class CarriedRegisters:
         return sorted((x for x in self.view.loops if block in x.blocks), key=lambda x: -x.depth)
 
     def inside(self, loop: Loop) -> frozenset[int]:
-        return frozenset(i for b in loop.blocks for i in self.view.cfg.blocks[b].statements())
+        if loop not in self._inside:
+            blocks = self.view.cfg.blocks
+            self._inside[loop] = frozenset(i for b in loop.blocks for i in blocks[b].statements())
+        return self._inside[loop]
+
+    @cached_property
+    def _inside(self) -> dict[Loop, frozenset[int]]:
+        """The statements of the loops that were asked for."""
+        return {}
 
     def innermost_of(self, definitions: frozenset[int]) -> Loop | None:
         return self.view.innermost(self.view.cfg.block_of(min(definitions)))

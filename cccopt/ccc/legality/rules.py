@@ -170,7 +170,7 @@ class _Rules:
             return
         inside = set(self.view.statements(path.nodes))
         for index, instruction in self.view.instructions(self.region.nodes):
-            ordered = any(_ordered(i) for i in self.view.with_callees(instruction))
+            ordered = index in self._orders
             if index in inside:
                 # What follows in the iteration now comes before it.
                 overtaking = self.order.follows_memory(path) if ordered else None
@@ -180,6 +180,12 @@ class _Rules:
             # A lane that waits for a lock never comes to the vote at which its holder waits.
             if ordered or index in self._spinning or instruction.opcode.startswith("bar.warp"):
                 raise self._refuse(refusal.FENCE, path, index)
+
+    @cached_property
+    def _orders(self) -> frozenset[int]:
+        """The statements of the region that order memory accesses, or call what does."""
+        instructions = self.view.instructions(self.region.nodes)
+        return frozenset(i for i, s in instructions if any(map(_ordered, self.view.with_callees(s))))
 
     def no_waiting(self, path: Path, *, across: bool) -> None:
         """No spin on an atomic, poll of a volatile value or warp barrier in L outside of the segment P; none in P
