@@ -51,8 +51,13 @@ def sums_in(loops: Iterable[Place], outer: Place) -> tuple[str, ...]:
 
 
 def _updated(code: Code, start: int, end: int, around: int) -> Iterator[str]:
-    """The variables of floating-point types that the loop at ``start`` updates and does not declare."""
-    body = code.after_head(start) if code.text(start) != "do" else start + 1
+    """The variables of floating-point types that the loop at ``start`` updates and does not declare; none where there is
+    no loop in the text: it is of a macro.
+    """
+    word = code.text(start)
+    if word not in ("for", "while", "do"):
+        return
+    body = code.after_head(start) if word != "do" else start + 1
     for index in range(body, end):
         if code.text(index) in ("+", "-") and code.text(index + 1) == "=":
             first = _begin(code, index - 1)
