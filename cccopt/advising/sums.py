@@ -51,8 +51,8 @@ def sums_in(loops: Iterable[Place], outer: Place) -> tuple[str, ...]:
 
 
 def _updated(code: Code, start: int, end: int, around: int) -> Iterator[str]:
-    """The variables of floating-point types that the loop at ``start`` updates and does not declare; none where there is
-    no loop in the text: it is of a macro.
+    """The variables of floating-point types that the loop at ``start`` updates and does not declare; none where the
+    text has no loop, which is then of a macro.
     """
     word = code.text(start)
     if word not in ("for", "while", "do"):
