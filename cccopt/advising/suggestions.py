@@ -110,7 +110,19 @@ def advise_on_source(
     Raises CccError with nvcc's own messages (CCC085).
     """
     text = marked_ptx(source, arch=arch, nvcc_options=(*nvcc_options, "-lineinfo"), candidates=True)
-    return _advise(os.fspath(source), prepared(parse(text)), {}, {})
+    return _advise(os.fspath(source), prepared(_without_others(parse(text))), {}, {})
+
+
+def _without_others(module: Module) -> Module:
+    """The module without the kernels that have nothing to annotate, such as those of libraries."""
+    return Module(
+        tuple(item for item in module.items if not isinstance(item, Function) or _has_candidates(item))
+    )
+
+
+def _has_candidates(function: Function) -> bool:
+    """Whether something in a kernel could be annotated, beside the kernel; functions may be called by others."""
+    return function.kind != "entry" or len(annotations_of(function.body or ())) > 1
 
 
 def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, ...]:
@@ -139,9 +151,9 @@ def _advise(
     found: list[Advice] = []
     best: dict[tuple[int, ...], Selection] = {}
     for function in module.functions():
-        annotations = annotations_of(function.body or ())
-        if function.kind != "entry" or len(annotations) < 2:
+        if function.kind != "entry" or not _has_candidates(function):
             continue
+        annotations = annotations_of(function.body or ())
         name = function.name
         # Kernels with the same annotations are of one template: what is best for one is tried alone for the others.
         like = best.get(tuple(annotations)) if name not in counts else None
