@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from cccopt.advising.engagement import engagement
 from cccopt.advising.independence import judgement_of
-from cccopt.advising.trials import Selection, Trial, is_expanded, sums_of, trials
+from cccopt.advising.sums import sums_of
+from cccopt.advising.trials import Selection, Trial, is_expanded, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of
 from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State
@@ -26,7 +28,7 @@ from cccopt.passes.pipeline import prepared
 from cccopt.profiling.candidate_counts import CandidateCounts
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import RunFile
-from cccopt.ptx.ir import Function, Module
+from cccopt.ptx.ir import Function, Item, Module
 from cccopt.ptx.parser import parse
 from cccopt.text import Place
 
@@ -115,14 +117,16 @@ def advise_on_source(
 
 def _without_others(module: Module) -> Module:
     """The module without the kernels that have nothing to annotate, such as those of libraries."""
-    return Module(
-        tuple(item for item in module.items if not isinstance(item, Function) or _has_candidates(item))
-    )
+    return Module(tuple(item for item in module.items if not _is_kernel(item) or _has_candidates(item)))
 
 
-def _has_candidates(function: Function) -> bool:
-    """Whether something in a kernel could be annotated, beside the kernel; functions may be called by others."""
-    return function.kind != "entry" or len(annotations_of(function.body or ())) > 1
+def _is_kernel(item: Item) -> TypeGuard[Function]:
+    return isinstance(item, Function) and item.kind == "entry"
+
+
+def _has_candidates(kernel: Function) -> bool:
+    """Whether something in a kernel could be annotated, and not just the kernel."""
+    return len(annotations_of(kernel.body or ())) > 1
 
 
 def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, ...]:
@@ -151,7 +155,7 @@ def _advise(
     found: list[Advice] = []
     best: dict[tuple[int, ...], Selection] = {}
     for function in module.functions():
-        if function.kind != "entry" or not _has_candidates(function):
+        if not _is_kernel(function) or not _has_candidates(function):
             continue
         annotations = annotations_of(function.body or ())
         name = function.name
@@ -273,7 +277,7 @@ def _sums(trial: Trial, annotations: Mapping[int, Annotation]) -> tuple[str, ...
     """The variables of a trial that allows for sums."""
     if not trial.selection.sums:
         return ()
-    named = sums_of(trial.selection, annotations)
+    named = sums_of(trial.selection.kinds, trial.selection.outer, annotations)
     return named if len(named) == trial.selection.sums else ()
 
 

@@ -5,9 +5,11 @@ A clause names variables, and names do not survive into PTX: there a trial knows
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from cccopt.advising.source_loops import code_of, extent_of
+from cccopt.ccc.function.annotations import Annotation
+from cccopt.clauses import Kind
 from cccopt.files import read_text
 from cccopt.source.declarations import declares
 from cccopt.source.statements import Code
@@ -32,6 +34,17 @@ _INTEGERS = frozenset(
     }
     | {f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 )
+
+
+def sums_of(
+    kinds: Iterable[tuple[int, Kind]], outer: int, annotations: Mapping[int, Annotation]
+) -> tuple[str, ...]:
+    """The variables that the inner loops among some candidates (their ``kinds``, by number) sum up, and that a clause
+    at the ``outer`` one can name.
+    """
+    loops = [annotations[number].place for number, kind in kinds if kind is Kind.FOR_VARIABLE]
+    at = annotations[outer].place
+    return sums_in([place for place in loops if place is not None], at) if at is not None else ()
 
 
 def sums_in(loops: Iterable[Place], outer: Place) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 
-from cccopt.advising.sums import sums_in
+from cccopt.advising.sums import sums_of
 from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation, is_annotation, without_annotations
 from cccopt.ccc.function.view import View, view_of
@@ -124,18 +124,10 @@ def trials(
         yield trial
         if trial.loop is not None and not is_expanded(trial) and selection.has(Kind.FOR_VARIABLE):
             # A clause must name its sums: without their names there is nothing to try.
-            named = len(sums_of(selection, nest.annotations))
+            named = len(sums_of(selection.kinds, selection.outer, nest.annotations))
             if 0 < named <= MOST_SUMS:
                 with_sums = _tried(alone, kernel, replace(selection, sums=named), nest, counts)
                 yield from filter(is_expanded, [with_sums])
-
-
-def sums_of(selection: Selection, annotations: Mapping[int, Annotation]) -> tuple[str, ...]:
-    """The variables that the inner loops of a selection sum up, which a clause at its outer one can name."""
-    places = {number: annotations[number].place for number, _ in selection.kinds}
-    loops = [places[number] for number, kind in selection.kinds if kind is Kind.FOR_VARIABLE]
-    outer = places[selection.outer]
-    return sums_in([place for place in loops if place is not None], outer) if outer is not None else ()
 
 
 def _stays(item: Item, kernel: str) -> bool:
