@@ -65,6 +65,7 @@ MODULE_HEAD = "ccc_profile_module"
 LAYOUT = "ccc_profile_layout"
 
 _FEW = 6  # registers for counters where little is known of how many there may be
+_FOLDED = 8  # counters of a thread that are added up at once
 _CROWDED = 16  # warps of which one is counted if a function has too many counters
 _ROOM, _ROOM_OF_GROUPS = 4 << 20, 32 << 20  # bytes for all copies of the counts, at most
 
@@ -177,6 +178,7 @@ class _Instrumenting:
             some.every,
             self.how.watch,
             crowded,
+            tuple(filter(counted.recurs, counted.copied)),
         )
         copies = [
             item
@@ -223,6 +225,9 @@ class _Instrumenting:
         room = _ROOM if self.how.every == 1 else _ROOM_OF_GROUPS
         while copies > 1 and 8 * copies * row > room:
             copies //= 2
+        # docs/decisions/0038-counters-are-added-up-in-groups.md
+        recursive = any(counted.recurs(name) or counted.runs_unknown(name) for name in choices)
+        folded = 1 if recursive else _FOLDED
         found: dict[str, Memory] = {}
         first = 0
         for name, choice in choices.items():
@@ -240,6 +245,7 @@ class _Instrumenting:
                 copies,
                 self.how.every,
                 choice.nests,
+                folded,
             )
             if self.how.every > 1 or (
                 kernel and not counted.has_room(name, 4 * memory.words, self.how.dynamic)

@@ -278,7 +278,12 @@ def notes_of(layout: Layout, counts: Sequence[FunctionCounts]) -> tuple[str, ...
     few = f"one warp in {layout.every} is counted, more in small launches"
     why = f"`{shown(layout.crowded)}` has too many branches (--ccc-instrument=all counts all warps)"
     crowded = [f"{few}: {why}"] if layout.crowded else []
-    return (*refused, *crowded, *lost, *torn)
+    deep = [
+        f"`{shown(name)}` calls itself, and counted it takes more stack: if that exceeds the program's"
+        " cudaLimitStackSize, results are wrong"
+        for name in layout.recursive
+    ]
+    return (*refused, *crowded, *deep, *lost, *torn)
 
 
 _Place = tuple[str, int, int]

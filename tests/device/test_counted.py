@@ -25,6 +25,7 @@ from cccopt.ptx.printer import print_module
 from tests.device.programs import ProgramOnGpu
 from tests.device.test_random_kernels import exact
 from tests.emulator.kernels import kernel as ptx_kernel
+from tests.fuzz.gpu_runner import STACK
 from tests.kernels.generators.kernels import NAME, from_seed
 from tests.mix import DEFINES, SOURCE, c_names, expected, values
 from tests.passes.instrumenting import HOW, counts_in
@@ -73,6 +74,10 @@ def by_emulator(
 def test_random_kernels(how: str, kind: str) -> None:
     """Results are those of the plain kernel, and lanes the emulator's. Which lanes run together is up to the GPU."""
     with open_gpu() as gpu:
+        import pycuda.driver as driver
+
+        # Counted copies of functions that call themselves take more of it than the default has.
+        driver.Context.set_limit(driver.limit.STACK_SIZE, STACK)
         for seed in range(100, 112):
             case = from_seed(seed, kind)
             module = parse(exact(case.ptx))

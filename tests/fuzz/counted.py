@@ -52,7 +52,7 @@ def wrong(kernel: Kernel, module: Module, draw: random.Random) -> Iterator[str]:
         exact = layout.every == 1 or all(each.squares == each.warps for each in counts if each.layout.kernel)
         if exact and (other := differing(both)):
             yield f"{name}, {way}, {launch}: {other[:3]}"
-        if said := notes_of(replace(layout, crowded=""), counts):
+        if said := notes_of(replace(layout, crowded="", recursive=()), counts):
             yield f"{name}, {way}, {launch}: {said}"
 
 

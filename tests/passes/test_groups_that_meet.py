@@ -16,12 +16,12 @@ import pytest
 from cccopt.emulator import Program
 from cccopt.passes.instrument import COUNTED, instrumented
 from cccopt.profiling.counts import counts_of
-from cccopt.ptx.ir import Address, Function, Instruction, Register, SpecialRegister
+from cccopt.ptx.ir import Address, Function, Instruction, Label, Register, SpecialRegister
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from tests.emulator.kernels import kernel as ptx_kernel
 from tests.passes.instrumenting import HOW, counts_in
-from tests.passes.test_instrument import SHAPES
+from tests.passes.test_instrument import CALL, FUNCTION, RECURSIVE, SHAPES
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -48,23 +48,49 @@ def test_lanes_are_added_up_where_just_those_run_together(how: str) -> None:
             assert reduction.guard is not None
             asked = max(i for i in range(index) if run[i].base == "activemask")
             (test,) = made[reduction.guard.register]
-            assert test.operands[1:] == (run[asked].operands[0], reduction.operands[2])
-            assert {s.base for s in run[asked:index]} <= {"activemask", "setp", "redux"}
+            assert test.opcode == "setp.eq.and.u32"
+            assert test.operands[1:3] == (run[asked].operands[0], reduction.operands[2])
+            assert not {s.base for s in run[asked:index]} & {"bra", "brx", "call", "bar", "vote"}
+            assert run[asked - 1].base == "bra", "ptxas would ask ahead of a vote"
 
 
+@pytest.mark.parametrize(("called", "at_once"), [(FUNCTION, 8), (RECURSIVE, 1)])
+def test_few_counters_are_added_up_at_once_where_a_function_calls_itself(called: str, at_once: int) -> None:
+    """On a GPU, a kernel that calls it gave wrong results otherwise (docs/decisions/0038-counters-are-added-up-in-groups.md)."""
+    name = "sum" if called is RECURSIVE else "triangle"
+    loop = f"and.b32 %r4, %r3, 7; LOOP:{CALL % name} shr.u32 %r4, %r4, 1; setp.ne.u32 %p1, %r4, 0; @%p1 bra LOOP;"
+    loops = "".join(
+        loop.replace("LOOP", f"LOOP{n}").replace("%r4, %r3, 7", f"%r4, %r3, {n}")
+        for n in (7, 15, 31, 63, 127)
+    )
+    new, _ = instrumented(parse(ptx_kernel(loops, module=called)))
+    runs = [0]
+    for statement in next(f for f in new.functions() if f.name == "k" + COUNTED).body or ():
+        if isinstance(statement, Label):
+            runs.append(0)
+        runs[-1] += isinstance(statement, Instruction) and statement.base == "redux"
+    assert max(runs) == at_once
+
+
+APART = {
+    "others run with it": (r"activemask\.b32 (%\w+);(\s*setp\.eq\.and\.u32 %\w+, \1,)", r"mov.u32 \1, 0;\2"),
+    "counts are large": (r"(setp\.gt\.u32 %\w+, %\w+), 0x7FFFFFF;", r"\1, 0;"),
+}
+"""When lanes do not add up together, and how code is told so."""
+
+
+@pytest.mark.parametrize("when", APART)
 @pytest.mark.parametrize("how", HOW)
-def test_each_lane_adds_for_itself_where_others_run_with_it(how: str) -> None:
-    """On a GPU, groups that add up at the same time may meet; here, they are told so."""
+def test_each_lane_adds_for_itself(how: str, when: str) -> None:
+    """On a GPU, groups that add up at the same time may meet, and counts may reach 2^27."""
     seen = 0
     for shape in SHAPES.values():
         new, layout = instrumented(parse(ptx_kernel(shape)), HOW[how])
         text = print_module(new)
-        met, times = re.subn(
-            r"activemask\.b32 (%\w+);(\s*setp\.eq\.u32 %\w+, \1,)", r"mov.u32 \1, 0;\2", text
-        )
+        apart, times = re.subn(*APART[when], text)
         seen += times
         found = []
-        for ptx in (text, met):
+        for ptx in (text, apart):
             program = Program(parse(ptx))
             program.launch("k" + COUNTED, 3, 70, [np.zeros(4096, np.uint32)])
             found.append(counts_of(layout, counts_in(program, layout)))

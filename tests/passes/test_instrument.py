@@ -164,7 +164,7 @@ def both_of(text: str, how: Counting, grid: int = 3, block: Any = 70) -> Both:
 
     both = run_both(parse(text), "k", launch, how)
     assert results[0].tolist() == results[1].tolist()
-    assert len(notes_of(both.layout, both.counts)) == bool(both.layout.crowded)
+    assert len(notes_of(both.layout, both.counts)) == bool(both.layout.crowded) + len(both.layout.recursive)
     return both
 
 
@@ -240,6 +240,7 @@ def test_called_functions_are_counted(calls: str, how: str) -> None:
     both = both_of(ptx_kernel(body, module=function), HOW[how])
     assert not differing(both)
     assert len(both.counts) == 2
+    assert both.layout.recursive == (("sum",) if calls == "recursion" else ())
 
 
 POINTERS = """

@@ -10,21 +10,20 @@ that of the last is after.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from cccopt.ccc.function.code import at, op
 from cccopt.ccc.function.names import Names
+from cccopt.passes.counting.folding import Folding
 from cccopt.passes.counting.layout import BEGUN, ENDED, THREADS, WARPS
-from cccopt.passes.counting.memory import HALF_WORD, Memory, copy_address, lanes_from
-from cccopt.passes.counting.nests import Nest
+from cccopt.passes.counting.memory import HALF_WORD, Memory, copy_address, each_word, lanes_from
 from cccopt.passes.counting.sampling import count, linear_index
 from cccopt.ptx.ir import (
     Function,
     Guard,
     Label,
     Literal,
-    Pragma,
     Register,
     SpecialRegister,
     Statement,
@@ -33,7 +32,6 @@ from cccopt.ptx.ir import (
 )
 
 _LANE_31 = Literal("31")
-_LOW_HALF = Literal("0xFFFF")
 _OWN = Register("%ccc_own")
 """The address of a thread's own counters."""
 _ENTERED = Register("%ccc_entered")
@@ -47,7 +45,7 @@ def begin(kernel: Memory, names: Names) -> Iterator[Statement]:
     yield from _thread(names, thread)
     yield from _threads(names, threads)
     if kernel.name is not None:
-        yield from _each_word(names, thread, threads, kernel.words, "clear", partial(_clear, names, kernel))
+        yield from each_word(names, thread, threads, kernel.words, "clear", partial(_clear, names, kernel))
     yield op("setp.eq.u32", first, thread, 0)
     yield from copy_address(kernel, names, base)
     yield op("red.global.add.u64", kernel.in_copy(base, BEGUN), 1, guard=Guard(first))
@@ -101,11 +99,8 @@ def leaving(
         counters = names.register("b64")
         yield op("mov.u64", counters, array)
         sums = names.register("b32" if memory.name is not None else "b64")
-        yield from _sums_by_lane(names, memory, base, mask, lower, sums)
-        fold = partial(_fold, names, memory, sums, counters, mask if redux else None, leader, weight)
-        yield from _each_from(names, 0, memory.common, partial(fold, None))
-        for bit, nest in enumerate(memory.nests):
-            yield from _fold_nest(names, nest, entered, 1 << bit, mask, fold)
+        folding = Folding(memory, names, base, counters, mask, lower, leader, weight, redux, sums)
+        yield from folding.all(entered)
         # What each thread has added is before the first of them counts all off.
         yield op("bar.warp.sync", mask)
     if memory.name is not None:
@@ -119,116 +114,6 @@ def leave_function(memory: Memory, name: str, redux: bool) -> Function:
     own, entered = Variable("reg", ".b64", _OWN.name), Variable("reg", ".b32", _ENTERED.name)
     parameters = (own, entered) if memory.private else ()
     return Function("func", name, parameters, body=(*names.declarations(), *code))
-
-
-def _sums_by_lane(
-    names: Names, memory: Memory, base: Register, mask: Register, lower: Register, sums: Register
-) -> Iterator[Statement]:
-    """Sets ``sums`` to the address of the counters that threads add to, computed so that ptxas takes it for another in
-    each lane: groups of a warp that fold at the same time may meet, each at a word of its own
-    (docs/decisions/0036-groups-that-fold-at-once.md).
-    """
-    bit, nothing = names.register("b32"), names.register("b32")
-    yield op("add.u32", bit, lower, 1)
-    yield op("not.b32", nothing, mask)
-    yield op("and.b32", nothing, nothing, bit)
-    if memory.name is not None:
-        yield op("mov.u32", sums, Symbol(memory.name))
-        yield op("add.u32", sums, sums, nothing)
-        return
-    yield op("cvt.u64.u32", sums, nothing)
-    yield op("add.u64", sums, sums, base)
-
-
-def _fold(
-    names: Names,
-    memory: Memory,
-    sums: Register,
-    counters: Register,
-    mask: Register | None,
-    leader: Register,
-    weight: Register | None,
-    counted: Register | None,
-    word: Register,
-) -> Iterator[Statement]:
-    """All threads of ``mask`` add one of their ``counters`` to ``sums``: the first of them for all, if just they run
-    together. Otherwise, and if there is no mask, each thread adds for itself. Threads where ``counted`` does not hold
-    have counted nothing there.
-    """
-    address, found = names.register("b64"), names.register("b32")
-    low, high, some, more = (names.register(t) for t in ("b32", "b32", "pred", "pred"))
-    yield op("mad.wide.u32", address, word, 4, counters)
-    yield op("ld.local.u32", found, at(address))
-    if counted is not None:
-        yield op("selp.b32", found, found, 0, counted)
-    yield op("and.b32", low, found, _LOW_HALF)
-    yield op("shr.u32", high, found, HALF_WORD)
-    nothing = names.label("nothing")
-    if mask is None:
-        yield op("setp.ne.u32", some, found, 0)
-        yield op("setp.ne.u32", more, high, 0)
-    else:
-        yield op("setp.ne.u32", some, found, 0)
-        yield op("vote.sync.any.pred", some, some, mask)
-        yield op("bra", Symbol(nothing), guard=Guard(some, negated=True))
-        active, alone, adds = names.register("b32"), names.register("pred"), names.register("pred")
-        any_ = names.register("b32")
-        yield op("activemask.b32", active)
-        yield op("setp.eq.u32", alone, active, mask)
-        yield op("setp.ne.or.u32", adds, active, mask, leader)
-        for half in (low, high):
-            yield op("redux.sync.add.u32", half, half, mask, guard=Guard(alone))
-        yield op("or.b32", any_, low, high)
-        yield op("setp.ne.and.u32", some, any_, 0, adds)
-        yield op("setp.ne.and.u32", more, high, 0, adds)
-    if memory.name is not None:
-        place = names.register("b32")
-        yield op("mad.lo.u32", place, word, 4, sums)
-        for first, half, who in ((memory.plain, low, some), (memory.high, high, more)):
-            yield op("red.shared.add.u32", at(place, 4 * first), half, guard=Guard(who))
-        yield Label(nothing)
-        return
-    wide, top, place = (names.register("b64") for _ in range(3))
-    yield op("cvt.u64.u32", wide, low)
-    yield op("cvt.u64.u32", top, high)
-    yield op("shl.b64", top, top, HALF_WORD)
-    yield op("add.u64", wide, wide, top)
-    if weight is not None:
-        times = names.register("b64")
-        yield op("cvt.u64.u32", times, weight)
-        yield op("mul.lo.u64", wide, wide, times)
-    yield op("mad.wide.u32", place, word, 8, sums)
-    yield op("red.global.add.u64", memory.in_copy(place, memory.own), wide, guard=Guard(some))
-    yield Label(nothing)
-
-
-def _fold_nest(
-    names: Names,
-    nest: Nest,
-    entered: Register,
-    bit: int,
-    mask: Register,
-    fold: Callable[[Register | None, Register], Iterator[Statement]],
-) -> Iterator[Statement]:
-    """Folds the counters of a nest, unless no thread of ``mask`` came to it."""
-    here, came, any_ = names.register("b32"), names.register("pred"), names.register("pred")
-    after = names.label("folded")
-    yield op("and.b32", here, entered, bit)
-    yield op("setp.ne.u32", came, here, 0)
-    yield op("vote.sync.any.pred", any_, came, mask)
-    yield op("bra", Symbol(after), guard=Guard(any_, negated=True))
-    yield from _each_from(names, nest.start, nest.stop, partial(fold, came))
-    yield Label(after)
-
-
-def _each_from(
-    names: Names, start: int, stop: int, body: Callable[[Register], Iterator[Statement]]
-) -> Iterator[Statement]:
-    """``body`` for each number from ``start`` on."""
-    first, step = names.register("b32"), names.register("b32")
-    yield op("mov.u32", first, start)
-    yield op("mov.u32", step, 1)
-    yield from _each_word(names, first, step, stop, "fold", body)
 
 
 def _count_off(
@@ -268,8 +153,8 @@ def _flush_all(
     """Adds all words to their counters."""
     low = partial(_flush, names, memory, base, memory.plain, 0)
     high = partial(_flush, names, memory, base, memory.high, HALF_WORD)
-    yield from _each_word(names, first, step, memory.counters - memory.own, "add", low)
-    yield from _each_word(names, first, step, memory.private, "add", high)
+    yield from each_word(names, first, step, memory.counters - memory.own, "add", low)
+    yield from each_word(names, first, step, memory.private, "add", high)
 
 
 def _thread(names: Names, thread: Register) -> Iterator[Statement]:
@@ -294,30 +179,6 @@ def _count_block(
     wide = names.register("b64")
     yield op("cvt.u64.u32", wide, warps)
     yield op("red.global.add.u64", kernel.in_copy(base, WARPS), wide, guard=who)
-
-
-def _each_word(
-    names: Names,
-    first: Register,
-    step: Register,
-    count: int,
-    what: str,
-    body: Callable[[Register], Iterator[Statement]],
-) -> Iterator[Statement]:
-    """``body`` for each number below ``count``, shared among threads: from ``first`` on, every ``step``."""
-    if not count:
-        return
-    word, done = names.register("b32"), names.register("pred")
-    loop, after = names.label(what), names.label(f"{what}_end")
-    yield op("mov.u32", word, first)
-    yield Label(loop)
-    yield Pragma(("nounroll",))
-    yield op("setp.ge.u32", done, word, count)
-    yield op("bra", Symbol(after), guard=Guard(done))
-    yield from body(word)
-    yield op("add.u32", word, word, step)
-    yield op("bra", Symbol(loop))
-    yield Label(after)
 
 
 def _address(

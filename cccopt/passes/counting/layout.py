@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-FORMAT = 4
+FORMAT = 5
 
 OUTSIDE = -1
 """In place of a unit: where the function is entered from and left to."""
@@ -131,7 +131,8 @@ class FunctionLayout:
 class Layout:
     """The counters of a module. ``marked`` is its PTX if that has markers of annotations, and else empty; one warp in
     ``every`` is counted, at least; ``crowded`` is a function with so many counters that not all warps are counted, or
-    empty. In a ``watched`` module branches have histograms, and accesses counters.
+    empty. In a ``watched`` module branches have histograms, and accesses counters. ``recursive`` are counted functions
+    that may call themselves, whose copies take more stack.
     """
 
     copies: int = 1
@@ -142,6 +143,7 @@ class Layout:
     every: int = 1
     watched: bool = False
     crowded: str = ""
+    recursive: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -164,6 +166,7 @@ def as_bytes(layout: Layout) -> bytes:
         "every": layout.every,
         "watched": layout.watched,
         "crowded": layout.crowded,
+        "recursive": layout.recursive,
     }
     return zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)
 
@@ -183,6 +186,7 @@ def of_bytes(text: bytes) -> Layout:
             int(data["every"]),
             bool(data["watched"]),
             str(data["crowded"]),
+            tuple(map(str, data["recursive"])),
         )
     except (zlib.error, ValueError, KeyError, TypeError, IndexError) as problem:
         raise ValueError(f"no layout of counters: {problem}") from problem

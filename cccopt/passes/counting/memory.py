@@ -17,7 +17,7 @@ counter, at four cycles for an addition that waits for the one before it about t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from cccopt.ccc.function.code import at, op, predicate
@@ -28,8 +28,10 @@ from cccopt.passes.counting.sampling import sampled
 from cccopt.ptx.ir import (
     Address,
     Guard,
+    Label,
     Literal,
     Operand,
+    Pragma,
     Register,
     SpecialRegister,
     Statement,
@@ -50,7 +52,7 @@ class Memory:
     ``name`` is the shared array, None where they are in global memory alone; ``kernel`` tells whose they are.
     ``first`` is the function's first counter, ``counters`` how many it has. Of these a thread has ``private`` for
     itself, the first that the code adds to, ``registers`` of them in registers, all in the array ``local`` when it
-    leaves; those of ``nests``, the last, only if it came there.
+    leaves; those of ``nests``, the last, only if it came there. ``folded`` of them are added up at once.
     ``counts`` is the array of all counters, ``row`` how many a copy of it has. One warp in ``every`` is counted.
     """
 
@@ -66,6 +68,7 @@ class Memory:
     copies: int
     every: int = 1
     nests: tuple[Nest, ...] = ()
+    folded: int = 1
 
     @property
     def common(self) -> int:
@@ -253,3 +256,27 @@ def copy_address(
     yield op("mul.wide.u32", offset, number, 8 * memory.row)
     yield op("mov.u64", base, Symbol(memory.counts))
     yield op("add.u64", base, base, offset)
+
+
+def each_word(
+    names: Names,
+    first: Register,
+    step: Register,
+    count: int,
+    what: str,
+    body: Callable[[Register], Iterator[Statement]],
+) -> Iterator[Statement]:
+    """``body`` for each number below ``count``, shared among threads: from ``first`` on, every ``step``."""
+    if not count:
+        return
+    word, done = names.register("b32"), names.register("pred")
+    loop, after = names.label(what), names.label(f"{what}_end")
+    yield op("mov.u32", word, first)
+    yield Label(loop)
+    yield Pragma(("nounroll",))
+    yield op("setp.ge.u32", done, word, count)
+    yield op("bra", Symbol(after), guard=Guard(done))
+    yield from body(word)
+    yield op("add.u32", word, word, step)
+    yield op("bra", Symbol(loop))
+    yield Label(after)
