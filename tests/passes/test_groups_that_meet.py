@@ -56,7 +56,10 @@ def test_lanes_are_added_up_where_just_those_run_together(how: str) -> None:
 
 @pytest.mark.parametrize(("called", "at_once"), [(FUNCTION, 8), (RECURSIVE, 1)])
 def test_few_counters_are_added_up_at_once_where_a_function_calls_itself(called: str, at_once: int) -> None:
-    """On a GPU, a kernel that calls it gave wrong results otherwise (docs/decisions/0038-counters-are-added-up-in-groups.md)."""
+    """On a GPU, a kernel that calls it gave wrong results otherwise.
+
+    docs/decisions/0038-counters-are-added-up-in-groups.md
+    """
     name = "sum" if called is RECURSIVE else "triangle"
     loop = f"and.b32 %r4, %r3, 7; LOOP:{CALL % name} shr.u32 %r4, %r4, 1; setp.ne.u32 %p1, %r4, 0; @%p1 bra LOOP;"
     loops = "".join(
