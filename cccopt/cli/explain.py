@@ -20,6 +20,7 @@ from cccopt.driver.unit_report import diagnostics_of
 from cccopt.files import read_text, require_writable, write_text
 from cccopt.ptx.parser import parse
 from cccopt.report.dot import dot
+from cccopt.report.predictions import times
 from cccopt.resources import folder
 
 if TYPE_CHECKING:
@@ -147,22 +148,14 @@ def _print_region(region: dict[str, Any], out: Console) -> None:
         )
     if region["cost"] is not None:
         out.print(Text(f"  {_cost(region)}"), soft_wrap=True)
-        for when in ("before", "after"):
-            if region["cost"][when] is not None:
-                out.print(Text(f"  {when + ':':8}{_time(region['cost'][when])}"), soft_wrap=True)
+        for line in times(region["cost"]):
+            out.print(Text(f"  {line}"), soft_wrap=True)
     if region["context"]:
         table = Table("register", "type", "decision", "why", box=None, padding=(0, 2))
         for entry in region["context"]:
             table.add_row(*(Text(entry[key]) for key in ("register", "type", "decision", "reason")))
         out.print(table)
     out.print()
-
-
-def _time(time: dict[str, float]) -> str:
-    """The parts of a predicted time, in one line."""
-    added = f", votes and contexts {time['overhead']:,.0f}" if time["overhead"] else ""
-    parts = f"code {time['code']:,.0f}{added}; memory traffic {time['memory']:,.0f}"
-    return f"{time['total']:,.0f} issue slots per warp iteration ({parts})"
 
 
 def _cost(region: dict[str, Any]) -> str:

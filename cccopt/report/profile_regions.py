@@ -10,7 +10,8 @@ from cccopt.ccc.profitability.code_digest import canonical
 from cccopt.ccc.profitability.decisions import Decisions
 from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.profiling.run_file import FunctionRun, RunFile
-from cccopt.report.html import Markup, cell, element, table
+from cccopt.report.html import Markup, cell, element, soft, table
+from cccopt.report.predictions import times
 from cccopt.report.profile_view import efficiency, number, percent
 
 _HEADS = ("region", "kind", "entries of lanes", "runs of warps x 32", "runs of lanes", "at work", "became")
@@ -42,7 +43,7 @@ def measured(decisions: Decisions | None, function: FunctionRun) -> Markup | Non
     return element("p", element("b", f"Measured, `{found.build}`: "), f"{said}, on {decisions.device}.")
 
 
-def _row(region: int, counts: RegionProfile, became: list[str] | None) -> Markup:
+def _row(region: int, counts: RegionProfile, became: list[Markup] | None) -> Markup:
     filled = efficiency(counts.warps, counts.lanes)
     return element(
         "tr",
@@ -54,22 +55,23 @@ def _row(region: int, counts: RegionProfile, became: list[str] | None) -> Markup
         cell(percent(filled), filled),
         None
         if became is None
-        else element("td", "; ".join(dict.fromkeys(became)) or "not in the report", class_="wrap"),
+        else element("td", list(dict.fromkeys(became)) or "not in the report", class_="wrap"),
     )
 
 
-def _became(unit: Mapping[str, Any], region: Mapping[str, Any]) -> str:
+def _became(unit: Mapping[str, Any], region: Mapping[str, Any]) -> Markup:
     """What the report of a compilation says of a region."""
     place = region.get("place") or {}
     said = f"{PurePath(place['file']).name}:{place['line']}: " if place else ""
     said += str(region["outcome"])
     if region.get("form"):
         said += f" ({region['form']})"
-    gain = (region.get("cost") or {}).get("gain")
-    if gain is not None:
-        said += f", predicted gain {gain:.2f}x"
+    cost = region.get("cost")
+    if cost is not None:
+        said += f", predicted gain {cost['gain']:.2f}x"
     for remark in unit.get("remarks", ()):
         at = remark.get("place") or {}
         if place and (at.get("file"), at.get("line")) == (place.get("file"), place.get("line")):
             said += f"; {remark['code']}: {remark['message']}"
-    return said
+    predicted = [element("div", soft(line)) for line in (times(cost) if cost is not None else ())]
+    return element("div", said, predicted)

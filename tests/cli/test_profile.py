@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -173,7 +174,12 @@ def test_the_page_says_what_became_of_regions(capfd: pytest.CaptureFixture[str])
     build("--ccc-profile=rare.json", "--ccc-report=report.json")
     shown = ["profile", "--html", "page.html", "--report", "report.json", "rare.json"]
     assert cccopt_main(shown) == 0
-    assert "kernel.cu:3: rewritten (split), predicted gain" in Path("page.html").read_text()
+    text = Path("page.html").read_text()
+    assert "kernel.cu:3: rewritten (split), predicted gain" in text
+    for when in ("before", "after"):
+        assert re.search(
+            rf"{when}: +[\d,]+ issue slots per warp iteration \(code [\d,]+.*; memory traffic", text
+        )
     for wrong, code in (("rare.json", "CCC069"), ("kernel.cu", "CCC069"), ("none.json", "CCC086")):
         assert cccopt_main(["profile", "--html", "other.html", "--report", wrong, "rare.json"]) == 1
         assert f"error[{code}]" in capfd.readouterr().err

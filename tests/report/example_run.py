@@ -111,7 +111,11 @@ REPORT = {
                     "outcome": "declined",
                     "form": "",
                     "place": {"file": FILE, "line": 4},
-                    "cost": {"gain": 0.91},
+                    "cost": {
+                        "gain": 0.91,
+                        "before": {"code": 91.0, "overhead": 0.0, "memory": 1200.0, "total": 1210.0},
+                        "after": {"code": 60.0, "overhead": 40.0, "memory": 1300.0, "total": 1330.0},
+                    },
                 }
             ],
         }
