@@ -17,6 +17,7 @@ from cccopt.advising.independence import judgement_of
 from cccopt.advising.sums import sums_of
 from cccopt.advising.trials import Selection, Trial, is_expanded, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of
+from cccopt.ccc.function.calls import called
 from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State
 from cccopt.ccc.outcome.choices import Form
@@ -116,8 +117,17 @@ def advise_on_source(
 
 
 def _without_others(module: Module) -> Module:
-    """The module without the kernels that have nothing to annotate, such as those of libraries."""
-    return Module(tuple(item for item in module.items if not _is_kernel(item) or _has_candidates(item)))
+    """The module without the kernels that have nothing to annotate, such as those of libraries. A function that a
+    kernel calls may be put into it.
+    """
+    marked = {f.name for f in module.functions() if not _is_kernel(f) and annotations_of(f.body or ())}
+
+    def stays(item: Item) -> bool:
+        if not _is_kernel(item) or _has_candidates(item):
+            return True
+        return not marked.isdisjoint(called(module, [item.name]))
+
+    return Module(tuple(filter(stays, module.items)))
 
 
 def _is_kernel(item: Item) -> TypeGuard[Function]:

@@ -135,3 +135,24 @@ def test_a_loop_of_sums_names_them(tmp_path: Path) -> None:
     assert [p.text for p in advice.pragmas] == ["#pragma ccc for reduce(+: sum)", "#pragma ccc for variable"]
     assert advice.pays
     assert rewritten(source, [advice]) == {advice.kernel}
+
+
+def test_a_function_that_calls_itself_is_a_loop_of_the_kernel_that_calls_it(tmp_path: Path) -> None:
+    source = tmp_path / "chain.cu"
+    source.write_text(
+        """
+        __device__ __noinline__ void walk(const int* next, const float* w, int node, float x, float* sum) {
+          if (node < 0) return;
+          if (w[node] > x) atomicAdd(sum + (node & 15), sinf(w[node]));
+          walk(next, w, next[node], x, sum);
+        }
+        __global__ void __launch_bounds__(256) chains(
+            const int* next, const float* w, const float* x, const int* first, float* sum) {
+          int i = blockIdx.x * blockDim.x + threadIdx.x;
+          walk(next, w, first[i], x[i], sum);
+        }
+        """
+    )
+    (advice,) = advise_on_source(source, arch=ARCH)
+    assert [str(p.kind) for p in advice.pragmas] == ["grid", "recursive"]
+    assert rewritten(source, [advice]) == {advice.kernel}
