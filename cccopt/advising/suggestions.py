@@ -14,6 +14,7 @@ from typing import TypeGuard
 
 from cccopt.advising.engagement import engagement
 from cccopt.advising.independence import judgement_of
+from cccopt.advising.recursions import refused_recursion
 from cccopt.advising.sums import sums_of
 from cccopt.advising.trials import Selection, Trial, is_expanded, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of
@@ -113,7 +114,11 @@ def advise_on_source(
     Raises CccError with nvcc's own messages (CCC085).
     """
     text = marked_ptx(source, arch=arch, nvcc_options=(*nvcc_options, "-lineinfo"), candidates=True)
-    return _advise(os.fspath(source), prepared(_without_others(parse(text))), {}, {})
+    module, unit = _without_others(parse(text)), os.fspath(source)
+    made = prepared(module)
+    without_loop = [f.name for f in made.functions() if _is_kernel(f) and not _has_candidates(f)]
+    refused = [trial for name in without_loop if (trial := refused_recursion(module, name)) is not None]
+    return (*_advise(unit, made, {}, {}), *(_advice(unit, t.kernel, (t,), {}, None, None) for t in refused))
 
 
 def _without_others(module: Module) -> Module:

@@ -143,7 +143,7 @@ def test_a_function_that_calls_itself_is_a_loop_of_the_kernel_that_calls_it(tmp_
         """
         __device__ __noinline__ void walk(const int* next, const float* w, int node, float x, float* sum) {
           if (node < 0) return;
-          if (w[node] > x) atomicAdd(sum + (node & 15), sinf(w[node]));
+          if (w[node] > x) atomicAdd(sum + (node & 15), sqrtf(w[node]));
           walk(next, w, next[node], x, sum);
         }
         __global__ void __launch_bounds__(256) chains(
@@ -156,3 +156,25 @@ def test_a_function_that_calls_itself_is_a_loop_of_the_kernel_that_calls_it(tmp_
     (advice,) = advise_on_source(source, arch=ARCH)
     assert [str(p.kind) for p in advice.pragmas] == ["grid", "recursive"]
     assert rewritten(source, [advice]) == {advice.kernel}
+
+
+def test_why_a_function_that_calls_itself_twice_is_no_loop_is_said(tmp_path: Path) -> None:
+    source = tmp_path / "tree.cu"
+    source.write_text(
+        """
+        __device__ void walk(const int* next, const float* w, int node, float* sum) {
+          if (node < 0) return;
+          atomicAdd(sum + (node & 15), w[node]);
+          walk(next, w, next[2 * node], sum);
+          walk(next, w, next[2 * node + 1], sum);
+        }
+        __global__ void trees(const int* next, const float* w, const int* first, float* sum) {
+          walk(next, w, first[blockIdx.x * blockDim.x + threadIdx.x], sum);
+        }
+        __global__ void even(int n, float* y) { y[threadIdx.x] = n; }
+        """
+    )
+    (advice,) = advise_on_source(source, arch=ARCH)
+    assert advice.shown.startswith("trees(")
+    assert not advice.pragmas
+    assert [d.code for d in advice.refusals] == ["CCC065"]

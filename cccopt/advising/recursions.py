@@ -1,0 +1,47 @@
+"""Why a kernel cannot be annotated whose only loop is a function that calls itself.
+
+Before candidates are tried, such a function is put into the kernel that calls it. Where that cannot be, no loop is left
+in the kernel, and nothing to try.
+"""
+
+from __future__ import annotations
+
+from cccopt.advising.trials import Selection, Trial
+from cccopt.ccc.function.annotations import annotations_of, without_annotations
+from cccopt.ccc.function.calls import called
+from cccopt.ccc.outcome.choices import Mode
+from cccopt.clauses import Kind
+from cccopt.diagnostic import Diagnostic
+from cccopt.passes.pipeline import Options, run
+from cccopt.ptx.ir import Function, Item, Module
+
+_KINDS = (Kind.GRID, Kind.RECURSIVE)
+
+
+def refused_recursion(module: Module, kernel: str) -> Trial | None:
+    """The trial of a kernel with the functions that it calls and that call themselves, refused; None where there is
+    none of these. ``module`` has markers of all candidates, and no loop is made yet.
+    """
+    names = called(module, [kernel])
+    alone = Module(tuple(_marked(item) for item in module.items if _is_of(item, names)))
+    annotations = [a for f in alone.functions() for a in annotations_of(f.body or ()).values()]
+    grid = next((a.region for a in annotations if a.kind is Kind.GRID), None)
+    kinds = tuple((a.region, a.kind) for a in annotations)
+    if grid is None or not any(kind is Kind.RECURSIVE for _, kind in kinds):
+        return None
+    said: dict[object, Diagnostic] = {}
+    for diagnostic in run(alone, Options(Mode.ALWAYS, keep_going=True)).remarks:
+        said.setdefault(diagnostic.place, diagnostic)  # what follows at the same place follows from it
+    return Trial(kernel, Selection(grid, kinds), refused=tuple(said.values()))
+
+
+def _is_of(item: Item, names: set[str]) -> bool:
+    return not isinstance(item, Function) or item.body is None or item.name in names
+
+
+def _marked(item: Item) -> Item:
+    """A function with its markers as a kernel or as a function that calls itself, and no others."""
+    if not isinstance(item, Function) or item.body is None:
+        return item
+    others = [a.region for a in annotations_of(item.body).values() if a.kind not in _KINDS]
+    return without_annotations(item, others)
