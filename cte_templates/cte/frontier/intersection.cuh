@@ -11,7 +11,7 @@ namespace detail {
 /// is searched for in the longer one.
 template <class Index>
 struct list_pair {
-    static constexpr int piece = 16;  // elements that a fine task merges
+    static constexpr int piece = 32;  // elements that a fine task merges
 
     Index a, a_size, b, b_size;  // a is the shorter list
     bool merges;
@@ -19,10 +19,11 @@ struct list_pair {
     __device__ static list_pair of(Index a, Index a_size, Index b, Index b_size) {
         const bool swaps = b_size < a_size;
         const Index size = swaps ? b_size : a_size, other = swaps ? a_size : b_size;
-        // A search takes a step for each bit of the longer list's size; so does a piece of a merge, and then one for each element.
+        // A search takes a step for each bit of the longer list's size. Such a step costs more than one of a merge, and lanes that
+        // search wait for those that merge: lists are merged if that takes up to four times as many.
         using wide = unsigned long long;
         const wide search = 64 - __clzll(static_cast<long long>(other));
-        const bool merges = (static_cast<wide>(size) + other) / piece * (search + piece) < static_cast<wide>(size) * search;
+        const bool merges = static_cast<wide>(size) + other <= 4 * search * size;
         return {swaps ? b : a, size, swaps ? a : b, other, merges};
     }
 
@@ -36,18 +37,19 @@ struct list_pair {
 /// The number of elements of a piece of the merge that are in both lists. Of equal elements, that of `a` is first.
 template <class Index, class T>
 __device__ unsigned matches_of_merge(const T* list, const list_pair<Index>& pair, Index number) {
+    const T *const a = list + pair.a, *const b = list + pair.b;
     const Index first = number * pair.piece, all = pair.a_size + pair.b_size;
     const Index bound = all - first < pair.piece ? all : first + pair.piece;
     const Index low = first > pair.b_size ? first - pair.b_size : 0, high = first < pair.a_size ? first : pair.a_size;
-    Index i = partition_point(low, high, [&](Index k) { return !(list[pair.b + (first - 1 - k)] < list[pair.a + k]); });
+    Index i = partition_point(low, high, [&](Index k) { return !(b[first - 1 - k] < a[k]); });
     Index j = first - i;
     unsigned found = 0;
-    for (Index done = first; done < bound && i < pair.a_size && j < pair.b_size; ++done) {
-        const T ours = list[pair.a + i], theirs = list[pair.b + j];
+    // Equal elements are taken together, even where a piece ends between them: the next one begins behind that of `a`.
+    while (i + j < bound && i < pair.a_size && j < pair.b_size) {
+        const T ours = a[i], theirs = b[j];
         found += ours == theirs;
-        const bool is_ours = !(theirs < ours);
-        i += is_ours;
-        j += !is_ours;
+        i += !(theirs < ours);
+        j += !(ours < theirs);
     }
     return found;
 }

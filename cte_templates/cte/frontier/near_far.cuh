@@ -35,35 +35,35 @@ struct near_far {
     }
 };
 
-/// Sorts a pile of far vertices by a new bound: those below `next.bound` go to `next.near`, others to `next.far`. Vertices that
-/// have come below `settled`, the bound of before, are dropped: they have been near since.
+/// Sorts a pile of far vertices by a new bound: those that `keep(v)` says to keep go to `next.near` if they are below
+/// `next.bound`, and to `next.far` if not.
 ///
-/// Use it between two bounds.
+/// Use it between two bounds. Vertices that have come below the bound of before have been near since: `keep` drops them, and
+/// what the pile holds twice.
 ///
 /// @code
 /// __global__ void sort_pile(const int* levels, const cte::queue<int> pile, const cte::near_far<int, int> next, int settled) {
-///     cte::split<256>(pile, next, settled, [=](int v) { return levels[v]; });
+///     cte::split<256>(pile, next, [=](int v) { return levels[v] >= settled; }, [=](int v) { return levels[v]; });
 /// }
 /// @endcode
 ///
 /// @tparam BlockDim    threads of the block: a multiple of 32, up to 1024
-/// @param pile         the far vertices of the bound before; not the queue `next.far`
+/// @param pile         the far vertices of the bound before; not the queue `next.far`. Nobody may append to it meanwhile
 /// @param next         the queues, and the new bound
-/// @param settled      the bound before
-/// @param priority_of  gives a vertex' priority of today
+/// @param keep         called once for each vertex, by one lane. It contains no barrier
+/// @param priority_of  gives the priority that a vertex has today; called for those that stay
 ///
 /// **Required.** All threads of a grid of one dimension call together, with any number of blocks.
 ///
 /// The call takes no shared memory, and two atomic operations for each warp at most.
-template <int BlockDim, class Vertex, class Priority, class PriorityOf>
-__device__ __forceinline__ void split(queue<Vertex> pile, near_far<Vertex, Priority> next, Priority settled, PriorityOf priority_of) {
+template <int BlockDim, class Vertex, class Priority, class Keep, class PriorityOf>
+__device__ __forceinline__ void split(queue<Vertex> pile, near_far<Vertex, Priority> next, Keep keep, PriorityOf priority_of) {
     detail::each_block_of<BlockDim>(pile.length(), [&](bool is_there, unsigned long long place) {
         const Vertex v = is_there ? pile.items[place] : Vertex{};
-        const Priority priority = is_there ? static_cast<Priority>(priority_of(v)) : settled;
-        const bool waits = is_there && !(priority < settled);
+        const bool stays = is_there && keep(v), is_near = stays && priority_of(v) < next.bound;
         __syncwarp();
-        next.near.push_if(waits && priority < next.bound, v);
-        next.far.push_if(waits && !(priority < next.bound), v);
+        next.near.push_if(is_near, v);
+        next.far.push_if(stays && !is_near, v);
     });
 }
 

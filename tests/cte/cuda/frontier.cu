@@ -140,8 +140,9 @@ using Size = unsigned long long;
                                                 VERTEX name, float settled, float bound, VERTEX* near, Size* near_size,            \
                                                 Size near_capacity, VERTEX* far, Size* far_size, Size far_capacity) {              \
         const cte::near_far<VERTEX, float> next{{near, near_size, near_capacity}, {far, far_size, far_capacity}, bound};           \
-        cte::split<96>(cte::queue<VERTEX>{pile, pile_size, pile_capacity}, next, settled,                                          \
-                       [=](VERTEX v) { return priorities[v - name]; });                                                            \
+        const auto priority_of = [=](VERTEX v) { return priorities[v - name]; };                                                   \
+        const auto is_open = [=](VERTEX v) { return priority_of(v) >= settled; };                                                  \
+        cte::split<96>(cte::queue<VERTEX>{pile, pile_size, pile_capacity}, next, is_open, priority_of);                            \
     }                                                                                                                              \
     extern "C" __global__ void push_near_far_##NAME(int count, const VERTEX* given, const float* priorities, float bound,          \
                                                     VERTEX* near, Size* near_size, Size near_capacity, VERTEX* far,                \

@@ -1,0 +1,129 @@
+"""The graph algorithms (``bench/graphs``), their forms, and how an input of one becomes a `Sample`.
+
+An algorithm's ``workload.py`` has the parts of `GraphModule`. Its source is compiled once: a form is a sequence of
+launches of its kernels. The form `CCC` runs the launches of `PLAIN` on what CCC makes of the annotated kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from cccopt import driver, resources
+from cccopt.diagnostic import CccError
+from cccopt.harness.builds import NoBuild, first_of
+from cccopt.harness.workload import FULL, Array, Inputs, Launch, Sample, State, Workload, find
+from cccopt.harness.workload import names as names_among
+
+SHELF = "bench/graphs"
+PARTS = ("FORMS", "inputs", "launches", "reference", "check", "edges")
+SMALL = "small"
+SIZES = (SMALL, FULL)
+
+INPUTS = ("rmat", "road", "power_law", "erdos_renyi")
+"""The graphs that algorithms run on where none are named: few levels and long rows, many levels and short rows, rows of
+all lengths, rows of about one length.
+"""
+
+PLAIN, CCC = "plain", "ccc"
+
+
+class GraphModule(Protocol):
+    """What every ``workload.py`` in ``bench/graphs`` has; ``RESULTS``, ``SCRATCH`` and ``FULL_REFERENCE`` are those of
+    `cccopt.harness.workload`.
+
+    ``FORMS`` begins with `PLAIN`, which the others are compared with. The launches of one iteration (a level, a round)
+    have one label.
+    """
+
+    FORMS: tuple[str, ...]
+
+    def inputs(self, name: str, size: str, seed: int) -> Inputs:
+        """The named arrays and numbers of a run on the graph ``name``, which may be a file."""
+
+    def launches(self, state: State, form: str) -> Generator[Launch, None, None]:
+        """The launches of a form."""
+
+    def reference(self, inputs: Mapping[str, Any]) -> Mapping[str, Array]:
+        """What the results must be."""
+
+    def check(self, result: Mapping[str, Any], expected: Mapping[str, Array]) -> str:
+        """What is wrong; empty for nothing."""
+
+    def edges(self, inputs: Mapping[str, Any]) -> int:
+        """The edges that a run traverses, the same for all forms: what rates in edges a second are of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """An algorithm with its name and its CUDA source."""
+
+    name: str
+    source: Path
+    module: GraphModule
+
+    def sample(self, input: str) -> Sample:
+        """The algorithm on one of its inputs, as all runners take it."""
+        return Sample(self.name, self.source, cast(Workload, _Bound(self, input)), PLAIN)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """An algorithm on one of its inputs, with the parts of `Workload`."""
+
+    algorithm: Algorithm
+    input: str
+    SIZES = SIZES
+
+    def __getattr__(self, name: str) -> Any:
+        """What does not depend on the input is the module's."""
+        return getattr(self.algorithm.module, name)
+
+    def inputs(self, size: str, seed: int) -> Inputs:
+        return self.algorithm.module.inputs(self.input, size, seed)
+
+    def launches(self, state: State) -> Generator[Launch, None, None]:
+        return self.algorithm.module.launches(state, PLAIN)
+
+    def launches_of(self, state: State, build: str) -> Generator[Launch, None, None]:
+        return self.algorithm.module.launches(state, build)
+
+
+def names() -> tuple[str, ...]:
+    """The algorithms that come with this installation, sorted."""
+    return names_among(SHELF)
+
+
+def load(name: str) -> Algorithm:
+    """The algorithm ``name`` of ``bench/graphs``, or a folder. Raises `CccError` (CCC090)."""
+    source, module = find(name, SHELF, PARTS)
+    return Algorithm(source.stem, source, cast(GraphModule, module))
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """An algorithm's PTX: by plain nvcc, for all forms but `CCC`, and by CCC, or why there is none."""
+
+    plain: str
+    ccc: str | NoBuild
+
+    def of(self, form: str) -> str | NoBuild:
+        """What a form runs."""
+        return self.ccc if form == CCC else self.plain
+
+
+def compiled(algorithm: Algorithm, arch: str) -> Code:
+    """The code of ``algorithm`` for ``arch``. Raises `CccError` for what nvcc refuses; what CCC does is no build."""
+    options = ("-std=c++17", "-I", str(resources.folder("cte_templates")))
+    if CCC in algorithm.module.FORMS:
+        try:
+            program = driver.compile(algorithm.source, arch=arch, ccc="always", nvcc_options=options)
+        except CccError as problem:
+            refused = NoBuild(CCC, first_of(problem))
+        else:
+            return Code(program.original_ptx, program.ptx)
+    else:
+        refused = NoBuild(CCC, "there is no such form")
+    return Code(driver.compile(algorithm.source, arch=arch, ccc="off", nvcc_options=options).ptx, refused)
