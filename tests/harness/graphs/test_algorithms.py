@@ -105,6 +105,9 @@ def test_references_say_what_is_found_by_hand(monkeypatch: pytest.MonkeyPatch) -
     assert module("bfs").edges(module("bfs").inputs("drawn", SIZE, 1)) == 7
     distances = reference("sssp")["distances"].astype(np.int64)
     assert np.where(distances == 0x7FFFFFFF, -1, distances).tolist() == [8, 0, 3, 5, 6, -1, -1]
+    # Three paths lead to 4 and on to 0: two of them through 2, whose edge from 1 is there twice, and one through 3.
+    assert reference("bc")["paths"].tolist() == [3, 1, 2, 1, 3, 0, 0]
+    np.testing.assert_allclose(reference("bc")["dependencies"], [0, 4, 4 / 3, 2 / 3, 1, 0, 0])
     assert reference("cc")["labels"].tolist() == [0, 0, 0, 0, 0, 0, 6]
     rest = 0.15 / 7
     one = (1 / 7) * (0.85 / 4) ** 5 + rest * sum((0.85 / 4) ** k for k in range(5))
