@@ -163,7 +163,10 @@ def run(args: argparse.Namespace) -> int:
     for option, commands in _TAKERS.items():
         if getattr(args, option) and kind not in commands:
             name, write = f"--{option.replace('_', '-')}", f"write `cccopt bench {commands[0]} ...`"
-            only, takes = " and ".join(f"`bench {one}`" for one in commands), "take" if commands[1:] else "takes"
+            only, takes = (
+                " and ".join(f"`bench {one}`" for one in commands),
+                "take" if commands[1:] else "takes",
+            )
             raise bad_argument(name, f"only {only} {takes} it", write)
     if kind in _COMMANDS:
         return _COMMANDS[kind](args)

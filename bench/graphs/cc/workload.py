@@ -18,6 +18,7 @@ FORMS = ("plain", "ccc", "cte")
 RESULTS = ("labels",)
 SCRATCH = ("changed",)
 FULL_REFERENCE = True
+LAUNCHES_VARY = True
 
 
 def inputs(name: str, size: str, seed: int) -> Inputs:

@@ -28,6 +28,7 @@ SCRATCH = (
     *("changed", "nearer", "mask_0", "mask_1", "mask_2", "queued", "piled"),
     *("queue_0", "size_0", "queue_1", "size_1", "far_0", "far_size_0", "far_1", "far_size_1"),
 )
+LAUNCHES_VARY = True
 
 # A length more does not wrap.
 UNREACHED = np.uint32(0x7FFFFFFF)

@@ -31,8 +31,8 @@ PLAIN, CCC = "plain", "ccc"
 
 
 class GraphModule(Protocol):
-    """What every ``workload.py`` in ``bench/graphs`` has; ``RESULTS``, ``SCRATCH`` and ``FULL_REFERENCE`` are those of
-    `cccopt.harness.workload`.
+    """What every ``workload.py`` in ``bench/graphs`` has; ``RESULTS``, ``SCRATCH``, ``FULL_REFERENCE`` and
+    ``LAUNCHES_VARY`` are those of `cccopt.harness.workload`.
 
     ``FORMS`` begins with `PLAIN`, which the others are compared with. The launches of one iteration (a level, a round)
     have one label.
