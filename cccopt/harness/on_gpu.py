@@ -79,11 +79,11 @@ class Bench:
     back before every run.
     """
 
-    def __init__(self, gpu: Gpu, instance: Instance, plain: str | bytes) -> None:
+    def __init__(self, gpu: Gpu, instance: Instance, plain: str | bytes | LoadedCode) -> None:
         self._gpu, self._instance = gpu, instance
         self._sample = sample = instance.sample
         self._inputs = inputs = instance.inputs
-        self._plain = LoadedBuild(sample.plain, gpu.load(plain))
+        self._plain = LoadedBuild(sample.plain, loaded(gpu, plain))
         self._base = base_state(inputs)
         self._written = sample.written(self._base)
         self._looked_at = instance.results(self._base)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cccopt.device.gpu import open_gpu
 from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import Csr, from_edges
 from cccopt.harness.graphs import workload as graphs
-from cccopt.harness.on_emulator import run_on_emulator
+from cccopt.harness.on_gpu import Bench, LoadedBuild
 from cccopt.harness.workload import State, base_state
 
 SIZE = "small"
@@ -44,21 +45,27 @@ def uneven(vertices: int = 253) -> Csr:
 
 
 @pytest.mark.nvcc
+@pytest.mark.usefixtures("seeming_gpu")
 @pytest.mark.parametrize("name", graphs.names())
 def test_all_forms_agree_with_the_reference(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the stand-in for a GPU, so that what the host reads must be told to be copied."""
     algorithm = graphs.load(name)
     code = graphs.compiled(algorithm, "sm_90")
     texts = {form: code.of(form) for form in algorithm.module.FORMS}
     assert all(isinstance(text, str) for text in texts.values()), texts
-    for graph in (uneven(), from_edges(33, np.zeros(0, int), np.zeros(0, int))):
-        use(graph, monkeypatch)
-        instance = algorithm.sample("drawn").instance(SIZE, 1)
-        results = run_on_emulator(instance, {form: str(text) for form, text in texts.items()})
-        assert {result.name: result.wrong for result in results} == dict.fromkeys(texts, "")
-        if graph.nnz:
-            # Every form runs code of its own.
-            issues = {result.counts.warp_instructions for result in results}
-            assert len(issues) == len(texts)
+    with open_gpu() as gpu:
+        loaded = {text: gpu.load(str(text)) for text in texts.values()}
+        for graph in (uneven(), from_edges(33, np.zeros(0, int), np.zeros(0, int))):
+            use(graph, monkeypatch)
+            instance = algorithm.sample("drawn").instance(SIZE, 1)
+            bench = Bench(gpu, instance, loaded[texts["plain"]])
+            builds = [LoadedBuild(form, loaded[text]) for form, text in texts.items()]
+            launched = [bench.run(build, check=True) for build in builds]
+            assert {build.name: build.wrong for build in builds} == dict.fromkeys(texts, "")
+            assert all(launched)
+            if graph.nnz:
+                # Every form runs code of its own.
+                assert len({sum(build.milliseconds[0]) for build in builds}) == len(builds)
 
 
 def answered(name: str) -> tuple[State, Mapping[str, NDArray[Any]]]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from cccopt.cli.common import console
 from cccopt.cli.main import main
 from cccopt.harness.choices import Platform
 from cccopt.harness.graphs import run as graphs_run
 from cccopt.harness.graphs.plan import GraphPlan, jobs
+from cccopt.harness.on_gpu import REPEATS
+from cccopt.report.graphs import print_graphs
 
 SOURCE = """
 extern "C" __global__ void degrees_plain(int vertices, const int* offsets, int* degrees) {
@@ -95,6 +99,27 @@ def test_rows_say_what_is_right_wrong_and_astray(
     said = capsys.readouterr().out
     assert "degrees power_law wrong: degrees are wrong" in said
     assert " 1.00x   right" in said
+
+
+@pytest.mark.nvcc
+@pytest.mark.usefixtures("seeming_gpu")
+def test_on_a_gpu_rows_have_times_and_rates(
+    degrees: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The stand-in's machine code is PTX.
+    monkeypatch.setattr(graphs_run, "assemble", lambda ptx, arch: SimpleNamespace(cubin=ptx.encode()))
+    plan = GraphPlan((degrees,), ("power_law",), ("fast", "wrong"), Platform.GPU, "small")
+    table = graphs_run.run(plan)
+    (cell,) = table.cells
+    plain, fast, wrong = cell.rows
+    assert (table.on, plain.void, fast.void, wrong.void) == ("Stand-in GPU", "", "", "degrees are wrong")
+    assert plain.times is not None
+    assert len(plain.times.milliseconds) == REPEATS
+    assert cell.mteps["plain"] == pytest.approx(cell.edges / plain.times.median / 1e3)
+    assert set(cell.mteps) == {"plain", "fast"}
+    assert plain.counted is None
+    print_graphs(table, console(132))
+    assert f" {plain.times.median:.3f} " in capsys.readouterr().out
 
 
 @pytest.mark.nvcc
