@@ -58,7 +58,7 @@ bc_backward_plain(int vertices, int depth, const int* __restrict__ offsets, cons
 extern "C" __global__ void __launch_bounds__(BLOCK)
 bc_forward_status(int vertices, int depth, const int* offsets, const int* neighbors, int* levels, double* paths, int* changed) {
   const auto is_new = [=](int v) { return levels[v] == depth; };
-  const auto count = [=](int u, int, int, double ours) {
+  const auto count = [=](int u, int, double ours) {
     int level = levels[u];
     if (level < 0) {
       levels[u] = level = depth + 1;
@@ -70,8 +70,8 @@ bc_forward_status(int vertices, int depth, const int* offsets, const int* neighb
 }
 
 __device__ auto depends(int depth, const int* levels, const double* paths, double* dependencies) {
-  return [=](int u, int, int v, double ours) {
-    if (levels[u] == depth + 1) atomicAdd(dependencies + v, ours / paths[u] * (1 + dependencies[u]));
+  return [=](int u, int, int v) {
+    if (levels[u] == depth + 1) atomicAdd(dependencies + v, paths[v] / paths[u] * (1 + dependencies[u]));
   };
 }
 
@@ -80,7 +80,7 @@ bc_backward_status(int vertices, int depth, const int* offsets, const int* neigh
                    double* dependencies) {
   const auto is_here = [=](int v) { return levels[v] == depth; };
   cte::advance_if<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, vertices, is_here, depends(depth, levels, paths, dependencies),
-                                     [=](int v) { return paths[v]; });
+                                     cte::itself{});
 }
 
 // One queue holds all levels, one behind the other; a level's vertices are `now_size` from `begin` on, and those of the next level follow.
@@ -89,7 +89,7 @@ bc_forward_queue(int depth, const int* offsets, const int* neighbors, int* level
                  Size* now_size, Size* next_size, Size vertices) {
   const Size end = begin + *now_size;
   const cte::queue<int> now{order + begin, now_size, vertices - begin}, next{order + end, next_size, vertices - end};
-  const auto count = [=](int u, int, int, double ours) {
+  const auto count = [=](int u, int, double ours) {
     int level = levels[u];
     if (level < 0) level = atomicCAS(levels + u, -1, depth + 1);
     if (level < 0) next.push(u);
@@ -102,6 +102,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 bc_backward_queue(int depth, const int* offsets, const int* neighbors, const int* levels, const double* paths, double* dependencies,
                   int* order, Size begin, Size* now_size, Size vertices) {
   const cte::queue<int> now{order + begin, now_size, vertices - begin};
-  cte::advance<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, now, depends(depth, levels, paths, dependencies),
-                                  [=](int v) { return paths[v]; });
+  cte::advance<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, now, depends(depth, levels, paths, dependencies), cte::itself{});
 }

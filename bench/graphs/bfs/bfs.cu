@@ -36,7 +36,7 @@ bfs_plain(int vertices, int depth, const int* __restrict__ offsets, const int* _
 extern "C" __global__ void __launch_bounds__(BLOCK)
 bfs_status(int vertices, int depth, const int* offsets, const int* neighbors, int* levels, int* changed) {
   const auto is_new = [=](int v) { return levels[v] == depth; };
-  const auto reach = [=](int u, int, int) {
+  const auto reach = [=](int u, int) {
     if (levels[u] >= 0) return;
     levels[u] = depth + 1;
     if (*changed == 0) *changed = 1;
@@ -53,7 +53,7 @@ bfs_mask(int vertices, int depth, const int* offsets, const int* neighbors, int*
     if (v % 32 == 0) spent[v / 32] = 0;
     return active.test(v);
   };
-  const auto reach = [=](int u, int, int) {
+  const auto reach = [=](int u, int) {
     if (levels[u] >= 0 || !reached.set(u)) return;
     levels[u] = depth + 1;
     if (*changed == 0) *changed = 1;
@@ -62,7 +62,7 @@ bfs_mask(int vertices, int depth, const int* offsets, const int* neighbors, int*
 }
 
 __device__ auto level_after(int depth, int* levels, cte::queue<int> next) {
-  return [=](int u, int, int) {
+  return [=](int u, int) {
     if (levels[u] < 0 && atomicCAS(levels + u, -1, depth + 1) < 0) next.push(u);
   };
 }
@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 bfs_mark(int depth, const int* offsets, const int* neighbors, int* levels, int* now, Size* now_size, Size capacity, int* found,
          Size* found_size, Size room) {
   const cte::queue<int> reached{found, found_size, room};
-  const auto reach = [=](int u, int, int) {
+  const auto reach = [=](int u, int) {
     if (levels[u] >= 0) return;
     levels[u] = depth + 1;
     reached.push(u);

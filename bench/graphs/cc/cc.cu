@@ -31,7 +31,7 @@ cc_hook_plain(int vertices, const int* __restrict__ offsets, const int* __restri
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 cc_hook(int vertices, const int* offsets, const int* neighbors, int* labels, int* changed) {
-  const auto join = [=](int u, int, int, int ours) { hook(ours, labels[u], labels, changed); };
+  const auto join = [=](int u, int, int ours) { hook(ours, labels[u], labels, changed); };
   cte::advance_if<BLOCK, CTE_POLICY>(
       cte::graph{offsets, neighbors}, vertices, [](int) { return true; }, join, [=](int v) { return labels[v]; });
 }

@@ -41,7 +41,7 @@ pagerank_pull(int vertices, float rest, const int* in_offsets, const int* source
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 pagerank_push(int vertices, const int* offsets, const int* neighbors, const float* __restrict__ given, float* ranks) {
-  const auto give = [=](int u, int, int, float part) { atomicAdd(ranks + u, part); };
+  const auto give = [=](int u, int, float part) { atomicAdd(ranks + u, part); };
   cte::advance_if<BLOCK, CTE_POLICY>(
       cte::graph{offsets, neighbors}, vertices, [](int) { return true; }, give, [=](int v) { return given[v]; });
 }

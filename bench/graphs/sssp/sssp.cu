@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_status(int vertices, int round, const int* offsets, const int* neighbors, const unsigned* lengths, unsigned* distances,
             int* nearer, int* changed) {
   const auto is_nearer = [=](int v) { return nearer[v] == round; };
-  const auto relax = [=](int u, int edge, int, unsigned distance) {
+  const auto relax = [=](int u, int edge, unsigned distance) {
     const unsigned reached = distance + lengths[edge];
     if (reached >= distances[u] || reached >= atomicMin(distances + u, reached)) return;
     nearer[u] = round + 1;
@@ -58,7 +58,7 @@ sssp_mask(int vertices, const int* offsets, const int* neighbors, const unsigned
     if (v % 32 == 0) spent[v / 32] = 0;
     return active.test(v);
   };
-  const auto relax = [=](int u, int edge, int, unsigned distance) {
+  const auto relax = [=](int u, int edge, unsigned distance) {
     const unsigned reached = distance + lengths[edge];
     if (reached >= distances[u] || reached >= atomicMin(distances + u, reached)) return;
     if (nearer.set(u) && *changed == 0) *changed = 1;
@@ -71,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_push(int round, const int* offsets, const int* neighbors, const unsigned* lengths, unsigned* distances, int* queued, int* now,
           Size* now_size, int* next, Size* next_size, Size capacity) {
   const cte::queue<int> nearer{next, next_size, capacity};
-  const auto relax = [=](int u, int edge, int, unsigned distance) {
+  const auto relax = [=](int u, int edge, unsigned distance) {
     const unsigned reached = distance + lengths[edge];
     if (reached >= distances[u] || reached >= atomicMin(distances + u, reached)) return;
     if (atomicExch(queued + u, round) != round) nearer.push(u);
@@ -86,7 +86,7 @@ sssp_near(int round, int phase, unsigned bound, const int* offsets, const int* n
           unsigned* distances, int* queued, int* piled, int* now, Size* now_size, int* next, Size* next_size, int* far,
           Size* far_size, Size capacity) {
   const cte::near_far<int, unsigned> later{{next, next_size, capacity}, {far, far_size, capacity}, bound};
-  const auto relax = [=](int u, int edge, int, unsigned distance) {
+  const auto relax = [=](int u, int edge, unsigned distance) {
     const unsigned reached = distance + lengths[edge];
     if (reached >= distances[u] || reached >= atomicMin(distances + u, reached)) return;
     const int stamp = reached < bound ? round : phase;

@@ -34,14 +34,22 @@ __device__ __forceinline__ void visit_neighbors(const graph<Vertex, Offset>& gra
         end = graph.offsets[source + 1];
     }
     const Vertex* const neighbors = graph.neighbors;
-    const auto along = [=](Offset edge, Vertex from, const auto&... described) { visit(neighbors[edge], edge, from, described...); };
-    for_each<BlockDim, disjoint, Policy>(begin, end, uniform(along), source,
+    const auto along = [=](Offset edge, const auto&... described) { visit(neighbors[edge], edge, described...); };
+    for_each<BlockDim, disjoint, Policy>(begin, end, uniform(along),
                                          (has_one ? describe(source) : std::decay_t<decltype(describe(source))>{})...);
 }
 
 }  // namespace detail
 
-/// Visits all neighbors of the vertices in a queue: `visit(neighbor, edge, source, described...)` for each edge that leaves them.
+/// Describes a vertex by its number: `visit` gets the source of each edge.
+struct itself {
+    template <class Vertex>
+    __device__ Vertex operator()(Vertex v) const {
+        return v;
+    }
+};
+
+/// Visits all neighbors of the vertices in a queue: `visit(neighbor, edge, described...)` for each edge that leaves them.
 ///
 /// Use it for a step that pushes from a compacted frontier. The threads of the grid share the vertices, and the lanes share the
 /// edges as `Policy` says.
@@ -49,7 +57,7 @@ __device__ __forceinline__ void visit_neighbors(const graph<Vertex, Offset>& gra
 /// @code
 /// __global__ void level(const int* offsets, const int* columns, int* levels, int depth, const cte::queue<int> now,
 ///                       const cte::queue<int> next) {
-///     const auto reach = [=](int neighbor, int, int) {
+///     const auto reach = [=](int neighbor, int) {
 ///         if (levels[neighbor] < 0 && atomicCAS(levels + neighbor, -1, depth + 1) < 0) next.push(neighbor);
 ///     };
 ///     cte::advance<256>(cte::graph{offsets, columns}, now, reach);
@@ -63,7 +71,8 @@ __device__ __forceinline__ void visit_neighbors(const graph<Vertex, Offset>& gra
 /// @param visit      called once for each edge of each vertex, by any lane, in any order. It contains no barrier; its captures are the
 ///                   same in all threads of the block
 /// @param describe   each gives, for a vertex, what `visit` needs of it, such as its distance: read once for a vertex, and not once for
-///                   each of its edges. What it gives is trivially copyable and has a default
+///                   each of its edges. `itself` gives its number. What is given is trivially copyable and has a default. With more than
+///                   8 bytes of it, or if `visit` captures more than some 70, `automatic` shares no long tasks with other warps
 ///
 /// **Required.** All threads of a grid of one dimension call together, with any number of blocks.
 ///
@@ -83,7 +92,7 @@ __device__ __forceinline__ void advance(graph<Vertex, Offset> graph, queue<Verte
 /// @code
 /// __global__ void level(int rows, const int* offsets, const int* columns, int* levels, int depth) {
 ///     const auto is_new = [=](int v) { return levels[v] == depth; };
-///     const auto reach = [=](int neighbor, int, int) {
+///     const auto reach = [=](int neighbor, int) {
 ///         if (levels[neighbor] < 0) levels[neighbor] = depth + 1;
 ///     };
 ///     cte::advance_if<256>(cte::graph{offsets, columns}, rows, is_new, reach);

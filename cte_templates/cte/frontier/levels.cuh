@@ -15,7 +15,7 @@ namespace cte {
 ///                                 const cte::queue<int> second, int* done) {
 ///     const auto level = [&](int step, cte::queue<int> now, cte::queue<int> next) {
 ///         const int reached = depth + step + 1;
-///         const auto reach = [=](int neighbor, int, int) {
+///         const auto reach = [=](int neighbor, int) {
 ///             if (levels[neighbor] < 0 && atomicCAS(levels + neighbor, -1, reached) < 0) next.push(neighbor);
 ///         };
 ///         cte::advance<256>(cte::graph{offsets, columns}, now, reach);

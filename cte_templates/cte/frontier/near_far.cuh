@@ -14,7 +14,7 @@ namespace cte {
 /// @code
 /// __global__ void relax(const int* offsets, const int* columns, int* levels, const cte::queue<int> now,
 ///                       const cte::near_far<int, int> next) {
-///     const auto nearer = [=](int neighbor, int, int, int reached) {
+///     const auto nearer = [=](int neighbor, int, int reached) {
 ///         if (reached + 1 < atomicMin(levels + neighbor, reached + 1)) next.push(neighbor, reached + 1);
 ///     };
 ///     cte::advance<256>(cte::graph{offsets, columns}, now, nearer, [=](int v) { return levels[v]; });

@@ -28,8 +28,8 @@ namespace cte {
 ///                   block with `thread_warp_block`
 /// @param found      called by one lane for each vertex that found a neighbor; `queue::push` is allowed there
 ///
-/// **Required.** All threads of a grid of one dimension call together, with any number of blocks. What `has` reads may be written by `found`
-/// meanwhile if either value is right, as above.
+/// **Required.** All threads of a grid of one dimension call together, with any number of blocks. What `has` reads may be written by
+/// `found` meanwhile if either value is right, as above.
 ///
 /// **Shared memory and registers** are those of `any` with the policy, and some 8 registers for the loop over the vertices.
 template <int BlockDim, class Policy = automatic, class Vertex, class Offset, class Waits, class Has, class Found>

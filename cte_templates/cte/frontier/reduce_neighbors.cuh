@@ -27,8 +27,8 @@ namespace cte {
 /// @param init       the first operand, once
 /// @param store      called once for each vertex, by one lane
 ///
-/// **Required.** All threads of a grid of one dimension call together, with any number of blocks. What is required of `map` and `reduce` is as in
-/// `for_each_index`.
+/// **Required.** All threads of a grid of one dimension call together, with any number of blocks. What is required of `map` and `reduce`
+/// is as in `for_each_index`.
 ///
 /// **Shared memory and registers** are those of `for_each_index` with the policy, and some 8 registers for the loop over the vertices.
 template <int BlockDim, class Policy = automatic, class Vertex, class Offset, class Map, class Reduce, class T, class Store>

@@ -26,7 +26,7 @@ __device__ auto based(const Offset* offsets, const Vertex* neighbors, Offset bas
         };                                                                                                                         \
         const auto mark_of = [=](VERTEX v) { return marks[v]; };                                                                   \
         const auto low_of = [=](VERTEX v) { return static_cast<char>(marks[v]); };                                                 \
-        cte::advance<THREADS, POLICY>(based(offsets, neighbors, base), now, visit, mark_of, low_of);                               \
+        cte::advance<THREADS, POLICY>(based(offsets, neighbors, base), now, visit, cte::itself{}, mark_of, low_of);                \
     }                                                                                                                              \
     extern "C" __global__ void advance_if_##NAME(const OFFSET* offsets, const VERTEX* neighbors, OFFSET base, VERTEX vertices,     \
                                                  const unsigned* words, unsigned* visits, VERTEX* sources) {                       \
@@ -36,7 +36,7 @@ __device__ auto based(const Offset* offsets, const Vertex* neighbors, Offset bas
             sources[edge - base] = source;                                                                                         \
         };                                                                                                                         \
         cte::advance_if<THREADS, POLICY>(                                                                                          \
-            based(offsets, neighbors, base), vertices, [=](VERTEX v) { return active.test(v); }, visit);                           \
+            based(offsets, neighbors, base), vertices, [=](VERTEX v) { return active.test(v); }, visit, cte::itself{});            \
     }                                                                                                                              \
     extern "C" __global__ void reduce_##NAME(const OFFSET* offsets, const VERTEX* neighbors, OFFSET base, VERTEX vertices,         \
                                              unsigned* visits, sequence* out) {                                                    \
@@ -65,7 +65,7 @@ STEPS(unsigned, 256, unsigned, unsigned)
 extern "C" __global__ void bfs_of_block(const int* offsets, const int* neighbors, int* levels, int* first, Size* first_size,
                                         int* second, Size* second_size, Size capacity, Size most, int steps, int* done) {
     const auto level = [&](int step, cte::queue<int> now, cte::queue<int> next) {
-        const auto reach = [=](int neighbor, int, int) {
+        const auto reach = [=](int neighbor, int) {
             if (levels[neighbor] < 0 && atomicCAS(levels + neighbor, -1, step + 1) < 0) next.push(neighbor);
         };
         cte::advance<96, POLICY>(cte::graph{offsets, neighbors}, now, reach);
