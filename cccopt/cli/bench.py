@@ -129,8 +129,9 @@ def _add_cte(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy",
         action="append",
-        help="`cte` only: a policy, kernel-level form or library, `sub_warp` for all widths; may be repeated "
-        f"(default: all); {cte_workload.ONE_PER_LANE} always runs",
+        help="`cte`: a policy, kernel-level form or library, `sub_warp` for all widths; may be repeated "
+        f"(default: all); {cte_workload.ONE_PER_LANE} always runs. `graphs`: a policy that forms with CTE run with, "
+        "too; may be repeated",
     )
     parser.add_argument(
         "--headers",
@@ -266,6 +267,7 @@ def _graphs(args: argparse.Namespace) -> int:
         tuple(args.workloads[1:]),
         tuple(args.input or ()),
         tuple(args.form or ()),
+        tuple(args.policy or ()),
         Platform(args.on),
         args.size,
         seed=args.seed,
@@ -302,7 +304,7 @@ _COMMANDS = {_CCC: _ccc, _CTE: _cte, _GRAPHS: _graphs}
 _TAKERS = {
     "input": (_CTE, _GRAPHS),
     "form": (_GRAPHS,),
-    "policy": (_CTE,),
+    "policy": (_CTE, _GRAPHS),
     "headers": (_CTE,),
     "no_profile": (_CTE,),
 }

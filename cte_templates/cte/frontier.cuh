@@ -1,6 +1,7 @@
-// What traversals of graphs are made of: frontiers, and the steps from one to the next. cte.cuh does not include it.
+// What traversals of graphs are made of: frontiers, and the steps from one to the next, with all policies. cte.cuh does not include it.
 #pragma once
 
+#include <cte.cuh>
 #include <cte/frontier/advance.cuh>
 #include <cte/frontier/bitmap.cuh>
 #include <cte/frontier/filter.cuh>

@@ -15,6 +15,7 @@ from cccopt.harness.graphs.traversal import edges_reached, looped, queue_of
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
 FORMS = ("plain", "ccc", "status", "queue")
+POLICY_FORMS = ("status", "queue")
 RESULTS = ("paths", "dependencies")
 SCRATCH = ("levels", "changed", "order", "now_size", "next_size")
 

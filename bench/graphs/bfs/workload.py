@@ -23,6 +23,7 @@ from cccopt.harness.graphs.traversal import (
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
 FORMS = ("plain", "ccc", "status", "mask", "queue", "filter", "pull", "switch", "block")
+POLICY_FORMS = ("status", "mask", "queue", "filter", "block")
 RESULTS = ("levels",)
 SCRATCH = (
     *("changed", "steps", "mask_0", "mask_1", "mask_2", "seen"),

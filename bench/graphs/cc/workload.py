@@ -15,6 +15,7 @@ from cccopt.harness.graphs.traversal import looped
 from cccopt.harness.workload import Inputs, Launch, State
 
 FORMS = ("plain", "ccc", "cte")
+POLICY_FORMS = ("cte",)
 RESULTS = ("labels",)
 SCRATCH = ("changed",)
 FULL_REFERENCE = True

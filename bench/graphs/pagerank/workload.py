@@ -14,6 +14,7 @@ from cccopt.harness.graphs.traversal import looped
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
 FORMS = ("plain", "ccc", "pull", "push")
+POLICY_FORMS = ("pull", "push")
 RESULTS = ("ranks",)
 SCRATCH = ("given",)
 FULL_REFERENCE = True

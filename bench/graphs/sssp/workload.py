@@ -23,6 +23,7 @@ from cccopt.harness.graphs.traversal import (
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
 FORMS = ("plain", "ccc", "status", "mask", "queue", "near_far")
+POLICY_FORMS = ("status", "mask", "queue", "near_far")
 RESULTS = ("distances",)
 SCRATCH = (
     *("changed", "nearer", "mask_0", "mask_1", "mask_2", "queued", "piled"),

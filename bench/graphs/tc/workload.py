@@ -14,6 +14,7 @@ from cccopt.harness.csr.workload import arrays, launch, owners, sparse, square, 
 from cccopt.harness.workload import Inputs, Launch, State
 
 FORMS = ("plain", "cte")
+POLICY_FORMS = ("cte",)
 RESULTS = ("triangles",)
 
 

@@ -84,7 +84,7 @@ def _codes(todo: Sequence[Job], on: Platform, arch: str) -> dict[str, dict[str, 
     for job in todo:
         if job.name in made:
             continue
-        code = compiled(job.algorithm, arch)
+        code = compiled(job.algorithm, arch, job.policies)
         texts = {text for form in job.forms if isinstance(text := code.of(form), str)}
         ready: dict[str, Code] = {
             text: text if on == Platform.EMULATOR else assemble(text, arch).cubin for text in texts

@@ -6,7 +6,7 @@ launches of its kernels. The form `CCC` runs the launches of `PLAIN` on what CCC
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -18,7 +18,7 @@ from cccopt.harness.workload import FULL, Array, Inputs, Launch, Sample, State, 
 from cccopt.harness.workload import names as names_among
 
 SHELF = "bench/graphs"
-PARTS = ("FORMS", "inputs", "launches", "reference", "check", "edges")
+PARTS = ("FORMS", "POLICY_FORMS", "inputs", "launches", "reference", "check", "edges")
 SMALL = "small"
 SIZES = (SMALL, FULL)
 
@@ -34,11 +34,12 @@ class GraphModule(Protocol):
     """What every ``workload.py`` in ``bench/graphs`` has; ``RESULTS``, ``SCRATCH``, ``FULL_REFERENCE`` and
     ``LAUNCHES_VARY`` are those of `cccopt.harness.workload`.
 
-    ``FORMS`` begins with `PLAIN`, which the others are compared with. The launches of one iteration (a level, a round)
-    have one label.
+    ``FORMS`` begins with `PLAIN`, which the others are compared with. The kernels of ``POLICY_FORMS`` take the policy
+    that the macro ``CTE_POLICY`` names. The launches of one iteration (a level, a round) have one label.
     """
 
     FORMS: tuple[str, ...]
+    POLICY_FORMS: tuple[str, ...]
 
     def inputs(self, name: str, size: str, seed: int) -> Inputs:
         """The named arrays and numbers of a run on the graph ``name``, which may be a file."""
@@ -88,7 +89,24 @@ class _Bound:
         return self.algorithm.module.launches(state, PLAIN)
 
     def launches_of(self, state: State, build: str) -> Generator[Launch, None, None]:
-        return self.algorithm.module.launches(state, build)
+        return self.algorithm.module.launches(state, parts_of(build)[0])
+
+
+def with_policy(form: str, policy: str) -> str:
+    """What ``form`` is called with another policy than that of its source."""
+    return f"{form}@{policy}"
+
+
+def parts_of(build: str) -> tuple[str, str]:
+    """The form, and the policy where it is another one."""
+    form, _, policy = build.partition("@")
+    return form, policy
+
+
+def policies() -> tuple[str, ...]:
+    """The policies that there are headers of; `sub_warp` takes a width, such as ``sub_warp<8>``."""
+    headers = (resources.folder("cte_templates") / "cte" / "policies").glob("*.cuh")
+    return tuple(sorted(header.stem for header in headers))
 
 
 def names() -> tuple[str, ...]:
@@ -104,26 +122,37 @@ def load(name: str) -> Algorithm:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """An algorithm's PTX: by plain nvcc, for all forms but `CCC`, and by CCC, or why there is none."""
+    """An algorithm's PTX: by plain nvcc, for all forms but `CCC`, by CCC, or why there is none, and by policy."""
 
     plain: str
     ccc: str | NoBuild
+    by_policy: Mapping[str, str]
 
-    def of(self, form: str) -> str | NoBuild:
+    def of(self, build: str) -> str | NoBuild:
         """What a form runs."""
+        form, policy = parts_of(build)
+        if policy:
+            return self.by_policy[policy]
         return self.ccc if form == CCC else self.plain
 
 
-def compiled(algorithm: Algorithm, arch: str) -> Code:
-    """The code of ``algorithm`` for ``arch``. Raises `CccError` for what nvcc refuses; what CCC does is no build."""
+def compiled(algorithm: Algorithm, arch: str, policies: Collection[str] = ()) -> Code:
+    """The code of ``algorithm`` for ``arch``, also with other ``policies``. Raises `CccError` for what nvcc refuses;
+    what CCC does is no build.
+    """
     options = ("-std=c++17", "-I", str(resources.folder("cte_templates")))
+
+    def plain(*more: str) -> str:
+        return driver.compile(algorithm.source, arch=arch, ccc="off", nvcc_options=(*options, *more)).ptx
+
+    by_policy = {policy: plain(f"-DCTE_POLICY=cte::{policy}") for policy in policies}
     if CCC in algorithm.module.FORMS:
         try:
             program = driver.compile(algorithm.source, arch=arch, ccc="always", nvcc_options=options)
         except CccError as problem:
             refused = NoBuild(CCC, first_of(problem))
         else:
-            return Code(program.original_ptx, program.ptx)
+            return Code(program.original_ptx, program.ptx, by_policy)
     else:
         refused = NoBuild(CCC, "there is no such form")
-    return Code(driver.compile(algorithm.source, arch=arch, ccc="off", nvcc_options=options).ptx, refused)
+    return Code(plain(), refused, by_policy)

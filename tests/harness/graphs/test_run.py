@@ -28,8 +28,16 @@ extern "C" __global__ void degrees_plain(int vertices, const int* offsets, int* 
     }
   }
 }
+namespace cte {
+struct automatic { static constexpr int detours = 0; };
+struct block { static constexpr int detours = 9; };
+}
+#ifndef CTE_POLICY
+#define CTE_POLICY cte::automatic
+#endif
 extern "C" __global__ void degrees_fast(int vertices, const int* offsets, int* degrees, int skipped, int away) {
   const int v = threadIdx.x + blockIdx.x * blockDim.x;
+  for (int detour = 0; detour < CTE_POLICY::detours; ++detour) __syncthreads();
   if (v >= skipped && v < vertices) degrees[v + away] = offsets[v + 1] - offsets[v];
 }
 """
@@ -40,6 +48,7 @@ from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.workload import Launch
 
 FORMS = ("plain", "ccc", "fast", "wrong", "astray")
+POLICY_FORMS = ("fast",)
 RESULTS = ("degrees",)
 
 def inputs(name, size, seed):
@@ -108,7 +117,7 @@ def test_on_a_gpu_rows_have_times_and_rates(
 ) -> None:
     # The stand-in's machine code is PTX.
     monkeypatch.setattr(graphs_run, "assemble", lambda ptx, arch: SimpleNamespace(cubin=ptx.encode()))
-    plan = GraphPlan((degrees,), ("power_law",), ("fast", "wrong"), Platform.GPU, "small")
+    plan = GraphPlan((degrees,), ("power_law",), ("fast", "wrong"), on=Platform.GPU, size="small")
     table = graphs_run.run(plan)
     (cell,) = table.cells
     plain, fast, wrong = cell.rows
@@ -120,6 +129,13 @@ def test_on_a_gpu_rows_have_times_and_rates(
     assert plain.counted is None
     print_graphs(table, console(132))
     assert f" {plain.times.median:.3f} " in capsys.readouterr().out
+
+
+@pytest.mark.nvcc
+def test_forms_run_with_other_policies_too(degrees: str) -> None:
+    (cell,) = graphs_run.run(GraphPlan((degrees,), ("power_law",), ("fast",), ("block",))).cells
+    assert [(row.form, row.void) for row in cell.rows] == [("plain", ""), ("fast", ""), ("fast@block", "")]
+    assert cell.speedups["fast"] > cell.speedups["fast@block"]
 
 
 @pytest.mark.nvcc
@@ -140,6 +156,9 @@ def test_what_ccc_refuses_is_no_failure(degrees: str) -> None:
 def test_forms_and_graphs_are_those_that_are_asked_for(degrees: str, tmp_path: Path) -> None:
     file = tmp_path / "graph.el"
     file.write_text("0 1\n")
+    (policies,) = jobs(GraphPlan(("bfs",), ("road",), ("queue", "pull"), ("warp", "sub_warp<8>", "warp")))
+    assert policies.forms == ("plain", "queue", "queue@warp", "queue@sub_warp<8>", "pull")
+    assert policies.policies == ("warp", "sub_warp<8>")
     found = jobs(GraphPlan((degrees, "bfs"), ("road", str(file)), ("queue", "fast")))
     assert [(job.algorithm.name, job.input, job.forms) for job in found] == [
         ("degrees", "road", ("plain", "fast")),
@@ -160,7 +179,8 @@ def test_forms_and_graphs_are_those_that_are_asked_for(degrees: str, tmp_path: P
         (["bfs", "--input", "nowhere"], "error[CCC091]: there is no input `nowhere`"),
         (["bfs", "--form", "triangular"], "error[CCC091]: there is no form `triangular`"),
         (["bfs", "--size", "huge"], "error[CCC091]: there is no size `huge`"),
-        (["bfs", "--policy", "warp"], "only `bench cte` takes it"),
+        (["bfs", "--policy", "circle<3>"], "error[CCC091]: there is no policy `circle`"),
+        (["bfs", "--headers", "a=b"], "only `bench cte` takes it"),
     ],
 )
 def test_names_of_nothing_are_told(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,7 +191,7 @@ def test_names_of_nothing_are_told(options: list[str], said: str, capsys: pytest
 def test_others_take_no_form(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "cte", "bfs", "--form", "queue"]) != 0
     assert "only `bench graphs` takes it" in capsys.readouterr().err
-    assert main(["bench", "bfs", "--input", "rmat"]) != 0
+    assert main(["bench", "ccc", "--input", "rmat"]) != 0
     assert "only `bench cte` and `bench graphs` take it" in capsys.readouterr().err
 
 
