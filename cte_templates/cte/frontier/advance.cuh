@@ -76,7 +76,7 @@ struct itself {
 ///
 /// **Required.** All threads of a grid of one dimension call together, with any number of blocks.
 ///
-/// **Shared memory and registers** are those of `for_each` with the policy, and some 8 registers for the loop over the frontier.
+/// **Shared memory and registers** are those of `for_each` with the policy; the loop over the frontier takes a few registers more.
 template <int BlockDim, class Policy = automatic, class Vertex, class Offset, class Visit, class... Describe>
 __device__ __forceinline__ void advance(graph<Vertex, Offset> graph, queue<Vertex> from, Visit visit, Describe... describe) {
     const Vertex* const items = from.items;

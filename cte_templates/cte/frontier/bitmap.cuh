@@ -10,7 +10,7 @@ namespace cte {
 /// Use it to append each vertex to a queue once (`set` tells who came first), and as a frontier if many vertices are active: 32 of
 /// them take one word, which a warp reads at once.
 ///
-/// A bitmap is a view of `words(vertices)` words, all of which are 0 at first.
+/// A bitmap is a view of `words_for(vertices)` words, all of which are 0 at first.
 ///
 /// @code
 /// __global__ void heads(int edges, const int* columns, unsigned* words, int* items, unsigned long long* size, unsigned long long room) {

@@ -37,16 +37,15 @@ struct list_pair {
 /// The number of elements of a piece of the merge that are in both lists. Of equal elements, that of `a` is first.
 template <class Index, class T>
 __device__ unsigned matches_of_merge(const T* list, const list_pair<Index>& pair, Index number) {
-    const T *const a = list + pair.a, *const b = list + pair.b;
     const Index first = number * pair.piece, all = pair.a_size + pair.b_size;
     const Index bound = all - first < pair.piece ? all : first + pair.piece;
     const Index low = first > pair.b_size ? first - pair.b_size : 0, high = first < pair.a_size ? first : pair.a_size;
-    Index i = partition_point(low, high, [&](Index k) { return !(b[first - 1 - k] < a[k]); });
+    Index i = partition_point(low, high, [&](Index k) { return !(list[pair.b + (first - 1 - k)] < list[pair.a + k]); });
     Index j = first - i;
     unsigned found = 0;
     // Equal elements are taken together, even where a piece ends between them: the next one begins behind that of `a`.
     while (i + j < bound && i < pair.a_size && j < pair.b_size) {
-        const T ours = a[i], theirs = b[j];
+        const T ours = list[pair.a + i], theirs = list[pair.b + j];
         found += ours == theirs;
         i += !(theirs < ours);
         j += !(ours < theirs);

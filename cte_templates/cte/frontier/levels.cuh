@@ -29,7 +29,7 @@ namespace cte {
 /// @param first    the frontier; after an even number of steps, what is left of it
 /// @param second   another queue, empty; after an odd number of steps, what is left of the frontier. The queue that does not hold
 ///                 the frontier is empty in the end
-/// @param most     the size from which on the frontier is left to the host
+/// @param most     the largest frontier that the block takes; one that is larger is left to the host
 /// @param steps    the most steps
 /// @param step     called as `step(number, now, next)` by all threads of the block: it appends the new frontier to `next`
 /// @return         the number of steps that were done

@@ -31,7 +31,7 @@ namespace cte {
 /// **Required.** All threads of a grid of one dimension call together, with any number of blocks. What `has` reads may be written by
 /// `found` meanwhile if either value is right, as above.
 ///
-/// **Shared memory and registers** are those of `any` with the policy, and some 8 registers for the loop over the vertices.
+/// **Shared memory and registers** are those of `any` with the policy; the loop over the vertices takes a few registers more.
 template <int BlockDim, class Policy = automatic, class Vertex, class Offset, class Waits, class Has, class Found>
 __device__ __forceinline__ void pull(graph<Vertex, Offset> graph, Vertex vertices, Waits waits, Has has, Found found) {
     const auto hits = [neighbors = graph.neighbors, has](Offset edge) { return has(neighbors[edge], edge); };

@@ -30,7 +30,8 @@ namespace cte {
 /// **Required.** All threads of a grid of one dimension call together, with any number of blocks. What is required of `map` and `reduce`
 /// is as in `for_each_index`.
 ///
-/// **Shared memory and registers** are those of `for_each_index` with the policy, and some 8 registers for the loop over the vertices.
+/// **Shared memory and registers** are those of `for_each_index` with the policy; the loop over the vertices takes a few registers
+/// more.
 template <int BlockDim, class Policy = automatic, class Vertex, class Offset, class Map, class Reduce, class T, class Store>
 __device__ __forceinline__ void reduce_neighbors(graph<Vertex, Offset> graph, Vertex vertices, Map map, Reduce reduce, T init,
                                                  Store store) {

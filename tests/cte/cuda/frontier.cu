@@ -156,6 +156,8 @@ QUEUE(int, int)
 QUEUE(long, long long)
 QUEUE(unsigned, unsigned)
 
+static_assert(cte::bitmap::words_for(0) == 0 && cte::bitmap::words_for(32) == 1 && cte::bitmap::words_for(33) == 2);
+
 extern "C" __global__ void bits(int count, const unsigned* given, unsigned* words, unsigned char* was_new, int clears) {
     const cte::bitmap set{words};
     const int i = blockIdx.x * 64 + threadIdx.x;
