@@ -69,6 +69,26 @@ bc_forward_status(int vertices, int depth, const int* offsets, const int* neighb
   cte::advance_if<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, vertices, is_new, count, [=](int v) { return paths[v]; });
 }
 
+// The test reads a bit in place of a word. `spent` is the level before, which nobody reads: it is emptied for the level after next.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+bc_forward_mask(int vertices, int depth, const int* offsets, const int* neighbors, int* levels, double* paths, unsigned* now,
+                unsigned* next, unsigned* spent, int* changed) {
+  const cte::bitmap active{now}, reached{next};
+  const auto is_new = [=](int v) {
+    if (v % 32 == 0) spent[v / 32] = 0;
+    return active.test(v);
+  };
+  const auto count = [=](int u, int, double ours) {
+    int level = levels[u];
+    if (level < 0) {
+      levels[u] = level = depth + 1;
+      if (reached.set(u) && *changed == 0) *changed = 1;
+    }
+    if (level == depth + 1) atomicAdd(paths + u, ours);
+  };
+  cte::advance_if<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, vertices, is_new, count, [=](int v) { return paths[v]; });
+}
+
 __device__ auto depends(int depth, const int* levels, const double* paths, double* dependencies) {
   return [=](int u, int, int v) {
     if (levels[u] == depth + 1) atomicAdd(dependencies + v, paths[v] / paths[u] * (1 + dependencies[u]));

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import scipy_module
 from cccopt.harness.csr.workload import array, arrays, busiest, launch, sparse, square, wrong_sums
-from cccopt.harness.graphs.traversal import edges_reached, looped, queue_of
+from cccopt.harness.graphs.traversal import edges_reached, empty_mask, looped, mask_of, queue_of
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
-FORMS = ("plain", "ccc", "status", "queue")
-POLICY_FORMS = ("status", "queue")
+FORMS = ("plain", "ccc", "status", "mask", "queue")
+POLICY_FORMS = ("status", "mask", "queue")
 RESULTS = ("paths", "dependencies")
-SCRATCH = ("levels", "changed", "order", "now_size", "next_size")
+SCRATCH = ("levels", "changed", "mask_0", "mask_1", "mask_2", "order", "now_size", "next_size")
 
 OFF = 1e-9
 """How far a number may be off, as a part of it: sums of doubles that are not negative, level by level, in any order."""
@@ -38,6 +38,9 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
         "paths": paths,
         "dependencies": Zeros(vertices, np.float64),
         "changed": np.ones(1, np.int32),
+        "mask_0": mask_of(source, vertices),
+        "mask_1": empty_mask(vertices),
+        "mask_2": empty_mask(vertices),
         "order": order,
         "now_size": length,
         "next_size": np.zeros(1, np.uint64),
@@ -50,21 +53,25 @@ def launches(state: State, form: str) -> Generator[Launch, None, None]:
 
 
 def _tested(state: State, form: str) -> Iterator[Launch]:
-    """Every vertex tests whether it is in the level."""
+    """Every vertex tests whether it is in the level. No masks are left for the way back: there, the form ``mask`` does
+    as ``status`` does.
+    """
     changed, levels, paths, dependencies = arrays(state, "changed", "levels", "paths", "dependencies")
     count, graph = len(levels), arrays(state, "offsets", "neighbors")
-    make, name = (launch, "status") if form == "status" else (looped, "plain")
-    depth = 0
+    tested = {"status": ("status", "status", launch), "mask": ("mask", "status", launch)}
+    forward, backward, make = tested.get(form, ("plain", "plain", looped))
+    masks, depth = arrays(state, "mask_0", "mask_1", "mask_2"), 0
     while changed[0] and depth < count:  # a wrong kernel ends, too
         changed[0] = 0
         level = (np.int32(count), np.int32(depth), *graph, levels, paths)
-        forward = f"bc_forward_{name}"
-        yield make(forward, count, *level, changed, host=("changed",), label=f"level {depth}")
+        turned = tuple(masks[(depth + turn) % 3] for turn in range(3)) if form == "mask" else ()
+        how: dict[str, Any] = {"host": ("changed",), "label": f"level {depth}"}
+        yield make(f"bc_forward_{forward}", count, *level, *turned, changed, **how)
         depth += 1
     # The last level reached nobody, and nobody depends on those in the one before that.
     for back in range(depth - 2, -1, -1):
         level = (np.int32(count), np.int32(back), *graph, levels, paths)
-        yield make(f"bc_backward_{name}", count, *level, dependencies, label=f"back to {back}")
+        yield make(f"bc_backward_{backward}", count, *level, dependencies, label=f"back to {back}")
 
 
 def _queued(state: State) -> Iterator[Launch]:
