@@ -1,5 +1,6 @@
-// Kernels of tests/cte/test_frontier.py, with the policy that nvcc is given: -DPOLICY=cte::warp. Edges are numbered from `base`, and
-// vertices in queues from `name`, so that neither fits 32 bits where it is to be of 64.
+// Kernels of tests/cte/test_frontier.py, with the policy that nvcc is given (-DPOLICY=cte::warp, or -DSEARCH=cte::warp), and of
+// test_frontier_queues.py (-DQUEUES). Edges are numbered from `base`, and vertices in queues from `name`, so that neither fits 32 bits
+// where it is to be of 64.
 #include "tasks.cuh"
 
 #include <cte/frontier.cuh>
