@@ -1,5 +1,5 @@
 """``cccopt bench``: workloads before and after CCC, on the emulator or on a GPU; ``bench ccc`` has all builds, ``bench
-cte`` all policies of CTE.
+cte`` all policies of CTE, ``bench graphs`` all forms of graph algorithms.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ from cccopt.harness.choices import Platform
 from cccopt.harness.cte import run as cte_run
 from cccopt.harness.cte import workload as cte_workload
 from cccopt.harness.cte.plan import EMULATED_INPUTS, CtePlan
+from cccopt.harness.graphs import run as graphs_run
+from cccopt.harness.graphs import workload as graphs_workload
+from cccopt.harness.graphs.plan import GraphPlan
 from cccopt.harness.result import Measurement, as_json, json_of
 from cccopt.harness.table import Table
 from cccopt.report.cte import print_cte
 from cccopt.report.cte_figures import draw_cte
 from cccopt.report.figures import draw, require_drawing
+from cccopt.report.graphs import print_graphs
 from cccopt.report.suite import print_suite
 from cccopt.report.sweep import print_sweep
 from cccopt.report.tables import print_measurement
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_SIZE = {Platform.EMULATOR: "demo", Platform.GPU: workload.FULL}
 _DEMO = ("bfs", "sensitivity")
-_CCC, _CTE = "ccc", "cte"
+_CCC, _CTE, _GRAPHS = "ccc", "cte", "graphs"
 _WIDTH, _CTE_WIDTH = 132, 190
 
 
@@ -54,14 +58,15 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         " `bench cte "
         "[WORKLOAD ...]` compares the policies of CTE, its kernel-level forms and NVIDIA's libraries on"
         " irregular "
-        f"inputs: {', '.join(cte_workload.names())}, or a folder.",
+        f"inputs: {', '.join(cte_workload.names())}, or a folder. `bench graphs [ALGORITHM ...]` runs the forms of "
+        f"{', '.join(graphs_workload.names())}: plain loops, the same with CCC, and traversals by CTE.",
     )
     parser.add_argument(
         "workloads",
         nargs="*",
         metavar="WORKLOAD",
         help=f"{', '.join(workload.names())}, or a folder (default: all); `{_CCC}` before them for all builds, "
-        f"`{_CTE}` before those of CTE",
+        f"`{_CTE}` before those of CTE, `{_GRAPHS}` before graph algorithms",
     )
     parser.add_argument(
         "--on",
@@ -72,7 +77,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--size",
         help="one of the workload's sizes (default: demo on the emulator, full on a GPU; "
-        "on the emulator `small` for `ccc` and `cte`, `sweep` for `sensitivity`)",
+        "on the emulator `small` for `ccc`, `cte` and `graphs`, `sweep` for `sensitivity`)",
     )
     parser.add_argument("--seed", type=_seed, default=1, help="seed of the inputs (default: %(default)s)")
     parser.add_argument("--arch", help="such as sm_90 (default: the GPU's; sm_90 on the emulator)")
@@ -106,20 +111,27 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _add_cte(parser: argparse.ArgumentParser) -> None:
-    """The options that `bench cte` alone takes."""
+    """The options that `bench cte` and `bench graphs` alone take."""
     parser.add_argument(
         "--input",
         action="append",
         metavar="NAME|FILE",
-        help="`cte` only: an input, or a matrix's or graph's file; may be repeated (default: all on a GPU,"
+        help="`cte` and `graphs`: an input, or a matrix's or graph's file; may be repeated (default: all on a GPU,"
         " the first "
         f"{EMULATED_INPUTS} of each workload on the emulator)",
     )
     parser.add_argument(
+        "--form",
+        action="append",
+        help="`graphs` only: a form of the algorithms; may be repeated (default: all); "
+        f"{graphs_workload.PLAIN} always runs",
+    )
+    parser.add_argument(
         "--policy",
         action="append",
-        help="`cte` only: a policy, kernel-level form or library, `sub_warp` for all widths; may be repeated "
-        f"(default: all); {cte_workload.ONE_PER_LANE} always runs",
+        help="`cte`: a policy, kernel-level form or library, `sub_warp` for all widths; may be repeated "
+        f"(default: all); {cte_workload.ONE_PER_LANE} always runs. `graphs`: a policy that forms with CTE run with, "
+        "too; may be repeated",
     )
     parser.add_argument(
         "--headers",
@@ -148,14 +160,17 @@ def run(args: argparse.Namespace) -> int:
             raise bad_argument("--figures", f"only {takers} draw figures", "omit it, or name one of these")
         require_drawing(args.figures)
     warn_of_nvcc()
-    if args.workloads[:1] == [_CTE]:
-        return _cte(args)
-    for option in ("input", "policy", "headers", "no_profile"):
-        if getattr(args, option):
-            name = f"--{option.replace('_', '-')}"
-            raise bad_argument(name, f"only `bench {_CTE}` takes it", f"write `cccopt bench {_CTE} ...`")
-    if args.workloads[:1] == [_CCC]:
-        return _ccc(args)
+    kind = args.workloads[0] if args.workloads else ""
+    for option, commands in _TAKERS.items():
+        if getattr(args, option) and kind not in commands:
+            name, write = f"--{option.replace('_', '-')}", f"write `cccopt bench {commands[0]} ...`"
+            only, takes = (
+                " and ".join(f"`bench {one}`" for one in commands),
+                "take" if commands[1:] else "takes",
+            )
+            raise bad_argument(name, f"only {only} {takes} it", write)
+    if kind in _COMMANDS:
+        return _COMMANDS[kind](args)
     return _sweep(args) if _sweeps(args) else _measure(args)
 
 
@@ -247,6 +262,23 @@ def _cte(args: argparse.Namespace) -> int:
     return int(any(row.failed for cell in table.cells for row in cell.rows))
 
 
+def _graphs(args: argparse.Namespace) -> int:
+    plan = GraphPlan(
+        tuple(args.workloads[1:]),
+        tuple(args.input or ()),
+        tuple(args.form or ()),
+        tuple(args.policy or ()),
+        Platform(args.on),
+        args.size,
+        seed=args.seed,
+        arch=args.arch,
+    )
+    table = graphs_run.run(plan, lambda so_far: _write(args.json, json_of(so_far)), _workers(args, args.on))
+    _write(args.json, json_of(table))
+    print_graphs(table, console(_WIDTH))
+    return int(any(row.failed for cell in table.cells for row in cell.rows))
+
+
 def _named_folder(text: str) -> tuple[str, Path]:
     name, _, folder = text.partition("=")
     if not (name.isidentifier() and folder):
@@ -266,3 +298,14 @@ def _status(table: Table) -> int:
 def _write(path: Path | None, data: Any) -> None:
     if path is not None:
         write_text(path, json.dumps(data, indent=2) + "\n")
+
+
+_COMMANDS = {_CCC: _ccc, _CTE: _cte, _GRAPHS: _graphs}
+_TAKERS = {
+    "input": (_CTE, _GRAPHS),
+    "form": (_GRAPHS,),
+    "policy": (_CTE, _GRAPHS),
+    "headers": (_CTE,),
+    "no_profile": (_CTE,),
+}
+"""The options that only some commands take."""

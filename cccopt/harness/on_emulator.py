@@ -39,11 +39,15 @@ def run_on_emulator(
     # Nothing is written here, so a reference that works in place is found out.
     expected = sample.workload.reference(run_state(base, ())) if instance.has_reference else None
     found = []
+    # Builds that differ in their launches alone share a program.
+    programs = {builds[sample.plain]: plain}
     for name in builds if wanted is None else wanted:
         state = run_state(base, written)
         began(name)
         try:
-            program = plain if name == sample.plain else _program(sample, name, builds[name])
+            if builds[name] not in programs:
+                programs[builds[name]] = _program(sample, name, builds[name])
+            program = programs[builds[name]]
             launches = list(_launches(program, plain, sample, state, name))
         except CccError as problem:
             if on_failure is None:

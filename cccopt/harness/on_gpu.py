@@ -79,11 +79,11 @@ class Bench:
     back before every run.
     """
 
-    def __init__(self, gpu: Gpu, instance: Instance, plain: str | bytes) -> None:
+    def __init__(self, gpu: Gpu, instance: Instance, plain: str | bytes | LoadedCode) -> None:
         self._gpu, self._instance = gpu, instance
         self._sample = sample = instance.sample
         self._inputs = inputs = instance.inputs
-        self._plain = LoadedBuild(sample.plain, gpu.load(plain))
+        self._plain = LoadedBuild(sample.plain, loaded(gpu, plain))
         self._base = base_state(inputs)
         self._written = sample.written(self._base)
         self._looked_at = instance.results(self._base)
@@ -206,7 +206,8 @@ def run_on_gpu(
             if number < build.repeats:
                 with _blamed(build.name, began):
                     bench.run(build, check=number == build.repeats - 1)
-    return tuple(_result(build) for build in ready)
+    varies = getattr(instance.sample.workload, "LAUNCHES_VARY", False)
+    return tuple(_result(build, varies) for build in ready)
 
 
 def repeats_for(seconds: float) -> int:
@@ -234,8 +235,11 @@ def _blamed(name: str, began: Callable[[str], None]) -> Iterator[None]:
         raise BuildFailure(name, problem) from problem
 
 
-def _result(build: LoadedBuild) -> BuildResult:
+def _result(build: LoadedBuild, varies: bool) -> BuildResult:
     launches = build.launches
+    if varies and not build.wrong:
+        ran = tuple(LaunchResult(one.label, one.kernel, one.grid, one.block) for one in launches)
+        return BuildResult(build.name, ran, (), run_times=Times(tuple(map(sum, build.milliseconds))))
     if not build.wrong and any(len(repeat) != len(launches) for repeat in build.milliseconds):
         build.wrong = "the number of launches differs between repeats"
     if build.wrong:

@@ -117,13 +117,16 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """One build's launches. ``wrong`` is what `check` said about its results; that voids them."""
+    """One build's launches. ``wrong`` is what `check` said about its results; that voids them. ``run_times`` is what
+    whole runs took, where their launches differ from run to run and have no times of their own.
+    """
 
     name: str
     launches: tuple[LaunchResult, ...]
     resources: tuple[KernelResources, ...]
     wrong: str = ""
     phases: tuple[Phase, ...] = ()
+    run_times: Times | None = None
 
     @property
     def counts(self) -> Counts:
@@ -133,6 +136,8 @@ class BuildResult:
     @property
     def times(self) -> Times | None:
         """The repeats' times summed over the launches, or None where nothing was timed."""
+        if self.run_times is not None:
+            return self.run_times
         timed = [launch.times for launch in self.launches if launch.times is not None]
         return sum(timed[1:], timed[0]) if timed else None
 

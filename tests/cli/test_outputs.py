@@ -23,6 +23,7 @@ COMMANDS = {
     "bench ccc --json": (["bench", "ccc", "--json", "OUT"], "harness.suite.run"),
     "bench sensitivity --json": (["bench", "sensitivity", "--json", "OUT"], "harness.suite.run"),
     "bench cte --json": (["bench", "cte", "--json", "OUT"], "harness.cte.run.run"),
+    "bench graphs --json": (["bench", "graphs", "--json", "OUT"], "harness.graphs.run.run"),
     "bench cte --figures": (["bench", "cte", "--json", "j.json", "--figures", "OUT"], "harness.cte.run.run"),
 }
 WORK = {
@@ -31,6 +32,7 @@ WORK = {
     "bench.measure": ("cccopt.cli.bench.measure_named",),
     "harness.suite.run": ("cccopt.harness.suite.run",),
     "harness.cte.run.run": ("cccopt.harness.cte.run.run",),
+    "harness.graphs.run.run": ("cccopt.harness.graphs.run.run",),
 }
 
 

@@ -96,12 +96,22 @@ def miss(limits: Array, cells: Array, missing: Array) -> None:
     missing[0] = (cells < limits).sum()
 
 
+_STEPS = cycle([1, 1, 1, 1, 1, 1, 6])
+
+
+def count_in_a_hurry(limits: Array, cells: Array, done: Array) -> None:
+    """In every second run all at once: runs take six launches and one by turns."""
+    cells[:] = np.minimum(limits, cells + next(_STEPS))
+    done[0] = (cells == limits).all()
+
+
 PROGRAMS: Mapping[str, Mapping[str, Kernel]] = {
     "plain": {"draw": draw, "count": count, "miss": miss},
     "right": {"count": count},
     "too far": {"count": count_too_far},
     "forgets": {"count": forget_all},
     "faults": {"count": fault},
+    "hurries": {"count": count_in_a_hurry},
 }
 
 
@@ -212,6 +222,17 @@ def test_a_build_whose_repeats_are_long_takes_none_from_others(monkeypatch: pyte
     assert [{len(repeats) for repeats in times(result)} for result in results] == [{on_gpu.REPEATS}, {3}]
     # Each is checked after its first warm-up and after its own last repeat.
     assert gpu.moved.count("download 16") == 2 * 2
+
+
+def test_launches_may_vary_where_the_workload_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, (plain, hurries) = run(FULL, "hurries")
+    assert (plain.wrong, hurries.wrong) == ("", "the number of launches differs between repeats")
+    monkeypatch.setattr(Count, "LAUNCHES_VARY", True, raising=False)
+    _, (plain, hurries) = run(FULL, "hurries")
+    assert (plain.wrong, hurries.wrong) == ("", "")
+    assert plain.times.milliseconds == (11.0,) * on_gpu.REPEATS
+    assert set(hurries.times.milliseconds) == {11.0, 2.0}
+    assert {launch.times for launch in (*plain.launches, *hurries.launches)} == {None}
 
 
 def test_a_workload_may_have_a_reference_at_full_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,167 @@
+"""Breadth-first search: the forms of bfs.cu, and the levels by scipy."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cccopt.harness.csr import inputs as csr_inputs
+from cccopt.harness.csr.matrix import scipy_module
+from cccopt.harness.csr.workload import arrays, busiest, launch, sparse, square, wrong_numbers
+from cccopt.harness.graphs.traversal import (
+    edges_reached,
+    empty_mask,
+    empty_queue,
+    looped,
+    mask_of,
+    queue_of,
+    room_of,
+)
+from cccopt.harness.workload import Inputs, Launch, State, Zeros
+
+FORMS = ("plain", "ccc", "status", "mask", "queue", "filter", "pull", "switch", "block")
+POLICY_FORMS = ("status", "mask", "queue", "filter", "block")
+RESULTS = ("levels",)
+SCRATCH = (
+    *("changed", "steps", "mask_0", "mask_1", "mask_2", "seen"),
+    *("queue_0", "size_0", "queue_1", "size_1", "found", "found_size"),
+)
+
+SMALL_FRONTIER = 2048
+"""Frontiers of at most so many vertices are one block's in the form ``block``."""
+
+ALPHA, BETA = 14, 24
+"""When to pull and when to push again (S. Beamer, K. Asanovic, D. Patterson, Direction-optimizing breadth-first search,
+2012), but by numbers of vertices, as Gunrock does: no edges need be counted.
+"""
+
+
+def inputs(name: str, size: str, seed: int) -> Inputs:
+    """The graph ``name`` and its transpose; the search begins at the busiest vertex."""
+    graph = square(csr_inputs.load(name, size, seed))
+    incoming = graph.transpose()
+    source, vertices = busiest(graph.offsets), graph.rows
+    levels = np.full(vertices, -1, np.int32)
+    levels[source] = 0
+    queue, length = queue_of(source, vertices)
+    return {
+        "source": source,
+        "offsets": graph.offsets,
+        "neighbors": graph.indices,
+        "in_offsets": incoming.offsets,
+        "sources": incoming.indices,
+        "levels": levels,
+        "changed": np.ones(1, np.int32),
+        "steps": np.zeros(1, np.int32),
+        "mask_0": mask_of(source, vertices),
+        "mask_1": empty_mask(vertices),
+        "mask_2": empty_mask(vertices),
+        "seen": empty_mask(vertices),
+        "queue_0": queue,
+        "size_0": length,
+        **empty_queue("queue_1", "size_1", vertices),
+        # A level's vertices, once for each edge that leads to them.
+        "found": Zeros(graph.nnz + 1, np.int32),
+        "found_size": np.zeros(1, np.uint64),
+    }
+
+
+def launches(state: State, form: str) -> Generator[Launch, None, None]:
+    """Level after level, until one reaches nobody."""
+    if form in ("plain", "ccc", "status", "mask"):
+        yield from _tested(state, form)
+    elif form == "filter":
+        yield from _filtered(state)
+    else:
+        yield from _queued(state, form)
+
+
+def _tested(state: State, form: str) -> Iterator[Launch]:
+    """Every vertex tests whether it is in the level."""
+    levels, changed, *graph = arrays(state, "levels", "changed", "offsets", "neighbors")
+    masks = arrays(state, "mask_0", "mask_1", "mask_2")
+    vertices = len(levels)
+    for depth in range(vertices):  # a wrong kernel ends, too
+        if not changed[0]:
+            return
+        changed[0] = 0
+        level, label = (np.int32(vertices), np.int32(depth), *graph, levels), f"level {depth}"
+        if form == "mask":
+            turned = tuple(masks[(depth + turn) % 3] for turn in range(3))
+            yield launch("bfs_mask", vertices, *level, *turned, changed, host=("changed",), label=label)
+        elif form == "status":
+            yield launch("bfs_status", vertices, *level, changed, host=("changed",), label=label)
+        else:
+            yield looped("bfs_plain", vertices, *level, changed, host=("changed",), label=label)
+
+
+def _queued(state: State, form: str) -> Iterator[Launch]:
+    """The level is in a queue, whose size says from which side to go on."""
+    levels, steps = arrays(state, "levels", "steps")
+    out, into = arrays(state, "offsets", "neighbors"), arrays(state, "in_offsets", "sources")
+    queues = arrays(state, "queue_0", "size_0"), arrays(state, "queue_1", "size_1")
+    vertices, capacity = len(levels), room_of(queues[0][0])
+    depth, reached, pulls = 0, 1, form == "pull"
+    while depth < vertices:
+        (now, size), (then, next_size) = queues[depth % 2], queues[(depth + 1) % 2]
+        frontier = int(size[0])
+        if not frontier:
+            return
+        next_size[0] = 0
+        if form == "switch":
+            pulls = frontier >= vertices / BETA if pulls else frontier > (vertices - reached) / ALPHA
+        step = (np.int32(depth), *(into if pulls else out), levels)
+        how: dict[str, Any] = {"host": ("size_0", "size_1"), "label": f"level {depth}"}
+        if pulls:
+            yield launch("bfs_pull", vertices, np.int32(vertices), *step, then, next_size, capacity, **how)
+        elif form == "block" and frontier <= SMALL_FRONTIER:
+            both = (now, size, then, next_size, capacity, np.uint64(SMALL_FRONTIER), steps)
+            yield launch("bfs_block", 1, *step, *both, host=("size_0", "size_1", "steps"), label=how["label"])
+            depth += int(steps[0])
+            if not steps[0]:
+                return
+            continue
+        else:
+            yield launch("bfs_push", frontier, *step, now, size, then, next_size, capacity, **how)
+        depth += 1
+        reached += int(next_size[0])
+
+
+def _filtered(state: State) -> Iterator[Launch]:
+    """Two launches a level: what is reached, as often as it is, then each once."""
+    levels, *graph = arrays(state, "levels", "offsets", "neighbors")
+    seen, found, found_size = arrays(state, "seen", "found", "found_size")
+    queues = arrays(state, "queue_0", "size_0"), arrays(state, "queue_1", "size_1")
+    capacity, room = room_of(queues[0][0]), room_of(found)
+    for depth in range(len(levels)):
+        (now, size), (then, next_size) = queues[depth % 2], queues[(depth + 1) % 2]
+        if not size[0]:
+            return
+        found_size[0] = next_size[0] = 0
+        frontier, label = int(size[0]), f"level {depth}"
+        sizes = ("size_0", "size_1", "found_size")
+        step = (np.int32(depth), *graph, levels, now, size, capacity, found, found_size, room)
+        yield launch("bfs_mark", frontier, *step, host=sizes, label=label)
+        kept = (seen, found, found_size, room, then, next_size, capacity)
+        yield launch("bfs_unique", int(found_size[0]), *kept, host=sizes, label=label)
+
+
+def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:
+    """The levels by scipy."""
+    offsets, neighbors = arrays(inputs, "offsets", "neighbors")
+    edges = sparse(offsets, neighbors, np.ones(len(neighbors)), len(offsets) - 1)
+    hops = scipy_module("sparse.csgraph").dijkstra(edges, indices=inputs["source"], unweighted=True)
+    return {"levels": np.where(np.isinf(hops), -1, hops).astype(np.int32)}
+
+
+def check(result: Mapping[str, Any], expected: Mapping[str, NDArray[Any]]) -> str:
+    """Levels are integers: they must be equal."""
+    return wrong_numbers("levels", result["levels"], expected["levels"])
+
+
+def edges(inputs: Mapping[str, Any]) -> int:
+    """The edges that leave the vertices that are reached, whichever of them a form looks at."""
+    return edges_reached(*arrays(inputs, "offsets", "neighbors"), inputs["source"])

@@ -1,0 +1,80 @@
+"""PageRank: the forms of pagerank.cu, and the ranks by scipy."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cccopt.harness.csr import inputs as csr_inputs
+from cccopt.harness.csr.workload import array, arrays, launch, rounding, sparse, square, wrong_sums
+from cccopt.harness.graphs.traversal import looped
+from cccopt.harness.workload import Inputs, Launch, State, Zeros
+
+FORMS = ("plain", "ccc", "pull", "push")
+POLICY_FORMS = ("pull", "push")
+RESULTS = ("ranks",)
+SCRATCH = ("given",)
+FULL_REFERENCE = True
+
+DAMPING = 0.85
+ITERATIONS = 5
+
+
+def inputs(name: str, size: str, seed: int) -> Inputs:
+    """The graph ``name`` and its transpose, and equal ranks."""
+    graph = square(csr_inputs.load(name, size, seed))
+    incoming = graph.transpose()
+    return {
+        "out_degrees": graph.degrees,
+        "offsets": graph.offsets,
+        "neighbors": graph.indices,
+        "in_offsets": incoming.offsets,
+        "sources": incoming.indices,
+        "ranks": np.full(graph.rows, 1 / graph.rows, np.float32),
+        "given": Zeros(graph.rows, np.float32),
+    }
+
+
+def launches(state: State, form: str) -> Generator[Launch, None, None]:
+    """Two launches an iteration."""
+    out_degrees, ranks, given = arrays(state, "out_degrees", "ranks", "given")
+    count = len(ranks)
+    vertices, rest = np.int32(count), np.float32((1 - DAMPING) / count)
+    pulled = (vertices, rest, *arrays(state, "in_offsets", "sources"), given, ranks)
+    pushed = (vertices, *arrays(state, "offsets", "neighbors"), given, ranks)
+    for number in range(ITERATIONS):
+        label = f"iteration {number}"
+        yield launch("pagerank_give", count, vertices, rest, out_degrees, ranks, given, label=label)
+        if form == "push":
+            yield launch("pagerank_push", count, *pushed, label=label)
+        elif form == "pull":
+            yield launch("pagerank_pull", count, *pulled, label=label)
+        else:
+            yield looped("pagerank_plain", count, *pulled, label=label)
+
+
+def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:
+    """The ranks by scipy in double precision, and how far each may be off: what its edges bring, and its own sum."""
+    out_degrees, offsets, sources = arrays(inputs, "out_degrees", "in_offsets", "sources")
+    vertices = len(out_degrees)
+    edges = sparse(offsets, sources, np.ones(len(sources)), vertices)
+    part = np.divide(DAMPING, out_degrees, out=np.zeros(vertices), where=out_degrees > 0)
+    own = rounding(np.diff(offsets) + 1, np.float32)
+    ranks, slack = array(inputs, "ranks").astype(np.float64), np.zeros(vertices)
+    for _ in range(ITERATIONS):
+        ranks = (1 - DAMPING) / vertices + edges @ (part * ranks)
+        slack = edges @ (part * slack) + own * ranks
+    return {"ranks": ranks, "slack": slack}
+
+
+def check(result: Mapping[str, Any], expected: Mapping[str, NDArray[Any]]) -> str:
+    """Sums in any order, of what may be off itself."""
+    return wrong_sums("ranks", result["ranks"], expected["ranks"], expected["slack"])
+
+
+def edges(inputs: Mapping[str, Any]) -> int:
+    """All edges, once an iteration."""
+    return ITERATIONS * len(array(inputs, "sources"))

@@ -1,0 +1,106 @@
+// Shortest paths from one vertex, a launch a round, in the forms that workload.py names: a round relaxes the edges of the vertices
+// that have come nearer in the round before (Bellman-Ford), or only of those that are near enough (near/far).
+//
+// Minima do not depend on the order in which they are taken. A round may see distances of its own: that saves rounds and is no harm.
+#include <cte/frontier.cuh>
+
+#ifndef CTE_POLICY
+#define CTE_POLICY cte::automatic
+#endif
+
+constexpr int BLOCK = 256;
+using Size = unsigned long long;
+
+// Every vertex tests itself: nearer[v] is the last round in which v is to tell its neighbors. Whoever sets it for the next round
+// while v is being tested has changed the distance before; v then tells it in the next round, if not in this one.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sssp_plain(int vertices, int round, const int* __restrict__ offsets, const int* __restrict__ neighbors,
+           const unsigned* __restrict__ lengths, unsigned* distances, int* nearer, int* changed) {
+#pragma ccc for
+  for (int v = threadIdx.x + blockIdx.x * blockDim.x; v < vertices; v += gridDim.x * blockDim.x) {
+#pragma ccc if
+    if (nearer[v] == round) {
+      unsigned distance = distances[v];
+      int first = offsets[v], last = offsets[v + 1];
+#pragma ccc for variable
+      for (int k = first; k < last; ++k) {
+        int u = neighbors[k];
+        unsigned reached = distance + lengths[k];
+        if (reached < atomicMin(distances + u, reached)) {
+          nearer[u] = round + 1;
+          *changed = 1;
+        }
+      }
+    }
+  }
+}
+
+// The same test, and the edges of a warp's vertices shared by its lanes.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sssp_status(int vertices, int round, const int* offsets, const int* neighbors, const unsigned* lengths, unsigned* distances,
+            int* nearer, int* changed) {
+  const auto is_nearer = [=](int v) { return nearer[v] == round; };
+  const auto relax = [=](int u, int edge, unsigned distance) {
+    const unsigned reached = distance + lengths[edge];
+    if (reached >= distances[u] || reached >= atomicMin(distances + u, reached)) return;
+    nearer[u] = round + 1;
+    if (*changed == 0) *changed = 1;
+  };
+  cte::advance_if<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, vertices, is_nearer, relax, [=](int v) { return distances[v]; });
+}
+
+// The test reads a bit in place of a word. `spent` is the round before, which nobody reads: it is emptied for the round after next.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sssp_mask(int vertices, const int* offsets, const int* neighbors, const unsigned* lengths, unsigned* distances, unsigned* now,
+          unsigned* next, unsigned* spent, int* changed) {
+  const cte::bitmap active{now}, nearer{next};
+  const auto is_nearer = [=](int v) {
+    if (v % 32 == 0) spent[v / 32] = 0;
+    return active.test(v);
+  };
+  const auto relax = [=](int u, int edge, unsigned distance) {
+    const unsigned reached = distance + lengths[edge];
+    if (reached >= distances[u] || reached >= atomicMin(distances + u, reached)) return;
+    if (nearer.set(u) && *changed == 0) *changed = 1;
+  };
+  cte::advance_if<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, vertices, is_nearer, relax, [=](int v) { return distances[v]; });
+}
+
+// The vertices that have come nearer are in a queue, each once: queued[u] is the last round in which u was appended.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sssp_push(int round, const int* offsets, const int* neighbors, const unsigned* lengths, unsigned* distances, int* queued, int* now,
+          Size* now_size, int* next, Size* next_size, Size capacity) {
+  const cte::queue<int> nearer{next, next_size, capacity};
+  const auto relax = [=](int u, int edge, unsigned distance) {
+    const unsigned reached = distance + lengths[edge];
+    if (reached >= distances[u] || reached >= atomicMin(distances + u, reached)) return;
+    if (atomicExch(queued + u, round) != round) nearer.push(u);
+  };
+  cte::advance<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, cte::queue<int>{now, now_size, capacity}, relax,
+                                  [=](int v) { return distances[v]; });
+}
+
+// Vertices that are no nearer than `bound` go to a pile. piled[u] is the last phase, of one bound each, in which u was put there.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sssp_near(int round, int phase, unsigned bound, const int* offsets, const int* neighbors, const unsigned* lengths,
+          unsigned* distances, int* queued, int* piled, int* now, Size* now_size, int* next, Size* next_size, int* far,
+          Size* far_size, Size capacity) {
+  const cte::near_far<int, unsigned> later{{next, next_size, capacity}, {far, far_size, capacity}, bound};
+  const auto relax = [=](int u, int edge, unsigned distance) {
+    const unsigned reached = distance + lengths[edge];
+    if (reached >= distances[u] || reached >= atomicMin(distances + u, reached)) return;
+    const int stamp = reached < bound ? round : phase;
+    if (atomicExch((reached < bound ? queued : piled) + u, stamp) != stamp) later.push(u, reached);
+  };
+  cte::advance<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, cte::queue<int>{now, now_size, capacity}, relax,
+                                  [=](int v) { return distances[v]; });
+}
+
+// The pile by the next bound. Vertices below the bound before have been near.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sssp_split(int phase, unsigned settled, unsigned bound, const unsigned* distances, int* piled, int* pile, Size* pile_size,
+           int* next, Size* next_size, int* far, Size* far_size, Size capacity) {
+  const cte::near_far<int, unsigned> later{{next, next_size, capacity}, {far, far_size, capacity}, bound};
+  const auto is_open = [=](int v) { return distances[v] >= settled && atomicExch(piled + v, phase) != phase; };
+  cte::split<BLOCK>(cte::queue<int>{pile, pile_size, capacity}, later, is_open, [=](int v) { return distances[v]; });
+}

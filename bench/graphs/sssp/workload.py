@@ -1,0 +1,163 @@
+"""Shortest paths from one vertex: the forms of sssp.cu, and the distances by scipy."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cccopt.harness.csr import inputs as csr_inputs
+from cccopt.harness.csr.matrix import scipy_module
+from cccopt.harness.csr.workload import arrays, busiest, launch, lengths, sparse, square, wrong_numbers
+from cccopt.harness.graphs.traversal import (
+    edges_reached,
+    empty_mask,
+    empty_queue,
+    looped,
+    mask_of,
+    queue_of,
+    room_of,
+)
+from cccopt.harness.workload import Inputs, Launch, State, Zeros
+
+FORMS = ("plain", "ccc", "status", "mask", "queue", "near_far")
+POLICY_FORMS = ("status", "mask", "queue", "near_far")
+RESULTS = ("distances",)
+SCRATCH = (
+    *("changed", "nearer", "mask_0", "mask_1", "mask_2", "queued", "piled"),
+    *("queue_0", "size_0", "queue_1", "size_1", "far_0", "far_size_0", "far_1", "far_size_1"),
+)
+LAUNCHES_VARY = True
+
+# A length more does not wrap.
+UNREACHED = np.uint32(0x7FFFFFFF)
+
+
+def inputs(name: str, size: str, seed: int) -> Inputs:
+    """The graph ``name`` with its lengths; the search begins at the busiest vertex."""
+    graph = square(csr_inputs.load(name, size, seed))
+    weights = lengths(graph, seed)
+    source, vertices = busiest(graph.offsets), graph.rows
+    distances = np.full(vertices, UNREACHED, np.uint32)
+    distances[source] = 0
+    nearer = np.zeros(vertices, np.int32)
+    nearer[source] = 1
+    queue, length = queue_of(source, vertices)
+    return {
+        "source": source,
+        # How much farther a phase of near/far goes: what a warp's edges bring on average (Davidson et al., 2014).
+        "delta": max(1, round(32 * float(weights.mean()) * vertices / graph.nnz)) if graph.nnz else 1,
+        "offsets": graph.offsets,
+        "neighbors": graph.indices,
+        "lengths": weights,
+        "distances": distances,
+        "changed": np.ones(1, np.int32),
+        "nearer": nearer,
+        "mask_0": mask_of(source, vertices),
+        "mask_1": empty_mask(vertices),
+        "mask_2": empty_mask(vertices),
+        "queued": Zeros(vertices, np.int32),
+        "piled": Zeros(vertices, np.int32),
+        "queue_0": queue,
+        "size_0": length,
+        **empty_queue("queue_1", "size_1", vertices),
+        **empty_queue("far_0", "far_size_0", vertices),
+        **empty_queue("far_1", "far_size_1", vertices),
+    }
+
+
+def launches(state: State, form: str) -> Generator[Launch, None, None]:
+    """Round after round, until one brings no vertex nearer."""
+    if form == "near_far":
+        yield from _near_far(state)
+    elif form == "queue":
+        yield from _queued(state)
+    else:
+        yield from _tested(state, form)
+
+
+def _tested(state: State, form: str) -> Iterator[Launch]:
+    """Every vertex tests whether it has come nearer."""
+    distances, nearer, changed = arrays(state, "distances", "nearer", "changed")
+    graph, masks = _graph(state), arrays(state, "mask_0", "mask_1", "mask_2")
+    count = len(distances)
+    vertices = np.int32(count)
+    for number in range(1, count + 1):  # a wrong kernel ends, too
+        if not changed[0]:
+            return
+        changed[0] = 0
+        how: dict[str, Any] = {"host": ("changed",), "label": f"round {number}"}
+        if form == "mask":
+            turned = tuple(masks[(number - 1 + turn) % 3] for turn in range(3))
+            yield launch("sssp_mask", count, vertices, *graph, distances, *turned, changed, **how)
+        else:
+            make, kernel = (launch, "sssp_status") if form == "status" else (looped, "sssp_plain")
+            yield make(kernel, count, vertices, np.int32(number), *graph, distances, nearer, changed, **how)
+
+
+def _queued(state: State) -> Iterator[Launch]:
+    distances, queued = arrays(state, "distances", "queued")
+    graph, queues = _graph(state), _queues(state, "queue", "size")
+    capacity = room_of(queues[0][0])
+    for number in range(1, len(distances) + 1):
+        (now, size), (then, next_size) = queues[1 - number % 2], queues[number % 2]
+        if not size[0]:
+            return
+        frontier, next_size[0] = int(size[0]), 0
+        step = (np.int32(number), *graph, distances, queued, now, size, then, next_size, capacity)
+        yield launch("sssp_push", frontier, *step, host=("size_0", "size_1"), label=f"round {number}")
+
+
+def _near_far(state: State) -> Iterator[Launch]:
+    """Rounds of near vertices; when none is left, the next phase takes those that are near by a farther bound."""
+    distances, queued, piled = arrays(state, "distances", "queued", "piled")
+    graph, queues, piles = _graph(state), _queues(state, "queue", "size"), _queues(state, "far", "far_size")
+    capacity, delta = room_of(queues[0][0]), int(np.asarray(state["delta"]))
+    host = ("size_0", "size_1", "far_size_0", "far_size_1")
+    number, phase, bound = 1, 1, delta
+    while bound < UNREACHED:
+        (now, size), (then, next_size) = queues[1 - number % 2], queues[number % 2]
+        (pile, pile_size), (far, far_size) = piles[1 - phase % 2], piles[phase % 2]
+        next_size[0] = 0
+        if size[0]:
+            given = (np.int32(number), np.int32(phase), np.uint32(bound), *graph, distances, queued, piled)
+            to = (now, size, then, next_size, far, far_size, capacity)
+            yield launch("sssp_near", int(size[0]), *given, *to, host=host, label=f"round {number}")
+            number += 1
+        elif far_size[0]:
+            phase, settled, bound = phase + 1, bound, bound + delta
+            (pile, pile_size), (far, far_size) = piles[1 - phase % 2], piles[phase % 2]
+            far_size[0] = 0
+            given = (np.int32(phase), np.uint32(settled), np.uint32(bound), distances, piled)
+            to = (pile, pile_size, now, size, far, far_size, capacity)
+            yield launch("sssp_split", int(pile_size[0]), *given, *to, host=host, label=f"phase {phase}")
+        else:
+            return
+
+
+def _graph(state: State) -> tuple[Any, ...]:
+    return arrays(state, "offsets", "neighbors", "lengths")
+
+
+def _queues(state: State, items: str, size: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return arrays(state, f"{items}_0", f"{size}_0"), arrays(state, f"{items}_1", f"{size}_1")
+
+
+def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:
+    """The distances by scipy."""
+    offsets, neighbors, lengths = arrays(inputs, "offsets", "neighbors", "lengths")
+    edges = sparse(offsets, neighbors, lengths.astype(np.float64), len(offsets) - 1)
+    found = scipy_module("sparse.csgraph").dijkstra(edges, indices=inputs["source"])
+    return {"distances": np.where(np.isinf(found), UNREACHED, found).astype(np.uint32)}
+
+
+def check(result: Mapping[str, Any], expected: Mapping[str, NDArray[Any]]) -> str:
+    """Distances are integers: they must be equal."""
+    return wrong_numbers("distances", result["distances"], expected["distances"])
+
+
+def edges(inputs: Mapping[str, Any]) -> int:
+    """The edges that leave the vertices that are reached, each once."""
+    return edges_reached(*arrays(inputs, "offsets", "neighbors"), inputs["source"])

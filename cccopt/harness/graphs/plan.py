@@ -1,0 +1,101 @@
+"""What ``cccopt bench graphs`` measures: which algorithms, on which graphs, in which forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cccopt.diagnostic import CccError, error
+from cccopt.harness.choices import Platform
+from cccopt.harness.csr.generators import GENERATORS
+from cccopt.harness.graphs.workload import (
+    INPUTS,
+    PLAIN,
+    SIZES,
+    SMALL,
+    Algorithm,
+    load,
+    names,
+    parts_of,
+    policies,
+    with_policy,
+)
+from cccopt.harness.workload import FULL
+
+EMULATED_INPUTS = INPUTS[:2]
+"""The graphs that the emulator runs on where none are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPlan:
+    """What is asked for: names of algorithms (or folders), of graphs (or files) and of forms, none for all of them, and
+    policies that the forms with CTE run with, too.
+
+    ``size`` is None for `FULL` on a GPU and `SMALL` on the emulator.
+    """
+
+    algorithms: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    on: Platform = Platform.EMULATOR
+    size: str | None = None
+    seed: int = 1
+    arch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An algorithm on a graph in some forms; ``name`` is what the algorithm is loaded by."""
+
+    name: str
+    algorithm: Algorithm
+    input: str
+    forms: tuple[str, ...]
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The policies among the forms."""
+        return tuple(dict.fromkeys(policy for _, policy in map(parts_of, self.forms) if policy))
+
+
+def size_of(plan: GraphPlan) -> str:
+    """The size to run. Raises `CccError` (CCC091) for an unknown one."""
+    if plan.size is not None:
+        _known("size", (plan.size,), SIZES)
+    return plan.size or (SMALL if plan.on == Platform.EMULATOR else FULL)
+
+
+def jobs(plan: GraphPlan) -> tuple[Job, ...]:
+    """The jobs, algorithms outermost. Raises `CccError` for names of nothing: CCC090 and CCC091."""
+    loaded = [(name, load(name)) for name in plan.algorithms or names()]
+    generated = [name for name in plan.inputs if name in GENERATORS or not Path(name).is_file()]
+    _known("input", generated, GENERATORS, " or a graph's file")
+    _known("form", plan.forms, [form for _, algorithm in loaded for form in algorithm.module.FORMS])
+    _known("policy", [policy.partition("<")[0] for policy in plan.policies], policies())
+    default = EMULATED_INPUTS if plan.on == Platform.EMULATOR else INPUTS
+    return tuple(
+        Job(name, algorithm, input, tuple(_forms(algorithm, plan)))
+        for name, algorithm in loaded
+        for input in dict.fromkeys(plan.inputs or default)
+    )
+
+
+def _forms(algorithm: Algorithm, plan: GraphPlan) -> Iterator[str]:
+    """Those that are asked for, each with the policies that it takes, and the one that they are held against."""
+    for form in algorithm.module.FORMS:
+        if not plan.forms or form == PLAIN or form in plan.forms:
+            yield form
+            if form in algorithm.module.POLICY_FORMS:
+                yield from (with_policy(form, policy) for policy in dict.fromkeys(plan.policies))
+
+
+def _known(what: str, asked: Iterable[str], known: Iterable[str], more: str = "") -> None:
+    there = tuple(dict.fromkeys(known))
+    for name in asked:
+        if name not in there:
+            choice = ", ".join(f"`{one}`" for one in there)
+            raise CccError(
+                error("CCC091", f"there is no {what} `{name}`", help=f"choose one of {choice}{more}")
+            )

@@ -1,0 +1,75 @@
+"""What ``cccopt bench graphs`` finds: a row for each form of each algorithm on each graph, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cccopt.harness.graphs.workload import PLAIN
+from cccopt.harness.result import Issues, Times
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRow:
+    """One form on one graph.
+
+    ``void`` says why there is nothing to compare; a wrong result and a fault are ``failed``, a refusal is not.
+    ``iterations`` is how many levels or rounds the host saw, of one or more ``launches`` each. ``times`` is what the
+    kernels took together, on a GPU; ``counted`` what they issued, on the emulator.
+    """
+
+    form: str
+    void: str = ""
+    failed: bool = False
+    iterations: int = 0
+    launches: int = 0
+    times: Times | None = None
+    counted: Issues | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """The median of the times in milliseconds, or the warp instructions where nothing was timed."""
+        if self.void:
+            return None
+        if self.times is not None:
+            return self.times.median
+        return float(self.counted.warp_instructions) if self.counted is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCell:
+    """All forms of an algorithm on a graph; ``edges`` is how many a run traverses, whatever its form looks at."""
+
+    algorithm: str
+    input: str
+    size: str
+    edges: int
+    rows: tuple[GraphRow, ...]
+
+    @property
+    def speedups(self) -> dict[str, float]:
+        """By form, over `PLAIN`."""
+        costs = {row.form: row.cost for row in self.rows if row.cost}
+        plain = costs.get(PLAIN)
+        return {form: plain / cost for form, cost in costs.items() if cost} if plain else {}
+
+    @property
+    def mteps(self) -> dict[str, float]:
+        """By form, millions of traversed edges per second of kernel time."""
+        return {
+            row.form: self.edges / row.times.median / 1e3
+            for row in self.rows
+            if not row.void and row.times is not None and row.times.median
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTable:
+    """One run."""
+
+    on: str
+    arch: str
+    seed: int
+    cells: tuple[GraphCell, ...]
+    schema: int = SCHEMA

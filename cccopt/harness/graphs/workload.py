@@ -1,0 +1,158 @@
+"""The graph algorithms (``bench/graphs``), their forms, and how an input of one becomes a `Sample`.
+
+An algorithm's ``workload.py`` has the parts of `GraphModule`. Its source is compiled once: a form is a sequence of
+launches of its kernels. The form `CCC` runs the launches of `PLAIN` on what CCC makes of the annotated kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from cccopt import driver, resources
+from cccopt.diagnostic import CccError
+from cccopt.harness.builds import NoBuild, first_of
+from cccopt.harness.workload import FULL, Array, Inputs, Launch, Sample, State, Workload, find
+from cccopt.harness.workload import names as names_among
+
+SHELF = "bench/graphs"
+PARTS = ("FORMS", "POLICY_FORMS", "inputs", "launches", "reference", "check", "edges")
+SMALL = "small"
+SIZES = (SMALL, FULL)
+
+INPUTS = ("rmat", "road", "power_law", "erdos_renyi")
+"""The graphs that algorithms run on where none are named: few levels and long rows, many levels and short rows, rows of
+all lengths, rows of about one length.
+"""
+
+PLAIN, CCC = "plain", "ccc"
+
+
+class GraphModule(Protocol):
+    """What every ``workload.py`` in ``bench/graphs`` has; ``RESULTS``, ``SCRATCH``, ``FULL_REFERENCE`` and
+    ``LAUNCHES_VARY`` are those of `cccopt.harness.workload`.
+
+    ``FORMS`` begins with `PLAIN`, which the others are compared with. The kernels of ``POLICY_FORMS`` take the policy
+    that the macro ``CTE_POLICY`` names. The launches of one iteration (a level, a round) have one label.
+    """
+
+    FORMS: tuple[str, ...]
+    POLICY_FORMS: tuple[str, ...]
+
+    def inputs(self, name: str, size: str, seed: int) -> Inputs:
+        """The named arrays and numbers of a run on the graph ``name``, which may be a file."""
+
+    def launches(self, state: State, form: str) -> Generator[Launch, None, None]:
+        """The launches of a form."""
+
+    def reference(self, inputs: Mapping[str, Any]) -> Mapping[str, Array]:
+        """What the results must be."""
+
+    def check(self, result: Mapping[str, Any], expected: Mapping[str, Array]) -> str:
+        """What is wrong; empty for nothing."""
+
+    def edges(self, inputs: Mapping[str, Any]) -> int:
+        """The edges that a run traverses, the same for all forms: what rates in edges a second are of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """An algorithm with its name and its CUDA source."""
+
+    name: str
+    source: Path
+    module: GraphModule
+
+    def sample(self, input: str) -> Sample:
+        """The algorithm on one of its inputs, as all runners take it."""
+        return Sample(self.name, self.source, cast(Workload, _Bound(self, input)), PLAIN)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """An algorithm on one of its inputs, with the parts of `Workload`."""
+
+    algorithm: Algorithm
+    input: str
+    SIZES = SIZES
+
+    def __getattr__(self, name: str) -> Any:
+        """What does not depend on the input is the module's."""
+        return getattr(self.algorithm.module, name)
+
+    def inputs(self, size: str, seed: int) -> Inputs:
+        return self.algorithm.module.inputs(self.input, size, seed)
+
+    def launches(self, state: State) -> Generator[Launch, None, None]:
+        return self.algorithm.module.launches(state, PLAIN)
+
+    def launches_of(self, state: State, build: str) -> Generator[Launch, None, None]:
+        return self.algorithm.module.launches(state, parts_of(build)[0])
+
+
+def with_policy(form: str, policy: str) -> str:
+    """What ``form`` is called with another policy than that of its source."""
+    return f"{form}@{policy}"
+
+
+def parts_of(build: str) -> tuple[str, str]:
+    """The form, and the policy where it is another one."""
+    form, _, policy = build.partition("@")
+    return form, policy
+
+
+def policies() -> tuple[str, ...]:
+    """The policies that there are headers of; `sub_warp` takes a width, such as ``sub_warp<8>``."""
+    headers = (resources.folder("cte_templates") / "cte" / "policies").glob("*.cuh")
+    return tuple(sorted(header.stem for header in headers))
+
+
+def names() -> tuple[str, ...]:
+    """The algorithms that come with this installation, sorted."""
+    return names_among(SHELF)
+
+
+def load(name: str) -> Algorithm:
+    """The algorithm ``name`` of ``bench/graphs``, or a folder. Raises `CccError` (CCC090)."""
+    source, module = find(name, SHELF, PARTS)
+    return Algorithm(source.stem, source, cast(GraphModule, module))
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """An algorithm's PTX: by plain nvcc, for all forms but `CCC`, by CCC, or why there is none, and by policy."""
+
+    plain: str
+    ccc: str | NoBuild
+    by_policy: Mapping[str, str]
+
+    def of(self, build: str) -> str | NoBuild:
+        """What a form runs."""
+        form, policy = parts_of(build)
+        if policy:
+            return self.by_policy[policy]
+        return self.ccc if form == CCC else self.plain
+
+
+def compiled(algorithm: Algorithm, arch: str, policies: Collection[str] = ()) -> Code:
+    """The code of ``algorithm`` for ``arch``, also with other ``policies``. Raises `CccError` for what nvcc refuses;
+    what CCC does is no build.
+    """
+    options = ("-std=c++17", "-I", str(resources.folder("cte_templates")))
+
+    def plain(*more: str) -> str:
+        return driver.compile(algorithm.source, arch=arch, ccc="off", nvcc_options=(*options, *more)).ptx
+
+    by_policy = {policy: plain(f"-DCTE_POLICY=cte::{policy}") for policy in policies}
+    if CCC in algorithm.module.FORMS:
+        try:
+            program = driver.compile(algorithm.source, arch=arch, ccc="always", nvcc_options=options)
+        except CccError as problem:
+            refused = NoBuild(CCC, first_of(problem))
+        else:
+            return Code(program.original_ptx, program.ptx, by_policy)
+    else:
+        refused = NoBuild(CCC, "there is no such form")
+    return Code(plain(), refused, by_policy)

@@ -1,0 +1,78 @@
+"""The table of ``cccopt bench graphs``: a row for each form of each algorithm on each graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from cccopt.harness.graphs.table import GraphCell, GraphRow, GraphTable
+from cccopt.harness.graphs.workload import PLAIN
+from cccopt.harness.table import EMULATED
+
+
+def print_graphs(table: GraphTable, console: Console) -> None:
+    """All rows, what their columns are, and why rows are void."""
+    console.print(Text(f"Graphs, measured on {table.on} ({table.arch})", style="bold"))
+    console.print(rows_table(table))
+    sizes = " and ".join(sorted({cell.size for cell in table.cells}))
+    console.print(Text(f"Size {sizes}. over plain: the cost of `{PLAIN}` over the form's.", style="dim"))
+    for line in _legend(table):
+        console.print(Text(line, style="dim"))
+    for cell in table.cells:
+        for row in cell.rows:
+            if row.void:
+                said = f"{cell.algorithm} {cell.input} {row.form}: {row.void}"
+                console.print(Text(said, style="red" if row.failed else ""))
+
+
+def _is_timed(table: GraphTable) -> bool:
+    return table.on != EMULATED
+
+
+def _legend(table: GraphTable) -> Iterator[str]:
+    if _is_timed(table):
+        yield "ms: what the kernels of a run took together, the median of the repeats by CUDA events; ±%: their range."
+        yield "MTEPS: millions of edges of the vertices that are reached, over that time, whatever a form looks at."
+    else:
+        yield "No times here: the cost is in warp instructions. active/on: warp efficiency with and without"
+        yield "predicated-off lanes."
+
+
+def rows_table(table: GraphTable) -> RichTable:
+    """A row for each form; void ones say so."""
+    result = RichTable(box=None, header_style="bold")
+    result.add_column("algorithm input", no_wrap=True)
+    result.add_column("form", no_wrap=True)
+    ours = ("ms", "±%", "MTEPS") if _is_timed(table) else ("active/on %", "warp instr.")
+    columns = ("iterations", "launches", *ours, "over plain", "result")
+    for name in columns:
+        result.add_column(name, justify="right", no_wrap=True)
+    for cell in table.cells:
+        result.add_section()
+        for number, row in enumerate(cell.rows):
+            label = f"{cell.algorithm} {cell.input}" if number == 0 else ""
+            if row.void:
+                word = Text("WRONG" if row.failed else "none", style="red" if row.failed else "")
+                result.add_row(label, row.form, Text("-"), *[Text("")] * (len(columns) - 2), word)
+            else:
+                result.add_row(label, row.form, *_cells(cell, row))
+    return result
+
+
+def _cells(cell: GraphCell, row: GraphRow) -> Iterator[Text]:
+    yield Text(f"{row.iterations:,}")
+    yield Text(f"{row.launches:,}")
+    if row.times is not None:
+        yield Text(f"{row.times.median:.3f}")
+        yield Text(f"{100 * row.times.noise:.1f}")
+        yield Text(f"{cell.mteps.get(row.form, 0):,.0f}")
+    elif row.counted is not None:
+        issues = row.counted
+        yield Text(f"{100 * issues.warp_efficiency:.1f}/{100 * issues.warp_efficiency_pred_on:.1f}")
+        yield Text(f"{issues.warp_instructions:,}")
+    gain = cell.speedups.get(row.form)
+    yield Text("") if gain is None else Text(f"{gain:.2f}x", style="red" if gain < 0.995 else "")
+    yield Text("right")

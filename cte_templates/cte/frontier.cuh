@@ -1,0 +1,15 @@
+// What traversals of graphs are made of: frontiers, and the steps from one to the next, with all policies. cte.cuh does not include it.
+#pragma once
+
+#include <cte.cuh>
+#include <cte/frontier/advance.cuh>
+#include <cte/frontier/bitmap.cuh>
+#include <cte/frontier/filter.cuh>
+#include <cte/frontier/graph.cuh>
+#include <cte/frontier/history.cuh>
+#include <cte/frontier/intersection.cuh>
+#include <cte/frontier/levels.cuh>
+#include <cte/frontier/near_far.cuh>
+#include <cte/frontier/pull.cuh>
+#include <cte/frontier/queue.cuh>
+#include <cte/frontier/reduce_neighbors.cuh>

@@ -1,0 +1,43 @@
+// A set of vertices, a bit each.
+#pragma once
+
+#include <cte/version.cuh>
+
+namespace cte {
+
+/// A set of vertices in global memory, a bit each: a frontier, the vertices that have been visited, or those that are in a queue.
+///
+/// Use it to append each vertex to a queue once (`set` tells who came first), and as a frontier if many vertices are active: 32 of
+/// them take one word, which a warp reads at once.
+///
+/// A bitmap is a view of `words_for(vertices)` words, all of which are 0 at first.
+///
+/// @code
+/// __global__ void heads(int edges, const int* columns, unsigned* words, int* items, unsigned long long* size, unsigned long long room) {
+///     const cte::bitmap seen{words};
+///     const cte::queue<int> each_once{items, size, room};
+///     const int edge = blockIdx.x * 256 + threadIdx.x;
+///     if (edge < edges && seen.set(columns[edge])) each_once.push(columns[edge]);
+/// }
+/// @endcode
+struct bitmap {
+    unsigned* words;
+
+    /// The number of words for so many vertices.
+    __host__ __device__ static constexpr unsigned long long words_for(unsigned long long vertices) { return (vertices + 31) / 32; }
+
+    __device__ bool test(unsigned long long v) const { return words[v / 32] >> v % 32 & 1u; }
+
+    /// Adds `v`. Of all threads that add it, one is told that it was not there before.
+    __device__ bool set(unsigned long long v) const {
+        const unsigned bit = 1u << v % 32;
+        // A word that is old at worst costs an atomic operation: bits are not removed while others are added.
+        if (words[v / 32] & bit) return false;
+        return (atomicOr(words + v / 32, bit) & bit) == 0;
+    }
+
+    /// Removes `v`. Nobody may `set` or `test` it meanwhile.
+    __device__ void clear(unsigned long long v) const { atomicAnd(words + v / 32, ~(1u << v % 32)); }
+};
+
+}  // namespace cte

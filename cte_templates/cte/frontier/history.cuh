@@ -1,0 +1,51 @@
+// The vertices that a block has met lately (Merrill, Garland, Grimshaw, PPoPP 2012: history culling).
+#pragma once
+
+#include <cte/warp.cuh>
+
+#include <type_traits>
+
+namespace cte {
+
+/// A small hash table in shared memory of the vertices that a block has met lately.
+///
+/// Use it to drop most duplicates from a frontier, if those that stay cost time and no more: a table tells only of vertices that
+/// the same block has met, and forgets one as soon as another takes its place. It never says of a vertex that the block meets for
+/// the first time that it was there before.
+///
+/// @code
+/// __global__ void fewer(const cte::queue<int> found, const cte::queue<int> next) {
+///     __shared__ cte::history<int, 1024> met;
+///     met.forget();
+///     cte::filter<256>(found, next, [&](int v) { return !met.again(v); });
+/// }
+/// @endcode
+///
+/// @tparam Vertex  a vertex: an integer of 32 or 64 bits. The number whose bits are all 1 is none
+/// @tparam Slots   the number of places, a power of two
+///
+/// A table takes `Slots * sizeof(Vertex)` bytes of shared memory.
+template <class Vertex, int Slots>
+struct history {
+    static_assert(std::is_integral_v<Vertex> && (sizeof(Vertex) == 4 || sizeof(Vertex) == 8), "vertices are integers of 32 or 64 bits");
+    static_assert(Slots > 0 && (Slots & (Slots - 1)) == 0, "a cte::history has a power of two of slots");
+
+    /// Empties the table. The block calls.
+    __device__ void forget() {
+        __syncthreads();
+        for (int slot = detail::thread_number(); slot < Slots; slot += blockDim.x * blockDim.y * blockDim.z) met[slot] = ~word{0};
+        __syncthreads();
+    }
+
+    /// Whether the table holds `v`, which it does from now on. Of threads that ask for one vertex at once, one is told no.
+    __device__ bool again(Vertex v) {
+        const word mine = static_cast<word>(v);
+        return atomicExch(met + mine % Slots, mine) == mine;
+    }
+
+   private:
+    using word = std::conditional_t<sizeof(Vertex) == 4, unsigned, unsigned long long>;
+    word met[Slots];
+};
+
+}  // namespace cte

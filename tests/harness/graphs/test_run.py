@@ -1,0 +1,205 @@
+"""`cccopt bench graphs` over algorithms of our own: what is right, refused, wrong or ends in a fault."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cccopt.cli.common import console
+from cccopt.cli.main import main
+from cccopt.harness.choices import Platform
+from cccopt.harness.graphs import run as graphs_run
+from cccopt.harness.graphs.plan import GraphPlan, jobs
+from cccopt.harness.on_gpu import REPEATS
+from cccopt.report.graphs import print_graphs
+
+SOURCE = """
+extern "C" __global__ void degrees_plain(int vertices, const int* offsets, int* degrees) {
+#pragma ccc for
+  for (int v = threadIdx.x + blockIdx.x * blockDim.x; v < vertices; v += gridDim.x * blockDim.x) {
+#pragma ccc if
+    if (offsets[v + 1] > offsets[v]) {
+      int degree = 0;
+      for (int k = offsets[v]; k < offsets[v + 1]; ++k) ++degree;
+      degrees[v] = degree;
+    }
+  }
+}
+namespace cte {
+struct automatic { static constexpr int detours = 0; };
+struct block { static constexpr int detours = 9; };
+}
+#ifndef CTE_POLICY
+#define CTE_POLICY cte::automatic
+#endif
+extern "C" __global__ void degrees_fast(int vertices, const int* offsets, int* degrees, int skipped, int away) {
+  const int v = threadIdx.x + blockIdx.x * blockDim.x;
+  for (int detour = 0; detour < CTE_POLICY::detours; ++detour) __syncthreads();
+  if (v >= skipped && v < vertices) degrees[v + away] = offsets[v + 1] - offsets[v];
+}
+"""
+
+WORKLOAD = """
+import numpy as np
+from cccopt.harness.csr import inputs as csr_inputs
+from cccopt.harness.workload import Launch
+
+FORMS = ("plain", "ccc", "fast", "wrong", "astray")
+POLICY_FORMS = ("fast",)
+RESULTS = ("degrees",)
+
+def inputs(name, size, seed):
+    graph = csr_inputs.load(name, size, seed)
+    return {"offsets": graph.offsets, "degrees": np.zeros(graph.rows, np.int32)}
+
+def launches(state, form):
+    vertices = len(state["degrees"])
+    arguments = (np.int32(vertices), state["offsets"], state["degrees"])
+    if form in ("plain", "ccc"):
+        yield Launch("degrees_plain", (2, 1, 1), (64, 1, 1), arguments, label="all")
+    else:
+        bounds = (np.int32(vertices - 1 if form == "wrong" else 0), np.int32(1 << 28 if form == "astray" else 0))
+        for number in range(2):
+            yield Launch("degrees_fast", (-(-vertices // 64), 1, 1), (64, 1, 1), (*arguments, *bounds), label="all")
+
+def reference(inputs):
+    return {"degrees": np.diff(inputs["offsets"])}
+
+def check(result, expected):
+    wrong = int((result["degrees"] != expected["degrees"]).sum())
+    return "degrees are wrong" if wrong else ""
+
+def edges(inputs):
+    return int(inputs["offsets"][-1])
+"""
+
+
+@pytest.fixture
+def degrees(tmp_path: Path) -> str:
+    folder = tmp_path / "degrees"
+    folder.mkdir()
+    (folder / "degrees.cu").write_text(SOURCE)
+    (folder / "workload.py").write_text(WORKLOAD)
+    return str(folder)
+
+
+@pytest.mark.nvcc
+def test_rows_say_what_is_right_wrong_and_astray(
+    degrees: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "found.json"
+    assert main(["bench", "graphs", degrees, "--input", "power_law", "--json", str(file)]) == 1
+    (cell,) = json.loads(file.read_text())["cells"]
+    rows = {row["form"]: row for row in cell["rows"]}
+    assert (cell["algorithm"], cell["input"], cell["size"]) == ("degrees", "power_law", "small")
+    assert [form for form, row in rows.items() if row["failed"]] == ["wrong", "astray"]
+    assert rows["wrong"]["void"] == "degrees are wrong"
+    assert rows["astray"]["void"].startswith("CCC")
+    assert (rows["fast"]["iterations"], rows["fast"]["launches"]) == (1, 2)
+    assert set(cell["speedups"]) == {"plain", "ccc", "fast"}
+    assert cell["speedups"]["plain"] == 1
+    assert cell["speedups"]["ccc"] != 1
+    assert cell["speedups"]["fast"] > 1.4
+    issues = rows["plain"]["counted"]
+    assert 0 < issues["warp_efficiency_pred_on"] <= issues["warp_efficiency"] < 0.9
+    said = capsys.readouterr().out
+    assert "degrees power_law wrong: degrees are wrong" in said
+    assert " 1.00x   right" in said
+
+
+@pytest.mark.nvcc
+@pytest.mark.usefixtures("seeming_gpu")
+def test_on_a_gpu_rows_have_times_and_rates(
+    degrees: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The stand-in's machine code is PTX.
+    monkeypatch.setattr(graphs_run, "assemble", lambda ptx, arch: SimpleNamespace(cubin=ptx.encode()))
+    plan = GraphPlan((degrees,), ("power_law",), ("fast", "wrong"), on=Platform.GPU, size="small")
+    table = graphs_run.run(plan)
+    (cell,) = table.cells
+    plain, fast, wrong = cell.rows
+    assert (table.on, plain.void, fast.void, wrong.void) == ("Stand-in GPU", "", "", "degrees are wrong")
+    assert plain.times is not None
+    assert len(plain.times.milliseconds) == REPEATS
+    assert cell.mteps["plain"] == pytest.approx(cell.edges / plain.times.median / 1e3)
+    assert set(cell.mteps) == {"plain", "fast"}
+    assert plain.counted is None
+    print_graphs(table, console(132))
+    assert f" {plain.times.median:.3f} " in capsys.readouterr().out
+
+
+@pytest.mark.nvcc
+def test_forms_run_with_other_policies_too(degrees: str) -> None:
+    (cell,) = graphs_run.run(GraphPlan((degrees,), ("power_law",), ("fast",), ("block",))).cells
+    assert [(row.form, row.void) for row in cell.rows] == [("plain", ""), ("fast", ""), ("fast@block", "")]
+    assert cell.speedups["fast"] > cell.speedups["fast@block"]
+
+
+@pytest.mark.nvcc
+def test_what_ccc_refuses_is_no_failure(degrees: str) -> None:
+    source = Path(degrees) / "degrees.cu"
+    source.write_text(SOURCE.replace("++degree;", "degree += __activemask() != 0;"))
+    plan = GraphPlan((degrees,), ("mostly_empty",), ("ccc", "fast"))
+    (cell,) = graphs_run.run(plan).cells
+    assert [(row.form, row.failed) for row in cell.rows] == [
+        ("plain", False),
+        ("ccc", False),
+        ("fast", False),
+    ]
+    assert cell.rows[1].void.startswith("CCC")
+    assert cell.rows[0].void == cell.rows[2].void == ""
+
+
+def test_forms_and_graphs_are_those_that_are_asked_for(degrees: str, tmp_path: Path) -> None:
+    file = tmp_path / "graph.el"
+    file.write_text("0 1\n")
+    (policies,) = jobs(GraphPlan(("bfs",), ("road",), ("queue", "pull"), ("warp", "sub_warp<8>", "warp")))
+    assert policies.forms == ("plain", "queue", "queue@warp", "queue@sub_warp<8>", "pull")
+    assert policies.policies == ("warp", "sub_warp<8>")
+    found = jobs(GraphPlan((degrees, "bfs"), ("road", str(file)), ("queue", "fast")))
+    assert [(job.algorithm.name, job.input, job.forms) for job in found] == [
+        ("degrees", "road", ("plain", "fast")),
+        ("degrees", str(file), ("plain", "fast")),
+        ("bfs", "road", ("plain", "queue")),
+        ("bfs", str(file), ("plain", "queue")),
+    ]
+    every = jobs(GraphPlan(on=Platform.GPU))
+    assert {job.forms for job in every if job.name == "tc"} == {("plain", "cte")}
+    assert [job.input for job in every if job.name == "tc"] == ["rmat", "road", "power_law", "erdos_renyi"]
+    assert [job.input for job in jobs(GraphPlan()) if job.name == "tc"] == ["rmat", "road"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["nothing"], "error[CCC090]: unknown workload `nothing`"),
+        (["bfs", "--input", "nowhere"], "error[CCC091]: there is no input `nowhere`"),
+        (["bfs", "--form", "triangular"], "error[CCC091]: there is no form `triangular`"),
+        (["bfs", "--size", "huge"], "error[CCC091]: there is no size `huge`"),
+        (["bfs", "--policy", "circle<3>"], "error[CCC091]: there is no policy `circle`"),
+        (["bfs", "--headers", "a=b"], "only `bench cte` takes it"),
+    ],
+)
+def test_names_of_nothing_are_told(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "graphs", *options]) != 0
+    assert said in capsys.readouterr().err
+
+
+def test_others_take_no_form(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "cte", "bfs", "--form", "queue"]) != 0
+    assert "only `bench graphs` takes it" in capsys.readouterr().err
+    assert main(["bench", "ccc", "--input", "rmat"]) != 0
+    assert "only `bench cte` and `bench graphs` take it" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_graph_is_told_before_anything_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "g.mtx"
+    file.write_bytes(b"garbage\n1 2\n")
+    monkeypatch.setattr(graphs_run, "compiled", None)
+    assert main(["bench", "graphs", "bfs", "--input", str(file)]) == 1
+    assert capsys.readouterr().err.startswith(f"error[CCC101]: cannot read `{file}` as Matrix Market\n")

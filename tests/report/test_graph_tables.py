@@ -1,0 +1,46 @@
+"""What a reader is told of graph algorithms: rates, gains, and what is wrong."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from cccopt.harness.graphs.table import GraphCell, GraphRow, GraphTable
+from cccopt.harness.result import Times, json_of
+from cccopt.report.graphs import print_graphs
+
+CELL = GraphCell(
+    "bfs",
+    "rmat",
+    "full",
+    6_000_000,
+    (
+        GraphRow("plain", iterations=7, launches=7, times=Times((4.0, 4.0, 4.4))),
+        GraphRow("ccc", "CCC030: not so"),
+        GraphRow("queue", iterations=7, launches=14, times=Times((2.0,) * 3)),
+        GraphRow("pull", "3 wrong levels", failed=True),
+        GraphRow("mask", iterations=7, launches=7, times=Times((8.0,) * 3)),
+    ),
+)
+
+
+def test_rates_are_of_edges_reached_and_gains_over_plain() -> None:
+    stream = io.StringIO()
+    print_graphs(GraphTable("a GPU", "sm_90", 1, (CELL,)), Console(file=stream, width=132))
+    lines = [" ".join(line.split()) for line in stream.getvalue().splitlines()]
+    assert lines[2:7] == [
+        "bfs rmat plain 7 7 4.000 10.0 1,500 1.00x right",
+        "ccc - none",
+        "queue 7 14 2.000 0.0 3,000 2.00x right",
+        "pull - WRONG",
+        "mask 7 7 8.000 0.0 750 0.50x right",
+    ]
+    assert "bfs rmat ccc: CCC030: not so" in lines
+    assert "bfs rmat pull: 3 wrong levels" in lines
+
+
+def test_json_has_the_ratios() -> None:
+    (cell,) = json_of(GraphTable("a GPU", "sm_90", 1, (CELL,)))["cells"]
+    assert cell["mteps"] == {"plain": 1500, "queue": 3000, "mask": 750}
+    assert cell["speedups"] == {"plain": 1, "queue": 2, "mask": 0.5}
