@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,21 @@ def test_every_vertex_tests_itself(programs: Any, policy: str, kind: str, share:
         steps(programs, policy).launch(f"advance_if_{kind}", 2, threads, arguments, shuffle=shuffle)
         assert_equal(visits, active[OWNERS].astype(np.uint32))
         assert_equal(sources, np.where(active[OWNERS], OWNERS, -1).astype(vertex))
+
+
+@pytest.mark.parametrize("blocks", [2**27, 2**27 + 1])
+def test_a_grid_may_have_more_threads_than_there_are_numbers_of_vertices(blocks: int, tmp_path: Path) -> None:
+    """The kernel is told that its grid is larger: a step of 32 bits would be 0 or 32."""
+    text = ptx_of_kernels("frontier", tmp_path, "-DPOLICY=cte::thread_warp_block")
+    told = text.replace("%nctaid.x", str(blocks))
+    assert told != text
+    threads, vertex, _, _ = GRAPHS["mixed"]
+    visits, sources = np.zeros(EDGES, np.uint32), np.full(EDGES, -1).astype(vertex)
+    every = words_of(np.ones(VERTICES, bool))
+    arguments = (*graph("mixed"), vertex(VERTICES), every, visits, sources)
+    Program(told, "told").launch("advance_if_mixed", -(-VERTICES // threads) + 1, threads, arguments)
+    assert (visits == 1).all()
+    assert_equal(sources, OWNERS.astype(vertex))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -8,16 +8,20 @@
 namespace cte {
 namespace detail {
 
-/// The vertices number `place` of [0, count), block by block: `run(is_there, place)`. The grid calls; blocks of policies that need
-/// the whole block stay together.
+/// Calls `run(is_there, place)` for each place in [0, count), a block's threads at a time. All threads of the grid call together; all
+/// threads of a block make the same number of calls, which policies with `whole_block` need.
 template <int BlockDim, class Count, class Run>
 __device__ __forceinline__ void each_block_of(Count count, Run run) {
     static_assert(BlockDim % lanes == 0 && BlockDim >= lanes && BlockDim <= 1024,
                   "BlockDim is the number of threads of the block: a multiple of 32, up to 1024");
     using place = std::make_unsigned_t<Count>;
-    const place bound = static_cast<place>(count), stride = static_cast<place>(gridDim.x) * BlockDim;
+    using wide = unsigned long long;
+    const place bound = static_cast<place>(count), most = ~place{0};
+    const wide begin = static_cast<wide>(blockIdx.x) * BlockDim, threads = static_cast<wide>(gridDim.x) * BlockDim;
+    if (begin >= bound) return;  // a grid may have more threads than the type has numbers
+    const place stride = threads < most ? static_cast<place>(threads) : most;
     // What is left is counted: the place past the last one may not fit the type.
-    for (place first = static_cast<place>(blockIdx.x) * BlockDim; first < bound; first += stride) {
+    for (place first = static_cast<place>(begin);; first += stride) {
         const place left = bound - first, mine = static_cast<place>(thread_number());
         run(mine < left, static_cast<Count>(first + mine));
         if (left <= stride) break;
@@ -35,8 +39,11 @@ __device__ __forceinline__ void visit_neighbors(const graph<Vertex, Offset>& gra
     }
     const Vertex* const neighbors = graph.neighbors;
     const auto along = [=](Offset edge, const auto&... described) { visit(neighbors[edge], edge, described...); };
-    for_each<BlockDim, disjoint, Policy>(begin, end, uniform(along),
-                                         (has_one ? describe(source) : std::decay_t<decltype(describe(source))>{})...);
+    const auto call = [&](const auto&... described) {
+        __syncwarp();  // policies share edges among lanes only where all of these run together
+        for_each<BlockDim, disjoint, Policy>(begin, end, uniform(along), described...);
+    };
+    call((has_one ? describe(source) : std::decay_t<decltype(describe(source))>{})...);
 }
 
 }  // namespace detail
@@ -67,14 +74,15 @@ struct itself {
 /// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
 /// @tparam Policy    which lanes visit what: one of cte/policies/*.cuh, or your own (cte/policy.cuh)
 /// @param graph      the edges
-/// @param from       the vertices, each of which counts as often as it is there. Nobody may append to it meanwhile
+/// @param from       the queue of vertices; one that is there twice is visited twice. Nothing may be appended to it meanwhile
 /// @param visit      called once for each edge of each vertex, by any lane, in any order. It contains no barrier; its captures are the
 ///                   same in all threads of the block
 /// @param describe   each gives, for a vertex, what `visit` needs of it, such as its distance: read once for a vertex, and not once for
 ///                   each of its edges. `itself` gives its number. What is given is trivially copyable and has a default. With more than
-///                   8 bytes of it, or if `visit` captures more than some 70, `automatic` shares no long tasks with other warps
+///                   8 bytes of it, `automatic` shares no long tasks with other warps
 ///
-/// **Required.** All threads of a grid of one dimension call together, with any number of blocks.
+/// **Required.** All threads of a grid of one dimension call together, with any number of blocks. Before the threads of a block call
+/// again with other captures, they synchronize (`__syncthreads()`): warps take parts of one another's tasks.
 ///
 /// **Shared memory and registers** are those of `for_each` with the policy; the loop over the frontier takes a few registers more.
 template <int BlockDim, class Policy = automatic, class Vertex, class Offset, class Visit, class... Describe>

@@ -7,8 +7,8 @@ namespace cte {
 
 /// A set of vertices in global memory, a bit each: a frontier, the vertices that have been visited, or those that are in a queue.
 ///
-/// Use it to append each vertex to a queue once (`set` tells who came first), and as a frontier if many vertices are active: 32 of
-/// them take one word, which a warp reads at once.
+/// Use it to append each vertex to a queue once (`set` returns true in one thread), and as a frontier if many vertices are active: 32
+/// of them take one word, which a warp reads at once.
 ///
 /// A bitmap is a view of `words_for(vertices)` words, all of which are 0 at first.
 ///
@@ -31,12 +31,12 @@ struct bitmap {
     /// Adds `v`. Of all threads that add it, one is told that it was not there before.
     __device__ bool set(unsigned long long v) const {
         const unsigned bit = 1u << v % 32;
-        // A word that is old at worst costs an atomic operation: bits are not removed while others are added.
+        // A stale word costs at most an atomic operation: a vertex is not removed while it is being added.
         if (words[v / 32] & bit) return false;
         return (atomicOr(words + v / 32, bit) & bit) == 0;
     }
 
-    /// Removes `v`. Nobody may `set` or `test` it meanwhile.
+    /// Removes `v`. No thread may call `set` or `test` for `v` at the same time.
     __device__ void clear(unsigned long long v) const { atomicAnd(words + v / 32, ~(1u << v % 32)); }
 };
 

@@ -5,7 +5,7 @@
 
 namespace cte {
 
-/// Appends the vertices of a queue for which `keep(v)` holds to another one: one atomic operation for each warp that keeps any.
+/// Appends the vertices of a queue for which `keep(v)` holds to another queue, with at most one atomic operation per 32 vertices.
 ///
 /// Use it to make a frontier of what a step without atomic operations left, which may hold a vertex several times. With a
 /// `bitmap`, `keep` drops all duplicates; with a `history`, most of them, without global memory.
@@ -17,7 +17,7 @@ namespace cte {
 /// @endcode
 ///
 /// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
-/// @param from       the vertices. Nobody may append to it meanwhile
+/// @param from       the vertices. Nothing may be appended to it meanwhile
 /// @param to         another queue
 /// @param keep       called once for each vertex, by one lane. It contains no barrier
 ///

@@ -21,7 +21,7 @@ namespace cte {
 /// }
 /// @endcode
 ///
-/// @tparam Vertex  a vertex: an integer of 32 or 64 bits. The number whose bits are all 1 is none
+/// @tparam Vertex  a vertex: an integer of 32 or 64 bits. The value with all bits set is reserved and is no vertex
 /// @tparam Slots   the number of places, a power of two
 ///
 /// A table takes `Slots * sizeof(Vertex)` bytes of shared memory.
@@ -30,14 +30,15 @@ struct history {
     static_assert(std::is_integral_v<Vertex> && (sizeof(Vertex) == 4 || sizeof(Vertex) == 8), "vertices are integers of 32 or 64 bits");
     static_assert(Slots > 0 && (Slots & (Slots - 1)) == 0, "a cte::history has a power of two of slots");
 
-    /// Empties the table. The block calls.
+    /// Empties the table. All threads of the block call together.
     __device__ void forget() {
         __syncthreads();
         for (int slot = detail::thread_number(); slot < Slots; slot += blockDim.x * blockDim.y * blockDim.z) met[slot] = ~word{0};
         __syncthreads();
     }
 
-    /// Whether the table holds `v`, which it does from now on. Of threads that ask for one vertex at once, one is told no.
+    /// Returns whether the table holds `v`, and stores it. If several threads ask for a new vertex at the same time, at least one gets
+    /// false.
     __device__ bool again(Vertex v) {
         const word mine = static_cast<word>(v);
         return atomicExch(met + mine % Slots, mine) == mine;

@@ -63,7 +63,7 @@ __device__ unsigned matches_of_search(const T* list, const list_pair<Index>& pai
 
 }  // namespace detail
 
-/// Counts the elements that two sorted lists have in common, of each thread's own two lists.
+/// Counts, for each thread, the elements that its two sorted lists have in common.
 ///
 /// Use it to count triangles: the neighbors that the ends of an edge share. The lanes share the work of all their pairs. Lists of
 /// about one size are merged in pieces; if one is much shorter, its elements are searched for in the other.

@@ -34,7 +34,8 @@ namespace cte {
 /// @param step     called as `step(number, now, next)` by all threads of the block: it appends the new frontier to `next`
 /// @return         the number of steps that were done
 ///
-/// **Required.** A grid of one block. A frontier that overflows `capacity` ends the steps; `*size` of the queue tells.
+/// **Required.** A grid of one block. A frontier that overflows `capacity` ends the steps, and `*size` exceeds `capacity`. The steps before
+/// it are done then, and the frontier that it came of is gone: the host repeats the call from a state that it has kept.
 ///
 /// The call takes 8 bytes of shared memory.
 template <class Vertex, class Step>

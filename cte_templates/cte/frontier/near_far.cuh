@@ -30,7 +30,10 @@ struct near_far {
 
     /// Appends `v` to the queue that its priority belongs to. Any lanes may call, at any time.
     __device__ void push(Vertex v, Priority priority) const {
-        const queue<Vertex>& to = priority < bound ? near : far;
+        // Member by member: a choice between the queues would put them into local memory.
+        const bool is_near = priority < bound;
+        const queue<Vertex> to{is_near ? near.items : far.items, is_near ? near.size : far.size,
+                               is_near ? near.capacity : far.capacity};
         to.push(v);
     }
 };
@@ -38,8 +41,8 @@ struct near_far {
 /// Sorts a pile of far vertices by a new bound: those that `keep(v)` says to keep go to `next.near` if they are below
 /// `next.bound`, and to `next.far` if not.
 ///
-/// Use it between two bounds. Vertices that have come below the bound of before have been near since: `keep` drops them, and
-/// what the pile holds twice.
+/// Use it between two bounds. Vertices whose priority has since dropped below the previous bound have been in the near queue: `keep`
+/// must reject them. To remove duplicates in the pile as well, `keep` can mark the vertices that it has accepted.
 ///
 /// @code
 /// __global__ void sort_pile(const int* levels, const cte::queue<int> pile, const cte::near_far<int, int> next, int settled) {
@@ -48,14 +51,14 @@ struct near_far {
 /// @endcode
 ///
 /// @tparam BlockDim    threads of the block: a multiple of 32, up to 1024
-/// @param pile         the far vertices of the bound before; not the queue `next.far`. Nobody may append to it meanwhile
+/// @param pile         the far vertices of the bound before; not the queue `next.far`. Nothing may be appended to it meanwhile
 /// @param next         the queues, and the new bound
 /// @param keep         called once for each vertex, by one lane. It contains no barrier
 /// @param priority_of  gives the priority that a vertex has today; called for those that stay
 ///
 /// **Required.** All threads of a grid of one dimension call together, with any number of blocks.
 ///
-/// The call takes no shared memory, and two atomic operations for each warp at most.
+/// The call takes no shared memory, and at most two atomic operations per 32 vertices.
 template <int BlockDim, class Vertex, class Priority, class Keep, class PriorityOf>
 __device__ __forceinline__ void split(queue<Vertex> pile, near_far<Vertex, Priority> next, Keep keep, PriorityOf priority_of) {
     detail::each_block_of<BlockDim>(pile.length(), [&](bool is_there, unsigned long long place) {

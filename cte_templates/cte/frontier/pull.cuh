@@ -6,7 +6,8 @@
 
 namespace cte {
 
-/// Calls `found(v)` for each vertex of [0, vertices) that `waits(v)` and has a neighbor for which `has(neighbor, edge)` holds.
+/// Calls `found(v)` for each vertex of [0, vertices) for which `waits(v)` is true and that has a neighbor for which
+/// `has(neighbor, edge)` is true.
 ///
 /// Use it for a step that pulls, if much of the graph is in the frontier: a vertex stops at its first hit, and one thread alone
 /// writes what belongs to it. `graph` holds the edges that lead to each vertex.
@@ -28,8 +29,8 @@ namespace cte {
 ///                   block with `thread_warp_block`
 /// @param found      called by one lane for each vertex that found a neighbor; `queue::push` is allowed there
 ///
-/// **Required.** All threads of a grid of one dimension call together, with any number of blocks. What `has` reads may be written by
-/// `found` meanwhile if either value is right, as above.
+/// **Required.** All threads of a grid of one dimension call together, with any number of blocks. `found` may write what `has`
+/// reads, if the result is correct with the old and with the new value, as in the example.
 ///
 /// **Shared memory and registers** are those of `any` with the policy; the loop over the vertices takes a few registers more.
 template <int BlockDim, class Policy = automatic, class Vertex, class Offset, class Waits, class Has, class Found>
@@ -41,6 +42,7 @@ __device__ __forceinline__ void pull(graph<Vertex, Offset> graph, Vertex vertice
             begin = graph.offsets[v];
             end = graph.offsets[v + 1];
         }
+        __syncwarp();
         if (any<BlockDim, disjoint, Policy>(begin, end, hits)) found(v);
         __syncwarp();
     });

@@ -14,7 +14,7 @@ namespace cte {
 ///
 /// A queue is a view: pass the pointers as parameters of the kernel. `size` counts every vertex that was to be appended. If that is
 /// more than `capacity`, those past it were not stored: the host sees `*size > capacity`, and repeats the step, from the state before
-/// it, with more memory. A vertex may be appended more than once, unless a `bitmap` or an atomic operation of your own says who is
+/// it, with more memory. A vertex may be appended more than once, unless a `bitmap` or an atomic operation of your own says which call is
 /// the first: then the number of vertices is always enough.
 ///
 /// @code
@@ -48,11 +48,11 @@ struct queue {
         __syncwarp();
     }
 
-    /// The number of vertices that are stored. Nobody may append meanwhile.
+    /// The number of vertices that are stored. Nothing may be appended meanwhile.
     __device__ unsigned long long length() const { return *size < capacity ? *size : capacity; }
 
    private:
-    /// The lanes in `together` call.
+    /// All lanes in `together` call it together.
     __device__ void append(Vertex v, unsigned together) const {
         const int leader = __ffs(together) - 1, lane = detail::lane_number();
         unsigned long long first = 0;
