@@ -27,7 +27,7 @@ bc_forward_plain(int vertices, int depth, const int* __restrict__ offsets, const
         int u = neighbors[k], level = levels[u];
         if (level < 0) {
           levels[u] = level = depth + 1;
-          *changed = 1;
+          if (*changed == 0) *changed = 1;
         }
         if (level == depth + 1) atomicAdd(paths + u, ours);
       }

@@ -25,7 +25,7 @@ bfs_plain(int vertices, int depth, const int* __restrict__ offsets, const int* _
         int u = neighbors[k];
         if (levels[u] < 0) {
           levels[u] = depth + 1;
-          *changed = 1;
+          if (*changed == 0) *changed = 1;
         }
       }
     }

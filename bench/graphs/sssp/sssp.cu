@@ -2,6 +2,7 @@
 // that have come nearer in the round before (Bellman-Ford), or only of those that are near enough (near/far).
 //
 // Minima do not depend on the order in which they are taken. A round may see distances of its own: that saves rounds and is no harm.
+// Distances only fall, so what is no improvement on the distance that a plain load finds needs no atomic operation.
 #include <cte/frontier.cuh>
 
 #ifndef CTE_POLICY
@@ -26,9 +27,9 @@ sssp_plain(int vertices, int round, const int* __restrict__ offsets, const int* 
       for (int k = first; k < last; ++k) {
         int u = neighbors[k];
         unsigned reached = distance + lengths[k];
-        if (reached < atomicMin(distances + u, reached)) {
+        if (reached < distances[u] && reached < atomicMin(distances + u, reached)) {
           nearer[u] = round + 1;
-          *changed = 1;
+          if (*changed == 0) *changed = 1;
         }
       }
     }
