@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import scipy_module
 from cccopt.harness.csr.workload import array, arrays, busiest, launch, sparse, square, wrong_sums
-from cccopt.harness.graphs.traversal import edges_reached, empty_mask, looped, mask_of, queue_of
+from cccopt.harness.graphs.traversal import annotated, edges_reached, empty_mask, mask_of, queue_of
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
 FORMS = ("plain", "ccc", "status", "mask", "queue")
@@ -58,8 +59,9 @@ def _tested(state: State, form: str) -> Iterator[Launch]:
     """
     changed, levels, paths, dependencies = arrays(state, "changed", "levels", "paths", "dependencies")
     count, graph = len(levels), arrays(state, "offsets", "neighbors")
-    tested = {"status": ("status", "status", launch), "mask": ("mask", "status", launch)}
-    forward, backward, make = tested.get(form, ("plain", "plain", looped))
+    tested = {"status": ("status", "status"), "mask": ("mask", "status")}
+    forward, backward = tested.get(form, ("plain", "plain"))
+    make = launch if form in tested else partial(annotated, form)
     masks, depth = arrays(state, "mask_0", "mask_1", "mask_2"), 0
     while changed[0] and depth < count:  # a wrong kernel ends, too
         changed[0] = 0

@@ -12,10 +12,10 @@ from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import scipy_module
 from cccopt.harness.csr.workload import arrays, busiest, launch, sparse, square, wrong_numbers
 from cccopt.harness.graphs.traversal import (
+    annotated,
     edges_reached,
     empty_mask,
     empty_queue,
-    looped,
     mask_of,
     queue_of,
     room_of,
@@ -95,7 +95,7 @@ def _tested(state: State, form: str) -> Iterator[Launch]:
         elif form == "status":
             yield launch("bfs_status", vertices, *level, changed, host=("changed",), label=label)
         else:
-            yield looped("bfs_plain", vertices, *level, changed, host=("changed",), label=label)
+            yield annotated(form, "bfs_plain", vertices, *level, changed, host=("changed",), label=label)
 
 
 def _queued(state: State, form: str) -> Iterator[Launch]:

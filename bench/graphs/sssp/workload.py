@@ -12,10 +12,10 @@ from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import scipy_module
 from cccopt.harness.csr.workload import arrays, busiest, launch, lengths, sparse, square, wrong_numbers
 from cccopt.harness.graphs.traversal import (
+    annotated,
     edges_reached,
     empty_mask,
     empty_queue,
-    looped,
     mask_of,
     queue_of,
     room_of,
@@ -89,12 +89,14 @@ def _tested(state: State, form: str) -> Iterator[Launch]:
             return
         changed[0] = 0
         how: dict[str, Any] = {"host": ("changed",), "label": f"round {number}"}
+        tested = (vertices, np.int32(number), *graph, distances, nearer, changed)
         if form == "mask":
             turned = tuple(masks[(number - 1 + turn) % 3] for turn in range(3))
             yield launch("sssp_mask", count, vertices, *graph, distances, *turned, changed, **how)
+        elif form == "status":
+            yield launch("sssp_status", count, *tested, **how)
         else:
-            make, kernel = (launch, "sssp_status") if form == "status" else (looped, "sssp_plain")
-            yield make(kernel, count, vertices, np.int32(number), *graph, distances, nearer, changed, **how)
+            yield annotated(form, "sssp_plain", count, *tested, **how)
 
 
 def _queued(state: State) -> Iterator[Launch]:

@@ -14,7 +14,7 @@ from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import Csr, from_edges
 from cccopt.harness.graphs import workload as graphs
 from cccopt.harness.on_gpu import Bench, LoadedBuild
-from cccopt.harness.workload import State, base_state
+from cccopt.harness.workload import State, base_state, fresh_state
 
 SIZE = "small"
 
@@ -136,3 +136,16 @@ def test_triangles_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(made["neighbors"]) == 9
     degrees = np.array([2, 3, 3, 2, 2, 2, 2, 2])
     assert (degrees[made["tails"]] <= degrees[made["neighbors"]]).all()
+
+
+@pytest.mark.parametrize("name", [name for name in graphs.names() if "ccc" in module(name).FORMS])
+def test_plain_has_a_thread_for_each_vertex_and_ccc_fewer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(uneven(9000), monkeypatch)
+    sample = graphs.load(name).sample("drawn")
+
+    def blocks(form: str) -> set[int]:
+        state = fresh_state(sample.inputs(SIZE, 1))
+        found = sample.launches(state, form)
+        return {launch.grid[0] for launch in found if "plain" in launch.kernel}
+
+    assert (blocks("plain"), blocks("ccc")) == ({36}, {3})
