@@ -15,6 +15,8 @@ from cccopt.harness.csr.workload import array, arrays, busiest, launch, sparse, 
 from cccopt.harness.graphs.traversal import annotated, edges_reached, empty_mask, mask_of, queue_of
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
+# Without a road network: at size full there are more paths across one than a double counts.
+INPUTS = ("rmat", "delaunay", "power_law", "erdos_renyi")
 FORMS = ("plain", "ccc", "status", "mask", "queue")
 POLICY_FORMS = ("status", "mask", "queue")
 RESULTS = ("paths", "dependencies")
@@ -80,19 +82,22 @@ def _queued(state: State) -> Iterator[Launch]:
     """The vertices of all levels are in one queue."""
     levels, paths, dependencies, order = arrays(state, "levels", "paths", "dependencies", "order")
     now, following = arrays(state, "now_size", "next_size")
-    graph, vertices = arrays(state, "offsets", "neighbors"), np.uint64(len(levels))
+    graph, vertices = arrays(state, "offsets", "neighbors"), len(levels)
+    room = np.uint64(vertices)
     sizes = ("now_size", "next_size")
     frontiers, begin = [int(now[0])], 0
-    while frontiers[-1]:
+    while (
+        frontiers[-1] and begin + frontiers[-1] <= vertices
+    ):  # a wrong kernel ends, too, and within the queue
         depth = len(frontiers) - 1
         now[0], following[0] = frontiers[-1], 0
-        level = (np.int32(depth), *graph, levels, paths, order, np.uint64(begin), now, following, vertices)
+        level = (np.int32(depth), *graph, levels, paths, order, np.uint64(begin), now, following, room)
         yield launch("bc_forward_queue", frontiers[-1], *level, host=sizes, label=f"level {depth}")
         begin += frontiers[-1]
         frontiers.append(int(following[0]))
     for back in range(len(frontiers) - 3, -1, -1):
         begin, now[0] = sum(frontiers[:back]), frontiers[back]
-        level = (np.int32(back), *graph, levels, paths, dependencies, order, np.uint64(begin), now, vertices)
+        level = (np.int32(back), *graph, levels, paths, dependencies, order, np.uint64(begin), now, room)
         yield launch("bc_backward_queue", frontiers[back], *level, host=sizes, label=f"back to {back}")
 
 
@@ -108,12 +113,16 @@ def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:
     part = np.divide(1.0, paths, out=np.zeros(len(levels)), where=paths > 0)
     for depth in range(deepest - 1, -1, -1):
         shares = edges @ np.where(levels == depth + 1, part * (1 + dependencies), 0)
-        dependencies += np.where(levels == depth, paths * shares, 0)
+        with np.errstate(invalid="ignore"):  # `check` says so where paths are too many to be counted
+            dependencies += np.where(levels == depth, paths * shares, 0)
     return {"paths": paths, "dependencies": dependencies}
 
 
 def check(result: Mapping[str, Any], expected: Mapping[str, NDArray[Any]]) -> str:
-    """Sums in any order."""
+    """Sums in any order, if doubles hold them."""
+    uncounted = int((~np.isfinite(expected["paths"])).sum())
+    if uncounted:
+        return f"to {uncounted} vertices there are more shortest paths than a double counts"
     said = (wrong_sums(name, result[name], expected[name], OFF * expected[name]) for name in RESULTS)
     return next(filter(None, said), "")
 

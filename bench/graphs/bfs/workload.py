@@ -120,9 +120,9 @@ def _queued(state: State, form: str) -> Iterator[Launch]:
         elif form == "block" and frontier <= SMALL_FRONTIER:
             both = (now, size, then, next_size, capacity, np.uint64(SMALL_FRONTIER), steps)
             yield launch("bfs_block", 1, *step, *both, host=("size_0", "size_1", "steps"), label=how["label"])
-            depth += int(steps[0])
-            if not steps[0]:
+            if steps[0] < 1:  # a wrong kernel ends, too
                 return
+            depth += int(steps[0])
             continue
         else:
             yield launch("bfs_push", frontier, *step, now, size, then, next_size, capacity, **how)
