@@ -35,7 +35,8 @@ SMALL_FRONTIER = 2048
 
 ALPHA, BETA = 14, 24
 """When to pull and when to push again (S. Beamer, K. Asanovic, D. Patterson, Direction-optimizing breadth-first search,
-2012), but by numbers of vertices, as Gunrock does: no edges need be counted.
+2012), but by numbers of vertices, as Gunrock does: no edges need be counted. Only a frontier that has grown is pulled:
+near the end of a graph of many levels, few vertices are left, and both conditions would hold in turn.
 """
 
 
@@ -104,7 +105,7 @@ def _queued(state: State, form: str) -> Iterator[Launch]:
     out, into = arrays(state, "offsets", "neighbors"), arrays(state, "in_offsets", "sources")
     queues = arrays(state, "queue_0", "size_0"), arrays(state, "queue_1", "size_1")
     vertices, capacity = len(levels), room_of(queues[0][0])
-    depth, reached, pulls = 0, 1, form == "pull"
+    depth, reached, before, pulls = 0, 1, 0, form == "pull"
     while depth < vertices:
         (now, size), (then, next_size) = queues[depth % 2], queues[(depth + 1) % 2]
         frontier = int(size[0])
@@ -112,7 +113,8 @@ def _queued(state: State, form: str) -> Iterator[Launch]:
             return
         next_size[0] = 0
         if form == "switch":
-            pulls = frontier >= vertices / BETA if pulls else frontier > (vertices - reached) / ALPHA
+            starts = frontier > before and frontier > (vertices - reached) / ALPHA
+            pulls = frontier >= vertices / BETA if pulls else starts
         step = (np.int32(depth), *(into if pulls else out), levels)
         how: dict[str, Any] = {"host": ("size_0", "size_1"), "label": f"level {depth}"}
         if pulls:
@@ -127,7 +129,7 @@ def _queued(state: State, form: str) -> Iterator[Launch]:
         else:
             yield launch("bfs_push", frontier, *step, now, size, then, next_size, capacity, **how)
         depth += 1
-        reached += int(next_size[0])
+        reached, before = reached + int(next_size[0]), frontier
 
 
 def _filtered(state: State) -> Iterator[Launch]:

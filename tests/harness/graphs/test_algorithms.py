@@ -212,3 +212,18 @@ def test_a_run_whose_kernels_are_wrong_ends(name: str, monkeypatch: pytest.Monke
             assert all(int(given) < 1 << 32 for given in launch.arguments if isinstance(given, np.uint64))
             for key in launch.host:
                 np.asarray(state[key])[:] = 200
+
+
+@pytest.mark.parametrize("name", ["road", "delaunay", "rmat"])
+def test_the_direction_is_switched_twice(name: str) -> None:
+    """With sizes of levels as they are, whatever a kernel would find."""
+    algorithm = graphs.load("bfs")
+    inputs = algorithm.sample(name).inputs(SIZE, 1)
+    sizes = np.bincount(algorithm.module.reference(inputs)["levels"] + 1)[1:]
+    state, pulled = fresh_state(inputs), []
+    for depth, launch in enumerate(algorithm.module.launches(state, "switch")):
+        pulled.append(launch.kernel == "bfs_pull")
+        np.asarray(state[f"size_{(depth + 1) % 2}"])[0] = np.append(sizes, 0)[depth + 1]
+    assert len(pulled) == len(sizes)
+    assert any(pulled)
+    assert np.count_nonzero(np.diff(pulled)) == 2
