@@ -69,7 +69,7 @@ bc_forward_status(int vertices, int depth, const int* offsets, const int* neighb
   cte::advance_if<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, vertices, is_new, count, [=](int v) { return paths[v]; });
 }
 
-// The test reads a bit in place of a word. `spent` is the level before, which nobody reads: it is emptied for the level after next.
+// The test reads a bit in place of a word. `spent` is the level before, which is not read: it is emptied for the level after next.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 bc_forward_mask(int vertices, int depth, const int* offsets, const int* neighbors, int* levels, double* paths, unsigned* now,
                 unsigned* next, unsigned* spent, int* changed) {

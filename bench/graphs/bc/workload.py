@@ -51,7 +51,7 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
 
 
 def launches(state: State, form: str) -> Generator[Launch, None, None]:
-    """A launch a level forward, until one reaches nobody, then a launch a level back."""
+    """A launch a level forward, until one reaches no vertex, then a launch a level back."""
     yield from _queued(state) if form == "queue" else _tested(state, form)
 
 
@@ -72,7 +72,7 @@ def _tested(state: State, form: str) -> Iterator[Launch]:
         how: dict[str, Any] = {"host": ("changed",), "label": f"level {depth}"}
         yield make(f"bc_forward_{forward}", count, *level, *turned, changed, **how)
         depth += 1
-    # The last level reached nobody, and nobody depends on those in the one before that.
+    # The last launch reached no vertex: no shortest path goes on from the level before.
     for back in range(depth - 2, -1, -1):
         level = (np.int32(count), np.int32(back), *graph, levels, paths)
         yield make(f"bc_backward_{backward}", count, *level, dependencies, label=f"back to {back}")

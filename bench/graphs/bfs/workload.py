@@ -71,7 +71,7 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
 
 
 def launches(state: State, form: str) -> Generator[Launch, None, None]:
-    """Level after level, until one reaches nobody."""
+    """Level after level, until one reaches no vertex."""
     if form in ("plain", "ccc", "status", "mask"):
         yield from _tested(state, form)
     elif form == "filter":

@@ -12,7 +12,7 @@
 constexpr int BLOCK = 256;
 using Size = unsigned long long;
 
-// Every vertex tests itself: nearer[v] is the last round in which v is to tell its neighbors. Whoever sets it for the next round
+// Every vertex tests itself: nearer[v] is the last round in which v is to tell its neighbors. A thread that sets it for the next round
 // while v is being tested has changed the distance before; v then tells it in the next round, if not in this one.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_plain(int vertices, int round, const int* __restrict__ offsets, const int* __restrict__ neighbors,
@@ -50,7 +50,7 @@ sssp_status(int vertices, int round, const int* offsets, const int* neighbors, c
   cte::advance_if<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, vertices, is_nearer, relax, [=](int v) { return distances[v]; });
 }
 
-// The test reads a bit in place of a word. `spent` is the round before, which nobody reads: it is emptied for the round after next.
+// The test reads a bit in place of a word. `spent` is the round before, which is not read: it is emptied for the round after next.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_mask(int vertices, const int* offsets, const int* neighbors, const unsigned* lengths, unsigned* distances, unsigned* now,
           unsigned* next, unsigned* spent, int* changed) {
