@@ -131,7 +131,7 @@ def _add_cte(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="`cte`: a policy, kernel-level form or library, `sub_warp` for all widths; may be repeated "
         f"(default: all); {cte_workload.ONE_PER_LANE} always runs. `graphs`: also run the forms with CTE with this "
-        "policy; may be repeated",
+        "policy, `sub_warp` for all widths; may be repeated",
     )
     parser.add_argument(
         "--headers",

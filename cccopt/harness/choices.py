@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from cccopt.choice import Choice
 
+SUB_WARPS = tuple(f"sub_warp<{width}>" for width in (2, 4, 8, 16, 32))
+"""The widths of CTE's policy `ALL_SUB_WARPS`, each a policy of its own."""
+
+ALL_SUB_WARPS = "sub_warp"
+"""Means all of `SUB_WARPS`."""
+
 
 class Platform(Choice):
     """What runs kernels."""

@@ -34,8 +34,11 @@ def _is_timed(table: GraphTable) -> bool:
 
 def _legend(table: GraphTable) -> Iterator[str]:
     if _is_timed(table):
-        yield "ms: what the kernels of a run took together, the median of the repeats by CUDA events; ±%: their range."
-        yield "MTEPS: millions of edges of the vertices that are reached, over that time, whatever a form looks at."
+        yield "ms: what the kernels of a run took together, without the gaps between launches: the median of the"
+        yield "repeats by CUDA events; ±%: their range."
+        yield "MTEPS: millions of edges over that time in seconds, whatever edges a form looks at. bfs and sssp count"
+        yield "the edges of the vertices that are reached, bc counts those twice, cc all edges, pagerank all of them"
+        yield "once an iteration, tc each pair of neighbors once."
     else:
         yield "No times here: the cost is in warp instructions. active/on: warp efficiency with and without"
         yield "predicated-off lanes."

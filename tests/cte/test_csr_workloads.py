@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cccopt.diagnostic import CccError
 from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr import workload as csr_workload
 from cccopt.harness.csr.matrix import Csr, from_edges
@@ -144,6 +145,22 @@ def test_lengths_are_the_values_where_those_are_whole_numbers_else_drawn() -> No
         assert (drawn.min(), drawn.max(), drawn.dtype) == (1, 64, np.uint32)
         assert drawn.tolist() == csr_workload.lengths(graph(300, edges), 1).tolist()
         assert drawn.tolist() != csr_workload.lengths(graph(300, edges), 2).tolist()
+
+
+@pytest.mark.parametrize(("length", "refused"), [(2.0**31 - 128, False), (2.0**31, True), (1e30, True)])
+def test_a_length_fits_31_bits(length: float, refused: bool) -> None:
+    drawn = graph(2, "0-1 1-0", [1.0, length])
+    if refused:
+        with pytest.raises(CccError, match=f"too long an edge: {int(np.float32(length))}"):
+            csr_workload.lengths(drawn, 1)
+    else:
+        assert csr_workload.lengths(drawn, 1).tolist() == [1, length]
+
+
+def test_a_graph_has_vertices() -> None:
+    nothing = Csr(0, 0, np.zeros(1, np.int32), np.zeros(0, np.int32))
+    with pytest.raises(CccError, match="the graph has no vertices"):
+        csr_workload.square(nothing)
 
 
 def test_a_graph_has_a_row_and_a_column_for_each_vertex() -> None:

@@ -25,7 +25,7 @@ CELL = GraphCell(
 )
 
 
-def test_rates_are_of_edges_reached_and_gains_over_plain() -> None:
+def test_rates_are_of_edges_that_count_and_gains_over_plain() -> None:
     stream = io.StringIO()
     print_graphs(GraphTable("a GPU", "sm_90", 1, (CELL,)), Console(file=stream, width=132))
     lines = [" ".join(line.split()) for line in stream.getvalue().splitlines()]
@@ -36,6 +36,8 @@ def test_rates_are_of_edges_reached_and_gains_over_plain() -> None:
         "pull - WRONG",
         "mask 7 7 8.000 0.0 750 0.50x right",
     ]
+    assert any("without the gaps between launches" in line for line in lines)
+    assert any("bc counts those twice" in line for line in lines)
     assert "bfs rmat ccc: CCC030: not so" in lines
     assert "bfs rmat pull: 3 wrong levels" in lines
 

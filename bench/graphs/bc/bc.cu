@@ -1,8 +1,8 @@
-// Betweenness of all vertices for the shortest paths from one (U. Brandes, A faster algorithm for betweenness centrality, 2001), a launch
-// a level: forward to count the paths, backward to sum what depends on each vertex. The forms are those that workload.py names.
+// Betweenness of all vertices for the shortest paths from one (U. Brandes, A faster algorithm for betweenness centrality, 2001), one
+// launch for each level: forward to count the paths, backward to sum the dependencies. The forms are those that workload.py names.
 //
-// paths[v] is the number of shortest paths to v; an edge that is there twice is two. Backward, what a level needs of the one after it is
-// there: levels do not change any more.
+// paths[v] is the number of shortest paths to v; parallel edges count separately. In the backward pass, the values of the next level
+// are final when a level reads them, and levels do not change any more.
 #include <cte/frontier.cuh>
 
 #ifndef CTE_POLICY
@@ -27,7 +27,7 @@ bc_forward_plain(int vertices, int depth, const int* __restrict__ offsets, const
         int u = neighbors[k], level = levels[u];
         if (level < 0) {
           levels[u] = level = depth + 1;
-          *changed = 1;
+          if (*changed == 0) *changed = 1;
         }
         if (level == depth + 1) atomicAdd(paths + u, ours);
       }
@@ -69,7 +69,8 @@ bc_forward_status(int vertices, int depth, const int* offsets, const int* neighb
   cte::advance_if<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, vertices, is_new, count, [=](int v) { return paths[v]; });
 }
 
-// The test reads a bit in place of a word. `spent` is the level before, which nobody reads: it is emptied for the level after next.
+// The test reads a bit in place of a word. `spent` is the mask of the previous level, which is not read any more: it is cleared for
+// the level after next.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 bc_forward_mask(int vertices, int depth, const int* offsets, const int* neighbors, int* levels, double* paths, unsigned* now,
                 unsigned* next, unsigned* spent, int* changed) {
@@ -103,7 +104,7 @@ bc_backward_status(int vertices, int depth, const int* offsets, const int* neigh
                                      cte::itself{});
 }
 
-// One queue holds all levels, one behind the other; a level's vertices are `now_size` from `begin` on, and those of the next level follow.
+// One queue holds all levels in order: a level's vertices are `now_size` from `begin` on, and those of the next level follow.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 bc_forward_queue(int depth, const int* offsets, const int* neighbors, int* levels, double* paths, int* order, Size begin,
                  Size* now_size, Size* next_size, Size vertices) {

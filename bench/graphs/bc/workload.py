@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import scipy_module
 from cccopt.harness.csr.workload import array, arrays, busiest, launch, sparse, square, wrong_sums
-from cccopt.harness.graphs.traversal import edges_reached, empty_mask, looped, mask_of, queue_of
+from cccopt.harness.graphs.traversal import annotated, edges_reached, empty_mask, mask_of, queue_of
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
+# Without a road network: at size full there are more paths across one than a double counts.
+INPUTS = ("rmat", "delaunay", "power_law", "erdos_renyi")
 FORMS = ("plain", "ccc", "status", "mask", "queue")
 POLICY_FORMS = ("status", "mask", "queue")
 RESULTS = ("paths", "dependencies")
@@ -48,7 +51,7 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
 
 
 def launches(state: State, form: str) -> Generator[Launch, None, None]:
-    """A launch a level forward, until one reaches nobody, then a launch a level back."""
+    """A launch a level forward, until one reaches no vertex, then a launch a level back."""
     yield from _queued(state) if form == "queue" else _tested(state, form)
 
 
@@ -58,8 +61,9 @@ def _tested(state: State, form: str) -> Iterator[Launch]:
     """
     changed, levels, paths, dependencies = arrays(state, "changed", "levels", "paths", "dependencies")
     count, graph = len(levels), arrays(state, "offsets", "neighbors")
-    tested = {"status": ("status", "status", launch), "mask": ("mask", "status", launch)}
-    forward, backward, make = tested.get(form, ("plain", "plain", looped))
+    tested = {"status": ("status", "status"), "mask": ("mask", "status")}
+    forward, backward = tested.get(form, ("plain", "plain"))
+    make = launch if form in tested else partial(annotated, form)
     masks, depth = arrays(state, "mask_0", "mask_1", "mask_2"), 0
     while changed[0] and depth < count:  # a wrong kernel ends, too
         changed[0] = 0
@@ -68,7 +72,7 @@ def _tested(state: State, form: str) -> Iterator[Launch]:
         how: dict[str, Any] = {"host": ("changed",), "label": f"level {depth}"}
         yield make(f"bc_forward_{forward}", count, *level, *turned, changed, **how)
         depth += 1
-    # The last level reached nobody, and nobody depends on those in the one before that.
+    # The last launch reached no vertex: no shortest path goes on from the level before.
     for back in range(depth - 2, -1, -1):
         level = (np.int32(count), np.int32(back), *graph, levels, paths)
         yield make(f"bc_backward_{backward}", count, *level, dependencies, label=f"back to {back}")
@@ -78,19 +82,22 @@ def _queued(state: State) -> Iterator[Launch]:
     """The vertices of all levels are in one queue."""
     levels, paths, dependencies, order = arrays(state, "levels", "paths", "dependencies", "order")
     now, following = arrays(state, "now_size", "next_size")
-    graph, vertices = arrays(state, "offsets", "neighbors"), np.uint64(len(levels))
+    graph, vertices = arrays(state, "offsets", "neighbors"), len(levels)
+    room = np.uint64(vertices)
     sizes = ("now_size", "next_size")
     frontiers, begin = [int(now[0])], 0
-    while frontiers[-1]:
+    while (
+        frontiers[-1] and begin + frontiers[-1] <= vertices
+    ):  # a wrong kernel ends, too, and within the queue
         depth = len(frontiers) - 1
         now[0], following[0] = frontiers[-1], 0
-        level = (np.int32(depth), *graph, levels, paths, order, np.uint64(begin), now, following, vertices)
+        level = (np.int32(depth), *graph, levels, paths, order, np.uint64(begin), now, following, room)
         yield launch("bc_forward_queue", frontiers[-1], *level, host=sizes, label=f"level {depth}")
         begin += frontiers[-1]
         frontiers.append(int(following[0]))
     for back in range(len(frontiers) - 3, -1, -1):
         begin, now[0] = sum(frontiers[:back]), frontiers[back]
-        level = (np.int32(back), *graph, levels, paths, dependencies, order, np.uint64(begin), now, vertices)
+        level = (np.int32(back), *graph, levels, paths, dependencies, order, np.uint64(begin), now, room)
         yield launch("bc_backward_queue", frontiers[back], *level, host=sizes, label=f"back to {back}")
 
 
@@ -106,12 +113,16 @@ def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:
     part = np.divide(1.0, paths, out=np.zeros(len(levels)), where=paths > 0)
     for depth in range(deepest - 1, -1, -1):
         shares = edges @ np.where(levels == depth + 1, part * (1 + dependencies), 0)
-        dependencies += np.where(levels == depth, paths * shares, 0)
+        with np.errstate(invalid="ignore"):  # `check` says so where paths are too many to be counted
+            dependencies += np.where(levels == depth, paths * shares, 0)
     return {"paths": paths, "dependencies": dependencies}
 
 
 def check(result: Mapping[str, Any], expected: Mapping[str, NDArray[Any]]) -> str:
-    """Sums in any order."""
+    """Sums in any order, if doubles hold them."""
+    uncounted = int((~np.isfinite(expected["paths"])).sum())
+    if uncounted:
+        return f"to {uncounted} vertices there are more shortest paths than a double counts"
     said = (wrong_sums(name, result[name], expected[name], OFF * expected[name]) for name in RESULTS)
     return next(filter(None, said), "")
 

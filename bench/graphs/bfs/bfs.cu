@@ -1,5 +1,5 @@
-// Breadth-first search, a launch a level, in the forms that workload.py names: who finds the vertices of a level, and from which
-// side their edges are walked.
+// Breadth-first search in the forms that workload.py names. They differ in how the vertices of a level are found and in which
+// direction edges are followed. Most forms take one launch for each level.
 //
 // levels[v] is the distance of v from the source, or -1 while v has not been reached.
 #include <cte/frontier.cuh>
@@ -12,7 +12,7 @@ constexpr int BLOCK = 256;
 using Size = unsigned long long;
 
 // Every vertex tests itself (P. Harish and P. J. Narayanan, 2007). Several threads may reach one vertex at once: all of them store
-// the same number into one aligned word, which is not the level that anybody looks for in this launch.
+// the same value into one aligned word, and no thread looks for that value in this launch.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 bfs_plain(int vertices, int depth, const int* __restrict__ offsets, const int* __restrict__ neighbors, int* levels, int* changed) {
 #pragma ccc for
@@ -25,7 +25,7 @@ bfs_plain(int vertices, int depth, const int* __restrict__ offsets, const int* _
         int u = neighbors[k];
         if (levels[u] < 0) {
           levels[u] = depth + 1;
-          *changed = 1;
+          if (*changed == 0) *changed = 1;
         }
       }
     }
@@ -44,7 +44,8 @@ bfs_status(int vertices, int depth, const int* offsets, const int* neighbors, in
   cte::advance_if<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, vertices, is_new, reach);
 }
 
-// The test reads a bit in place of a word. `spent` is the level before, which nobody reads: it is emptied for the level after next.
+// The test reads a bit in place of a word. `spent` is the mask of the previous level, which is not read any more: it is cleared for
+// the level after next.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 bfs_mask(int vertices, int depth, const int* offsets, const int* neighbors, int* levels, unsigned* now, unsigned* next,
          unsigned* spent, int* changed) {
@@ -67,7 +68,7 @@ __device__ auto level_after(int depth, int* levels, cte::queue<int> next) {
   };
 }
 
-// The level's vertices are in a queue, each once: whoever reaches a vertex first appends it.
+// The vertices of the level are in a queue without duplicates: the first thread that reaches a vertex appends it.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 bfs_push(int depth, const int* offsets, const int* neighbors, int* levels, int* now, Size* now_size, int* next, Size* next_size,
          Size capacity) {

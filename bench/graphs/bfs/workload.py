@@ -12,10 +12,10 @@ from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import scipy_module
 from cccopt.harness.csr.workload import arrays, busiest, launch, sparse, square, wrong_numbers
 from cccopt.harness.graphs.traversal import (
+    annotated,
     edges_reached,
     empty_mask,
     empty_queue,
-    looped,
     mask_of,
     queue_of,
     room_of,
@@ -35,7 +35,8 @@ SMALL_FRONTIER = 2048
 
 ALPHA, BETA = 14, 24
 """When to pull and when to push again (S. Beamer, K. Asanovic, D. Patterson, Direction-optimizing breadth-first search,
-2012), but by numbers of vertices, as Gunrock does: no edges need be counted.
+2012), but by numbers of vertices, as Gunrock does: no edges need be counted. Only a frontier that has grown is pulled:
+near the end of a graph of many levels, few vertices are left, and both conditions would hold in turn.
 """
 
 
@@ -70,7 +71,7 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
 
 
 def launches(state: State, form: str) -> Generator[Launch, None, None]:
-    """Level after level, until one reaches nobody."""
+    """Level after level, until one reaches no vertex."""
     if form in ("plain", "ccc", "status", "mask"):
         yield from _tested(state, form)
     elif form == "filter":
@@ -95,7 +96,7 @@ def _tested(state: State, form: str) -> Iterator[Launch]:
         elif form == "status":
             yield launch("bfs_status", vertices, *level, changed, host=("changed",), label=label)
         else:
-            yield looped("bfs_plain", vertices, *level, changed, host=("changed",), label=label)
+            yield annotated(form, "bfs_plain", vertices, *level, changed, host=("changed",), label=label)
 
 
 def _queued(state: State, form: str) -> Iterator[Launch]:
@@ -104,7 +105,7 @@ def _queued(state: State, form: str) -> Iterator[Launch]:
     out, into = arrays(state, "offsets", "neighbors"), arrays(state, "in_offsets", "sources")
     queues = arrays(state, "queue_0", "size_0"), arrays(state, "queue_1", "size_1")
     vertices, capacity = len(levels), room_of(queues[0][0])
-    depth, reached, pulls = 0, 1, form == "pull"
+    depth, reached, before, pulls = 0, 1, 0, form == "pull"
     while depth < vertices:
         (now, size), (then, next_size) = queues[depth % 2], queues[(depth + 1) % 2]
         frontier = int(size[0])
@@ -112,7 +113,8 @@ def _queued(state: State, form: str) -> Iterator[Launch]:
             return
         next_size[0] = 0
         if form == "switch":
-            pulls = frontier >= vertices / BETA if pulls else frontier > (vertices - reached) / ALPHA
+            starts = frontier > before and frontier > (vertices - reached) / ALPHA
+            pulls = frontier >= vertices / BETA if pulls else starts
         step = (np.int32(depth), *(into if pulls else out), levels)
         how: dict[str, Any] = {"host": ("size_0", "size_1"), "label": f"level {depth}"}
         if pulls:
@@ -120,14 +122,14 @@ def _queued(state: State, form: str) -> Iterator[Launch]:
         elif form == "block" and frontier <= SMALL_FRONTIER:
             both = (now, size, then, next_size, capacity, np.uint64(SMALL_FRONTIER), steps)
             yield launch("bfs_block", 1, *step, *both, host=("size_0", "size_1", "steps"), label=how["label"])
-            depth += int(steps[0])
-            if not steps[0]:
+            if steps[0] < 1:  # a wrong kernel ends, too
                 return
+            depth += int(steps[0])
             continue
         else:
             yield launch("bfs_push", frontier, *step, now, size, then, next_size, capacity, **how)
         depth += 1
-        reached += int(next_size[0])
+        reached, before = reached + int(next_size[0]), frontier
 
 
 def _filtered(state: State) -> Iterator[Launch]:

@@ -1,8 +1,8 @@
 // Connected components by hooking and compressing (J. Soman, K. Kishore, P. J. Narayanan, A fast GPU algorithm for graph
 // connectivity, 2010), in the forms that workload.py names. Edges join their ends whichever way they lead.
 //
-// labels[v] leads from v towards the smallest vertex of its component, which is everybody's label in the end. Labels only fall, so
-// threads that read and write them at once do no harm: what a round misses the next one finds.
+// Following labels from v leads toward the smallest vertex of its component, which is the final label of every vertex in it. Labels only
+// decrease, so it is harmless that threads read and write them at the same time: what a round misses, the next one finds.
 #include <cte/frontier.cuh>
 
 #ifndef CTE_POLICY
@@ -36,7 +36,7 @@ cc_hook(int vertices, const int* offsets, const int* neighbors, int* labels, int
       cte::graph{offsets, neighbors}, vertices, [](int) { return true; }, join, [=](int v) { return labels[v]; });
 }
 
-// Everybody's label becomes the one at the end of its way.
+// Replaces each label by the root of its chain of labels.
 extern "C" __global__ void __launch_bounds__(BLOCK) cc_compress(int vertices, int* labels) {
   const int v = blockIdx.x * BLOCK + threadIdx.x;
   if (v >= vertices) return;

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import scipy_module
 from cccopt.harness.csr.workload import arrays, launch, sparse, square, wrong_numbers
-from cccopt.harness.graphs.traversal import looped
+from cccopt.harness.graphs.traversal import annotated
 from cccopt.harness.workload import Inputs, Launch, State
 
 FORMS = ("plain", "ccc", "cte")
@@ -39,13 +39,16 @@ def launches(state: State, form: str) -> Generator[Launch, None, None]:
     count = len(labels)
     vertices = np.int32(count)
     hooked = (vertices, offsets, neighbors, labels, changed)
-    make, kernel = (launch, "cc_hook") if form == "cte" else (looped, "cc_hook_plain")
     for number in range(count):  # a wrong kernel ends, too
         if not changed[0]:
             return
         changed[0] = 0
-        yield make(kernel, count, *hooked, host=("changed",), label=f"round {number}")
-        yield launch("cc_compress", count, vertices, labels, label=f"round {number}")
+        label = f"round {number}"
+        if form == "cte":
+            yield launch("cc_hook", count, *hooked, host=("changed",), label=label)
+        else:
+            yield annotated(form, "cc_hook_plain", count, *hooked, host=("changed",), label=label)
+        yield launch("cc_compress", count, vertices, labels, label=label)
 
 
 def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.workload import array, arrays, launch, rounding, sparse, square, wrong_sums
-from cccopt.harness.graphs.traversal import looped
+from cccopt.harness.graphs.traversal import annotated
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
 FORMS = ("plain", "ccc", "pull", "push")
@@ -53,7 +53,7 @@ def launches(state: State, form: str) -> Generator[Launch, None, None]:
         elif form == "pull":
             yield launch("pagerank_pull", count, *pulled, label=label)
         else:
-            yield looped("pagerank_plain", count, *pulled, label=label)
+            yield annotated(form, "pagerank_plain", count, *pulled, label=label)
 
 
 def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:

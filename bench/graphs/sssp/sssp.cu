@@ -1,7 +1,9 @@
-// Shortest paths from one vertex, a launch a round, in the forms that workload.py names: a round relaxes the edges of the vertices
-// that have come nearer in the round before (Bellman-Ford), or only of those that are near enough (near/far).
+// Shortest paths from one vertex in the forms that workload.py names. A round, one launch, relaxes the edges of the vertices that
+// came nearer in the previous round (Bellman-Ford), or only of those that are near enough (near/far).
 //
-// Minima do not depend on the order in which they are taken. A round may see distances of its own: that saves rounds and is no harm.
+// Minima do not depend on the order in which they are taken. A round may read distances that it has written: this is harmless and
+// saves rounds.
+// Distances only fall, so what is no improvement on the distance that a plain load finds needs no atomic operation.
 #include <cte/frontier.cuh>
 
 #ifndef CTE_POLICY
@@ -11,8 +13,8 @@
 constexpr int BLOCK = 256;
 using Size = unsigned long long;
 
-// Every vertex tests itself: nearer[v] is the last round in which v is to tell its neighbors. Whoever sets it for the next round
-// while v is being tested has changed the distance before; v then tells it in the next round, if not in this one.
+// Every vertex tests itself: nearer[v] is the latest round in which v must relax its edges. A thread that sets it while v is being
+// tested has lowered the distance of v before, so v propagates the new distance in the next round, if not in this one.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_plain(int vertices, int round, const int* __restrict__ offsets, const int* __restrict__ neighbors,
            const unsigned* __restrict__ lengths, unsigned* distances, int* nearer, int* changed) {
@@ -26,9 +28,9 @@ sssp_plain(int vertices, int round, const int* __restrict__ offsets, const int* 
       for (int k = first; k < last; ++k) {
         int u = neighbors[k];
         unsigned reached = distance + lengths[k];
-        if (reached < atomicMin(distances + u, reached)) {
+        if (reached < distances[u] && reached < atomicMin(distances + u, reached)) {
           nearer[u] = round + 1;
-          *changed = 1;
+          if (*changed == 0) *changed = 1;
         }
       }
     }
@@ -49,7 +51,8 @@ sssp_status(int vertices, int round, const int* offsets, const int* neighbors, c
   cte::advance_if<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, vertices, is_nearer, relax, [=](int v) { return distances[v]; });
 }
 
-// The test reads a bit in place of a word. `spent` is the round before, which nobody reads: it is emptied for the round after next.
+// The test reads a bit in place of a word. `spent` is the mask of the previous round, which is not read any more: it is cleared for
+// the round after next.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_mask(int vertices, const int* offsets, const int* neighbors, const unsigned* lengths, unsigned* distances, unsigned* now,
           unsigned* next, unsigned* spent, int* changed) {
@@ -80,7 +83,8 @@ sssp_push(int round, const int* offsets, const int* neighbors, const unsigned* l
                                   [=](int v) { return distances[v]; });
 }
 
-// Vertices that are no nearer than `bound` go to a pile. piled[u] is the last phase, of one bound each, in which u was put there.
+// Vertices that are no nearer than `bound` go to a pile. piled[u] is the last phase in which u was added to it; each phase has its
+// own bound.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_near(int round, int phase, unsigned bound, const int* offsets, const int* neighbors, const unsigned* lengths,
           unsigned* distances, int* queued, int* piled, int* now, Size* now_size, int* next, Size* next_size, int* far,
@@ -96,7 +100,7 @@ sssp_near(int round, int phase, unsigned bound, const int* offsets, const int* n
                                   [=](int v) { return distances[v]; });
 }
 
-// The pile by the next bound. Vertices below the bound before have been near.
+// Splits the pile by the next bound. Vertices below the previous bound have been processed as near ones.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_split(int phase, unsigned settled, unsigned bound, const unsigned* distances, int* piled, int* pile, Size* pile_size,
            int* next, Size* next_size, int* far, Size* far_size, Size capacity) {

@@ -12,10 +12,10 @@ from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import scipy_module
 from cccopt.harness.csr.workload import arrays, busiest, launch, lengths, sparse, square, wrong_numbers
 from cccopt.harness.graphs.traversal import (
+    annotated,
     edges_reached,
     empty_mask,
     empty_queue,
-    looped,
     mask_of,
     queue_of,
     room_of,
@@ -31,8 +31,8 @@ SCRATCH = (
 )
 LAUNCHES_VARY = True
 
-# A length more does not wrap.
 UNREACHED = np.uint32(0x7FFFFFFF)
+"""Any length, which has 31 bits, can be added to it in 32. What is as far away or farther counts as not reached."""
 
 
 def inputs(name: str, size: str, seed: int) -> Inputs:
@@ -89,12 +89,14 @@ def _tested(state: State, form: str) -> Iterator[Launch]:
             return
         changed[0] = 0
         how: dict[str, Any] = {"host": ("changed",), "label": f"round {number}"}
+        tested = (vertices, np.int32(number), *graph, distances, nearer, changed)
         if form == "mask":
             turned = tuple(masks[(number - 1 + turn) % 3] for turn in range(3))
             yield launch("sssp_mask", count, vertices, *graph, distances, *turned, changed, **how)
+        elif form == "status":
+            yield launch("sssp_status", count, *tested, **how)
         else:
-            make, kernel = (launch, "sssp_status") if form == "status" else (looped, "sssp_plain")
-            yield make(kernel, count, vertices, np.int32(number), *graph, distances, nearer, changed, **how)
+            yield annotated(form, "sssp_plain", count, *tested, **how)
 
 
 def _queued(state: State) -> Iterator[Launch]:
@@ -116,19 +118,22 @@ def _near_far(state: State) -> Iterator[Launch]:
     graph, queues, piles = _graph(state), _queues(state, "queue", "size"), _queues(state, "far", "far_size")
     capacity, delta = room_of(queues[0][0]), int(np.asarray(state["delta"]))
     host = ("size_0", "size_1", "far_size_0", "far_size_1")
-    number, phase, bound = 1, 1, delta
-    while bound < UNREACHED:
+    # By this bound all vertices are near.
+    farthest = min(int(UNREACHED), len(distances) * int(graph[2].max(initial=1)))
+    number, phase, bound = 1, 1, min(delta, farthest)
+    while number <= len(distances):  # as many rounds as vertices are enough: a wrong kernel ends, too
         (now, size), (then, next_size) = queues[1 - number % 2], queues[number % 2]
         (pile, pile_size), (far, far_size) = piles[1 - phase % 2], piles[phase % 2]
-        next_size[0] = 0
         if size[0]:
+            next_size[0] = 0
             given = (np.int32(number), np.int32(phase), np.uint32(bound), *graph, distances, queued, piled)
             to = (now, size, then, next_size, far, far_size, capacity)
             yield launch("sssp_near", int(size[0]), *given, *to, host=host, label=f"round {number}")
             number += 1
-        elif far_size[0]:
-            phase, settled, bound = phase + 1, bound, bound + delta
-            (pile, pile_size), (far, far_size) = piles[1 - phase % 2], piles[phase % 2]
+        elif far_size[0] and bound < farthest:
+            phase, settled, bound = phase + 1, bound, min(bound + delta, farthest)
+            # The pile of the phase before is sorted into the queue and the other pile.
+            pile, pile_size, far, far_size = far, far_size, pile, pile_size
             far_size[0] = 0
             given = (np.int32(phase), np.uint32(settled), np.uint32(bound), distances, piled)
             to = (pile, pile_size, now, size, far, far_size, capacity)
@@ -150,7 +155,7 @@ def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:
     offsets, neighbors, lengths = arrays(inputs, "offsets", "neighbors", "lengths")
     edges = sparse(offsets, neighbors, lengths.astype(np.float64), len(offsets) - 1)
     found = scipy_module("sparse.csgraph").dijkstra(edges, indices=inputs["source"])
-    return {"distances": np.where(np.isinf(found), UNREACHED, found).astype(np.uint32)}
+    return {"distances": np.minimum(found, UNREACHED).astype(np.uint32)}
 
 
 def check(result: Mapping[str, Any], expected: Mapping[str, NDArray[Any]]) -> str:

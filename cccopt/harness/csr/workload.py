@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from cccopt.diagnostic import CccError, error
 from cccopt.harness.csr.generators import GENERATORS
-from cccopt.harness.csr.matrix import Csr, scipy_module
+from cccopt.harness.csr.matrix import LIMIT, Csr, scipy_module
 from cccopt.harness.workload import Array, Launch, Zeros
 
 BLOCK = 256
@@ -120,8 +121,13 @@ def sparse(offsets: Array, indices: Array, values: Array, columns: int) -> Any:
 
 
 def square(graph: Csr) -> Csr:
-    """The graph with as many rows as columns: vertices without a row have no edges, those without a column get none."""
+    """The graph with as many rows as columns: vertices without a row have no edges, those without a column get none.
+
+    Raises `CccError` (CCC101) for a graph without vertices: there is nowhere to begin.
+    """
     vertices = max(graph.rows, graph.columns)
+    if not vertices:
+        raise CccError(error("CCC101", "the graph has no vertices", help="use a graph that has some"))
     offsets = np.pad(graph.offsets, (0, vertices - graph.rows), "edge")
     return replace(graph, rows=vertices, columns=vertices, offsets=offsets, x=None)
 
@@ -137,9 +143,22 @@ def busiest(offsets: NDArray[np.int32]) -> int:
 
 
 def lengths(graph: Csr, seed: int) -> NDArray[np.uint32]:
-    """Lengths of a graph's edges: its values, where all of them are whole numbers of 1 or more, else 1 to 64, drawn."""
+    """Lengths of a graph's edges: its values, where all of them are whole numbers of 1 or more, else 1 to 64, drawn.
+
+    Raises `CccError` (CCC101) for one of `LIMIT` or more: a distance below that plus a length then fits 32 bits.
+    """
     values = graph.values
     if values is not None and bool(np.all((values >= 1) & (values == np.trunc(values)))):
+        longest = int(values.max(initial=1))
+        if longest >= LIMIT:
+            raise CccError(
+                error(
+                    "CCC101",
+                    f"too long an edge: {longest}",
+                    why=f"the workloads add lengths in 32 bits: they must be less than {LIMIT}",
+                    help="scale the lengths down",
+                )
+            )
         return values.astype(np.uint32)
     return np.random.default_rng(seed).integers(1, 65, graph.nnz, dtype=np.uint32)
 

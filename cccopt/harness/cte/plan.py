@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cccopt.diagnostic import CccError, error
-from cccopt.harness.choices import Platform
+from cccopt.harness.choices import ALL_SUB_WARPS, SUB_WARPS, Platform
 from cccopt.harness.csr.generators import GENERATORS
 from cccopt.harness.cte.workload import (
     ONE_PER_LANE,
     SMALL,
-    SUB_WARPS,
     CteWorkload,
     load,
     names,
@@ -22,9 +21,6 @@ from cccopt.harness.workload import FULL
 
 EMULATED_INPUTS = 2
 """How many of a workload's inputs the emulator runs where none are named: the first ones."""
-
-ALL_SUB_WARPS = "sub_warp"
-"""Means all of `SUB_WARPS`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cccopt.harness.cte.workload import AUTOMATIC, ONE_PER_LANE, SUB_WARPS, BuildKind
+from cccopt.harness.choices import SUB_WARPS
+from cccopt.harness.cte.workload import AUTOMATIC, ONE_PER_LANE, BuildKind
 from cccopt.harness.result import Issues, Times
 from cccopt.harness.table import KernelRow
 

@@ -18,6 +18,7 @@ from cccopt import driver, resources
 from cccopt.choice import Choice
 from cccopt.diagnostic import CccError, error
 from cccopt.harness.builds import Build, NoBuild, assembled, first_of
+from cccopt.harness.choices import SUB_WARPS
 from cccopt.harness.workload import FULL, Argument, Array, Inputs, Launch, Sample, State, Workload, find
 from cccopt.harness.workload import names as names_among
 
@@ -26,7 +27,6 @@ PARTS = ("INPUTS", "FORMS", "inputs", "launches", "reference", "check", "least_b
 SMALL = "small"
 
 ONE_PER_LANE, AUTOMATIC = "one_per_lane", "automatic"
-SUB_WARPS = tuple(f"sub_warp<{width}>" for width in (2, 4, 8, 16, 32))
 POLICIES = (
     ONE_PER_LANE,
     *SUB_WARPS,

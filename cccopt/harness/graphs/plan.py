@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cccopt.diagnostic import CccError, error
-from cccopt.harness.choices import Platform
+from cccopt.harness.choices import ALL_SUB_WARPS, SUB_WARPS, Platform
 from cccopt.harness.csr.generators import GENERATORS
 from cccopt.harness.graphs.workload import (
     INPUTS,
@@ -23,8 +23,8 @@ from cccopt.harness.graphs.workload import (
 )
 from cccopt.harness.workload import FULL
 
-EMULATED_INPUTS = INPUTS[:2]
-"""The graphs that the emulator runs on where none are named."""
+EMULATED_INPUTS = 2
+"""How many of an algorithm's graphs the emulator runs on where none are named: the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,18 @@ def jobs(plan: GraphPlan) -> tuple[Job, ...]:
     generated = [name for name in plan.inputs if name in GENERATORS or not Path(name).is_file()]
     _known("input", generated, GENERATORS, " or a graph's file")
     _known("form", plan.forms, [form for _, algorithm in loaded for form in algorithm.module.FORMS])
-    _known("policy", [policy.partition("<")[0] for policy in plan.policies], policies())
-    default = EMULATED_INPUTS if plan.on == Platform.EMULATOR else INPUTS
+    _known("policy", plan.policies, (*policies(), ALL_SUB_WARPS))
     return tuple(
         Job(name, algorithm, input, tuple(_forms(algorithm, plan)))
         for name, algorithm in loaded
-        for input in dict.fromkeys(plan.inputs or default)
+        for input in dict.fromkeys(plan.inputs or _inputs(algorithm, plan.on))
     )
+
+
+def _inputs(algorithm: Algorithm, on: Platform) -> Sequence[str]:
+    """What it runs on where no graph is named."""
+    known: tuple[str, ...] = getattr(algorithm.module, "INPUTS", INPUTS)
+    return known[:EMULATED_INPUTS] if on == Platform.EMULATOR else known
 
 
 def _forms(algorithm: Algorithm, plan: GraphPlan) -> Iterator[str]:
@@ -88,7 +93,13 @@ def _forms(algorithm: Algorithm, plan: GraphPlan) -> Iterator[str]:
         if not plan.forms or form == PLAIN or form in plan.forms:
             yield form
             if form in algorithm.module.POLICY_FORMS:
-                yield from (with_policy(form, policy) for policy in dict.fromkeys(plan.policies))
+                yield from (with_policy(form, policy) for policy in _policies(plan))
+
+
+def _policies(plan: GraphPlan) -> tuple[str, ...]:
+    """Those that are asked for, each once."""
+    each = (SUB_WARPS if policy == ALL_SUB_WARPS else (policy,) for policy in plan.policies)
+    return tuple(dict.fromkeys(policy for some in each for policy in some))
 
 
 def _known(what: str, asked: Iterable[str], known: Iterable[str], more: str = "") -> None:

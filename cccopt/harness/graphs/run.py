@@ -14,7 +14,6 @@ from cccopt.harness.batch import without_those_that_fail
 from cccopt.harness.bench import EMULATED_ARCH
 from cccopt.harness.builds import NoBuild, first_of
 from cccopt.harness.choices import Platform
-from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.generators import GENERATORS
 from cccopt.harness.graphs.plan import GraphPlan, Job, jobs, size_of
 from cccopt.harness.graphs.table import GraphCell, GraphRow, GraphTable
@@ -29,7 +28,7 @@ from cccopt.workers import apart
 from cccopt.workers.queue import HERE, Item, Worker, WorkerEnded, answers
 
 SECONDS = 300.0
-"""What an algorithm on a graph may take."""
+"""What each form of an algorithm may take on a graph, on average."""
 
 Code: TypeAlias = "str | bytes"
 """What a form runs: PTX on the emulator, machine code on a GPU."""
@@ -56,9 +55,10 @@ def run(
     if plan.on == Platform.GPU:
         with open_gpu() as gpu:
             on, arch = gpu.name, plan.arch or gpu.arch
-    for file in dict.fromkeys(job.input for job in todo if job.input not in GENERATORS):
+    for job in todo:
         # A mistake of the user's, and no result: said before anything is compiled. What was read is in the cache.
-        csr_inputs.load(file, size, plan.seed)
+        if job.input not in GENERATORS:
+            job.algorithm.sample(job.input).inputs(size, plan.seed)
     made = _codes(todo, plan.on, arch)
     items = [
         Item(_name(job), measured, (job.name, job.input, _there(job, made), plan.on, size, plan.seed))
@@ -112,7 +112,8 @@ def measured(
 
     def ran(codes: Mapping[str, Code]) -> tuple[BuildResult, ...]:
         nonlocal edges
-        done = apart.call(_run_here, name, input, dict(codes), on, size, seed, seconds=SECONDS)
+        seconds = SECONDS * len(codes)
+        done = apart.call(_run_here, name, input, dict(codes), on, size, seed, seconds=seconds)
         edges = done.edges
         return done.results
 

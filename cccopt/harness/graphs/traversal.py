@@ -8,17 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cccopt.harness.csr.workload import launch, reached
+from cccopt.harness.graphs.workload import CCC
 from cccopt.harness.workload import Array, Launch, Zeros
 
 TRIPS = 16
-"""How many vertices a lane of `looped` takes: CCC collects tasks over the iterations of a loop."""
+"""How many vertices a lane takes in the form `CCC`, which collects tasks over the iterations of a loop."""
 
 
-def looped(
-    kernel: str, vertices: int, *arguments: Array | np.generic, host: tuple[str, ...] = (), label: str = ""
+def annotated(
+    form: str,
+    kernel: str,
+    vertices: int,
+    *arguments: Array | np.generic,
+    host: tuple[str, ...] = (),
+    label: str = "",
 ) -> Launch:
-    """A launch of a kernel with a loop over all ``vertices``."""
-    return launch(kernel, -(-vertices // TRIPS), *arguments, host=host, label=label)
+    """A launch of a kernel that `CCC` rewrites, with a loop over all ``vertices``: otherwise it has one trip."""
+    threads = -(-vertices // TRIPS) if form == CCC else vertices
+    return launch(kernel, threads, *arguments, host=host, label=label)
 
 
 def words_for(vertices: int) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 from cccopt import driver, resources
 from cccopt.diagnostic import CccError
 from cccopt.harness.builds import NoBuild, first_of
+from cccopt.harness.choices import ALL_SUB_WARPS, SUB_WARPS
 from cccopt.harness.workload import FULL, Array, Inputs, Launch, Sample, State, Workload, find
 from cccopt.harness.workload import names as names_among
 
@@ -34,8 +35,9 @@ class GraphModule(Protocol):
     """What every ``workload.py`` in ``bench/graphs`` has; ``RESULTS``, ``SCRATCH``, ``FULL_REFERENCE`` and
     ``LAUNCHES_VARY`` are those of `cccopt.harness.workload`.
 
-    ``FORMS`` begins with `PLAIN`, which the others are compared with. The kernels of ``POLICY_FORMS`` take the policy
-    that the macro ``CTE_POLICY`` names. The launches of one iteration (a level, a round) have one label.
+    Where it has ``INPUTS``, it runs on those graphs, and not on `INPUTS`, where none are named. ``FORMS`` begins with
+    `PLAIN`, which the others are compared with. The kernels of ``POLICY_FORMS`` take the policy that the macro
+    ``CTE_POLICY`` names. The launches of one iteration (a level, a round) have one label.
     """
 
     FORMS: tuple[str, ...]
@@ -104,9 +106,10 @@ def parts_of(build: str) -> tuple[str, str]:
 
 
 def policies() -> tuple[str, ...]:
-    """The policies that there are headers of; `sub_warp` takes a width, such as ``sub_warp<8>``."""
+    """The policies that there are headers of; that of `ALL_SUB_WARPS` is several."""
     headers = (resources.folder("cte_templates") / "cte" / "policies").glob("*.cuh")
-    return tuple(sorted(header.stem for header in headers))
+    named = {header.stem for header in headers} - {ALL_SUB_WARPS}
+    return (*sorted(named), *SUB_WARPS)
 
 
 def names() -> tuple[str, ...]:

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cccopt import driver
 from cccopt.device.gpu import open_gpu
 from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import Csr, from_edges
 from cccopt.harness.graphs import workload as graphs
+from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import Bench, LoadedBuild
-from cccopt.harness.workload import State, base_state
+from cccopt.harness.workload import State, base_state, fresh_state
+from cccopt.resources import folder
 
 SIZE = "small"
 
@@ -136,3 +139,91 @@ def test_triangles_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(made["neighbors"]) == 9
     degrees = np.array([2, 3, 3, 2, 2, 2, 2, 2])
     assert (degrees[made["tails"]] <= degrees[made["neighbors"]]).all()
+
+
+@pytest.mark.parametrize("name", [name for name in graphs.names() if "ccc" in module(name).FORMS])
+def test_plain_has_a_thread_for_each_vertex_and_ccc_fewer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(uneven(9000), monkeypatch)
+    sample = graphs.load(name).sample("drawn")
+
+    def blocks(form: str) -> set[int]:
+        state = fresh_state(sample.inputs(SIZE, 1))
+        found = sample.launches(state, form)
+        return {launch.grid[0] for launch in found if "plain" in launch.kernel}
+
+    assert (blocks("plain"), blocks("ccc")) == ({36}, {3})
+
+
+def long_chain(*lengths: float) -> Csr:
+    """Edges of these ``lengths``, one behind the other, and some that make the first vertex the busiest."""
+    vertices, loops = len(lengths) + 1, np.zeros(3, int)
+    made = from_edges(
+        vertices, np.append(loops, np.arange(len(lengths))), np.append(loops, np.arange(1, vertices))
+    )
+    return Csr(vertices, vertices, made.offsets, made.indices, np.array([1, 1, 1, *lengths], np.float32))
+
+
+@pytest.fixture(scope="module")
+def sssp_code() -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NVCC_APPEND_FLAGS", "-DCTE_POLICY=cte::one_per_lane")
+        return driver.compile(
+            graphs.load("sssp").source,
+            arch="sm_90",
+            ccc="off",
+            nvcc_options=("-std=c++17", "-I", str(folder("cte_templates"))),
+        ).ptx
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("lengths", [(1e9, 1e9, 5), (1e9, 1e9, 147483632), (2e9, 2e9, 1)])
+def test_distances_of_up_to_31_bits_are_found(
+    lengths: tuple[float, ...], sssp_code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(long_chain(*lengths), monkeypatch)
+    algorithm = graphs.load("sssp")
+    instance = algorithm.sample("drawn").instance(SIZE, 1)
+    found = run_on_emulator(instance, dict.fromkeys(("plain", "queue", "near_far"), sssp_code))
+    assert {result.name: result.wrong for result in found} == dict.fromkeys(
+        ("plain", "queue", "near_far"), ""
+    )
+    expected = np.minimum(np.cumsum([0, *lengths]), 2**31 - 1)
+    assert algorithm.module.reference(base_state(instance.inputs))["distances"].tolist() == expected.tolist()
+
+
+def test_paths_that_a_double_does_not_count_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = np.arange(1030)
+    tails = np.concatenate([steps, steps, np.zeros(1, int)])
+    use(from_edges(1031, tails, np.append(np.tile(steps + 1, 2), 0)), monkeypatch)
+    state, expected = answered("bc")
+    said = module("bc").check(state, expected)
+    assert said == "to 7 vertices there are more shortest paths than a double counts"
+
+
+@pytest.mark.parametrize("name", graphs.names())
+def test_a_run_whose_kernels_are_wrong_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that never find an end, and append more than there is room for."""
+    use(uneven(), monkeypatch)
+    sample = graphs.load(name).sample("drawn")
+    for form in graphs.load(name).module.FORMS:
+        state = fresh_state(sample.inputs(SIZE, 1))
+        for number, launch in enumerate(sample.launches(state, form)):
+            assert number < 2000
+            assert all(int(given) < 1 << 32 for given in launch.arguments if isinstance(given, np.uint64))
+            for key in launch.host:
+                np.asarray(state[key])[:] = 200
+
+
+@pytest.mark.parametrize("name", ["road", "delaunay", "rmat"])
+def test_the_direction_is_switched_twice(name: str) -> None:
+    """With sizes of levels as they are, whatever a kernel would find."""
+    algorithm = graphs.load("bfs")
+    inputs = algorithm.sample(name).inputs(SIZE, 1)
+    sizes = np.bincount(algorithm.module.reference(inputs)["levels"] + 1)[1:]
+    state, pulled = fresh_state(inputs), []
+    for depth, launch in enumerate(algorithm.module.launches(state, "switch")):
+        pulled.append(launch.kernel == "bfs_pull")
+        np.asarray(state[f"size_{(depth + 1) % 2}"])[0] = np.append(sizes, 0)[depth + 1]
+    assert len(pulled) == len(sizes)
+    assert any(pulled)
+    assert np.count_nonzero(np.diff(pulled)) == 2

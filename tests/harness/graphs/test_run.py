@@ -170,6 +170,18 @@ def test_forms_and_graphs_are_those_that_are_asked_for(degrees: str, tmp_path: P
     assert {job.forms for job in every if job.name == "tc"} == {("plain", "cte")}
     assert [job.input for job in every if job.name == "tc"] == ["rmat", "road", "power_law", "erdos_renyi"]
     assert [job.input for job in jobs(GraphPlan()) if job.name == "tc"] == ["rmat", "road"]
+    assert [job.input for job in every if job.name == "bc"] == [
+        "rmat",
+        "delaunay",
+        "power_law",
+        "erdos_renyi",
+    ]
+    assert [job.input for job in jobs(GraphPlan()) if job.name == "bc"] == ["rmat", "delaunay"]
+
+
+def test_sub_warp_stands_for_all_widths() -> None:
+    (job,) = jobs(GraphPlan(("cc",), ("road",), ("cte",), ("sub_warp<4>", "sub_warp")))
+    assert job.policies == tuple(f"sub_warp<{width}>" for width in (4, 2, 8, 16, 32))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +191,8 @@ def test_forms_and_graphs_are_those_that_are_asked_for(degrees: str, tmp_path: P
         (["bfs", "--input", "nowhere"], "error[CCC091]: there is no input `nowhere`"),
         (["bfs", "--form", "triangular"], "error[CCC091]: there is no form `triangular`"),
         (["bfs", "--size", "huge"], "error[CCC091]: there is no size `huge`"),
-        (["bfs", "--policy", "circle<3>"], "error[CCC091]: there is no policy `circle`"),
+        (["bfs", "--policy", "circle<3>"], "error[CCC091]: there is no policy `circle<3>`"),
+        (["bfs", "--policy", "sub_warp<3>"], "error[CCC091]: there is no policy `sub_warp<3>`"),
         (["bfs", "--headers", "a=b"], "only `bench cte` takes it"),
     ],
 )
@@ -203,3 +216,39 @@ def test_a_file_that_is_no_graph_is_told_before_anything_is_compiled(
     monkeypatch.setattr(graphs_run, "compiled", None)
     assert main(["bench", "graphs", "bfs", "--input", str(file)]) == 1
     assert capsys.readouterr().err.startswith(f"error[CCC101]: cannot read `{file}` as Matrix Market\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("bfs", "p sp 0 0\n", "error[CCC101]: the graph has no vertices\n"),
+        ("sssp", "p sp 2 1\na 1 2 2147483648\n", "error[CCC101]: too long an edge: 2147483648\n"),
+    ],
+)
+def test_a_graph_that_an_algorithm_cannot_take_is_told_once(
+    name: str,
+    content: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "g.gr"
+    file.write_text(content)
+    monkeypatch.setattr(graphs_run, "compiled", None)
+    assert main(["bench", "graphs", name, "--input", str(file)]) == 1
+    assert capsys.readouterr().err.startswith(said)
+
+
+def test_each_form_adds_to_the_time_that_a_job_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    def call(function: object, *arguments: object, seconds: float) -> graphs_run.Ran:
+        given.append(seconds)
+        return graphs_run.Ran((), 0)
+
+    monkeypatch.setattr(graphs_run.apart, "call", call)
+    graphs_run.measured(
+        "bfs", "rmat", dict.fromkeys(("plain", "queue", "pull"), ""), Platform.EMULATOR, "small", 1
+    )
+    assert given == [3 * graphs_run.SECONDS]
