@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
-# Everything that needs an NVIDIA GPU, in one go: tests, sanitizers, all builds of all samples, the sweep, CTE's policies. Tables
-# come last.
+# Everything that needs an NVIDIA GPU, in one go: tests, sanitizers, all builds of all samples, the sweep, CTE's policies, graph
+# algorithms. Tables come last.
 #
 #   bash bench/gpu_session.sh [FOLDER]     FOLDER takes the JSON results, the figures and the logs (default: a new one)
 #
 # PYTHON names an interpreter that has cccopt's dependencies, PyCUDA and pytest (default: python3), STEPS what to do (default:
-# all of them), SAMPLES the samples (default: all of CCC's), CTE the workloads of CTE (default: all of them), CTE_OPTIONS what
-# else `cccopt bench cte` is told, such as inputs, LIMIT the seconds that a step may take. Exit status 1 if any step failed; the
-# later ones run all the same.
+# all of them), SAMPLES the samples (default: all of CCC's), CTE the workloads of CTE and GRAPHS the graph algorithms (default: all
+# of them), CTE_OPTIONS and GRAPHS_OPTIONS what else `cccopt bench cte` and `bench graphs` are told, such as inputs, LIMIT the
+# seconds that a step may take. Exit status 1 if any step failed; the later ones run all the same.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root" || exit 1
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 export python=${PYTHON:-python3}
 export results=${1:-$(mktemp -d)}
-steps=${STEPS:-tests once sanitizers ccc sensitivity cte_sanitizers cte}
+steps=${STEPS:-tests once sanitizers ccc sensitivity cte_sanitizers cte graphs_sanitizers graphs}
 samples=${SAMPLES:-$("$python" -c 'from cccopt.harness.suite import samples_of_ccc; print(*samples_of_ccc())')}
 cte=${CTE:-$("$python" -c 'from cccopt.harness.cte.workload import names; print(*names())')}
+graphs=${GRAPHS:-$("$python" -c 'from cccopt.harness.graphs.workload import names; print(*names())')}
 mkdir -p "$results/cubins" "$results/passed" "$results/failed" "$results/none"
 
 step() {  # step NAME COMMAND...: runs it with a time limit, keeps its log, and tells what did not pass in a few lines
@@ -45,17 +46,23 @@ once_cte() {  # once_cte WORKLOAD: all its builds run once on its first input at
 first_input() {
   "$python" -c 'import sys; from cccopt.harness.cte.workload import load; print(load(sys.argv[1]).module.INPUTS[0])' "$1"
 }
-sanitize() {  # sanitize TOOL NAME ARGUMENTS...: hazards within a warp are warnings to racecheck, and failures to us
+sanitize() {  # sanitize TOOL NAME ARGUMENTS...
+  under "$1" "$2" "$python" -m cccopt.harness.once "${@:3}" --cubins "$results/cubins"
+}
+under() {  # under TOOL NAME COMMAND...: hazards within a warp are warnings to racecheck, and failures to us
   local log="$results/$1-$2.txt"
-  compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 \
-    "$python" -m cccopt.harness.once "${@:3}" --cubins "$results/cubins" >"$log" 2>&1
+  compute-sanitizer --tool "$1" --target-processes all --error-exitcode 9 --print-limit 5 "${@:3}" >"$log" 2>&1
   local status=$?
   cat "$log"
   if grep -aE 'SUMMARY: .*[1-9][0-9]* (error|warning|hazard)' "$log"; then return 9; fi
   return "$status"
 }
 sanitize_cte() { sanitize "$1" "cte-$2" "$2" --input "$(first_input "$2")"; }
-export -f step once once_cte first_input sanitize sanitize_cte
+sanitize_graphs() {  # sanitize_graphs TOOL ALGORITHM: all of its forms on two graphs at size small
+  under "$1" "graphs-$2" "$python" -c "$main" bench graphs "$2" --on gpu --size small --input rmat --input road
+}
+export main='import sys; from cccopt.cli.main import main; sys.exit(main())'
+export -f step once once_cte first_input sanitize under sanitize_cte sanitize_graphs
 run() { step "$1" bash -c "${*:2}"; }  # timeout starts programs, not functions
 export -f run
 side_by_side() { xargs -P "$1" -I{} bash -c '{}'; }  # commands from standard input, so many at a time
@@ -66,7 +73,7 @@ group() {  # group NAME PATTERN: how many of the steps passed
 }
 wanted() { [[ " $steps " == *" $1 "* ]]; }
 
-cccopt() { "$python" -c 'import sys; from cccopt.cli.main import main; sys.exit(main())' "$@"; }
+cccopt() { "$python" -c "$main" "$@"; }
 export -f cccopt
 
 # What is not timed shares the machine.
@@ -93,6 +100,12 @@ if wanted cte_sanitizers; then
   done | side_by_side 6
   group "CTE's sanitizers" '*check-cte-*'
 fi
+if wanted graphs_sanitizers; then
+  for tool in memcheck racecheck synccheck; do
+    for algorithm in $graphs; do echo "run $tool-graphs-$algorithm sanitize_graphs $tool $algorithm"; done
+  done | side_by_side 6
+  group "graph algorithms' sanitizers" '*check-graphs-*'
+fi
 wait
 if wanted tests; then
   group 'tests' tests
@@ -110,7 +123,11 @@ if wanted cte; then
   # shellcheck disable=SC2086
   run cte "cccopt bench cte $cte --on gpu --json $results/cte.json $figures ${CTE_OPTIONS:-}"
 fi
-for table in ccc sensitivity cte; do
+if wanted graphs; then
+  # shellcheck disable=SC2086
+  run graphs "cccopt bench graphs $graphs --on gpu --json $results/graphs.json ${GRAPHS_OPTIONS:-}"
+fi
+for table in ccc sensitivity cte graphs; do
   if wanted "$table"; then
     echo
     sed 's/ *$//' "$results/$table.log"
