@@ -86,9 +86,8 @@ def _queued(state: State) -> Iterator[Launch]:
     room = np.uint64(vertices)
     sizes = ("now_size", "next_size")
     frontiers, begin = [int(now[0])], 0
-    while (
-        frontiers[-1] and begin + frontiers[-1] <= vertices
-    ):  # a wrong kernel ends, too, and within the queue
+    # A wrong kernel ends, too, and within the queue.
+    while frontiers[-1] and begin + frontiers[-1] <= vertices:
         depth = len(frontiers) - 1
         now[0], following[0] = frontiers[-1], 0
         level = (np.int32(depth), *graph, levels, paths, order, np.uint64(begin), now, following, room)
