@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,10 +37,19 @@ OWNERS = np.repeat(np.arange(VERTICES), DEGREES)
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    @cache
+    def text(option: str) -> str:
+        return ptx_of_kernels("frontier", tmp_path_factory.mktemp("ptx"), option)
+
+    return text
+
+
+@pytest.fixture(scope="module")
+def programs(texts: Any) -> Any:
     @cache
     def program(option: str) -> Program:
-        return Program(ptx_of_kernels("frontier", tmp_path_factory.mktemp("ptx"), option), option)
+        return Program(texts(option), option)
 
     return program
 
@@ -132,9 +140,9 @@ def test_every_vertex_tests_itself(programs: Any, policy: str, kind: str, share:
 
 
 @pytest.mark.parametrize("blocks", [2**27, 2**27 + 1])
-def test_a_grid_may_have_more_threads_than_there_are_numbers_of_vertices(blocks: int, tmp_path: Path) -> None:
+def test_a_grid_may_have_more_threads_than_there_are_numbers_of_vertices(blocks: int, texts: Any) -> None:
     """The kernel is told that its grid is larger: a step of 32 bits would be 0 or 32."""
-    text = ptx_of_kernels("frontier", tmp_path, "-DPOLICY=cte::thread_warp_block")
+    text: str = texts("-DPOLICY=cte::thread_warp_block")
     told = text.replace("%nctaid.x", str(blocks))
     assert told != text
     threads, vertex, _, _ = GRAPHS["mixed"]
