@@ -13,3 +13,4 @@
 #include <cte/frontier/pull.cuh>
 #include <cte/frontier/queue.cuh>
 #include <cte/frontier/reduce_neighbors.cuh>
+#include <cte/frontier/vertex_program.cuh>

@@ -1,4 +1,4 @@
-"""docs/graphs.md holds: its kernels find the levels, its tables name what there is."""
+"""docs/graphs.md holds: its kernels find levels and ranks, its tables name what there is."""
 
 from __future__ import annotations
 
@@ -20,8 +20,13 @@ from tests.test_docs import BLOCKS
 KERNELS = {
     found[1]: block.text
     for block in BLOCKS
-    if block.page.name == "graphs.md" and (found := re.search(r"^(level\w+)\(", block.text, re.MULTILINE))
+    if block.page.name == "graphs.md"
+    and (found := re.search(r"^((?:level|rank)\w+)\(", block.text, re.MULTILINE))
 }
+
+
+RANKS = "rank_program"
+LEVELS = [kernel for kernel in KERNELS if kernel != RANKS]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +71,7 @@ def transposed() -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", LEVELS)
 def test_the_kernels_find_the_levels(program: Program, kernel: str) -> None:
     expected = levels_by_hand()
     assert expected.max() > 3
@@ -96,8 +101,29 @@ def test_the_kernels_find_the_levels(program: Program, kernel: str) -> None:
     assert levels.tolist() == expected.tolist()
 
 
+@pytest.mark.nvcc
+def test_the_program_finds_the_ranks(program: Program) -> None:
+    """Launched until no rank changes by more than a tolerance; rows of the matrix hold what each vertex is given."""
+    matrix = np.zeros((VERTICES, VERTICES))
+    np.add.at(matrix, (NEIGHBORS, np.repeat(np.arange(VERTICES), DEGREES)), 1)
+    part, rest = np.divide(0.85, DEGREES, out=np.zeros(VERTICES), where=DEGREES > 0), 0.15 / VERTICES
+    expected = np.linalg.solve(np.eye(VERTICES) - matrix * part, np.full(VERTICES, rest))
+    ranks = np.full(VERTICES, 1 / VERTICES, np.float32)
+    given, gives = (part * ranks).astype(np.float32), np.zeros(VERTICES, np.float32)
+    changed, rounds = np.ones(1, np.int32), 0
+    numbers = np.int32(VERTICES), np.float32(rest), np.float32(1e-7)
+    while changed[0]:
+        changed[0] = 0
+        arrays = (*transposed(), DEGREES.astype(np.int32), given, gives, ranks, changed)
+        program.launch(RANKS, 2, 256, (*numbers, *arrays))
+        given, gives, rounds = gives, given, rounds + 1
+        assert rounds < 100
+    assert rounds > 5
+    np.testing.assert_allclose(ranks, expected, rtol=2e-3)
+
+
 def test_all_forms_are_shown() -> None:
-    assert set(KERNELS) == {"level_plain", "level_status", "level_queue", "level_pull", "levels_of_block"}
+    assert set(LEVELS) == {"level_plain", "level_status", "level_queue", "level_pull", "levels_of_block"}
 
 
 def test_the_tables_name_all_pieces_and_all_forms(page: str) -> None:

@@ -1,6 +1,6 @@
-// PageRank (L. Page et al., The PageRank citation ranking, 1999), in the forms that workload.py names. Two launches an iteration: what
-// each vertex gives to a neighbor, then the sums of what is given. A vertex without outgoing edges gives nothing: its rank leaves the
-// graph.
+// PageRank (L. Page et al., The PageRank citation ranking, 1999), in the forms that workload.py names. Two launches an iteration
+// (`program`: one): what each vertex gives to a neighbor, then the sums of what is given. A vertex without outgoing edges gives nothing:
+// its rank leaves the graph.
 #include <cte/frontier.cuh>
 
 #ifndef CTE_POLICY
@@ -37,6 +37,21 @@ pagerank_pull(int vertices, float rest, const int* in_offsets, const int* source
   const auto from = [=](int u, int) { return __ldg(given + u); };
   const auto store = [=](int v, float rank) { ranks[v] = rank; };
   cte::reduce_neighbors<BLOCK, CTE_POLICY>(cte::graph{in_offsets, sources}, vertices, from, cte::plus{}, rest, store);
+}
+
+// One launch an iteration: once a vertex has its rank, it also says what it gives in the next iteration.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+pagerank_program(int vertices, float rest, const int* in_offsets, const int* sources, const int* __restrict__ out_degrees,
+                 const float* __restrict__ given, float* __restrict__ gives, float* __restrict__ ranks) {
+  const auto begin = [=](int) { return rest; };
+  const auto from = [=](int u, int) { return __ldg(given + u); };
+  const auto become = [=](int v, float rank) {
+    ranks[v] = rank;
+    gives[v] = out_degrees[v] ? DAMPING * rank / out_degrees[v] : 0.0f;
+    return false;  // all vertices are active, in each of the five iterations
+  };
+  const cte::vertex_program program{begin, from, cte::plus{}, become};
+  cte::step<BLOCK, CTE_POLICY>(program, cte::graph{in_offsets, sources}, vertices, [](int) {});
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)

@@ -13,10 +13,10 @@ from cccopt.harness.csr.workload import array, arrays, launch, rounding, sparse,
 from cccopt.harness.graphs.traversal import annotated
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
-FORMS = ("plain", "ccc", "pull", "push")
-POLICY_FORMS = ("pull", "push")
+FORMS = ("plain", "ccc", "pull", "program", "push")
+POLICY_FORMS = ("pull", "program", "push")
 RESULTS = ("ranks",)
-SCRATCH = ("given",)
+SCRATCH = ("given", "gives")
 FULL_REFERENCE = True
 
 DAMPING = 0.85
@@ -35,20 +35,27 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
         "sources": incoming.indices,
         "ranks": np.full(graph.rows, 1 / graph.rows, np.float32),
         "given": Zeros(graph.rows, np.float32),
+        "gives": Zeros(graph.rows, np.float32),
     }
 
 
 def launches(state: State, form: str) -> Generator[Launch, None, None]:
-    """Two launches an iteration."""
-    out_degrees, ranks, given = arrays(state, "out_degrees", "ranks", "given")
+    """Two launches an iteration, or with ``program`` one, and one before the first."""
+    out_degrees, ranks, given, gives = arrays(state, "out_degrees", "ranks", "given", "gives")
     count = len(ranks)
     vertices, rest = np.int32(count), np.float32((1 - DAMPING) / count)
     pulled = (vertices, rest, *arrays(state, "in_offsets", "sources"), given, ranks)
     pushed = (vertices, *arrays(state, "offsets", "neighbors"), given, ranks)
     for number in range(ITERATIONS):
         label = f"iteration {number}"
-        yield launch("pagerank_give", count, vertices, rest, out_degrees, ranks, given, label=label)
-        if form == "push":
+        if form != "program" or number == 0:
+            yield launch("pagerank_give", count, vertices, rest, out_degrees, ranks, given, label=label)
+        if form == "program":
+            graph = arrays(state, "in_offsets", "sources")
+            what = (vertices, rest, *graph, out_degrees, given, gives, ranks)
+            yield launch("pagerank_program", count, *what, label=label)
+            given, gives = gives, given
+        elif form == "push":
             yield launch("pagerank_push", count, *pushed, label=label)
         elif form == "pull":
             yield launch("pagerank_pull", count, *pulled, label=label)

@@ -1,5 +1,5 @@
-// Shortest paths from one vertex in the forms that workload.py names. A round, one launch, relaxes the edges of the vertices that
-// came nearer in the previous round (Bellman-Ford), or only of those that are near enough (near/far).
+// Shortest paths from one vertex in the forms that workload.py names. A round, one launch (`program`: two), relaxes the edges of the
+// vertices that came nearer in the previous round (Bellman-Ford), or only of those that are near enough (near/far).
 //
 // Minima do not depend on the order in which they are taken. A round may read distances that it has written: this is harmless and
 // saves rounds.
@@ -81,6 +81,36 @@ sssp_push(int round, const int* offsets, const int* neighbors, const unsigned* l
   };
   cte::advance<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, cte::queue<int>{now, now_size, capacity}, relax,
                                   [=](int v) { return distances[v]; });
+}
+
+// Two launches a round that pull. The vertices that have come nearer wake those that their edges lead to; then each vertex that is awake
+// looks for its shortest way along the edges that lead to it, and its own thread writes it.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sssp_wake(const int* offsets, const int* neighbors, int* now, Size* now_size, Size capacity, unsigned* awake) {
+  const cte::bitmap woken{awake};
+  cte::advance<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, cte::queue<int>{now, now_size, capacity},
+                                  [=](int u, int) { woken.set(u); });
+}
+
+// `spent` is the mask of the previous round, which is cleared for the next one.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sssp_program(int vertices, const int* in_offsets, const int* sources, const unsigned* in_lengths, unsigned* distances,
+             unsigned* awake, unsigned* spent, int* next, Size* next_size, Size capacity) {
+  const cte::bitmap woken{awake};
+  const auto is_awake = [=](int v) {
+    if (v % 32 == 0) spent[v / 32] = 0;
+    return woken.test(v);
+  };
+  const auto own = [=](int v) { return distances[v]; };
+  const auto through = [=](int u, int edge) { return distances[u] + in_lengths[edge]; };
+  const auto accept = [=](int v, unsigned distance) {
+    const bool is_nearer = distance < distances[v];
+    if (is_nearer) distances[v] = distance;
+    return is_nearer;
+  };
+  const cte::vertex_program shortest{own, through, cte::minimum{}, accept};
+  cte::step_if<BLOCK, CTE_POLICY>(shortest, cte::graph{in_offsets, sources}, vertices, is_awake,
+                                  cte::queue<int>{next, next_size, capacity});
 }
 
 // Vertices that are no nearer than `bound` go to a pile. piled[u] is the last phase in which u was added to it; each phase has its

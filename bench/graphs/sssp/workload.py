@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ from cccopt.harness.graphs.traversal import (
 )
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
-FORMS = ("plain", "ccc", "status", "mask", "queue", "near_far")
-POLICY_FORMS = ("status", "mask", "queue", "near_far")
+FORMS = ("plain", "ccc", "status", "mask", "program", "queue", "near_far")
+POLICY_FORMS = ("status", "mask", "program", "queue", "near_far")
 RESULTS = ("distances",)
 SCRATCH = (
     *("changed", "nearer", "mask_0", "mask_1", "mask_2", "queued", "piled"),
@@ -39,6 +40,8 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
     """The graph ``name`` with its lengths; the search begins at the busiest vertex."""
     graph = square(csr_inputs.load(name, size, seed))
     weights = lengths(graph, seed)
+    # As floats they are exact: they come from floats, or are 64 at most.
+    incoming = replace(graph, values=weights.astype(np.float32)).transpose()
     source, vertices = busiest(graph.offsets), graph.rows
     distances = np.full(vertices, UNREACHED, np.uint32)
     distances[source] = 0
@@ -52,6 +55,9 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
         "offsets": graph.offsets,
         "neighbors": graph.indices,
         "lengths": weights,
+        "in_offsets": incoming.offsets,
+        "sources": incoming.indices,
+        "in_lengths": np.asarray(incoming.values).astype(np.uint32),
         "distances": distances,
         "changed": np.ones(1, np.int32),
         "nearer": nearer,
@@ -74,6 +80,8 @@ def launches(state: State, form: str) -> Generator[Launch, None, None]:
         yield from _near_far(state)
     elif form == "queue":
         yield from _queued(state)
+    elif form == "program":
+        yield from _pulled(state)
     else:
         yield from _tested(state, form)
 
@@ -110,6 +118,24 @@ def _queued(state: State) -> Iterator[Launch]:
         frontier, next_size[0] = int(size[0]), 0
         step = (np.int32(number), *graph, distances, queued, now, size, then, next_size, capacity)
         yield launch("sssp_push", frontier, *step, host=("size_0", "size_1"), label=f"round {number}")
+
+
+def _pulled(state: State) -> Iterator[Launch]:
+    """Two launches a round: vertices that have come nearer wake others, which then look for a shorter way."""
+    distances, *masks = arrays(state, "distances", "mask_1", "mask_2")
+    incoming, queues = arrays(state, "in_offsets", "sources", "in_lengths"), _queues(state, "queue", "size")
+    capacity, vertices = room_of(queues[0][0]), np.int32(len(distances))
+    host = ("size_0", "size_1")
+    for number in range(1, len(distances) + 1):
+        (now, size), (then, next_size) = queues[1 - number % 2], queues[number % 2]
+        if not size[0]:
+            return
+        frontier, next_size[0], label = int(size[0]), 0, f"round {number}"
+        awake, spent = masks[1 - number % 2], masks[number % 2]
+        woken = (*arrays(state, "offsets", "neighbors"), now, size, capacity, awake)
+        yield launch("sssp_wake", frontier, *woken, host=host, label=label)
+        step = (vertices, *incoming, distances, awake, spent, then, next_size, capacity)
+        yield launch("sssp_program", len(distances), *step, host=host, label=label)
 
 
 def _near_far(state: State) -> Iterator[Launch]:

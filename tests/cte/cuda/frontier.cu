@@ -1,6 +1,6 @@
-// Kernels of tests/cte/test_frontier.py, with the policy that nvcc is given (-DPOLICY=cte::warp, or -DSEARCH=cte::warp), and of
-// test_frontier_queues.py (-DQUEUES). Edges are numbered from `base`, and vertices in queues from `name`, so that neither fits 32 bits
-// where it is to be of 64.
+// Kernels of tests/cte/test_frontier.py, with the policy that nvcc is given (-DPOLICY=cte::warp, or -DSEARCH=cte::warp), of
+// test_vertex_program.py (-DPROGRAM=cte::warp), and of test_frontier_queues.py (-DQUEUES). Edges are numbered from `base`, and vertices
+// in queues from `name`, so that neither fits 32 bits where it is to be of 64.
 #include "tasks.cuh"
 
 #include <cte/frontier.cuh>
@@ -104,6 +104,62 @@ __device__ void pull_once(const Offset* offsets, const Vertex* neighbors, Offset
 PULL(int, 96, int, int)
 PULL(long, 64, long long, long long)
 PULL(unsigned, 256, unsigned, unsigned)
+
+#endif
+
+#ifdef PROGRAM
+
+using Size = unsigned long long;
+
+/// A vertex begins with its own number, and becomes what its neighbors say in order; vertices are numbered from `name`.
+template <class Vertex, class Offset>
+__device__ auto sentence(const unsigned char* changes, Offset base, Vertex name, unsigned* visits, unsigned* updates, sequence* out) {
+    const auto own = [=](Vertex v) { return sequence{static_cast<unsigned>(v - name), 3, 1}; };
+    const auto letter = [=](Vertex neighbor, Offset edge) {
+        atomicAdd(visits + (edge - base), 1u);
+        return sequence{static_cast<unsigned>(neighbor), 31, 1};
+    };
+    const auto store = [=](Vertex v, const sequence& result) {
+        atomicAdd(updates + (v - name), 1u);
+        out[v - name] = result;
+        return changes[v - name] != 0;
+    };
+    return cte::vertex_program{own, letter, then{}, store};
+}
+
+#define PROGRAMS(NAME, THREADS, VERTEX, OFFSET)                                                                                    \
+    extern "C" __global__ void all_##NAME(const OFFSET* offsets, const VERTEX* neighbors, OFFSET base,                             \
+                                          const unsigned char* changes, unsigned* visits, unsigned* updates, sequence* out,        \
+                                          VERTEX vertices, int* flag) {                                                            \
+        cte::step<THREADS, PROGRAM>(sentence(changes, base, static_cast<VERTEX>(0), visits, updates, out),                         \
+                                    cte::graph<VERTEX, OFFSET>{offsets, neighbors - base}, vertices, flag);                        \
+    }                                                                                                                              \
+    extern "C" __global__ void masked_##NAME(const OFFSET* offsets, const VERTEX* neighbors, OFFSET base,                          \
+                                             const unsigned char* changes, unsigned* visits, unsigned* updates, sequence* out,     \
+                                             VERTEX vertices, unsigned* active, unsigned* changed) {                               \
+        cte::step_if<THREADS, PROGRAM>(sentence(changes, base, static_cast<VERTEX>(0), visits, updates, out),                      \
+                                       cte::graph<VERTEX, OFFSET>{offsets, neighbors - base}, vertices, cte::bitmap{active},       \
+                                       cte::bitmap{changed});                                                                      \
+    }                                                                                                                              \
+    extern "C" __global__ void tested_##NAME(const OFFSET* offsets, const VERTEX* neighbors, OFFSET base,                          \
+                                             const unsigned char* changes, unsigned* visits, unsigned* updates, sequence* out,     \
+                                             VERTEX vertices, const unsigned char* states, unsigned* changed) {                    \
+        const auto is_seven = [=](VERTEX v) { return states[v] == 7; };                                                            \
+        const auto count = [=](VERTEX v) { atomicAdd(changed + v, 1u); };                                                          \
+        cte::step_if<THREADS, PROGRAM>(sentence(changes, base, static_cast<VERTEX>(0), visits, updates, out),                      \
+                                       cte::graph<VERTEX, OFFSET>{offsets, neighbors - base}, vertices, is_seven, count);          \
+    }                                                                                                                              \
+    extern "C" __global__ void queued_##NAME(const OFFSET* offsets, const VERTEX* neighbors, OFFSET base,                          \
+                                             const unsigned char* changes, unsigned* visits, unsigned* updates, sequence* out,     \
+                                             VERTEX name, VERTEX* from, Size* size, VERTEX* to, Size* to_size, Size capacity) {    \
+        cte::step<THREADS, PROGRAM>(sentence(changes, base, name, visits, updates, out),                                           \
+                                    cte::graph<VERTEX, OFFSET>{offsets - name, neighbors - base},                                  \
+                                    cte::queue<VERTEX>{from, size, *size}, cte::queue<VERTEX>{to, to_size, capacity});             \
+    }
+
+PROGRAMS(int, 96, int, int)
+PROGRAMS(long, 64, long long, long long)
+PROGRAMS(unsigned, 256, unsigned, unsigned)
 
 #endif
 
