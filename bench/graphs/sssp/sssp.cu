@@ -83,8 +83,8 @@ sssp_push(int round, const int* offsets, const int* neighbors, const unsigned* l
                                   [=](int v) { return distances[v]; });
 }
 
-// Two launches a round that pull. The vertices that have come nearer wake those that their edges lead to; then each vertex that is awake
-// looks for its shortest way along the edges that lead to it, and its own thread writes it.
+// Two launches a round that pull. The vertices that came nearer wake those that their edges lead to; then each vertex that is awake
+// looks for the shortest path along the edges that lead to it, and one thread writes it.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_wake(const int* offsets, const int* neighbors, int* now, Size* now_size, Size capacity, unsigned* awake) {
   const cte::bitmap woken{awake};

@@ -121,7 +121,7 @@ def _queued(state: State) -> Iterator[Launch]:
 
 
 def _pulled(state: State) -> Iterator[Launch]:
-    """Two launches a round: vertices that have come nearer wake others, which then look for a shorter way."""
+    """Two launches a round: vertices that have come nearer wake others, which then look for a shorter path."""
     distances, *masks = arrays(state, "distances", "mask_1", "mask_2")
     incoming, queues = arrays(state, "in_offsets", "sources", "in_lengths"), _queues(state, "queue", "size")
     capacity, vertices = room_of(queues[0][0]), np.int32(len(distances))
