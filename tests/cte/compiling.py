@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from cccopt.resources import folder
 from cccopt.toolchain.discovery import find_nvcc
@@ -29,3 +33,17 @@ def ptx_of_kernels(name: str, folder_of_ptx: Path, *options: str) -> str:
     done = compiled(source, "-ptx", "-arch=sm_90", "-Werror", "all-warnings", *options, "-o", str(output))
     assert done.returncode == 0, done.stderr
     return output.read_text()
+
+
+def ptx_for_all_workers(name: str, factory: pytest.TempPathFactory, *options: str) -> str:
+    """The same, compiled once for all processes that share the tests of a run."""
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    there = shared / f"{name}-{hashlib.sha256(repr(options).encode()).hexdigest()[:16]}.ptx"
+    if not there.is_file():
+        made = factory.mktemp("ptx")
+        text = ptx_of_kernels(name, made, *options)
+        unfinished = made / "unfinished"
+        unfinished.write_text(text)
+        unfinished.replace(there)
+    return there.read_text()

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cccopt.emulator import Program
-from tests.cte.compiling import ptx_of_kernels
+from tests.cte.compiling import ptx_for_all_workers
 from tests.cte.frontiers import NAMES, ORDERS, Queue, filled, held, room, words_of
 from tests.cte.sequences import SEQUENCE
 from tests.cte.support import HIGH, LITTLE, assert_equal, warp_with
@@ -40,7 +40,7 @@ OWNERS = np.repeat(np.arange(VERTICES), DEGREES)
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Any:
     @cache
     def text(option: str) -> str:
-        return ptx_of_kernels("frontier", tmp_path_factory.mktemp("ptx"), option)
+        return ptx_for_all_workers("frontier", tmp_path_factory, option)
 
     return text
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cccopt.emulator import Profile, Program
-from tests.cte.compiling import ptx_of_kernels
+from tests.cte.compiling import ptx_for_all_workers
 from tests.cte.frontiers import NAMES, ORDERS, filled, held, room, words_of
 from tests.cte.support import assert_equal
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.nvcc
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return Program(ptx_of_kernels("frontier", tmp_path_factory.mktemp("ptx"), "-DQUEUES"))
+    return Program(ptx_for_all_workers("frontier", tmp_path_factory, "-DQUEUES"))
 
 
 def atomics(program: Program, profile: Profile) -> int:

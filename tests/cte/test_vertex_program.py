@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cccopt.emulator import Program
-from tests.cte.compiling import ptx_of_kernels
+from tests.cte.compiling import ptx_for_all_workers
 from tests.cte.frontiers import NAMES, ORDERS, filled, held, room, words_of
 from tests.cte.sequences import SEQUENCE
 from tests.cte.support import assert_equal
@@ -29,7 +29,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Any:
     @cache
     def program(policy: str) -> Program:
         option = f"-DPROGRAM=cte::{policy}"
-        return Program(ptx_of_kernels("frontier", tmp_path_factory.mktemp("ptx"), option), option)
+        return Program(ptx_for_all_workers("frontier", tmp_path_factory, option), option)
 
     return program
 
