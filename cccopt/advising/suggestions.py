@@ -130,7 +130,7 @@ def _without_others(module: Module) -> Module:
     def stays(item: Item) -> bool:
         if not _is_kernel(item) or _has_candidates(item):
             return True
-        return not marked.isdisjoint(called(module, [item.name]))
+        return bool(marked) and not marked.isdisjoint(called(module, [item.name]))
 
     return Module(tuple(filter(stays, module.items)))
 

@@ -21,10 +21,9 @@ from cccopt.harness.csr.workload import (
     launch,
     merge_path_blocks,
     owners,
+    page_ranks,
     partition,
     pieces,
-    rounding,
-    sparse,
     square,
     wrong_sums,
 )
@@ -92,17 +91,9 @@ def launches(state: State, form: str) -> Generator[Launch, None, None]:
 
 
 def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:
-    """The ranks by scipy, in double precision, and how far each may be off: what its edges bring, and its own sum."""
-    out_degrees, offsets, sources = arrays(inputs, "out_degrees", "offsets", "sources")
-    vertices = len(out_degrees)
-    edges = sparse(offsets, sources, np.ones(len(sources)), vertices)
-    part = np.divide(DAMPING, out_degrees, out=np.zeros(vertices), where=out_degrees > 0)
-    own = rounding(np.diff(offsets) + 1, np.float32)
-    ranks, slack = array(inputs, "ranks").astype(np.float64), np.zeros(vertices)
-    for _ in range(ITERATIONS):
-        ranks = (1 - DAMPING) / vertices + edges @ (part * ranks)
-        slack = edges @ (part * slack) + own * ranks
-    return {"ranks": ranks, "slack": slack}
+    """The ranks by scipy, and how far each may be off."""
+    given = arrays(inputs, "out_degrees", "offsets", "sources", "ranks")
+    return page_ranks(*given, DAMPING, ITERATIONS)
 
 
 def check(result: Mapping[str, Any], expected: Mapping[str, NDArray[Any]]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cccopt.harness.csr import inputs as csr_inputs
-from cccopt.harness.csr.workload import array, arrays, launch, rounding, sparse, square, wrong_sums
+from cccopt.harness.csr.workload import array, arrays, launch, page_ranks, square, wrong_sums
 from cccopt.harness.graphs.traversal import annotated
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
@@ -64,17 +64,9 @@ def launches(state: State, form: str) -> Generator[Launch, None, None]:
 
 
 def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:
-    """The ranks by scipy in double precision, and how far each may be off: what its edges bring, and its own sum."""
-    out_degrees, offsets, sources = arrays(inputs, "out_degrees", "in_offsets", "sources")
-    vertices = len(out_degrees)
-    edges = sparse(offsets, sources, np.ones(len(sources)), vertices)
-    part = np.divide(DAMPING, out_degrees, out=np.zeros(vertices), where=out_degrees > 0)
-    own = rounding(np.diff(offsets) + 1, np.float32)
-    ranks, slack = array(inputs, "ranks").astype(np.float64), np.zeros(vertices)
-    for _ in range(ITERATIONS):
-        ranks = (1 - DAMPING) / vertices + edges @ (part * ranks)
-        slack = edges @ (part * slack) + own * ranks
-    return {"ranks": ranks, "slack": slack}
+    """The ranks by scipy, and how far each may be off."""
+    given = arrays(inputs, "out_degrees", "in_offsets", "sources", "ranks")
+    return page_ranks(*given, DAMPING, ITERATIONS)
 
 
 def check(result: Mapping[str, Any], expected: Mapping[str, NDArray[Any]]) -> str:

@@ -170,6 +170,23 @@ def reached(offsets: Array, neighbours: Array, source: int) -> Array:
     return np.asarray(order)
 
 
+def page_ranks(
+    out_degrees: Array, offsets: Array, sources: Array, ranks: Array, damping: float, iterations: int
+) -> dict[str, Array]:
+    """PageRank by scipy in double precision from single-precision ``ranks`` on, along the edges that lead to each
+    vertex: the ``ranks``, and as ``slack`` how far each may be off: what its edges bring, and its own sum.
+    """
+    vertices = len(out_degrees)
+    edges = sparse(offsets, sources, np.ones(len(sources)), vertices)
+    part = np.divide(damping, out_degrees, out=np.zeros(vertices), where=out_degrees > 0)
+    own = rounding(np.diff(offsets) + 1, np.float32)
+    found, slack = ranks.astype(np.float64), np.zeros(vertices)
+    for _ in range(iterations):
+        found = (1 - damping) / vertices + edges @ (part * found)
+        slack = edges @ (part * slack) + own * found
+    return {"ranks": found, "slack": slack}
+
+
 def rounding(terms: Array | int, dtype: DTypeLike) -> Array:
     """How far a sum of so many ``terms`` may be off, as a part of the sum of their absolute values, in any order.
 
