@@ -145,9 +145,12 @@ class Gpu:
             self._driver.memcpy_htod(buffer.memory, np.ascontiguousarray(array))
 
     def read(self, buffer: Buffer, array: Array) -> None:
-        """Copy the buffer into ``array``, which is contiguous and of the same size."""
+        """Copy the buffer into ``array``, which is contiguous and of the same size, after all that was started before.
+        Raises `CccError` (CCC095) where that ends in a fault.
+        """
         if array.nbytes:
-            self._driver.memcpy_dtoh(array, buffer.memory)
+            with self._failing():
+                self._driver.memcpy_dtoh(array, buffer.memory)
 
     def launch(self, kernel: Kernel, grid: Shape, block: Shape, arguments: Sequence[object]) -> float:
         """Run the kernel to its end and return its milliseconds by CUDA events.
@@ -157,9 +160,31 @@ class Gpu:
         nanoseconds while the events and the launch between them are queued. In a `profile` there is none: the profiler
         would count it.
 
-        An argument is a buffer or a numpy scalar. Raises `CccError`: CCC095 where the launch is refused or
-        the kernel ends in a fault, CCC096 for any other argument.
+        Raises `CccError` as `start` does.
         """
+        queued = self._queueing(kernel, grid, block, arguments)
+        with self._failing():
+            return self._timed(queued)
+
+    def start(self, kernel: Kernel, grid: Shape, block: Shape, arguments: Sequence[object]) -> None:
+        """Let the kernel run after what was started before, and do not wait for its end.
+
+        An argument is a buffer or a numpy scalar. Raises `CccError`: CCC095 where the launch is refused or a
+        kernel has ended in a fault, CCC096 for any other argument.
+        """
+        queued = self._queueing(kernel, grid, block, arguments)
+        with self._failing():
+            queued()
+
+    def synchronize(self) -> None:
+        """Wait until all that was started has ended. Raises `CccError` (CCC095) where it ends in a fault."""
+        with self._failing():
+            self._driver.Context.synchronize()
+
+    @staticmethod
+    def _queueing(
+        kernel: Kernel, grid: Shape, block: Shape, arguments: Sequence[object]
+    ) -> Callable[[], object]:
         for position, argument in enumerate(arguments):
             if not isinstance(argument, (Buffer, np.generic)):
                 raise CccError(
@@ -171,8 +196,13 @@ class Gpu:
                     )
                 )
         plain = [a.memory if isinstance(a, Buffer) else a for a in arguments]
+        return lambda: kernel.function(*plain, grid=grid, block=block)
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What the driver says in here of a kernel is an error of ours."""
         try:
-            return self._timed(lambda: kernel.function(*plain, grid=grid, block=block))
+            yield
         except self._driver.Error as reason:
             raise CccError(
                 error(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -25,9 +25,13 @@ from cccopt.harness.workload import (
     run_state,
 )
 
+Ran = TypeVar("Ran")
+
 WARM_UPS = 2
 REPEATS = 11
 LEAST_OF_LONG_ONES = 3
+WHOLE_RUNS = 3
+"""How often the elapsed time of a build's run is taken."""
 LONG_REPEAT, ROW = 0.5, 5.0
 """Seconds: from where on a repeat is a long one, and what a build's repeats may take together."""
 
@@ -54,13 +58,14 @@ def loaded(gpu: Gpu, code: str | bytes | LoadedCode) -> LoadedCode:
 
 @dataclass(slots=True)
 class LoadedBuild:
-    """A build with what its runs brought: ``milliseconds`` by repeat, then by launch."""
+    """A build with what its runs brought: ``milliseconds`` by repeat, then by launch, and those that ``elapsed``."""
 
     name: str
     module: LoadedCode
     kernels: dict[str, Kernel] = field(default_factory=dict)
     launches: tuple[Launch, ...] = ()
     milliseconds: list[tuple[float, ...]] = field(default_factory=list)
+    elapsed: list[float] = field(default_factory=list)
     repeats: int = REPEATS
     wrong: str = ""
 
@@ -108,17 +113,34 @@ class Bench:
 
         With ``profile``, a profiler is asked to look at the launches that are timed.
         """
-        state = self._state()
-        for name, snapshot in self._snapshots.items():
-            self._gpu.restore(self._buffers[name], snapshot)
+        state = self._restored()
         timed = self._launch_all(build, self._sample.launches(state, build.name), state, profile)
         build.milliseconds.append(tuple(milliseconds for _, milliseconds in timed))
         if check:
             self._check(build, state)
         return tuple(launch for launch, _ in timed)
 
-    def _state(self) -> State:
-        """A run's state: what it writes is its own, the rest is shared."""
+    def time_whole(self, build: LoadedBuild) -> None:
+        """Run the launches of ``build`` once, and take the time from the first launch to the end of the last one: with
+        the gaps in which the host, Python, reads what it needs and prepares the next launch.
+        """
+        state = self._restored()
+        launches = self._sample.launches(state, build.name)
+
+        def start(launch: Launch, kernel: Kernel, arguments: Sequence[object]) -> None:
+            self._gpu.start(kernel, launch.grid, launch.block, arguments)
+
+        self._gpu.synchronize()
+        begin = time.perf_counter()
+        for _ in self._each(build, launches, state, start):
+            pass
+        self._gpu.synchronize()
+        build.elapsed.append(1e3 * (time.perf_counter() - begin))
+
+    def _restored(self) -> State:
+        """The data as before every run, on the GPU and here: what a run writes is its own, the rest is shared."""
+        for name, snapshot in self._snapshots.items():
+            self._gpu.restore(self._buffers[name], snapshot)
         state: State = {}
         for name, value in self._base.items():
             given = self._inputs.get(name)
@@ -134,24 +156,33 @@ class Bench:
         self, build: LoadedBuild, launches: Generator[Launch, None, None], state: State, profile: bool = False
     ) -> list[tuple[Launch, float]]:
         """Run ``launches``, those that are not timed by the plain build; those that are, with milliseconds."""
+
+        def run(launch: Launch, kernel: Kernel, arguments: Sequence[object]) -> float:
+            with self._gpu.profile() if profile and launch.timed else contextlib.nullcontext():
+                return self._gpu.launch(kernel, launch.grid, launch.block, arguments)
+
+        ran = self._each(build, launches, state, run)
+        return [(launch, milliseconds) for launch, milliseconds in ran if launch.timed]
+
+    def _each(
+        self,
+        build: LoadedBuild,
+        launches: Generator[Launch, None, None],
+        state: State,
+        run: Callable[[Launch, Kernel, Sequence[object]], Ran],
+    ) -> Iterator[tuple[Launch, Ran]]:
+        """Run ``launches`` by ``run``, and give what it gives. What the host looks at is copied before and after."""
         here = arrays(state)
         by_identity = {id(here[name]): buffer for name, buffer in self._buffers.items()}
-        timed = []
         for launch in launches:
             for name in launch.host:
                 self._gpu.write(self._buffers[name], here[name])
             arguments = [by_identity.get(id(argument), argument) for argument in launch.arguments]
             kernel = (build if launch.timed else self._plain).kernel(launch.kernel)
-            if profile and launch.timed:
-                with self._gpu.profile():
-                    milliseconds = self._gpu.launch(kernel, launch.grid, launch.block, arguments)
-            else:
-                milliseconds = self._gpu.launch(kernel, launch.grid, launch.block, arguments)
+            ran = run(launch, kernel, arguments)
             for name in launch.host:
                 self._gpu.read(self._buffers[name], here[name])
-            if launch.timed:
-                timed.append((launch, milliseconds))
-        return timed
+            yield launch, ran
 
     def _download(self, state: State, names: Iterable[str]) -> None:
         for name in names:
@@ -176,13 +207,16 @@ def run_on_gpu(
     instance: Instance,
     builds: Mapping[str, str | bytes | LoadedCode],
     began: Callable[[str], None] = lambda build: None,
+    *,
+    whole_runs: bool = False,
 ) -> tuple[BuildResult, ...]:
     """Time the launches of each of ``builds`` (name to PTX, cubin or loaded code); the sample's plain build fills the
     inputs.
 
     Results are checked after the first warm-up and after the last repeat; a build that is wrong at first is
-    run no more. ``began`` is called with each build before each of its runs. Raises `BuildFailure` where a build
-    is not loaded or ends in a fault, and `CccError` for what is no build's fault.
+    run no more. With ``whole_runs``, the elapsed time of runs is taken, too. ``began`` is called with each build
+    before each of its runs. Raises `BuildFailure` where a build is not loaded or ends in a fault, and `CccError`
+    for what is no build's fault.
     """
     name_of_plain = instance.sample.plain
     with _blamed(name_of_plain, began):
@@ -206,6 +240,10 @@ def run_on_gpu(
             if number < build.repeats:
                 with _blamed(build.name, began):
                     bench.run(build, check=number == build.repeats - 1)
+    for _ in range(WHOLE_RUNS if whole_runs else 0):
+        for build in _right(ready):
+            with _blamed(build.name, began):
+                bench.time_whole(build)
     varies = getattr(instance.sample.workload, "LAUNCHES_VARY", False)
     return tuple(_result(build, varies) for build in ready)
 
@@ -225,7 +263,7 @@ def _right(builds: Iterable[LoadedBuild]) -> Iterator[LoadedBuild]:
     return (build for build in builds if not build.wrong)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _blamed(name: str, began: Callable[[str], None]) -> Iterator[None]:
     """What fails in here is the failure of the build ``name``."""
     began(name)
@@ -237,9 +275,11 @@ def _blamed(name: str, began: Callable[[str], None]) -> Iterator[None]:
 
 def _result(build: LoadedBuild, varies: bool) -> BuildResult:
     launches = build.launches
+    elapsed = Times(tuple(build.elapsed)) if build.elapsed else None
     if varies and not build.wrong:
         ran = tuple(LaunchResult(one.label, one.kernel, one.grid, one.block) for one in launches)
-        return BuildResult(build.name, ran, (), run_times=Times(tuple(map(sum, build.milliseconds))))
+        times = Times(tuple(map(sum, build.milliseconds)))
+        return BuildResult(build.name, ran, (), run_times=times, elapsed=elapsed)
     if not build.wrong and any(len(repeat) != len(launches) for repeat in build.milliseconds):
         build.wrong = "the number of launches differs between repeats"
     if build.wrong:
@@ -251,4 +291,5 @@ def _result(build: LoadedBuild, varies: bool) -> BuildResult:
             for launch, milliseconds in zip(launches, zip(*build.milliseconds, strict=True), strict=True)
         ),
         (),
+        elapsed=elapsed,
     )

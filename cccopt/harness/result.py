@@ -118,7 +118,8 @@ class Phase:
 @dataclass(frozen=True, slots=True)
 class BuildResult:
     """One build's launches. ``wrong`` is what `check` said about its results; that voids them. ``run_times`` is what
-    whole runs took, where their launches differ from run to run and have no times of their own.
+    whole runs took, where their launches differ from run to run and have no times of their own. ``elapsed`` is from the
+    first launch of a run to the end of the last one, with the host's part, where that was asked for.
     """
 
     name: str
@@ -127,6 +128,7 @@ class BuildResult:
     wrong: str = ""
     phases: tuple[Phase, ...] = ()
     run_times: Times | None = None
+    elapsed: Times | None = None
 
     @property
     def counts(self) -> Counts:

@@ -35,7 +35,8 @@ def _is_timed(table: GraphTable) -> bool:
 def _legend(table: GraphTable) -> Iterator[str]:
     if _is_timed(table):
         yield "ms: what the kernels of a run took together, without the gaps between launches: the median of the"
-        yield "repeats by CUDA events; ±%: their range."
+        yield "repeats by CUDA events; ±%: their range. run ms: the time from the first launch to the end of the last"
+        yield "one, with the gaps in which Python reads flags and sizes and prepares the next launch."
         yield "MTEPS: millions of edges over that time in seconds, whatever edges a form looks at. bfs and sssp count"
         yield "the edges of the vertices that are reached, bc counts those twice, cc all edges, pagerank all of them"
         yield "once an iteration, tc each pair of neighbors once."
@@ -49,7 +50,7 @@ def rows_table(table: GraphTable) -> RichTable:
     result = RichTable(box=None, header_style="bold")
     result.add_column("algorithm input", no_wrap=True)
     result.add_column("form", no_wrap=True)
-    ours = ("ms", "±%", "MTEPS") if _is_timed(table) else ("active/on %", "warp instr.")
+    ours = ("ms", "±%", "run ms", "MTEPS") if _is_timed(table) else ("active/on %", "warp instr.")
     columns = ("iterations", "launches", *ours, "over plain", "result")
     for name in columns:
         result.add_column(name, justify="right", no_wrap=True)
@@ -71,6 +72,7 @@ def _cells(cell: GraphCell, row: GraphRow) -> Iterator[Text]:
     if row.times is not None:
         yield Text(f"{row.times.median:.3f}")
         yield Text(f"{100 * row.times.noise:.1f}")
+        yield Text("-" if row.elapsed is None else f"{row.elapsed.median:.3f}")
         yield Text(f"{cell.mteps.get(row.form, 0):,.0f}")
     elif row.counted is not None:
         issues = row.counted

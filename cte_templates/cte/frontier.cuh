@@ -3,6 +3,7 @@
 
 #include <cte.cuh>
 #include <cte/frontier/advance.cuh>
+#include <cte/frontier/balanced.cuh>
 #include <cte/frontier/bitmap.cuh>
 #include <cte/frontier/filter.cuh>
 #include <cte/frontier/graph.cuh>
@@ -13,4 +14,5 @@
 #include <cte/frontier/pull.cuh>
 #include <cte/frontier/queue.cuh>
 #include <cte/frontier/reduce_neighbors.cuh>
+#include <cte/frontier/staging.cuh>
 #include <cte/frontier/vertex_program.cuh>

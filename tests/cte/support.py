@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cccopt.emulator import Profile, Program
 from tests.cte.sequences import SEQUENCE, letters
 
 LONG_SEQUENCE = np.dtype([("hash", np.uint64), ("power", np.uint64), ("length", np.uint64)])
@@ -171,3 +172,12 @@ def assert_equal(found: NDArray[Any], expected: NDArray[Any], sizes: Ints | None
         first = wrong[:5]
         said = f"{wrong.size} wrong, at {first}: {found[first]}, not {expected[first]}"
         raise AssertionError(said if sizes is None else f"{said}; sizes {sizes[first]}")
+
+
+def atomics(program: Program, profile: Profile) -> int:
+    """How often warps asked global memory for an atomic operation."""
+    function = next(f for f in program.module.items if getattr(f, "name", "") == profile.kernel)
+    found = 0
+    for (_, statement), count in profile.by_access.items():
+        found += count.requests * str(function.body[statement].opcode).startswith("atom")
+    return found

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cccopt.emulator import Profile, Program
+from cccopt.emulator import Program
 from tests.cte.compiling import ptx_for_all_workers
 from tests.cte.frontiers import NAMES, ORDERS, filled, held, room, words_of
-from tests.cte.support import assert_equal
+from tests.cte.support import assert_equal, atomics
 
 pytestmark = pytest.mark.nvcc
 
@@ -16,15 +16,6 @@ pytestmark = pytest.mark.nvcc
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     return Program(ptx_for_all_workers("frontier", tmp_path_factory, "-DQUEUES"))
-
-
-def atomics(program: Program, profile: Profile) -> int:
-    """How often warps asked global memory for an atomic operation."""
-    function = next(f for f in program.module.items if getattr(f, "name", "") == profile.kernel)
-    found = 0
-    for (_, statement), count in profile.by_access.items():
-        found += count.requests * str(function.body[statement].opcode).startswith("atom")
-    return found
 
 
 def test_a_warp_takes_one_atomic_operation(program: Program) -> None:

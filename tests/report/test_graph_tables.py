@@ -16,7 +16,7 @@ CELL = GraphCell(
     "full",
     6_000_000,
     (
-        GraphRow("plain", iterations=7, launches=7, times=Times((4.0, 4.0, 4.4))),
+        GraphRow("plain", iterations=7, launches=7, times=Times((4.0, 4.0, 4.4)), elapsed=Times((9.0,))),
         GraphRow("ccc", "CCC030: not so"),
         GraphRow("queue", iterations=7, launches=14, times=Times((2.0,) * 3)),
         GraphRow("pull", "3 wrong levels", failed=True),
@@ -30,11 +30,11 @@ def test_rates_are_of_edges_that_count_and_gains_over_plain() -> None:
     print_graphs(GraphTable("a GPU", "sm_90", 1, (CELL,)), Console(file=stream, width=132))
     lines = [" ".join(line.split()) for line in stream.getvalue().splitlines()]
     assert lines[2:7] == [
-        "bfs rmat plain 7 7 4.000 10.0 1,500 1.00x right",
+        "bfs rmat plain 7 7 4.000 10.0 9.000 1,500 1.00x right",
         "ccc - none",
-        "queue 7 14 2.000 0.0 3,000 2.00x right",
+        "queue 7 14 2.000 0.0 - 3,000 2.00x right",
         "pull - WRONG",
-        "mask 7 7 8.000 0.0 750 0.50x right",
+        "mask 7 7 8.000 0.0 - 750 0.50x right",
     ]
     assert any("without the gaps between launches" in line for line in lines)
     assert any("bc counts those twice" in line for line in lines)

@@ -12,15 +12,25 @@ from numpy.typing import NDArray
 from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import scipy_module
 from cccopt.harness.csr.workload import array, arrays, busiest, launch, sparse, square, wrong_sums
-from cccopt.harness.graphs.traversal import annotated, edges_reached, empty_mask, mask_of, queue_of
+from cccopt.harness.graphs.traversal import (
+    annotated,
+    balanced,
+    edges_reached,
+    empty_mask,
+    in_scanned,
+    mask_of,
+    queue_of,
+    scanned_count,
+)
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
 # Without a road network: at size full there are more paths across one than a double counts.
 INPUTS = ("rmat", "delaunay", "power_law", "erdos_renyi")
-FORMS = ("plain", "ccc", "status", "mask", "queue")
+FORMS = ("plain", "ccc", "status", "mask", "queue", "balanced")
 POLICY_FORMS = ("status", "mask", "queue")
 RESULTS = ("paths", "dependencies")
-SCRATCH = ("levels", "changed", "mask_0", "mask_1", "mask_2", "order", "now_size", "next_size")
+COUNTED = ("begins", "now_counts", "next_counts")
+SCRATCH = ("levels", "changed", "mask_0", "mask_1", "mask_2", "order", "now_size", "next_size", *COUNTED)
 
 OFF = 1e-9
 """How far a number may be off, as a part of it: sums of doubles that are not negative, level by level, in any order."""
@@ -47,12 +57,20 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
         "order": order,
         "now_size": length,
         "next_size": np.zeros(1, np.uint64),
+        "begins": Zeros(vertices, np.uint32),
+        "now_counts": scanned_count(source, graph.offsets),
+        "next_counts": np.zeros(2, np.uint64),
     }
 
 
 def launches(state: State, form: str) -> Generator[Launch, None, None]:
     """A launch a level forward, until one reaches no vertex, then a launch a level back."""
-    yield from _queued(state) if form == "queue" else _tested(state, form)
+    if form == "queue":
+        yield from _queued(state)
+    elif form == "balanced":
+        yield from _balanced(state)
+    else:
+        yield from _tested(state, form)
 
 
 def _tested(state: State, form: str) -> Iterator[Launch]:
@@ -98,6 +116,31 @@ def _queued(state: State) -> Iterator[Launch]:
         begin, now[0] = sum(frontiers[:back]), frontiers[back]
         level = (np.int32(back), *graph, levels, paths, dependencies, order, np.uint64(begin), now, room)
         yield launch("bc_backward_queue", frontiers[back], *level, host=sizes, label=f"back to {back}")
+
+
+def _balanced(state: State) -> Iterator[Launch]:
+    """The vertices of all levels are in one queue that knows where their edges begin, those with edges."""
+    levels, paths, dependencies, order = arrays(state, "levels", "paths", "dependencies", "order")
+    begins, now, following = arrays(state, *COUNTED)
+    queue, graph = (order, begins), arrays(state, "offsets", "neighbors")
+    vertices, host, begin = np.uint64(len(levels)), ("now_counts", "next_counts"), 0
+    frontiers = [int(now[0])]
+    while in_scanned(now)[0]:
+        depth, (size, edges) = len(frontiers) - 1, in_scanned(now)
+        following[:] = 0
+        level = (np.int32(depth), *graph, levels, paths, *queue, np.uint64(begin), now, following, vertices)
+        yield balanced("bc_forward_balanced", edges, *level, host=host, label=f"level {depth}")
+        begin += size
+        if begin + in_scanned(following)[0] > len(levels):  # a wrong kernel ends, too
+            return
+        frontiers.append(int(following[0]))
+        now[0] = following[0]
+    for back in range(len(frontiers) - 2, -1, -1):
+        now[0] = frontiers[back]
+        size, edges = in_scanned(now)
+        begin -= size
+        level = (np.int32(back), *graph, levels, paths, dependencies, *queue, np.uint64(begin), now, vertices)
+        yield balanced("bc_backward_balanced", edges, *level, host=host, label=f"back to {back}")
 
 
 def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:

@@ -8,7 +8,8 @@
 #define CTE_POLICY cte::automatic
 #endif
 
-constexpr int BLOCK = 256;
+constexpr int BLOCK = 256, LARGE_BLOCK = 1024;
+constexpr int BLOCKS = 5;  // of a multiprocessor: with more, ptxas 13.0 spills what appends to queues
 using Size = unsigned long long;
 
 // Every vertex tests itself (P. Harish and P. J. Narayanan, 2007). Several threads may reach one vertex at once: all of them store
@@ -62,22 +63,50 @@ bfs_mask(int vertices, int depth, const int* offsets, const int* neighbors, int*
   cte::advance_if<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, vertices, is_new, reach);
 }
 
-__device__ auto level_after(int depth, int* levels, cte::queue<int> next) {
+// The first thread that reaches a vertex appends it.
+template <class Append>
+__device__ auto level_after(int depth, int* levels, Append append) {
   return [=](int u, int) {
-    if (levels[u] < 0 && atomicCAS(levels + u, -1, depth + 1) < 0) next.push(u);
+    if (levels[u] < 0 && atomicCAS(levels + u, -1, depth + 1) < 0) append(u);
   };
 }
 
-// The vertices of the level are in a queue without duplicates: the first thread that reaches a vertex appends it.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+// The vertices of the level are in a queue without duplicates.
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS)
 bfs_push(int depth, const int* offsets, const int* neighbors, int* levels, int* now, Size* now_size, int* next, Size* next_size,
          Size capacity) {
-  const auto reach = level_after(depth, levels, {next, next_size, capacity});
+  const cte::queue<int> to{next, next_size, capacity};
+  const auto reach = level_after(depth, levels, [=](int u) { to.push(u); });
   cte::advance<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, cte::queue<int>{now, now_size, capacity}, reach);
 }
 
-// Without atomic operations on levels: threads that reach a vertex at the same time all append it ...
+// The same, and each warp collects what it appends.
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS)
+bfs_stage(int depth, const int* offsets, const int* neighbors, int* levels, int* now, Size* now_size, int* next, Size* next_size,
+          Size capacity) {
+  __shared__ cte::staging<BLOCK, int> staged;
+  const cte::queue<int> to{next, next_size, capacity};
+  staged.clear();
+  const auto reach = level_after(depth, levels, [=](int u) { staged.push(u, to); });
+  cte::advance<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, cte::queue<int>{now, now_size, capacity}, reach);
+  staged.flush(to);
+}
+
+// The queue knows where the edges of its vertices begin: all warps take the same number of edges.
 extern "C" __global__ void __launch_bounds__(BLOCK)
+bfs_balance(int depth, const int* offsets, const int* neighbors, int* levels, int* now, unsigned* now_begins, Size* now_counts,
+            int* next, unsigned* next_begins, Size* next_counts, unsigned capacity) {
+  __shared__ cte::staging<BLOCK, int> staged;
+  using frontier = cte::scanned_queue<int, int>;
+  const frontier to{offsets, next, next_begins, next_counts, capacity};
+  staged.clear();
+  const auto reach = level_after(depth, levels, [=](int u) { staged.push(u, to); });
+  cte::advance_balanced<BLOCK>(cte::graph{offsets, neighbors}, frontier{offsets, now, now_begins, now_counts, capacity}, reach);
+  staged.flush(to);
+}
+
+// Without atomic operations on levels: threads that reach a vertex at the same time all append it ...
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS)
 bfs_mark(int depth, const int* offsets, const int* neighbors, int* levels, int* now, Size* now_size, Size capacity, int* found,
          Size* found_size, Size room) {
   const cte::queue<int> reached{found, found_size, room};
@@ -99,23 +128,27 @@ bfs_unique(unsigned* words, int* found, Size* found_size, Size room, int* next, 
 
 // From the other side: a vertex that has not been reached looks for a neighbor of this level, and stops at the first.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-bfs_pull(int vertices, int depth, const int* in_offsets, const int* sources, int* levels, int* next, Size* next_size,
-         Size capacity) {
-  const cte::queue<int> reached{next, next_size, capacity};
+bfs_pull(int vertices, int depth, const int* in_offsets, const int* sources, const int* offsets, int* levels, int* next,
+         unsigned* next_begins, Size* next_counts, unsigned capacity) {
+  __shared__ cte::staging<BLOCK, int> staged;
+  const cte::scanned_queue<int, int> to{offsets, next, next_begins, next_counts, capacity};
+  staged.clear();
   const auto is_open = [=](int v) { return levels[v] < 0; };
   const auto is_new = [=](int u, int) { return levels[u] == depth; };
   cte::pull<BLOCK>(cte::graph{in_offsets, sources}, vertices, is_open, is_new, [=](int v) {
     levels[v] = depth + 1;
-    reached.push(v);
+    staged.push(v, to);
   });
+  staged.flush(to);
 }
 
 // One block runs levels as long as they have at most `most` vertices.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(LARGE_BLOCK, 1)
 bfs_block(int depth, const int* offsets, const int* neighbors, int* levels, int* now, Size* now_size, int* next, Size* next_size,
           Size capacity, Size most, int* steps) {
   const auto level = [&](int step, cte::queue<int> from, cte::queue<int> to) {
-    cte::advance<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, from, level_after(depth + step, levels, to));
+    const auto reach = level_after(depth + step, levels, [=](int u) { to.push(u); });
+    cte::advance<LARGE_BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, from, reach);
   };
   const int done = cte::run_in_block(cte::queue<int>{now, now_size, capacity}, cte::queue<int>{next, next_size, capacity}, most,
                                      1 << 30, level);

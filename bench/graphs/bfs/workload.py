@@ -12,25 +12,35 @@ from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import scipy_module
 from cccopt.harness.csr.workload import arrays, busiest, launch, sparse, square, wrong_numbers
 from cccopt.harness.graphs.traversal import (
+    SCANNED,
     annotated,
+    balanced,
     edges_reached,
     empty_mask,
     empty_queue,
+    in_scanned,
     mask_of,
     queue_of,
     room_of,
+    scanned_queues,
 )
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
-FORMS = ("plain", "ccc", "status", "mask", "queue", "filter", "pull", "switch", "block")
-POLICY_FORMS = ("status", "mask", "queue", "filter", "block")
+FORMS = (
+    *("plain", "ccc", "status", "mask"),
+    *("queue", "staged", "filter", "block"),
+    *("balanced", "pull", "switch"),
+)
+POLICY_FORMS = ("status", "mask", "queue", "staged", "filter", "block")
 RESULTS = ("levels",)
 SCRATCH = (
     *("changed", "steps", "mask_0", "mask_1", "mask_2", "seen"),
     *("queue_0", "size_0", "queue_1", "size_1", "found", "found_size"),
+    *SCANNED,
 )
 
-SMALL_FRONTIER = 2048
+LARGE_BLOCK = 1024
+SMALL_FRONTIER = 2 * LARGE_BLOCK
 """Frontiers of at most so many vertices are one block's in the form ``block``."""
 
 ALPHA, BETA = 14, 24
@@ -64,6 +74,7 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
         "queue_0": queue,
         "size_0": length,
         **empty_queue("queue_1", "size_1", vertices),
+        **scanned_queues(source, graph.offsets),
         # A level's vertices, once for each edge that leads to them.
         "found": Zeros(graph.nnz + 1, np.int32),
         "found_size": np.zeros(1, np.uint64),
@@ -76,8 +87,10 @@ def launches(state: State, form: str) -> Generator[Launch, None, None]:
         yield from _tested(state, form)
     elif form == "filter":
         yield from _filtered(state)
-    else:
+    elif form in ("queue", "staged", "block"):
         yield from _queued(state, form)
+    else:
+        yield from _scanned(state, form)
 
 
 def _tested(state: State, form: str) -> Iterator[Launch]:
@@ -100,36 +113,54 @@ def _tested(state: State, form: str) -> Iterator[Launch]:
 
 
 def _queued(state: State, form: str) -> Iterator[Launch]:
-    """The level is in a queue, whose size says from which side to go on."""
-    levels, steps = arrays(state, "levels", "steps")
-    out, into = arrays(state, "offsets", "neighbors"), arrays(state, "in_offsets", "sources")
+    """The level is in a queue."""
+    levels, steps, *graph = arrays(state, "levels", "steps", "offsets", "neighbors")
     queues = arrays(state, "queue_0", "size_0"), arrays(state, "queue_1", "size_1")
-    vertices, capacity = len(levels), room_of(queues[0][0])
-    depth, reached, before, pulls = 0, 1, 0, form == "pull"
+    vertices, capacity, depth = len(levels), room_of(queues[0][0]), 0
+    kernel = "bfs_stage" if form == "staged" else "bfs_push"
     while depth < vertices:
         (now, size), (then, next_size) = queues[depth % 2], queues[(depth + 1) % 2]
         frontier = int(size[0])
         if not frontier:
             return
         next_size[0] = 0
-        if form == "switch":
-            starts = frontier > before and frontier > (vertices - reached) / ALPHA
-            pulls = frontier >= vertices / BETA if pulls else starts
-        step = (np.int32(depth), *(into if pulls else out), levels)
-        how: dict[str, Any] = {"host": ("size_0", "size_1"), "label": f"level {depth}"}
-        if pulls:
-            yield launch("bfs_pull", vertices, np.int32(vertices), *step, then, next_size, capacity, **how)
-        elif form == "block" and frontier <= SMALL_FRONTIER:
-            both = (now, size, then, next_size, capacity, np.uint64(SMALL_FRONTIER), steps)
-            yield launch("bfs_block", 1, *step, *both, host=("size_0", "size_1", "steps"), label=how["label"])
+        step = (np.int32(depth), *graph, levels, now, size, then, next_size, capacity)
+        label = f"level {depth}"
+        if form != "block" or frontier > SMALL_FRONTIER:
+            yield launch(kernel, frontier, *step, host=("size_0", "size_1"), label=label)
+            depth += 1
+        else:
+            host, last = ("size_0", "size_1", "steps"), (np.uint64(SMALL_FRONTIER), steps)
+            yield Launch("bfs_block", (1, 1, 1), (LARGE_BLOCK, 1, 1), (*step, *last), host, label)
             if steps[0] < 1:  # a wrong kernel ends, too
                 return
             depth += int(steps[0])
-            continue
+
+
+def _scanned(state: State, form: str) -> Iterator[Launch]:
+    """The level is in a queue that knows where its vertices' edges begin; its size says from which side to go on."""
+    levels, *out = arrays(state, "levels", "offsets", "neighbors")
+    into = arrays(state, "in_offsets", "sources", "offsets")
+    queues = arrays(state, *SCANNED[:3]), arrays(state, *SCANNED[3:])
+    vertices, capacity = len(levels), np.uint32(len(levels))
+    reached, before, pulls = 1, 0, form == "pull"
+    for depth in range(vertices):
+        now, then = queues[depth % 2], queues[(depth + 1) % 2]
+        frontier, edges = in_scanned(now[-1])
+        if not frontier:
+            return
+        then[-1][:] = 0
+        if form == "switch":
+            starts = frontier > before and frontier > (vertices - reached) / ALPHA
+            pulls = frontier >= vertices / BETA if pulls else starts
+        level, host, label = np.int32(depth), ("counts_0", "counts_1"), f"level {depth}"
+        if pulls:
+            step = (np.int32(vertices), level, *into, levels, *then, capacity)
+            yield launch("bfs_pull", vertices, *step, host=host, label=label)
         else:
-            yield launch("bfs_push", frontier, *step, now, size, then, next_size, capacity, **how)
-        depth += 1
-        reached, before = reached + int(next_size[0]), frontier
+            step = (level, *out, levels, *now, *then, capacity)
+            yield balanced("bfs_balance", edges, *step, host=host, label=label)
+        reached, before = reached + in_scanned(then[-1])[0], frontier
 
 
 def _filtered(state: State) -> Iterator[Launch]:

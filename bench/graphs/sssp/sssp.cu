@@ -83,6 +83,24 @@ sssp_push(int round, const int* offsets, const int* neighbors, const unsigned* l
                                   [=](int v) { return distances[v]; });
 }
 
+// The queue knows where the edges of its vertices begin: all warps take the same number of edges. Each collects what it appends.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sssp_balance(int round, const int* offsets, const int* neighbors, const unsigned* lengths, unsigned* distances, int* queued, int* now,
+             unsigned* now_begins, Size* now_counts, int* next, unsigned* next_begins, Size* next_counts, unsigned capacity) {
+  __shared__ cte::staging<BLOCK, int> staged;
+  using frontier = cte::scanned_queue<int, int>;
+  const frontier nearer{offsets, next, next_begins, next_counts, capacity};
+  staged.clear();
+  const auto relax = [=](int u, int edge, unsigned distance) {
+    const unsigned reached = distance + lengths[edge];
+    if (reached >= distances[u] || reached >= atomicMin(distances + u, reached)) return;
+    if (atomicExch(queued + u, round) != round) staged.push(u, nearer);
+  };
+  cte::advance_balanced<BLOCK>(cte::graph{offsets, neighbors}, frontier{offsets, now, now_begins, now_counts, capacity}, relax,
+                               [=](int v) { return distances[v]; });
+  staged.flush(nearer);
+}
+
 // Two launches a round that pull. The vertices that came nearer wake those that their edges lead to; then each vertex that is awake
 // looks for the shortest path along the edges that lead to it, and one thread writes it.
 extern "C" __global__ void __launch_bounds__(BLOCK)
@@ -117,24 +135,37 @@ sssp_program(int vertices, const int* in_offsets, const int* sources, const unsi
 // own bound.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_near(int round, int phase, unsigned bound, const int* offsets, const int* neighbors, const unsigned* lengths,
-          unsigned* distances, int* queued, int* piled, int* now, Size* now_size, int* next, Size* next_size, int* far,
-          Size* far_size, Size capacity) {
-  const cte::near_far<int, unsigned> later{{next, next_size, capacity}, {far, far_size, capacity}, bound};
+          unsigned* distances, int* queued, int* piled, int* now, unsigned* now_begins, Size* now_counts, int* next,
+          unsigned* next_begins, Size* next_counts, unsigned capacity, int* far, Size* far_size, Size far_capacity) {
+  __shared__ cte::staging<BLOCK, int, 128> staged_near, staged_far;
+  using frontier = cte::scanned_queue<int, int>;
+  const frontier near{offsets, next, next_begins, next_counts, capacity};
+  const cte::queue<int> later{far, far_size, far_capacity};
+  staged_near.clear();
+  staged_far.clear();
   const auto relax = [=](int u, int edge, unsigned distance) {
     const unsigned reached = distance + lengths[edge];
     if (reached >= distances[u] || reached >= atomicMin(distances + u, reached)) return;
-    const int stamp = reached < bound ? round : phase;
-    if (atomicExch((reached < bound ? queued : piled) + u, stamp) != stamp) later.push(u, reached);
+    if (reached < bound) {
+      if (atomicExch(queued + u, round) != round) staged_near.push(u, near);
+    } else if (atomicExch(piled + u, phase) != phase) {
+      staged_far.push(u, later);
+    }
   };
-  cte::advance<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, cte::queue<int>{now, now_size, capacity}, relax,
-                                  [=](int v) { return distances[v]; });
+  cte::advance_balanced<BLOCK>(cte::graph{offsets, neighbors}, frontier{offsets, now, now_begins, now_counts, capacity}, relax,
+                               [=](int v) { return distances[v]; });
+  staged_near.flush(near);
+  staged_far.flush(later);
 }
 
 // Splits the pile by the next bound. Vertices below the previous bound have been processed as near ones.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-sssp_split(int phase, unsigned settled, unsigned bound, const unsigned* distances, int* piled, int* pile, Size* pile_size,
-           int* next, Size* next_size, int* far, Size* far_size, Size capacity) {
-  const cte::near_far<int, unsigned> later{{next, next_size, capacity}, {far, far_size, capacity}, bound};
+sssp_split(int phase, unsigned settled, unsigned bound, const int* offsets, const unsigned* distances, int* piled, int* next,
+           unsigned* next_begins, Size* next_counts, unsigned capacity, int* pile, Size* pile_size, int* far, Size* far_size,
+           Size far_capacity) {
+  using frontier = cte::scanned_queue<int, int>;
+  const cte::near_far<int, unsigned, frontier> later{
+      {offsets, next, next_begins, next_counts, capacity}, {far, far_size, far_capacity}, bound};
   const auto is_open = [=](int v) { return distances[v] >= settled && atomicExch(piled + v, phase) != phase; };
-  cte::split<BLOCK>(cte::queue<int>{pile, pile_size, capacity}, later, is_open, [=](int v) { return distances[v]; });
+  cte::split<BLOCK>(cte::queue<int>{pile, pile_size, far_capacity}, later, is_open, [=](int v) { return distances[v]; });
 }

@@ -13,21 +13,26 @@ from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import scipy_module
 from cccopt.harness.csr.workload import arrays, busiest, launch, lengths, sparse, square, wrong_numbers
 from cccopt.harness.graphs.traversal import (
+    SCANNED,
     annotated,
+    balanced,
     edges_reached,
     empty_mask,
     empty_queue,
+    in_scanned,
     mask_of,
     queue_of,
     room_of,
+    scanned_queues,
 )
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
-FORMS = ("plain", "ccc", "status", "mask", "program", "queue", "near_far")
-POLICY_FORMS = ("status", "mask", "program", "queue", "near_far")
+FORMS = ("plain", "ccc", "status", "mask", "program", "queue", "balanced", "near_far")
+POLICY_FORMS = ("status", "mask", "program", "queue")
 RESULTS = ("distances",)
 SCRATCH = (
     *("changed", "nearer", "mask_0", "mask_1", "mask_2", "queued", "piled"),
+    *SCANNED,
     *("queue_0", "size_0", "queue_1", "size_1", "far_0", "far_size_0", "far_1", "far_size_1"),
 )
 LAUNCHES_VARY = True
@@ -69,6 +74,7 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
         "queue_0": queue,
         "size_0": length,
         **empty_queue("queue_1", "size_1", vertices),
+        **scanned_queues(source, graph.offsets),
         **empty_queue("far_0", "far_size_0", vertices),
         **empty_queue("far_1", "far_size_1", vertices),
     }
@@ -80,6 +86,8 @@ def launches(state: State, form: str) -> Generator[Launch, None, None]:
         yield from _near_far(state)
     elif form == "queue":
         yield from _queued(state)
+    elif form == "balanced":
+        yield from _balanced(state)
     elif form == "program":
         yield from _pulled(state)
     else:
@@ -120,6 +128,20 @@ def _queued(state: State) -> Iterator[Launch]:
         yield launch("sssp_push", frontier, *step, host=("size_0", "size_1"), label=f"round {number}")
 
 
+def _balanced(state: State) -> Iterator[Launch]:
+    distances, queued = arrays(state, "distances", "queued")
+    graph, queues = _graph(state), _scanned(state)
+    capacity = np.uint32(len(distances))
+    for number in range(1, len(distances) + 1):
+        now, then = queues[1 - number % 2], queues[number % 2]
+        frontier, edges = in_scanned(now[-1])
+        if not frontier:
+            return
+        then[-1][:] = 0
+        step = (np.int32(number), *graph, distances, queued, *now, *then, capacity)
+        yield balanced("sssp_balance", edges, *step, host=("counts_0", "counts_1"), label=f"round {number}")
+
+
 def _pulled(state: State) -> Iterator[Launch]:
     """Two launches a round: vertices that have come nearer wake others, which then look for a shorter path."""
     distances, *masks = arrays(state, "distances", "mask_1", "mask_2")
@@ -140,36 +162,41 @@ def _pulled(state: State) -> Iterator[Launch]:
 
 def _near_far(state: State) -> Iterator[Launch]:
     """Rounds of near vertices; when none is left, the next phase takes those that are near by a farther bound."""
-    distances, queued, piled = arrays(state, "distances", "queued", "piled")
-    graph, queues, piles = _graph(state), _queues(state, "queue", "size"), _queues(state, "far", "far_size")
-    capacity, delta = room_of(queues[0][0]), int(np.asarray(state["delta"]))
-    host = ("size_0", "size_1", "far_size_0", "far_size_1")
+    distances, queued, piled, offsets = arrays(state, "distances", "queued", "piled", "offsets")
+    graph, queues, piles = _graph(state), _scanned(state), _queues(state, "far", "far_size")
+    delta, capacity, room = int(np.asarray(state["delta"])), np.uint32(len(distances)), room_of(piles[0][0])
+    host = ("counts_0", "counts_1", "far_size_0", "far_size_1")
     # By this bound all vertices are near.
     farthest = min(int(UNREACHED), len(distances) * int(graph[2].max(initial=1)))
     number, phase, bound = 1, 1, min(delta, farthest)
     while number <= len(distances):  # as many rounds as vertices are enough: a wrong kernel ends, too
-        (now, size), (then, next_size) = queues[1 - number % 2], queues[number % 2]
-        (pile, pile_size), (far, far_size) = piles[1 - phase % 2], piles[phase % 2]
-        if size[0]:
-            next_size[0] = 0
+        now, then = queues[1 - number % 2], queues[number % 2]
+        pile, later = piles[1 - phase % 2], piles[phase % 2]
+        frontier, edges = in_scanned(now[-1])
+        if frontier:
+            then[-1][:] = 0
             given = (np.int32(number), np.int32(phase), np.uint32(bound), *graph, distances, queued, piled)
-            to = (now, size, then, next_size, far, far_size, capacity)
-            yield launch("sssp_near", int(size[0]), *given, *to, host=host, label=f"round {number}")
+            to = (*now, *then, capacity, *later, room)
+            yield balanced("sssp_near", edges, *given, *to, host=host, label=f"round {number}")
             number += 1
-        elif far_size[0] and bound < farthest:
+        elif later[1][0] and bound < farthest:
             phase, settled, bound = phase + 1, bound, min(bound + delta, farthest)
             # The pile of the phase before is sorted into the queue and the other pile.
-            pile, pile_size, far, far_size = far, far_size, pile, pile_size
-            far_size[0] = 0
-            given = (np.int32(phase), np.uint32(settled), np.uint32(bound), distances, piled)
-            to = (pile, pile_size, now, size, far, far_size, capacity)
-            yield launch("sssp_split", int(pile_size[0]), *given, *to, host=host, label=f"phase {phase}")
+            pile, later = later, pile
+            now[-1][:], later[1][0] = 0, 0
+            given = (np.int32(phase), np.uint32(settled), np.uint32(bound), offsets, distances, piled)
+            to = (*now, capacity, *pile, *later, room)
+            yield launch("sssp_split", int(pile[1][0]), *given, *to, host=host, label=f"phase {phase}")
         else:
             return
 
 
 def _graph(state: State) -> tuple[Any, ...]:
     return arrays(state, "offsets", "neighbors", "lengths")
+
+
+def _scanned(state: State) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return arrays(state, *SCANNED[:3]), arrays(state, *SCANNED[3:])
 
 
 def _queues(state: State, items: str, size: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -128,7 +128,7 @@ def _run_here(
     edges = algorithm.module.edges(base_state(instance.inputs))
     if on == Platform.GPU:
         with open_gpu() as gpu:
-            return Ran(run_on_gpu(gpu, instance, codes, began), edges)
+            return Ran(run_on_gpu(gpu, instance, codes, began, whole_runs=True), edges)
     texts = {form: code for form, code in codes.items() if isinstance(code, str)}
     results = run_on_emulator(
         instance,
@@ -152,5 +152,6 @@ def _row(form: str, made: Code | NoBuild, results: Mapping[str, BuildResult]) ->
         iterations=len({launch.label for launch in ran.launches}),
         launches=len(ran.launches),
         times=times,
+        elapsed=ran.elapsed,
         counted=issues if times is None else None,
     )

@@ -16,7 +16,8 @@ class GraphRow:
 
     ``void`` says why there is nothing to compare; a wrong result and a fault are ``failed``, a refusal is not.
     ``iterations`` is how many levels or rounds the host saw, of one or more ``launches`` each. ``times`` is what the
-    kernels took together, on a GPU; ``counted`` what they issued, on the emulator.
+    kernels took together, on a GPU, and ``elapsed`` what whole runs took, with the host's part; ``counted`` is what
+    the kernels issued, on the emulator.
     """
 
     form: str
@@ -25,6 +26,7 @@ class GraphRow:
     iterations: int = 0
     launches: int = 0
     times: Times | None = None
+    elapsed: Times | None = None
     counted: Issues | None = None
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,12 @@ from cccopt.harness.workload import Array, Launch, Zeros
 
 TRIPS = 16
 """How many vertices a lane takes in the form `CCC`, which collects tasks over the iterations of a loop."""
+
+EDGES_PER_LANE = 8
+"""The default of ``cte::advance_balanced``."""
+
+LANES = 1 << 16
+"""Lanes that today's GPUs have room for: up to so many edges of a frontier have a lane each."""
 
 
 def annotated(
@@ -55,6 +62,43 @@ def queue_of(vertex: int, capacity: int) -> tuple[NDArray[np.int32], NDArray[np.
     items = np.zeros(capacity, np.int32)
     items[0] = vertex
     return items, np.ones(1, np.uint64)
+
+
+def scanned_queues(vertex: int, offsets: Array) -> Mapping[str, Array | Zeros]:
+    """Two of ``cte::scanned_queue``, one with ``vertex`` and one without any: the arrays ``scan_0``, ``begins_0`` and
+    ``counts_0`` of the items, of the edges before each, and of the counts, and those of the other.
+    """
+    capacity = len(offsets) - 1
+    items, _ = queue_of(vertex, capacity)
+    return {
+        "scan_0": items,
+        "counts_0": scanned_count(vertex, offsets),
+        "scan_1": Zeros(capacity, np.int32),
+        "counts_1": np.zeros(2, np.uint64),
+        "begins_0": Zeros(capacity, np.uint32),
+        "begins_1": Zeros(capacity, np.uint32),
+    }
+
+
+def scanned_count(vertex: int, offsets: Array) -> NDArray[np.uint64]:
+    """The counts of a scanned queue with one ``vertex``, or with none if it has no edges."""
+    degree = int(offsets[vertex + 1] - offsets[vertex])
+    return np.array([degree << 32 | (degree > 0), 0], np.uint64)
+
+
+SCANNED = ("scan_0", "begins_0", "counts_0", "scan_1", "begins_1", "counts_1")
+"""The arrays of `scanned_queues`."""
+
+
+def in_scanned(counts: Array) -> tuple[int, int]:
+    """How many vertices are in a scanned queue, and how many edges leave them."""
+    count = int(counts[0])
+    return count & 0xFFFFFFFF, count >> 32
+
+
+def balanced(kernel: str, edges: int, *arguments: Array | np.generic, **how: Any) -> Launch:
+    """A launch of a kernel with ``cte::advance_balanced``: a lane for each edge, or for up to `EDGES_PER_LANE`."""
+    return launch(kernel, max(min(edges, LANES), -(-edges // EDGES_PER_LANE)), *arguments, **how)
 
 
 def room_of(items: Array) -> np.generic:

@@ -23,18 +23,26 @@ namespace cte {
 ///
 /// @tparam Vertex    what the queues hold: an integer of 32 or 64 bits
 /// @tparam Priority  what is compared, such as a distance: the least is first
-template <class Vertex, class Priority>
+/// @tparam Near      the type of the queue of what is near: `queue`, or `scanned_queue` for `advance_balanced`
+template <class Vertex, class Priority, class Near = queue<Vertex>>
 struct near_far {
-    queue<Vertex> near, far;
+    Near near;
+    queue<Vertex> far;
     Priority bound;
 
     /// Appends `v` to the queue that its priority belongs to. Any lanes may call, at any time.
     __device__ void push(Vertex v, Priority priority) const {
-        // Member by member: a choice between the queues would put them into local memory.
         const bool is_near = priority < bound;
-        const queue<Vertex> to{is_near ? near.items : far.items, is_near ? near.size : far.size,
-                               is_near ? near.capacity : far.capacity};
-        to.push(v);
+        if constexpr (std::is_same_v<Near, queue<Vertex>>) {
+            // Member by member: a choice between the queues would put them into local memory.
+            const queue<Vertex> to{is_near ? near.items : far.items, is_near ? near.size : far.size,
+                                   is_near ? near.capacity : far.capacity};
+            to.push(v);
+        } else if (is_near) {
+            near.push(v);
+        } else {
+            far.push(v);
+        }
     }
 };
 
@@ -59,8 +67,8 @@ struct near_far {
 /// **Required.** All threads of a grid of one dimension call together, with any number of blocks.
 ///
 /// The call takes no shared memory, and at most two atomic operations per 32 vertices.
-template <int BlockDim, class Vertex, class Priority, class Keep, class PriorityOf>
-__device__ __forceinline__ void split(queue<Vertex> pile, near_far<Vertex, Priority> next, Keep keep, PriorityOf priority_of) {
+template <int BlockDim, class Vertex, class Priority, class Near, class Keep, class PriorityOf>
+__device__ __forceinline__ void split(queue<Vertex> pile, near_far<Vertex, Priority, Near> next, Keep keep, PriorityOf priority_of) {
     detail::each_block_of<BlockDim>(pile.length(), [&](bool is_there, unsigned long long place) {
         const Vertex v = is_there ? pile.items[place] : Vertex{};
         const bool stays = is_there && keep(v), is_near = stays && priority_of(v) < next.bound;

@@ -68,8 +68,8 @@ def test_all_forms_agree_with_the_reference(name: str, monkeypatch: pytest.Monke
             builds = [LoadedBuild(form, loaded[text]) for form, text in texts.items()]
             launched = [bench.run(build, check=True) for build in builds]
             assert {build.name: build.wrong for build in builds} == dict.fromkeys(texts, "")
-            assert all(launched)
             if graph.nnz:
+                assert all(launched)
                 # Every form runs code of its own.
                 assert len({sum(build.milliseconds[0]) for build in builds}) == len(builds)
 
@@ -223,7 +223,8 @@ def test_the_direction_is_switched_twice(name: str) -> None:
     state, pulled = fresh_state(inputs), []
     for depth, launch in enumerate(algorithm.module.launches(state, "switch")):
         pulled.append(launch.kernel == "bfs_pull")
-        np.asarray(state[f"size_{(depth + 1) % 2}"])[0] = np.append(sizes, 0)[depth + 1]
+        # As if each vertex had one edge.
+        np.asarray(state[f"counts_{(depth + 1) % 2}"])[0] = int(np.append(sizes, 0)[depth + 1]) * (1 + 2**32)
     assert len(pulled) == len(sizes)
     assert any(pulled)
     assert np.count_nonzero(np.diff(pulled)) == 2

@@ -172,6 +172,10 @@ class Device:
 
 
 class Context:
+    @staticmethod
+    def synchronize() -> None:
+        _alive()
+
     def pop(self) -> None:
         _alive()
 

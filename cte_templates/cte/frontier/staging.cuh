@@ -1,0 +1,78 @@
+// What a warp appends to a frontier, collected in shared memory.
+#pragma once
+
+#include <cte/frontier/queue.cuh>
+
+namespace cte {
+
+/// Collects what the warps of a block append, in shared memory, and appends it to a queue 32 vertices at a time.
+///
+/// Use it if a step appends many vertices. All blocks of a grid count on one word of the queue: a call of `queue::push` takes an atomic
+/// operation there and waits for it, however few lanes append together. `staging::push` takes one in shared memory.
+///
+/// @code
+/// __global__ void level(const int* offsets, const int* columns, int* levels, int depth, const cte::queue<int> now,
+///                       const cte::queue<int> next) {
+///     __shared__ cte::staging<256, int> staged;
+///     staged.clear();
+///     const auto reach = [=](int neighbor, int) {
+///         if (levels[neighbor] < 0 && atomicCAS(levels + neighbor, -1, depth + 1) < 0) staged.push(neighbor, next);
+///     };
+///     cte::advance<256>(cte::graph{offsets, columns}, now, reach);
+///     staged.flush(next);
+/// }
+/// @endcode
+///
+/// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
+/// @tparam Vertex    what the queue holds: an integer of 32 or 64 bits
+/// @tparam Places    how many vertices a warp can hold back; what it appends past them goes to the queue at once
+///
+/// **Required.** One object for a block, in shared memory, and one queue between `clear` and `flush`. `clear` and `flush` are called by
+/// whole warps, at least once before and once after what the warp appends.
+///
+/// An object takes `BlockDim / 32 * (4 + Places * sizeof(Vertex))` bytes of shared memory.
+template <int BlockDim, class Vertex, int Places = 256>
+struct staging {
+    static_assert(BlockDim % detail::lanes == 0 && BlockDim >= detail::lanes && BlockDim <= 1024,
+                  "BlockDim is the number of threads of the block: a multiple of 32, up to 1024");
+    static_assert(Places >= detail::lanes && Places % detail::lanes == 0, "a warp holds back a multiple of 32 vertices");
+
+    /// Empties what this warp holds. The warp calls before its first `push`.
+    __device__ void clear() {
+        __syncwarp();
+        if (detail::lane_number() == 0) counts[detail::warp_number()] = 0;
+        __syncwarp();
+    }
+
+    /// Appends `v`, now or by `flush`. Any lanes may call, at any time, from within the function of a `for_each`, too.
+    template <class Queue>
+    __device__ void push(Vertex v, const Queue& to) {
+        const int warp = detail::warp_number();
+        const unsigned place = atomicAdd(counts + warp, 1u);
+        if (place < Places) {
+            items[warp][place] = v;
+        } else {
+            atomicMin(counts + warp, static_cast<unsigned>(Places));  // however often it is called, the count does not wrap
+            to.push(v);
+        }
+    }
+
+    /// Appends what this warp holds to the queue. All lanes of the warp call together.
+    template <class Queue>
+    __device__ void flush(const Queue& to) {
+        __syncwarp();
+        const int warp = detail::warp_number(), lane = detail::lane_number();
+        const unsigned pushed = counts[warp], held = pushed < Places ? pushed : Places;
+        for (unsigned first = 0; first < held; first += detail::lanes) {
+            const unsigned place = first + lane;
+            to.push_if(place < held, place < held ? items[warp][place] : Vertex{});
+        }
+        clear();
+    }
+
+   private:
+    Vertex items[BlockDim / detail::lanes][Places];
+    unsigned counts[BlockDim / detail::lanes];
+};
+
+}  // namespace cte
