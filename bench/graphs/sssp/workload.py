@@ -57,6 +57,8 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
         "source": source,
         # How much farther a phase of near/far goes: what a warp's edges bring on average (Davidson et al., 2014).
         "delta": max(1, round(32 * float(weights.mean()) * vertices / graph.nnz)) if graph.nnz else 1,
+        # By this bound all vertices are near.
+        "farthest": min(int(UNREACHED), vertices * int(weights.max(initial=1))),
         "offsets": graph.offsets,
         "neighbors": graph.indices,
         "lengths": weights,
@@ -164,10 +166,9 @@ def _near_far(state: State) -> Iterator[Launch]:
     """Rounds of near vertices; when none is left, the next phase takes those that are near by a farther bound."""
     distances, queued, piled, offsets = arrays(state, "distances", "queued", "piled", "offsets")
     graph, queues, piles = _graph(state), _scanned(state), _queues(state, "far", "far_size")
-    delta, capacity, room = int(np.asarray(state["delta"])), np.uint32(len(distances)), room_of(piles[0][0])
+    delta, farthest = (int(np.asarray(state[name])) for name in ("delta", "farthest"))
+    capacity, room = np.uint32(len(distances)), room_of(piles[0][0])
     host = ("counts_0", "counts_1", "far_size_0", "far_size_1")
-    # By this bound all vertices are near.
-    farthest = min(int(UNREACHED), len(distances) * int(graph[2].max(initial=1)))
     number, phase, bound = 1, 1, min(delta, farthest)
     while number <= len(distances):  # as many rounds as vertices are enough: a wrong kernel ends, too
         now, then = queues[1 - number % 2], queues[number % 2]
