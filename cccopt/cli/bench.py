@@ -29,6 +29,7 @@ from cccopt.harness.table import Table
 from cccopt.report.cte import print_cte
 from cccopt.report.cte_figures import draw_cte
 from cccopt.report.figures import draw, require_drawing
+from cccopt.report.graph_figures import draw_graphs
 from cccopt.report.graphs import print_graphs
 from cccopt.report.suite import print_suite
 from cccopt.report.sweep import print_sweep
@@ -91,7 +92,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--figures",
         type=Path,
         metavar="FOLDER",
-        help="`sensitivity` and `cte`: also draw figures (matplotlib)",
+        help="`sensitivity`, `cte` and `graphs`: also draw figures (matplotlib)",
     )
     _add_cte(parser)
     parser.add_argument(
@@ -156,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.json)
     if args.figures is not None:
         if not _draws(args):
-            takers = f"`bench {sweep.SAMPLE}` and `bench {_CTE}`"
+            takers = f"`bench {sweep.SAMPLE}`, `bench {_CTE}` and `bench {_GRAPHS}`"
             raise bad_argument("--figures", f"only {takers} draw figures", "omit it, or name one of these")
         require_drawing(args.figures)
     warn_of_nvcc()
@@ -179,7 +180,7 @@ def _sweeps(args: argparse.Namespace) -> bool:
 
 
 def _draws(args: argparse.Namespace) -> bool:
-    return bool(_sweeps(args) or args.workloads[:1] == [_CTE])
+    return bool(_sweeps(args) or args.workloads[:1] in ([_CTE], [_GRAPHS]))
 
 
 def _measure(args: argparse.Namespace) -> int:
@@ -276,6 +277,9 @@ def _graphs(args: argparse.Namespace) -> int:
     table = graphs_run.run(plan, lambda so_far: _write(args.json, json_of(so_far)), _workers(args, args.on))
     _write(args.json, json_of(table))
     print_graphs(table, console(_WIDTH))
+    if args.figures is not None:
+        for path in draw_graphs(table, args.figures):
+            print(path)
     return int(any(row.failed for cell in table.cells for row in cell.rows))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from cccopt.harness.cte.table import Cell, CteTable
 from cccopt.harness.cte.workload import ONE_PER_LANE
-from cccopt.report.figures import module, save
+from cccopt.report.figures import bars, legend, module, save
 
 LARGE = 20.0
 """From this speedup on the axis is logarithmic."""
@@ -37,45 +37,19 @@ def _figure(title: str, cells: Sequence[Cell], timed: bool) -> Any:
     gains, shares = figure.subplots(2, 1, sharex=True)
     builds = tuple(dict.fromkeys(row.build for cell in cells for row in cell.rows if not row.void))
     others = [build for build in builds if build != ONE_PER_LANE]
-    _bars(gains, cells, others, lambda cell, build: cell.speedups.get(build), builds)
+    bars(gains, cells, others, lambda cell, build: cell.speedups.get(build), builds)
     if any(gain > LARGE for cell in cells for gain in cell.speedups.values()):
         gains.set_yscale("log")
     gains.axhline(1, color="black", linewidth=0.8)
     gains.set_ylabel("speedup over 1-D" if timed else "warp instructions, 1-D over build")
-    _bars(shares, cells, builds, _efficiency, builds)
+    bars(shares, cells, builds, _efficiency, builds)
     shares.set_ylabel("warp execution efficiency, %")
     shares.set_ylim(0, 100)
     shares.set_xticks(range(len(cells)), [cell.input for cell in cells])
-    bars = {
-        name: bar
-        for axes in (gains, shares)
-        for bar, name in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    labels = [build for build in builds if build in bars]
-    if labels:
-        figure.legend([bars[build] for build in labels], labels, loc="outside right center", fontsize="small")
+    legend(figure, (gains, shares), builds)
     return figure
 
 
 def _efficiency(cell: Cell, build: str) -> float | None:
     row = cell.row(build)
     return None if row is None or row.counted is None else 100 * row.counted.issues.warp_efficiency
-
-
-def _bars(
-    axes: Any,
-    cells: Sequence[Cell],
-    builds: Sequence[str],
-    value: Callable[[Cell, str], float | None],
-    all_builds: Sequence[str],
-) -> None:
-    """A group of bars an input, a bar a build; a build has one colour in all panels, none where it has no value."""
-    colours = module("matplotlib").colormaps["tab20"]
-    breadth = 0.85 / max(len(builds), 1)
-    for number, build in enumerate(builds):
-        shift = (number - (len(builds) - 1) / 2) * breadth
-        found = [(x + shift, height) for x, cell in enumerate(cells) if (height := value(cell, build))]
-        if found:
-            places, heights = zip(*found, strict=True)
-            colour = colours(all_builds.index(build) % 20)
-            axes.bar(places, heights, breadth, color=colour, label=build)

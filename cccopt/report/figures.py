@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cccopt.files import make_folder
 from cccopt.harness.choices import BuildName
 from cccopt.harness.libraries import library
 from cccopt.harness.sweep import BUILDS, SweepPoint
+
+Group = TypeVar("Group")
 
 LENGTH = 20
 """Multiply-adds in the path of the figure over lanes, as in the thesis."""
@@ -122,3 +124,34 @@ def _cost(point: SweepPoint) -> float | None:
     if point.milliseconds is not None:
         return point.milliseconds
     return float(point.counts.warp_instructions) if point.counts is not None else None
+
+
+def bars(
+    axes: Any,
+    groups: Sequence[Group],
+    builds: Sequence[str],
+    value: Callable[[Group, str], float | None],
+    all_builds: Sequence[str],
+) -> None:
+    """A bar for each of ``builds`` in each group; a build has one colour in all panels, none where it has no value."""
+    colours = module("matplotlib").colormaps["tab20"]
+    breadth = 0.85 / max(len(builds), 1)
+    for number, build in enumerate(builds):
+        shift = (number - (len(builds) - 1) / 2) * breadth
+        found = [(x + shift, height) for x, group in enumerate(groups) if (height := value(group, build))]
+        if found:
+            places, heights = zip(*found, strict=True)
+            colour = colours(all_builds.index(build) % 20)
+            axes.bar(places, heights, breadth, color=colour, label=build)
+
+
+def legend(figure: Any, panels: Sequence[Any], builds: Sequence[str]) -> None:
+    """What the bars in ``panels`` are, each build once, beside them."""
+    drawn = {
+        name: bar for axes in panels for bar, name in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    labels = [build for build in builds if build in drawn]
+    if labels:
+        figure.legend(
+            [drawn[build] for build in labels], labels, loc="outside right center", fontsize="small"
+        )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from cccopt.harness.graphs.table import GraphCell, GraphRow, GraphTable
-from cccopt.harness.result import Times, json_of
+from cccopt.harness.result import Issues, Times, json_of
+from cccopt.harness.table import EMULATED
+from cccopt.report.graph_figures import draw_graphs
 from cccopt.report.graphs import print_graphs
 
 CELL = GraphCell(
@@ -46,3 +50,20 @@ def test_json_has_the_ratios() -> None:
     (cell,) = json_of(GraphTable("a GPU", "sm_90", 1, (CELL,)))["cells"]
     assert cell["mteps"] == {"plain": 1500, "queue": 3000, "mask": 750}
     assert cell["speedups"] == {"plain": 1, "queue": 2, "mask": 0.5}
+
+
+def test_figures_show_gains_and_whole_runs(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    table = GraphTable("a GPU", "sm_90", 1, (CELL,))
+    (path,) = draw_graphs(table, tmp_path / "new")
+    text = path.read_text(encoding="utf-8")
+    assert path.name == "graphs-bfs.svg"
+    assert all(f">{word}</text>" in text for word in ("bfs, a GPU", "rmat", "queue", "mask", "whole run, ms"))
+    # Forms without a time have no bar.
+    assert not any(f">{word}</text>" in text for word in ("ccc", "pull"))
+    (again,) = draw_graphs(table, tmp_path / "again")
+    assert again.read_bytes() == path.read_bytes()
+    counted = GraphRow("plain", iterations=7, launches=7, counted=Issues(100, 1600, 800))
+    cell = GraphCell("bfs", "rmat", "small", 60, (counted,))
+    (path,) = draw_graphs(GraphTable(EMULATED, "sm_90", 1, (cell,)), tmp_path)
+    assert ">warp execution efficiency, %</text>" in path.read_text(encoding="utf-8")

@@ -49,6 +49,10 @@ class GraphCell:
     edges: int
     rows: tuple[GraphRow, ...]
 
+    def row(self, form: str) -> GraphRow:
+        """The row of ``form``. Raises `KeyError` where there is none."""
+        return {row.form: row for row in self.rows}[form]
+
     @property
     def speedups(self) -> dict[str, float]:
         """By form, over `PLAIN`."""
