@@ -46,3 +46,13 @@ def words_of(members: NDArray[np.bool_]) -> NDArray[np.uint32]:
     """A bitmap of them."""
     padded = np.pad(members, (0, -members.size % 32))
     return np.packbits(padded, bitorder="little").view(np.uint32)
+
+
+def levels_by_hand(offsets: NDArray[Any], neighbors: NDArray[Any], source: int) -> list[list[int]]:
+    """The frontiers, one after the other."""
+    seen, found = {source}, [[source]]
+    while found[-1]:
+        reached = {int(u) for v in found[-1] for u in neighbors[offsets[v] : offsets[v + 1]]} - seen
+        seen |= reached
+        found.append(sorted(reached))
+    return found[:-1]

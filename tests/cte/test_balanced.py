@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cccopt.emulator import Program
 from tests.cte.compiling import ptx_for_all_workers
-from tests.cte.frontiers import ORDERS, filled, held, room
+from tests.cte.frontiers import ORDERS, filled, held, levels_by_hand, room
 from tests.cte.support import HIGH, LITTLE, assert_equal, atomics, warp_with
 
 pytestmark = pytest.mark.nvcc
@@ -228,3 +228,40 @@ def test_near_vertices_are_scanned(program: Program, shuffle: int | None) -> Non
         program.launch(kernel, 4 if kernel == "push_near_far" else 2, 64 + 32 * (len(given) - 1), arguments)
         assert_scanned(near, 0, every[priorities < 10], degrees)
         assert held(far) == every[priorities >= 10].tolist()
+
+
+@pytest.mark.parametrize(
+    ("most", "steps_allowed", "capacity"),
+    [(2000, 99, 600), (50, 99, 600), (2000, 3, 600), (2000, 0, 600), (2000, 99, 40)],
+)
+def test_a_block_runs_levels_until_their_edges_are_too_many(
+    program: Program, most: int, steps_allowed: int, capacity: int
+) -> None:
+    generator = np.random.default_rng(15)
+    degrees = generator.integers(0, 5, 600)
+    degrees[5] = 3
+    offsets = np.cumsum([0, *degrees]).astype(np.int32)
+    neighbors = generator.integers(0, 600, int(offsets[-1])).astype(np.int32)
+    frontiers = levels_by_hand(offsets, neighbors, 5)
+    kept = [[v for v in frontier if degrees[v]] for frontier in frontiers] + [[]]
+    edges = [int(degrees[frontier].sum()) for frontier in kept]
+    assert max(edges) > 90
+    expected = next(
+        n
+        for n, frontier in enumerate(kept)
+        if not frontier or edges[n] > most or len(frontier) > capacity or n == steps_allowed
+    )
+    levels = np.full(600, -1, np.int32)
+    levels[5] = 0
+    first, second = empty(capacity, np.int32), empty(capacity, np.int32)
+    first.items[0], first.counts[0] = 5, 1 | 3 << 32
+    done = np.full(1, -1, np.int32)
+    arguments = (offsets, neighbors, levels, *first[:3], *second, np.uint64(most), steps_allowed, done)
+    program.launch("bfs_of_block", 1, 96, arguments, shuffle=2)
+    assert done[0] == expected
+    now, other = (first, second) if expected % 2 == 0 else (second, first)
+    assert not other.counts[0]
+    assert (now.vertices, now.edges) == (len(kept[expected]), edges[expected])
+    assert bool(now.counts[1]) == (len(kept[expected]) > capacity)
+    for depth, frontier in enumerate(frontiers[: expected + 1]):
+        assert np.flatnonzero(levels == depth).tolist() == frontier

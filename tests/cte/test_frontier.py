@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cccopt.emulator import Program
 from tests.cte.compiling import ptx_for_all_workers
-from tests.cte.frontiers import NAMES, ORDERS, Queue, filled, held, room, words_of
+from tests.cte.frontiers import NAMES, ORDERS, Queue, filled, held, levels_by_hand, room, words_of
 from tests.cte.sequences import SEQUENCE
 from tests.cte.support import HIGH, LITTLE, assert_equal, warp_with
 
@@ -198,16 +198,6 @@ def test_who_waits_finds_a_neighbor_and_stops_soon(programs: Any, policy: str, k
 
 
 # --- a block's own levels -----------------------------------------------------------------------------------------
-
-
-def levels_by_hand(offsets: NDArray[Any], neighbors: NDArray[Any], source: int) -> list[list[int]]:
-    """The frontiers, one after the other."""
-    seen, found = {source}, [[source]]
-    while found[-1]:
-        reached = {int(u) for v in found[-1] for u in neighbors[offsets[v] : offsets[v + 1]]} - seen
-        seen |= reached
-        found.append(sorted(reached))
-    return found[:-1]
 
 
 @pytest.mark.parametrize("policy", ["automatic", "thread_warp_block"])

@@ -154,3 +154,20 @@ bfs_block(int depth, const int* offsets, const int* neighbors, int* levels, int*
                                      1 << 30, level);
   if (threadIdx.x == 0) *steps = done;
 }
+
+// The same with a queue that knows where the edges of its vertices begin; `most` is a number of edges.
+extern "C" __global__ void __launch_bounds__(LARGE_BLOCK, 1)
+bfs_block_balanced(int depth, const int* offsets, const int* neighbors, int* levels, int* now, unsigned* now_begins, Size* now_counts,
+                   int* next, unsigned* next_begins, Size* next_counts, unsigned capacity, Size most, int* steps) {
+  __shared__ cte::staging<LARGE_BLOCK, int, 128> staged;
+  using frontier = cte::scanned_queue<int, int>;
+  const auto level = [&](int step, frontier from, frontier to) {
+    staged.clear();
+    const auto reach = level_after(depth + step, levels, [=](int u) { staged.push(u, to); });
+    cte::advance_balanced<LARGE_BLOCK>(cte::graph{offsets, neighbors}, from, reach);
+    staged.flush(to);
+  };
+  const int done = cte::run_in_block(frontier{offsets, now, now_begins, now_counts, capacity},
+                                     frontier{offsets, next, next_begins, next_counts, capacity}, most, 1 << 30, level);
+  if (threadIdx.x == 0) *steps = done;
+}

@@ -29,7 +29,7 @@ from cccopt.harness.workload import Inputs, Launch, State, Zeros
 FORMS = (
     *("plain", "ccc", "status", "mask"),
     *("queue", "staged", "filter", "block"),
-    *("balanced", "pull", "switch"),
+    *("balanced", "pull", "switch", "adaptive"),
 )
 POLICY_FORMS = ("status", "mask", "queue", "staged", "filter", "block")
 RESULTS = ("levels",)
@@ -42,6 +42,8 @@ SCRATCH = (
 LARGE_BLOCK = 1024
 SMALL_FRONTIER = 2 * LARGE_BLOCK
 """Frontiers of at most so many vertices are one block's in the form ``block``."""
+FEW_EDGES = 8 * LARGE_BLOCK
+"""Frontiers with at most so many edges are one block's in the form ``adaptive``."""
 
 ALPHA, BETA = 14, 24
 """When to pull and when to push again (S. Beamer, K. Asanovic, D. Patterson, Direction-optimizing breadth-first search,
@@ -139,28 +141,35 @@ def _queued(state: State, form: str) -> Iterator[Launch]:
 
 def _scanned(state: State, form: str) -> Iterator[Launch]:
     """The level is in a queue that knows where its vertices' edges begin; its size says from which side to go on."""
-    levels, *out = arrays(state, "levels", "offsets", "neighbors")
+    levels, steps, *out = arrays(state, "levels", "steps", "offsets", "neighbors")
     into = arrays(state, "in_offsets", "sources", "offsets")
     queues = arrays(state, *SCANNED[:3]), arrays(state, *SCANNED[3:])
-    vertices, capacity = len(levels), np.uint32(len(levels))
-    reached, before, pulls = 1, 0, form == "pull"
-    for depth in range(vertices):
+    vertices, capacity, host = len(levels), np.uint32(len(levels)), ("counts_0", "counts_1")
+    depth, reached, before, pulls = 0, 1, 0, form == "pull"
+    while depth < vertices:
         now, then = queues[depth % 2], queues[(depth + 1) % 2]
         frontier, edges = in_scanned(now[-1])
         if not frontier:
             return
         then[-1][:] = 0
-        if form == "switch":
+        level, label, done = np.int32(depth), f"level {depth}", 1
+        if form in ("switch", "adaptive"):
             starts = frontier > before and frontier > (vertices - reached) / ALPHA
             pulls = frontier >= vertices / BETA if pulls else starts
-        level, host, label = np.int32(depth), ("counts_0", "counts_1"), f"level {depth}"
+        step = (level, *out, levels, *now, *then, capacity)
         if pulls:
-            step = (np.int32(vertices), level, *into, levels, *then, capacity)
-            yield launch("bfs_pull", vertices, *step, host=host, label=label)
+            given = (np.int32(vertices), level, *into, levels, *then, capacity)
+            yield launch("bfs_pull", vertices, *given, host=host, label=label)
+        elif form == "adaptive" and edges <= FEW_EDGES:
+            given, shape = (*step, np.uint64(FEW_EDGES), steps), (LARGE_BLOCK, 1, 1)
+            yield Launch("bfs_block_balanced", (1, 1, 1), shape, given, (*host, "steps"), label)
+            done = int(steps[0])
+            if done < 1:  # a wrong kernel ends, too
+                return
         else:
-            step = (level, *out, levels, *now, *then, capacity)
             yield balanced("bfs_balance", edges, *step, host=host, label=label)
-        reached, before = reached + in_scanned(then[-1])[0], frontier
+        depth += done
+        reached, before = reached + in_scanned(queues[depth % 2][-1])[0], frontier
 
 
 def _filtered(state: State) -> Iterator[Launch]:

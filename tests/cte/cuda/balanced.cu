@@ -69,3 +69,21 @@ extern "C" __global__ void push_near_far(const int* offsets, int count, const in
     const int i = blockIdx.x * 64 + threadIdx.x;
     if (i < count) next.push(i, priorities[i]);
 }
+
+extern "C" __global__ void bfs_of_block(const int* offsets, const int* neighbors, int* levels, int* first, unsigned* first_begins,
+                                        Size* first_counts, int* second, unsigned* second_begins, Size* second_counts,
+                                        unsigned capacity, Size most, int steps, int* done) {
+    __shared__ cte::staging<96, int, 32> staged;
+    using frontier = cte::scanned_queue<int, int>;
+    const auto level = [&](int step, frontier now, frontier next) {
+        staged.clear();
+        const auto reach = [=](int neighbor, int) {
+            if (levels[neighbor] < 0 && atomicCAS(levels + neighbor, -1, step + 1) < 0) staged.push(neighbor, next);
+        };
+        cte::advance_balanced<96>(cte::graph{offsets, neighbors}, now, reach);
+        staged.flush(next);
+    };
+    const int number = cte::run_in_block(frontier{offsets, first, first_begins, first_counts, capacity},
+                                         frontier{offsets, second, second_begins, second_counts, capacity}, most, steps, level);
+    if (threadIdx.x == 0) *done = number;
+}
