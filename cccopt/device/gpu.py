@@ -118,13 +118,17 @@ class Gpu:
         return copy
 
     def restore(self, buffer: Buffer, snapshot: Buffer) -> None:
-        """Give ``buffer`` the contents of ``snapshot``."""
+        """Give ``buffer`` the contents of ``snapshot``. Raises `CccError` as `read` does."""
+        with self._failing():
+            self._restore(buffer, snapshot)
+
+    def _restore(self, buffer: Buffer, snapshot: Buffer) -> None:
         for start, size in _pieces(buffer.nbytes):
             self._driver.memcpy_dtod(int(buffer.memory) + start, int(snapshot.memory) + start, size)
 
     def copy(self, target: Buffer, source: Buffer) -> float:
         """Copy on the GPU itself and return the milliseconds, timed as those of `launch`."""
-        return self._timed(lambda: self.restore(target, source))
+        return self._timed(lambda: self._restore(target, source))
 
     def _allocate(self, nbytes: int) -> Buffer:
         try:
@@ -140,9 +144,10 @@ class Gpu:
             ) from reason
 
     def write(self, buffer: Buffer, array: Array) -> None:
-        """Copy ``array`` to the GPU."""
+        """Copy ``array`` to the GPU. Raises `CccError` as `read` does."""
         if array.nbytes:
-            self._driver.memcpy_htod(buffer.memory, np.ascontiguousarray(array))
+            with self._failing():
+                self._driver.memcpy_htod(buffer.memory, np.ascontiguousarray(array))
 
     def read(self, buffer: Buffer, array: Array) -> None:
         """Copy the buffer into ``array``, which is contiguous and of the same size, after all that was started before.

@@ -120,7 +120,7 @@ class Bench:
             self._check(build, state)
         return tuple(launch for launch, _ in timed)
 
-    def time_whole(self, build: LoadedBuild) -> None:
+    def time_whole(self, build: LoadedBuild, *, check: bool = False) -> None:
         """Run the launches of ``build`` once, and take the time from the first launch to the end of the last one: with
         the gaps in which the host, Python, reads what it needs and prepares the next launch.
         """
@@ -131,11 +131,20 @@ class Bench:
             self._gpu.start(kernel, launch.grid, launch.block, arguments)
 
         self._gpu.synchronize()
-        begin = time.perf_counter()
-        for _ in self._each(build, launches, state, start):
+        # What comes before the first launch is no part of the run: the clock starts once that has been prepared.
+        began: list[float] = []
+
+        def clocked() -> Generator[Launch, None, None]:
+            for launch in launches:
+                began.append(time.perf_counter())
+                yield launch
+
+        for _ in self._each(build, clocked(), state, start):
             pass
         self._gpu.synchronize()
-        build.elapsed.append(1e3 * (time.perf_counter() - begin))
+        build.elapsed.append(1e3 * (time.perf_counter() - began[0]) if began else 0.0)
+        if check:
+            self._check(build, state)
 
     def _restored(self) -> State:
         """The data as before every run, on the GPU and here: what a run writes is its own, the rest is shared."""
@@ -240,10 +249,10 @@ def run_on_gpu(
             if number < build.repeats:
                 with _blamed(build.name, began):
                     bench.run(build, check=number == build.repeats - 1)
-    for _ in range(WHOLE_RUNS if whole_runs else 0):
+    for number in range(WHOLE_RUNS if whole_runs else 0):
         for build in _right(ready):
             with _blamed(build.name, began):
-                bench.time_whole(build)
+                bench.time_whole(build, check=number == WHOLE_RUNS - 1)
     varies = getattr(instance.sample.workload, "LAUNCHES_VARY", False)
     return tuple(_result(build, varies) for build in ready)
 

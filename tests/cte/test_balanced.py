@@ -104,7 +104,7 @@ def advance(
     assert_equal(visits, times.astype(np.uint32))
     assert_equal(sources[times > 0], np.array([int(v) + name for v in OWNERS[times > 0]], vertex))
     assert_equal(told, np.where(times > 0, marks[OWNERS], -2))
-    if capacity == EDGES:
+    if capacity >= EDGES:
         assert_scanned(to, name, np.repeat(NEIGHBORS, times), DEGREES)
     return to
 
@@ -124,18 +124,15 @@ def test_frontiers_of_no_one_and_all_vertices(program: Program, blocks: int) -> 
         advance(program, "long", np.array(frontier, int), blocks, 3, capacity=2 * EDGES)
 
 
-def test_the_warps_of_a_grid_share_the_edges_of_one_vertex(program: Program) -> None:
-    """It takes as long as its longest warp: with more of them, each has fewer edges."""
-    costs = []
-    for blocks in (1, 11):
-        threads, vertex, offset, _, _ = GRAPHS["fine"]
-        there, to = with_vertices(np.array([63]), vertex, 0), empty(EDGES, vertex)
-        offsets = np.array((0, *ENDS), offset)
-        found = (np.zeros(EDGES, np.uint32), np.zeros(EDGES, vertex), np.zeros(EDGES, np.int32))
-        graph = (offsets, NEIGHBORS.astype(vertex), offset(0), vertex(0))
-        arguments = (*graph, *there, np.zeros(VERTICES, np.int32), *found, *to)
-        costs.append(program.launch("advance_fine", blocks, threads, arguments).warp_instructions / blocks)
-    assert 5 * costs[1] < costs[0]
+@pytest.mark.parametrize(("blocks", "most"), [(1, 384), (2, 256), (9, 64), (40, 32)])
+def test_the_warps_of_a_grid_share_the_edges_of_one_vertex(program: Program, blocks: int, most: int) -> None:
+    """Of its 701 edges, each warp gets at most ``most``: parts of 4 edges a lane, or fewer, in turn."""
+    warps = np.full(EDGES, -1, np.int32)
+    there = with_vertices(np.array([63]), np.int32, 0)
+    arguments = (np.array((0, *ENDS), np.int32), NEIGHBORS.astype(np.int32), *there, warps)
+    program.launch("warps_of_edges", blocks, 64, arguments)
+    assert_equal(warps >= 0, OWNERS == 63)
+    assert np.bincount(warps[OWNERS == 63]).max() == most
 
 
 @pytest.mark.parametrize("shuffle", ORDERS)
@@ -166,6 +163,7 @@ def test_what_does_not_fit_is_told_and_goes_no_further(program: Program, shuffle
         ([2**32], True),
         ([2**32 + 5, 1], True),
         ([2**40], True),
+        ([2**40, 1, 1], True),
         ([2**31] * 2, True),
         ([2**31] * 6, True),
         ([2**32 - 1] * 70, True),
@@ -180,6 +178,9 @@ def test_more_edges_than_are_counted_are_told(
     arguments = (offsets, given.size, given, np.ones(given.size, np.uint8), together, *to)
     program.launch("append", 2, 64, arguments)
     assert bool(to.counts[1]) == is_lost
+    if max(degrees) >= 2**32:
+        # It is not counted with the others.
+        assert (to.vertices, to.edges) == (len(degrees) - 1, sum(degrees) - max(degrees))
     if not is_lost:
         assert_scanned(to, 0, given, np.array(degrees, np.int64))
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cccopt.emulator import Program
 from cccopt.harness.graphs import workload as graphs
-from cccopt.harness.graphs.traversal import in_scanned, scanned_count
+from cccopt.harness.graphs.traversal import scanned_count, scanned_sizes
 from cccopt.resources import folder
 from tests.cte.compiling import compiled
 from tests.cte.test_documented import documented
@@ -109,7 +109,7 @@ def test_a_scanned_queue_finds_the_levels(program: Program) -> None:
     counts = scanned_count(SOURCE, OFFSETS), np.zeros(2, np.uint64)
     queues = [(np.full(VERTICES, SOURCE, np.int32), np.zeros(VERTICES, np.uint32), count) for count in counts]
     depth = 0
-    while in_scanned(queues[depth % 2][-1])[0]:
+    while scanned_sizes(queues[depth % 2][-1])[0]:
         now, then = queues[depth % 2], queues[(depth + 1) % 2]
         then[-1][:] = 0
         arguments = (np.int32(depth), OFFSETS, NEIGHBORS, levels, *now, *then, np.uint32(VERTICES))

@@ -127,7 +127,7 @@ bc_backward_queue(int depth, const int* offsets, const int* neighbors, const int
 }
 
 // The same queue, which knows where the edges of its vertices begin: all warps take the same number of edges.
-__device__ auto level_of(const int* offsets, int* order, unsigned* begins, Size begin, Size* counts, Size vertices) {
+__device__ auto frontier_from(const int* offsets, int* order, unsigned* begins, Size begin, Size* counts, Size vertices) {
   return cte::scanned_queue<int, int>{offsets, order + begin, begins + begin, counts, static_cast<unsigned>(vertices - begin)};
 }
 
@@ -135,8 +135,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 bc_forward_balanced(int depth, const int* offsets, const int* neighbors, int* levels, double* paths, int* order, unsigned* begins,
                     Size begin, Size* now_counts, Size* next_counts, Size vertices) {
   __shared__ cte::staging<BLOCK, int> staged;
-  const auto now = level_of(offsets, order, begins, begin, now_counts, vertices);
-  const auto next = level_of(offsets, order, begins, begin + now.vertices_in(*now_counts), next_counts, vertices);
+  const auto now = frontier_from(offsets, order, begins, begin, now_counts, vertices);
+  const auto next = frontier_from(offsets, order, begins, begin + now.vertices_in(*now_counts), next_counts, vertices);
   staged.clear();
   const auto count = [=](int u, int, double ours) {
     int level = levels[u];
@@ -151,6 +151,6 @@ bc_forward_balanced(int depth, const int* offsets, const int* neighbors, int* le
 extern "C" __global__ void __launch_bounds__(BLOCK)
 bc_backward_balanced(int depth, const int* offsets, const int* neighbors, const int* levels, const double* paths,
                      double* dependencies, int* order, unsigned* begins, Size begin, Size* now_counts, Size vertices) {
-  const auto now = level_of(offsets, order, begins, begin, now_counts, vertices);
+  const auto now = frontier_from(offsets, order, begins, begin, now_counts, vertices);
   cte::advance_balanced<BLOCK>(cte::graph{offsets, neighbors}, now, depends(depth, levels, paths, dependencies), cte::itself{});
 }

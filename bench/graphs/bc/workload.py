@@ -17,10 +17,10 @@ from cccopt.harness.graphs.traversal import (
     balanced,
     edges_reached,
     empty_mask,
-    in_scanned,
     mask_of,
     queue_of,
     scanned_count,
+    scanned_sizes,
 )
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
@@ -121,26 +121,29 @@ def _queued(state: State) -> Iterator[Launch]:
 def _balanced(state: State) -> Iterator[Launch]:
     """The vertices of all levels are in one queue that knows where their edges begin, those with edges."""
     levels, paths, dependencies, order = arrays(state, "levels", "paths", "dependencies", "order")
-    begins, now, following = arrays(state, *COUNTED)
+    begins, *counts = arrays(state, *COUNTED)
+    now, following = counts
     queue, graph = (order, begins), arrays(state, "offsets", "neighbors")
-    vertices, host, begin = np.uint64(len(levels)), ("now_counts", "next_counts"), 0
+    vertices, begin = np.uint64(len(levels)), 0
     frontiers = [int(now[0])]
-    while in_scanned(now)[0]:
-        depth, (size, edges) = len(frontiers) - 1, in_scanned(now)
+    while scanned_sizes(now)[0]:
+        depth, (size, edges) = len(frontiers) - 1, scanned_sizes(now)
         following[:] = 0
         level = (np.int32(depth), *graph, levels, paths, *queue, np.uint64(begin), now, following, vertices)
+        host = (COUNTED[1 + (depth + 1) % 2],)
         yield balanced("bc_forward_balanced", edges, *level, host=host, label=f"level {depth}")
         begin += size
-        if begin + in_scanned(following)[0] > len(levels):  # a wrong kernel ends, too
+        if begin + scanned_sizes(following)[0] > len(levels):  # a wrong kernel ends, too
             return
         frontiers.append(int(following[0]))
-        now[0] = following[0]
+        now, following = following, now
+    now = counts[0]
     for back in range(len(frontiers) - 2, -1, -1):
         now[0] = frontiers[back]
-        size, edges = in_scanned(now)
+        size, edges = scanned_sizes(now)
         begin -= size
         level = (np.int32(back), *graph, levels, paths, dependencies, *queue, np.uint64(begin), now, vertices)
-        yield balanced("bc_backward_balanced", edges, *level, host=host, label=f"back to {back}")
+        yield balanced("bc_backward_balanced", edges, *level, host=(COUNTED[1],), label=f"back to {back}")
 
 
 def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:

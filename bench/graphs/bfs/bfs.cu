@@ -9,7 +9,7 @@
 #endif
 
 constexpr int BLOCK = 256, LARGE_BLOCK = 1024;
-constexpr int BLOCKS = 5;  // of a multiprocessor: with more, ptxas 13.0 spills what appends to queues
+constexpr int BLOCKS = 5;  // of a multiprocessor: without a number, ptxas 13.0 takes 32 registers where appending needs more, and spills
 using Size = unsigned long long;
 
 // Every vertex tests itself (P. Harish and P. J. Narayanan, 2007). Several threads may reach one vertex at once: all of them store

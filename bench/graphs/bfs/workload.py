@@ -18,11 +18,11 @@ from cccopt.harness.graphs.traversal import (
     edges_reached,
     empty_mask,
     empty_queue,
-    in_scanned,
     mask_of,
     queue_of,
     room_of,
     scanned_queues,
+    scanned_sizes,
 )
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
@@ -47,8 +47,8 @@ FEW_EDGES = 8 * LARGE_BLOCK
 
 ALPHA, BETA = 14, 24
 """When to pull and when to push again (S. Beamer, K. Asanovic, D. Patterson, Direction-optimizing breadth-first search,
-2012), but by numbers of vertices, as Gunrock does: no edges need be counted. Only a frontier that has grown is pulled:
-near the end of a graph of many levels, few vertices are left, and both conditions would hold in turn.
+2012), but by numbers of vertices, as Gunrock does, of those with edges. Only a frontier that has grown is pulled: near
+the end of a graph of many levels, few vertices are left, and both conditions would hold in turn.
 """
 
 
@@ -129,8 +129,8 @@ def _queued(state: State, form: str) -> Iterator[Launch]:
         step = (np.int32(depth), *graph, levels, now, size, then, next_size, capacity)
         label = f"level {depth}"
         if form != "block" or frontier > SMALL_FRONTIER:
-            yield launch(kernel, frontier, *step, host=("size_0", "size_1"), label=label)
             depth += 1
+            yield launch(kernel, frontier, *step, host=(f"size_{depth % 2}",), label=label)
         else:
             host, last = ("size_0", "size_1", "steps"), (np.uint64(SMALL_FRONTIER), steps)
             yield Launch("bfs_block", (1, 1, 1), (LARGE_BLOCK, 1, 1), (*step, *last), host, label)
@@ -144,15 +144,15 @@ def _scanned(state: State, form: str) -> Iterator[Launch]:
     levels, steps, *out = arrays(state, "levels", "steps", "offsets", "neighbors")
     into = arrays(state, "in_offsets", "sources", "offsets")
     queues = arrays(state, *SCANNED[:3]), arrays(state, *SCANNED[3:])
-    vertices, capacity, host = len(levels), np.uint32(len(levels)), ("counts_0", "counts_1")
+    vertices, capacity = len(levels), np.uint32(len(levels))
     depth, reached, before, pulls = 0, 1, 0, form == "pull"
     while depth < vertices:
         now, then = queues[depth % 2], queues[(depth + 1) % 2]
-        frontier, edges = in_scanned(now[-1])
+        frontier, edges = scanned_sizes(now[-1])
         if not frontier:
             return
         then[-1][:] = 0
-        level, label, done = np.int32(depth), f"level {depth}", 1
+        level, label, done, host = np.int32(depth), f"level {depth}", 1, (f"counts_{(depth + 1) % 2}",)
         if form in ("switch", "adaptive"):
             starts = frontier > before and frontier > (vertices - reached) / ALPHA
             pulls = frontier >= vertices / BETA if pulls else starts
@@ -162,14 +162,15 @@ def _scanned(state: State, form: str) -> Iterator[Launch]:
             yield launch("bfs_pull", vertices, *given, host=host, label=label)
         elif form == "adaptive" and edges <= FEW_EDGES:
             given, shape = (*step, np.uint64(FEW_EDGES), steps), (LARGE_BLOCK, 1, 1)
-            yield Launch("bfs_block_balanced", (1, 1, 1), shape, given, (*host, "steps"), label)
+            host = ("counts_0", "counts_1", "steps")
+            yield Launch("bfs_block_balanced", (1, 1, 1), shape, given, host, label)
             done = int(steps[0])
             if done < 1:  # a wrong kernel ends, too
                 return
         else:
             yield balanced("bfs_balance", edges, *step, host=host, label=label)
         depth += done
-        reached, before = reached + in_scanned(queues[depth % 2][-1])[0], frontier
+        reached, before = reached + scanned_sizes(queues[depth % 2][-1])[0], frontier
 
 
 def _filtered(state: State) -> Iterator[Launch]:
@@ -184,11 +185,10 @@ def _filtered(state: State) -> Iterator[Launch]:
             return
         found_size[0] = next_size[0] = 0
         frontier, label = int(size[0]), f"level {depth}"
-        sizes = ("size_0", "size_1", "found_size")
         step = (np.int32(depth), *graph, levels, now, size, capacity, found, found_size, room)
-        yield launch("bfs_mark", frontier, *step, host=sizes, label=label)
+        yield launch("bfs_mark", frontier, *step, host=("found_size",), label=label)
         kept = (seen, found, found_size, room, then, next_size, capacity)
-        yield launch("bfs_unique", int(found_size[0]), *kept, host=sizes, label=label)
+        yield launch("bfs_unique", int(found_size[0]), *kept, host=(f"size_{(depth + 1) % 2}",), label=label)
 
 
 def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:

@@ -19,11 +19,11 @@ from cccopt.harness.graphs.traversal import (
     edges_reached,
     empty_mask,
     empty_queue,
-    in_scanned,
     mask_of,
     queue_of,
     room_of,
     scanned_queues,
+    scanned_sizes,
 )
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
@@ -127,7 +127,7 @@ def _queued(state: State) -> Iterator[Launch]:
             return
         frontier, next_size[0] = int(size[0]), 0
         step = (np.int32(number), *graph, distances, queued, now, size, then, next_size, capacity)
-        yield launch("sssp_push", frontier, *step, host=("size_0", "size_1"), label=f"round {number}")
+        yield launch("sssp_push", frontier, *step, host=(f"size_{number % 2}",), label=f"round {number}")
 
 
 def _balanced(state: State) -> Iterator[Launch]:
@@ -136,12 +136,12 @@ def _balanced(state: State) -> Iterator[Launch]:
     capacity = np.uint32(len(distances))
     for number in range(1, len(distances) + 1):
         now, then = queues[1 - number % 2], queues[number % 2]
-        frontier, edges = in_scanned(now[-1])
+        frontier, edges = scanned_sizes(now[-1])
         if not frontier:
             return
         then[-1][:] = 0
         step = (np.int32(number), *graph, distances, queued, *now, *then, capacity)
-        yield balanced("sssp_balance", edges, *step, host=("counts_0", "counts_1"), label=f"round {number}")
+        yield balanced("sssp_balance", edges, *step, host=(f"counts_{number % 2}",), label=f"round {number}")
 
 
 def _pulled(state: State) -> Iterator[Launch]:
@@ -149,7 +149,6 @@ def _pulled(state: State) -> Iterator[Launch]:
     distances, *masks = arrays(state, "distances", "mask_1", "mask_2")
     incoming, queues = arrays(state, "in_offsets", "sources", "in_lengths"), _queues(state, "queue", "size")
     capacity, vertices = room_of(queues[0][0]), np.int32(len(distances))
-    host = ("size_0", "size_1")
     for number in range(1, len(distances) + 1):
         (now, size), (then, next_size) = queues[1 - number % 2], queues[number % 2]
         if not size[0]:
@@ -157,9 +156,9 @@ def _pulled(state: State) -> Iterator[Launch]:
         frontier, next_size[0], label = int(size[0]), 0, f"round {number}"
         awake, spent = masks[1 - number % 2], masks[number % 2]
         woken = (*arrays(state, "offsets", "neighbors"), now, size, capacity, awake)
-        yield launch("sssp_wake", frontier, *woken, host=host, label=label)
+        yield launch("sssp_wake", frontier, *woken, label=label)
         step = (vertices, *incoming, distances, awake, spent, then, next_size, capacity)
-        yield launch("sssp_program", len(distances), *step, host=host, label=label)
+        yield launch("sssp_program", len(distances), *step, host=(f"size_{number % 2}",), label=label)
 
 
 def _near_far(state: State) -> Iterator[Launch]:
@@ -168,16 +167,16 @@ def _near_far(state: State) -> Iterator[Launch]:
     graph, queues, piles = _graph(state), _scanned(state), _queues(state, "far", "far_size")
     delta, farthest = (int(np.asarray(state[name])) for name in ("delta", "farthest"))
     capacity, room = np.uint32(len(distances)), room_of(piles[0][0])
-    host = ("counts_0", "counts_1", "far_size_0", "far_size_1")
     number, phase, bound = 1, 1, min(delta, farthest)
     while number <= len(distances):  # as many rounds as vertices are enough: a wrong kernel ends, too
         now, then = queues[1 - number % 2], queues[number % 2]
         pile, later = piles[1 - phase % 2], piles[phase % 2]
-        frontier, edges = in_scanned(now[-1])
+        frontier, edges = scanned_sizes(now[-1])
         if frontier:
             then[-1][:] = 0
             given = (np.int32(number), np.int32(phase), np.uint32(bound), *graph, distances, queued, piled)
             to = (*now, *then, capacity, *later, room)
+            host = (f"counts_{number % 2}", f"far_size_{phase % 2}")
             yield balanced("sssp_near", edges, *given, *to, host=host, label=f"round {number}")
             number += 1
         elif later[1][0] and bound < farthest:
@@ -187,6 +186,7 @@ def _near_far(state: State) -> Iterator[Launch]:
             now[-1][:], later[1][0] = 0, 0
             given = (np.int32(phase), np.uint32(settled), np.uint32(bound), offsets, distances, piled)
             to = (*now, capacity, *pile, *later, room)
+            host = (f"counts_{1 - number % 2}", f"far_size_{phase % 2}")
             yield launch("sssp_split", int(pile[1][0]), *given, *to, host=host, label=f"phase {phase}")
         else:
             return

@@ -19,7 +19,7 @@ EDGES_PER_LANE = 8
 """The default of ``cte::advance_balanced``."""
 
 LANES = 1 << 16
-"""Lanes that today's GPUs have room for: up to so many edges of a frontier have a lane each."""
+"""Up to so many edges of a frontier have a lane each: on an H100, where 2^18 run at once, more gained nothing."""
 
 
 def annotated(
@@ -90,7 +90,7 @@ SCANNED = ("scan_0", "begins_0", "counts_0", "scan_1", "begins_1", "counts_1")
 """The arrays of `scanned_queues`."""
 
 
-def in_scanned(counts: Array) -> tuple[int, int]:
+def scanned_sizes(counts: Array) -> tuple[int, int]:
     """How many vertices are in a scanned queue, and how many edges leave them."""
     count = int(counts[0])
     return count & 0xFFFFFFFF, count >> 32

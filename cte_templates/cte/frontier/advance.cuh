@@ -28,14 +28,19 @@ __device__ __forceinline__ void each_block_of(Count count, Run run) {
     }
 }
 
-/// Visits the edges [begin, end) of the vertices `source`, in the threads that have one; others have no edges.
-template <int BlockDim, class Policy, class Vertex, class Offset, class Visit, class... Describe>
+/// Visits the edges [begin, end) of the vertices `source`, in the threads that have one; others have no edges. `is_uniform`: `visit` has
+/// the same captures in all threads of the block, and keeps them as long as any thread is in a call with it.
+template <int BlockDim, class Policy, bool is_uniform, class Vertex, class Offset, class Visit, class... Describe>
 __device__ __forceinline__ void visit_edges(const Vertex* neighbors, bool has_one, Vertex source, Offset begin, Offset end, Visit& visit,
                                             Describe&... describe) {
     const auto along = [=](Offset edge, const auto&... described) { visit(neighbors[edge], edge, described...); };
     const auto call = [&](const auto&... described) {
         __syncwarp();  // policies share edges among lanes only where all of these run together
-        for_each<BlockDim, disjoint, Policy>(begin, end, uniform(along), described...);
+        if constexpr (is_uniform) {
+            for_each<BlockDim, disjoint, Policy>(begin, end, uniform(along), described...);
+        } else {
+            for_each<BlockDim, disjoint, Policy>(begin, end, along, described...);
+        }
     };
     call((has_one ? describe(source) : std::decay_t<decltype(describe(source))>{})...);
 }
@@ -49,7 +54,7 @@ __device__ __forceinline__ void visit_neighbors(const graph<Vertex, Offset>& gra
         begin = graph.offsets[source];
         end = graph.offsets[source + 1];
     }
-    visit_edges<BlockDim, Policy>(graph.neighbors, has_one, source, begin, end, visit, describe...);
+    visit_edges<BlockDim, Policy, true>(graph.neighbors, has_one, source, begin, end, visit, describe...);
 }
 
 }  // namespace detail

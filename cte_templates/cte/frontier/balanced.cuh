@@ -11,11 +11,12 @@ namespace cte {
 /// A frontier as a list of vertices with the number of edges before each, which `advance_balanced` divides evenly. Vertices without
 /// edges are left out.
 ///
-/// Use it if some vertices have so many edges that one block takes long for them, or if the edges, and not the vertices, are many.
+/// Use it if some vertices have so many edges that one block takes long for them, or if a frontier has few vertices but many edges.
 ///
 /// Vertices and edges are counted by one atomic operation, in two halves of a word. So a frontier has fewer than 2^32 vertices and fewer
-/// than 2^32 edges. Past these bounds, or past `capacity`, vertices are not stored: `counts[1]` then says that some were lost, and the
-/// host repeats the step, from the state before it, with more memory or with a `queue`.
+/// than 2^32 edges. Past these bounds, and past `capacity`, some vertices are lost, and `counts[1]` is not 0. The host then repeats the
+/// step, from the state before it and with both words 0: with more memory if `vertices_in(counts[0])` is more than `capacity`, and with a
+/// `queue` if not, since the edges are too many.
 ///
 /// @code
 /// __global__ void odd_rows(int rows, const int* offsets, int* items, unsigned* begins, unsigned long long* counts, unsigned capacity) {
@@ -29,10 +30,13 @@ namespace cte {
 /// @tparam Offset  the number of an edge: an integer of 32 or 64 bits
 template <class Vertex, class Offset>
 struct scanned_queue {
+    static_assert(std::is_integral_v<Vertex> && (sizeof(Vertex) == 4 || sizeof(Vertex) == 8), "a queue holds integers of 32 or 64 bits");
+    static_assert(std::is_integral_v<Offset> && (sizeof(Offset) == 4 || sizeof(Offset) == 8), "offsets are integers of 32 or 64 bits");
+
     const Offset* offsets;       // those of the graph
     Vertex* items;               // `capacity` vertices
     unsigned* begins;            // `capacity` numbers: how many edges the vertices before have
-    unsigned long long* counts;  // two words, 0 at first: vertices and edges (`vertices_in`, `edges_in`), and how many were lost
+    unsigned long long* counts;  // two words, 0 at first: vertices and edges (`vertices_in`, `edges_in`), and whether some were lost
     unsigned capacity;
 
     __host__ __device__ static constexpr unsigned vertices_in(unsigned long long count) { return static_cast<unsigned>(count); }
@@ -49,7 +53,7 @@ struct scanned_queue {
         if (mine != 0) store(v, mine, atomicAdd(counts, mine), mine);
     }
 
-    /// Appends `v` in lanes where `wanted`. All lanes of a warp call together, for one queue: one atomic operation.
+    /// Appends `v` in lanes where `wanted`. All lanes of a warp call together, for one queue: one atomic operation, unless some are lost.
     __device__ void push_if(bool wanted, Vertex v) const {
         const unsigned long long mine = wanted ? count_for(v) : 0;
         __syncwarp();
@@ -63,29 +67,27 @@ struct scanned_queue {
     }
 
    private:
-    static constexpr unsigned long long too_many = ~0ull;
+    __device__ void lose() const { atomicAdd(counts + 1, 1ull); }
 
+    /// What `v` is counted as: nothing without edges, or with more than are counted.
     __device__ unsigned long long count_for(Vertex v) const {
         const auto degree = static_cast<unsigned long long>(offsets[v + 1] - offsets[v]);
-        if (degree > ~0u) return too_many;
-        return degree == 0 ? 0 : degree << 32 | 1u;
+        if (degree > ~0u) lose();
+        return degree == 0 || degree > ~0u ? 0 : degree << 32 | 1u;
     }
 
     /// Stores `v`, which counts `mine` and is the last of those that count `upto` from `first` on. A sum that is less than a part of it has
     /// wrapped.
     __device__ void store(Vertex v, unsigned long long mine, unsigned long long first, unsigned long long upto) const {
         const unsigned long long end = first + upto, begin = end - mine;
-        if (mine == too_many || upto < mine || end < upto || vertices_in(begin) >= capacity) {
-            atomicAdd(counts + 1, 1ull);
-            return;
-        }
+        if (upto < mine || end < upto || vertices_in(begin) >= capacity) return lose();
         items[vertices_in(begin)] = v;
         begins[vertices_in(begin)] = edges_in(begin);
     }
 };
 
-/// Visits all neighbors of the vertices in a `scanned_queue`: `visit(neighbor, edge, described...)` for each edge that leaves them. All
-/// warps take the same number of edges, whichever vertices they leave.
+/// Visits all neighbors of the vertices in a `scanned_queue`: `visit(neighbor, edge, described...)` for each edge that leaves them. The
+/// warps of the grid take equal parts of the edges, whichever vertices these leave.
 ///
 /// Use it for a step that pushes from a frontier with very long lists of neighbors, which `advance` leaves to the warps of a block. A
 /// warp searches for its first vertex; no part of the frontier is prepared by another kernel.
@@ -104,7 +106,7 @@ struct scanned_queue {
 /// @endcode
 ///
 /// @tparam BlockDim      threads of the block: a multiple of 32, up to 1024
-/// @tparam EdgesPerLane  the most edges that a lane visits before its warp searches anew; fewer if the grid has warps to spare
+/// @tparam EdgesPerLane  a warp takes up to 32 times as many edges before it searches anew; fewer if the grid has warps to spare
 /// @tparam Policy        which lanes of a warp visit what: a policy without `whole_block`
 /// @param graph          the edges; its offsets are those of the queue
 /// @param from           the queue of vertices; one that is there twice is visited twice. Nothing may be appended to it meanwhile. Of a
@@ -149,7 +151,7 @@ __device__ __forceinline__ void advance_balanced(graph<Vertex, Offset> graph, sc
                 end = origin + static_cast<Offset>((closes < last ? closes : last) - opens);
             }
             goes_on = __all_sync(detail::full_warp, has_one);
-            detail::visit_edges<BlockDim, Policy>(graph.neighbors, has_one, source, begin, end, visit, describe...);
+            detail::visit_edges<BlockDim, Policy, false>(graph.neighbors, has_one, source, begin, end, visit, describe...);
         }
     }
 }

@@ -66,7 +66,7 @@ struct near_far {
 ///
 /// **Required.** All threads of a grid of one dimension call together, with any number of blocks.
 ///
-/// The call takes no shared memory, and at most two atomic operations per 32 vertices.
+/// The call takes no shared memory, and at most two atomic operations per 32 vertices, unless a `scanned_queue` loses some.
 template <int BlockDim, class Vertex, class Priority, class Near, class Keep, class PriorityOf>
 __device__ __forceinline__ void split(queue<Vertex> pile, near_far<Vertex, Priority, Near> next, Keep keep, PriorityOf priority_of) {
     detail::each_block_of<BlockDim>(pile.length(), [&](bool is_there, unsigned long long place) {

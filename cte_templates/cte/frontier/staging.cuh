@@ -1,9 +1,20 @@
 // What a warp appends to a frontier, collected in shared memory.
 #pragma once
 
+#include <cte/check.cuh>
 #include <cte/frontier/queue.cuh>
 
 namespace cte {
+namespace detail {
+
+/// How many vertices a warp holds back by itself: 32 to 256, in 16 KiB for the block.
+template <int BlockDim, class Vertex>
+constexpr int held_back = [] {
+    constexpr int fitting = 16384 / (BlockDim / lanes * static_cast<int>(sizeof(Vertex))) / lanes * lanes;
+    return fitting < 256 ? fitting : 256;
+}();
+
+}  // namespace detail
 
 /// Collects what the warps of a block append, in shared memory, and appends it to a queue 32 vertices at a time.
 ///
@@ -25,20 +36,24 @@ namespace cte {
 ///
 /// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
 /// @tparam Vertex    what the queue holds: an integer of 32 or 64 bits
-/// @tparam Places    how many vertices a warp can hold back; what it appends past them goes to the queue at once
+/// @tparam Places    how many vertices a warp can hold back, a multiple of 32; what it appends past them goes to the queue at once. By
+///                   itself, as many as fit 16 KiB for the block, up to 256
 ///
 /// **Required.** One object for a block, in shared memory, and one queue between `clear` and `flush`. `clear` and `flush` are called by
 /// whole warps, at least once before and once after what the warp appends.
 ///
-/// An object takes `BlockDim / 32 * (4 + Places * sizeof(Vertex))` bytes of shared memory.
-template <int BlockDim, class Vertex, int Places = 256>
+/// An object takes `BlockDim / 32 * Places * sizeof(Vertex)` bytes of shared memory, and some for its counters. A block has 48 KiB for all
+/// `__shared__` variables, those of policies included.
+template <int BlockDim, class Vertex, int Places = detail::held_back<BlockDim, Vertex>>
 struct staging {
+    static_assert(std::is_integral_v<Vertex> && (sizeof(Vertex) == 4 || sizeof(Vertex) == 8), "a queue holds integers of 32 or 64 bits");
     static_assert(BlockDim % detail::lanes == 0 && BlockDim >= detail::lanes && BlockDim <= 1024,
                   "BlockDim is the number of threads of the block: a multiple of 32, up to 1024");
     static_assert(Places >= detail::lanes && Places % detail::lanes == 0, "a warp holds back a multiple of 32 vertices");
 
     /// Empties what this warp holds. The warp calls before its first `push`.
     __device__ void clear() {
+        CTE_CHECK(blockDim.x * blockDim.y * blockDim.z == BlockDim);
         __syncwarp();
         if (detail::lane_number() == 0) counts[detail::warp_number()] = 0;
         __syncwarp();

@@ -31,6 +31,14 @@ BALANCED(long, 64, 256, 3, cte::warp, long long, long long)
 BALANCED(mixed, 256, 128, 2, cte::sub_warp<8>, int, long long)
 BALANCED(unsigned, 64, 32, 5, cte::warp_chunked, unsigned, unsigned)
 
+// Which warp of the grid visits each edge.
+extern "C" __global__ void warps_of_edges(const int* offsets, const int* neighbors, int* from, unsigned* begins, Size* counts,
+                                          unsigned capacity, int* warps) {
+    const int warp = blockIdx.x * 2 + threadIdx.x / 32;
+    cte::advance_balanced<64, 4>(cte::graph{offsets, neighbors}, cte::scanned_queue<int, int>{offsets, from, begins, counts, capacity},
+                                 [=](int, int edge) { warps[edge] = warp; });
+}
+
 // Appends with push, or, if `together`, with push_if.
 extern "C" __global__ void append(const long long* offsets, int count, const long long* given, const unsigned char* wanted, int together,
                                   long long* to, unsigned* begins, Size* counts, unsigned capacity) {
