@@ -35,9 +35,9 @@ def _is_timed(table: GraphTable) -> bool:
 def _legend(table: GraphTable) -> Iterator[str]:
     if _is_timed(table):
         yield "ms: what the kernels of a run took together, without the gaps between launches: the median of the"
-        yield "repeats by CUDA events; ±%: their range. run ms: the time from the first launch to the end of the last"
-        yield "one, with the gaps in which Python reads flags and sizes and prepares the next launch."
-        yield "MTEPS: millions of edges over that time in seconds, whatever edges a form looks at. bfs and sssp count"
+        yield "repeats by CUDA events; ±%: their full range over it. run ms: from the first launch to the end of the"
+        yield "last one, with the gaps in which Python reads flags and sizes and prepares the next launch."
+        yield "MTEPS: millions of edges per second of kernel time, whichever edges a form looks at. bfs and sssp count"
         yield "the edges of the vertices that are reached, bc counts those twice, cc all edges, pagerank all of them"
         yield "once an iteration, tc each pair of neighbors once."
     else:

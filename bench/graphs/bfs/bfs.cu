@@ -159,7 +159,7 @@ bfs_block(int depth, const int* offsets, const int* neighbors, int* levels, int*
 extern "C" __global__ void __launch_bounds__(LARGE_BLOCK, 1)
 bfs_block_balanced(int depth, const int* offsets, const int* neighbors, int* levels, int* now, unsigned* now_begins, Size* now_counts,
                    int* next, unsigned* next_begins, Size* next_counts, unsigned capacity, Size most, int* steps) {
-  __shared__ cte::staging<LARGE_BLOCK, int, 128> staged;
+  __shared__ cte::staging<LARGE_BLOCK, int> staged;
   using frontier = cte::scanned_queue<int, int>;
   const auto level = [&](int step, frontier from, frontier to) {
     staged.clear();

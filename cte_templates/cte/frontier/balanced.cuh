@@ -69,7 +69,7 @@ struct scanned_queue {
    private:
     __device__ void lose() const { atomicAdd(counts + 1, 1ull); }
 
-    /// What `v` is counted as: nothing without edges, or with more than are counted.
+    /// What `v` adds to the count: 0 if it has no edges, or more than 32 bits can count.
     __device__ unsigned long long count_for(Vertex v) const {
         const auto degree = static_cast<unsigned long long>(offsets[v + 1] - offsets[v]);
         if (degree > ~0u) lose();
@@ -106,7 +106,7 @@ struct scanned_queue {
 /// @endcode
 ///
 /// @tparam BlockDim      threads of the block: a multiple of 32, up to 1024
-/// @tparam EdgesPerLane  a warp takes up to 32 times as many edges before it searches anew; fewer if the grid has warps to spare
+/// @tparam EdgesPerLane  a warp takes up to `32 * EdgesPerLane` edges per search; fewer if the grid has warps to spare
 /// @tparam Policy        which lanes of a warp visit what: a policy without `whole_block`
 /// @param graph          the edges; its offsets are those of the queue
 /// @param from           the queue of vertices; one that is there twice is visited twice. Nothing may be appended to it meanwhile. Of a
@@ -115,8 +115,9 @@ struct scanned_queue {
 ///                       the warp
 /// @param describe       as in `advance`; called by each warp that visits edges of the vertex
 ///
-/// **Required.** All lanes of a warp call together, in a grid of one dimension with any number of blocks. For a large frontier, some
-/// `edges / (EdgesPerLane * BlockDim)` blocks are best; for a small one, as many as the GPU runs at once, up to a lane for each edge.
+/// **Required.** All lanes of a warp call together, in a grid of one dimension with any number of blocks. For a large frontier, about
+/// `edges / (EdgesPerLane * BlockDim)` blocks are best; for a small one, as many as are resident at once, but no more than one lane per
+/// edge.
 ///
 /// **Shared memory and registers** are those of `for_each` with the policy; the search and the loop over the vertices take some more
 /// registers.

@@ -68,8 +68,8 @@ __device__ void make_empty(const scanned_queue<Vertex, Offset>& frontier) {
 /// @return         the number of steps that were done
 ///
 /// **Required.** A grid of one block. A frontier that overflows ends the steps: `*size` exceeds `capacity`, or `counts[1]` of a
-/// `scanned_queue` is not 0. The steps before it are done then, and the frontier that it came of is gone: the host repeats the call from
-/// a state that it has kept.
+/// `scanned_queue` is not 0. By then, the step that overflowed has run as well, and the frontier that it started from is gone: the host
+/// repeats the call from a state that it has saved.
 ///
 /// The call takes 16 bytes of shared memory.
 template <class Queue, class Step>

@@ -62,7 +62,7 @@ struct near_far {
 /// @param pile         the far vertices of the bound before; not the queue `next.far`. Nothing may be appended to it meanwhile
 /// @param next         the queues, and the new bound
 /// @param keep         called once for each vertex, by one lane. It contains no barrier
-/// @param priority_of  gives the priority that a vertex has today; called for those that stay
+/// @param priority_of  gives the current priority of a vertex; called for those that are kept
 ///
 /// **Required.** All threads of a grid of one dimension call together, with any number of blocks.
 ///

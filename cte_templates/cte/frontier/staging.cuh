@@ -7,7 +7,7 @@
 namespace cte {
 namespace detail {
 
-/// How many vertices a warp holds back by itself: 32 to 256, in 16 KiB for the block.
+/// How many vertices a warp holds back by default: 64 to 256, within 16 KiB per block.
 template <int BlockDim, class Vertex>
 constexpr int held_back = [] {
     constexpr int fitting = 16384 / (BlockDim / lanes * static_cast<int>(sizeof(Vertex))) / lanes * lanes;
@@ -37,7 +37,7 @@ constexpr int held_back = [] {
 /// @tparam BlockDim  threads of the block: a multiple of 32, up to 1024
 /// @tparam Vertex    what the queue holds: an integer of 32 or 64 bits
 /// @tparam Places    how many vertices a warp can hold back, a multiple of 32; what it appends past them goes to the queue at once. By
-///                   itself, as many as fit 16 KiB for the block, up to 256
+///                   default, as many as fit in 16 KiB per block, up to 256
 ///
 /// **Required.** One object for a block, in shared memory, and one queue between `clear` and `flush`. `clear` and `flush` are called by
 /// whole warps, at least once before and once after what the warp appends.
