@@ -38,8 +38,8 @@ def _legend(table: GraphTable) -> Iterator[str]:
         yield "repeats by CUDA events; ±%: their full range over it. run ms: from the first launch to the end of the"
         yield "last one, with the gaps in which Python reads flags and sizes and prepares the next launch."
         yield "MTEPS: millions of edges per second of kernel time, whichever edges a form looks at. bfs and sssp count"
-        yield "the edges of the vertices that are reached, bc counts those twice, cc all edges, pagerank all of them"
-        yield "once an iteration, tc each pair of neighbors once."
+        yield "the edges of the vertices that are reached, bc counts those twice, cc and pagerank_converged all edges,"
+        yield "pagerank all of them once an iteration, tc each pair of neighbors once."
     else:
         yield "No times here: the cost is in warp instructions. active/on: warp efficiency with and without"
         yield "predicated-off lanes."

@@ -125,6 +125,8 @@ def test_references_say_what_is_found_by_hand(monkeypatch: pytest.MonkeyPatch) -
     rest = 0.15 / 7
     one = (1 / 7) * (0.85 / 4) ** 5 + rest * sum((0.85 / 4) ** k for k in range(5))
     np.testing.assert_allclose(reference("pagerank")["ranks"][[1, 5, 6]], [one, rest, rest], rtol=1e-6)
+    ranks = reference("pagerank_converged")["ranks"]
+    np.testing.assert_allclose(ranks[[1, 5, 6]], [rest / (1 - 0.85 / 4), rest, rest], rtol=1e-5)
 
 
 def test_triangles_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
