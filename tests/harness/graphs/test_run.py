@@ -133,7 +133,7 @@ def test_on_a_gpu_rows_have_times_and_rates(
 
 @pytest.mark.nvcc
 def test_forms_run_with_other_policies_too(degrees: str) -> None:
-    (cell,) = graphs_run.run(GraphPlan((degrees,), ("power_law",), ("fast",), ("block",))).cells
+    (cell,) = graphs_run.run(GraphPlan((degrees,), ("road",), ("fast",), ("block",))).cells
     assert [(row.form, row.void) for row in cell.rows] == [("plain", ""), ("fast", ""), ("fast@block", "")]
     assert cell.speedups["fast"] > cell.speedups["fast@block"]
 
@@ -142,7 +142,7 @@ def test_forms_run_with_other_policies_too(degrees: str) -> None:
 def test_what_ccc_refuses_is_no_failure(degrees: str) -> None:
     source = Path(degrees) / "degrees.cu"
     source.write_text(SOURCE.replace("++degree;", "degree += __activemask() != 0;"))
-    plan = GraphPlan((degrees,), ("mostly_empty",), ("ccc", "fast"))
+    plan = GraphPlan((degrees,), ("road",), ("ccc", "fast"))
     (cell,) = graphs_run.run(plan).cells
     assert [(row.form, row.failed) for row in cell.rows] == [
         ("plain", False),
