@@ -135,6 +135,14 @@ def _add_cte(parser: argparse.ArgumentParser) -> None:
         "policy, `sub_warp` for all widths; may be repeated",
     )
     parser.add_argument(
+        "--sources",
+        type=_sources,
+        default=0,
+        metavar="N",
+        help="`graphs` only: search from N vertices drawn from the seed, and add the searches up (default: search once,"
+        " from the vertex with the most neighbors)",
+    )
+    parser.add_argument(
         "--headers",
         action="append",
         metavar="NAME=FOLDER",
@@ -149,6 +157,14 @@ def _add_cte(parser: argparse.ArgumentParser) -> None:
 def _seed(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise argparse.ArgumentTypeError(f"`{text}` is not a seed: it must be a whole number, 0 or more")
+    return int(text)
+
+
+def _sources(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is no number of sources: it must be a whole number, 1 or more"
+        )
     return int(text)
 
 
@@ -273,6 +289,7 @@ def _graphs(args: argparse.Namespace) -> int:
         args.size,
         seed=args.seed,
         arch=args.arch,
+        sources=args.sources,
     )
     table = graphs_run.run(plan, lambda so_far: _write(args.json, json_of(so_far)), _workers(args, args.on))
     _write(args.json, json_of(table))
@@ -309,6 +326,7 @@ _TAKERS = {
     "input": (_CTE, _GRAPHS),
     "form": (_GRAPHS,),
     "policy": (_CTE, _GRAPHS),
+    "sources": (_GRAPHS,),
     "headers": (_CTE,),
     "no_profile": (_CTE,),
 }

@@ -57,7 +57,8 @@ def rows_table(table: GraphTable) -> RichTable:
     for cell in table.cells:
         result.add_section()
         for number, row in enumerate(cell.rows):
-            label = f"{cell.algorithm} {cell.input}" if number == 0 else ""
+            many = f" ({cell.sources} sources)" if cell.sources > 1 else ""
+            label = f"{cell.algorithm} {cell.input}{many}" if number == 0 else ""
             if row.void:
                 word = Text("WRONG" if row.failed else "none", style="red" if row.failed else "")
                 result.add_row(label, row.form, Text("-"), *[Text("")] * (len(columns) - 2), word)

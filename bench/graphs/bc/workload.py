@@ -39,27 +39,35 @@ OFF = 1e-9
 def inputs(name: str, size: str, seed: int) -> Inputs:
     """The graph ``name``; the paths begin at the busiest vertex."""
     graph = square(csr_inputs.load(name, size, seed))
-    source, vertices = busiest(graph.offsets), graph.rows
+    vertices = graph.rows
+    return {
+        "offsets": graph.offsets,
+        "neighbors": graph.indices,
+        "dependencies": Zeros(vertices, np.float64),
+        "changed": np.ones(1, np.int32),
+        "mask_1": empty_mask(vertices),
+        "mask_2": empty_mask(vertices),
+        "next_size": np.zeros(1, np.uint64),
+        "begins": Zeros(vertices, np.uint32),
+        "next_counts": np.zeros(2, np.uint64),
+        **begin(graph.offsets, busiest(graph.offsets)),
+    }
+
+
+def begin(offsets: NDArray[np.int32], source: int) -> Inputs:
+    """What the paths from ``source`` begin with."""
+    vertices = len(offsets) - 1
     levels, paths = np.full(vertices, -1, np.int32), np.zeros(vertices)
     levels[source], paths[source] = 0, 1
     order, length = queue_of(source, vertices)
     return {
         "source": source,
-        "offsets": graph.offsets,
-        "neighbors": graph.indices,
         "levels": levels,
         "paths": paths,
-        "dependencies": Zeros(vertices, np.float64),
-        "changed": np.ones(1, np.int32),
-        "mask_0": mask_of(source, vertices),
-        "mask_1": empty_mask(vertices),
-        "mask_2": empty_mask(vertices),
         "order": order,
         "now_size": length,
-        "next_size": np.zeros(1, np.uint64),
-        "begins": Zeros(vertices, np.uint32),
-        "now_counts": scanned_count(source, graph.offsets),
-        "next_counts": np.zeros(2, np.uint64),
+        "mask_0": mask_of(source, vertices),
+        "now_counts": scanned_count(source, offsets),
     }
 
 

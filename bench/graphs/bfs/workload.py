@@ -56,30 +56,38 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
     """The graph ``name`` and its transpose; the search begins at the busiest vertex."""
     graph = square(csr_inputs.load(name, size, seed))
     incoming = graph.transpose()
-    source, vertices = busiest(graph.offsets), graph.rows
+    vertices = graph.rows
+    return {
+        "offsets": graph.offsets,
+        "neighbors": graph.indices,
+        "in_offsets": incoming.offsets,
+        "sources": incoming.indices,
+        "changed": np.ones(1, np.int32),
+        "steps": np.zeros(1, np.int32),
+        "mask_1": empty_mask(vertices),
+        "mask_2": empty_mask(vertices),
+        "seen": empty_mask(vertices),
+        **empty_queue("queue_1", "size_1", vertices),
+        # A level's vertices, once for each edge that leads to them.
+        "found": Zeros(graph.nnz + 1, np.int32),
+        "found_size": np.zeros(1, np.uint64),
+        **begin(graph.offsets, busiest(graph.offsets)),
+    }
+
+
+def begin(offsets: NDArray[np.int32], source: int) -> Inputs:
+    """What a search from ``source`` begins with."""
+    vertices = len(offsets) - 1
     levels = np.full(vertices, -1, np.int32)
     levels[source] = 0
     queue, length = queue_of(source, vertices)
     return {
         "source": source,
-        "offsets": graph.offsets,
-        "neighbors": graph.indices,
-        "in_offsets": incoming.offsets,
-        "sources": incoming.indices,
         "levels": levels,
-        "changed": np.ones(1, np.int32),
-        "steps": np.zeros(1, np.int32),
         "mask_0": mask_of(source, vertices),
-        "mask_1": empty_mask(vertices),
-        "mask_2": empty_mask(vertices),
-        "seen": empty_mask(vertices),
         "queue_0": queue,
         "size_0": length,
-        **empty_queue("queue_1", "size_1", vertices),
-        **scanned_queues(source, graph.offsets),
-        # A level's vertices, once for each edge that leads to them.
-        "found": Zeros(graph.nnz + 1, np.int32),
-        "found_size": np.zeros(1, np.uint64),
+        **scanned_queues(source, offsets),
     }
 
 

@@ -47,14 +47,8 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
     weights = lengths(graph, seed)
     # As floats they are exact: they come from floats, or are 64 at most.
     incoming = replace(graph, values=weights.astype(np.float32)).transpose()
-    source, vertices = busiest(graph.offsets), graph.rows
-    distances = np.full(vertices, UNREACHED, np.uint32)
-    distances[source] = 0
-    nearer = np.zeros(vertices, np.int32)
-    nearer[source] = 1
-    queue, length = queue_of(source, vertices)
+    vertices = graph.rows
     return {
-        "source": source,
         # How much farther a phase of near/far goes: what a warp's edges bring on average (Davidson et al., 2014).
         "delta": max(1, round(32 * float(weights.mean()) * vertices / graph.nnz)) if graph.nnz else 1,
         # By this bound all vertices are near.
@@ -65,20 +59,32 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
         "in_offsets": incoming.offsets,
         "sources": incoming.indices,
         "in_lengths": np.asarray(incoming.values).astype(np.uint32),
-        "distances": distances,
         "changed": np.ones(1, np.int32),
-        "nearer": nearer,
-        "mask_0": mask_of(source, vertices),
         "mask_1": empty_mask(vertices),
         "mask_2": empty_mask(vertices),
         "queued": Zeros(vertices, np.int32),
         "piled": Zeros(vertices, np.int32),
-        "queue_0": queue,
-        "size_0": length,
         **empty_queue("queue_1", "size_1", vertices),
-        **scanned_queues(source, graph.offsets),
         **empty_queue("far_0", "far_size_0", vertices),
         **empty_queue("far_1", "far_size_1", vertices),
+        **begin(graph.offsets, busiest(graph.offsets)),
+    }
+
+
+def begin(offsets: NDArray[np.int32], source: int) -> Inputs:
+    """What a search from ``source`` begins with."""
+    vertices = len(offsets) - 1
+    distances, nearer = np.full(vertices, UNREACHED, np.uint32), np.zeros(vertices, np.int32)
+    distances[source], nearer[source] = 0, 1
+    queue, length = queue_of(source, vertices)
+    return {
+        "source": source,
+        "distances": distances,
+        "nearer": nearer,
+        "mask_0": mask_of(source, vertices),
+        "queue_0": queue,
+        "size_0": length,
+        **scanned_queues(source, offsets),
     }
 
 

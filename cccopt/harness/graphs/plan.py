@@ -32,6 +32,7 @@ class GraphPlan:
     """What is asked for: names of algorithms (or folders), of graphs (or files) and of forms, none for all of them, and
     policies that the forms with CTE run with, too.
 
+    ``sources`` is from how many vertices searches begin, drawn from the seed; 0 for the one with the most neighbors.
     ``size`` is None for `FULL` on a GPU and `SMALL` on the emulator.
     """
 
@@ -43,6 +44,7 @@ class GraphPlan:
     size: str | None = None
     seed: int = 1
     arch: str | None = None
+    sources: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ An algorithm on a graph runs in a process of its own: a fault voids a row there 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from cccopt.device.gpu import open_gpu
@@ -17,12 +17,12 @@ from cccopt.harness.choices import Platform
 from cccopt.harness.csr.generators import GENERATORS
 from cccopt.harness.graphs.plan import GraphPlan, Job, jobs, size_of
 from cccopt.harness.graphs.table import GraphCell, GraphRow, GraphTable
-from cccopt.harness.graphs.workload import PLAIN, compiled, load
+from cccopt.harness.graphs.workload import PLAIN, Algorithm, compiled, drawn_sources, load
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
-from cccopt.harness.result import BuildResult, Issues
+from cccopt.harness.result import BuildResult, Issues, Times
 from cccopt.harness.table import EMULATED
-from cccopt.harness.workload import base_state
+from cccopt.harness.workload import Instance, arrays, base_state
 from cccopt.toolchain.ptxas import assemble
 from cccopt.workers import apart
 from cccopt.workers.queue import HERE, Item, Worker, WorkerEnded, answers
@@ -40,6 +40,7 @@ class Ran:
 
     results: tuple[BuildResult, ...]
     edges: int
+    sources: int
 
 
 def run(
@@ -61,19 +62,23 @@ def run(
             job.algorithm.sample(job.input).inputs(size, plan.seed)
     made = _codes(todo, plan.on, arch)
     items = [
-        Item(_name(job), measured, (job.name, job.input, _there(job, made), plan.on, size, plan.seed))
+        Item(
+            _name(job),
+            measured,
+            (job.name, job.input, _there(job, made), plan.on, size, plan.seed, plan.sources),
+        )
         for job in todo
     ]
     cells: list[GraphCell] = []
     with answers(items, workers or HERE) as found:
         for job, answer in zip(todo, found, strict=True):
             try:
-                results, edges = answer.result()
+                results, edges, sources = answer.result()
             except WorkerEnded as problem:
                 why = first_of(problem)
-                results, edges = {form: BuildResult(form, (), (), why) for form in job.forms}, 0
+                results, edges, sources = {form: BuildResult(form, (), (), why) for form in job.forms}, 0, 1
             rows = tuple(_row(form, made[job.name][form], results) for form in job.forms)
-            cells.append(GraphCell(job.algorithm.name, job.input, size, edges, rows))
+            cells.append(GraphCell(job.algorithm.name, job.input, size, edges, rows, sources))
             on_progress(GraphTable(on, arch, plan.seed, tuple(cells)))
     return GraphTable(on, arch, plan.seed, tuple(cells))
 
@@ -105,38 +110,86 @@ def _name(job: Job) -> str:
 
 
 def measured(
-    name: str, input: str, codes: Mapping[str, Code], on: Platform, size: str, seed: int
-) -> tuple[dict[str, BuildResult], int]:
-    """The results by form, and the edges that a run traverses."""
-    edges = 0
+    name: str, input: str, codes: Mapping[str, Code], on: Platform, size: str, seed: int, sources: int = 0
+) -> tuple[dict[str, BuildResult], int, int]:
+    """The results by form, the edges that a run traverses, and from how many vertices."""
+    edges, begun = 0, 1
 
     def ran(codes: Mapping[str, Code]) -> tuple[BuildResult, ...]:
-        nonlocal edges
-        seconds = SECONDS * len(codes)
-        done = apart.call(_run_here, name, input, dict(codes), on, size, seed, seconds=seconds)
-        edges = done.edges
+        nonlocal edges, begun
+        seconds = SECONDS * len(codes) * max(sources, 1)
+        done = apart.call(_run_here, name, input, dict(codes), on, size, seed, sources, seconds=seconds)
+        edges, begun = done.edges, done.sources
         return done.results
 
-    return without_those_that_fail(ran, codes, PLAIN), edges
+    return without_those_that_fail(ran, codes, PLAIN), edges, begun
 
 
 def _run_here(
-    began: apart.Began, name: str, input: str, codes: Mapping[str, Code], on: Platform, size: str, seed: int
+    began: apart.Began,
+    name: str,
+    input: str,
+    codes: Mapping[str, Code],
+    on: Platform,
+    size: str,
+    seed: int,
+    sources: int,
 ) -> Ran:
     algorithm = load(name)
-    instance = algorithm.sample(input).instance(size, seed)
-    edges = algorithm.module.edges(base_state(instance.inputs))
+    runs = _searches(algorithm, algorithm.sample(input).instance(size, seed), sources, seed)
+    edges = sum(algorithm.module.edges(base_state(run.inputs)) for run in runs.values())
     if on == Platform.GPU:
         with open_gpu() as gpu:
-            return Ran(run_on_gpu(gpu, instance, codes, began, whole_runs=True), edges)
-    texts = {form: code for form, code in codes.items() if isinstance(code, str)}
-    results = run_on_emulator(
-        instance,
-        texts,
-        on_failure=lambda form, problem: BuildResult(form, (), (), first_of(problem)),
-        began=began,
+            found = [run_on_gpu(gpu, run, codes, began, whole_runs=True) for run in runs.values()]
+    else:
+        texts = {form: code for form, code in codes.items() if isinstance(code, str)}
+        found = [
+            run_on_emulator(
+                run,
+                texts,
+                on_failure=lambda form, problem: BuildResult(form, (), (), first_of(problem)),
+                began=began,
+            )
+            for run in runs.values()
+        ]
+    results = (_together(dict(zip(runs, of_form, strict=True))) for of_form in zip(*found, strict=True))
+    return Ran(tuple(results), edges, len(runs))
+
+
+def _searches(algorithm: Algorithm, instance: Instance, sources: int, seed: int) -> dict[str, Instance]:
+    """The runs by where they begin: one for each of ``sources`` drawn, if the algorithm searches from a vertex."""
+    begin = getattr(algorithm.module, "begin", None)
+    if not sources or begin is None:
+        return {"": instance}
+    offsets = arrays(base_state(instance.inputs))["offsets"]
+    runs = {
+        f"from vertex {source}: ": replace(instance, inputs={**instance.inputs, **begin(offsets, source)})
+        for source in drawn_sources(offsets, sources, seed)
+    }
+    return runs or {"": instance}  # without edges, no vertex is better than another
+
+
+def _together(runs: Mapping[str, BuildResult]) -> BuildResult:
+    """The sum of a form's runs; wrong if one of them is."""
+    first = next(iter(runs.values()))
+    if len(runs) == 1:
+        return first
+    wrong = next((f"{begun}{run.wrong}" for begun, run in runs.items() if run.wrong), "")
+    if wrong:
+        return BuildResult(first.name, (), (), wrong)
+    launches = (
+        replace(launch, label=begun + launch.label, times=None)
+        for begun, run in runs.items()
+        for launch in run.launches
     )
-    return Ran(results, edges)
+    times, elapsed = (_sum([getattr(run, of) for run in runs.values()]) for of in ("times", "elapsed"))
+    return BuildResult(first.name, tuple(launches), (), run_times=times, elapsed=elapsed)
+
+
+def _sum(times: Sequence[Times | None]) -> Times | None:
+    """The sums of the repeats that all have."""
+    taken = [each.milliseconds for each in times if each is not None]
+    return Times(tuple(map(sum, zip(*taken, strict=False)))) if taken else None
 
 
 def _row(form: str, made: Code | NoBuild, results: Mapping[str, BuildResult]) -> GraphRow:

@@ -41,13 +41,16 @@ class GraphRow:
 
 @dataclass(frozen=True, slots=True)
 class GraphCell:
-    """All forms of an algorithm on a graph; ``edges`` is how many a run traverses, whatever its form looks at."""
+    """All forms of an algorithm on a graph; ``edges`` is how many a run traverses, whatever its form looks at. With
+    several ``sources``, rows and edges are sums over the searches from each.
+    """
 
     algorithm: str
     input: str
     size: str
     edges: int
     rows: tuple[GraphRow, ...]
+    sources: int = 1
 
     def row(self, form: str) -> GraphRow:
         """The row of ``form``. Raises `KeyError` where there is none."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+import numpy as np
+
 from cccopt import driver, resources
 from cccopt.diagnostic import CccError
 from cccopt.harness.builds import NoBuild, first_of
@@ -37,7 +39,8 @@ class GraphModule(Protocol):
 
     Where it has ``INPUTS``, it runs on those graphs, and not on `INPUTS`, where none are named. ``FORMS`` begins with
     `PLAIN`, which the others are compared with. The kernels of ``POLICY_FORMS`` take the policy that the macro
-    ``CTE_POLICY`` names. The launches of one iteration (a level, a round) have one label.
+    ``CTE_POLICY`` names. The launches of one iteration (a level, a round) have one label. Where it has ``begin``, it
+    searches from a vertex: ``begin(offsets, source)`` gives the inputs that depend on it.
     """
 
     FORMS: tuple[str, ...]
@@ -121,6 +124,13 @@ def load(name: str) -> Algorithm:
     """The algorithm ``name`` of ``bench/graphs``, or a folder. Raises `CccError` (CCC090)."""
     source, module = find(name, SHELF, PARTS)
     return Algorithm(source.stem, source, cast(GraphModule, module))
+
+
+def drawn_sources(offsets: Array, count: int, seed: int) -> tuple[int, ...]:
+    """So many different vertices with edges, or all of them, drawn from ``seed``."""
+    able = np.flatnonzero(np.diff(offsets))
+    drawn = np.random.default_rng(seed).choice(able, min(count, able.size), replace=False)
+    return tuple(map(int, drawn))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from cccopt.cli.common import console
@@ -13,7 +14,9 @@ from cccopt.cli.main import main
 from cccopt.harness.choices import Platform
 from cccopt.harness.graphs import run as graphs_run
 from cccopt.harness.graphs.plan import GraphPlan, jobs
+from cccopt.harness.graphs.workload import drawn_sources, load
 from cccopt.harness.on_gpu import REPEATS
+from cccopt.harness.result import BuildResult, LaunchResult, Times
 from cccopt.report.graphs import print_graphs
 
 SOURCE = """
@@ -245,10 +248,49 @@ def test_each_form_adds_to_the_time_that_a_job_may_take(monkeypatch: pytest.Monk
 
     def call(function: object, *arguments: object, seconds: float) -> graphs_run.Ran:
         given.append(seconds)
-        return graphs_run.Ran((), 0)
+        return graphs_run.Ran((), 0, 1)
 
     monkeypatch.setattr(graphs_run.apart, "call", call)
     graphs_run.measured(
         "bfs", "rmat", dict.fromkeys(("plain", "queue", "pull"), ""), Platform.EMULATOR, "small", 1
     )
     assert given == [3 * graphs_run.SECONDS]
+    graphs_run.measured("bfs", "rmat", {"plain": ""}, Platform.EMULATOR, "small", 1, sources=16)
+    assert given[1] == 16 * graphs_run.SECONDS
+
+
+@pytest.mark.nvcc
+def test_searches_from_several_vertices_are_added_up() -> None:
+    plan = GraphPlan(("bfs",), ("road",), ("queue",), sources=2)
+    (cell,) = graphs_run.run(plan).cells
+    assert (cell.sources, [row.void for row in cell.rows]) == (2, ["", ""])
+    inputs = load("bfs").sample("road").inputs("small", 1)
+    first, second = drawn_sources(np.asarray(inputs["offsets"]), 2, 1)
+    assert first != second
+    depths = [
+        int(load("bfs").module.reference({**inputs, "source": source})["levels"].max())
+        for source in (first, second)
+    ]
+    # The last launch of each search reaches no vertex.
+    assert [row.iterations for row in cell.rows] == [sum(depths) + 2] * 2
+    assert cell.edges == 2 * len(np.asarray(inputs["neighbors"]))
+
+
+def test_a_sum_of_searches_is_wrong_where_one_is() -> None:
+    launch = LaunchResult("level 0", "k", (1, 1, 1), (32, 1, 1))
+    runs = [
+        BuildResult("queue", (launch,), (), run_times=Times(times), elapsed=Times((9.0,)))
+        for times in ((1.0, 2.0, 3.0), (10.0, 20.0))
+    ]
+    added = graphs_run._together(dict(zip(("a: ", "b: "), runs, strict=True)))
+    assert added.times == Times((11.0, 22.0))
+    assert added.elapsed == Times((18.0,))
+    assert [one.label for one in added.launches] == ["a: level 0", "b: level 0"]
+    runs[1] = BuildResult("queue", (), (), "3 wrong levels")
+    assert graphs_run._together(dict(zip("ab", runs, strict=True))).wrong == "b3 wrong levels"
+
+
+def test_sources_have_edges_and_are_no_more_than_there_are() -> None:
+    offsets = np.array([0, 0, 2, 2, 3, 3])
+    assert sorted(drawn_sources(offsets, 16, 7)) == [1, 3]
+    assert drawn_sources(np.zeros(5, int), 3, 7) == ()
