@@ -60,8 +60,12 @@ def annotations_of(body: Iterable[Statement]) -> Mapping[int, Annotation]:
     """The annotations of a body by region number, from its begin markers; ``overhead`` is none."""
     found: dict[int, Annotation] = {}
     for statement in body:
-        if isinstance(statement, Marker) and statement.event in _BEGINS:
-            found.setdefault(statement.region, _annotation(statement))
+        if (
+            isinstance(statement, Marker)
+            and statement.region not in found  # a copy that the compiler made says the same
+            and statement.event in _BEGINS
+        ):
+            found[statement.region] = _annotation(statement)
     return found
 
 
