@@ -63,10 +63,15 @@ def annotations_of(body: Iterable[Statement]) -> Mapping[int, Annotation]:
         if (
             isinstance(statement, Marker)
             and statement.region not in found  # a copy that the compiler made says the same
-            and statement.event in _BEGINS
+            and begins_annotation(statement)
         ):
             found[statement.region] = _annotation(statement)
     return found
+
+
+def begins_annotation(marker: Marker) -> bool:
+    """Whether the marker is one of those that say what a pragma says."""
+    return marker.event in _BEGINS
 
 
 def vouches(annotation: Annotation, function: str) -> bool:
