@@ -17,7 +17,7 @@ from cccopt.advising.independence import judgement_of
 from cccopt.advising.recursions import refused_recursion
 from cccopt.advising.sums import sums_of
 from cccopt.advising.trials import Selection, Trial, is_expanded, trials
-from cccopt.ccc.function.annotations import Annotation, annotations_of
+from cccopt.ccc.function.annotations import Annotation, annotations_of, begins_annotation
 from cccopt.ccc.function.calls import called
 from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State
@@ -30,7 +30,7 @@ from cccopt.passes.pipeline import prepared
 from cccopt.profiling.candidate_counts import CandidateCounts
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import RunFile
-from cccopt.ptx.ir import Function, Item, Module
+from cccopt.ptx.ir import Function, Item, Marker, Module
 from cccopt.ptx.parser import parse
 from cccopt.text import Place
 
@@ -141,7 +141,7 @@ def _is_kernel(item: Item) -> TypeGuard[Function]:
 
 def _has_candidates(kernel: Function) -> bool:
     """Whether something in a kernel could be annotated, and not just the kernel."""
-    return len(annotations_of(kernel.body or ())) > 1
+    return len({s.region for s in kernel.body or () if isinstance(s, Marker) and begins_annotation(s)}) > 1
 
 
 def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, ...]:

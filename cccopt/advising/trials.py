@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import islice
 
 from cccopt.advising.sums import sums_of
+from cccopt.advising.waiting_loops import refused_as_waiting, verified
 from cccopt.analysis.loops import Loop
 from cccopt.ccc.function.annotations import Annotation, is_annotation, without_annotations
 from cccopt.ccc.function.view import View, view_of
@@ -29,7 +30,6 @@ from cccopt.ptx import isa
 from cccopt.ptx.ir import (
     Function,
     Instruction,
-    Item,
     Marker,
     Module,
     Operand,
@@ -112,9 +112,8 @@ def trials(
     are those of a run of this module. With ``only_in_lane`` lanes keep their own iterations in all of them. ``like`` is
     the only selection that is tried, where it is given.
     """
-    function = next(f for f in module.functions() if f.name == kernel and f.body is not None)
-    alone = Module(tuple(_reduced(item, kernel) for item in module.items if _stays(item, kernel)))
-    nest = Nest(view_of(alone, function))
+    alone = _alone(module, kernel)
+    nest = Nest(view_of(alone, next(f for f in alone.functions() if f.name == kernel and f.body)))
     if like is not None:
         yield _tried(alone, kernel, like, nest, counts)
         return
@@ -130,12 +129,11 @@ def trials(
                 yield from filter(is_expanded, [with_sums])
 
 
-def _stays(item: Item, kernel: str) -> bool:
-    return not (isinstance(item, Function) and item.kind == "entry" and item.name != kernel)
-
-
-def _reduced(item: Item, kernel: str) -> Item:
-    return without_annotations(item) if isinstance(item, Function) and item.name != kernel else item
+def _alone(module: Module, kernel: str) -> Module:
+    """The module without other kernels, and with marks in this one alone."""
+    own = (i for i in module.items if not isinstance(i, Function) or i.kind != "entry" or i.name == kernel)
+    made = (without_annotations(i) if isinstance(i, Function) and i.name != kernel else i for i in own)
+    return Module(tuple(made))
 
 
 def _tried(
@@ -149,6 +147,8 @@ def _tried(
     )
     profile, share = (None, 1.0) if counts is None else _profile(marked, kernel, counts)
     try:
+        if selection.in_lane and nest.verified and (waits := refused_as_waiting(marked, kernel)):
+            return Trial(kernel, selection, refused=waits)
         result = run(marked, Options(Mode.ALWAYS, profile=profile))
     except CccError as problem:
         return Trial(kernel, selection, refused=problem.diagnostics)
@@ -224,6 +224,11 @@ class Nest:
     """How the candidates of a function lie in each other."""
 
     view: View
+
+    @cached_property
+    def verified(self) -> bool:
+        """As `verified`: once is enough for all selections."""
+        return verified(self.view.module)
 
     @cached_property
     def annotations(self) -> Mapping[int, Annotation]:

@@ -130,7 +130,7 @@ def build(body: Body) -> ControlFlowGraph:
 def ending(body: Body, block: Block) -> Instruction | None:
     """The branch, `ret`, `exit` or `trap` that ends ``block``, or None where control only falls through."""
     last = body[block.stop - 1] if block.stop > block.start else None
-    return last if isinstance(last, Instruction) and _ends_block(last) else None
+    return last if isinstance(last, Instruction) and ends_block(last) else None
 
 
 def reverse_postorder(
@@ -166,7 +166,7 @@ def split(body: Body) -> tuple[Block, ...]:
         is_label = isinstance(statement, Label)
         if after_end or (is_label and not after_label):
             starts.append(index)
-        after_end, after_label = not is_label and _ends_block(statement), is_label
+        after_end, after_label = not is_label and ends_block(statement), is_label
     stops = [*starts[1:], len(body)]
     return tuple(
         Block(number, start, stop, _label(body, start))
@@ -183,7 +183,8 @@ _LEAVING = frozenset({Control.RETURN, Control.EXIT, Control.TRAP})
 _STAYING = (Control.NEXT, Control.CALL)  # no set: each instruction is asked, and enumerations hash slowly
 
 
-def _ends_block(statement: Statement) -> bool:
+def ends_block(statement: Statement) -> bool:
+    """Whether control may go on elsewhere than after the statement."""
     return isinstance(statement, Instruction) and isa.facts(statement).control not in _STAYING
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """The version of the JSON's layout."""
+
+_OBJECTS = 200_000
+"""How many new objects make Python look for garbage; its default is 700."""
 
 _COUNT = (
     "build with `ccc-nvcc --ccc-candidates --ccc-instrument`, run `cccopt profile -o RUN.json -- PROGRAM`,"
@@ -107,6 +112,22 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Try, rank, print, and write what was asked for."""
+    with _seldom_collected():
+        return _run(arguments)
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Few searches for garbage: code lives on, holds no cycles, and of a large file there is much to walk over."""
+    before = gc.get_threshold()
+    gc.set_threshold(_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     require_writable(arguments.json, arguments.sarif, arguments.save_profile, arguments.html)
     runs = [subject for subject in arguments.subjects if subject.endswith(".json")]
     if arguments.save_profile is not None and not (arguments.apply and runs):

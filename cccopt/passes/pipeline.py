@@ -73,8 +73,11 @@ def _unique_names(module: Module, options: Options) -> PassResult:
 
     Leaves a module without annotations as it is.
     """
-    marked = any(is_annotation(s) for function in module.functions() for s in function.body or ())
-    return PassResult(with_unique_names(module) if marked else module)
+    return PassResult(with_unique_names(module) if any(map(_is_marked, module.functions())) else module)
+
+
+def _is_marked(function: Item) -> bool:
+    return isinstance(function, Function) and any(map(is_annotation, function.body or ()))
 
 
 PIPELINE: tuple[tuple[str, Pass], ...] = (
@@ -160,23 +163,29 @@ def asks_for_loops(module: Module) -> bool:
     )
 
 
+_PREPARE = Options(Mode.ALWAYS, keep_going=True)
+
+
 def prepared(module: Module) -> Module:
     """``module`` with the loops that its markers ask for, and all markers: what profiles are made of. It computes the
     same.
 
     Functions of which that cannot be are left, kernels without their marker ``grid``, others without any.
     """
-    made = _with_loops(module)
+    named, _, _ = _unique_names(module, _PREPARE)
+    made = _with_loops(named)
     lost = _annotated(module, ("grid.begin",)) - _annotated(made, (*_ASKING, "for.begin"))
     if not lost:
         return made
-    return _with_loops(Module(tuple(_without_grid(item, lost) for item in module.items)))
+    if not any(_is_marked(_without_grid(function, lost)) for function in module.functions()):
+        named = module  # without annotations it keeps its names
+    return _with_loops(Module(tuple(_without_grid(item, lost) for item in named.items)))
 
 
 def _with_loops(module: Module) -> Module:
     for name, step in PIPELINE:
-        if name in PREPARING:
-            module, _, _ = step(module, Options(Mode.ALWAYS, keep_going=True))
+        if name in PREPARING[1:]:
+            module, _, _ = step(module, _PREPARE)
     return module
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from cccopt.ptx import ir
 from cccopt.ptx.operands import Children, MalformedError, OperandBuilder, integer_of, position_of
 from cccopt.ptx.tokens import Token
+from cccopt.ptx.whole import Where, location_parts
 from cccopt.text import Position, shortened
 
 # The numbers in markers.
@@ -294,6 +295,12 @@ class ModuleBuilder(OperandBuilder):
         if file:
             pairs.append(("file", file.rstrip()))
         return ir.Marker(event, int(region), tuple(pairs), position_of(token))
+
+    def whole_location(self, children: Children) -> ir.Location:
+        token = children[0]
+        where: Where = self._wholes.get(token.value) or location_parts(token.value)
+        self._wholes[token.value] = where
+        return ir.Location(*where, position_of(token))
 
     def location(self, children: Children) -> ir.Location:
         head, *rest = children

@@ -27,6 +27,8 @@ from cccopt.ptx.ir import (
     Literal,
     Module,
     Operand,
+    Register,
+    SpecialRegister,
     Statement,
     Symbol,
     TextureAddress,
@@ -278,10 +280,16 @@ def _initializer(initializer: Initializer) -> Initializer:
     return initializer
 
 
+_PLAIN = frozenset({Register, SpecialRegister, Literal, Symbol})
+"""Operands that hold no constant expression, as most do."""
+
+
 def _statement(statement: Statement) -> Statement:
     if isinstance(statement, Variable):
         return _variable(statement)
     if not isinstance(statement, Instruction):
+        return statement
+    if _PLAIN.issuperset([operand.__class__ for operand in statement.operands]):
         return statement
     operands = tuple([_operand(operand) for operand in statement.operands])
     return statement if operands == statement.operands else replace(statement, operands=operands)

@@ -14,6 +14,7 @@ from cccopt.ptx import ir
 from cccopt.ptx.constants import number, value_of
 from cccopt.ptx.special import SPECIAL_TYPES, shadows_special
 from cccopt.ptx.tokens import Token
+from cccopt.ptx.whole import go_without_saying, instruction_parts
 from cccopt.text import Position, shortened
 
 Children: TypeAlias = "list[Any]"
@@ -69,6 +70,8 @@ class OperandBuilder(Transformer[Token, ir.Module]):
         self._scopes: list[dict[str, bool]] = [{}, {}]
         self._percent = False
         self._names: dict[str, ir.Operand] = {}
+        # The parts of statements that are one token: many come again, in kernels that are made of one template.
+        self._wholes: dict[str, Any] = {}
         self._last = Token("NUMBER", "0", line=1, column=1)  # of a constant expression: for errors
         # A declaration of several variables was seen: it is a list among statements.
         self._split = False
@@ -220,6 +223,18 @@ class OperandBuilder(Transformer[Token, ir.Module]):
     def instruction(self, children: Children) -> ir.Instruction:
         opcode = children[0]
         return self._instruction(opcode, children[1:], None, opcode)
+
+    def whole(self, children: Children) -> ir.Instruction:
+        token = children[0]
+        parts = None if self._percent else self._wholes.get(token.value)
+        if parts is None:
+            parts = instruction_parts(token.value, self._resolve)
+            if go_without_saying(parts[1]):
+                self._wholes[token.value] = parts
+        opcode, operands, guard, offset = parts
+        return ir.Instruction(
+            opcode, operands, guard, Position(token.line or 1, (token.column or 1) + offset)
+        )
 
     def guarded(self, children: Children) -> ir.Instruction:
         return self._guarded(children, False)

@@ -18,6 +18,7 @@ from cccopt.ptx.errors import PtxError, ptx_error
 from cccopt.ptx.ir import Module
 from cccopt.ptx.operands import MalformedError
 from cccopt.ptx.tokens import PLUGINS
+from cccopt.ptx.whole import first_part
 from cccopt.resources import folder
 from cccopt.text import Position, SourceText, shortened
 
@@ -128,6 +129,8 @@ def parse(text: str, name: str = "<ptx>") -> Module:
             raise ptx_error(
                 problem.code, str(problem), SourceText(name, text), problem.position, help=problem.help
             ) from None
+        finally:
+            builder.reset()  # what it knows of this text would take memory for nothing
     assert isinstance(module, Module)
     return module
 
@@ -141,14 +144,16 @@ def _diagnose(problem: UnexpectedInput, source: SourceText) -> PtxError:
     if rest.startswith("/*"):
         return ptx_error("CCC003", "unterminated comment", source, position, help="close it with `*/`")
     if isinstance(problem, UnexpectedToken):
-        return _unexpected(str(problem.token), source, position)
+        whole = problem.token.type in ("WHOLE", "WHOLE_LOCATION")
+        token = str(problem.token.value)
+        return _unexpected(first_part(token) if whole else token, source, position)
     assert isinstance(problem, UnexpectedCharacters)
     if rest.startswith('"') and source.text.find('"', at + 1) < 0:
         return ptx_error("CCC003", "unterminated string", source, position, help='close it with `"`')
-    token = _TOKEN.match(rest)
-    if token is None:
+    found = _TOKEN.match(rest)
+    if found is None:
         return ptx_error("CCC003", f"stray character {rest[:1]!r}", source, position)
-    return _unexpected(token[0], source, position)
+    return _unexpected(found[0], source, position)
 
 
 def _unexpected(token: str, source: SourceText, position: Position) -> PtxError:

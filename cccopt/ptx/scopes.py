@@ -54,7 +54,7 @@ def with_unique_names(module: Module) -> Module:
 
 def _function(function: Function) -> Function:
     body = function.body or ()
-    if not any(isinstance(s, Open) for s in body) and not _shadows(function):
+    if not _shadows(function) and (not any(isinstance(s, Open) for s in body) or _is_unique(function)):
         return function
     renamer = _Renamer(_scope_labels(body))
     return replace(
@@ -63,6 +63,28 @@ def _function(function: Function) -> Function:
         parameters=tuple(map(renamer.parameter, function.parameters)),
         body=_opened(tuple(renamer.rename(i, s) for i, s in enumerate(body))),
     )
+
+
+def _is_unique(function: Function) -> bool:
+    """Whether all names are unique already, as where this was made before, and no label is in a scope."""
+    taken = {*SPECIAL_TYPES, *(v.name for v in (*function.returns, *function.parameters))}
+    if len(taken) < len(SPECIAL_TYPES) + len(function.returns) + len(function.parameters):
+        return False
+    depth = 0
+    for statement in function.body or ():
+        names: tuple[str, ...] = ()
+        if isinstance(statement, Open | Close):
+            depth += 1 if isinstance(statement, Open) else -1
+        elif isinstance(statement, Label | BranchTargets | CallPrototype):
+            if depth:
+                return False
+            names = (statement.name if isinstance(statement, Label) else statement.label,)
+        elif isinstance(statement, RegisterDeclaration):
+            names = tuple(name for declared in statement.names for name in declared_names(declared))
+        if not taken.isdisjoint(names) or len({*names}) < len(names):
+            return False
+        taken.update(names)
+    return True
 
 
 def _opened(body: Body) -> Body:

@@ -47,3 +47,11 @@ def test_nothing_to_do() -> None:
     module = parse(".entry k () { .reg .b32 %r<2>; mov.u32 %r1, 1; ret; }")
     assert with_unique_names(module) is not None
     assert with_unique_names(module) == module
+
+
+def test_what_is_unique_stays_as_it_is() -> None:
+    scopes = "{ .reg .b32 t; mov.u32 t, %r1; }\n{ .reg .b32 u; mov.u32 u, %r2; }"
+    module = parse(f".entry k ()\n{{\n.reg .b32 %r<4>;\n{scopes}\nret;\n}}")
+    unique = with_unique_names(parse(BEFORE))
+    assert with_unique_names(module) == module
+    assert with_unique_names(unique) == unique

@@ -60,9 +60,18 @@ def annotations_of(body: Iterable[Statement]) -> Mapping[int, Annotation]:
     """The annotations of a body by region number, from its begin markers; ``overhead`` is none."""
     found: dict[int, Annotation] = {}
     for statement in body:
-        if isinstance(statement, Marker) and statement.event in _BEGINS:
-            found.setdefault(statement.region, _annotation(statement))
+        if (
+            isinstance(statement, Marker)
+            and statement.region not in found  # a copy that the compiler made says the same
+            and begins_annotation(statement)
+        ):
+            found[statement.region] = _annotation(statement)
     return found
+
+
+def begins_annotation(marker: Marker) -> bool:
+    """Whether the marker is one of those that say what a pragma says."""
+    return marker.event in _BEGINS
 
 
 def vouches(annotation: Annotation, function: str) -> bool:

@@ -181,12 +181,13 @@ def split_at_markers(body: Body, names: Names) -> Body:
             out.append(Label(names.label("block")))
         pending = marker.endswith(".end") and not marker.startswith("overhead")
         out.append(statement)
-    unlabelled = {block.start for block in control_flow.split(tuple(out)) if block.label is None}
     labelled: list[Statement] = []
-    for index, statement in enumerate(out):
-        if index in unlabelled:
+    begins_block = True  # as in `control_flow.split`, whose blocks are not needed here
+    for statement in out:
+        if begins_block and not isinstance(statement, Label):
             labelled.append(Label(names.label("block")))
         labelled.append(statement)
+        begins_block = isinstance(statement, Instruction) and control_flow.ends_block(statement)
     return tuple(labelled)
 
 

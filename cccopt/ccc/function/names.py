@@ -17,7 +17,8 @@ class Names:
         labels = {statement.name for statement in body if isinstance(statement, Label)}
         used = set(registers)
         self._prefix = prefix
-        while any(name.startswith((f"%{self._prefix}_", f"${self._prefix}_")) for name in used | labels):
+        alike = [name for name in used | labels if name.startswith((f"%{prefix}", f"${prefix}"))]
+        while any(name.startswith((f"%{self._prefix}_", f"${self._prefix}_")) for name in alike):
             self._prefix += "x"
         self._labels: dict[str, int] = {}
         self._made: set[str] = set()
