@@ -111,37 +111,37 @@ def _queued(state: State) -> Iterator[Launch]:
     graph, vertices = arrays(state, "offsets", "neighbors"), len(levels)
     room = np.uint64(vertices)
     sizes = ("now_size", "next_size")
-    frontiers, begin = [int(now[0])], 0
+    frontiers, first = [int(now[0])], 0
     # A wrong kernel ends, too, and within the queue.
-    while frontiers[-1] and begin + frontiers[-1] <= vertices:
+    while frontiers[-1] and first + frontiers[-1] <= vertices:
         depth = len(frontiers) - 1
         now[0], following[0] = frontiers[-1], 0
-        level = (np.int32(depth), *graph, levels, paths, order, np.uint64(begin), now, following, room)
+        level = (np.int32(depth), *graph, levels, paths, order, np.uint64(first), now, following, room)
         yield launch("bc_forward_queue", frontiers[-1], *level, host=sizes, label=f"level {depth}")
-        begin += frontiers[-1]
+        first += frontiers[-1]
         frontiers.append(int(following[0]))
     for back in range(len(frontiers) - 3, -1, -1):
-        begin, now[0] = sum(frontiers[:back]), frontiers[back]
-        level = (np.int32(back), *graph, levels, paths, dependencies, order, np.uint64(begin), now, room)
+        first, now[0] = sum(frontiers[:back]), frontiers[back]
+        level = (np.int32(back), *graph, levels, paths, dependencies, order, np.uint64(first), now, room)
         yield launch("bc_backward_queue", frontiers[back], *level, host=sizes, label=f"back to {back}")
 
 
 def _balanced(state: State) -> Iterator[Launch]:
-    """The vertices of all levels are in one queue that knows where their edges begin, those with edges."""
+    """All levels are in one queue that knows where the edges of its vertices begin."""
     levels, paths, dependencies, order = arrays(state, "levels", "paths", "dependencies", "order")
     begins, *counts = arrays(state, *COUNTED)
     now, following = counts
     queue, graph = (order, begins), arrays(state, "offsets", "neighbors")
-    vertices, begin = np.uint64(len(levels)), 0
+    vertices, first = np.uint64(len(levels)), 0
     frontiers = [int(now[0])]
     while scanned_sizes(now)[0]:
         depth, (size, edges) = len(frontiers) - 1, scanned_sizes(now)
         following[:] = 0
-        level = (np.int32(depth), *graph, levels, paths, *queue, np.uint64(begin), now, following, vertices)
+        level = (np.int32(depth), *graph, levels, paths, *queue, np.uint64(first), now, following, vertices)
         host = (COUNTED[1 + (depth + 1) % 2],)
         yield balanced("bc_forward_balanced", edges, *level, host=host, label=f"level {depth}")
-        begin += size
-        if begin + scanned_sizes(following)[0] > len(levels):  # a wrong kernel ends, too
+        first += size
+        if first + scanned_sizes(following)[0] > len(levels):  # a wrong kernel ends, too
             return
         frontiers.append(int(following[0]))
         now, following = following, now
@@ -149,8 +149,8 @@ def _balanced(state: State) -> Iterator[Launch]:
     for back in range(len(frontiers) - 2, -1, -1):
         now[0] = frontiers[back]
         size, edges = scanned_sizes(now)
-        begin -= size
-        level = (np.int32(back), *graph, levels, paths, dependencies, *queue, np.uint64(begin), now, vertices)
+        first -= size
+        level = (np.int32(back), *graph, levels, paths, dependencies, *queue, np.uint64(first), now, vertices)
         yield balanced("bc_backward_balanced", edges, *level, host=(COUNTED[1],), label=f"back to {back}")
 
 

@@ -15,6 +15,8 @@ from cccopt.harness.graphs.traversal import (
     SCANNED,
     annotated,
     balanced,
+    both_scanned,
+    both_ways,
     edges_reached,
     empty_mask,
     empty_queue,
@@ -55,13 +57,9 @@ the end of a graph of many levels, few vertices are left, and both conditions wo
 def inputs(name: str, size: str, seed: int) -> Inputs:
     """The graph ``name`` and its transpose; the search begins at the busiest vertex."""
     graph = square(csr_inputs.load(name, size, seed))
-    incoming = graph.transpose()
     vertices = graph.rows
     return {
-        "offsets": graph.offsets,
-        "neighbors": graph.indices,
-        "in_offsets": incoming.offsets,
-        "sources": incoming.indices,
+        **both_ways(graph),
         "changed": np.ones(1, np.int32),
         "steps": np.zeros(1, np.int32),
         "mask_1": empty_mask(vertices),
@@ -151,7 +149,7 @@ def _scanned(state: State, form: str) -> Iterator[Launch]:
     """The level is in a queue that knows where its vertices' edges begin; its size says from which side to go on."""
     levels, steps, *out = arrays(state, "levels", "steps", "offsets", "neighbors")
     into = arrays(state, "in_offsets", "sources", "offsets")
-    queues = arrays(state, *SCANNED[:3]), arrays(state, *SCANNED[3:])
+    queues = both_scanned(state)
     vertices, capacity = len(levels), np.uint32(len(levels))
     depth, reached, before, pulls = 0, 1, 0, form == "pull"
     while depth < vertices:

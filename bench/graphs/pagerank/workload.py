@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.workload import array, arrays, launch, page_ranks, square, wrong_sums
-from cccopt.harness.graphs.traversal import annotated
+from cccopt.harness.graphs.traversal import annotated, both_ways
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
 FORMS = ("plain", "ccc", "pull", "program", "push")
@@ -26,13 +26,9 @@ ITERATIONS = 5
 def inputs(name: str, size: str, seed: int) -> Inputs:
     """The graph ``name`` and its transpose, and equal ranks."""
     graph = square(csr_inputs.load(name, size, seed))
-    incoming = graph.transpose()
     return {
         "out_degrees": graph.degrees,
-        "offsets": graph.offsets,
-        "neighbors": graph.indices,
-        "in_offsets": incoming.offsets,
-        "sources": incoming.indices,
+        **both_ways(graph),
         "ranks": np.full(graph.rows, 1 / graph.rows, np.float32),
         "given": Zeros(graph.rows, np.float32),
         "gives": Zeros(graph.rows, np.float32),

@@ -14,6 +14,8 @@ from cccopt.harness.graphs.traversal import (
     SCANNED,
     annotated,
     balanced,
+    both_scanned,
+    both_ways,
     scanned_queues,
     scanned_sizes,
 )
@@ -37,14 +39,10 @@ MOST = 500
 def inputs(name: str, size: str, seed: int) -> Inputs:
     """The graph ``name`` and its transpose, and what every vertex has without edges."""
     graph = square(csr_inputs.load(name, size, seed))
-    incoming = graph.transpose()
     vertices = graph.rows
     return {
         "out_degrees": graph.degrees,
-        "offsets": graph.offsets,
-        "neighbors": graph.indices,
-        "in_offsets": incoming.offsets,
-        "sources": incoming.indices,
+        **both_ways(graph),
         "ranks": np.full(vertices, (1 - DAMPING) / vertices, np.float32),
         "given": Zeros(vertices, np.float32),
         "gives": Zeros(vertices, np.float32),
@@ -87,7 +85,7 @@ def _pushed(state: State) -> Iterator[Launch]:
     ranks, given, residuals = arrays(state, "ranks", "given", "residuals")
     graph = arrays(state, "offsets", "neighbors")
     offsets = graph[0]
-    queues = arrays(state, *SCANNED[:3]), arrays(state, *SCANNED[3:])
+    queues = both_scanned(state)
     count = len(ranks)
     vertices, rest, tolerance = np.int32(count), *_bounds(count)
     capacity, first = np.uint32(count), queues[0]

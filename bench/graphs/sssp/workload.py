@@ -16,6 +16,7 @@ from cccopt.harness.graphs.traversal import (
     SCANNED,
     annotated,
     balanced,
+    both_scanned,
     edges_reached,
     empty_mask,
     empty_queue,
@@ -138,7 +139,7 @@ def _queued(state: State) -> Iterator[Launch]:
 
 def _balanced(state: State) -> Iterator[Launch]:
     distances, queued = arrays(state, "distances", "queued")
-    graph, queues = _graph(state), _scanned(state)
+    graph, queues = _graph(state), both_scanned(state)
     capacity = np.uint32(len(distances))
     for number in range(1, len(distances) + 1):
         now, then = queues[1 - number % 2], queues[number % 2]
@@ -170,7 +171,7 @@ def _pulled(state: State) -> Iterator[Launch]:
 def _near_far(state: State) -> Iterator[Launch]:
     """Rounds of near vertices; when none is left, the next phase takes those that are near by a farther bound."""
     distances, queued, piled, offsets = arrays(state, "distances", "queued", "piled", "offsets")
-    graph, queues, piles = _graph(state), _scanned(state), _queues(state, "far", "far_size")
+    graph, queues, piles = _graph(state), both_scanned(state), _queues(state, "far", "far_size")
     delta, farthest = (int(np.asarray(state[name])) for name in ("delta", "farthest"))
     capacity, room = np.uint32(len(distances)), room_of(piles[0][0])
     number, phase, bound = 1, 1, min(delta, farthest)
@@ -200,10 +201,6 @@ def _near_far(state: State) -> Iterator[Launch]:
 
 def _graph(state: State) -> tuple[Any, ...]:
     return arrays(state, "offsets", "neighbors", "lengths")
-
-
-def _scanned(state: State) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return arrays(state, *SCANNED[:3]), arrays(state, *SCANNED[3:])
 
 
 def _queues(state: State, items: str, size: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness.csr.workload import launch, reached
+from cccopt.harness.csr.matrix import Csr
+from cccopt.harness.csr.workload import arrays, launch, reached
 from cccopt.harness.graphs.workload import CCC
-from cccopt.harness.workload import Array, Launch, Zeros
+from cccopt.harness.workload import Array, Launch, State, Zeros
 
 TRIPS = 16
 """How many vertices a lane takes in the form `CCC`, which collects tasks over the iterations of a loop."""
@@ -20,6 +21,17 @@ EDGES_PER_LANE = 8
 
 LANES = 1 << 16
 """Up to so many edges of a frontier have a lane each: on an H100, where 2^18 run at once, more gained nothing."""
+
+
+def both_ways(graph: Csr) -> Mapping[str, Array]:
+    """The edges that leave each vertex of ``graph``, and those that lead to it."""
+    incoming = graph.transpose()
+    return {
+        "offsets": graph.offsets,
+        "neighbors": graph.indices,
+        "in_offsets": incoming.offsets,
+        "sources": incoming.indices,
+    }
 
 
 def annotated(
@@ -88,6 +100,11 @@ def scanned_count(vertex: int, offsets: Array) -> NDArray[np.uint64]:
 
 SCANNED = ("scan_0", "begins_0", "counts_0", "scan_1", "begins_1", "counts_1")
 """The arrays of `scanned_queues`."""
+
+
+def both_scanned(state: State) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """The items, the edges before each, and the counts of both queues of `scanned_queues`."""
+    return arrays(state, *SCANNED[:3]), arrays(state, *SCANNED[3:])
 
 
 def scanned_sizes(counts: Array) -> tuple[int, int]:

@@ -42,11 +42,6 @@ struct scanned_queue {
     __host__ __device__ static constexpr unsigned vertices_in(unsigned long long count) { return static_cast<unsigned>(count); }
     __host__ __device__ static constexpr unsigned edges_in(unsigned long long count) { return static_cast<unsigned>(count >> 32); }
 
-    /// The count of a queue that the host fills, for `counts[0]`.
-    __host__ __device__ static constexpr unsigned long long count_of(unsigned vertices, unsigned edges) {
-        return static_cast<unsigned long long>(edges) << 32 | vertices;
-    }
-
     /// Appends `v`, unless it has no edges. Any lanes may call, at any time. Each takes an atomic operation: see `staging`.
     __device__ void push(Vertex v) const {
         const unsigned long long mine = count_for(v);
