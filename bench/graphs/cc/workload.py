@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,29 +11,45 @@ from numpy.typing import NDArray
 from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.csr.matrix import scipy_module
 from cccopt.harness.csr.workload import arrays, launch, sparse, square, wrong_numbers
-from cccopt.harness.graphs.traversal import annotated
-from cccopt.harness.workload import Inputs, Launch, State
+from cccopt.harness.graphs.traversal import annotated, both_ways
+from cccopt.harness.workload import Array, Inputs, Launch, State
 
-FORMS = ("plain", "ccc", "cte")
-POLICY_FORMS = ("cte",)
+FORMS = ("plain", "ccc", "cte", "union", "sampled")
+POLICY_FORMS = ("cte", "union", "sampled")
 RESULTS = ("labels",)
-SCRATCH = ("changed",)
+SCRATCH = ("changed", "most_frequent")
 FULL_REFERENCE = True
 LAUNCHES_VARY = True
 
 
 def inputs(name: str, size: str, seed: int) -> Inputs:
-    """The graph ``name``; every vertex is a component of its own."""
+    """The graph ``name`` and its transpose; every vertex is a component of its own."""
     graph = square(csr_inputs.load(name, size, seed))
     return {
-        "offsets": graph.offsets,
-        "neighbors": graph.indices,
+        **both_ways(graph),
         "labels": np.arange(graph.rows, dtype=np.int32),
         "changed": np.ones(1, np.int32),
+        "most_frequent": np.zeros(1, np.int32),
     }
 
 
+SAMPLED_EDGES = 2
+"""How many edges of each vertex the form ``sampled`` looks at first, as its authors do."""
+SAMPLED_VERTICES = 1024
+"""How many vertices say then which component most are in: the threads of the block that counts them."""
+
+
 def launches(state: State, form: str) -> Generator[Launch, None, None]:
+    """All edges, once or until none joins two components."""
+    if form == "union":
+        yield from _united(state)
+    elif form == "sampled":
+        yield from _sampled(state)
+    else:
+        yield from _hooked(state, form)
+
+
+def _hooked(state: State, form: str) -> Iterator[Launch]:
     """Two launches a round, until no edge joins two components."""
     offsets, neighbors, labels, changed = arrays(state, "offsets", "neighbors", "labels", "changed")
     count = len(labels)
@@ -48,7 +64,34 @@ def launches(state: State, form: str) -> Generator[Launch, None, None]:
             yield launch("cc_hook", count, *hooked, host=("changed",), label=label)
         else:
             yield annotated(form, "cc_hook_plain", count, *hooked, host=("changed",), label=label)
-        yield launch("cc_compress", count, vertices, labels, label=label)
+        yield _compressed(labels, label)
+
+
+def _united(state: State) -> Iterator[Launch]:
+    """Each edge once."""
+    *graph, labels = arrays(state, "offsets", "neighbors", "labels")
+    yield launch("cc_union", len(labels), np.int32(len(labels)), *graph, labels, label="all edges")
+    yield _compressed(labels, "all edges")
+
+
+def _sampled(state: State) -> Iterator[Launch]:
+    """Some edges of each vertex, then all edges, both ways, of those that are not in the largest component by then."""
+    *graph, labels, most_frequent = arrays(state, "offsets", "neighbors", "labels", "most_frequent")
+    count = len(labels)
+    vertices = np.int32(count)
+    for place in range(SAMPLED_EDGES):
+        label = f"edges {place}"
+        yield launch("cc_union_one", count, vertices, np.int32(place), *graph, labels, label=label)
+        yield _compressed(labels, label)
+    shape = (1, 1, 1), (SAMPLED_VERTICES, 1, 1)
+    yield Launch("cc_most_frequent", *shape, (vertices, labels, most_frequent), label="largest")
+    for way in (graph, arrays(state, "in_offsets", "sources")):
+        yield launch("cc_union_others", count, vertices, *way, most_frequent, labels, label="other edges")
+    yield _compressed(labels, "other edges")
+
+
+def _compressed(labels: Array, label: str) -> Launch:
+    return launch("cc_compress", len(labels), np.int32(len(labels)), labels, label=label)
 
 
 def reference(inputs: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:

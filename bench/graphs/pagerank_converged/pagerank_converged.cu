@@ -31,7 +31,7 @@ converged_plain(int vertices, float rest, float tolerance, const int* __restrict
     int first = in_offsets[v], last = in_offsets[v + 1];
 #pragma ccc for variable
     for (int k = first; k < last; ++k) rank += given[sources[k]];
-    if (fabsf(rank - ranks[v]) > tolerance) *changed = 1;
+    if (fabsf(rank - ranks[v]) > tolerance && *changed == 0) *changed = 1;
     ranks[v] = rank;
   }
 }
