@@ -113,4 +113,5 @@ def counts_of(profile: Profile) -> Counts:
         profile.thread_instructions,
         profile.thread_instructions_pred_on,
         profile.thread_instructions - profile.overhead_thread_instructions,
+        profile.global_transactions,
     )

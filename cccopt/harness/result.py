@@ -43,9 +43,12 @@ class Issues:
 
 @dataclass(frozen=True, slots=True)
 class Counts(Issues):
-    """The same with ``useful_lanes``: the active ones on the original instructions, not on a pass' own."""
+    """The same with ``useful_lanes``, the active ones on the original instructions, not on a pass' own, and the
+    ``sectors`` of 32 bytes that warps touched in global memory.
+    """
 
     useful_lanes: int = 0
+    sectors: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
@@ -53,6 +56,7 @@ class Counts(Issues):
             self.active_lanes + other.active_lanes,
             self.guarded_on_lanes + other.guarded_on_lanes,
             self.useful_lanes + other.useful_lanes,
+            self.sectors + other.sectors,
         )
 
     @property

@@ -12,6 +12,9 @@ from cccopt.harness.graphs.table import GraphCell, GraphRow, GraphTable
 from cccopt.harness.graphs.workload import PLAIN
 from cccopt.harness.table import EMULATED
 
+SECTOR = 32
+"""Bytes."""
+
 
 def print_graphs(table: GraphTable, console: Console) -> None:
     """All rows, what their columns are, and why rows are void."""
@@ -42,7 +45,8 @@ def _legend(table: GraphTable) -> Iterator[str]:
         yield "pagerank all of them once an iteration, tc each pair of neighbors once."
     else:
         yield "No times here: the cost is in warp instructions. active/on: warp efficiency with and without"
-        yield "predicated-off lanes."
+        yield "predicated-off lanes. KB: what warps read and write in global memory, in sectors of 32 bytes; there are"
+        yield "no caches here."
 
 
 def rows_table(table: GraphTable) -> RichTable:
@@ -50,7 +54,7 @@ def rows_table(table: GraphTable) -> RichTable:
     result = RichTable(box=None, header_style="bold")
     result.add_column("algorithm input", no_wrap=True)
     result.add_column("form", no_wrap=True)
-    ours = ("ms", "±%", "run ms", "MTEPS") if _is_timed(table) else ("active/on %", "warp instr.")
+    ours = ("ms", "±%", "run ms", "MTEPS") if _is_timed(table) else ("active/on %", "warp instr.", "KB")
     columns = ("iterations", "launches", *ours, "over plain", "result")
     for name in columns:
         result.add_column(name, justify="right", no_wrap=True)
@@ -76,9 +80,10 @@ def _cells(cell: GraphCell, row: GraphRow) -> Iterator[Text]:
         yield Text("-" if row.elapsed is None else f"{row.elapsed.median:.3f}")
         yield Text(f"{cell.mteps.get(row.form, 0):,.0f}")
     elif row.counted is not None:
-        issues = row.counted
-        yield Text(f"{100 * issues.warp_efficiency:.1f}/{100 * issues.warp_efficiency_pred_on:.1f}")
-        yield Text(f"{issues.warp_instructions:,}")
+        counts = row.counted
+        yield Text(f"{100 * counts.warp_efficiency:.1f}/{100 * counts.warp_efficiency_pred_on:.1f}")
+        yield Text(f"{counts.warp_instructions:,}")
+        yield Text(f"{counts.sectors * SECTOR / 1e3:,.0f}")
     gain = cell.speedups.get(row.form)
     yield Text("") if gain is None else Text(f"{gain:.2f}x", style="red" if gain < 0.995 else "")
     yield Text("right")

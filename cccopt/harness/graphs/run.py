@@ -20,7 +20,7 @@ from cccopt.harness.graphs.table import GraphCell, GraphRow, GraphTable
 from cccopt.harness.graphs.workload import PLAIN, Algorithm, compiled, drawn_sources, load
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
-from cccopt.harness.result import BuildResult, Issues, Times
+from cccopt.harness.result import BuildResult, Times
 from cccopt.harness.table import EMULATED
 from cccopt.harness.workload import Instance, arrays, base_state
 from cccopt.toolchain.ptxas import assemble
@@ -198,13 +198,12 @@ def _row(form: str, made: Code | NoBuild, results: Mapping[str, BuildResult]) ->
     ran = results[form]
     if ran.wrong:
         return GraphRow(form, ran.wrong, failed=True)
-    counts, times = ran.counts, ran.times
-    issues = Issues(counts.warp_instructions, counts.active_lanes, counts.guarded_on_lanes)
+    times = ran.times
     return GraphRow(
         form,
         iterations=len({launch.label for launch in ran.launches}),
         launches=len(ran.launches),
         times=times,
         elapsed=ran.elapsed,
-        counted=issues if times is None else None,
+        counted=ran.counts if times is None else None,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cccopt.harness.graphs.workload import PLAIN
-from cccopt.harness.result import Issues, Times
+from cccopt.harness.result import Counts, Times
 
 SCHEMA = 1
 
@@ -17,7 +17,7 @@ class GraphRow:
     ``void`` says why there is nothing to compare; a wrong result and a fault are ``failed``, a refusal is not.
     ``iterations`` is how many levels or rounds the host saw, of one or more ``launches`` each. ``times`` is what the
     kernels took together, on a GPU, and ``elapsed`` what whole runs took, with the host's part; ``counted`` is what
-    the kernels issued, on the emulator.
+    the kernels issued and touched, on the emulator.
     """
 
     form: str
@@ -27,7 +27,7 @@ class GraphRow:
     launches: int = 0
     times: Times | None = None
     elapsed: Times | None = None
-    counted: Issues | None = None
+    counted: Counts | None = None
 
     @property
     def cost(self) -> float | None:

@@ -12,6 +12,7 @@ import pytest
 from cccopt.cli.common import console
 from cccopt.cli.main import main
 from cccopt.harness.choices import Platform
+from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.graphs import run as graphs_run
 from cccopt.harness.graphs.plan import GraphPlan, jobs
 from cccopt.harness.graphs.workload import drawn_sources, load
@@ -108,9 +109,15 @@ def test_rows_say_what_is_right_wrong_and_astray(
     assert cell["speedups"]["fast"] > 1.4
     issues = rows["plain"]["counted"]
     assert 0 < issues["warp_efficiency_pred_on"] <= issues["warp_efficiency"] < 0.9
+    # In each of two launches, a warp reads the words of its vertices and those of the next ones, and writes theirs.
+    vertices = csr_inputs.load("power_law", "small", 1).rows
+    ends = [min(first + 32, vertices) for first in range(0, vertices, 32)]
+    aligned, shifted = (sum((end + by - 1) // 8 - (end - 1) // 32 * 4 + 1 for end in ends) for by in (0, 1))
+    assert rows["fast"]["counted"]["sectors"] == 2 * (2 * aligned + shifted)
     said = capsys.readouterr().out
     assert "degrees power_law wrong: degrees are wrong" in said
     assert " 1.00x   right" in said
+    assert f" {rows['fast']['counted']['sectors'] * 32 / 1000:,.0f} " in said
 
 
 @pytest.mark.nvcc
