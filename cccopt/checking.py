@@ -93,7 +93,7 @@ class Finding:
         times = f"{counted(self.places, 'location')} in {counted(self.launches, 'launch', 'es')}"
         return error(
             CONFLICT,
-            f"{what} of a marked loop depend on their order: {self.kind} (in `{self.kernel}`)",
+            f"the result depends on the order of {what} of a marked loop: {self.kind} (in `{self.kernel}`)",
             self.loop.place,
             why=f"both access {self.where} in launch {self.launch}{label}; these lines conflict at {times}",
             help=_HELP[self.loop.pragma],

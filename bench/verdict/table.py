@@ -62,7 +62,7 @@ def _said(kernels: Sequence[Kernel]) -> Iterator[str]:
     for build in CHOOSING:
         yield (
             f"{build}: {of.gain[build]:.3f} times plain, {of.of_best[build]:.3f} of the best build, at least"
-            f" {of.least[build]:.2f}, {of.share[build]:.0%} of the logarithm of what is to be gained"
+            f" {of.least[build]:.2f}, {of.share[build]:.0%} of the possible gain (on a logarithmic scale)"
             f" ({of.kernels} kernels)"
         )
     yield (

@@ -163,7 +163,7 @@ def _seed(text: str) -> int:
 def _sources(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(
-            f"`{text}` is no number of sources: it must be a whole number, 1 or more"
+            f"`{text}` is not a number of sources: it must be a whole number, 1 or more"
         )
     return int(text)
 

@@ -1,4 +1,4 @@
-"""``cccopt check``: run annotated kernels as they are, on real inputs, and tell where iterations that are said to be
+"""``cccopt check``: run annotated kernels as they are, on real inputs, and report where iterations that are said to be
 independent are not.
 """
 

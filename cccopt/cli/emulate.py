@@ -27,7 +27,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add this command's arguments."""
     parser = commands.add_parser("emulate", help="run a kernel on the emulator", description=__doc__)
     parser.add_argument("input", type=Path, metavar="FILE.ptx")
-    parser.add_argument("kernel", metavar="KERNEL", help="its PTX name, or the unmangled one if unique")
+    parser.add_argument("kernel", metavar="KERNEL", help="its PTX name, or the demangled one if unique")
     add_launch(parser)
     parser.add_argument(
         "--save",

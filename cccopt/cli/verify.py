@@ -27,7 +27,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("before", type=Path, metavar="BEFORE.ptx")
     parser.add_argument("after", type=Path, metavar="AFTER.ptx")
-    parser.add_argument("kernel", metavar="KERNEL", help="its PTX name, or the unmangled one if unique")
+    parser.add_argument("kernel", metavar="KERNEL", help="its PTX name, or the demangled one if unique")
     add_launch(parser)
     parser.add_argument(
         "--rtol",

@@ -78,8 +78,8 @@ def compile(
         profile: How often lanes come to each region, for ``auto``: a file, or what `profile_of` gives.
         resident: How many blocks of a kernel marked ``grid`` share its work; by default as many as the target runs
             at once.
-        form: The form of rewritten loops: ``auto``, ``split``, ``idle-lanes``, ``stack``, ``split,stack`` or
-            ``idle-lanes,stack``.
+        form: The form of rewritten loops: ``auto``, ``split``, ``idle-lanes``, ``stack``, ``split,stack``,
+            ``idle-lanes,stack``, ``carried`` or ``in-lane``.
         only: The regions to rewrite, separated by commas: numbers, places (``bfs.cu:18``) or names; all if
             empty.
         stacks: The memory in which tasks wait: ``auto``, ``shared`` or ``global``.

@@ -73,7 +73,7 @@ class Program:
         """The PTX name of a kernel.
 
         Args:
-            kernel: That name, or the unmangled one if only one kernel has it.
+            kernel: That name, or the demangled one if only one kernel has it.
 
         Raises:
             EmulatorError: If no kernel is called that, or several are (CCC076).
@@ -238,7 +238,7 @@ def emulate(
 
     Args:
         ptx: PTX, or what `cccopt.parse` made of it.
-        kernel: The kernel's PTX name, or the unmangled one if only one kernel has it.
+        kernel: The kernel's PTX name, or the demangled one if only one kernel has it.
         grid: The number of blocks: one number, or up to three of them.
         block: The number of threads in a block, likewise.
         args: The kernel's arguments. numpy arrays are device buffers, updated in place. Numbers take the parameter's

@@ -49,7 +49,7 @@ def carried(
 def _both(cause: Refusal, second: Refusal) -> Refusal:
     if {r.diagnostics[0].code for r in (cause, second)} == {refusal.LOCAL.code, refusal.LOCAL_TOKEN.code}:
         return second
-    return with_next(cause, second, "the rest of the iteration wait with it")
+    return with_next(cause, second, "carried form, in which the rest of the iteration waits with the path,")
 
 
 def remarks(region: Region, cause: Refusal | None) -> tuple[Diagnostic, ...]:

@@ -37,7 +37,7 @@ LONG = 400.0
 MANY = 8
 """The most points whose tasks move: stacks of more fit into no shared memory, and ptxas takes long for their code."""
 
-NOR = "lanes wait for each other with their own iterations"
+NAME = "in-lane form, in which lanes wait for each other,"
 
 _Rewritten = tuple[Function, tuple[Diagnostic, ...], tuple[RegionReport, ...]]
 
@@ -137,7 +137,7 @@ def _legal_plan(
         check_in_lane(view, region)
         return _planned(view, region, function, options, asked=cause is None)[0]
     except Refusal as last:
-        raise last if cause is None else with_next(cause, last, NOR) from last
+        raise last if cause is None else with_next(cause, last, NAME) from last
 
 
 def _remarks(plan: InLanePlan, cause: Refusal | None, *, by_cost: bool) -> tuple[Diagnostic, ...]:

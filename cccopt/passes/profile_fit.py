@@ -20,7 +20,7 @@ def misfits(profile: RunProfile, views: Sequence[View]) -> tuple[Diagnostic, ...
         if regions is None:
             why = "it has no run of this function, so how often lanes take its paths is assumed"
         elif any(a.region in regions and not fits_to(regions, a) for a in view.annotations.values()):
-            why = "its regions are of different kinds: the source has changed since the profile was made"
+            why = "the kinds of its regions are not those in the source, which has changed since the profile was made"
         else:
             continue
         found.append(

@@ -19,12 +19,12 @@ def left(refused: Refusal, options: Options) -> tuple[Diagnostic, ...]:
     return tuple(d.as_warning() for d in refused.diagnostics)
 
 
-def with_next(cause: Refusal, last: Refusal, nor: str) -> Refusal:
-    """The refusal ``cause`` of one form with that of the ``last`` one that was tried; ``nor`` says what that is."""
+def with_next(cause: Refusal, last: Refusal, form: str) -> Refusal:
+    """The refusal ``cause`` of one form with that of the ``last`` one that was tried, which is named ``form``."""
     first, other = cause.diagnostics[0], last.diagnostics[0]
     if first.code == other.code:
         return cause
-    why = f"{first.why}; nor can {nor}: {other.message} ({other.code})"
+    why = f"{first.why}; the {form} is not possible either: {other.message} ({other.code})"
     notes = (*first.notes, *((f"{text} ({other.code})", place) for text, place in other.notes))
     return Refusal(replace(first, why=why, notes=notes), *cause.diagnostics[1:])
 

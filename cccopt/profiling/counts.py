@@ -279,7 +279,7 @@ def notes_of(layout: Layout, counts: Sequence[FunctionCounts]) -> tuple[str, ...
     why = f"`{shown(layout.crowded)}` has too many branches (--ccc-instrument=all counts all warps)"
     crowded = [f"{few}: {why}"] if layout.crowded else []
     deep = [
-        f"`{shown(name)}` is recursive, and its counted copy takes more stack: if that exceeds the program's"
+        f"`{shown(name)}` is recursive, and its instrumented copy takes more stack: if that exceeds the program's"
         " cudaLimitStackSize, the results of this run are wrong"
         for name in layout.recursive
     ]

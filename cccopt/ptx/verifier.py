@@ -286,7 +286,7 @@ class _Verifier:
         if count is not None and (given < count[0] or (count[1] is not None and given > count[1])):
             most = "or more" if count[1] is None else f"to {count[1]}"
             takes = str(count[0]) if count[0] == count[1] else f"{count[0]} {most}"
-            raise self._fail("CCC008", f"`{instruction.opcode}` takes {takes} operands, not {given}:")
+            raise self._fail("CCC008", f"`{instruction.opcode}` takes {takes} operands, not {given}")
         since = introduced(instruction)
         if since is not None and not self.language.has(instruction):
             version, target = since

@@ -1,4 +1,4 @@
-"""What a check found, for terminals: conflicts as diagnostics, benign meetings as a table."""
+"""What a check found, for terminals: conflicts as diagnostics, benign races as a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cccopt.text import Place
 
 
 def print_checked(subject: str, checked: Checked, console: Console, most: int) -> None:
-    """The conflicts, ``most`` of them in full, the verdict, and the benign meetings of ``subject``."""
+    """The conflicts, ``most`` of them in full, the verdict, and the benign races of ``subject``."""
     conflicts, meetings = checked.conflicts, checked.meetings
     for conflict in conflicts[:most]:
         console.print(Text(f"{render(conflict.diagnostic())}\n"), soft_wrap=True)
@@ -29,7 +29,7 @@ def print_checked(subject: str, checked: Checked, console: Console, most: int) -
 
 
 def _table(meetings: tuple[Finding, ...]) -> Table:
-    table = Table(title="benign meetings", title_justify="left", box=None, header_style="bold")
+    table = Table(title="benign races", title_justify="left", box=None, header_style="bold")
     for name in ("loop", "lines", "how", "example"):
         table.add_column(name, overflow="fold")
     table.add_column("places", justify="right", no_wrap=True)

@@ -121,7 +121,7 @@ def _legend(table: CteTable) -> Iterator[str]:
     if table.copy is not None:
         repeats = [len(row.times.milliseconds) for cell in table.cells for row in cell.rows if row.times]
         counts = " or ".join(str(n) for n in sorted(set(repeats)))
-        yield f"Size {sizes}. ms: median of {counts} repeats by CUDA events, in turn (-: few, of long ones); ±%: range."
+        yield f"Size {sizes}. ms: median of {counts} repeats by CUDA events, builds by turns (-: few of long ones); ±%: range."
         yield (
             f"GB/s: the least bytes that a run must move over its time; copy %: of {table.copy.gigabytes:,.0f} GB/s, "
             f"read and written, of a copy of {table.copy.bytes / 1e9:.1f} GB on the GPU in this run."
@@ -142,9 +142,9 @@ def automatic_table(table: CteTable) -> RichTable:
     result = RichTable(box=None, header_style="bold")
     for name in ("workload", "input"):
         result.add_column(name, no_wrap=True)
-    for name in (AUTOMATIC, "over 1-D", "best sub-warp", "over it", "best policy", "of it"):
+    for name in (AUTOMATIC, "over 1-D", "best sub-warp", "over sub-warp", "best policy", "of policy"):
         result.add_column(name, justify="right", no_wrap=True)
-    for name in ("best kernel form", "best library", "ours over it"):
+    for name in ("best kernel form", "best library", "over library"):
         result.add_column(name, justify="right", no_wrap=True)
     for cell in table.cells:
         row, sub_warp, policy = cell.automatic(), cell.best_sub_warp(), cell.best_policy()

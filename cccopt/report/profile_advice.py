@@ -57,7 +57,7 @@ def _shown(suggestion: Suggestion) -> list[Child]:
         )
         for pragma in suggestion.pragmas
     ]
-    heads = ("above line", "pragma", "you vouch that", "which is")
+    heads = ("above line", "pragma", "you vouch that", "status")
     return [
         element("p", element("b", f"{verdict}: "), f"{suggestion.gain}."),
         table(heads, rows, texts=heads),

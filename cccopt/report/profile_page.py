@@ -136,7 +136,7 @@ class _Page:
         yield element(
             "p",
             "A warp instruction has 32 lane slots; those in which no lane is active are idle. Idle time is a kernel's "
-            "time by its share of idle slots. Kernels that wait for memory need not get faster by as much.",
+            "time multiplied by its share of idle slots. Memory-bound kernels may gain less than that.",
             class_="soft",
         )
         yield element("div", self._kernels(), class_="scroll")
@@ -151,9 +151,8 @@ class _Page:
             said = (
                 "Idle and instructions are shares of the kernel's lane slots and warp instructions. Efficiency is the "
                 "share of lanes active in the line's own instructions. A branch splits a warp in which some lanes jump "
-                "and others do not; compilers often invert conditions, so that those that jump may be"
-                " those for "
-                "which it does not hold."
+                "and others do not; compilers often invert conditions, so the lanes that jump may be "
+                "those for which the condition in the source is false."
             )
             yield element("p", said, class_="soft")
         for index, function in enumerate(self.shown, 1):
@@ -316,9 +315,9 @@ class _Page:
             "entries",
             "iterations per warp",
             "per lane",
-            "of all warps x 32",
+            "iterations of all warps x 32",
             "of all lanes",
-            "at work",
+            "efficiency",
         )
         return table(names, rows, texts=("loop",))
 

@@ -24,7 +24,7 @@ TABLE = (
     ("--ccc-stacks", "MEMORY", "where tasks wait: shared or global memory", "auto: shared memory where they fit"),
     ("--ccc-only", "REGION,...", "rewrite only these regions: numbers, names, FILE:LINE or :LINE", "all of them"),
     (INSTRUMENT, "", "build in counters for `cccopt profile`; rewrite nothing", "none"),
-    (INSTRUMENT, ALL, "the same for all warps, however many branches, however slow", "few of those"),
+    (INSTRUMENT, ALL, "the same, all warps even of kernels with very many branches, which is slow", "1 in 16"),
     (INSTRUMENT, SAMPLED, "the same for one warp in 64, at little cost", "all warps"),
     (INSTRUMENT, DETAILED, "the same sample, with histograms of branches and sectors of memory", "neither"),
     (CANDIDATES, "", "mark what could be annotated, for `cccopt advise`; rewrite nothing", "what is annotated"),

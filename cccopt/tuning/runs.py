@@ -81,4 +81,4 @@ def _hash(path: Path) -> str:
 
 def _untimed(seen: ProgramRun) -> str:
     why = seen.untimed or next(iter(seen.lost), "")
-    return why or ("it ran no kernel" if seen.used_cuda else "it made no call of CUDA")
+    return why or ("it ran no kernel" if seen.used_cuda else "it made no CUDA call")

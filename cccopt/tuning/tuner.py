@@ -266,7 +266,7 @@ class Tuner:
         if why := self.left_out.get(DECIDED):
             raise CccError(error("CCC116", "the build with decisions failed", why=why))
         if stale := stale_in(self._place(DECIDED)):
-            why = f"{stale[0]}, although nothing has changed: a build compiles other code than the one before"
+            why = f"{stale[0]}, although nothing has changed: a build compiles different code from the one before"
             raise CccError(error("CCC116", "the build with decisions does not follow them", why=why))
         self._turns("confirmed", [PLAIN, DECIDED])
         fresh = self._judged("confirmed", [PLAIN, DECIDED])

@@ -63,8 +63,8 @@ template <class T>
 constexpr int pieces_of = is_nothing<T> ? 48 : 16;
 
 /// Whether calls may share their tasks. Larger values and descriptors would take registers, and so warps, from all calls; large
-/// blocks have no memory for large values. Without a reduction, fine tasks write to memory: comparing closures would then cost the
-/// compiler more knowledge than sharing is sure to gain.
+/// blocks have no memory for large values. Without a reduction, fine tasks write to memory: comparing closures would then cost
+/// the compiler what it knows of aliasing, which is worth more than what sharing is sure to gain.
 template <int BlockDim, class T, class Index, class Map, class Reduce, class... D>
 constexpr bool may_share = BlockDim > lanes && sizeof(T) <= (BlockDim > 512 ? 8 : 32) && (0 + ... + sizeof(D)) <= 8 &&
                            sizeof(shared_task<Index, Map, Reduce, D...>) <= words_of_task * 4 &&
@@ -100,10 +100,10 @@ __device__ __forceinline__ unsigned* values_of_warp(int warp) {
 
 __device__ __forceinline__ unsigned address_of(const void* shared) { return static_cast<unsigned>(__cvta_generic_to_shared(shared)); }
 
-// Accesses to the board, in PTX. nvcc's functions forget that the memory is shared, and generic instructions are slower. Their fences
+// Accesses to the board, in PTX. nvcc's functions lose the address space, and generic instructions are slower. Their fences
 // make ptxas keep the results of all atomics of a kernel.
 
-/// Reads a word. What is read afterwards is at least as new as it was when the word was put there.
+/// Acquire load of a word.
 __device__ __forceinline__ unsigned look_at(const unsigned* word) {
     unsigned found;
     asm("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(found) : "r"(address_of(word)) : "memory");
@@ -128,7 +128,7 @@ __device__ __forceinline__ unsigned known_here(unsigned value) {
     return value;
 }
 
-/// Writes a word after all else that the thread has written or has seen of other lanes. (An atomic, as racecheck reports stores.)
+/// Release store of a word, as an atomic exchange, because racecheck reports stores.
 __device__ __forceinline__ void put(unsigned* word, unsigned value) {
     asm("{ .reg .b32 before; atom.release.cta.shared.exch.b32 before, [%0], %1; }" : : "r"(address_of(word)), "r"(value) : "memory");
 }
@@ -274,7 +274,7 @@ class sharing {
     __device__ unsigned place_of_signs() const { return address_of(&board_.sign[min(lane_number(), warps - 1)]); }
 
     /// Whether, by the signs `found`, no warp has anything to share and none is still away. The warp itself has nothing left, so it
-    /// need not be left out. Most warps that have not come yet are about to, so this looks again for a while, without a nap.
+    /// need not be left out. Most warps that have not come yet are about to, so this looks again for a while, without `__nanosleep`.
     __device__ bool none_shares(unsigned found) const {
         if constexpr (!awaits) {
             return __all_sync(full_warp, found != sign());
@@ -323,7 +323,7 @@ class sharing {
     static constexpr bool awaits = std::is_same_v<Layout, disjoint>;
     static constexpr int pieces = pieces_of<T>, warps = BlockDim / lanes, words = is_nothing<T> ? 0 : (sizeof(T) + 3) / 4;
     static constexpr int last_ones = pieces / 2;
-    static constexpr int most_looks = 24;         // without a nap
+    static constexpr int most_looks = 24;         // without `__nanosleep`
     static constexpr int most_naps = 1 << 14;     // in case a task is posted that no warp owns
     static constexpr int least_unit = 4 * lanes;  // taking a piece costs less than running this many, four turns at a time
     static constexpr int closure_words = std::is_empty_v<decltype(task::closure)> ? 0 : (sizeof(task::closure) + 7) / 8 * 2;

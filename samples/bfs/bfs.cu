@@ -10,7 +10,7 @@
 #include "graph.cuh"
 
 // levels[v] is the distance of v from the source, or -1 while v has not been reached. Several threads may reach the same u
-// at once: all of them store the same number into one aligned word, and nobody compares against a level that is still being
+// at once: all of them store the same number into one aligned word, and no thread compares against a level that is still being
 // written, so neither the order of the vertices nor that of the neighbours matters.
 extern "C" __global__ void __launch_bounds__(256)
 bfs(int vertices, int current, int* levels, const int* __restrict__ row, const int* __restrict__ neighbours, int* changed) {

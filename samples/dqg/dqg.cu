@@ -3,7 +3,7 @@
 //
 //   dqg [side] [grids] [points] [seed]     grids of `points` points around atoms of a molecule of side^3 atoms
 //
-// A lane goes over the atoms that matter for its point two by two. A point far from its atom has a list of 80 atoms and
+// A lane goes over all pairs of the atoms that matter for its point. A point far from its atom has a list of 80 atoms and
 // 6320 pairs, one near to it 2 atoms and 2 pairs, and points next to each other in memory lie anywhere in the grid.
 #include <cstdint>
 #include <cstdio>

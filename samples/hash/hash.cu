@@ -16,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(256) make_pairs(unsigned pairs, uns
     input[i] = Pair(hash32((i + 1) * (2 * seed + 1))) << 32 | i;
 }
 
-// Which slot a pair ends up in depends on who comes first; that every pair ends up in one of its slots does not.
+// Which slot a pair ends up in depends on which pair comes first; that every pair ends up in one of its slots does not.
 extern "C" __global__ void __launch_bounds__(256)
 insert_while(unsigned pairs, const Pair* __restrict__ input, unsigned size, Pair* __restrict__ table, unsigned most_steps,
              Pair* __restrict__ stash, unsigned* __restrict__ stashed) {

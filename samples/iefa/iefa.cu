@@ -47,7 +47,7 @@ make_values(unsigned n, unsigned seed, int equally_likely, double* __restrict__ 
 }
 
 // A sum over hashes of the results' bits and places (D. Stafford's variant 13 of a 64-bit finalizer): results that differ in
-// one bit, or in their order, have another one.
+// one bit, or in their order, have a different sum.
 extern "C" __global__ void __launch_bounds__(256)
 digest(unsigned n, const double* __restrict__ y, unsigned long long* __restrict__ sum) {
   unsigned long long mine = 0;

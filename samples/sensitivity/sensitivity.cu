@@ -25,7 +25,7 @@ __device__ __forceinline__ float path(float x) {
   return x;
 }
 
-// The hash of the iteration decides who takes the path, which is therefore the same for every shape of the grid. What is
+// The hash of the iteration decides which lanes take the path, which is therefore the same for every shape of the grid. What is
 // stored depends on the cell alone: several iterations may store into one cell, and all of them store the same number.
 template <int N>
 __device__ __forceinline__ void repeat(unsigned iterations, unsigned k, float* cells) {

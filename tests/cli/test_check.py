@@ -31,8 +31,8 @@ def test_a_conflict_is_exit_status_1(file: Path, capsys: pytest.CaptureFixture[s
     assert err == ""
     head, *rest = out.split("\n")
     assert head == (
-        "error[CCC102]: iterations of a marked loop depend on their order: two iterations store different values"
-        " (in `k`)"
+        "error[CCC102]: the result depends on the order of iterations of a marked loop: two iterations store different"
+        " values (in `k`)"
     )
     assert "  --> k.cu:3:1" in rest
     line = COLLIDES[: COLLIDES.index("st.global.u32 [%rd1]")].count("\n") + 1
@@ -49,7 +49,7 @@ def test_benign_meetings_are_listed(file: Path, capsys: pytest.CaptureFixture[st
     out, err = capsys.readouterr()
     assert err == ""
     assert f"`k` of {file}: no conflict in 1 launch, 64 iterations of marked loops" in out
-    assert "benign meetings" in out
+    assert "benign races" in out
     assert "k.cu:3, for" in out
     assert "iterations store the same value" in out
 

@@ -9,7 +9,7 @@
 #endif
 
 constexpr int BLOCK = 256, LARGE_BLOCK = 1024;
-constexpr int BLOCKS = 5;  // of a multiprocessor: without a number, ptxas 13.0 takes 32 registers where appending needs more, and spills
+constexpr int BLOCKS = 5;  // resident on a multiprocessor: without a number, ptxas 13.0 takes 32 registers where appending needs more, and spills
 using Size = unsigned long long;
 
 // Every vertex tests itself (P. Harish and P. J. Narayanan, 2007). Several threads may reach one vertex at once: all of them store
@@ -118,7 +118,7 @@ bfs_mark(int depth, const int* offsets, const int* neighbors, int* levels, int* 
   cte::advance<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, cte::queue<int>{now, now_size, capacity}, reach);
 }
 
-// ... and of those that are there several times one stays.
+// ... and one of each is kept.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 bfs_unique(unsigned* words, int* found, Size* found_size, Size room, int* next, Size* next_size, Size capacity) {
   const cte::bitmap seen{words};

@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) cc_compress(int vertices, in
   labels[v] = label;
 }
 
-// The root of a tree of labels, whose own label it is. Each vertex on the way there gets the label of the next one.
+// The root of a tree: a vertex that is its own label. Each vertex on the way there gets the label of the next one.
 __device__ int root_of(int v, int* labels) {
   int label = labels[v];
   for (int next = labels[label]; next != label; next = labels[label]) {
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) cc_union(int vertices, const
       cte::graph{offsets, neighbors}, vertices, [](int) { return true; }, visit, [=](int v) { return root_of(v, labels); });
 }
 
-// The edge number `place` of each vertex that has so many.
+// Edge number `place` of each vertex that has more than `place` edges.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 cc_union_one(int vertices, int place, const int* __restrict__ offsets, const int* __restrict__ neighbors, int* labels) {
   const int v = blockIdx.x * BLOCK + threadIdx.x;

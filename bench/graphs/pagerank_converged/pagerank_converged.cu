@@ -79,7 +79,7 @@ converged_take(const int* offsets, float* ranks, float* residuals, float* __rest
   given[v] = DAMPING * residual / (offsets[v + 1] - offsets[v]);
 }
 
-// The addition that lifts a residual above `tolerance` appends its vertex: one does, as long as nothing is taken.
+// The addition that lifts a residual above `tolerance` appends its vertex: exactly one does, since residuals are not reset here.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 converged_push(float tolerance, const int* offsets, const int* neighbors, const float* given, float* residuals, int* now,
                unsigned* now_begins, Size* now_counts, int* next, unsigned* next_begins, Size* next_counts, unsigned capacity) {

@@ -32,7 +32,8 @@ MOST = 256
 """Bytes of local memory that may wait with a token: more are copied for longer than most tokens run."""
 
 _TOGETHER = (
-    "; if it is another one: a computed index counts as one into any array of the kernel, constants do not"
+    "; if the reported access is to another array, index that one by constants: a computed index counts as an access to"
+    " every local array of the kernel"
 )
 
 

@@ -225,7 +225,7 @@ GRID_SYNCHRONISED = Rule(
     "CCC060",
     "the kernel marked `grid` contains `{}`",
     "its first blocks do the work of all blocks, one after another: code that waits for other threads, blocks"
-    " or the whole grid would wait for something that has not started or is already over",
+    " or the whole grid would wait for something that has not started or has already finished",
     "write the loop over the tasks by hand (a grid-stride loop) and mark it with `#pragma ccc for`",
 )
 GRID_SHARED = Rule(
@@ -342,7 +342,7 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC065", "CCC066", "CCC067"),
     ),
     (
-        "local memory of the path is used nowhere else, or each piece of code surely stores what it loads; no parameter"
+        "local memory of the path is used nowhere else, or each piece of code provably stores what it loads, before that; no parameter"
         " of a called function is in it",
         ("CCC042", "CCC057"),
     ),

@@ -90,7 +90,7 @@ def decide(
     limited = ""
     for limit in limits[:-1]:
         if len(limit.keys) > limit.most:
-            limited = f"`collect({limit.most})` keeps the costliest paths"
+            limited = f"`collect({limit.most})` collects only the costliest paths"
     together = frozenset[int]().union(*(group.keys for group in flow.groups))
     others = frozenset(range(len(paths))) - kept - together
     while chosen & others and _stacks(flow, chosen, shared) > capacity:
@@ -240,7 +240,7 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
             + (
                 _UNSURE
                 if key in decision.barred
-                else f"collecting it would make that {_times(cost.gain)} as fast"
+                else f"collecting it would make the loop {_times(cost.gain)} as fast"
             ),
             path.annotation.place,
             _why(path, cost, decision.barred.get(key, "") or (decision.limited if cost.gain > 1 else "")),
@@ -296,7 +296,7 @@ def _why(path: Path, cost: Cost, limited: str) -> str:
 
 
 def _numbers(path: Path, cost: Cost) -> str:
-    pays = "it never pays" if cost.break_even is None else f"it pays from {cost.break_even:,.0f} on"
+    pays = "it never pays" if cost.break_even is None else f"it pays at {cost.break_even:,.0f} or more"
     run = f"of {cost.slots:,.0f} issue slots; {pays}"
     if path.is_loop:
         return f"a lane runs {cost.taken:,.2f} inner iterations per iteration, each {run}"

@@ -97,7 +97,7 @@ class Counted:
                 return "its blocks are in clusters"
         statements = (s for name in self.reached(kernel) for s in self.bodies[name].body or ())
         if any(isinstance(s, Instruction) and facts(s).grouped for s in statements):
-            return "its warps work as a group, on registers that they pass to each other or on tensor memory"
+            return "it has instructions of warpgroups (`wgmma`, `setmaxnreg`) or of tensor memory (`tcgen05`)"
         if self.has_barriers(kernel) and _leaves_by_table(self.bodies[kernel].body or ()):
             # What they do last would be code behind the jump, where ptxas may have them wait.
             return "threads leave it through a jump table while others may wait for each other"

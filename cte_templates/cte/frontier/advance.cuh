@@ -92,7 +92,7 @@ struct itself {
 ///                   each of its edges. `itself` gives its number. What is given is trivially copyable and has a default. With more than
 ///                   8 bytes of it, `automatic` shares no long tasks with other warps
 ///
-/// **Required.** All threads of a grid of one dimension call together, with any number of blocks. Before the threads of a block call
+/// **Required.** All threads of a one-dimensional grid of any size call together. Before the threads of a block call
 /// again with other captures, they synchronize (`__syncthreads()`): warps take parts of one another's tasks.
 ///
 /// **Shared memory and registers** are those of `for_each` with the policy; the loop over the frontier takes a few registers more.

@@ -64,15 +64,15 @@ struct scanned_queue {
    private:
     __device__ void lose() const { atomicAdd(counts + 1, 1ull); }
 
-    /// What `v` adds to the count: 0 if it has no edges, or more than 32 bits can count.
+    /// What `v` adds to the count: 0 if it has no edges, or if their number does not fit in 32 bits.
     __device__ unsigned long long count_for(Vertex v) const {
         const auto degree = static_cast<unsigned long long>(offsets[v + 1] - offsets[v]);
         if (degree > ~0u) lose();
         return degree == 0 || degree > ~0u ? 0 : degree << 32 | 1u;
     }
 
-    /// Stores `v`, which counts `mine` and is the last of those that count `upto` from `first` on. A sum that is less than a part of it has
-    /// wrapped.
+    /// Stores `v`. `mine` is its own count, `first` the counter before this group of appends, and `upto` the count of the group up to and
+    /// including `v`. A sum that is less than a part of it has wrapped.
     __device__ void store(Vertex v, unsigned long long mine, unsigned long long first, unsigned long long upto) const {
         const unsigned long long end = first + upto, begin = end - mine;
         if (upto < mine || end < upto || vertices_in(begin) >= capacity) return lose();
@@ -110,7 +110,7 @@ struct scanned_queue {
 ///                       the warp
 /// @param describe       as in `advance`; called by each warp that visits edges of the vertex
 ///
-/// **Required.** All lanes of a warp call together, in a grid of one dimension with any number of blocks. For a large frontier, about
+/// **Required.** All lanes of a warp call together, in a one-dimensional grid of any size. For a large frontier, about
 /// `edges / (EdgesPerLane * BlockDim)` blocks are best; for a small one, as many as are resident at once, but no more than one lane per
 /// edge.
 ///

@@ -21,7 +21,7 @@ namespace cte {
 /// @param to         another queue
 /// @param keep       called once for each vertex, by one lane. It contains no barrier
 ///
-/// **Required.** All threads of a grid of one dimension call together, with any number of blocks.
+/// **Required.** All threads of a one-dimensional grid of any size call together.
 ///
 /// The call takes no shared memory. The order of the vertices is lost.
 template <int BlockDim, class Vertex, class Keep>

@@ -1,4 +1,4 @@
-// The vertices that a block has met lately (Merrill, Garland, Grimshaw, PPoPP 2012: history culling).
+// The vertices that a block has recently processed (Merrill, Garland, Grimshaw, PPoPP 2012: history culling).
 #pragma once
 
 #include <cte/warp.cuh>
@@ -7,11 +7,11 @@
 
 namespace cte {
 
-/// A small hash table in shared memory of the vertices that a block has met lately.
+/// A small hash table in shared memory of the vertices that a block has recently processed.
 ///
-/// Use it to drop most duplicates from a frontier, if those that stay cost time and no more: a table tells only of vertices that
-/// the same block has met, and forgets one as soon as another takes its place. It never says of a vertex that the block meets for
-/// the first time that it was there before.
+/// Use it to drop most duplicates from a frontier, if those that stay cost time and no more: a table knows only vertices that the
+/// same block has processed, and forgets one as soon as another takes its place. It has no false positives: a vertex that the block sees
+/// for the first time is never reported as a duplicate.
 ///
 /// @code
 /// __global__ void fewer(const cte::queue<int> found, const cte::queue<int> next) {

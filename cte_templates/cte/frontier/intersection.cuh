@@ -43,7 +43,7 @@ __device__ unsigned matches_of_merge(const T* list, const list_pair<Index>& pair
     Index i = partition_point(low, high, [&](Index k) { return !(list[pair.b + (first - 1 - k)] < list[pair.a + k]); });
     Index j = first - i;
     unsigned found = 0;
-    // Equal elements are taken together, even where a piece ends between them: the next one begins behind that of `a`.
+    // Equal elements are taken together, even where a piece ends between them: the next one begins after that of `a`.
     while (i + j < bound && i < pair.a_size && j < pair.b_size) {
         const T ours = list[pair.a + i], theirs = list[pair.b + j];
         found += ours == theirs;

@@ -64,7 +64,7 @@ struct near_far {
 /// @param keep         called once for each vertex, by one lane. It contains no barrier
 /// @param priority_of  gives the current priority of a vertex; called for those that are kept
 ///
-/// **Required.** All threads of a grid of one dimension call together, with any number of blocks.
+/// **Required.** All threads of a one-dimensional grid of any size call together.
 ///
 /// The call takes no shared memory, and at most two atomic operations per 32 vertices, unless a `scanned_queue` loses some.
 template <int BlockDim, class Vertex, class Priority, class Near, class Keep, class PriorityOf>

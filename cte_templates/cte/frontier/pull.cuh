@@ -29,7 +29,7 @@ namespace cte {
 ///                   block with `thread_warp_block`
 /// @param found      called by one lane for each vertex that found a neighbor; `queue::push` is allowed there
 ///
-/// **Required.** All threads of a grid of one dimension call together, with any number of blocks. `found` may write what `has`
+/// **Required.** All threads of a one-dimensional grid of any size call together. `found` may write what `has`
 /// reads, if the result is correct with the old and with the new value, as in the example.
 ///
 /// **Shared memory and registers** are those of `any` with the policy; the loop over the vertices takes a few registers more.

@@ -18,7 +18,7 @@ constexpr int held_back = [] {
 
 /// Collects what the warps of a block append, in shared memory, and appends it to a queue 32 vertices at a time.
 ///
-/// Use it if a step appends many vertices. All blocks of a grid count on one word of the queue: a call of `queue::push` takes an atomic
+/// Use it if a step appends many vertices. All blocks of a grid increment one counter of the queue: a call of `queue::push` takes an atomic
 /// operation there and waits for it, however few lanes append together. `staging::push` takes one in shared memory.
 ///
 /// @code

@@ -8,8 +8,8 @@ namespace cte {
 
 /// An algorithm as it looks from one vertex: what it begins with, what each of its edges gives, and what it becomes.
 ///
-/// Use it to say an algorithm once and to run it from any frontier: `step` takes all vertices or those of a queue, and `step_if` those of
-/// a bitmap or those that test positive. Each vertex is written by one thread, without atomic operations, and its edges are reduced in
+/// Use it to write an algorithm once and to run it from any frontier: `step` takes all vertices or those of a queue, and `step_if` those of
+/// a bitmap or those that pass a test. Each vertex is written by one thread, without atomic operations, and its edges are reduced in
 /// order: floating-point sums are the same in every run. A vertex has to look again once a vertex that it looks at has changed: `advance`
 /// finds these from the vertices that have changed, along the edges that leave them.
 ///
@@ -113,7 +113,7 @@ __device__ __forceinline__ void run_program(const Program& program, const graph<
 /// @param changed    gets the vertices that have changed: another `queue` or `bitmap`, an `int*` to a flag that becomes 1, or a function of
 ///                   the vertex
 ///
-/// **Required.** All threads of a grid of one dimension call together, with any number of blocks. `update` may write what `visit` reads
+/// **Required.** All threads of a one-dimensional grid of any size call together. `update` may write what `visit` reads
 /// if the result is correct with the old and with the new value, as minima are; otherwise it writes another array, as in the
 /// example. What is required of `visit` and `reduce` is as in `for_each_index`.
 ///

@@ -102,7 +102,7 @@ struct defer_long {
     /// @param op    as in `reduce`
     /// @param out   the results that `reduce` returned, by task: numbers of 32 or 64 bits
     ///
-    /// All threads of a grid of one dimension call, in blocks of `BlockDim` threads; the grid may have any size.
+    /// All threads of a one-dimensional grid call, in blocks of `BlockDim` threads; the grid may have any size.
     template <class Index, class Map, class Op, class T>
     __device__ static void finish(pieces<Index> rest, Map map, Op op, T* out) {
         using namespace detail;

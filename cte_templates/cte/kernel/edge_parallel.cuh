@@ -44,7 +44,7 @@ struct edge_parallel {
     /// @param op        `cte::plus`, `cte::minimum` or `cte::maximum`
     /// @param out       the results by owner, with their start values: numbers of 32 or 64 bits
     ///
-    /// All threads of a grid of one dimension call, in blocks of `BlockDim` threads.
+    /// All threads of a one-dimensional grid call, in blocks of `BlockDim` threads.
     template <class Index, class OwnerOf, class Map, class Op, class T>
     __device__ static void reduce(Index fine, OwnerOf owner_of, Map map, Op op, T* out) {
         using namespace detail;

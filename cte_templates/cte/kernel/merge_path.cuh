@@ -87,7 +87,7 @@ struct merge_path {
     /// @param carries    an element for each block, which this function writes and `fix_up` reads
     /// @param partition  what `divide` wrote for these offsets, or null: the blocks then search for their pieces
     ///
-    /// All threads of at least `blocks(tasks, offsets[tasks] - offsets[0])` blocks call, in a grid of one dimension.
+    /// All threads of at least `blocks(tasks, offsets[tasks] - offsets[0])` blocks call, in a one-dimensional grid.
     template <class T, class Index, class Map, class Reduce, class Put>
     __device__ static void reduce(temp<T>& shared, Index tasks, const Index* __restrict__ offsets, Map map, Reduce op, T init,
                                   Put put, carry<T, Index>* __restrict__ carries, const Index* __restrict__ partition = nullptr) {
@@ -158,7 +158,7 @@ struct merge_path {
     /// @param tasks, offsets  as in `reduce`
     /// @param partition       space for `blocks(...) + 1` numbers
     ///
-    /// At least `blocks(...) + 1` threads call, in a grid of one dimension.
+    /// At least `blocks(...) + 1` threads call, in a one-dimensional grid.
     template <class Index>
     __device__ static void divide(Index tasks, const Index* __restrict__ offsets, Index* __restrict__ partition) {
         const Index origin = offsets[0];
@@ -180,7 +180,7 @@ struct merge_path {
     /// @param op, init, put  as in `reduce`
     /// @param carries        what `reduce` wrote
     ///
-    /// All threads of a grid of one dimension call, in blocks of `BlockDim` threads. One block is enough; `blocks / BlockDim` blocks
+    /// All threads of a one-dimensional grid call, in blocks of `BlockDim` threads. One block is enough; `blocks / BlockDim` blocks
     /// are fast.
     template <class T, class Index, class Reduce, class Put>
     __device__ static void fix_up(fix_up_temp<T>& shared, int blocks, const Index* __restrict__ offsets, Reduce op, T init, Put put,

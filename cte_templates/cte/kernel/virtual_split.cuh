@@ -52,7 +52,7 @@ struct virtual_split {
     /// @param op           `cte::plus`, `cte::minimum` or `cte::maximum`
     /// @param out          the results by task, with their start values: numbers of 32 or 64 bits
     ///
-    /// All threads of a grid of one dimension call, in blocks of whole warps. `first[tasks]` threads take one virtual task each;
+    /// All threads of a one-dimensional grid call, in blocks of whole warps. `first[tasks]` threads take one virtual task each;
     /// fewer threads take several.
     template <class Assignment, class Index, class Map, class Op, class T>
     __device__ static void reduce(Index tasks, const Index* __restrict__ offsets, const Index* __restrict__ first, Map map, Op op,

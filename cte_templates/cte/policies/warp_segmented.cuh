@@ -8,7 +8,7 @@ namespace cte {
 
 /// A policy: as `warp`, but each reduction takes only as many steps as the longest segment needs.
 ///
-/// Use it as `warp`, if most tasks are short. A vote before each step pays for the steps that it saves.
+/// Use it as `warp`, if most tasks are short. The steps that are saved cost one vote before each step.
 ///
 /// @code
 /// const auto column = [=](int i) { return columns[i]; };
