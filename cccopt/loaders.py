@@ -130,9 +130,9 @@ def _cupy_copy(cupy: Any, device: int, address: int, size: int) -> bytes:
 def optimize(object_code: Any, *, ccc: str = "auto", keep_going: bool = False) -> Any:
     """Rewrite the marked regions of an object code of cuda.core.
 
-    `cccopt.annotate` puts marks into the source before NVRTC compiles it. In a `cccopt.profile` and under `cccopt profile`
-    nothing is rewritten, and kernels are counted on the device that is current; names then map to the counted
-    copies.
+    `cccopt.annotate` puts marks into the source before NVRTC compiles it. In a `cccopt.profile` and under `cccopt
+    profile` nothing is rewritten, and kernels are counted on the device that is current; names then map to the
+    counted copies.
 
     Args:
         object_code: An ``ObjectCode`` of PTX.

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cccopt.cli.arguments import bad_argument
-from cccopt.cli.common import add_mode, add_workers, console, warn_of_nvcc, workers_for
+from cccopt.cli.common import add_mode, add_workers, console, open_shown, warn_of_nvcc, workers_for
 from cccopt.diagnostic import CccError
 from cccopt.files import require_writable, write_text
 from cccopt.harness import suite, sweep, workload
 from cccopt.harness.bench import MeasureOptions, measure_named
 from cccopt.harness.choices import Platform
+from cccopt.harness.csr.files import watch
 from cccopt.harness.cte import run as cte_run
 from cccopt.harness.cte import workload as cte_workload
 from cccopt.harness.cte.plan import EMULATED_INPUTS, CtePlan
@@ -177,6 +178,7 @@ def run(args: argparse.Namespace) -> int:
             raise bad_argument("--figures", f"only {takers} draw figures", "omit it, or name one of these")
         require_drawing(args.figures)
     warn_of_nvcc()
+    watch.set(open_shown)
     kind = args.workloads[0] if args.workloads else ""
     for option, commands in _TAKERS.items():
         if getattr(args, option) and kind not in commands:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
+from rich import progress
 from rich.console import Console
 
 from cccopt.device.visible import workers_on_gpus
@@ -117,6 +119,15 @@ def console(width: int = _WIDTH_OF_A_FILE) -> Console:
     """Standard output: as wide as the terminal, or ``width`` in a file or a pipe, enough for our tables."""
     out = Console()
     return out if out.is_terminal else Console(width=width)
+
+
+def open_shown(path: str) -> AbstractContextManager[BinaryIO]:
+    """Opens a file to be read; on a terminal, a bar shows how much of it has been."""
+    terminal = Console(stderr=True)
+    said = f"Reading {os.path.basename(path)}"
+    return progress.open(
+        path, "rb", description=said, console=terminal, transient=True, disable=not terminal.is_terminal
+    )
 
 
 def warn_of_nvcc() -> None:

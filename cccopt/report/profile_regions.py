@@ -14,7 +14,15 @@ from cccopt.report.html import Markup, cell, element, soft, table
 from cccopt.report.predictions import times
 from cccopt.report.profile_view import efficiency, number, percent
 
-_HEADS = ("region", "kind", "entries of lanes", "warp executions x 32", "lane executions", "efficiency", "outcome")
+_HEADS = (
+    "region",
+    "kind",
+    "entries of lanes",
+    "warp executions x 32",
+    "lane executions",
+    "efficiency",
+    "outcome",
+)
 
 
 def region_table(run: RunFile, function: FunctionRun, reports: Sequence[Mapping[str, Any]]) -> Markup | None:

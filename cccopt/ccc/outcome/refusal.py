@@ -342,8 +342,8 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC065", "CCC066", "CCC067"),
     ),
     (
-        "local memory of the path is used nowhere else, or each piece of code provably stores what it loads, before that; no parameter"
-        " of a called function is in it",
+        "local memory of the path is used nowhere else, or each piece of code provably stores what it loads, before"
+        " that; no parameter of a called function is in it",
         ("CCC042", "CCC057"),
     ),
     (

@@ -5,10 +5,15 @@ What was read is kept in the cache folder, as reading text takes long.
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import re
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from typing import BinaryIO, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -29,6 +34,18 @@ from cccopt.harness.csr.faults import (
 )
 from cccopt.harness.csr.matrix import Csr, Floats, from_edges, require_32_bits, scipy_module
 
+Watch: TypeAlias = Callable[[str], AbstractContextManager[BinaryIO]]
+"""Opens a file by its path, to be read from front to end."""
+
+
+def _unwatched(path: str) -> BinaryIO:
+    return open(path, "rb", buffering=0)
+
+
+watch: ContextVar[Watch] = ContextVar("watch", default=_unwatched)
+"""How files are opened that may take long to read: a command can show how far it is."""
+
+_BUFFER = 1 << 20
 _VERSION = 1  # to be raised with every change of what is made of a file
 
 _SPARSE_IDS = 8  # vertices are numbered anew where ids reach beyond so many times the edges ...
@@ -131,8 +148,11 @@ def _read_dimacs(path: str) -> Csr:
 def _table(
     path: str, fields: DTypeLike, comments: str | tuple[str, ...] | None, skip: int = 0
 ) -> NDArray[np.void]:
-    # Any byte is a character of Latin-1: comments are written in whatever their authors used.
-    return np.loadtxt(path, np.dtype(fields), comments=comments, skiprows=skip, encoding="latin-1", ndmin=1)
+    with watch.get()(path) as raw, io.BufferedReader(cast(io.RawIOBase, raw), _BUFFER) as packed:
+        stream = gzip.GzipFile(fileobj=packed) if path.endswith(".gz") else packed
+        # Any byte is a character of Latin-1: comments are written in whatever their authors used.
+        lines = io.TextIOWrapper(stream, encoding="latin-1")
+        return np.loadtxt(lines, np.dtype(fields), comments=comments, skiprows=skip, ndmin=1)
 
 
 def _floats(values: NDArray[np.generic]) -> Floats:

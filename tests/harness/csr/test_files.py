@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextvars
 import gzip
+import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
+from cccopt.cli import common
 from cccopt.diagnostic import CccError
 from cccopt.harness.csr import files as csr_files
-from cccopt.harness.csr.files import read
+from cccopt.harness.csr.files import read, watch
 from cccopt.harness.csr.matrix import Csr
 
 BANNER = "%%MatrixMarket matrix coordinate real general\n"
@@ -75,6 +80,42 @@ def test_edge_lists(written: Callable[[str, str], str], suffix: str) -> None:
     assert graph.indices.tolist() == [1, 0, 0, 0]
     weighted = read(written("w" + suffix, "% bip\n# x\n0 1 2.5\n1 0 -3 # y\n"))
     assert dense(weighted) == [[0, 2.5], [-3, 0]]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_is_read_can_be_watched(tmp_path: Path, packed: bool) -> None:
+    """In pieces, from front to end, packed as it is: so a bar tells how much is left."""
+    text = "".join(f"{tail} {tail * 7 % 5000}\n" for tail in range(300_000)).encode()
+    file = tmp_path / ("many.txt.gz" if packed else "many.txt")
+    file.write_bytes(gzip.compress(text) if packed else text)
+    sizes: list[int] = []
+
+    class Watched(io.FileIO):
+        def readinto(self, buffer: Any) -> int:
+            sizes.append(super().readinto(buffer) or 0)
+            return sizes[-1]
+
+    context = contextvars.copy_context()
+    context.run(watch.set, Watched)
+    assert context.run(read, str(file)).nnz == 300_000
+    assert sum(sizes) == file.stat().st_size
+    assert len(sizes) > 2
+
+
+def test_a_terminal_shows_how_much_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "graph.txt"
+    file.write_text("0 1\n")
+    shown = io.StringIO()
+    monkeypatch.setattr(common, "Console", lambda stderr: Console(file=shown, force_terminal=True, width=80))
+    with common.open_shown(str(file)) as stream:
+        assert stream.read() == b"0 1\n"
+    assert "Reading graph.txt" in shown.getvalue()
+    assert "4/4 bytes" in shown.getvalue()
+    shown.truncate(0)
+    monkeypatch.setattr(common, "Console", lambda stderr: Console(file=shown, force_terminal=False))
+    with common.open_shown(str(file)) as stream:
+        assert stream.read() == b"0 1\n"
+    assert shown.getvalue().strip("\0\n") == ""
 
 
 def test_huge_ids_are_numbered_anew_and_others_kept(written: Callable[[str, str], str]) -> None:
