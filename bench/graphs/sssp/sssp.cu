@@ -10,7 +10,7 @@
 #define CTE_POLICY cte::automatic
 #endif
 
-constexpr int BLOCK = 256;
+constexpr int BLOCK = 256, GROUP = 32;
 using Size = unsigned long long;
 
 // Every vertex tests itself: nearer[v] is the latest round in which v must relax its edges. A thread that sets it while v is being
@@ -129,6 +129,42 @@ sssp_program(int vertices, const int* in_offsets, const int* sources, const unsi
   const cte::vertex_program shortest{own, through, cte::minimum{}, accept};
   cte::step_if<BLOCK, CTE_POLICY>(shortest, cte::graph{in_offsets, sources}, vertices, is_awake,
                                   cte::queue<int>{next, next_size, capacity});
+}
+
+// The same with a bit for each group of 32 vertices, and one edge for all that lead from a group to another (F. Khorasani's vertex
+// grouping). Masks and edges to wake along take less memory, and warps are awake or not as a whole, but all vertices of a group look
+// for shorter paths. `spent` is the mask of groups that were awake in the previous round.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sssp_wake_groups(int groups, const int* offsets, const int* neighbors, unsigned* nearer, unsigned* awake, unsigned* spent) {
+  const cte::bitmap now{nearer}, woken{awake};
+  const auto is_nearer = [=](int group) {
+    if (group % 32 == 0) spent[group / 32] = 0;
+    return now.test(group);
+  };
+  cte::advance_if<BLOCK, CTE_POLICY>(cte::graph{offsets, neighbors}, groups, is_nearer, [=](int group, int) { woken.set(group); });
+}
+
+// `told` is the mask that woke these groups, which is cleared for the next round.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sssp_program_groups(int vertices, const int* in_offsets, const int* sources, const unsigned* in_lengths, unsigned* distances,
+                    unsigned* awake, unsigned* told, unsigned* next, int* changed) {
+  const cte::bitmap woken{awake}, nearer{next};
+  const auto is_awake = [=](int v) {
+    if (v % (32 * GROUP) == 0) told[v / (32 * GROUP)] = 0;
+    return woken.test(v / GROUP);
+  };
+  const auto own = [=](int v) { return distances[v]; };
+  const auto through = [=](int u, int edge) { return distances[u] + in_lengths[edge]; };
+  const auto accept = [=](int v, unsigned distance) {
+    const bool is_nearer = distance < distances[v];
+    if (is_nearer) distances[v] = distance;
+    return is_nearer;
+  };
+  const auto tell = [=](int v) {
+    if (nearer.set(v / GROUP) && *changed == 0) *changed = 1;
+  };
+  const cte::vertex_program shortest{own, through, cte::minimum{}, accept};
+  cte::step_if<BLOCK, CTE_POLICY>(shortest, cte::graph{in_offsets, sources}, vertices, is_awake, tell);
 }
 
 // Vertices that are no nearer than `bound` go to a pile. piled[u] is the last phase in which u was added to it; each phase has its

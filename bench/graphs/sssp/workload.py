@@ -20,6 +20,7 @@ from cccopt.harness.graphs.traversal import (
     edges_reached,
     empty_mask,
     empty_queue,
+    grouped,
     mask_of,
     queue_of,
     room_of,
@@ -28,15 +29,19 @@ from cccopt.harness.graphs.traversal import (
 )
 from cccopt.harness.workload import Inputs, Launch, State, Zeros
 
-FORMS = ("plain", "ccc", "status", "mask", "program", "queue", "balanced", "near_far")
-POLICY_FORMS = ("status", "mask", "program", "queue")
+FORMS = ("plain", "ccc", "status", "mask", "program", "grouped", "queue", "balanced", "near_far")
+POLICY_FORMS = ("status", "mask", "program", "grouped", "queue")
 RESULTS = ("distances",)
 SCRATCH = (
     *("changed", "nearer", "mask_0", "mask_1", "mask_2", "queued", "piled"),
+    *("group_0", "group_1", "woken_0", "woken_1"),
     *SCANNED,
     *("queue_0", "size_0", "queue_1", "size_1", "far_0", "far_size_0", "far_1", "far_size_1"),
 )
 LAUNCHES_VARY = True
+
+GROUP = 32
+"""Vertices of a group in the form ``grouped``: those of a warp."""
 
 UNREACHED = np.uint32(0x7FFFFFFF)
 """Any length, which has 31 bits, can be added to it in 32. What is as far away or farther counts as not reached."""
@@ -49,6 +54,7 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
     # As floats they are exact: they come from floats, or are 64 at most.
     incoming = replace(graph, values=weights.astype(np.float32)).transpose()
     vertices = graph.rows
+    groups = grouped(graph, GROUP)
     return {
         # How much farther a phase of near/far goes: what a warp's edges bring on average (Davidson et al., 2014).
         "delta": max(1, round(32 * float(weights.mean()) * vertices / graph.nnz)) if graph.nnz else 1,
@@ -60,6 +66,11 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
         "in_offsets": incoming.offsets,
         "sources": incoming.indices,
         "in_lengths": np.asarray(incoming.values).astype(np.uint32),
+        "group_offsets": groups.offsets,
+        "group_neighbors": groups.indices,
+        "group_1": empty_mask(groups.rows),
+        "woken_0": empty_mask(groups.rows),
+        "woken_1": empty_mask(groups.rows),
         "changed": np.ones(1, np.int32),
         "mask_1": empty_mask(vertices),
         "mask_2": empty_mask(vertices),
@@ -83,6 +94,7 @@ def begin(offsets: NDArray[np.int32], source: int) -> Inputs:
         "distances": distances,
         "nearer": nearer,
         "mask_0": mask_of(source, vertices),
+        "group_0": mask_of(source // GROUP, -(-vertices // GROUP)),
         "queue_0": queue,
         "size_0": length,
         **scanned_queues(source, offsets),
@@ -99,6 +111,8 @@ def launches(state: State, form: str) -> Generator[Launch, None, None]:
         yield from _balanced(state)
     elif form == "program":
         yield from _pulled(state)
+    elif form == "grouped":
+        yield from _grouped(state)
     else:
         yield from _tested(state, form)
 
@@ -166,6 +180,25 @@ def _pulled(state: State) -> Iterator[Launch]:
         yield launch("sssp_wake", frontier, *woken, label=label)
         step = (vertices, *incoming, distances, awake, spent, then, next_size, capacity)
         yield launch("sssp_program", len(distances), *step, host=(f"size_{number % 2}",), label=label)
+
+
+def _grouped(state: State) -> Iterator[Launch]:
+    """Two launches a round, as in `_pulled`, but by groups of vertices."""
+    distances, changed, *graph = arrays(state, "distances", "changed", "group_offsets", "group_neighbors")
+    incoming, masks = (
+        arrays(state, "in_offsets", "sources", "in_lengths"),
+        arrays(state, "group_0", "group_1"),
+    )
+    woken = arrays(state, "woken_0", "woken_1")
+    vertices, groups = len(distances), len(graph[0]) - 1
+    for number in range(vertices):  # a wrong kernel ends, too
+        if not changed[0]:
+            return
+        changed[0], label = 0, f"round {number}"
+        (now, then), (awake, spent) = ((pair[number % 2], pair[(number + 1) % 2]) for pair in (masks, woken))
+        yield launch("sssp_wake_groups", groups, np.int32(groups), *graph, now, awake, spent, label=label)
+        step = (np.int32(vertices), *incoming, distances, awake, now, then, changed)
+        yield launch("sssp_program_groups", vertices, *step, host=("changed",), label=label)
 
 
 def _near_far(state: State) -> Iterator[Launch]:

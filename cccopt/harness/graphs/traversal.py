@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cccopt.harness.csr.matrix import Csr
+from cccopt.harness.csr.matrix import Csr, from_edges
 from cccopt.harness.csr.workload import arrays, launch, reached
 from cccopt.harness.graphs.workload import CCC
 from cccopt.harness.workload import Array, Launch, State, Zeros
@@ -32,6 +32,14 @@ def both_ways(graph: Csr) -> Mapping[str, Array]:
         "in_offsets": incoming.offsets,
         "sources": incoming.indices,
     }
+
+
+def grouped(graph: Csr, size: int) -> Csr:
+    """The graph of groups of ``size`` vertices: an edge for all that lead from one group to another."""
+    tails = np.repeat(np.arange(graph.rows), graph.degrees) // size
+    groups = -(-graph.rows // size)
+    edges = np.unique(tails * groups + graph.indices // size)
+    return from_edges(groups, edges // max(groups, 1), edges % max(groups, 1))
 
 
 def annotated(
