@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cccopt.resources import folder
-from tests.cte.compiling import compiled, ptx_of_kernels
+from tests.cte.compiling import compiled, ptx_for_all_workers
 
 HEADERS = Path(str(folder("cte_templates")))
 STRICT = ("-ptx", "-Werror", "all-warnings")
@@ -99,8 +99,10 @@ def test_warp_policies_use_no_local_memory_and_no_block_barrier(tmp_path: Path) 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("kernels", ["warp_policies", "scan_and_any"])
-def test_values_of_several_words_stay_in_registers(tmp_path: Path, kernels: str) -> None:
-    ptx = ptx_of_kernels(kernels, tmp_path, "-DPOLICY=cte::automatic")
+def test_values_of_several_words_stay_in_registers(
+    tmp_path_factory: pytest.TempPathFactory, kernels: str
+) -> None:
+    ptx = ptx_for_all_workers(kernels, tmp_path_factory, "-DPOLICY=cte::automatic")
     assert not re.search(r"(?<!isspacep)\.local\b|\bbar\.(?!warp)", ptx)
 
 
