@@ -22,5 +22,5 @@ def test_each_pattern_is_that_of_a_test(repository: Path) -> None:
 def test_the_last_match_decides() -> None:
     modes = "tests/cli/test_modes.py::test_the_mode"
     assert is_slow(f"{modes}[object]")
-    assert not is_slow(f"{modes}[executable]")
+    assert not is_slow(f"{modes}[standard-input]")
     assert not is_slow("tests/cli/test_modes.py::test_another")
