@@ -23,6 +23,7 @@ from tests.slow import is_slow
 # The machine is shared with other work, so an example's time says nothing about the code.
 settings.register_profile("cccopt", deadline=None, print_blob=True)
 settings.load_profile("cccopt")
+settings.register_profile("quick", settings.get_profile("cccopt"), max_examples=50)
 # Hours of random kernels: `pytest tests/passes/test_random_kernels.py --hypothesis-profile=long`.
 settings.register_profile("long", deadline=None, print_blob=True, max_examples=5000)
 
@@ -58,6 +59,8 @@ def _no_gpu() -> str | None:
 def pytest_configure(config: pytest.Config) -> None:
     """Tests that leave slow ones out are quick themselves."""
     slow.quick = config.getoption("markexpr") == "not slow"
+    if slow.quick and config.getoption("--hypothesis-profile") is None:
+        settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
