@@ -12,6 +12,10 @@ from cccopt.resources import folder
 from cccopt.toolchain.discovery import find_nvcc
 from tests.shared import shared_folder
 
+STRICT = ("-ptx", "-Werror", "all-warnings")
+UNREAD = (*STRICT, "-Xcicc", "-O0")
+"""Of code that is to compile and that nobody reads: half of the time goes into optimizing it."""
+
 
 def compiled(source: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """What nvcc says of ``source``, the folder of the headers being known to it."""
