@@ -34,7 +34,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["CCCOPT_CACHE"] = str(tmp_path_factory.mktemp("cccopt-cache"))
     if sys.dont_write_bytecode:
         # Every program that a test starts would compile the whole package anew.
-        del os.environ["PYTHONDONTWRITEBYTECODE"]
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(shared_folder(tmp_path_factory) / "bytecode")
 
 
