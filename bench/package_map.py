@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx
@@ -33,6 +34,7 @@ def _imported(file: Path) -> Iterator[str]:
                 yield node.module
 
 
+@cache
 def imports() -> networkx.DiGraph:
     """Which package imports which."""
     graph = networkx.DiGraph()

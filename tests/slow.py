@@ -19,9 +19,15 @@ def patterns() -> tuple[tuple[str, bool], ...]:
     return tuple((line.removeprefix("!"), not line.startswith("!")) for line in lines)
 
 
+@cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    """One for each of some 10,000 tests would take longer than all matches."""
+    return re.compile(re.escape(pattern).replace(r"\*", ".*"))
+
+
 def matches(pattern: str, test: str) -> bool:
     """Whether a test is one of a pattern's, in which `*` is any text."""
-    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), test) is not None
+    return _expression(pattern).fullmatch(test) is not None
 
 
 def is_slow(test: str) -> bool:

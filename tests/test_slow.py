@@ -11,7 +11,7 @@ from tests.slow import is_slow, matches, patterns
 
 def test_each_pattern_is_that_of_a_test(repository: Path) -> None:
     files = sorted({pattern.partition("::")[0] for pattern, _ in patterns()})
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *files]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--assert=plain", *files]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True)
     tests = [line for line in done.stdout.splitlines() if "::" in line]
     assert [pattern for pattern, _ in patterns() if not any(matches(pattern, test) for test in tests)] == []
@@ -22,5 +22,5 @@ def test_each_pattern_is_that_of_a_test(repository: Path) -> None:
 def test_the_last_match_decides() -> None:
     modes = "tests/cli/test_modes.py::test_the_mode"
     assert is_slow(f"{modes}[object]")
-    assert not is_slow(f"{modes}[executable]")
+    assert not is_slow(f"{modes}[standard-input]")
     assert not is_slow("tests/cli/test_modes.py::test_another")

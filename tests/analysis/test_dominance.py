@@ -14,6 +14,7 @@ from cccopt.analysis.dominance import (
     post_dominators,
 )
 from cccopt.ptx.ir import Instruction, Label
+from tests.slow import drawn
 
 from .graphs import add, bodies, bra, label, reached
 
@@ -84,7 +85,7 @@ def test_any_small_graph_without_all_keys():
     assert immediate_dominators({}, 4).immediate == {4: None}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=drawn(150), deadline=None)
 @given(bodies())
 def test_dominators_are_what_the_definition_says(body):
     cfg = build(body)
@@ -97,7 +98,7 @@ def test_dominators_are_what_the_definition_says(body):
             assert tree.dominates(a, b) == (b not in reached(successors, 0, without=a))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=drawn(150), deadline=None)
 @given(bodies())
 def test_post_dominators_are_what_the_definition_says(body):
     cfg = build(body)
@@ -112,7 +113,7 @@ def test_post_dominators_are_what_the_definition_says(body):
             assert tree.dominates(a, b) == (EXIT not in reached(successors, b, without=a))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=drawn(150), deadline=None)
 @given(bodies())
 def test_control_dependence_is_what_the_definition_says(body):
     cfg = build(body)

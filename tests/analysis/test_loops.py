@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from cccopt.analysis.cfg import build
 from cccopt.analysis.loops import Loop, back_edges, innermost, irreducible_edges, loops
 from cccopt.ptx.ir import Instruction, Label
+from tests.slow import drawn
 
 from .graphs import add, bodies, bra, label
 
@@ -57,7 +58,7 @@ def test_a_cycle_that_is_not_reached_counts_for_nothing():
     assert irreducible_edges(cfg) == ()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=drawn(150), deadline=None)
 @given(bodies())
 def test_a_loop_is_entered_at_its_header_only_and_reducible_graphs_are_acyclic_without_back_edges(body):
     cfg = build(body)

@@ -12,11 +12,12 @@ from cccopt.analysis.loops import loops
 from cccopt.analysis.reaching import reaching_definitions
 from cccopt.analysis.uniformity import uniformity
 from cccopt.ptx.ir import Function
+from tests.slow import drawn
 
 from .lanes import LANES, NUMBERS, PREDICATES, programs, run
 
 
-@settings(max_examples=300)
+@settings(max_examples=drawn(300))
 @given(programs())
 def test_uniform_registers_agree_in_all_lanes_that_run_a_statement(body):
     cfg = build(body)
@@ -27,7 +28,7 @@ def test_uniform_registers_agree_in_all_lanes_that_run_a_statement(body):
             assert len(values) == 1 or not found.is_uniform_use(step.statement, register)
 
 
-@settings(max_examples=300)
+@settings(max_examples=drawn(300))
 @given(programs())
 def test_branches_that_part_lanes_are_called_varying(body):
     cfg = build(body)
@@ -40,7 +41,7 @@ def test_branches_that_part_lanes_are_called_varying(body):
             assert block in found.varying_branches
 
 
-@settings(max_examples=300)
+@settings(max_examples=drawn(300))
 @given(programs())
 def test_invariant_registers_keep_their_value_while_a_lane_stays_in_the_loop(body):
     cfg = build(body)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 from pathlib import Path
 
@@ -11,6 +10,11 @@ import pytest
 
 from cccopt.resources import folder
 from cccopt.toolchain.discovery import find_nvcc
+from tests.shared import shared_folder
+
+STRICT = ("-ptx", "-Werror", "all-warnings")
+UNREAD = (*STRICT, "-Xcicc", "-O0")
+"""Of code that is to compile and that nobody reads: half of the time goes into optimizing it."""
 
 
 def compiled(source: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -37,9 +41,7 @@ def ptx_of_kernels(name: str, folder_of_ptx: Path, *options: str) -> str:
 
 def ptx_for_all_workers(name: str, factory: pytest.TempPathFactory, *options: str) -> str:
     """The same, compiled once for all processes that share the tests of a run."""
-    base = factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    there = shared / f"{name}-{hashlib.sha256(repr(options).encode()).hexdigest()[:16]}.ptx"
+    there = shared_folder(factory) / f"{name}-{hashlib.sha256(repr(options).encode()).hexdigest()[:16]}.ptx"
     if not there.is_file():
         made = factory.mktemp("ptx")
         text = ptx_of_kernels(name, made, *options)

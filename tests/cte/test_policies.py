@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cccopt.emulator import Profile, Program
-from tests.cte.compiling import ptx_of_kernels
+from tests.cte.compiling import ptx_for_all_workers
 from tests.cte.sequences import SEQUENCE
 from tests.cte.support import (
     ALL,
@@ -37,11 +37,12 @@ from tests.cte.support import (
 pytestmark = pytest.mark.nvcc
 WIDTHS = {f"sub_warp<{width}>": width for width in (2, 4, 8, 16, 32)}
 POLICIES = ("one_per_lane", *WIDTHS, "warp", "warp_segmented", "warp_staged", "warp_chunked", "automatic")
-THOROUGHLY = tuple(
-    policy for policy in POLICIES if policy not in ("sub_warp<2>", "sub_warp<4>", "sub_warp<16>")
-)
+BETWEEN = ("sub_warp<2>", "sub_warp<4>", "sub_warp<16>")
 """Widths between others take the same code."""
+THOROUGHLY = tuple(policy for policy in POLICIES if policy not in BETWEEN)
+"""With `scope` the tests of a policy follow one another, so that a worker parses the code of some policies alone."""
 LAYOUTS = {"scanned": scanned, "disjoint": disjoint}
+GIANT = WARPS["giant behind small ones"]
 
 # The kernels of warp_policies.cu: threads of a block; indices and where they begin; whether there are descriptors.
 REDUCTIONS: dict[str, tuple[Any, Any, int | None, bool]] = {
@@ -71,8 +72,9 @@ VISITS: dict[str, tuple[Any, Any, int | None, bool]] = {
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Any:
     @cache
     def program(policy: str) -> Program:
-        ptx = ptx_of_kernels("warp_policies", tmp_path_factory.mktemp("ptx"), f"-DPOLICY=cte::{policy}")
-        return Program(ptx, policy)
+        return Program(
+            ptx_for_all_workers("warp_policies", tmp_path_factory, f"-DPOLICY=cte::{policy}"), policy
+        )
 
     return program
 
@@ -103,25 +105,25 @@ def reduce(program: Program, kernel: str, sizes: NDArray[np.int64], **how: Any) 
     return profile
 
 
-@pytest.mark.parametrize(
-    ("kernel", "policy"),
-    [
-        (kernel, policy)
-        for kernel in REDUCTIONS
-        for policy in (POLICIES if kernel in ("scanned_float", "disjoint_sequence") else THOROUGHLY)
-    ],
-)
+@pytest.mark.parametrize("policy", THOROUGHLY, scope="module")
+@pytest.mark.parametrize("kernel", REDUCTIONS)
 def test_order_is_kept_and_every_fine_task_runs_once(programs: Any, policy: str, kernel: str) -> None:
     reduce(programs(policy), kernel, ALL)
 
 
-@pytest.mark.parametrize("policy", THOROUGHLY)
+@pytest.mark.parametrize("policy", BETWEEN, scope="module")
+@pytest.mark.parametrize("kernel", ["scanned_float", "disjoint_sequence"])
+def test_widths_between_do_the_same(programs: Any, policy: str, kernel: str) -> None:
+    reduce(programs(policy), kernel, ALL)
+
+
+@pytest.mark.parametrize("policy", THOROUGHLY, scope="module")
 @pytest.mark.parametrize("kernel", ["scanned_sequence", "disjoint_double"])
 def test_large_tasks(programs: Any, policy: str, kernel: str) -> None:
     reduce(programs(policy), kernel, LARGE)
 
 
-@pytest.mark.parametrize("policy", ["warp_staged", "automatic"])
+@pytest.mark.parametrize("policy", ["warp_staged", "automatic"], scope="module")
 @pytest.mark.parametrize("kernel", ["scanned_int32", "scanned_long_sequence", "disjoint_int64"])
 def test_strips_of_any_length(programs: Any, policy: str, kernel: str) -> None:
     """How much of a strip is run depends on how many places are left."""
@@ -133,22 +135,28 @@ def split_evenly(total: int, parts: int) -> NDArray[np.int64]:
     return (total + np.arange(parts)) // parts
 
 
-@pytest.mark.parametrize("policy", THOROUGHLY)
+@pytest.mark.parametrize("policy", THOROUGHLY, scope="module")
 def test_no_fine_tasks_at_all(programs: Any, policy: str) -> None:
     for kernel in ("scanned_sequence", "disjoint_long_sequence"):
         reduce(programs(policy), kernel, np.zeros(130, np.int64))
 
 
+@cache
+def giant_of_one_lane(programs: Any, kernel: str) -> Profile:
+    return reduce(programs("one_per_lane"), kernel, GIANT)
+
+
+@pytest.mark.parametrize(
+    "policy", [policy for policy in THOROUGHLY if policy != "one_per_lane"], scope="module"
+)
 @pytest.mark.parametrize("kernel", ["scanned_int32", "scanned_int64", "disjoint_sequence"])
-def test_a_giant_keeps_more_lanes_busy_than_one(programs: Any, kernel: str) -> None:
-    giant = WARPS["giant behind small ones"]
-    alone, *others = (reduce(programs(policy), kernel, giant) for policy in THOROUGHLY)
-    for shared in others:
-        assert shared.global_accesses < alone.global_accesses / 3
-        assert shared.warp_efficiency > 3 * alone.warp_efficiency
+def test_a_giant_keeps_more_lanes_busy_than_one(programs: Any, policy: str, kernel: str) -> None:
+    alone, shared = giant_of_one_lane(programs, kernel), reduce(programs(policy), kernel, GIANT)
+    assert shared.global_accesses < alone.global_accesses / 3
+    assert shared.warp_efficiency > 3 * alone.warp_efficiency
 
 
-@pytest.mark.parametrize("policy", THOROUGHLY)
+@pytest.mark.parametrize("policy", THOROUGHLY, scope="module")
 def test_warps_in_any_order_give_the_same(programs: Any, policy: str) -> None:
     looks = policy == "automatic"  # for signs of warps that may not have come (docs/decisions/0014)
     how = {"shuffle": 3, "check_uninitialized_shared": not looks}
@@ -164,7 +172,7 @@ LISTS = st.lists(
 )
 
 
-@pytest.mark.parametrize("policy", THOROUGHLY)
+@pytest.mark.parametrize("policy", THOROUGHLY, scope="module")
 @settings(max_examples=3, derandomize=True)
 @given(sizes=LISTS)
 def test_random_sizes(programs: Any, policy: str, sizes: list[int]) -> None:
@@ -187,13 +195,13 @@ def visit(program: Program, kernel: str, sizes: NDArray[np.int64], *, highest: i
     assert_equal(hashes[tasks.members[0]], tasks.hashes(described=described))
 
 
-@pytest.mark.parametrize("policy", THOROUGHLY)
+@pytest.mark.parametrize("policy", THOROUGHLY, scope="module")
 @pytest.mark.parametrize("kernel", VISITS)
 def test_calls_without_a_reduction_run_every_fine_task_once(programs: Any, policy: str, kernel: str) -> None:
     visit(programs(policy), kernel, ALL)
 
 
-@pytest.mark.parametrize("policy", THOROUGHLY)
+@pytest.mark.parametrize("policy", THOROUGHLY, scope="module")
 @pytest.mark.parametrize("kernel", [kernel for kernel in VISITS if kernel.startswith("disjoint")])
 def test_a_single_busy_lane(programs: Any, policy: str, kernel: str) -> None:
     """All lanes run its task, whatever its size; a long one is shared with the block, and then none or one is left."""
@@ -203,14 +211,14 @@ def test_a_single_busy_lane(programs: Any, policy: str, kernel: str) -> None:
     visit(programs(policy), kernel, np.concatenate([*lone, *beside_long]))
 
 
-@pytest.mark.parametrize("policy", ["warp_staged", "automatic"])
+@pytest.mark.parametrize("policy", ["warp_staged", "automatic"], scope="module")
 @pytest.mark.parametrize("kernel", VISITS)
 def test_strips_without_values_of_any_length(programs: Any, policy: str, kernel: str) -> None:
     totals = [places + more for places in (1, 32, 64, 96, 128, 160, 256) for more in (-1, 0, 1)]
     visit(programs(policy), kernel, np.concatenate([split_evenly(total, 32) for total in totals]))
 
 
-@pytest.mark.parametrize("policy", THOROUGHLY)
+@pytest.mark.parametrize("policy", THOROUGHLY, scope="module")
 @pytest.mark.parametrize("kernel", ["scanned_visits", *(kernel for kernel in VISITS if "scribed" in kernel)])
 def test_a_giant_that_ends_at_the_highest_index(programs: Any, policy: str, kernel: str) -> None:
     """Behind its last fine task there is no index to ask about."""
@@ -226,7 +234,7 @@ def test_a_giant_that_ends_at_the_highest_index(programs: Any, policy: str, kern
         visit(programs(policy), kernel, sizes, highest=highest)
 
 
-@pytest.mark.parametrize("policy", THOROUGHLY)
+@pytest.mark.parametrize("policy", THOROUGHLY, scope="module")
 def test_calls_share_a_storage_of_the_callers(programs: Any, policy: str) -> None:
     tasks = scanned(np.r_[LITTLE, WARPS["around 32"]])
     visits = np.zeros(tasks.fine, np.uint32)
@@ -277,7 +285,7 @@ def partly(programs: Any, policy: str, threads: int, stays: int, calls: int) -> 
     return np.array([0 if ok else np.unique(who).size for who, ok in zip(ran, alone, strict=True)])
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", POLICIES, scope="module")
 def test_a_warp_that_is_not_whole_runs_a_task_a_lane(programs: Any, policy: str) -> None:
     # The second warp of the block has eight threads.
     helped = partly(programs, policy, 40, EVERYONE, EVERYONE)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cccopt.emulator import Profile, Program
-from tests.cte.compiling import ptx_of_kernels
+from tests.cte.compiling import ptx_for_all_workers
 from tests.cte.sequences import SEQUENCE
 from tests.cte.support import (
     ALL,
@@ -52,8 +52,9 @@ SEARCHES: dict[str, tuple[Any, Any, Any, int | None, bool]] = {
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Any:
     @cache
     def program(policy: str) -> Program:
-        ptx = ptx_of_kernels("scan_and_any", tmp_path_factory.mktemp("ptx"), f"-DPOLICY=cte::{policy}")
-        return Program(ptx, policy)
+        return Program(
+            ptx_for_all_workers("scan_and_any", tmp_path_factory, f"-DPOLICY=cte::{policy}"), policy
+        )
 
     return program
 
@@ -78,7 +79,7 @@ def scan(program: Program, kernel: str, sizes: Any, **how: Any) -> Profile:
     return profile
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", POLICIES, scope="module")
 @pytest.mark.parametrize("kernel", SCANS)
 def test_each_fine_task_learns_what_stands_ahead_of_it(programs: Any, policy: str, kernel: str) -> None:
     scan(programs(policy), kernel, ALL)
@@ -105,7 +106,7 @@ def search(
     return visits, profile
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", POLICIES, scope="module")
 @pytest.mark.parametrize("kernel", SEARCHES)
 @pytest.mark.parametrize("share", [0, 0.01])
 def test_what_is_there_is_found(programs: Any, policy: str, kernel: str, share: float) -> None:
@@ -115,7 +116,7 @@ def test_what_is_there_is_found(programs: Any, policy: str, kernel: str, share: 
     search(programs(policy), kernel, tasks, wanted.astype(np.uint8))
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", POLICIES, scope="module")
 @pytest.mark.parametrize("lane", [0, 9, 31])
 def test_what_was_found_is_not_looked_for_again(programs: Any, policy: str, lane: int) -> None:
     sizes = np.r_[np.tile([2, 0], 16), 3]
@@ -158,7 +159,7 @@ def test_warps_in_any_order_give_the_same(programs: Any, policy: str) -> None:
 SIZES = st.lists(st.one_of(st.integers(0, 6), st.sampled_from([31, 32, 33, 64, 97])), min_size=1, max_size=40)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", POLICIES, scope="module")
 @settings(max_examples=2, derandomize=True)
 @given(sizes=SIZES, seed=st.integers(0, 99))
 def test_random_sizes(programs: Any, policy: str, sizes: list[int], seed: int) -> None:

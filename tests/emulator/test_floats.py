@@ -13,8 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cccopt.emulator.semantics import TYPES, resolve
+from tests.slow import drawn
 
-ROWS = settings(max_examples=60, deadline=None)
+ROWS = settings(max_examples=drawn(60), deadline=None)
 MODES = ["rn", "rz", "rm", "rp"]
 U = {"f16": np.uint16, "f32": np.uint32, "f64": np.uint64}
 

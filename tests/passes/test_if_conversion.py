@@ -34,6 +34,7 @@ from tests.kernels.ptx_loops import (
     uneven_arguments,
 )
 from tests.kernels.running import Launch, compare, rewritten, run
+from tests.slow import drawn
 
 READER = "mad.lo.u32 %r10, %r20, 7, %r21; st.global.u32 [%out_i], %r10;"
 AHEAD = "mov.u32 %r20, 9; mov.u32 %r21, %value; setp.gt.u32 %p7, %value, 30; setp.lt.u32 %p8, %value, 45;"
@@ -435,7 +436,7 @@ def count(code: tuple[Step, ...]) -> int:
     return sum(1 if step.arms is None else 4 + sum(map(count, step.arms)) for step in code)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@settings(max_examples=drawn(40), deadline=None, derandomize=True, database=None)
 @given(st.lists(trees, min_size=1, max_size=3).map(tuple))
 def test_random_conditions(code: tuple[Step, ...]) -> None:
     text = "mov.u32 %r22, 5;" + written(code, []) + "xor.b32 %r20, %r20, %r22;"

@@ -25,6 +25,7 @@ from cccopt.ptx.printer import print_module
 from cccopt.ptx.verifier import verify
 from tests.kernels.generators.kernels import from_seed
 from tests.ptx.conftest import HERE
+from tests.slow import drawn
 
 _TOKEN = re.compile(r"//[^\n]*|\s+|[.%$]?[\w.:]+|.", re.S)
 ODD = [
@@ -129,7 +130,7 @@ def check(text: str) -> None:
 TEXTS = originals()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=drawn(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(TEXTS),
     st.sampled_from(["characters", "tokens", "lines"]),

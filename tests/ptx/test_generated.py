@@ -15,16 +15,17 @@ from cccopt.ptx.printer import print_module
 from cccopt.ptx.verifier import verify
 from tests.ptx.conftest import tool
 from tests.ptx.strategies import modules
+from tests.slow import drawn
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=drawn(60), suppress_health_check=[HealthCheck.too_slow])
 @given(modules())
 def test_print_and_parse(module: Module) -> None:
     verify(module)
     assert parse(print_module(module)) == module
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=drawn(40), suppress_health_check=[HealthCheck.too_slow])
 @given(modules())
 def test_facts_and_renaming_agree(module: Module) -> None:
     (kernel,) = module.functions()

@@ -75,7 +75,7 @@ def opcodes(node: ast.AST) -> set[str]:
             texts.append(part.value)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "split":
         texts = [word for text in texts for word in text.split()]
-    return {text.partition(".")[0] for text in texts} & set(ROWS)
+    return {name for text in texts if (name := text.partition(".")[0]) in ROWS}
 
 
 def parts(node: ast.AST) -> Iterator[ast.expr | None]:

@@ -13,6 +13,7 @@ from cccopt.ptx.errors import PtxError
 from cccopt.ptx.ir import Instruction, Marker
 from cccopt.ptx.parser import parse
 from tests.ptx.conftest import HERE
+from tests.slow import drawn
 
 FEATURES = (HERE / "features.ptx").read_text()
 SIZE = 2_000_000  # characters of garbage
@@ -172,7 +173,7 @@ def test_endless_comments_are_an_empty_module() -> None:
     assert parse("//" * SIZE).items == ()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=drawn(150), deadline=None)
 @given(st.data())
 def test_damaged_text_gives_a_module_or_a_diagnostic(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(FEATURES)))

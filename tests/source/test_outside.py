@@ -15,6 +15,7 @@ from cccopt.source.lines import LineMap
 from cccopt.source.outside import Outside, hints
 from cccopt.source.strip import strip
 from cccopt.text import Position
+from tests.slow import drawn
 from tests.source.test_random_programs import NODES, Node, function
 
 _PIECES = (
@@ -57,7 +58,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
 
 
 @given(_TEXTS)
-@settings(max_examples=2000)
+@settings(max_examples=drawn(2000))
 @example('x R"(\n#pragma ccc for\n)" /* \n#pragma ccc for\n */')
 def test_no_token_spans_the_beginning_of_a_line_that_begins_outside(text: str) -> None:
     outside = Outside(text)
@@ -67,7 +68,7 @@ def test_no_token_spans_the_beginning_of_a_line_that_begins_outside(text: str) -
 
 
 @given(_TEXTS)
-@settings(max_examples=2000)
+@settings(max_examples=drawn(2000))
 def test_pragmas_are_those_that_a_lexer_finds(text: str) -> None:
     found = Outside(text).pragmas()
     assert found is None or found == pragmas(text)
@@ -99,11 +100,11 @@ def test_what_lies_far_from_the_pragmas_is_not_lexed(monkeypatch: pytest.MonkeyP
         return tokens(text, start, end)
 
     monkeypatch.setattr(module, "tokens", counted)
-    far = "void f() { x = 1; }\n" * 10_000
+    far = "void f() { x = 1; }\n" * 3_000
     loop = "void g() {\n#pragma ccc for\nfor (;;) {}\n}\n"
     text = f'# 1 "k.cu"\n{far}{loop}{far}'
     (region,) = annotate(text, "x.cu").regions
-    assert (region.place.file, region.place.position) == ("k.cu", Position(10_003, 1))
+    assert (region.place.file, region.place.position) == ("k.cu", Position(3_003, 1))
     assert sum(lexed) < 50_000 < len(text)
     long = loop.replace("{}", "{\n" + "x = 1;\n" * 10_000 + "}")
     assert len(annotate(far + long + far, "x.cu").regions) == 1
@@ -111,7 +112,7 @@ def test_what_lies_far_from_the_pragmas_is_not_lexed(monkeypatch: pytest.MonkeyP
 
 
 @given(st.lists(NODES, min_size=1, max_size=3), st.sampled_from([1, 30, 200]))
-@settings(max_examples=200)
+@settings(max_examples=drawn(200))
 def test_how_much_is_lexed_does_not_matter(nodes: list[Node], reach: int) -> None:
     text = "".join(function(f"f{number}", node).replace("; ", ";\n") for number, node in enumerate(nodes))
     whole = annotate(text, "x.cu")
@@ -121,7 +122,7 @@ def test_how_much_is_lexed_does_not_matter(nodes: list[Node], reach: int) -> Non
 
 
 @given(_TEXTS)
-@settings(max_examples=1000)
+@settings(max_examples=drawn(1000))
 @example('# 3 "a.h"\n#line 50\n\nx\n')
 def test_lines_are_counted_from_the_last_marker(text: str) -> None:
     assume(re.search(r"\\\\\r?\n", text) is None)  # which goes on for C++, but not for the lexer

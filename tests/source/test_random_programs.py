@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cccopt.source.annotate import annotate
 from cccopt.source.lexer import tokens
 from cccopt.source.strip import strip
+from tests.slow import drawn
 from tests.source.marks import read
 
 
@@ -185,7 +186,7 @@ def _words(text: str) -> list[str]:
 
 
 @given(NODES)
-@settings(max_examples=300)
+@settings(max_examples=drawn(300))
 def test_random_programs_are_marked_as_drawn(node: Node) -> None:
     text = function("f", node)
     annotated = annotate(text, "x.cu")
@@ -199,7 +200,7 @@ def test_random_programs_are_marked_as_drawn(node: Node) -> None:
 
 
 @given(NODES)
-@settings(max_examples=100)
+@settings(max_examples=drawn(100))
 def test_marking_none_is_stripping(node: Node) -> None:
     text = function("f", node)
     assert annotate(text, "x.cu", only=()).text == strip(text)
@@ -213,7 +214,7 @@ def test_a_host_compiler_takes_marked_programs(tmp_path: Path) -> None:
     programs: list[str] = []
 
     @given(NODES)
-    @settings(max_examples=150, database=None, derandomize=True)
+    @settings(max_examples=drawn(150), database=None, derandomize=True)
     def collect(node: Node) -> None:
         programs.append(function(f"f{len(programs)}", node))
 

@@ -46,7 +46,9 @@ def lop3(m: Modifiers) -> Operation:
 
 def _lop3(a: Array, b: Array, c: Array, table: Array) -> Array:
     result = np.zeros_like(a | b | c)
-    for row in range(8):
+    # As a rule the table is a constant: then most rows are left out.
+    rows = [row for row in range(8) if table.ndim or int(table) >> row & 1]
+    for row in rows:
         chosen = ((table >> np.uint32(row)) & np.uint32(1)) * np.uint32(0xFFFFFFFF)
         term = (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
         result = result | (term & chosen)
