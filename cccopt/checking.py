@@ -177,7 +177,10 @@ class Checker:
         }
         if not self._loops:
             raise _nothing(
-                f"`{name}` has no marked loop", "the check applies to loops under `#pragma ccc for` or `grid`"
+                f"`{name}` has no marked loop",
+                "the check applies to loops under `#pragma ccc for` or `grid`",
+                "give it an annotated .cu file, or marked PTX: `ccc-nvcc --ccc-keep=DIR` leaves it in"
+                " `DIR/NAME.ARCH.1.ptx`",
             )
         files = {loop.place.file for loop in self._loops.values() if loop.place is not None}
         self._spelled = {os.path.realpath(file): file for file in files}
@@ -214,7 +217,8 @@ class Checker:
         if not self._iterations:
             raise _nothing(
                 "no iteration of a marked loop ran",
-                "nothing was checked: launch the kernel on inputs that have work",
+                "nothing was checked",
+                "launch the kernel on inputs that have work: by these arguments, no loop has an iteration",
             )
         found = sorted(self._found.values(), key=lambda f: (not f.conflict, -f.places))
         return Checked(tuple(found), self._launches, self._iterations)
@@ -350,16 +354,8 @@ def _events(function: Function) -> dict[tuple[str, int], tuple[Event, ...]]:
     return found
 
 
-def _nothing(message: str, why: str) -> CccError:
-    return CccError(
-        error(
-            NOTHING,
-            message,
-            why=why,
-            help="give it an annotated .cu file, or marked PTX: `ccc-nvcc --ccc-keep=DIR` leaves it in "
-            "`DIR/NAME.ARCH.1.ptx`",
-        )
-    )
+def _nothing(message: str, why: str, help: str) -> CccError:
+    return CccError(error(NOTHING, message, why=why, help=help))
 
 
 def _plain(name: str) -> str:

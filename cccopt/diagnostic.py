@@ -25,7 +25,7 @@ class Diagnostic:
     """One message.
 
     Attributes:
-        code: ``CCC0xx``; each has a page, which ``cccopt explain CCC0xx`` prints.
+        code: ``CCCnnn``; each has a page, which ``cccopt explain CCCnnn`` prints.
         severity: Whether it is an error, a warning or a remark.
         message: What is wrong, in lower case.
         place: Where in the source; None if it does not refer to a place.

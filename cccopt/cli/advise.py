@@ -302,7 +302,7 @@ def _gain(advice: Advice) -> str:
         return "only a run can tell"
     assumed = "" if advice.best is None or not advice.best.sure else ", from assumed counts"
     saved = advice.saved_ns
-    time = f", {saved / 1e6:,.3f} of {(advice.time_ns or 0) / 1e6:,.3f} ms" if saved is not None else ""
+    time = f", saves {saved / 1e6:,.3f} of {(advice.time_ns or 0) / 1e6:,.3f} ms" if saved is not None else ""
     return f"predicted {advice.gain:.2f}x{time}{assumed}"
 
 

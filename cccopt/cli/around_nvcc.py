@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from cccopt.diagnostic import CccError, Severity, error, render
+from cccopt.diagnostic import CccError, Diagnostic, Severity, error, render
 from cccopt.driver.unit_report import diagnostics_of, wrap_reports
 from cccopt.files import read_text, write_text
 from cccopt.source.thesis import thesis_annotations
@@ -48,12 +48,16 @@ def refuse_options(ours: Sequence[str]) -> NoReturn:
                 help="put them on the command line, or in NVCC_APPEND_FLAGS",
             )
         )
+    raise CccError(*(_refused(*option.partition("=")) for option in unknown))
+
+
+def _refused(name: str, equals: str, value: str) -> Diagnostic:
+    if name in options.VALUES and equals:
+        takes = f"it takes {', '.join(options.VALUES[name])}"
+        return error("CCC083", f"`{value}` is not a value of `{name}`", help=takes)
     names = ", ".join(options.spelled(name, value) for name, value, *_ in options.TABLE)
-    raise CccError(
-        *(
-            error("CCC083", f"`{option}` is not an option of ccc-nvcc", help=f"its own options are {names}")
-            for option in unknown
-        )
+    return error(
+        "CCC083", f"`{name}{equals}{value}` is not an option of ccc-nvcc", help=f"its own options are {names}"
     )
 
 
@@ -78,7 +82,8 @@ def print_help() -> None:
     print("Options of ccc-nvcc, also taken from NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS")
     print("=============================================================================")
     for name, value, does, otherwise in options.TABLE:
-        print(f"{options.spelled(name, value):<28}  {does} (default: {otherwise})")
+        default = f" (default: {otherwise})" if otherwise else ""
+        print(f"{options.spelled(name, value):<28}  {does}{default}")
     print("\nCCC_NVCC names the nvcc to use, CCCOPT_CACHE a folder for files that can be made again.")
     print("`cccopt explain CCC030` prints the page of a code, `cccopt doctor` shows which nvcc is used.")
     print("\nThe options of nvcc, as `nvcc --help` prints them:", flush=True)

@@ -108,7 +108,7 @@ def _threshold(text: str) -> Threshold:
 def run(arguments: argparse.Namespace) -> int:
     """Run the program, or read files; write what was asked for and print tables."""
     if arguments.sarif is not None and not arguments.at_least:
-        raise CccError(_misused("`--sarif` writes what --at-least finds, but there is no --at-least"))
+        raise CccError(_lacks("--sarif", "--at-least", "it writes what that finds"))
     program: list[str] | None = arguments.program
     if program is None:
         return _show(arguments)
@@ -169,7 +169,7 @@ def _rewritten(arguments: argparse.Namespace) -> Mapping[str, Any]:
     """
     for option in ("report", "decisions"):
         if getattr(arguments, option) and arguments.html is None:
-            raise CccError(_misused(f"`--{option}` applies to the page, but there is no `--html`"))
+            raise CccError(_lacks(f"--{option}", "--html", "it is for the page"))
     decisions = read_decisions(arguments.decisions) if arguments.decisions else None
     return {"reports": _reports(arguments), "decisions": decisions}
 
@@ -286,6 +286,10 @@ def _no_gpu() -> str:
 
 def _both(files: Sequence[Path]) -> str:
     return f"`{files[0]}` comes before `--`, but files and a program cannot be combined"
+
+
+def _lacks(option: str, other: str, why: str) -> Diagnostic:
+    return error("CCC089", f"`{option}` needs `{other}`", why=why, help="add it, or omit the option")
 
 
 def _misused(why: str) -> Diagnostic:

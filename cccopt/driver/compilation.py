@@ -65,7 +65,7 @@ def compile(
 ) -> Program:
     """Compile an annotated CUDA file to PTX, rewritten and plain.
 
-    There is one argument for each option of the commands, all optional and by keyword.
+    The options of the rewrite are arguments, all optional and by keyword.
 
     Args:
         source: The file's name.

@@ -141,7 +141,7 @@ def _one(variable: Variable, argument: Any, buffers: Buffers) -> bytes:
             raise refuse(f"parameter `{name}` is not a pointer, but its argument is an array")
         return buffers.address(argument).to_bytes(8, "little")
     if variable.dimensions:
-        raise refuse(f"parameter `{name}` is a struct of {size} bytes", help="pass it as bytes")
+        raise refuse(f"parameter `{name}` is a struct of {size} bytes", help="pass it as bytes (in Python)")
     if isinstance(argument, np.ndarray):
         argument = argument[()]
     return _number(variable, argument)
@@ -150,7 +150,9 @@ def _one(variable: Variable, argument: Any, buffers: Buffers) -> bytes:
 def _number(variable: Variable, argument: Any) -> bytes:
     type_name = variable.type.strip().lstrip(".")
     if type_name not in TYPES:
-        raise refuse(f"parameter `{variable.name}` has type .{type_name}", help="pass it as bytes")
+        raise refuse(
+            f"parameter `{variable.name}` has type .{type_name}", help="pass it as bytes (in Python)"
+        )
     t = TYPES[type_name]
     if isinstance(argument, bool | np.bool_):
         argument = int(argument)

@@ -167,7 +167,7 @@ class Hazards:
         for unit, mine in zip(units.tolist(), owner.tolist(), strict=True):
             if last[unit] != mine and (values[last[unit]] != values[mine]).any():
                 raise self._report(
-                    access, unit, int(lanes[mine * per_lane]), int(lanes[last[unit] * per_lane]), access
+                    access, unit, int(lanes[mine * per_lane]), int(lanes[last[unit] * per_lane]), None
                 )
 
     def _note(self, shadow: _Shadow, units: Array, lanes: Array, number: int) -> None:
@@ -196,10 +196,20 @@ class Hazards:
         )
 
     def _report(
-        self, access: MemoryInstruction, unit: int, lane: int, other: int, earlier: MemoryInstruction
+        self, access: MemoryInstruction, unit: int, lane: int, other: int, earlier: MemoryInstruction | None
     ) -> Exception:
+        """The error for a conflict with an ``earlier`` access; None: with another lane's part of the same one."""
         address = unit * self._unit % self._stride
         earlier_lanes = "other lanes" if other == _MANY else self._shape.thread_name(other)
+        if earlier is None:
+            return self._places.error(
+                HAZARD,
+                f"hazard: {access.kind.value} at shared address {address:#x} by {self._shape.thread_name(lane)} and by"
+                f" {earlier_lanes}",
+                access.item,
+                why="lanes store different values to one address in the same instruction",
+                help="let one lane store, give each lane its own location, or use an atomic",
+            )
         same_warp = other == _MANY or other >> 5 == lane >> 5
         needed = "`bar.warp.sync`" if same_warp else "block barrier"
         return self._places.error(

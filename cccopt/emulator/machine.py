@@ -154,7 +154,7 @@ class Machine:
             function="" if item is not None else piece.function,
             why="it was running here",
             help="this may be a spin loop that waits for a lane that cannot run; if the kernel just runs"
-            " long, raise max_steps",
+            " long, use a smaller input (in Python: a higher `max_steps`)",
         )
 
     def exit(self, group: LaneGroup) -> None:

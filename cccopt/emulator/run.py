@@ -234,7 +234,7 @@ def emulate(
 ) -> Profile:
     """Run one kernel on the emulator and count what its warps do.
 
-    The arguments are those of a launch, then one for each option of `cccopt emulate`, by keyword.
+    The arguments are those of a launch, then settings of the emulator, by keyword.
 
     Args:
         ptx: PTX, or what `cccopt.parse` made of it.

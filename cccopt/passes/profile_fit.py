@@ -29,7 +29,7 @@ def misfits(profile: RunProfile, views: Sequence[View]) -> tuple[Diagnostic, ...
                 f"the profile does not fit `{name}`",
                 place,
                 why,
-                "make the profile again, from the marked PTX of this source",
+                "make a new profile from this source, in a run that launches this function",
             )
         )
     return tuple(found)

@@ -240,7 +240,7 @@ def _how(said: Mapping[str, str], number: int, code: int | None) -> str:
         return f"it was killed by {_signal(-code)}"
     if Path(f"/proc/{number}").exists():
         return "it is still running"
-    return "it ended without leaving by `exit` or `main`, as by a signal, an uncaught exception or `_exit`"
+    return "it did not return from `main` or call `exit`: it was ended by a signal, an uncaught exception or `_exit`"
 
 
 def _signal(number: int) -> str:

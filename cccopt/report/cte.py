@@ -144,7 +144,7 @@ def automatic_table(table: CteTable) -> RichTable:
         result.add_column(name, no_wrap=True)
     for name in (AUTOMATIC, "over 1-D", "best sub-warp", "over sub-warp", "best policy", "of policy"):
         result.add_column(name, justify="right", no_wrap=True)
-    for name in ("best kernel form", "best library", "over library"):
+    for name in ("best kernel form", "best library", "best of ours over it"):
         result.add_column(name, justify="right", no_wrap=True)
     for cell in table.cells:
         row, sub_warp, policy = cell.automatic(), cell.best_sub_warp(), cell.best_policy()

@@ -21,7 +21,7 @@ _NO_FILE = "<ptx>"
 SAID = {
     MISSING: "cannot be read: its lines are shown without text",
     CHANGED: "has changed since the run: counts may appear next to the wrong lines",
-    NO_SOURCE: "is code without line information, by its lines in the PTX",
+    NO_SOURCE: "is code without line information, shown by the lines of its PTX: compile with `-lineinfo`",
 }
 """What is to be said of a file in such a state."""
 

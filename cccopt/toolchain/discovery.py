@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from cccopt.diagnostic import CccError, Diagnostic, Severity, error
+from cccopt.toolchain.options import FLAG_VARIABLES
 
 WHEEL = "wheel"
 _WHEELS = "site-packages"
@@ -224,8 +225,9 @@ def _version(nvcc: Path) -> str:
 
 
 def _answer(nvcc: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """What nvcc prints; nothing where it does not run."""
+    """What nvcc prints; nothing where it does not run. Options in the environment may be ours, unknown to it."""
     command = [str(nvcc), *arguments]
+    environment = {name: value for name, value in os.environ.items() if name not in FLAG_VARIABLES}
     try:
         return subprocess.run(
             command,
@@ -233,6 +235,7 @@ def _answer(nvcc: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
             capture_output=True,
             text=True,
             errors="replace",
+            env=environment,
             timeout=60,
             check=False,
         )

@@ -13,20 +13,21 @@ INSTRUMENT, DEFAULT, ALL, SAMPLED, DETAILED = "--ccc-instrument", "default", "al
 CANDIDATES, FIND = "--ccc-candidates", "--ccc-find"
 MODES = ("auto", "always", "off")
 
-# One line an option: its name, what its value is (empty: a flag), what it does, what holds without it.
+# One line an option: its name, what its value is (empty: a flag), what it does, what holds without it (empty: another
+# line says it).
 # fmt: off
 TABLE = (
     (PREFIX, "|".join(MODES), "rewrite what is expected to pay, whatever can be, or nothing", "auto"),
     ("--ccc-profile", "FILE.json", "let `auto` decide from how often lanes reached each region", "a model"),
     ("--ccc-decisions", "FILE.json", "build kernels as `cccopt tune` found best; `auto` decides on others", "none"),
     ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
-    ("--ccc-form", "FORM", "force a form: split or idle-lanes, stack, both by a comma, carried, or in-lane", "auto"),
+    ("--ccc-form", "FORM", "force a form: split or idle-lanes (`,stack` may follow), stack, carried, in-lane", "auto"),
     ("--ccc-stacks", "MEMORY", "where tasks wait: shared or global memory", "auto: shared memory where they fit"),
     ("--ccc-only", "REGION,...", "rewrite only these regions: numbers, names, FILE:LINE or :LINE", "all of them"),
-    (INSTRUMENT, "", "build in counters for `cccopt profile`; rewrite nothing", "none"),
-    (INSTRUMENT, ALL, "the same, all warps even of kernels with very many branches, which is slow", "1 in 16"),
-    (INSTRUMENT, SAMPLED, "the same for one warp in 64, at little cost", "all warps"),
-    (INSTRUMENT, DETAILED, "the same sample, with histograms of branches and sectors of memory", "neither"),
+    (INSTRUMENT, "", "build in counters for `cccopt profile`, of all warps if there are not too many branches", "none"),
+    (INSTRUMENT, ALL, "the same for all warps in any case, which may be slow", ""),
+    (INSTRUMENT, SAMPLED, "the same for one warp in 64, at little cost", ""),
+    (INSTRUMENT, DETAILED, "the same sample, with histograms of branches and sectors of memory", ""),
     (CANDIDATES, "", "mark what could be annotated, for `cccopt advise`; rewrite nothing", "what is annotated"),
     (FIND, "", "also rewrite unannotated code if its profile predicts a gain", "what is annotated"),
     ("--ccc-keep-going", "", "leave refused functions as is, ignore mistaken annotations, warn", "an error"),
@@ -53,6 +54,14 @@ FORMS = {
 
 # What `--ccc-stacks` may say.
 MEMORIES = ("auto", "shared", "global")
+
+VALUES = {
+    PREFIX: MODES,
+    INSTRUMENT: (ALL, SAMPLED, DETAILED),
+    "--ccc-form": tuple(FORMS),
+    "--ccc-stacks": MEMORIES,
+}
+"""The words that options take which take only some."""
 
 # What carries the options, a folder for reports and the last line of PTX through nvcc to the shims.
 OPTIONS, REPORTS, STAMP = "CCC_OPTIONS", "CCC_REPORTS", "CCC_STAMP"
@@ -93,16 +102,10 @@ def spelled(name: str, value: str) -> str:
 def is_known(option: str) -> bool:
     """Whether this is an option of ours, and has its value."""
     name, _, value = option.partition("=")
-    if name == PREFIX:
-        return value in MODES
-    if name == INSTRUMENT:
-        return option == INSTRUMENT or value in (ALL, SAMPLED, DETAILED)
+    if name in VALUES:
+        return value in VALUES[name] or option == INSTRUMENT
     if name == "--ccc-resident":
         return is_resident(value)
-    if name == "--ccc-form":
-        return value in FORMS
-    if name == "--ccc-stacks":
-        return value in MEMORIES
     if name == "--ccc-only":
         return is_selection(value)
     return option in FLAGS or (name in VALUED and value != "")

@@ -181,6 +181,8 @@ def test_bad_input(
     assert err.startswith(f"error[{code}]")
     assert err.count("error[") == 1
     assert not (tmp_path / "report.json").exists()
+    if code == "CCC103":
+        assert ("give it an annotated .cu file" in err) == (words[0] == "plain.ptx")
 
 
 def test_a_workload_is_required() -> None:

@@ -29,7 +29,18 @@ int main() {
 """
 
 
-@pytest.mark.parametrize("argument", ["--ccc=often", "--ccc-keep", "--cccx"])
+@pytest.mark.parametrize(
+    "argument", ["--ccc=often", "--ccc-form=", "--ccc-stacks=x", "--ccc-instrument=never"]
+)
+def test_an_unknown_value_of_an_option_is_an_error(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name, _, value = argument.partition("=")
+    assert main(["-c", "x.cu", argument]) == 1
+    said = capsys.readouterr().err
+    assert f"error[CCC083]: `{value}` is not a value of `{name}`" in said
+    assert f"it takes {', '.join(options.VALUES[name])}" in said
+
+
+@pytest.mark.parametrize("argument", ["--ccc-keep", "--cccx", "--ccc-form"])
 def test_an_unknown_option_of_ours_is_an_error(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["-c", "x.cu", argument]) == 1
     said = capsys.readouterr().err
@@ -124,9 +135,9 @@ def test_the_version_names_both(capfd: pytest.CaptureFixture[str]) -> None:
 def test_the_help_has_our_options_and_then_nvccs(word: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([word]) == 0
     ours, _, theirs = capfd.readouterr().out.partition("The options of nvcc")
-    for name, value, *_ in options.TABLE:
+    for name, value, _, otherwise in options.TABLE:
         (line,) = re.findall(rf"^{re.escape(options.spelled(name, value))} .*$", ours, re.MULTILINE)
-        assert "(default: " in line
+        assert ("(default: " in line) == bool(otherwise)
     assert "--options-file" not in ours
     assert "--options-file" in theirs
 

@@ -185,7 +185,7 @@ def test_the_page_says_what_became_of_regions(capfd: pytest.CaptureFixture[str])
         assert f"error[{code}]" in capfd.readouterr().err
     assert not Path("other.html").exists()
     assert cccopt_main(["profile", "--report", "report.json", "rare.json"]) == 1
-    assert "error[CCC089]" in capfd.readouterr().err
+    assert "error[CCC089]: `--report` needs `--html`" in capfd.readouterr().err
     (name,) = (f.name for f in run_file.read("rare.json").functions)
     measured = Decisions("GPU", "13.0", {name: Decision(("6f",), "always", 1.42, 1.38, 1.46)})
     decisions.write("decisions.json", measured)

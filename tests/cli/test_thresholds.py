@@ -63,4 +63,4 @@ def test_a_threshold_is_a_kernel_and_a_percentage(
 
 def test_a_file_of_findings_needs_something_to_find(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "--sarif", "x.sarif", "run.ccc.json"]) == 1
-    assert "there is no --at-least" in capsys.readouterr().err
+    assert "error[CCC089]: `--sarif` needs `--at-least`" in capsys.readouterr().err

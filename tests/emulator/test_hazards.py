@@ -65,9 +65,25 @@ def test_write_after_read_is_a_hazard() -> None:
 
 def test_two_lanes_that_write_different_values_in_one_instruction_race() -> None:
     body = ".shared .align 4 .b8 s[64]; mov.u32 %r4, s; st.shared.u32 [%r4], {value};"
-    with pytest.raises(EmulatorError, match="CCC073"):
+    with pytest.raises(EmulatorError, match="CCC073") as raised:
         run(body.format(value="%r3"))
+    (found,) = raised.value.diagnostics
+    assert "in the same instruction" in found.why
+    assert "use an atomic" in found.help  # no barrier would do
     run(body.format(value="7"))
+
+
+def test_an_earlier_run_of_the_same_instruction_is_another_access() -> None:
+    body = """
+    .shared .align 4 .b8 s[64];
+    mov.u32 %r4, s; mov.u32 %r5, 0;
+    MORE: setp.eq.u32 %p1, %r3, %r5; @%p1 st.shared.u32 [%r4], %r3;
+    add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, 2; @%p2 bra MORE;
+    """
+    with pytest.raises(EmulatorError, match="CCC073") as raised:
+        run(body)
+    (found,) = raised.value.diagnostics
+    assert found.help == "put a `bar.warp.sync` between them"
 
 
 def test_atomics_do_not_race_with_one_another_but_with_plain_accesses() -> None:

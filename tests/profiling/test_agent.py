@@ -121,7 +121,7 @@ def test_a_device_is_read_before_it_is_reset(built: Path, tmp_path: Path) -> Non
     [
         ("kill", "it was killed by signal 9, SIGKILL"),
         ("throw", "it was killed by signal 6, SIGABRT"),
-        ("_exit", "it ended without leaving by `exit` or `main`"),
+        ("_exit", "it did not return from `main` or call `exit`"),
         ("fault", "reading the counts: error 700, CUDA_ERROR_ILLEGAL_ADDRESS"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from cccopt.diagnostic import CccError, Severity
 from cccopt.toolchain import discovery
 from cccopt.toolchain.discovery import candidates, find_nvcc, warnings_of
+from cccopt.toolchain.options import FLAG_VARIABLES
 from tests.toolchain.conftest import MakeToolkit, script
 
 
@@ -85,6 +86,21 @@ def test_a_script_around_nvcc_is_asked_where_it_leads(toolkit: MakeToolkit, tmp_
     assert nvcc.path == wrapper
     assert nvcc.bin == real.parent
     assert nvcc.cicc == real.parent.parent / "nvvm/bin/cicc"
+
+
+def test_it_is_not_asked_with_options_of_ours(
+    toolkit: MakeToolkit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cccopt tune` and users put them in the environment; nvcc reads it and knows none of them."""
+    real = toolkit()
+    wrapper = script(
+        tmp_path / "usr/bin/nvcc",
+        f"""case "$NVCC_PREPEND_FLAGS$NVCC_APPEND_FLAGS" in ?*) exit 1 ;; esac
+case "$*" in *--dryrun*) echo '#$ _HERE_={real.parent}' >&2 ;; *) exec {real} "$@" ;; esac""",
+    )
+    for name in FLAG_VARIABLES:
+        monkeypatch.setenv(name, "--ccc=off")
+    assert find_nvcc(wrapper).bin == real.parent
 
 
 def test_a_link_to_nvcc_leads_to_its_toolkit(toolkit: MakeToolkit, tmp_path: Path) -> None:

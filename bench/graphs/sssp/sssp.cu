@@ -1,4 +1,4 @@
-// Shortest paths from one vertex in the forms that workload.py names. A round, one launch (`program`: two), relaxes the edges of the
+// Shortest paths from one vertex in the forms that workload.py names. A round, one launch (`program` and `grouped`: two), relaxes the edges of the
 // vertices that came nearer in the previous round (Bellman-Ford), or only of those that are near enough (near/far).
 //
 // Minima do not depend on the order in which they are taken. A round may read distances that it has written: this is harmless and

@@ -111,8 +111,9 @@ BARRIER = Rule(
 )
 FENCE = Rule(
     "CCC039",
-    "the marked loop contains a fence, lock or volatile access",
-    "the path runs after the code that follows it: a flag would be set, or a lock released, before its work is done",
+    "the marked loop contains a fence, lock, warp barrier or volatile access",
+    "the path runs after the code that follows it: a flag would be set, a lock released or a `__syncwarp` passed before"
+    " its work is done",
     "move it out of the loop, or add `independent` to the path's pragma if nothing in the path depends on it",
 )
 COLLECTIVE = Rule(
@@ -182,7 +183,8 @@ INNER_LOOP = Rule(
     "CCC045",
     "the marked path is inside a loop that is not marked",
     "lanes would meet at the path in different iterations of that loop",
-    "mark the inner loop with `#pragma ccc for variable` too, or the path's own loop only",
+    "mark the inner loop too (`#pragma ccc for variable` or `while`), move `#pragma ccc for` to it, or remove the"
+    " path's pragma",
 )
 NESTED_LOOP = Rule(
     "CCC046",
@@ -246,7 +248,8 @@ GRID_COLLECTIVE = Rule(
     "the kernel marked `grid` contains `{}` at a place that not all lanes of a warp reach",
     "a lane that has returned early no longer counts; in a loop over blocks it is still there, and the others"
     " would wait for it",
-    "let all lanes reach the operation: put the rest of the kernel into an `if` instead of returning early",
+    "let all lanes reach the operation: do not return early, keep it outside of every `if`, and give lanes without work"
+    " a neutral value",
 )
 RECURSIVE_FORM = Rule(
     "CCC065",
@@ -298,7 +301,8 @@ def remark(code: str, message: str, place: Place | None, why: str = "", help: st
 
 HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
-        "the path is in a marked loop; loops between are loops of tasks; no marked `for` with paths is in another one",
+        "the path is in a marked loop; loops between are loops of tasks; a marked `for` with another one in it has no"
+        " path outside that",
         ("CCC030", "CCC045", "CCC046"),
     ),
     (
