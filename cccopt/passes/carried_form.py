@@ -49,6 +49,9 @@ def carried(
 def _both(cause: Refusal, second: Refusal) -> Refusal:
     if {r.diagnostics[0].code for r in (cause, second)} == {refusal.LOCAL.code, refusal.LOCAL_TOKEN.code}:
         return second
+    first, *others = second.diagnostics
+    wider = first.message.replace("the marked path", "the marked path, or what follows it in its iteration,")
+    second = Refusal(replace(first, message=wider), *others)
     return with_next(cause, second, "carried form, in which the rest of the iteration waits with the path,")
 
 

@@ -401,7 +401,7 @@ def test_instrumenting_twice_is_refused() -> None:
 @pytest.mark.parametrize(
     ("body", "directives", "why"),
     [
-        ("setmaxnreg.dec.sync.aligned.u32 40;", "", "as a group"),
+        ("setmaxnreg.dec.sync.aligned.u32 40;", "", "instructions of warpgroups"),
         ("", ".reqnctapercluster 2, 1, 1", "clusters"),
         (
             "and.b32 %r4, %r0, 1; T: .branchtargets A, OUT; brx.idx %r4, T; A: bar.sync 0; ret; OUT: ret;",
