@@ -218,7 +218,7 @@ class Checker:
             raise _nothing(
                 "no iteration of a marked loop ran",
                 "nothing was checked",
-                "launch the kernel on inputs that have work: by these arguments, no loop has an iteration",
+                "launch the kernel on inputs that have work: with these arguments, no loop has an iteration",
             )
         found = sorted(self._found.values(), key=lambda f: (not f.conflict, -f.places))
         return Checked(tuple(found), self._launches, self._iterations)

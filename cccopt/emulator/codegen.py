@@ -160,7 +160,9 @@ class Generator(MemoryCode):
         values: list[NamedValue] = []
         types = operation.inputs[:-1] if operation.carry_in else operation.inputs
         if len(sources) != len(types):
-            raise UnsupportedError(f"`{item.instruction.opcode}` with {len(sources) + 1} operands")
+            raise UnsupportedError(
+                f"`{item.instruction.opcode}` with {len(sources) + 1} operands is not supported"
+            )
         for source, dtype in zip(sources, types, strict=True):
             values.append(self.operand(item, source, dtype, narrows=narrows))
         if operation.carry_in:

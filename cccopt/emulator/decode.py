@@ -204,7 +204,7 @@ class Decoder:
         control = isa.facts(instruction).control
         if control is Control.INDEXED:
             if item.guard is not None:
-                raise self._places.error(UNSUPPORTED, "`brx.idx` with a guard", item)
+                raise self._places.error(UNSUPPORTED, "`brx.idx` with a guard is not supported", item)
             piece.end, piece.targets, piece.join = PieceEnd.INDEXED, targets, join
         elif control is Control.BRANCH:
             piece.target = targets[0]

@@ -183,7 +183,7 @@ class MemoryCode(Values):
         if type_name not in TYPES or type_name == "pred":
             raise UnsupportedError(f"`{item.instruction.opcode}`: type .{type_name} is not supported")
         if len(item.operands) > 2:
-            raise UnsupportedError(f"`{item.instruction.opcode}` with a cache policy")
+            raise UnsupportedError(f"`{item.instruction.opcode}` with a cache policy is not supported")
         return TYPES[type_name], count, space
 
     def _access(self, item: Decoded, space: str, dtype: Type, count: int, kind: AccessKind) -> str:
@@ -224,7 +224,7 @@ class MemoryCode(Values):
         symbol = self.symbol(item, where, _U8)
         if symbol is None:
             raise self.places.error(
-                UNSUPPORTED, f"`{item.instruction.opcode}`: an address of this kind", item
+                UNSUPPORTED, f"`{item.instruction.opcode}`: this kind of address is not supported", item
             )
         return self.array(symbol)
 
@@ -234,7 +234,7 @@ class MemoryCode(Values):
         destination, where, *sources = operands
         operation, space, dtype = _atomic_shape(item)
         if not isinstance(where, MemoryOperand) or len(sources) != (2 if operation == "cas" else 1):
-            raise UnsupportedError(f"`{item.instruction.opcode}` with these operands")
+            raise UnsupportedError(f"`{item.instruction.opcode}` with these operands is not supported")
         access = self._access(item, space, dtype, 1, AccessKind.ATOMIC)
         address = self.address(item, where)
         values = [self.array(self.operand(item, s, dtype)).name for s in sources]

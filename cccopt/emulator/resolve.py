@@ -128,7 +128,7 @@ class Resolver:
             return SymbolAddress("shared", layout.shared_variable(name, variable))
         raise self._places.error(
             UNSUPPORTED,
-            f"variable `{variable.name}` of space .{variable.space} in a function",
+            f"variable `{variable.name}` of space .{variable.space} in a function is not supported",
             function=function.name,
         )
 

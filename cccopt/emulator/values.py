@@ -143,7 +143,9 @@ class Values:
         address = self.symbol(item, operand, dtype)
         if address is not None:
             return address
-        raise self.places.error(UNSUPPORTED, f"`{item.instruction.opcode}`: an operand of this kind", item)
+        raise self.places.error(
+            UNSUPPORTED, f"`{item.instruction.opcode}`: this kind of operand is not supported", item
+        )
 
     def constant(self, value: Any, dtype: Type) -> NamedValue:
         """A value that is the same in all lanes."""
@@ -213,7 +215,7 @@ class Values:
             return
         if not isinstance(operand, Slot):
             raise self.places.error(
-                UNSUPPORTED, f"`{item.instruction.opcode}`: a destination of this kind", item
+                UNSUPPORTED, f"`{item.instruction.opcode}`: this kind of destination is not supported", item
             )
         storage = operand.dtype
         if value.dtype.itemsize < storage.itemsize and widens and storage != PRED:

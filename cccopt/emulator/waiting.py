@@ -318,7 +318,7 @@ class Waiting:
         if isinstance(operand, Modified) and operand.modifier is Modifier.NOT:
             return ~self.fetch(item, operand.operand, lanes, dtype)
         raise self.machine.places.error(
-            UNSUPPORTED, f"`{item.instruction.opcode}`: an operand of this kind", item
+            UNSUPPORTED, f"`{item.instruction.opcode}`: this kind of operand is not supported", item
         )
 
     def put(self, item: Decoded, operand: object, lanes: Array, results: list[Array]) -> None:

@@ -84,9 +84,7 @@ class Guarded:
         for name, value in inputs.items():
             # `Zeros` represent an array.
             if not isinstance(name, str) or not (isinstance(value, _VALUES) or hasattr(value, "make")):
-                why = (
-                    f"`inputs` has {_named(value)} for {name!r}, not an array, `Zeros` or a number for a name"
-                )
+                why = f"`inputs` has {_named(value)} for {name!r}: it must map names to arrays, `Zeros` or numbers"
                 raise self._wrong(why, self._line("inputs"))
 
     def _launched(

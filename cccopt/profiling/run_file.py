@@ -235,7 +235,7 @@ def of_json(data: Mapping[str, Any]) -> RunFile:
     run = replace(from_json(RunFile, data, leave_out=("kernels",)), kernels=kernels)
     for function in run.functions:
         if any(b.histogram is not None and len(b.histogram) != LANES + 1 for b in function.branches):
-            raise ValueError(f"a histogram of `{function.name}` has not {LANES + 1} numbers")
+            raise ValueError(f"a histogram of `{function.name}` does not have {LANES + 1} numbers")
     return run
 
 

@@ -121,9 +121,10 @@ def _legend(table: CteTable) -> Iterator[str]:
     if table.copy is not None:
         repeats = [len(row.times.milliseconds) for cell in table.cells for row in cell.rows if row.times]
         counts = " or ".join(str(n) for n in sorted(set(repeats)))
-        yield f"Size {sizes}. ms: median of {counts} repeats by CUDA events, by turns (-: few of long ones); ±%: range."
+        yield f"Size {sizes}. ms: median of {counts} repeats by CUDA events, by turns (-: fewer, long ones); ±%: range."
         yield (
-            f"GB/s: the least bytes that a run must move over its time; copy %: of {table.copy.gigabytes:,.0f} GB/s, "
+            "GB/s: the minimum number of bytes that a run must move, divided by its time; copy %: of "
+            f"{table.copy.gigabytes:,.0f} GB/s, "
             f"read and written, of a copy of {table.copy.bytes / 1e9:.1f} GB on the GPU in this run."
         )
     else:

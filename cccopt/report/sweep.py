@@ -27,7 +27,7 @@ def print_sweep(table: Table, points: Sequence[SweepPoint], console: Console) ->
     if timed:
         noise = max(point.noise or 0.0 for point in points)
         console.print(
-            Text(f"Medians of CUDA events, builds in turn; they range by {100 * noise:.1f} % at most.", "dim")
+            Text(f"Medians of CUDA events, builds by turns; they vary by {100 * noise:.1f} % at most.", "dim")
         )
     console.print(Text("N: multiply-adds in the path. k: lanes of 32 that take it, on average.", style="dim"))
     for row in table.samples[0].rows:

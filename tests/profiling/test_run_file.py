@@ -137,7 +137,7 @@ WRONG = [
     ("functions.0.launches", 1.5, "`functions[0].launches` is 1.5, not a count"),
     ("functions.0.lines.1.warps", True, "`functions[0].lines[1].warps` is True, not a count"),
     ("functions.0.lines.1", 7, "`functions[0].lines[1]` is 7, not an object"),
-    ("functions.0.branches.0.histogram", [1, 2], "a histogram of `f` has not 33 numbers"),
+    ("functions.0.branches.0.histogram", [1, 2], "a histogram of `f` does not have 33 numbers"),
     ("sources", {"a.cu": 1}, "`sources.a.cu` is 1, not text"),
     ("devices", "H100", "`devices` is 'H100', not a list"),
     ("kernels.f.1.lanes", float("inf"), "`lanes` is inf, not a count"),

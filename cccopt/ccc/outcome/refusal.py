@@ -301,8 +301,8 @@ def remark(code: str, message: str, place: Place | None, why: str = "", help: st
 
 HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
-        "the path is in a marked loop; loops between are loops of tasks; a marked `for` with another one in it has no"
-        " path outside that",
+        "the path is in a marked loop; any loop between the two is a loop of tasks; a marked `for` that contains"
+        " another one has no marked path outside the inner one",
         ("CCC030", "CCC045", "CCC046"),
     ),
     (
@@ -316,14 +316,14 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("no run of the path reads what an earlier run left in a register, reductions aside", ("CCC035",)),
     (
-        "the path and what follows it in its iteration touch no common memory, one of them writing; other inner"
+        "neither the path nor what follows it in its iteration writes memory that the other accesses; other inner"
         " iterations of a `while` around it count, and those of a `for variable` where their order matters; integer"
         " atomics of one operation whose results are not read may meet",
         ("CCC036",),
     ),
     (
-        "the path uses no memory of its thread that other iterations use as well (`scratch[threadIdx.x]`,"
-        " `bins[slot * 64 + threadIdx.x]`), one of them writing",
+        "the path and other iterations do not use the same memory of the thread (`scratch[threadIdx.x]`,"
+        " `bins[slot * 64 + threadIdx.x]`) if one of them writes there",
         ("CCC037",),
     ),
     (
@@ -346,8 +346,8 @@ HOLDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CCC065", "CCC066", "CCC067"),
     ),
     (
-        "local memory of the path is used nowhere else, or each piece of code provably stores what it loads, before"
-        " that; no parameter of a called function is in it",
+        "local memory of the path is used nowhere else, or each piece of code that uses it provably stores what it"
+        " loads before loading it; the path does not access a parameter of a called function",
         ("CCC042", "CCC057"),
     ),
     (

@@ -102,7 +102,7 @@ def _row(
     name = m.type_of(*_FLOATS)
     t = TYPES[name]
     if name == "f16" and mode != "rn":
-        raise UnsupportedError(f"`{m.opcode}`: .{mode} with .f16")
+        raise UnsupportedError(f"`{m.opcode}`: .{mode} with .f16 is not supported")
     return Operation(finish(build(name, mode), name, ftz=ftz, sat=sat, wide=wide), (t,) * operands, (t,))
 
 

@@ -104,9 +104,9 @@ __device__ __forceinline__ void advance(graph<Vertex, Offset> graph, queue<Verte
     });
 }
 
-/// The same from the vertices of [0, vertices) for which `active(v)`: every vertex tests itself.
+/// The same from the vertices of [0, vertices) for which `active(v)` is true: every vertex tests itself.
 ///
-/// Use it if the frontier is a `bitmap` or an array of states, which no queue is made of.
+/// Use it if the frontier is a `bitmap` or an array of states, and no queue is built from it.
 ///
 /// @code
 /// __global__ void level(int rows, const int* offsets, const int* columns, int* levels, int depth) {
