@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,9 +163,17 @@ def _run(arguments: argparse.Namespace) -> int:
             out.file.write(patch(texts))
         if arguments.apply:
             apply(texts)
+            if not arguments.diff:
+                out.print(Text(_written(texts)), soft_wrap=True)
         if arguments.save_profile is not None:
             write_profile(arguments.save_profile, profile_of(chosen, **how))
     return 0
+
+
+def _written(texts: Mapping[str, tuple[str, str]]) -> str:
+    if not texts:
+        return "Nothing was written: no gain is predicted for these. `--only N,...` writes the ones that you name."
+    return f"Pragmas were written into {', '.join(texts)}."
 
 
 def _of_run(file: str) -> tuple[Advice, ...]:

@@ -132,7 +132,7 @@ def test_a_patch_is_printed_and_applied(folder: Path, capsys: pytest.CaptureFixt
     lines = Path("steps.cu").read_text().splitlines()
     assert [line for line in lines if not line.startswith("#pragma ccc")] == SOURCE.splitlines()
     assert lines[4] == "#pragma ccc for"
-    capsys.readouterr()
+    assert "Pragmas were written into steps.cu." in capsys.readouterr().out
     # What is annotated is not advised on again.
     assert main(["advise", "steps.cu"]) == 0
     assert "steps:" not in capsys.readouterr().out
@@ -162,6 +162,10 @@ def test_without_a_run_the_way_to_one_is_told(folder: Path, capsys: pytest.Captu
     assert main(["advise", "steps.cu"]) == 0
     out, _ = capsys.readouterr()
     assert "1. steps: only a run can tell" in out
+    assert "written" not in out
+    assert main(["advise", "steps.cu", "--apply"]) == 0
+    assert "Nothing was written: no gain is predicted" in capsys.readouterr().out
+    assert Path("steps.cu").read_text() == SOURCE
     assert "To see what the others would gain, build with `ccc-nvcc --ccc-candidates --ccc-instrument`" in out
 
 
