@@ -178,7 +178,6 @@ def run(args: argparse.Namespace) -> int:
             raise bad_argument("--figures", f"only {takers} draw figures", "omit it, or name one of these")
         require_drawing(args.figures)
     warn_of_nvcc()
-    watch.set(open_shown)
     kind = args.workloads[0] if args.workloads else ""
     for option, commands in _TAKERS.items():
         if getattr(args, option) and kind not in commands:
@@ -282,6 +281,7 @@ def _cte(args: argparse.Namespace) -> int:
 
 
 def _graphs(args: argparse.Namespace) -> int:
+    watch.set(open_shown)
     plan = GraphPlan(
         tuple(args.workloads[1:]),
         tuple(args.input or ()),

@@ -61,7 +61,7 @@ VALUES = {
     "--ccc-form": tuple(FORMS),
     "--ccc-stacks": MEMORIES,
 }
-"""The words that options take which take only some."""
+"""The values of options that take only these."""
 
 # What carries the options, a folder for reports and the last line of PTX through nvcc to the shims.
 OPTIONS, REPORTS, STAMP = "CCC_OPTIONS", "CCC_REPORTS", "CCC_STAMP"

@@ -150,7 +150,8 @@ struct turn_memory {
 };
 
 /// Calls `run(begin, end, mine, columns)` for the task of each thread that `waits`, one after the other. `mine` tells whether the task
-/// is this thread's own; `columns.run(0, f)` passes its descriptors to `f`. All threads of the block call this function, and all of them call `run`.
+/// is this thread's own; `columns.run(0, f)` passes its descriptors to `f`. All threads of the block call this function, and all of them
+/// call `run`.
 /// Returns whether there was any task.
 template <class Index, class Run, class... D>
 __device__ bool take_turns(turn_memory& turn, bool waits, Index begin, Index end, Run run, const D&... descriptors) {

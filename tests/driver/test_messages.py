@@ -68,3 +68,28 @@ def test_the_jump_out_of_a_path_is_named(tmp_path: Path) -> None:
     ((label, place),) = found.notes
     assert label == "this `return` leaves the path"
     assert place.line_text[place.position.column - 1 :] == "return;"
+
+
+@pytest.mark.nvcc
+def test_why_the_next_forms_are_not_possible(tmp_path: Path) -> None:
+    """What the carried form refuses need not be in the path: its task is the rest of the iteration."""
+    source = tmp_path / "kernels.cu"
+    source.write_text(
+        "__global__ void k(int n, float* x) {\n#pragma ccc for\n"
+        "  for (int i = threadIdx.x; i < n; i += 32) {\n#pragma ccc if\n"
+        "    if (x[i] > 0) for (int k = 0; k < x[i]; ++k) x[i] = x[i] * 0.5f + k;\n"
+        "    x[i] += __shfl_sync(~0u, x[i + n], 0);\n  }\n}\n"
+    )
+    with pytest.raises(CccError) as caught:
+        cccopt.compile(source, ccc="always")
+    (found,) = caught.value.diagnostics
+    assert found.code == "CCC036"
+    why = found.why or ""
+    assert (
+        "the carried form, in which the rest of the iteration waits with the path, is not possible either"
+        in why
+    )
+    assert (
+        "the marked path, or what follows it in its iteration, contains `shfl.sync.idx.b32` (CCC040)" in why
+    )
+    assert "the in-lane form, in which lanes wait for each other, is not possible either" in why

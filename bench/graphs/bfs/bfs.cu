@@ -9,7 +9,8 @@
 #endif
 
 constexpr int BLOCK = 256, LARGE_BLOCK = 1024;
-constexpr int BLOCKS = 5;  // resident on a multiprocessor: without a number, ptxas 13.0 takes 32 registers where appending needs more, and spills
+// Resident on a multiprocessor: without a number, ptxas 13.0 takes 32 registers where appending needs more, and spills.
+constexpr int BLOCKS = 5;
 using Size = unsigned long long;
 
 // Every vertex tests itself (P. Harish and P. J. Narayanan, 2007). Several threads may reach one vertex at once: all of them store

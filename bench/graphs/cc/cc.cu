@@ -14,7 +14,7 @@
 #define CTE_POLICY cte::automatic
 #endif
 
-constexpr int BLOCK = 256;
+constexpr int BLOCK = 256, LARGE_BLOCK = 1024;
 
 // The larger of two labels gets the smaller one as its own.
 __device__ void hook(int ours, int theirs, int* labels, int* changed) {
@@ -89,10 +89,11 @@ cc_union_one(int vertices, int place, const int* __restrict__ offsets, const int
 }
 
 // The label that most of the threads of one block find where they look.
-extern "C" __global__ void __launch_bounds__(1024) cc_most_frequent(int vertices, const int* labels, int* most_frequent) {
-  __shared__ int found[1024];
+extern "C" __global__ void __launch_bounds__(LARGE_BLOCK)
+cc_most_frequent(int vertices, const int* labels, int* most_frequent) {
+  __shared__ int found[LARGE_BLOCK];
   __shared__ unsigned long long most;
-  const int place = static_cast<int>(static_cast<long long>(vertices) * threadIdx.x / 1024);
+  const int place = static_cast<int>(static_cast<long long>(vertices) * threadIdx.x / LARGE_BLOCK);
   if (threadIdx.x == 0) most = 0;
   const int label = found[threadIdx.x] = labels[place];
   __syncthreads();

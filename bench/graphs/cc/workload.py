@@ -21,6 +21,11 @@ SCRATCH = ("changed", "most_frequent")
 FULL_REFERENCE = True
 LAUNCHES_VARY = True
 
+SAMPLED_EDGES = 2
+"""How many edges of each vertex the form ``sampled`` looks at first, as its authors do."""
+SAMPLED_VERTICES = 1024
+"""How many vertices say then which component most are in: the threads of the block that counts them."""
+
 
 def inputs(name: str, size: str, seed: int) -> Inputs:
     """The graph ``name`` and its transpose; every vertex is a component of its own."""
@@ -31,12 +36,6 @@ def inputs(name: str, size: str, seed: int) -> Inputs:
         "changed": np.ones(1, np.int32),
         "most_frequent": np.zeros(1, np.int32),
     }
-
-
-SAMPLED_EDGES = 2
-"""How many edges of each vertex the form ``sampled`` looks at first, as its authors do."""
-SAMPLED_VERTICES = 1024
-"""How many vertices say then which component most are in: the threads of the block that counts them."""
 
 
 def launches(state: State, form: str) -> Generator[Launch, None, None]:

@@ -1,5 +1,5 @@
-// Shortest paths from one vertex in the forms that workload.py names. A round, one launch (`program` and `grouped`: two), relaxes the edges of the
-// vertices that came nearer in the previous round (Bellman-Ford), or only of those that are near enough (near/far).
+// Shortest paths from one vertex in the forms that workload.py names. A round, one launch (`program` and `grouped`: two), relaxes the
+// edges of the vertices that came nearer in the previous round (Bellman-Ford), or only of those that are near enough (near/far).
 //
 // Minima do not depend on the order in which they are taken. A round may read distances that it has written: this is harmless and
 // saves rounds.
@@ -110,6 +110,17 @@ sssp_wake(const int* offsets, const int* neighbors, int* now, Size* now_size, Si
                                   [=](int u, int) { woken.set(u); });
 }
 
+__device__ auto shortest(const unsigned* in_lengths, unsigned* distances) {
+  const auto own = [=](int v) { return distances[v]; };
+  const auto through = [=](int u, int edge) { return distances[u] + in_lengths[edge]; };
+  const auto accept = [=](int v, unsigned distance) {
+    const bool is_nearer = distance < distances[v];
+    if (is_nearer) distances[v] = distance;
+    return is_nearer;
+  };
+  return cte::vertex_program{own, through, cte::minimum{}, accept};
+}
+
 // `spent` is the mask of the previous round, which is cleared for the next one.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sssp_program(int vertices, const int* in_offsets, const int* sources, const unsigned* in_lengths, unsigned* distances,
@@ -119,15 +130,7 @@ sssp_program(int vertices, const int* in_offsets, const int* sources, const unsi
     if (v % 32 == 0) spent[v / 32] = 0;
     return woken.test(v);
   };
-  const auto own = [=](int v) { return distances[v]; };
-  const auto through = [=](int u, int edge) { return distances[u] + in_lengths[edge]; };
-  const auto accept = [=](int v, unsigned distance) {
-    const bool is_nearer = distance < distances[v];
-    if (is_nearer) distances[v] = distance;
-    return is_nearer;
-  };
-  const cte::vertex_program shortest{own, through, cte::minimum{}, accept};
-  cte::step_if<BLOCK, CTE_POLICY>(shortest, cte::graph{in_offsets, sources}, vertices, is_awake,
+  cte::step_if<BLOCK, CTE_POLICY>(shortest(in_lengths, distances), cte::graph{in_offsets, sources}, vertices, is_awake,
                                   cte::queue<int>{next, next_size, capacity});
 }
 
@@ -153,18 +156,10 @@ sssp_program_groups(int vertices, const int* in_offsets, const int* sources, con
     if (v % (32 * GROUP) == 0) told[v / (32 * GROUP)] = 0;
     return woken.test(v / GROUP);
   };
-  const auto own = [=](int v) { return distances[v]; };
-  const auto through = [=](int u, int edge) { return distances[u] + in_lengths[edge]; };
-  const auto accept = [=](int v, unsigned distance) {
-    const bool is_nearer = distance < distances[v];
-    if (is_nearer) distances[v] = distance;
-    return is_nearer;
-  };
   const auto tell = [=](int v) {
     if (nearer.set(v / GROUP) && *changed == 0) *changed = 1;
   };
-  const cte::vertex_program shortest{own, through, cte::minimum{}, accept};
-  cte::step_if<BLOCK, CTE_POLICY>(shortest, cte::graph{in_offsets, sources}, vertices, is_awake, tell);
+  cte::step_if<BLOCK, CTE_POLICY>(shortest(in_lengths, distances), cte::graph{in_offsets, sources}, vertices, is_awake, tell);
 }
 
 // Vertices that are no nearer than `bound` go to a pile. piled[u] is the last phase in which u was added to it; each phase has its

@@ -17,8 +17,8 @@ namespace kernel {
 
 /// A form for whole kernels: each thread runs one virtual task, at most `K` fine tasks of a task, and adds its result by an atomic.
 ///
-/// Use it for a graph that many launches traverse, as the table of virtual tasks is made once. The order of a task's values is not kept: sums
-/// of floats may differ in their last bits from run to run.
+/// Use it for a graph that many launches traverse, as the table of virtual tasks is made once. The order of a task's values is not kept:
+/// sums of floats may differ in their last bits from run to run.
 ///
 /// @code
 /// using form = cte::kernel::virtual_split<8>;

@@ -158,8 +158,8 @@ struct warp_chunked {
     }
 
    private:
-    /// The largest chunk of a lane. Longer chunks pay off if handing results on is expensive, but the lines that a warp reads have to stay in
-    /// its cache.
+    /// The largest chunk of a lane. Longer chunks pay off if handing results on is expensive, but the lines that a warp reads have to stay
+    /// in its cache.
     template <class T>
     static constexpr int most = sizeof(T) > 8 ? 64 : 32;
 };
