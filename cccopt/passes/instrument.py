@@ -191,12 +191,12 @@ class _Instrumenting:
         return callee_of(call) in self.counted.may_exit
 
     def _choice(self, name: str, flow: Flow) -> Choice:
-        # What ends the thread in a called function knows nothing of the counters that the thread has in this one, and a
-        # recursive one would have its own at each depth, on a stack of a size that is fixed.
+        # What ends the thread in a called function knows nothing of the counters that the thread has in this one. A
+        # recursive one would have its own at each depth, on a stack of a size that is fixed; and adding up branches.
         counted = self.counted
         leaves = name in counted.may_exit or counted.calls_may_exit(name)
         kernel = counted.bodies[name].kind == "entry"
-        private = not leaves and not counted.recurs(name)
+        private = not leaves and name not in counted.around_recursion
         most = self.how.registers
         if kernel and counted.runs_unknown(name):
             most = _FEW  # it has no limit of registers, by which all blocks start
@@ -225,9 +225,6 @@ class _Instrumenting:
         room = _ROOM if self.how.every == 1 else _ROOM_OF_GROUPS
         while copies > 1 and 8 * copies * row > room:
             copies //= 2
-        # docs/decisions/0038-counters-are-added-up-in-groups.md
-        recursive = any(counted.recurs(name) or counted.runs_unknown(name) for name in choices)
-        folded = 1 if recursive else _FOLDED
         found: dict[str, Memory] = {}
         first = 0
         for name, choice in choices.items():
@@ -245,7 +242,9 @@ class _Instrumenting:
                 copies,
                 self.how.every,
                 choice.nests,
-                folded,
+                _FOLDED,
+                # docs/decisions/0040-counting-around-recursion-does-not-branch.md
+                by_all=name in counted.around_recursion,
             )
             if self.how.every > 1 or (
                 kernel and not counted.has_room(name, 4 * memory.words, self.how.dynamic)

@@ -78,8 +78,10 @@ def test_random_kernels(how: str, kind: str) -> None:
 
         # Counted copies of functions that call themselves take more of it than the default has.
         driver.Context.set_limit(driver.limit.STACK_SIZE, STACK)
-        for seed in range(100, 112):
+        for seed in range(100, 116):
             case = from_seed(seed, kind)
+            if case.sets_flag:
+                continue
             module = parse(exact(case.ptx))
             plain, counted = case.arguments(), case.arguments()
             ProgramOnGpu(gpu, module).launch(NAME, case.grid, case.block, plain)

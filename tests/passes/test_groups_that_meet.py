@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 
 from cccopt.emulator import Program
+from cccopt.passes.counting.modules import Counted
 from cccopt.passes.instrument import COUNTED, instrumented
 from cccopt.profiling.counts import counts_of
-from cccopt.ptx.ir import Address, Function, Instruction, Label, Register, SpecialRegister
+from cccopt.ptx.ir import Address, Function, Instruction, Register, SpecialRegister
 from cccopt.ptx.parser import parse
 from cccopt.ptx.printer import print_module
 from tests.emulator.kernels import kernel as ptx_kernel
 from tests.passes.instrumenting import HOW, counts_in
-from tests.passes.test_instrument import CALL, FUNCTION, RECURSIVE, SHAPES
+from tests.passes.test_instrument import CALL, RECURSIVE, SHAPES
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -54,30 +55,48 @@ def test_lanes_are_added_up_where_just_those_run_together(how: str) -> None:
             assert run[asked - 1].base == "bra", "ptxas would ask ahead of a vote"
 
 
-@pytest.mark.parametrize(("called", "at_once"), [(FUNCTION, 8), (RECURSIVE, 1)])
-def test_few_counters_are_added_up_at_once_where_a_function_calls_itself(called: str, at_once: int) -> None:
-    """On a GPU, a kernel that calls it gave wrong results otherwise.
+JUMPS = ("bra", "brx", "call", "ret", "exit")
 
-    docs/decisions/0038-counters-are-added-up-in-groups.md
+
+@pytest.mark.parametrize("how", HOW)
+def test_around_recursion_nothing_is_branched_around(how: str) -> None:
+    """On a GPU, a warp came back from such a call in groups, and the kernel's results were wrong.
+
+    docs/decisions/0040-counting-around-recursion-does-not-branch.md
     """
-    name = "sum" if called is RECURSIVE else "triangle"
-    loop = f"and.b32 %r4, %r3, 7; LOOP:{CALL % name} shr.u32 %r4, %r4, 1; setp.ne.u32 %p1, %r4, 0; @%p1 bra LOOP;"
-    loops = "".join(
-        loop.replace("LOOP", f"LOOP{n}").replace("%r4, %r3, 7", f"%r4, %r3, {n}")
-        for n in (7, 15, 31, 63, 127)
+    module = parse(ptx_kernel(f"and.b32 %r4, %r3, 7;{CALL % 'sum'}", module=RECURSIVE))
+    plain = next(f for f in module.functions() if f.name == "sum")
+    new, _ = instrumented(module, HOW[how])
+    counted = next(f for f in new.functions() if f.name == "sum" + COUNTED and f.body)
+    code = [s for s in counted.body or () if isinstance(s, Instruction)]
+    jumps = [s.base for s in code if s.base in JUMPS]
+    assert jumps == [s.base for s in plain.body or () if isinstance(s, Instruction) and s.base in JUMPS]
+    added_to = [s.guard for s in code if s.base == "red"]
+    assert len(added_to) >= 3
+    assert not any(added_to)
+
+
+def test_what_is_around_recursion() -> None:
+    def function(name: str, called: str) -> str:
+        return f".func {name}() {{ {f'call {called};' if called else ''} ret; }}"
+
+    texts = (
+        function("leaf", ""),
+        ".func walk() { call leaf; call walk; ret; }",
+        function("middle", "walk"),
+        function("other", ""),
     )
-    new, _ = instrumented(parse(ptx_kernel(loops, module=called)))
-    runs = [0]
-    for statement in next(f for f in new.functions() if f.name == "k" + COUNTED).body or ():
-        if isinstance(statement, Label):
-            runs.append(0)
-        runs[-1] += isinstance(statement, Instruction) and statement.base == "redux"
-    assert max(runs) == at_once
+    calls = "call middle; call other;"
+    assert Counted(parse(ptx_kernel(calls, module="".join(texts)))).around_recursion == {
+        "leaf",
+        "walk",
+        "middle",
+    }
 
 
 APART = {
     "others run with it": (r"activemask\.b32 (%\w+);(\s*setp\.eq\.and\.u32 %\w+, \1,)", r"mov.u32 \1, 0;\2"),
-    "counts are large": (r"(setp\.gt\.u32 %\w+, %\w+), 0x7FFFFFF;", r"\1, 0;"),
+    "counts are large": (r"(setp\.gt\.or\.u32 %\w+, %\w+), 0x7FFFFFF,", r"\1, 0,"),
 }
 """When lanes do not add up together, and how code is told so."""
 

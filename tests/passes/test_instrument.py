@@ -70,8 +70,9 @@ def test_other_random_kernels_are_counted_exactly(kind: str) -> None:
         assert not differing(judge(from_seed(seed, kind), HOW["all in local memory"]))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [s for s in range(6) if not from_seed(s).sets_flag])
 def test_in_any_order_of_lanes_results_and_lanes_are_the_same(seed: int) -> None:
+    """But for the lanes that set a flag unless it is set: how many do depends on their order."""
     both = judge(from_seed(seed), HOW["one copy"], shuffle=seed)
     assert not [found for found in differing(both) if found[2][1] != found[3][1]]
 

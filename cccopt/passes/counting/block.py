@@ -1,11 +1,11 @@
-"""What threads do at the begin and at the end of a function: a block clears its counters in shared memory first, a
+"""What threads do at the beginning and at the end of a function: a block clears its counters in shared memory first, a
 thread adds its own to them last, and the last thread of a block adds these to the global ones.
 
 At the entry of a kernel all threads of the block are there, so that a barrier is legal there, in any kernel: the
 threads clear the counters and meet. At the end there is none, for threads leave when they like, even while others wait
 at a barrier of the program. Each counts itself off; the thread that finds that all others have left holds the block's
-final counts, and adds them to the global ones. What the others counted was before their own counting off, of which
-that of the last is after.
+final counts, and adds them to the global ones. Every thread adds its counts before it counts itself off, and the last
+thread counts itself off after all others, so it sees all counts.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def leaving(
         counters = names.register("b64")
         yield op("mov.u64", counters, array)
         sums = names.register("b32" if memory.name is not None else "b64")
-        folding = Folding(memory, names, base, counters, mask, lower, leader, weight, redux, sums)
+        counts = (names.register("b32"), names.register("b32"))
+        folding = Folding(memory, names, base, counters, mask, lower, weight, redux, sums, *counts)
         yield from folding.all(entered)
         # What each thread has added is before the first of them counts all off.
         yield op("bar.warp.sync", mask)

@@ -1,4 +1,4 @@
-"""How the threads that leave a function together add up their own counters: a few at a time, one thread for all.
+"""How the threads that leave a function together add up their own counters: a few at a time, each sum in one thread.
 
 The loads of these do not wait for each other, nor do the sums: a launch of few warps takes as long as the slowest does.
 """
@@ -12,7 +12,7 @@ from functools import partial
 from cccopt.ccc.function.code import at, op, predicate
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.memory import HALF_WORD, Memory, each_word
-from cccopt.ptx.ir import Guard, Label, Literal, Not, Register, Statement, Symbol
+from cccopt.ptx.ir import Guard, Label, Literal, Not, Operand, Pragma, Register, Statement, Symbol
 
 _LOW_HALF = Literal("0xFFFF")
 _MOST_OF_32 = Literal("0x7FFFFFF")
@@ -23,9 +23,10 @@ _MOST_OF_32 = Literal("0x7FFFFFF")
 class Folding:
     """Adds up the counters of the threads of ``mask``, which are at address ``counters`` of each, in ``memory``.
 
-    ``base`` is the address of the copy of the global counters, ``lower`` the mask of the lanes before a thread's own,
-    ``leader`` tells the first thread of ``mask``. ``weight`` is how many warps one of a sample stands for; ``redux``:
-    there are reductions over a warp. ``sums`` becomes the address of what is added to.
+    ``base`` is the address of the copy of the global counters, ``lower`` the mask of the lanes before a thread's own.
+    ``weight`` is how many warps one of a sample stands for; ``redux``:
+    there are reductions over a warp. ``sums`` becomes the address of what is added to, ``threads`` the number of
+    threads, ``rank`` how many of them are before a thread.
     """
 
     memory: Memory
@@ -34,24 +35,61 @@ class Folding:
     counters: Register
     mask: Register
     lower: Register
-    leader: Register
     weight: Register | None
     redux: bool
     sums: Register
+    threads: Register
+    rank: Register
 
     def all(self, entered: Register) -> Iterator[Statement]:
-        """Adds up those that each thread has, and those of the nests that ``entered`` says some thread came to."""
+        """Adds up those that each thread has, and those of the nests that ``entered`` says some thread came to.
+
+        One loop for all of these ranges, since code that only few warps run once is not in the instruction cache.
+        """
         yield from self._sums_by_lane()
-        yield from self._range(0, self.memory.common, None)
-        for bit, nest in enumerate(self.memory.nests):
-            here, came, any_ = self._new("b32"), self._new("pred"), self._new("pred")
-            after = self.names.label("folded")
-            yield op("and.b32", here, entered, 1 << bit)
-            yield op("setp.ne.u32", came, here, 0)
-            yield op("vote.sync.any.pred", any_, came, self.mask)
-            yield op("bra", Symbol(after), guard=Guard(any_, negated=True))
-            yield from self._range(nest.start, nest.stop, came)
-            yield Label(after)
+        yield op("popc.b32", self.threads, self.mask)
+        yield op("and.b32", self.rank, self.mask, self.lower)
+        yield op("popc.b32", self.rank, self.rank)
+        ranges = [(0, self.memory.common), *((nest.start, nest.stop) for nest in self.memory.nests)]
+        if len(ranges) == 1:
+            yield from self._range(Literal("0"), Literal(str(self.memory.common)), None)
+            return
+        number, start, stop = (self._new("b32") for _ in range(3))
+        last, came, any_ = (self._new("pred") for _ in range(3))
+        again, after = self.names.label("fold_range"), self.names.label("folded")
+        yield op("mov.u32", number, 0)
+        yield Label(again)
+        yield Pragma(("nounroll",))
+        yield from self._comes(number, entered, came)
+        yield op("vote.sync.any.pred", any_, came, self.mask)
+        yield op("bra", Symbol(after), guard=Guard(any_, negated=True))
+        yield from self._choose(number, ranges, start, stop)
+        yield from self._range(start, stop, came)
+        yield Label(after)
+        yield op("add.u32", number, number, 1)
+        yield op("setp.lt.u32", last, number, len(ranges))
+        yield op("bra", Symbol(again), guard=Guard(last))
+
+    def _choose(
+        self, number: Register, ranges: Sequence[tuple[int, int]], start: Register, stop: Register
+    ) -> Iterator[Statement]:
+        """Sets ``start`` and ``stop`` to the bounds of range ``number``. Each begins where the one before it ends."""
+        yield op("mov.u32", start, 0)
+        yield op("mov.u32", stop, ranges[0][1])
+        for index, (first, end) in enumerate(ranges[1:], 1):
+            here = self._new("pred")
+            yield op("setp.eq.u32", here, number, index)
+            yield op("selp.b32", start, first, start, here)
+            yield op("selp.b32", stop, end, stop, here)
+
+    def _comes(self, number: Register, entered: Register, came: Register) -> Iterator[Statement]:
+        """Whether a thread has counters in range ``number``: in the first one all do."""
+        bit, first = self._new("b32"), self._new("pred")
+        yield op("sub.u32", bit, number, 1)
+        yield op("shr.u32", bit, entered, bit)
+        yield op("and.b32", bit, bit, 1)
+        yield op("setp.eq.u32", first, number, 0)
+        yield op("setp.ne.or.u32", came, bit, 0, first)
 
     def _new(self, kind: str) -> Register:
         return self.names.register(kind)
@@ -71,102 +109,107 @@ class Folding:
         yield op("cvt.u64.u32", self.sums, nothing)
         yield op("add.u64", self.sums, self.sums, self.base)
 
-    def _range(self, start: int, stop: int, counted: Register | None) -> Iterator[Statement]:
+    def _range(self, start: Operand, stop: Operand, counted: Register | None) -> Iterator[Statement]:
         """Adds up counters ``start`` to ``stop``. Threads where ``counted`` does not hold have none of these."""
-        first, step = self._new("b32"), self._new("b32")
+        first, step, end = (self._new("b32") for _ in range(3))
         yield op("mov.u32", first, start)
         yield op("mov.u32", step, self.memory.folded)
-        yield from each_word(self.names, first, step, stop, "fold", partial(self._fold, stop, counted))
+        yield op("mov.u32", end, stop)
+        if counted is not None:
+            yield op("selp.b32", end, end, 0, counted)
+        yield from each_word(self.names, first, step, stop, "fold", partial(self._fold, end))
 
-    def _fold(self, stop: int, counted: Register | None, first: Register) -> Iterator[Statement]:
-        """Adds up counters, from ``first`` on: one thread for all, if just they run together and no sum may
-        overflow. Otherwise, and without reductions, each thread adds for itself.
+    def _fold(self, end: Register, first: Register) -> Iterator[Statement]:
+        """Adds up counters before ``end``, from ``first`` on, if just the threads of the mask run together, there are
+        as many of them as counters, and no sum may overflow: each of the first threads then adds one sum. Otherwise,
+        and without reductions, each thread adds for itself.
 
-        The last ones of a range are loaded with some that are added already, and count as 0 here: a larger array would
-        take more of the stack that functions which call themselves need.
+        The last ones of the array are loaded with some that are added already, and count as 0 here: a larger array
+        would take more of the stack.
         """
-        found = [self._new("b32") for _ in range(min(self.memory.folded, stop))]
+        found = [self._new("b32") for _ in range(min(self.memory.folded, self.memory.private))]
         start = self._new("b32")
-        yield op("min.u32", start, first, stop - len(found))
-        yield from self._counts(found, start, first, counted)
-        nothing, adds = self.names.label("nothing"), None
+        yield op("min.u32", start, first, self.memory.private - len(found))
+        yield from self._counts(found, start, first, end)
+        done = self.names.label("folded")
         if self.redux:
-            any_, some, much, adds = self._new("b32"), *(self._new("pred") for _ in range(3))
-            yield op("mov.b32", any_, found[0])
-            for word in found[1:]:
-                yield op("or.b32", any_, any_, word)
-            yield op("setp.ne.u32", some, any_, 0)
-            yield op("setp.gt.u32", much, any_, _MOST_OF_32)
-            # Groups of lanes may meet in a vote, so that the lanes are asked for only after a branch behind it.
-            for said in (much, some):
-                yield op("vote.sync.any.pred", said, said, self.mask)
-            yield op("bra", Symbol(nothing), guard=Guard(some, negated=True))
-            yield from self._reduced(found, much, adds)
-        amounts = []
-        for word in found:
+            yield from self._together(found, start, done)
+        for index, word in enumerate(found):
             some = self._new("pred")
-            if adds is None:
-                yield op("setp.ne.u32", some, word, 0)
-            else:
-                yield op("setp.ne.and.u32", some, word, 0, adds)
-            amounts.append((word, Guard(some)))
-        add = self._add_to_all if self.memory.name is None else self._add_to_block
-        yield from add(amounts, start)
-        yield Label(nothing)
+            yield op("setp.ne.u32", some, word, 0)
+            yield from self._add(word, start, index, Guard(some))
+        yield Label(done)
 
-    def _counts(
-        self, found: Sequence[Register], start: Register, first: Register, counted: Register | None
-    ) -> Iterator[Statement]:
-        """Sets ``found`` to the counters from ``start`` on, those before ``first`` to 0."""
-        address, before = self._new("b64"), self._new("b32")
-        yield op("mad.wide.u32", address, start, 4, self.counters)
-        # All lanes load: around a load of some ptxas would have lanes branch and meet again.
-        for index, word in enumerate(found):
-            yield op("ld.local.u32", word, at(address, 4 * index))
-        yield op("sub.u32", before, first, start)
-        for index, word in enumerate(found):
-            new = self._new("pred")
-            if counted is None:
-                yield op("setp.le.u32", new, before, index)
-            else:
-                yield op("setp.le.and.u32", new, before, index, counted)
-            yield op("selp.b32", word, word, 0, new)
-
-    def _reduced(self, found: Sequence[Register], much: Register, adds: Register) -> Iterator[Statement]:
-        """Adds up each of ``found``, unless these are too ``much`` for that; ``adds`` becomes whether a thread is to
-        add what is there then.
-        """
-        active, together = self._new("b32"), self._new("pred")
+    def _together(self, found: Sequence[Register], start: Register, done: str) -> Iterator[Statement]:
+        """Adds the sums of ``found`` if it may, and goes to ``done`` then, or if there is nothing to add."""
+        any_, active = self._new("b32"), self._new("b32")
+        some, much, together = (self._new("pred") for _ in range(3))
+        yield op("mov.b32", any_, found[0])
+        for word in found[1:]:
+            yield op("or.b32", any_, any_, word)
+        yield op("setp.lt.u32", much, self.threads, len(found))
+        yield op("setp.gt.or.u32", much, any_, _MOST_OF_32, much)
+        yield op("setp.ne.u32", some, any_, 0)
+        # Groups of lanes may meet in a vote, so that the lanes are asked for only after a branch behind it.
+        for said in (much, some):
+            yield op("vote.sync.any.pred", said, said, self.mask)
+        yield op("bra", Symbol(done), guard=Guard(some, negated=True))
         yield op("activemask.b32", active)
         yield op("setp.eq.and.u32", together, active, self.mask, Not(much))
-        yield op("not.pred", adds, together)
-        yield op("or.pred", adds, adds, self.leader)
         for word in found:
             yield op("redux.sync.add.u32", word, word, self.mask, guard=Guard(together))
+        mine, place, adds = self._new("b32"), self._new("b32"), self._new("pred")
+        yield op("mov.b32", mine, found[0])
+        for index, word in enumerate(found[1:], 1):
+            here = self._new("pred")
+            yield op("setp.eq.u32", here, self.rank, index)
+            yield op("selp.b32", mine, word, mine, here)
+        yield op("setp.lt.and.u32", adds, self.rank, len(found), together)
+        yield op("setp.ne.and.u32", adds, mine, 0, adds)
+        yield op("add.u32", place, start, self.rank)
+        yield from self._add(mine, place, 0, Guard(adds))
+        yield op("bra", Symbol(done), guard=Guard(together))
 
-    def _add_to_block(
-        self, amounts: Sequence[tuple[Register, Guard]], start: Register
+    def _counts(
+        self, found: Sequence[Register], start: Register, first: Register, end: Register
     ) -> Iterator[Statement]:
-        """Adds the halves of counts to their sums in shared memory."""
-        place = self._new("b32")
-        yield op("mad.lo.u32", place, start, 4, self.sums)
-        for index, (amount, who) in enumerate(amounts):
-            low, high, more = self._new("b32"), self._new("b32"), self._new("pred")
-            yield op("and.b32", low, amount, _LOW_HALF)
-            yield op("shr.u32", high, amount, HALF_WORD)
-            yield op("setp.ne.and.u32", more, high, 0, predicate(who))
-            for word, half, adds in ((self.memory.plain, low, who), (self.memory.high, high, Guard(more))):
-                yield op("red.shared.add.u32", at(place, 4 * (word + index)), half, guard=adds)
+        """Sets ``found`` to the counters from ``start`` on, those before ``first`` and from ``end`` on to 0."""
+        address, index = self._new("b64"), self._new("b32")
+        yield op("mad.wide.u32", address, start, 4, self.counters)
+        # All lanes load: around a load of some ptxas would have lanes branch and meet again.
+        for number, word in enumerate(found):
+            yield op("ld.local.u32", word, at(address, 4 * number))
+        for number, word in enumerate(found):
+            new = self._new("pred")
+            yield op("add.u32", index, start, number)
+            yield op("setp.ge.u32", new, index, first)
+            yield op("setp.lt.and.u32", new, index, end, new)
+            yield op("selp.b32", word, word, 0, new)
 
-    def _add_to_all(self, amounts: Sequence[tuple[Register, Guard]], start: Register) -> Iterator[Statement]:
-        """Adds counts to their sums in global memory, each as often as the warp stands for others."""
-        place = self._new("b64")
+    def _add(self, amount: Register, start: Register, index: int, who: Guard) -> Iterator[Statement]:
+        """The threads that ``who`` holds for add ``amount`` to the sums of their counter ``start + index``."""
+        if self.memory.name is None:
+            yield from self._add_to_all(amount, start, index, who)
+        else:
+            yield from self._add_to_block(amount, start, index, who)
+
+    def _add_to_block(self, amount: Register, start: Register, index: int, who: Guard) -> Iterator[Statement]:
+        """Adds the halves of a count to their sums in shared memory."""
+        place, low, high, more = *(self._new("b32") for _ in range(3)), self._new("pred")
+        yield op("mad.lo.u32", place, start, 4, self.sums)
+        yield op("and.b32", low, amount, _LOW_HALF)
+        yield op("shr.u32", high, amount, HALF_WORD)
+        yield op("setp.ne.and.u32", more, high, 0, predicate(who))
+        for word, half, adds in ((self.memory.plain, low, who), (self.memory.high, high, Guard(more))):
+            yield op("red.shared.add.u32", at(place, 4 * (word + index)), half, guard=adds)
+
+    def _add_to_all(self, amount: Register, start: Register, index: int, who: Guard) -> Iterator[Statement]:
+        """Adds a count to its sum in global memory, as often as the warp stands for others."""
+        place, wide = self._new("b64"), self._new("b64")
         yield op("mad.wide.u32", place, start, 8, self.sums)
-        for index, (amount, who) in enumerate(amounts):
-            wide = self._new("b64")
-            if self.weight is None:
-                yield op("cvt.u64.u32", wide, amount)
-            else:
-                yield op("mul.wide.u32", wide, amount, self.weight)
-            counter = self.memory.in_copy(place, self.memory.own + index)
-            yield op("red.global.add.u64", counter, wide, guard=who)
+        if self.weight is None:
+            yield op("cvt.u64.u32", wide, amount)
+        else:
+            yield op("mul.wide.u32", wide, amount, self.weight)
+        counter = self.memory.in_copy(place, self.memory.own + index)
+        yield op("red.global.add.u64", counter, wide, guard=who)

@@ -53,6 +53,7 @@ class Memory:
     ``first`` is the function's first counter, ``counters`` how many it has. Of these a thread has ``private`` for
     itself, the first that the code adds to, ``registers`` of them in registers, all in the array ``local`` when it
     leaves; those of ``nests``, the last, only if it came there. ``folded`` of them are added up at once.
+    With ``by_all`` all lanes add to global counters, zero if they have nothing to add: no code is branched around.
     ``counts`` is the array of all counters, ``row`` how many a copy of it has. One warp in ``every`` is counted.
     """
 
@@ -69,6 +70,7 @@ class Memory:
     every: int = 1
     nests: tuple[Nest, ...] = ()
     folded: int = 1
+    by_all: bool = False
 
     @property
     def common(self) -> int:
@@ -197,7 +199,12 @@ class Adder:
         if isinstance(amount, Register):
             wide = self.names.register("b64")
             yield op("cvt.u64.u32", wide, amount)
-        yield op("red.global.add.u64", place, wide, guard=leader)
+        if self.memory.by_all:
+            counted, wide = wide, self.names.register("b64")
+            yield op("selp.b64", wide, counted, 0, predicate(leader))
+            yield op("red.global.add.u64", place, wide)
+        else:
+            yield op("red.global.add.u64", place, wide, guard=leader)
 
     def add_one(self, counter: int, register: Register | None, who: Guard | None) -> Iterator[Statement]:
         """Each lane that ``who`` is true of adds 1 to its own counter, in a ``register`` if it has one."""
@@ -262,12 +269,12 @@ def each_word(
     names: Names,
     first: Register,
     step: Register,
-    count: int,
+    count: int | Operand,
     what: str,
     body: Callable[[Register], Iterator[Statement]],
 ) -> Iterator[Statement]:
     """``body`` for each number below ``count``, shared among threads: from ``first`` on, every ``step``."""
-    if not count:
+    if count == 0:
         return
     word, done = names.register("b32"), names.register("pred")
     loop, after = names.label(what), names.label(f"{what}_end")

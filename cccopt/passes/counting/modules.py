@@ -67,6 +67,14 @@ class Counted:
         return any(name in self.reached(callee) for callee in self._callees[name])
 
     @cached_property
+    def around_recursion(self) -> frozenset[str]:
+        """The device functions that may call themselves, those that call such functions, and those called by them."""
+        recursive = [name for name in self.bodies if self.recurs(name)]
+        called = {name for one in recursive for name in self.reached(one)}
+        functions = (name for name, f in self.bodies.items() if f.kind == "func")
+        return frozenset(n for n in functions if n in called or not called.isdisjoint(self.reached(n)))
+
+    @cached_property
     def may_exit(self) -> frozenset[str]:
         """The device functions that may end the thread, themselves or by what they call."""
         found = {n for n, f in self.bodies.items() if f.kind == "func" and _has(f, Control.EXIT)}
