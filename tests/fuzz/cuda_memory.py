@@ -161,9 +161,15 @@ class Memory:
             return self._meet(values, turn)
         if kind < 0.3:
             return self.atomic(values)
-        if kind < 0.34:
-            return f"flag[({values.unsigned(1)}) & 7u] = 77u;"
+        if kind < 0.36:
+            return self._set_flag(values)
         return self.keep(values.unsigned(), turn)
+
+    def _set_flag(self, values: Values) -> str:
+        """A store of the value that all store to a flag, or that store if the flag does not hold it."""
+        place = f"flag[({values.unsigned(1)}) & 7u]" if self.random.random() < 0.5 else "flag[5]"
+        test = self.random.choice(("", f"if ({place} == 0u) ", f"if ({place} != 77u) "))
+        return f"{test}{place} = 77u;"
 
     def keep(self, value: str, turn: str | None) -> str:
         """A store to a place that nothing else in the text uses, as long as there is one; else an atomic."""

@@ -45,8 +45,8 @@ converged_program(int vertices, float rest, float tolerance, const int* in_offse
   const auto from = [=](int u, int) { return __ldg(given + u); };
   const auto become = [=](int v, float rank) {
     const bool has_changed = fabsf(rank - ranks[v]) > tolerance;
-    ranks[v] = rank;
     gives[v] = out_degrees[v] ? DAMPING * rank / out_degrees[v] : 0.0f;
+    ranks[v] = rank;  // last: a store right after the load from the same address stalls
     return has_changed;
   };
   const cte::vertex_program program{begin, from, cte::plus{}, become};

@@ -7,6 +7,7 @@ original program:
         out[k] = x;             each inner iteration has an address of its own: any order
         levels[u] = next;       the address is found in data, and all lanes may find it: any order
         *changed = 1;           one address, always the same value: any order
+        if (!*changed) *changed = 1;        the same, tested first: any order
         total[v] = x;           one address of the lane's own: the last one wins, in order
         bins[8 * v + b] = x;    addresses of the lane's own: in order
         count[u] += x;          a value loaded, changed and stored again: in order (atomicAdd: any)
@@ -18,6 +19,7 @@ Where addresses hide what they have in common, the pragma's word is taken.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cccopt.analysis import effects
@@ -29,6 +31,7 @@ from cccopt.analysis.reaching import ENTRY
 from cccopt.analysis.roots import UNKNOWN
 from cccopt.ccc.function.view import View
 from cccopt.ccc.legality.atomics import commutes_as
+from cccopt.ccc.legality.test_and_set import constant_set
 from cccopt.ccc.regions.induction import Induction
 from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
@@ -44,7 +47,7 @@ class _Access:
     """An access to memory: ``base`` is the register of its address, empty for a variable's own; ``fixed`` tells whether
     all inner iterations of a lane access one address; ``register`` and ``offset`` give it as a sum of a register of
     the loop's header and a constant.
-    ``size`` is in bytes, ``value`` what a store stores.
+    ``size`` is in bytes, ``value`` what a store stores, ``address`` the operand.
     """
 
     index: int
@@ -55,6 +58,7 @@ class _Access:
     register: str = ""
     offset: int = 0
     value: tuple[Operand, ...] = ()
+    address: Address | None = None
 
 
 def in_order(view: View, path: Path) -> bool:
@@ -93,7 +97,8 @@ class InnerIterations(Induction):
                 return True
         return (
             any(self._keeps_order(store) for store in stores)
-            or any(self._meet(store, other) for store in stores for other in (*stores, *loads))
+            or any(self._meet(store, other) for store in stores for other in stores)
+            or any(self._meet(store, load) for load in loads for store in self._seen_by(load, stores))
             or any(self._updates(store, load) for store in stores for load in loads)
             or any(self._share_a_segment(store, load) for store in stores for load in loads)
         )
@@ -128,16 +133,30 @@ class InnerIterations(Induction):
         found = self.from_header(index, address.base)
         size = access_size(instruction)
         if found is None or by is None:
-            return _Access(index, base, by, fixed, size, value=value)
+            return _Access(index, base, by, fixed, size, value=value, address=address)
         register, offset = found
-        return _Access(index, base, by, fixed, size, register, offset + by, value)
+        return _Access(index, base, by, fixed, size, register, offset + by, value, address)
+
+    def _seen_by(self, load: _Access, stores: Sequence[_Access]) -> Iterator[_Access]:
+        """The stores that may change what an inner iteration does by what it loads. Those of a constant are not among
+        them if the load only decides whether that constant is stored.
+        """
+        same = {
+            store.index: store.value[0]
+            for store in stores
+            if store.fixed and self._same_address(store, load) and isinstance(store.value[0], Literal)
+        }
+        constant = constant_set(self.view, load.index, same) if load.fixed and same else None
+        return (store for store in stores if constant is None or store.value != (constant,))
 
     def _keeps_order(self, store: _Access) -> bool:
         """Whether what a store leaves in memory depends on which inner iteration comes last, at an address of the
         lane's own.
         """
         if store.fixed:
-            own = effects.reads(self.view.body[store.index]) - {store.base}
+            statement = self.view.body[store.index]
+            guard = statement.guard if isinstance(statement, Instruction) else None
+            own = effects.reads(statement) - {store.base} - ({guard.register.name} if guard else set())
             return not all(self.invariance.holds(store.index, name) for name in own)
         growth = self._growth(store.index, store.base)
         if growth is not None and abs(growth) >= store.size:
@@ -214,16 +233,20 @@ class InnerIterations(Induction):
     def _updates(self, store: _Access, load: _Access) -> bool:
         """Whether a store writes back a changed value that the load read from the same address, where inner iterations
         may share addresses."""
-        reaching = self.view.reaching.reaching
-        if not store.base or (store.base, store.displacement) != (load.base, load.displacement):
-            return False
-        if reaching(store.index, store.base) != reaching(load.index, load.base):
+        if not store.base or not self._same_address(store, load):
             return False
         growth = self._growth(store.index, store.base)
         if growth is not None and abs(growth) >= store.size:
             return False
         values = [o.name for o in store.value if isinstance(o, Register)]
         return any(self._reads(store.index, name, load.index) for name in values)
+
+    def _same_address(self, store: _Access, load: _Access) -> bool:
+        """Whether both go to one address in an inner iteration, given by the same operand."""
+        if store.address != load.address:
+            return False
+        reaching = self.view.reaching.reaching
+        return not store.base or reaching(store.index, store.base) == reaching(load.index, load.base)
 
     def _reads(self, use: int, register: str, source: int) -> bool:
         """Whether a value that ``use`` reads is computed from what the statement ``source`` of the same inner iteration

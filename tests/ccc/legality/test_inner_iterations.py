@@ -24,6 +24,9 @@ FOUND = "ld.global.nc.u32 %r16, [%rd25]; mul.wide.u32 %rd21, %r16, 4; add.u64 %r
 WRAPPED = "add.u32 %r17, %k, 7; and.b32 %r17, %r17, 7; mul.wide.u32 %rd22, %r17, 4; add.u64 %rd22, {}, %rd22;"
 PUT_BACK = "ld.global.u32 %r17, [{0}]; add.u32 %r17, %r17, 1; st.global.u32 [{0}], %r17;"
 
+FLAG = "ld.global.u32 %r16, [%out]; setp.ne.u32 %p6, %r16, 0; @%p6 bra IS_SET; {} IS_SET:"
+SHOWN = "st.global.u32 [%rd26], %x;"
+
 
 def path_of(body: str) -> InnerIterations:
     seen, (region,) = regions_of(loop(inner_loop(f"{body} {ON}"), before=BEFORE, declarations=LOCAL))
@@ -36,6 +39,27 @@ ORDERED = {
     "one place, the last wins": (True, "st.global.u32 [%out], %k;"),
     "one place, one value": (False, "st.global.u32 [%out], 1;"),
     "one place, two values": (True, "st.global.u32 [%out], 1; st.global.u32 [%out], 2;"),
+    "a flag, tested": (False, FLAG.format("st.global.u32 [%out], 1;")),
+    "a flag, tested in a guard": (
+        False, "ld.global.u32 %r16, [%out]; setp.eq.u32 %p6, %r16, 0; @%p6 st.global.u32 [%out], 1;"
+    ),
+    "a flag, tested and a value copied once more": (
+        False, "mov.u32 %x, %k;" + FLAG.format("st.global.u32 [%out], 1; mov.u32 %x, %k;") + SHOWN
+    ),
+    "a flag, tested and a value changed": (True, FLAG.format("st.global.u32 [%out], 1; mov.u32 %x, %k;") + SHOWN),
+    "a flag, tested and something else stored": (
+        True, FLAG.format("st.global.u32 [%out], 1; st.global.u32 [%rd24], 2;")
+    ),
+    "a flag, tested and read": (True, FLAG.format("st.global.u32 [%out], 1;") + "add.u32 %x, %x, %r16;" + SHOWN),
+    "a flag, set to what it holds": (
+        True, "ld.global.u32 %r16, [%out]; setp.eq.u32 %p6, %r16, 0; @%p6 st.global.u32 [%out], %k;"
+    ),
+    "a flag, tested and set elsewhere to another value": (
+        True, FLAG.format("st.global.u32 [%out], 1;") + "st.global.u32 [%out], 2;"
+    ),
+    "a flag that ends the loop": (
+        True, "st.global.u32 [%out], 1; ld.global.u32 %r16, [%out]; setp.ne.u32 %p6, %r16, 0; @%p6 bra INNER_DONE;"
+    ),
     "one place and others": (False, "st.global.u32 [%out], 1; st.global.u32 [%rd24], 2;"),
     "local memory": (False, "st.local.u32 [depot], %k;"),
     "an atomic at a place of its own": (True, "atom.global.exch.b32 %r16, [%out_i], %k; add.u32 %x, %x, %r16;"),

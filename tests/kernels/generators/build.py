@@ -50,6 +50,8 @@ def _reductions() -> dict[tuple[str, str], tuple[str | None, int]]:
 
 REDUCTIONS = _reductions()
 """By operator and type: the end of the opcode of its atomic, if there is one, and the bits that results begin with."""
+FLAG = COUNTER_BYTES + 8 * len(REDUCTIONS)
+"""Where the flag is, after the results of reductions."""
 
 
 @dataclass(frozen=True)
@@ -216,3 +218,17 @@ def atomic(b: Build, scope: Scope) -> None:
         w.emit(f"red.global.{ATOMICS[kind]} \t{address}, {value}")
     else:
         w.do(f"atom.global.{ATOMICS[kind]}", "b32", address, value)
+
+
+def flag(b: Build, scope: Scope) -> None:
+    """Sets the flag that all share, unless it is set: `if (!*flag) *flag = 1`."""
+    ch, w = b.ch, b.w
+    address = f"[{pointer(b, scope, 'counters')}+{FLAG}]"
+    found = w.do("ld.global.u32", "b32", address)
+    if ch.chance(50):
+        w.emit(f"@{w.do('setp.eq.s32', 'pred', found, 0)} st.global.u32 \t{address}, 1")
+        return
+    after = w.label()
+    w.emit(f"@{w.do('setp.ne.s32', 'pred', found, 0)} bra \t{after}")
+    w.emit(f"st.global.u32 \t{address}, {w.do('mov.u32', 'b32', 1)}")
+    w.place(after)

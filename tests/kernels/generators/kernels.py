@@ -25,6 +25,7 @@ from tests.kernels.generators.build import (
     ATOMICS,
     BUFFERS,
     COUNTERS,
+    FLAG,
     REDUCTIONS,
     ROW,
     SCALARS,
@@ -81,6 +82,11 @@ class Case:
         return "".join(line for line in lines if not line.startswith(COUNT))
 
     @property
+    def sets_flag(self) -> bool:
+        """Whether iterations set a flag unless it is set: how many do depends on the order of lanes."""
+        return f"+{FLAG}]" in self.text
+
+    @property
     def unmarked(self) -> str:
         """The PTX without markers."""
         lines = self.ptx.splitlines(keepends=True)
@@ -116,7 +122,7 @@ class Case:
             row[:] = {"min.s32": 0x7FFFFFFF, "and.b32": 0xFFFFFFFF, "max.s32": 0x80000000}.get(name, 0)
         results = np.zeros(len(REDUCTIONS), np.uint64)
         results[:] = [first for _, first in REDUCTIONS.values()]
-        counters = np.concatenate([counters.ravel(), results.view(np.uint32)])
+        counters = np.concatenate([counters.ravel(), results.view(np.uint32), np.zeros(1, np.uint32)])
         outputs = {name: np.zeros(self.slots * ROW[name], np.uint8) for name in ("paths", "rest", "tails")}
         outputs["final"] = np.zeros(self.total * ROW["final"], np.uint8)
         buffers = {"data": words[0], "plain": words[1], "counters": counters, **outputs}

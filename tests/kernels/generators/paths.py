@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.kernels.generators.build import ROW, Build, Site, atomic, element, load, store
+from tests.kernels.generators.build import ROW, Build, Site, atomic, element, flag, load, store
 from tests.kernels.generators.pieces import code, condition
 from tests.kernels.generators.reductions import behind
 from tests.kernels.generators.values import Scope, compute, digest, scrambled, source
@@ -447,6 +447,8 @@ def _counted(b: Build, inner: Scope, region: int, limits: tuple[str, str], most:
         w.emit(f"st.global.u32 \t[{place}+{8 * inner.place[1]}], {digest(ch, body, w, 8)}")
     if not inner.quiet:
         atomic(b, body)
+        if b.independent and ch.chance(50):
+            flag(b, body)
     b.mark("body.end", region)
     w.place(latch)
     again = {"ne": "ne", "down": "ge"}.get(shape, "lt")
