@@ -1,10 +1,10 @@
 """What `cccopt advise` finds in the gallery's programs: `python -m bench.real.advised DIR CHECKOUTS`.
 
 DIR is that of `python -m bench.real --build-only --out DIR`. Each program is built, without our pragmas, with its
-candidates marked and counted, and run; what is predicted to pay is written into a fresh copy of the source, which is
-built with the counts as a profile. That build is `advised`: `python -m bench.real --run DIR --json RESULTS` runs it by
-turns with the others, and `python -m bench.real.advised --table RESULTS` compares it with the annotations written by
-hand.
+candidates marked and counted, and run; what is predicted to pay is written into a fresh copy of the source. That copy
+is counted, too, and built with these counts as a profile. That build is `advised`: `python -m bench.real --run DIR
+--json RESULTS` runs it by turns with the others, and `python -m bench.real.advised --table RESULTS` compares it with
+the annotations written by hand.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.real import result
-from bench.real.counted import COUNTS, WORDS, built, cccopt, count_candidates, fresh
+from bench.real.counted import COUNTS, RECOUNTED, WORDS, built, cccopt, count_applied, count_candidates, fresh
 from bench.real.measure import prepare
 from bench.real.program import PROGRAMS, read_program, read_programs
 from bench.real.recipe import read_recipe
@@ -40,19 +40,12 @@ def advise(name: str, out: Path, checkouts: Sequence[Path]) -> str:
     if wrong := count_candidates(program, recipe, checkouts, place):
         return wrong
     folder = fresh(program, recipe, checkouts, place / ADVISED)
-    profile = place / "profile.json"
-    asked = [
-        "advise",
-        str(place / COUNTS),
-        "--json",
-        str(place / ADVICE),
-        "--apply",
-        "--save-profile",
-        str(profile),
-    ]
+    asked = ["advise", str(place / COUNTS), "--json", str(place / ADVICE), "--apply"]
     if wrong := cccopt([*asked, *_options((place / WORDS).read_text().split("\n"))], folder, {}):
         return f"no advice: {wrong}"
-    line = f'exec ccc-nvcc --ccc=auto --ccc-profile={profile} --ccc-keep-going "$@"'
+    if wrong := count_applied(recipe, folder, place / ADVISED / "tree", place):
+        return wrong
+    line = f'exec ccc-nvcc --ccc=auto --ccc-profile={place / RECOUNTED} --ccc-keep-going "$@"'
     succeeded = built(recipe, folder, place / ADVISED, line)
     found = result.read(out / name)
     found["builds"][ADVISED] = {"succeeded": succeeded, "seconds": 0.0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from bench.real.recipe import Recipe
 
 CANDIDATES = "candidates"
 COUNTS = "run.json"
+RECOUNTED = "recounted.json"
 WORDS = "words"
 SECONDS = 120
 """For a counted run, and for advice."""
@@ -30,11 +32,27 @@ def count_candidates(program: Program, recipe: Recipe, checkouts: Sequence[Path]
     line = f'printf "%s\\n" "$@" >>{place / WORDS}; exec ccc-nvcc --ccc-candidates --ccc-instrument "$@"'
     if not built(recipe, folder, place / CANDIDATES, line):
         return "not built with candidates"
+    return _profiled(recipe, folder, place, COUNTS)
+
+
+def count_applied(recipe: Recipe, applied: Path, tree: Path, place: Path) -> str:
+    """Build a program with the annotations that were written into its folder ``applied`` of ``tree``, counted, and run
+    it once. Writes the counts to `RECOUNTED` in ``place``; returns what went wrong, or nothing.
+    """
+    copied = place / "recounted" / "tree"
+    shutil.copytree(tree, copied, dirs_exist_ok=True)
+    folder = copied / applied.relative_to(tree)
+    if not built(recipe, folder, copied.parent, 'exec ccc-nvcc --ccc-instrument "$@"'):
+        return "not built with annotations, counted"
+    return _profiled(recipe, folder, place, RECOUNTED)
+
+
+def _profiled(recipe: Recipe, folder: Path, place: Path, counts: str) -> str:
+    """Run a counted program once; returns what went wrong, or nothing."""
     with _GPU:  # one counted program at a time: others would change its times
-        profiled = ["profile", "-o", str(place / COUNTS), "--", "bash", "-c", recipe.once or recipe.run]
-        if wrong := cccopt(profiled, folder, {"INPUTS": str(place / "inputs")}):
-            return f"not counted: {wrong}"
-    return ""
+        command = ["profile", "-o", str(place / counts), "--", "bash", "-c", recipe.once or recipe.run]
+        wrong = cccopt(command, folder, {"INPUTS": str(place / "inputs")})
+    return f"not counted: {wrong}" if wrong else ""
 
 
 def fresh(program: Program, recipe: Recipe, checkouts: Sequence[Path], place: Path) -> Path:
