@@ -118,9 +118,9 @@ def counted(number: int, what: str, plural: str = "s") -> str:
 
 def _said(access: CheckedAccess) -> str:
     doing = {"load": f"loads {access.value}", "store": f"stores {access.value}"}
-    done = doing.get(access.action, f"does atomic `{access.action}` of {access.value}")
+    done = doing.get(access.action, f"performs an atomic `{access.action}` of {access.value}")
     if access.action.startswith("atomic "):
-        done = f"does an {access.action} of {access.value}"
+        done = f"performs an {access.action} of {access.value}"
     return f"{_numbered(access.iterations)}{access.thread} {done}"
 
 

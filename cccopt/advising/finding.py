@@ -1,7 +1,8 @@
 """What `ccc-nvcc --ccc-find` writes into a text before it is compiled: pragmas for the in-lane form. Lanes then keep
 their own iterations in order, so that nobody has to promise anything.
 
-Where they go, the counts of a run tell, as they do for `cccopt advise`. Functions that hold a pragma stay as they are.
+The counts of a run tell where the pragmas go, as they do for `cccopt advise`. Functions that hold a pragma stay as they
+are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What to annotate in a file: of each kernel the best trial, ranked by the time that it is predicted to save.
 
 With counts of a run (`--ccc-candidates` with `--ccc-instrument` or `cccopt emulate`) gains are predicted as `auto`
-predicts them. Without a run, only the loops are known of which `auto` needs no profile
-(`cccopt.ccc.profitability.unprofiled`); of all others nothing is predicted.
+predicts them. Without a run, gains are predicted only for the loops for which `auto` needs no profile
+(`cccopt.ccc.profitability.unprofiled`); nothing is predicted for the others.
 """
 
 from __future__ import annotations

@@ -39,6 +39,8 @@ SCHEMA = 1
 _OBJECTS = 200_000
 """How many new objects make Python look for garbage; its default is 700."""
 
+_UNTOLD = "only a run can tell"
+
 _COUNT = (
     "build with `ccc-nvcc --ccc-candidates --ccc-instrument`, run `cccopt profile -o RUN.json -- PROGRAM`,"
     " and `cccopt advise RUN.json`"
@@ -74,7 +76,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--only",
         type=_numbers,
         metavar="N,...",
-        help="the suggestions for --diff and --apply (default: all that pay)",
+        help="the suggestions for --diff and --apply (default: all that pay and are not contradicted)",
     )
     parser.add_argument("--diff", action="store_true", help="print the pragmas as a patch, and nothing else")
     parser.add_argument("--apply", action="store_true", help="write the pragmas into the sources")
@@ -95,7 +97,7 @@ def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--sarif",
         type=Path,
         metavar="FILE",
-        help="also write what pays to FILE, for editors and code reviews",
+        help="also write what pays and is not contradicted to FILE, for editors and code reviews",
     )
     parser.set_defaults(run=run, listed="subjects")
 
@@ -149,7 +151,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         write_text(arguments.json, json.dumps(_data(found), indent=2) + "\n")
     if arguments.sarif is not None:
-        notes = [_as_remark(advice) for advice in found if advice.pays]
+        notes = [_as_remark(advice) for advice in _chosen(found, None)]
         write_text(arguments.sarif, as_sarif(notes, Path.cwd()))
     if arguments.html is not None:
         write_text(arguments.html, _page(runs, found))
@@ -164,16 +166,22 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.apply:
             apply(texts)
             if not arguments.diff:
-                out.print(Text(_written(texts)), soft_wrap=True)
+                suggested = any(advice.pragmas for advice in found)
+                out.print(Text(_written(texts, suggested=suggested)), soft_wrap=True)
         if arguments.save_profile is not None:
             write_profile(arguments.save_profile, profile_of(chosen, **how))
     return 0
 
 
-def _written(texts: Mapping[str, tuple[str, str]]) -> str:
-    if not texts:
-        return "Nothing was written: no gain is predicted for these. `--only N,...` writes the ones that you name."
-    return f"Pragmas were written into {', '.join(texts)}."
+def _written(texts: Mapping[str, tuple[str, str]], *, suggested: bool) -> str:
+    if texts:
+        return f"Pragmas were written into {', '.join(texts)}."
+    if not suggested:
+        return "Nothing was written: there are no suggestions."
+    return (
+        "Nothing was written: a suggestion is written by default only if a gain is predicted and none of its promises"
+        " is contradicted. `--only N,...` writes those that you name."
+    )
 
 
 def _of_run(file: str) -> tuple[Advice, ...]:
@@ -246,7 +254,7 @@ def _print(found: Sequence[Advice], arguments: argparse.Namespace, out: Console,
         if not advice.pragmas:
             _print_refusals(advice, out)
     if not counted and any(advice.gain is None for _, advice in known):
-        out.print(Text(f"To see what the others would gain, {_COUNT}."), soft_wrap=True)
+        out.print(Text(f"To see what the kernels marked `{_UNTOLD}` would gain, {_COUNT}."), soft_wrap=True)
 
 
 def _print_names(title: str, found: Sequence[Advice], out: Console) -> None:
@@ -287,10 +295,13 @@ def _print_advice(number: int, advice: Advice, others: Sequence[str], out: Conso
 
 
 def _as_remark(advice: Advice) -> Diagnostic:
-    """A suggestion at the line of its first pragma."""
+    """A suggestion whose promises are not contradicted, at the line of its first pragma."""
     first, *others = advice.pragmas
     vouched = [f"{pragma.place}: {promise}" for pragma, promise in promises_of(advice)]
-    known = [f"{pragma.place} is {in_words(judgement)}" for pragma, judgement in advice.judgements]
+    known = [
+        f"independence of the iterations at {pragma.place} is {in_words(judgement)}"
+        for pragma, judgement in advice.judgements
+    ]
     return Diagnostic(
         "CCC120",
         Severity.REMARK,
@@ -307,7 +318,7 @@ def _as_remark(advice: Advice) -> Diagnostic:
 
 def _gain(advice: Advice) -> str:
     if advice.gain is None:
-        return "only a run can tell"
+        return _UNTOLD
     assumed = "" if advice.best is None or not advice.best.sure else ", from assumed counts"
     saved = advice.saved_ns
     time = f", saves {saved / 1e6:,.3f} of {(advice.time_ns or 0) / 1e6:,.3f} ms" if saved is not None else ""

@@ -180,7 +180,7 @@ def _hint_at_launcher(arguments: Sequence[str]) -> None:
     wrong = error(
         "CCC081",
         f"`{word}` is not an nvcc",
-        why="this is the position of a compiler that a launcher runs, but ccc-nvcc runs only nvcc",
+        why="a program given as the first argument is taken for the compiler to run, and ccc-nvcc can run only nvcc",
         help=f"put other launchers in front: `{word} ccc-nvcc ...`",
     )
     print(render(wrong), file=sys.stderr)

@@ -140,8 +140,8 @@ def _add_cte(parser: argparse.ArgumentParser) -> None:
         type=_sources,
         default=0,
         metavar="N",
-        help="`graphs` only: search from N vertices drawn from the seed, and add the searches up (default: search once,"
-        " from the vertex with the most neighbors)",
+        help="`graphs` only: search from N vertices chosen at random (see --seed), and report sums over the searches"
+        " (default: search once, from the vertex with the most neighbors)",
     )
     parser.add_argument(
         "--headers",

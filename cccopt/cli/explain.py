@@ -1,4 +1,4 @@
-"""``cccopt explain``: the regions of a file with their contexts and refusals, or the page of a code."""
+"""``cccopt explain``: the regions of a file with their contexts and refusals, or the page of a diagnostic code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 def add_parser(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add this command's arguments."""
-    parser = commands.add_parser("explain", help="explain a file's regions, or a code", description=__doc__)
+    parser = commands.add_parser(
+        "explain", help="explain a file's regions, or a diagnostic code", description=__doc__
+    )
     parser.add_argument("subject", metavar="FILE.cu|FILE.ptx|CCCnnn")
     parser.add_argument("--arch", default="sm_90", help="the target of a .cu file (default: %(default)s)")
     parser.add_argument(

@@ -70,8 +70,8 @@ def compile(
     Args:
         source: The file's name.
         arch: The architecture to compile for.
-        ccc: ``auto`` rewrites what is predicted to gain, ``always`` everything that may be rewritten, ``off``
-            nothing.
+        ccc: ``auto`` rewrites what is predicted to gain, ``always`` everything that can be rewritten, except loops
+            that nvcc would unroll, ``off`` nothing.
         nvcc_options: Further options of nvcc (``["-O3", "-lineinfo"]``).
         keep_going: Leave a refused region as it was, with a warning in the report.
         nvcc: The nvcc to use; by default the one that ``ccc-nvcc`` uses.

@@ -35,7 +35,7 @@ class SweepPoint:
     noise: float | None
     counts: Counts | None
     speedup: float | None
-    """The time of plain nvcc's through this build's; on the emulator that of warp instructions."""
+    """The time of plain nvcc's build divided by this build's; on the emulator, the same of warp instructions."""
 
 
 def plan(

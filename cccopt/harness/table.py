@@ -120,7 +120,7 @@ class SampleRows:
         return next((row for row in self.rows if row.build == build and not row.void), None)
 
     def speedup(self, build: str, over: str = BuildName.PLAIN) -> float | None:
-        """The time of ``over`` through that of ``build`` (medians); on the emulator, of warp instructions."""
+        """The time of ``over`` divided by that of ``build`` (medians); on the emulator, of warp instructions."""
         ours, theirs = _cost(self.row(build)), _cost(self.row(over))
         return theirs / ours if ours and theirs else None
 

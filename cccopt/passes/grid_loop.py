@@ -159,15 +159,17 @@ def _check(view: View, annotation: Annotation) -> None:
             raise refused(refusal.GRID_SYNCHRONISED, min(of_clusters))
     if shared_variables(module, kernel):
         raise refused(refusal.GRID_SHARED, shared_variables(module, kernel)[0].name)
-    if unseen or any(s.base == "call" and callee_of(s) is None for s in everything):
-        raise refused(refusal.GRID_CALL, unseen[0] if unseen else "a function pointer", "cannot be inspected")
+    if unseen:
+        raise refused(refusal.GRID_CALL, unseen[0], "cannot be inspected")
+    if any(s.base == "call" and callee_of(s) is None for s in everything):
+        raise refused(refusal.GRID_CALL_BY_POINTER)
     for name, code in others.items():
         if any(effects.special_registers(s) & _INDEX for s in code):
             raise refused(refusal.GRID_CALL, name, "reads the block index")
         if any(s.base == "exit" for s in code):
             raise refused(refusal.GRID_CALL, name, "ends the thread")
     if any("%ctaid" in effects.special_registers(s) for s in own):
-        raise refused(refusal.GRID_CALL, kernel.name, "reads the block index as a vector")
+        raise refused(refusal.GRID_VECTOR, kernel.name)
     culprit = _partial_collective(view, others)
     if culprit is not None:
         raise refused(refusal.GRID_COLLECTIVE, culprit)

@@ -49,8 +49,8 @@ class FunctionCounts:
 
     ``blocks`` of a kernel began, ``lost`` of them have not ended, so that their counts are missing. Of a sample they
     are warps, which stand for ``warps`` of them, the ``squares`` of how many each stands for added up. ``histograms``
-    are by branch, ``accesses`` (requests, sectors) by access. Counts are ``torn`` where fewer lanes than none would
-    have gone some way: the counters were read or cut off while the kernel ran.
+    are by branch, ``accesses`` (requests, sectors) by access. Counts are ``torn`` if the derived number of lanes along
+    some edge would be negative: the counters were read or cut off while the kernel ran.
     """
 
     layout: FunctionLayout

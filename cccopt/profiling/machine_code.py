@@ -48,7 +48,9 @@ class MachineInstruction:
 
 @dataclass(frozen=True)
 class MachineCode:
-    """A cubin: the instructions of each function, in order from its begin, and the PTX it was made from, if known."""
+    """A cubin: the instructions of each function, in order from its beginning, and the PTX it was made from, if
+    known.
+    """
 
     functions: Mapping[str, tuple[MachineInstruction, ...]]
     ptx: str = ""

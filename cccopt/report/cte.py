@@ -121,12 +121,12 @@ def _legend(table: CteTable) -> Iterator[str]:
     if table.copy is not None:
         repeats = [len(row.times.milliseconds) for cell in table.cells for row in cell.rows if row.times]
         counts = " or ".join(str(n) for n in sorted(set(repeats)))
-        yield f"Size {sizes}. ms: median of {counts} repeats by CUDA events, by turns (-: fewer, long ones); ±%: range."
-        yield (
-            "GB/s: the minimum number of bytes that a run must move, divided by its time; copy %: of "
-            f"{table.copy.gigabytes:,.0f} GB/s, "
-            f"read and written, of a copy of {table.copy.bytes / 1e9:.1f} GB on the GPU in this run."
-        )
+        copied, rate = f"{table.copy.bytes / 1e9:.1f} GB", f"{table.copy.gigabytes:,.0f} GB/s"
+        yield f"Size {sizes}. ms: median of {counts} repeats timed with CUDA events, the builds taking turns"
+        yield "(a trailing `-`: fewer repeats, because each is long); ±%: range of the repeats."
+        yield "GB/s: the minimum number of bytes that a run must move, divided by its time; copy %: GB/s as a"
+        yield f"percentage of the {rate} (bytes read plus bytes written) that a copy of {copied} reached on this GPU"
+        yield "in this run."
     else:
         yield f"Size {sizes}. No times here: the gains are of warp instructions."
     sources = " or ".join(sorted({row.counted.source for row in rows if row.counted is not None}))

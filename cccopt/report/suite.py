@@ -160,7 +160,8 @@ def _legend(table: Table) -> Iterator[str]:
     times = [row.times for row in rows if row.times is not None]
     if times:
         repeats = " or ".join(str(n) for n in sorted({len(t.milliseconds) for t in times}))
-        yield f"ms: median of {repeats} repeats by CUDA events, builds by turns; ±%: range. *: fewer, over 0.5 s each."
+        yield f"ms: median of {repeats} repeats timed with CUDA events, the builds taking turns (a trailing `*`: fewer"
+        yield "repeats, because each takes over 0.5 s); ±%: range of the repeats."
         sizes = " or ".join(dict.fromkeys(sample.size for sample in table.samples))
         sources = {
             "": f"{PROFILED} at the timed size ({sizes})",

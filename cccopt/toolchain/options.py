@@ -17,7 +17,7 @@ MODES = ("auto", "always", "off")
 # line says it).
 # fmt: off
 TABLE = (
-    (PREFIX, "|".join(MODES), "rewrite what is expected to pay, whatever can be, or nothing", "auto"),
+    (PREFIX, "|".join(MODES), "rewrite what should pay; all but loops that nvcc would unroll; or nothing", "auto"),
     ("--ccc-profile", "FILE.json", "let `auto` decide from how often lanes reached each region", "a model"),
     ("--ccc-decisions", "FILE.json", "build kernels as `cccopt tune` found best; `auto` decides on others", "none"),
     ("--ccc-resident", "N", "how many blocks of a kernel marked `grid` share its work", "all that run at once"),
@@ -27,7 +27,7 @@ TABLE = (
     (INSTRUMENT, "", "add counters for `cccopt profile` (1 warp in 16 if branches are many); rewrite nothing", "none"),
     (INSTRUMENT, ALL, "the same for all warps in any case, which may be slow", ""),
     (INSTRUMENT, SAMPLED, "the same for one warp in 64, at little cost", ""),
-    (INSTRUMENT, DETAILED, "the same sample, with histograms of branches and sectors of memory", ""),
+    (INSTRUMENT, DETAILED, "the same sample, with histograms of branches and sectors of memory; slower", ""),
     (CANDIDATES, "", "mark what could be annotated, for `cccopt advise`; rewrite nothing", "what is annotated"),
     (FIND, "", "also rewrite unannotated code if its profile predicts a gain", "what is annotated"),
     ("--ccc-keep-going", "", "leave refused functions as is, ignore mistaken annotations, warn", "an error"),

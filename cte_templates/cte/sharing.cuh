@@ -76,7 +76,8 @@ constexpr bool may_share = BlockDim > lanes && sizeof(T) <= (BlockDim > 512 ? 8 
 template <int BlockDim>
 struct board {
     static constexpr int warps = BlockDim / lanes;
-    unsigned sign[warps];              // the block's sign if a task is posted or will be soon; one more if the warp came without
+    // The block's sign if a task is posted or soon will be; the sign plus 1 if the warp arrived without a task to share.
+    unsigned sign[warps];
     unsigned number[warps];            // of the warp's task
     unsigned under_way[warps];         // pieces of it that are not finished
     unsigned long long kind[warps];    // of the call

@@ -60,7 +60,13 @@ def test_all_outputs_say_what_is_known(
     (broken, _) = kernels["total"]["independence"]
     assert [(a["does"], a["line"]) for a in broken["accesses"]] == [("stores", 17), ("loads", 17)]
     results = json.loads(Path("out.sarif").read_text())["runs"][0]["results"]
-    assert any("proven if `y` does not overlap `row`" in json.dumps(result) for result in results)
+    (remark,) = [result["message"]["text"] for result in results]
+    assert "`rows(" in remark
+    assert (
+        "independence of the iterations at rows.cu:4:3 is open: proven if `y` does not overlap `row`"
+        in remark
+    )
+    assert "independence of the iterations at rows.cu:7:5 is proven: no two inner iterations" in remark
 
 
 @pytest.mark.nvcc

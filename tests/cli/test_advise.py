@@ -164,9 +164,18 @@ def test_without_a_run_the_way_to_one_is_told(folder: Path, capsys: pytest.Captu
     assert "1. steps: only a run can tell" in out
     assert "written" not in out
     assert main(["advise", "steps.cu", "--apply"]) == 0
-    assert "Nothing was written: no gain is predicted" in capsys.readouterr().out
+    assert "Nothing was written: a suggestion is written by default only if" in capsys.readouterr().out
     assert Path("steps.cu").read_text() == SOURCE
-    assert "To see what the others would gain, build with `ccc-nvcc --ccc-candidates --ccc-instrument`" in out
+    way = "To see what the kernels marked `only a run can tell` would gain, build with `ccc-nvcc --ccc-candidates"
+    assert f"{way} --ccc-instrument`" in out
+
+
+def test_nothing_is_written_where_nothing_is_suggested(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("even.cu").write_text("__global__ void even(unsigned* out) { out[threadIdx.x] = 1; }")
+    assert main(["advise", "even.cu", "--apply"]) == 0
+    assert "Nothing was written: there are no suggestions." in capsys.readouterr().out
 
 
 def test_instances_of_a_template_are_told_together(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,4 +47,4 @@ def test_auto_is_built_by_it() -> None:
     assert {region.kernel for region in made.regions} >= {"path_80"}
     assert "path_5" not in {region.kernel for region in made.regions}
     (said,) = (r for r in made.remarks if "CCC058" in r and "assumed" not in r)
-    assert re.search(r"1[123]\.\d% of the lanes take a path of", said)
+    assert re.search(r"1[123]\.\d% of the lanes take the path, which costs", said)

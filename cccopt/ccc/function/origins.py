@@ -29,7 +29,11 @@ _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _JUMP = re.compile(r"\b(break|return|goto|continue)\b")
 _REACH = 8
 """Lines after a branch in which the jump that it makes is looked for."""
-_VERBS = {Memory.LOAD: "loads", Memory.STORE: "stores", Memory.ATOMIC: "updates"}
+_DOES = {
+    Memory.LOAD: "reads memory",
+    Memory.STORE: "writes memory",
+    Memory.ATOMIC: "updates memory atomically",
+}
 
 
 @dataclass(frozen=True)
@@ -72,12 +76,11 @@ class Origins:
         written = "" if place is None else place.line_text.strip()
         return shortened(written) if written else print_statement(self._statement(index)).strip()
 
-    def access(self, index: int, where: str) -> str:
-        """An access to memory in words: the line and what it does there, or its PTX."""
-        place, statement = self.place(index), self._statement(index)
-        if place is None or not place.line_text or not isinstance(statement, Instruction):
-            return f"`{self.text(index)}` {where}"
-        return f"`{self.text(index)}` {where} {_VERBS.get(isa.facts(statement).memory, 'accesses memory')}"
+    def access(self, index: int, code: str) -> str:
+        """An access of ``code`` to memory in words: what it does there, and its line or else its PTX."""
+        statement = self._statement(index)
+        memory = isa.facts(statement).memory if isinstance(statement, Instruction) else Memory.NONE
+        return f"{code} {_DOES.get(memory, 'accesses memory')} in `{self.text(index)}`"
 
     def notes(self, label: str, index: int) -> tuple[Note, ...]:
         """A note at the CUDA line of a statement, where that is known."""

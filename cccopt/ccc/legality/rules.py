@@ -210,7 +210,10 @@ class _Rules:
             return
         clash = self.order.first_clash(self.order.deferred(path), sorted(deciding))
         if clash is not None:
-            raise self._reordered(refusal.MEMORY, path, clash, "where it is decided whether the loop ends")
+            other = "the code that decides whether the loop ends"
+            raise self._reordered(
+                refusal.MEMORY, path, clash, "where it is decided whether the loop ends", other
+            )
 
     def _in_inner_loop(self, index: int) -> bool:
         loop = self.view.innermost(self.view.cfg.block_of(index))
@@ -238,14 +241,16 @@ class _Rules:
             return
         clash = self.order.clash(path)
         if clash is not None:
-            raise self._reordered(refusal.MEMORY, path, clash, "after it")
+            raise self._reordered(refusal.MEMORY, path, clash, "after it", "the code after it")
         clash = self.order.clash_in_inner_iterations(path)
         if clash is not None:
-            raise self._reordered(refusal.MEMORY_INNER, path, clash, "in another inner iteration")
+            where, other = "in another inner iteration", "another inner iteration"
+            raise self._reordered(refusal.MEMORY_INNER, path, clash, where, other)
 
-    def _reordered(self, rule: Rule, path: Path, clash: Clash, where: str) -> refusal.Refusal:
+    def _reordered(self, rule: Rule, path: Path, clash: Clash, where: str, other: str) -> refusal.Refusal:
+        """The refusal for ``clash`` with an access ``where`` a note says, which is by the code ``other``."""
         origins = self.view.origins
-        why = f"{origins.access(clash.deferred, 'in the path')}, {origins.access(clash.other, where)}"
+        why = f"{origins.access(clash.deferred, 'the path')}, and {origins.access(clash.other, other)}"
         help = remedies(self.view, clash, follows=rule is refusal.MEMORY)
         return refuse(rule, path.annotation.place, why=why, help=help, notes=self._notes(clash, where))
 

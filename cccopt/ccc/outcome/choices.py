@@ -6,7 +6,9 @@ from cccopt.choice import Choice
 
 
 class Mode(Choice):
-    """Whether to rewrite: what is expected to pay, whatever can be, or nothing."""
+    """Whether to rewrite what is expected to pay; everything that can be rewritten, except loops that nvcc would
+    unroll; or nothing.
+    """
 
     AUTO = "auto"
     ALWAYS = "always"

@@ -79,13 +79,14 @@ REDUCTIONS = Rule(
 MEMORY = Rule(
     "CCC036",
     "the marked path and the rest of its iteration may touch the same memory",
-    "the path runs after the code that follows it: {}",
+    "as a task, the path runs later than the code that follows it in the source: {}",
     "{}",
 )
 MEMORY_INNER = Rule(
     "CCC036",
     "the marked path and other inner iterations of the loop around it may touch the same memory",
-    "the path runs after later inner iterations, and the order within an iteration of the marked loop is kept: {}",
+    "as a task, the path runs later than inner iterations that follow it, but the order within an iteration of the"
+    " marked loop must be kept: {}",
     "{}",
 )
 SCRATCH = Rule(
@@ -112,8 +113,8 @@ BARRIER = Rule(
 FENCE = Rule(
     "CCC039",
     "the marked loop contains a fence, lock, warp barrier or volatile access",
-    "the path runs after the code that follows it: a flag would be set, a lock released or a `__syncwarp` passed before"
-    " its work is done",
+    "as a task, the path runs later than the code that follows it in the source: a flag would be set, a lock released"
+    " or a `__syncwarp` passed before its work is done",
     "move it out of the loop, or add `independent` to the path's pragma if nothing in the path depends on it",
 )
 COLLECTIVE = Rule(
@@ -242,6 +243,19 @@ GRID_CALL = Rule(
     "in that loop, a thread takes one block index after another, and goes on to the next block instead of"
     " ending",
     "pass the block index as an argument, or let the function be inlined",
+)
+GRID_CALL_BY_POINTER = Rule(
+    "CCC062",
+    "the kernel marked `grid` calls a function through a pointer, which cannot be inspected",
+    "the function may read the block index or end the thread; in a loop over blocks, a thread takes one block index"
+    " after another",
+    "call the function by name",
+)
+GRID_VECTOR = Rule(
+    "CCC062",
+    "the kernel marked `grid` cannot become a loop over blocks: `{}` reads the block index as a vector (`%ctaid`)",
+    "in that loop, a thread takes one block index after another, and only reads of one component can be replaced",
+    "read its components separately (`blockIdx.x`)",
 )
 GRID_COLLECTIVE = Rule(
     "CCC063",

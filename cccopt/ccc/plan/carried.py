@@ -255,12 +255,13 @@ class _CarriedPlanner:
                 reason = "not the same at all points" if collected is None else collected.reason
                 chosen[name] = LiveIn(name, lives[0].type, Placement.COLLECTED, reason)
         for r in self.carrying.reductions:
-            how = "any lane keeps its share" if r.any_lane else "its owner gets what the token adds"
+            owned = "each task gives its part to its owner's slot in shared memory"
+            how = "any lane keeps its share" if r.any_lane else owned
             placement = Placement.REDUCED if r.any_lane else Placement.COLLECTED
             reason = f"updated by `{r.operator.sign}`: {how}"
             chosen[r.register] = LiveIn(r.register, view.types[r.register], placement, reason)
         if self.slots.offsets:
-            reason = "the address of the reduction slots of the token's owner"
+            reason = "the address of the reduction slots of the task's owner"
             name = self.slots.address.name
             chosen[name] = LiveIn(name, "b32", Placement.COLLECTED, reason)
         return chosen

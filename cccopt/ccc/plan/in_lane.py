@@ -1,7 +1,7 @@
 """What a rewrite in the in-lane form needs to know of one region: its points, and which of them the warp serves first.
 
 Nothing moves between lanes. A lane that comes to a point waits there, and the warp votes which point it serves next.
-Point 0 is the header of the marked loop, where an iteration begins. A path, or dear code after the inner loop, is
+Point 0 is the header of the marked loop, where an iteration begins. A path, or expensive code after the inner loop, is
 served early, if `WAIT` lanes wait there; else the first of these at which any lane waits:
 
     flattened   point 0, then loops without a mark around points, outer ones first
@@ -45,8 +45,8 @@ from cccopt.ccc.regions.points import Point, marked_code
 from cccopt.ptx.ir import Register
 
 WAIT = 16
-"""Lanes that a dear point waits for. On an H100 a path of 320 multiply-adds that 1, 4, 8 of 32 lanes take gained 2.3,
-2.5, 1.7 by it.
+"""Lanes that an expensive point waits for. On an H100 a path of 320 multiply-adds that 1, 4, 8 of 32 lanes take gained
+2.3, 2.5, 1.7 by it.
 """
 
 LITTLE = 64.0
@@ -57,7 +57,8 @@ together, at 0.69 if flattened; of those with less, a prime test runs at 1.92 fl
 
 DEAR = 96.0
 """Issue slots from which on lanes wait for others before they run what follows the only inner loop. With several loops
-each question more that the dispatcher asks costs more than that gains: on an H100 0.85 became 0.63, 0.52 became 0.37.
+each additional question that the dispatcher asks costs more than it gains: on an H100 0.85 became 0.63, 0.52 became
+0.37.
 """
 
 CHEAP = 24.0

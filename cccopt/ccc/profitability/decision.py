@@ -255,8 +255,7 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
             "CCC058",
             f"{count} collected: predicted gain {_times(decision.loop.gain)}",
             place,
-            "; ".join(_numbers(paths[key], decision.costs[key]) for key in sorted(decision.chosen))
-            + (f" ({_ASSUMED})" if decision.loop.assumed else ""),
+            "; ".join(_numbers(paths[key], decision.costs[key]) for key in sorted(decision.chosen)),
             help,
         ),
         *said,
@@ -264,7 +263,6 @@ def remarks(region: Region, decision: Decision, mode: Mode) -> tuple[Diagnostic,
     )
 
 
-_ASSUMED = "no profile: how often lanes take it is assumed"
 _UNSURE = "without a profile it is not known whether collecting pays"
 
 
@@ -290,17 +288,18 @@ def _cost(flow: LoopFlow, key: int, chosen: frozenset[int], assumed: bool) -> Co
 
 
 def _why(path: Path, cost: Cost, limited: str) -> str:
-    if limited:
-        return f"{limited}; {_numbers(path, cost)}"
-    return _numbers(path, cost) + (f" ({_ASSUMED})" if cost.assumed else "")
+    return f"{limited}; {_numbers(path, cost)}" if limited else _numbers(path, cost)
 
 
 def _numbers(path: Path, cost: Cost) -> str:
-    pays = "it never pays" if cost.break_even is None else f"it pays at {cost.break_even:,.0f} or more"
-    run = f"of {cost.slots:,.0f} issue slots; {pays}"
+    """What is known or assumed of a path, and what it would have to cost to pay."""
+    slots = f"{cost.slots:,.0f} issue slots"
+    pays = "never pays" if cost.break_even is None else f"pays from {cost.break_even:,.0f} issue slots on"
     if path.is_loop:
-        return f"a lane runs {cost.taken:,.2f} inner iterations per iteration, each {run}"
-    return f"{cost.taken:.1%} of the lanes take a path {run}"
+        run = "is assumed to run" if cost.assumed else "runs"
+        return f"a lane {run} {cost.taken:,.2f} inner iterations per iteration, of {slots} each; collecting {pays}"
+    take = "are assumed to take" if cost.assumed else "take"
+    return f"{cost.taken:.1%} of the lanes {take} the path, which costs {slots}; collecting {pays}"
 
 
 def _times(gain: float) -> str:

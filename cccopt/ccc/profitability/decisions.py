@@ -75,7 +75,9 @@ def read(path: str | os.PathLike[str]) -> Decisions:
     with as_bad_profile(path, "file of decisions", _HELP):
         data = json.loads(text)
         if data["schema"] != SCHEMA:
-            raise ValueError(f"its layout has the version {data['schema']}, and this cccopt reads {SCHEMA}")
+            raise ValueError(
+                f"its layout has version {data['schema']}; cccopt {__version__} reads version {SCHEMA}"
+            )
         kernels = {name: _decision(entry) for name, entry in data["kernels"].items()}
         unknown = [d.build for d in kernels.values() if d.build not in BUILDS]
         if unknown:

@@ -1,8 +1,9 @@
 """What the in-lane form gains, in issue slots of one entry of the marked loop by a warp.
 
 Lanes make ``lanes / 32`` full inner iterations, for which the warp now makes ``warps``, as many as the slowest lane of
-each iteration. In one loop with m iterations of the marked one the slowest lane is that of all m together, so that what
-the warp makes too many shrinks by the root of m. A path at which `WAIT` lanes meet is run for as many at a time.
+each iteration. In one loop with m iterations of the marked one the slowest lane is that of all m together, so that the
+excess inner iterations of the warp shrink with the square root of m. A path at which `WAIT` lanes meet is run for as
+many at a time.
 
 Where the marked loop is not flattened, lanes begin their iterations and leave their inner loops together, as before.
 

@@ -131,7 +131,8 @@ def read(path: str | os.PathLike[str]) -> RunProfile:
 def require_schema(schema: object) -> None:
     """Raise ValueError for a layout that is not known."""
     if isinstance(schema, bool) or schema not in SCHEMAS:
-        raise ValueError(f"its layout has the version {schema}, this is cccopt {__version__}")
+        known = " and ".join(map(str, SCHEMAS))
+        raise ValueError(f"its layout has version {schema}; cccopt {__version__} reads versions {known}")
 
 
 @contextmanager

@@ -120,7 +120,7 @@ class Cell:
 
 
 def speedup(row: CteRow | None, over: CteRow | None) -> float | None:
-    """The cost of ``over`` through that of ``row``, or None where one of them has none."""
+    """The cost of ``over`` divided by that of ``row``, or None where one of them has none."""
     ours, theirs = (one.cost if one is not None else None for one in (row, over))
     return theirs / ours if ours and theirs else None
 

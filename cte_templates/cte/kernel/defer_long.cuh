@@ -53,7 +53,8 @@ template <int BlockDim, int Most = 1024>
 struct defer_long {
     static_assert(Most >= detail::lanes, "cte::kernel::defer_long: a long task has more than 32 fine tasks");
 
-    /// The strips of warps. Where tasks have hubs, what they leave of an SM's cache is worth more than longer strips.
+    /// The warps' strips in shared memory. They are short: where some tasks are very long, the cache that short strips leave is worth
+    /// more than longer strips.
     struct strips {
         static constexpr int per_lane = 4;
         template <int, class T, class...>

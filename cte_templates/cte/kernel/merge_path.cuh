@@ -11,7 +11,7 @@ namespace cte::kernel {
 template <class T, class Index>
 struct carry {
     T tail;        // of the task that began in the block and is open at its end
-    T lead;        // of the task that was open at the block's begin
+    T lead;        // of the task that was open at the block's beginning
     Index task;    // the number of that task if it ends in this block, else -1
     int has_lead;  // whether the block had fine tasks of it
 };
