@@ -17,8 +17,8 @@ from cccopt.harness.graphs.workload import (
     Algorithm,
     load,
     names,
-    parts_of,
     policies,
+    policies_of,
     with_policy,
 )
 from cccopt.harness.workload import FULL
@@ -59,7 +59,12 @@ class Job:
     @property
     def policies(self) -> tuple[str, ...]:
         """The policies among the forms."""
-        return tuple(dict.fromkeys(policy for _, policy in map(parts_of, self.forms) if policy))
+        return policies_of(self.forms)
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"`{self.algorithm.name}` on `{self.input}`"
 
 
 def size_of(plan: GraphPlan) -> str:

@@ -17,12 +17,12 @@ from cccopt.harness.choices import Platform
 from cccopt.harness.csr.generators import GENERATORS
 from cccopt.harness.graphs.plan import GraphPlan, Job, jobs, size_of
 from cccopt.harness.graphs.table import GraphCell, GraphRow, GraphTable
-from cccopt.harness.graphs.workload import PLAIN, Algorithm, compiled, drawn_sources, load
+from cccopt.harness.graphs.workload import PLAIN, compiled, load, searches
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
 from cccopt.harness.result import BuildResult, Times
 from cccopt.harness.table import EMULATED
-from cccopt.harness.workload import Instance, arrays, base_state
+from cccopt.harness.workload import base_state
 from cccopt.toolchain.ptxas import assemble
 from cccopt.workers import apart
 from cccopt.workers.queue import HERE, Item, Worker, WorkerEnded, answers
@@ -63,7 +63,7 @@ def run(
     made = _codes(todo, plan.on, arch)
     items = [
         Item(
-            _name(job),
+            job.title,
             measured,
             (job.name, job.input, _there(job, made), plan.on, size, plan.seed, plan.sources),
         )
@@ -105,10 +105,6 @@ def _there(job: Job, made: Mapping[str, Mapping[str, Code | NoBuild]]) -> dict[s
     return {form: code for form, code in made[job.name].items() if not isinstance(code, NoBuild)}
 
 
-def _name(job: Job) -> str:
-    return f"`{job.algorithm.name}` on `{job.input}`"
-
-
 def measured(
     name: str, input: str, codes: Mapping[str, Code], on: Platform, size: str, seed: int, sources: int = 0
 ) -> tuple[dict[str, BuildResult], int, int]:
@@ -136,7 +132,7 @@ def _run_here(
     sources: int,
 ) -> Ran:
     algorithm = load(name)
-    runs = _searches(algorithm, algorithm.sample(input).instance(size, seed), sources, seed)
+    runs = searches(algorithm, algorithm.sample(input).instance(size, seed), sources, seed)
     edges = sum(algorithm.module.edges(base_state(run.inputs)) for run in runs.values())
     if on == Platform.GPU:
         with open_gpu() as gpu:
@@ -154,19 +150,6 @@ def _run_here(
         ]
     results = (_together(dict(zip(runs, of_form, strict=True))) for of_form in zip(*found, strict=True))
     return Ran(tuple(results), edges, len(runs))
-
-
-def _searches(algorithm: Algorithm, instance: Instance, sources: int, seed: int) -> dict[str, Instance]:
-    """The runs by where they begin: one for each of ``sources`` drawn, if the algorithm searches from a vertex."""
-    begin = getattr(algorithm.module, "begin", None)
-    if not sources or begin is None:
-        return {"": instance}
-    offsets = arrays(base_state(instance.inputs))["offsets"]
-    runs = {
-        f"from vertex {source}: ": replace(instance, inputs={**instance.inputs, **begin(offsets, source)})
-        for source in drawn_sources(offsets, sources, seed)
-    }
-    return runs or {"": instance}  # without edges, no vertex is better than another
 
 
 def _together(runs: Mapping[str, BuildResult]) -> BuildResult:
