@@ -33,7 +33,8 @@ class GraphPlan:
     policies that the forms with CTE run with, too.
 
     ``sources`` is from how many vertices searches begin, drawn from the seed; 0 for the one with the most neighbors.
-    ``size`` is None for `FULL` on a GPU and `SMALL` on the emulator.
+    ``size`` is None for `FULL` on a GPU and `SMALL` on the emulator. ``counters``: on a GPU, count with Nsight Compute,
+    too.
     """
 
     algorithms: tuple[str, ...] = ()
@@ -45,6 +46,7 @@ class GraphPlan:
     seed: int = 1
     arch: str | None = None
     sources: int = 0
+    counters: bool = False
 
 
 @dataclass(frozen=True, slots=True)

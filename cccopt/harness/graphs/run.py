@@ -1,6 +1,7 @@
 """One run of ``cccopt bench graphs``: compile each algorithm, then run its forms, graph by graph.
 
-An algorithm on a graph runs in a process of its own: a fault voids a row there and nothing else.
+An algorithm on a graph runs in a process of its own: a fault voids a row there and nothing else. Where it is asked for,
+Nsight Compute counts once all is timed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from cccopt.harness.bench import EMULATED_ARCH
 from cccopt.harness.builds import NoBuild, first_of
 from cccopt.harness.choices import Platform
 from cccopt.harness.csr.generators import GENERATORS
+from cccopt.harness.graphs.counters import with_counts
 from cccopt.harness.graphs.plan import GraphPlan, Job, jobs, size_of
 from cccopt.harness.graphs.table import GraphCell, GraphRow, GraphTable
 from cccopt.harness.graphs.workload import PLAIN, compiled, load, searches
@@ -78,9 +80,16 @@ def run(
                 why = first_of(problem)
                 results, edges, sources = {form: BuildResult(form, (), (), why) for form in job.forms}, 0, 1
             rows = tuple(_row(form, made[job.name][form], results) for form in job.forms)
-            cells.append(GraphCell(job.algorithm.name, job.input, size, edges, rows, sources))
+            counted = size if any(row.counted is not None for row in rows) else ""
+            cells.append(GraphCell(job.algorithm.name, job.input, size, edges, rows, sources, counted))
             on_progress(GraphTable(on, arch, plan.seed, tuple(cells)))
-    return GraphTable(on, arch, plan.seed, tuple(cells))
+    table = GraphTable(on, arch, plan.seed, tuple(cells))
+    if plan.on == Platform.EMULATOR or not plan.counters:
+        return table
+    codes = [
+        {form: code for form, code in _there(job, made).items() if isinstance(code, bytes)} for job in todo
+    ]
+    return with_counts(table, todo, codes, plan.sources, workers or HERE, on_progress)
 
 
 def _codes(todo: Sequence[Job], on: Platform, arch: str) -> dict[str, dict[str, Code | NoBuild]]:
