@@ -30,6 +30,7 @@ from bench.profile.programs import (
     observed,
 )
 from bench.real.measure import shell
+from cccopt.harness.ncu import SECTORS
 from cccopt.profiling.collecting import run_file
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import LANES, FunctionRun, LineCount, added
@@ -43,7 +44,6 @@ RATIOS = {
     "loops": (("warps", "entries"), ("lanes", "entered"), ("lanes", "warps")),
 }
 """The figures of branches and loops that have intervals."""
-METRICS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st", "red", "atom"))
 
 
 def compared(built: Built, ncu: str, limit: float) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _sectors(built: Built, ncu: str, limit: float) -> tuple[Mapping[str, int], s
     with tempfile.TemporaryDirectory(prefix="cccopt-") as name:
         report = Path(name) / "sectors.ncu-rep"
         options = ("--target-processes", "all", "--clock-control", "none", "--cache-control", "none")
-        words = [ncu, *options, "--metrics", ",".join(METRICS), "-f", "-o", str(report)]
+        words = [ncu, *options, "--metrics", ",".join(SECTORS), "-f", "-o", str(report)]
         words += ["bash", "-c", command_of(built.recipe, once=True)]
         run = shell(shlex.join(words), built.folders[PLAIN], environment_of(built), limit)
         if run.status == 124:
@@ -150,7 +150,7 @@ def of_raw_page(text: str) -> dict[str, int]:
             names = row
         elif len(row) == len(names) and row[0]:  # the second line has units
             cells = dict(zip(names, row, strict=True))
-            values = [cells.get(metric, "").replace(",", "") for metric in METRICS]
+            values = [cells.get(metric, "").replace(",", "") for metric in SECTORS]
             found[cells["Kernel Name"]] += sum(round(float(value)) for value in values if value)
     return dict(found)
 

@@ -144,6 +144,12 @@ def _add_cte(parser: argparse.ArgumentParser) -> None:
         " (default: search once, from the vertex with the most neighbors)",
     )
     parser.add_argument(
+        "--counters",
+        action="store_true",
+        help="`graphs` only: on a GPU, also count instructions and memory with Nsight Compute once all is timed, which"
+        " takes long; the emulator always counts",
+    )
+    parser.add_argument(
         "--headers",
         action="append",
         metavar="NAME=FOLDER",
@@ -292,10 +298,11 @@ def _graphs(args: argparse.Namespace) -> int:
         seed=args.seed,
         arch=args.arch,
         sources=args.sources,
+        counters=args.counters,
     )
     table = graphs_run.run(plan, lambda so_far: _write(args.json, json_of(so_far)), _workers(args, args.on))
     _write(args.json, json_of(table))
-    print_graphs(table, console(_WIDTH))
+    print_graphs(table, console(_CTE_WIDTH if args.counters else _WIDTH))
     if args.figures is not None:
         for path in draw_graphs(table, args.figures):
             print(path)
@@ -329,6 +336,7 @@ _TAKERS = {
     "form": (_GRAPHS,),
     "policy": (_CTE, _GRAPHS),
     "sources": (_GRAPHS,),
+    "counters": (_GRAPHS,),
     "headers": (_CTE,),
     "no_profile": (_CTE,),
 }

@@ -1,4 +1,4 @@
-"""Instruction counts by Nsight Compute: one run of a workload's builds under ``ncu``, summed over the launches.
+"""Counts by Nsight Compute: one run of a workload's builds under ``ncu``, summed over the launches.
 
 Two ratios and a sum give all that warp efficiency needs; ratios of launches are weighted by their instructions, so
 that the sum over launches is a ratio of sums.
@@ -13,21 +13,48 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cccopt.harness.result import Issues
+from cccopt.harness.result import Issues, Traffic
 from cccopt.workers.apart import environment
 
 ACTIVE = "smsp__thread_inst_executed_per_inst_executed.ratio"
 GUARDED_ON = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
 INSTRUCTIONS = "smsp__inst_executed.sum"
+SECTORS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st", "red", "atom"))
+"""Those of 32 bytes that requests of warps touched in global memory, be they in a cache or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What is asked of each launch: ``names``, ncu's, and ``counts``, which makes counts of their values."""
+
+    names: tuple[str, ...]
+    counts: Callable[[Mapping[str, float]], Issues]
+
+
+def _issues(values: Mapping[str, float]) -> Issues:
+    return Issues(*_issued(values))
+
+
+def _traffic(values: Mapping[str, float]) -> Traffic:
+    return Traffic(*_issued(values), round(sum(values[name] for name in SECTORS)))
+
+
+def _issued(values: Mapping[str, float]) -> tuple[int, int, int]:
+    instructions = values[INSTRUCTIONS]
+    return round(instructions), round(instructions * values[ACTIVE]), round(instructions * values[GUARDED_ON])
+
+
+ISSUES = Metrics((INSTRUCTIONS, ACTIVE, GUARDED_ON), _issues)
+TRAFFIC = Metrics((*ISSUES.names, *SECTORS), _traffic)
 
 
 @dataclass(frozen=True, slots=True)
 class Profiled:
-    """Counts by build; ``why`` says why some or all are missing."""
+    """Counts by build, of the kind that `Metrics.counts` makes; ``why`` says why some or all are missing."""
 
     counts: Mapping[str, Issues] = field(default_factory=dict)
     why: str = ""
@@ -36,7 +63,7 @@ class Profiled:
 @dataclass(frozen=True, slots=True)
 class ProfiledRun:
     """What `cccopt.harness.once` is to run: ``builds`` of ``sample`` (a name or folder), whose code lies in ``cubins``;
-    ``options`` are further ones of its own.
+    ``options`` are further ones of its own. ``metrics`` are what is counted.
     """
 
     sample: str
@@ -45,6 +72,7 @@ class ProfiledRun:
     size: str
     seed: int
     options: Sequence[str] = ()
+    metrics: Metrics = ISSUES
 
     def command(self, order: Path) -> list[str]:
         """The command, which leaves in ``order`` what it launched."""
@@ -54,13 +82,14 @@ class ProfiledRun:
 
 
 def profile(run: ProfiledRun, seconds: float) -> Profiled:
-    """Count the instructions of each of the builds; what takes more than ``seconds`` is given up."""
+    """Count the metrics of each of the builds; what takes more than ``seconds`` is given up."""
     ncu = shutil.which("ncu")
     if ncu is None:
         return Profiled(why="no ncu on PATH")
     with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
         log, order = Path(folder) / "log.csv", Path(folder) / "order.jsonl"
-        command = [ncu, *_OPTIONS, "--log-file", str(log), *run.command(order)]
+        asked = ("--metrics", ",".join(run.metrics.names), "--log-file", str(log))
+        command = [ncu, *_OPTIONS, *asked, *run.command(order)]
         try:
             done = subprocess.run(
                 command,
@@ -77,17 +106,19 @@ def profile(run: ProfiledRun, seconds: float) -> Profiled:
             return Profiled(why=f"ncu did not end within {seconds:.0f} s")
         text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
         shown = order.read_text(encoding="utf-8").splitlines() if order.is_file() else []
-    return counted(text, [tuple(json.loads(line)) for line in shown], said)
+    return counted(text, [tuple(json.loads(line)) for line in shown], said, run.metrics)
 
 
 # Clocks do not change counts, and a cache flush between launches only takes time.
 _OPTIONS = (
     *("--clock-control", "none", "--cache-control", "none", "--csv", "--print-units", "base"),
-    *("--profile-from-start", "off", "--metrics", f"{INSTRUCTIONS},{ACTIVE},{GUARDED_ON}"),
+    *("--profile-from-start", "off"),
 )
 
 
-def counted(log: str, shown: Sequence[tuple[str, str]], said: str = "") -> Profiled:
+def counted(
+    log: str, shown: Sequence[tuple[str, str]], said: str = "", metrics: Metrics = ISSUES
+) -> Profiled:
     """The counts by build in ncu's log; ``shown`` lists build and kernel of each launch that it saw, in order."""
     if "ERR_NVGPUCTRPERM" in log + said:
         return Profiled(
@@ -103,15 +134,11 @@ def counted(log: str, shown: Sequence[tuple[str, str]], said: str = "") -> Profi
     if not shown or seen[: len(shown)] != [kernel for _, kernel in shown]:
         return Profiled(why=f"ncu saw {len(seen)} launches, but not the {len(shown)} that the builds made")
     counts: dict[str, Issues] = {}
-    for (build, _), (_, metrics) in zip(shown, launches[: len(shown)], strict=True):
-        if set(metrics) != {INSTRUCTIONS, ACTIVE, GUARDED_ON}:
-            return Profiled(why=f"ncu gave only {', '.join(metrics) or 'nothing'} of a launch")
-        before, instructions = counts.get(build, Issues()), metrics[INSTRUCTIONS]
-        counts[build] = Issues(
-            before.warp_instructions + round(instructions),
-            before.active_lanes + round(instructions * metrics[ACTIVE]),
-            before.guarded_on_lanes + round(instructions * metrics[GUARDED_ON]),
-        )
+    for (build, _), (_, values) in zip(shown, launches[: len(shown)], strict=True):
+        if set(values) != set(metrics.names):
+            return Profiled(why=f"ncu gave only {', '.join(values) or 'nothing'} of a launch")
+        of_launch = metrics.counts(values)
+        counts[build] = counts[build] + of_launch if build in counts else of_launch
     return Profiled(counts)
 
 

@@ -112,6 +112,6 @@ def counts_of(profile: Profile) -> Counts:
         profile.warp_instructions,
         profile.thread_instructions,
         profile.thread_instructions_pred_on,
-        profile.thread_instructions - profile.overhead_thread_instructions,
         profile.global_transactions,
+        profile.thread_instructions - profile.overhead_thread_instructions,
     )

@@ -1,5 +1,6 @@
 """Builds of a workload run once on a GPU, for tools that look on: ``python -m cccopt.harness.once NAME [BUILD ...]``.
-With ``--input INPUT`` it is a workload of ``bench/cte``; without builds it is then run in all of its own.
+With ``--input INPUT`` it is a workload of ``bench/cte``, with ``--graph GRAPH`` an algorithm of ``bench/graphs``, whose
+builds are its forms; without builds it is then run in all of its own.
 
 compute-sanitizer and Nsight Compute start it; the latter looks at the launches that are timed elsewhere. Results are
 checked. Exit status 1 for a wrong result or an error, 2 where there is no such build (a refusal, no peer).
@@ -11,18 +12,20 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeAlias
 
 from cccopt.device.gpu import Gpu, open_gpu
 from cccopt.diagnostic import CccError, render
 from cccopt.harness import builds
-from cccopt.harness.builds import ALL_BUILDS, Build, NoBuild, cubin_file
+from cccopt.harness.builds import ALL_BUILDS, Build, NoBuild, assembled, cubin_file
 from cccopt.harness.cte import workload as cte_workload
+from cccopt.harness.graphs import workload as graphs_workload
 from cccopt.harness.on_gpu import Bench, LoadedBuild
-from cccopt.harness.workload import Sample, load
+from cccopt.harness.workload import Instance, Sample, load
 
 WRONG, ABSENT = 1, 2
 
@@ -30,12 +33,27 @@ Make: TypeAlias = "Callable[[str, str], Build | NoBuild]"
 """Makes a build, given its name and an architecture."""
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is run: a workload, the names of its builds, what makes them, and the runs that an instance stands for.
+
+    What follows an ``@`` in a name, headers or a policy, is looked for when the build is made.
+    """
+
+    sample: Sample
+    builds: Sequence[str]
+    make: Make
+    runs: Callable[[Instance], Iterable[Instance]] = lambda instance: (instance,)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the builds and print a line for each."""
     parser = argparse.ArgumentParser(prog="python -m cccopt.harness.once")
     parser.add_argument("name")
     parser.add_argument("builds", nargs="*", metavar="BUILD")
-    parser.add_argument("--input")
+    parser.add_argument("--input", help="of a workload of `bench/cte`")
+    parser.add_argument("--graph", help="of an algorithm of `bench/graphs`: a name or a file")
+    parser.add_argument("--sources", type=int, default=0, help="as `cccopt bench graphs` takes it")
     parser.add_argument("--size", default="small")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -47,32 +65,52 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--unchecked", action="store_true", help="leave the results as they are")
     args = parser.parse_args(argv)
     try:
-        sample, known, make = _subject(args.name, args.input)
-        unknown = [name for name in args.builds if cte_workload.with_ours(name) not in known]
+        subject = _subject(args)
+        unknown = [name for name in args.builds if name.partition("@")[0] not in subject.builds]
         if unknown:
-            parser.error(f"no build `{unknown[0]}`: choose from {', '.join(known)}")
+            parser.error(f"no build `{unknown[0]}`: choose from {', '.join(subject.builds)}")
         with open_gpu() as gpu:
-            return _run(gpu, sample, args.builds or known, make, args)
+            return _run(gpu, subject, args)
     except CccError as problem:
         for diagnostic in problem.diagnostics:
             print(render(diagnostic), file=sys.stderr)
         return WRONG
 
 
-def _subject(name: str, input: str | None) -> tuple[Sample, tuple[str, ...], Make]:
-    """The workload, its builds, and what makes them."""
-    if input is None:
-        sample = load(name)
-        return sample, ALL_BUILDS, partial(builds.build, sample)
-    workload = cte_workload.load(name)
-    ours = tuple(build for build in workload.builds if workload.kind(build) != cte_workload.BuildKind.VENDOR)
-    return workload.sample(input), ours, partial(cte_workload.build, workload)
+def _subject(args: argparse.Namespace) -> Subject:
+    if args.graph is not None:
+        return _of_graphs(args)
+    if args.input is None:
+        sample = load(args.name)
+        return Subject(sample, ALL_BUILDS, partial(builds.build, sample))
+    workload = cte_workload.load(args.name)
+    ours = [build for build in workload.builds if workload.kind(build) != cte_workload.BuildKind.VENDOR]
+    return Subject(workload.sample(args.input), ours, partial(cte_workload.build, workload))
 
 
-def _run(gpu: Gpu, sample: Sample, wanted: Sequence[str], make: Make, args: argparse.Namespace) -> int:
-    codes = {}
+def _of_graphs(args: argparse.Namespace) -> Subject:
+    algorithm = graphs_workload.load(args.name)
+    policies = graphs_workload.policies_of(args.builds)
+
+    @cache
+    def code(arch: str) -> graphs_workload.Code:
+        return graphs_workload.compiled(algorithm, arch, policies)
+
+    def make(form: str, arch: str) -> Build | NoBuild:
+        text = code(arch).of(form)
+        return assembled(form, text, arch) if isinstance(text, str) else text
+
+    def runs(instance: Instance) -> Iterable[Instance]:
+        return graphs_workload.searches(algorithm, instance, args.sources, args.seed).values()
+
+    return Subject(algorithm.sample(args.graph), algorithm.module.FORMS, make, runs)
+
+
+def _run(gpu: Gpu, subject: Subject, args: argparse.Namespace) -> int:
+    sample, codes = subject.sample, {}
+    wanted = args.builds or subject.builds
     for name in dict.fromkeys((sample.plain, *wanted)):
-        code = cubin(sample, name, gpu.arch, args.cubins, make)
+        code = cubin(sample, name, gpu.arch, args.cubins, subject.make)
         if isinstance(code, bytes):
             codes[name] = code
             continue
@@ -84,9 +122,17 @@ def _run(gpu: Gpu, sample: Sample, wanted: Sequence[str], make: Make, args: argp
             print(f"{sample.name} {name}: {why}")
             return WRONG
         print(f"{sample.name} {name}: left out: {why}")
-    bench = Bench(gpu, sample.instance(args.size, args.seed), codes[sample.plain])
-    status = 0
-    for name in filter(codes.__contains__, wanted):
+    found = [name for name in wanted if name in codes]
+    runs = subject.runs(sample.instance(args.size, args.seed))
+    return max([_run_on(gpu, run, found, codes, args) for run in runs])
+
+
+def _run_on(
+    gpu: Gpu, instance: Instance, wanted: Iterable[str], codes: Mapping[str, bytes], args: argparse.Namespace
+) -> int:
+    sample, status = instance.sample, 0
+    bench = Bench(gpu, instance, codes[sample.plain])
+    for name in wanted:
         loaded = LoadedBuild(name, gpu.load(codes[name]))
         launches = bench.run(loaded, check=not args.unchecked, profile=args.order is not None)
         verdict = loaded.wrong or ("unchecked" if args.unchecked else "right")

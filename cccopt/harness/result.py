@@ -7,12 +7,15 @@ sums and never a mean of ratios. DESIGN chapter 8.
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 SCHEMA = 1
 LANES = 32
+
+Kind = TypeVar("Kind", bound="Issues")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,10 @@ class Issues:
     warp_instructions: int = 0
     active_lanes: int = 0
     guarded_on_lanes: int = 0
+
+    def __add__(self: Kind, other: Kind) -> Kind:
+        """The sums of all numbers, of one kind of counts."""
+        return type(self)(*map(operator.add, dataclasses.astuple(self), dataclasses.astuple(other)))
 
     def _share(self, lanes: int) -> float:
         return lanes / (LANES * self.warp_instructions) if self.warp_instructions else 0.0
@@ -42,22 +49,17 @@ class Issues:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts(Issues):
-    """The same with ``useful_lanes``, the active ones on the original instructions, not on a pass' own, and the
-    ``sectors`` of 32 bytes that warps touched in global memory.
-    """
+class Traffic(Issues):
+    """The same with the ``sectors`` of 32 bytes that requests of warps touched in global memory."""
 
-    useful_lanes: int = 0
     sectors: int = 0
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.warp_instructions + other.warp_instructions,
-            self.active_lanes + other.active_lanes,
-            self.guarded_on_lanes + other.guarded_on_lanes,
-            self.useful_lanes + other.useful_lanes,
-            self.sectors + other.sectors,
-        )
+
+@dataclass(frozen=True, slots=True)
+class Counts(Traffic):
+    """The same with ``useful_lanes``, the active ones on the original instructions, not on a pass' own."""
+
+    useful_lanes: int = 0
 
     @property
     def useful_efficiency(self) -> float:

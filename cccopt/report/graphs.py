@@ -9,8 +9,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from cccopt.harness.graphs.table import GraphCell, GraphRow, GraphTable
-from cccopt.harness.graphs.workload import PLAIN
-from cccopt.harness.table import EMULATED
+from cccopt.harness.graphs.workload import PLAIN, SMALL
+from cccopt.harness.table import EMULATED, PROFILED
 
 SECTOR = 32
 """Bytes."""
@@ -29,10 +29,26 @@ def print_graphs(table: GraphTable, console: Console) -> None:
             if row.void:
                 said = f"{cell.algorithm} {cell.input} {row.form}: {row.void}"
                 console.print(Text(said, style="red" if row.failed else ""))
+    for why, cells in _uncounted(table).items():
+        where = "" if len(cells) == len(table.cells) else f" of {', '.join(cells)}"
+        console.print(Text(f"no counts by ncu{where}: {why}"))
 
 
 def _is_timed(table: GraphTable) -> bool:
     return table.on != EMULATED
+
+
+def _is_counted(table: GraphTable) -> bool:
+    return any(row.counted is not None for cell in table.cells for row in cell.rows)
+
+
+def _uncounted(table: GraphTable) -> dict[str, list[str]]:
+    """Why Nsight Compute did not count, and where: algorithms on graphs."""
+    found: dict[str, list[str]] = {}
+    for cell in table.cells:
+        if cell.uncounted:
+            found.setdefault(cell.uncounted, []).append(f"{cell.algorithm} {cell.input}")
+    return found
 
 
 def _legend(table: GraphTable) -> Iterator[str]:
@@ -44,9 +60,12 @@ def _legend(table: GraphTable) -> Iterator[str]:
         yield "the edges of the vertices that are reached, bc counts those twice, cc and pagerank_converged all edges,"
         yield "pagerank all of them once an iteration, tc each pair of neighbors once."
     else:
-        yield "No times here: the cost is in warp instructions. active/on: warp efficiency with and without"
-        yield "predicated-off lanes. KB: what warps read and write in global memory, in sectors of 32 bytes; there are"
-        yield "no caches here."
+        yield "No times here: the cost is in warp instructions."
+    if _is_counted(table):
+        yield "active/on: warp efficiency with and without predicated-off lanes. KB: what warps read and write in"
+        yield "global memory, in sectors of 32 bytes, whether or not a cache has them."
+    if _is_counted(table) and _is_timed(table):
+        yield f"Both and warp instr. are counted by {PROFILED}; s: at size {SMALL}, since a form has too many launches."
 
 
 def rows_table(table: GraphTable) -> RichTable:
@@ -54,8 +73,7 @@ def rows_table(table: GraphTable) -> RichTable:
     result = RichTable(box=None, header_style="bold")
     result.add_column("algorithm input", no_wrap=True)
     result.add_column("form", no_wrap=True)
-    ours = ("ms", "±%", "run ms", "MTEPS") if _is_timed(table) else ("active/on %", "warp instr.", "KB")
-    columns = ("iterations", "launches", *ours, "over plain", "result")
+    columns = _columns(table)
     for name in columns:
         result.add_column(name, justify="right", no_wrap=True)
     for cell in table.cells:
@@ -67,11 +85,17 @@ def rows_table(table: GraphTable) -> RichTable:
                 word = Text("WRONG" if row.failed else "none", style="red" if row.failed else "")
                 result.add_row(label, row.form, Text("-"), *[Text("")] * (len(columns) - 2), word)
             else:
-                result.add_row(label, row.form, *_cells(cell, row))
+                result.add_row(label, row.form, *_cells(table, cell, row))
     return result
 
 
-def _cells(cell: GraphCell, row: GraphRow) -> Iterator[Text]:
+def _columns(table: GraphTable) -> tuple[str, ...]:
+    timed = ("ms", "±%", "run ms", "MTEPS") if _is_timed(table) else ()
+    counted = ("active/on %", "warp instr.", "KB") if _is_counted(table) else ()
+    return ("iterations", "launches", *timed, *counted, "over plain", "result")
+
+
+def _cells(table: GraphTable, cell: GraphCell, row: GraphRow) -> Iterator[Text]:
     yield Text(f"{row.iterations:,}")
     yield Text(f"{row.launches:,}")
     if row.times is not None:
@@ -79,11 +103,13 @@ def _cells(cell: GraphCell, row: GraphRow) -> Iterator[Text]:
         yield Text(f"{100 * row.times.noise:.1f}")
         yield Text("-" if row.elapsed is None else f"{row.elapsed.median:.3f}")
         yield Text(f"{cell.mteps.get(row.form, 0):,.0f}")
-    elif row.counted is not None:
-        counts = row.counted
-        yield Text(f"{100 * counts.warp_efficiency:.1f}/{100 * counts.warp_efficiency_pred_on:.1f}")
-        yield Text(f"{counts.warp_instructions:,}")
-        yield Text(f"{counts.sectors * SECTOR / 1e3:,.0f}")
+    if row.counted is not None:
+        counts, mark = row.counted, "s" if cell.counted_size != cell.size else ""
+        yield Text(f"{100 * counts.warp_efficiency:.1f}/{100 * counts.warp_efficiency_pred_on:.1f}{mark}")
+        yield Text(f"{counts.warp_instructions:,}{mark}")
+        yield Text(f"{counts.sectors * SECTOR / 1e3:,.0f}{mark}")
+    elif _is_counted(table):
+        yield from (Text(""),) * 3
     gain = cell.speedups.get(row.form)
     yield Text("") if gain is None else Text(f"{gain:.2f}x", style="red" if gain < 0.995 else "")
     yield Text("right")

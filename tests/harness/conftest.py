@@ -22,7 +22,9 @@ def seeming_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 import os, subprocess, sys
 log, child = sys.argv[sys.argv.index("--log-file") + 1], sys.argv[sys.argv.index({sys.executable!r}) :]
 assert sys.argv[sys.argv.index("--profile-from-start") + 1] == "off"
-sys.exit(subprocess.run(child, env={{**os.environ, "STAND_IN_LOG": log}}).returncode)
+names = sys.argv[sys.argv.index("--metrics") + 1]
+variables = {{"STAND_IN_LOG": log, "STAND_IN_METRICS": names}}
+sys.exit(subprocess.run(child, env={{**os.environ, **variables}}).returncode)
 """
     )
     ncu.chmod(0o755)

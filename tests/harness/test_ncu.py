@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cccopt.harness import ncu
-from cccopt.harness.result import Issues
+from cccopt.harness.result import Issues, Traffic
 
 # As `ncu --csv --print-units base` of CUDA 13.0 writes them; host name and times left out.
 PRELUDE = """==PROF== Connected to process 4242 (/usr/bin/python3.12)
@@ -19,7 +19,8 @@ HEADER = (
 )
 
 
-def launch(number: int, kernel: str, instructions: str, active: str, on: str) -> str:
+def launch(number: int, kernel: str, instructions: str, active: str, on: str, *sectors: str) -> str:
+    """The rows of a launch; ``sectors`` are those of loads, stores, reductions and atomic operations."""
     start = (
         f'"{number}","4242","python3.12","host","{kernel}","1","7","(256, 1, 1)","(528, 1, 1)","0","9.0",'
         '"Command line profiler metrics",'
@@ -28,6 +29,9 @@ def launch(number: int, kernel: str, instructions: str, active: str, on: str) ->
         f'{start}"smsp__inst_executed.sum","inst","{instructions}"\n'
         f'{start}"smsp__thread_inst_executed_per_inst_executed.ratio","","{active}"\n'
         f'{start}"smsp__thread_inst_executed_pred_on_per_inst_executed.ratio","","{on}"\n'
+    ) + "".join(
+        f'{start}"l1tex__t_sectors_pipe_lsu_mem_global_op_{operation}.sum","sector","{count}"\n'
+        for operation, count in zip(("ld", "st", "red", "atom"), sectors, strict=False)
     )
 
 
@@ -56,6 +60,23 @@ def test_logs_that_do_not_fit_are_no_counts() -> None:
     third = ncu.counted(LOG, [("plain", "bfs")] * 3)
     assert third.why.startswith("ncu gave only smsp__inst_executed.sum")
     assert not third.counts
+
+
+def test_sectors_of_all_operations_are_added_up() -> None:
+    kernel = "level_queue(int, const int *, unsigned long long *)"
+    log = (
+        PRELUDE
+        + HEADER
+        + launch(0, kernel, "1,000", "8", "4.5", "12,000", "300", "0", "20")
+        + launch(1, kernel, "2,000", "16", "16", "100", "0", "5", "1")
+    )
+    shown = [("queue", "level_queue")] * 2
+    found = ncu.counted(log, shown, metrics=ncu.TRAFFIC)
+    assert found == ncu.Profiled({"queue": Traffic(3000, 40_000, 36_500, sectors=12_426)})
+    # What was not asked for, and what was and is not there.
+    assert ncu.counted(log, shown).why.startswith("ncu gave only")
+    without = ncu.counted(LOG, [("plain", "bfs")] * 2, metrics=ncu.TRAFFIC)
+    assert without.why.startswith("ncu gave only smsp__inst_executed.sum")
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,11 @@ def launch(counts: Counts | None = None, times: Times | None = None) -> LaunchRe
 
 def test_efficiency_over_launches_is_a_ratio_of_sums() -> None:
     build = BuildResult(
-        BuildName.PLAIN, (launch(Counts(10, 320, 300, 160)), launch(Counts(90, 90, 90, 45))), ()
+        BuildName.PLAIN,
+        (launch(Counts(10, 320, 300, useful_lanes=160)), launch(Counts(90, 90, 90, useful_lanes=45))),
+        (),
     )
-    assert build.counts == Counts(100, 410, 390, 205)
+    assert build.counts == Counts(100, 410, 390, useful_lanes=205)
     assert build.counts.warp_efficiency == pytest.approx(410 / 3200)
     assert build.counts.warp_efficiency_pred_on == pytest.approx(390 / 3200)
     assert build.counts.useful_efficiency == pytest.approx(205 / 3200)
@@ -46,7 +48,9 @@ def test_repeats_that_do_not_match_are_an_error() -> None:
 def test_json_has_a_schema_version_and_the_ratios() -> None:
     wrong = BuildResult(BuildName.CCC, (), (), wrong="levels[3] is 2, not 1")
     right = BuildResult(
-        BuildName.PLAIN, (launch(Counts(10, 320, 300, 160)), launch(times=Times((1.0, 2.0, 3.0)))), ()
+        BuildName.PLAIN,
+        (launch(Counts(10, 320, 300, useful_lanes=160)), launch(times=Times((1.0, 2.0, 3.0)))),
+        (),
     )
     measurement = Measurement("bfs", "small", 1, "sm_90", "emulator", (right, wrong))
     assert not measurement.right

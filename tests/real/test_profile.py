@@ -279,8 +279,8 @@ def test_intervals_and_sectors_are_held_against_all_warps() -> None:
 
 
 def test_the_raw_page_has_sectors_by_kernel() -> None:
-    heads = ["ID", "Kernel Name", "Block Size", *sample.METRICS]
-    units = ["", "", "", *("sector" for _ in sample.METRICS)]
+    heads = ["ID", "Kernel Name", "Block Size", *sample.SECTORS]
+    units = ["", "", "", *("sector" for _ in sample.SECTORS)]
     rows = [["0", "_Z1kv", "(32, 1, 1)", "1,000", "10", "", "2"], ["1", "_Z1kv", "x", "1", "1", "1", "1"]]
     text = "\n".join(",".join(f'"{cell}"' for cell in row) for row in (heads, units, *rows))
     assert sample.of_raw_page(text) == {"_Z1kv": 1016}

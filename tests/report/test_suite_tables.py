@@ -23,7 +23,7 @@ def row(
     same: bool = False,
 ) -> BuildRow:
     instructions, lanes = counts
-    emulated = Counts(instructions, lanes, lanes, lanes // 2)
+    emulated = Counts(instructions, lanes, lanes, useful_lanes=lanes // 2)
     launch = LaunchResult("one", "k", *SHAPE, times=Times(milliseconds) if milliseconds else None)
     if not milliseconds:
         launch = LaunchResult("one", "k", *SHAPE, counts=emulated)

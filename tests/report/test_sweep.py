@@ -24,7 +24,9 @@ PLACES = [(n, k) for n in (5, 20, 320) for k in (8, 24)]
 
 def row(build: str, cost: dict[tuple[int, int], int], *, timed: bool = True) -> BuildRow:
     labels = [(f"N={n} k={k}", value) for (n, k), value in cost.items()]
-    counts = [(label, Counts(value, 16 * value, 16 * value, 8 * value)) for label, value in labels]
+    counts = [
+        (label, Counts(value, 16 * value, 16 * value, useful_lanes=8 * value)) for label, value in labels
+    ]
     launches = [
         LaunchResult(label, "path", *SHAPE, times=Times((float(value),) * 9))
         if timed

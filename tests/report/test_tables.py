@@ -60,13 +60,13 @@ def line(text: str, start: str) -> str:
 def test_a_row_that_issues_more_is_a_loss_whatever_its_efficiency() -> None:
     before = build(
         BuildName.PLAIN,
-        ("one", "k", Counts(1000, 3200, 3200, 3200)),
-        ("two", "k", Counts(100, 3200, 3200, 3200)),
+        ("one", "k", Counts(1000, 3200, 3200, useful_lanes=3200)),
+        ("two", "k", Counts(100, 3200, 3200, useful_lanes=3200)),
     )
     after = build(
         BuildName.CCC,
-        ("one", "k", Counts(500, 16000, 16000, 9600)),
-        ("two", "k", Counts(200, 6400, 6400, 3200)),
+        ("one", "k", Counts(500, 16000, 16000, useful_lanes=9600)),
+        ("two", "k", Counts(200, 6400, 6400, useful_lanes=3200)),
     )
     text = printed(before, after, remarks=("remark[CCC041]: something",))
     assert line(text, "one") == "one 1,000 → 500 -50.0 % 10.0 → 100.0 10.0 → 100.0 10.0 → 60.0"
@@ -77,7 +77,10 @@ def test_a_row_that_issues_more_is_a_loss_whatever_its_efficiency() -> None:
 
 
 def test_kernels_that_differ_have_their_own_resources_and_no_total() -> None:
-    rows = (("N=5", "path_5", Counts(10, 10, 10, 10)), ("N=80", "k", Counts(10, 10, 10, 10)))
+    rows = (
+        ("N=5", "path_5", Counts(10, 10, 10, useful_lanes=10)),
+        ("N=80", "k", Counts(10, 10, 10, useful_lanes=10)),
+    )
     text = printed(build(BuildName.PLAIN, *rows), build(BuildName.CCC, *rows, registers=24))
     assert line(text, "N=5").endswith("- 0 → 1024 16 → 24")
     assert line(text, "N=80").endswith("4 + 12 0 → 1024 16 → 24")
@@ -100,7 +103,7 @@ def test_times_give_a_speedup_and_a_slower_kernel_is_a_loss() -> None:
 
 
 def test_a_wrong_result_voids_the_table() -> None:
-    before = build(BuildName.PLAIN, ("one", "k", Counts(1000, 3200, 3200, 3200)))
+    before = build(BuildName.PLAIN, ("one", "k", Counts(1000, 3200, 3200, useful_lanes=3200)))
     text = printed(before, BuildResult(BuildName.CCC, (), (), wrong="levels[3] is 2, not 1"))
     assert "wrong result of the ccc build: levels[3] is 2, not 1" in text
     assert "1,000" not in text

@@ -17,8 +17,8 @@ from cccopt.harness.graphs.workload import (
     Algorithm,
     load,
     names,
-    parts_of,
     policies,
+    policies_of,
     with_policy,
 )
 from cccopt.harness.workload import FULL
@@ -33,7 +33,8 @@ class GraphPlan:
     policies that the forms with CTE run with, too.
 
     ``sources`` is from how many vertices searches begin, drawn from the seed; 0 for the one with the most neighbors.
-    ``size`` is None for `FULL` on a GPU and `SMALL` on the emulator.
+    ``size`` is None for `FULL` on a GPU and `SMALL` on the emulator. ``counters``: on a GPU, count with Nsight Compute,
+    too.
     """
 
     algorithms: tuple[str, ...] = ()
@@ -45,6 +46,7 @@ class GraphPlan:
     seed: int = 1
     arch: str | None = None
     sources: int = 0
+    counters: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,12 @@ class Job:
     @property
     def policies(self) -> tuple[str, ...]:
         """The policies among the forms."""
-        return tuple(dict.fromkeys(policy for _, policy in map(parts_of, self.forms) if policy))
+        return policies_of(self.forms)
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"`{self.algorithm.name}` on `{self.input}`"
 
 
 def size_of(plan: GraphPlan) -> str:

@@ -1,6 +1,7 @@
 """One run of ``cccopt bench graphs``: compile each algorithm, then run its forms, graph by graph.
 
-An algorithm on a graph runs in a process of its own: a fault voids a row there and nothing else.
+An algorithm on a graph runs in a process of its own: a fault voids a row there and nothing else. Where it is asked for,
+Nsight Compute counts once all is timed.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from cccopt.harness.bench import EMULATED_ARCH
 from cccopt.harness.builds import NoBuild, first_of
 from cccopt.harness.choices import Platform
 from cccopt.harness.csr.generators import GENERATORS
+from cccopt.harness.graphs.counters import with_counts
 from cccopt.harness.graphs.plan import GraphPlan, Job, jobs, size_of
 from cccopt.harness.graphs.table import GraphCell, GraphRow, GraphTable
-from cccopt.harness.graphs.workload import PLAIN, Algorithm, compiled, drawn_sources, load
+from cccopt.harness.graphs.workload import PLAIN, compiled, load, searches
 from cccopt.harness.on_emulator import run_on_emulator
 from cccopt.harness.on_gpu import run_on_gpu
 from cccopt.harness.result import BuildResult, Times
 from cccopt.harness.table import EMULATED
-from cccopt.harness.workload import Instance, arrays, base_state
+from cccopt.harness.workload import base_state
 from cccopt.toolchain.ptxas import assemble
 from cccopt.workers import apart
 from cccopt.workers.queue import HERE, Item, Worker, WorkerEnded, answers
@@ -63,7 +65,7 @@ def run(
     made = _codes(todo, plan.on, arch)
     items = [
         Item(
-            _name(job),
+            job.title,
             measured,
             (job.name, job.input, _there(job, made), plan.on, size, plan.seed, plan.sources),
         )
@@ -78,9 +80,16 @@ def run(
                 why = first_of(problem)
                 results, edges, sources = {form: BuildResult(form, (), (), why) for form in job.forms}, 0, 1
             rows = tuple(_row(form, made[job.name][form], results) for form in job.forms)
-            cells.append(GraphCell(job.algorithm.name, job.input, size, edges, rows, sources))
+            counted = size if any(row.counted is not None for row in rows) else ""
+            cells.append(GraphCell(job.algorithm.name, job.input, size, edges, rows, sources, counted))
             on_progress(GraphTable(on, arch, plan.seed, tuple(cells)))
-    return GraphTable(on, arch, plan.seed, tuple(cells))
+    table = GraphTable(on, arch, plan.seed, tuple(cells))
+    if plan.on == Platform.EMULATOR or not plan.counters:
+        return table
+    codes = [
+        {form: code for form, code in _there(job, made).items() if isinstance(code, bytes)} for job in todo
+    ]
+    return with_counts(table, todo, codes, plan.sources, workers or HERE, on_progress)
 
 
 def _codes(todo: Sequence[Job], on: Platform, arch: str) -> dict[str, dict[str, Code | NoBuild]]:
@@ -103,10 +112,6 @@ def _codes(todo: Sequence[Job], on: Platform, arch: str) -> dict[str, dict[str, 
 
 def _there(job: Job, made: Mapping[str, Mapping[str, Code | NoBuild]]) -> dict[str, Code]:
     return {form: code for form, code in made[job.name].items() if not isinstance(code, NoBuild)}
-
-
-def _name(job: Job) -> str:
-    return f"`{job.algorithm.name}` on `{job.input}`"
 
 
 def measured(
@@ -136,7 +141,7 @@ def _run_here(
     sources: int,
 ) -> Ran:
     algorithm = load(name)
-    runs = _searches(algorithm, algorithm.sample(input).instance(size, seed), sources, seed)
+    runs = searches(algorithm, algorithm.sample(input).instance(size, seed), sources, seed)
     edges = sum(algorithm.module.edges(base_state(run.inputs)) for run in runs.values())
     if on == Platform.GPU:
         with open_gpu() as gpu:
@@ -154,19 +159,6 @@ def _run_here(
         ]
     results = (_together(dict(zip(runs, of_form, strict=True))) for of_form in zip(*found, strict=True))
     return Ran(tuple(results), edges, len(runs))
-
-
-def _searches(algorithm: Algorithm, instance: Instance, sources: int, seed: int) -> dict[str, Instance]:
-    """The runs by where they begin: one for each of ``sources`` drawn, if the algorithm searches from a vertex."""
-    begin = getattr(algorithm.module, "begin", None)
-    if not sources or begin is None:
-        return {"": instance}
-    offsets = arrays(base_state(instance.inputs))["offsets"]
-    runs = {
-        f"from vertex {source}: ": replace(instance, inputs={**instance.inputs, **begin(offsets, source)})
-        for source in drawn_sources(offsets, sources, seed)
-    }
-    return runs or {"": instance}  # without edges, no vertex is better than another
 
 
 def _together(runs: Mapping[str, BuildResult]) -> BuildResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cccopt.harness.graphs.workload import PLAIN
-from cccopt.harness.result import Counts, Times
+from cccopt.harness.result import Times, Traffic
 
 SCHEMA = 1
 
@@ -17,7 +17,7 @@ class GraphRow:
     ``void`` says why there is nothing to compare; a wrong result and a fault are ``failed``, a refusal is not.
     ``iterations`` is how many levels or rounds the host saw, of one or more ``launches`` each. ``times`` is what the
     kernels took together, on a GPU, and ``elapsed`` what whole runs took, with the host's part; ``counted`` is what
-    the kernels issued and touched, on the emulator.
+    the kernels issued and touched, on the emulator or by Nsight Compute.
     """
 
     form: str
@@ -27,7 +27,7 @@ class GraphRow:
     launches: int = 0
     times: Times | None = None
     elapsed: Times | None = None
-    counted: Counts | None = None
+    counted: Traffic | None = None
 
     @property
     def cost(self) -> float | None:
@@ -42,7 +42,8 @@ class GraphRow:
 @dataclass(frozen=True, slots=True)
 class GraphCell:
     """All forms of an algorithm on a graph; ``edges`` is how many a run traverses, whatever its form looks at. With
-    several ``sources``, rows and edges are sums over the searches from each.
+    several ``sources``, rows and edges are sums over the searches from each. ``counted_size`` is the size of the graph
+    that counts are of, empty where nothing is counted; ``uncounted`` says why Nsight Compute did not count all rows.
     """
 
     algorithm: str
@@ -51,6 +52,8 @@ class GraphCell:
     edges: int
     rows: tuple[GraphRow, ...]
     sources: int = 1
+    counted_size: str = ""
+    uncounted: str = ""
 
     def row(self, form: str) -> GraphRow:
         """The row of ``form``. Raises `KeyError` where there is none."""

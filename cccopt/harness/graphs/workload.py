@@ -6,8 +6,8 @@ launches of its kernels. The form `CCC` runs the launches of `PLAIN` on what CCC
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Generator, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -17,7 +17,19 @@ from cccopt import driver, resources
 from cccopt.diagnostic import CccError
 from cccopt.harness.builds import NoBuild, first_of
 from cccopt.harness.choices import ALL_SUB_WARPS, SUB_WARPS
-from cccopt.harness.workload import FULL, Array, Inputs, Launch, Sample, State, Workload, find
+from cccopt.harness.workload import (
+    FULL,
+    Array,
+    Inputs,
+    Instance,
+    Launch,
+    Sample,
+    State,
+    Workload,
+    arrays,
+    base_state,
+    find,
+)
 from cccopt.harness.workload import names as names_among
 
 SHELF = "bench/graphs"
@@ -108,6 +120,11 @@ def parts_of(build: str) -> tuple[str, str]:
     return form, policy
 
 
+def policies_of(builds: Iterable[str]) -> tuple[str, ...]:
+    """The other policies that ``builds`` have, each once."""
+    return tuple(dict.fromkeys(policy for _, policy in map(parts_of, builds) if policy))
+
+
 def policies() -> tuple[str, ...]:
     """The policies that there are headers of; that of `ALL_SUB_WARPS` is several."""
     headers = (resources.folder("cte_templates") / "cte" / "policies").glob("*.cuh")
@@ -124,6 +141,19 @@ def load(name: str) -> Algorithm:
     """The algorithm ``name`` of ``bench/graphs``, or a folder. Raises `CccError` (CCC090)."""
     source, module = find(name, SHELF, PARTS)
     return Algorithm(source.stem, source, cast(GraphModule, module))
+
+
+def searches(algorithm: Algorithm, instance: Instance, sources: int, seed: int) -> dict[str, Instance]:
+    """The runs by where they begin: one for each of ``sources`` drawn, if the algorithm searches from a vertex."""
+    begin = getattr(algorithm.module, "begin", None)
+    if not sources or begin is None:
+        return {"": instance}
+    offsets = arrays(base_state(instance.inputs))["offsets"]
+    runs = {
+        f"from vertex {source}: ": replace(instance, inputs={**instance.inputs, **begin(offsets, source)})
+        for source in drawn_sources(offsets, sources, seed)
+    }
+    return runs or {"": instance}  # without edges, no vertex is better than another
 
 
 def drawn_sources(offsets: Array, count: int, seed: int) -> tuple[int, ...]:

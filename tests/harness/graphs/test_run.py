@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,8 @@ import pytest
 
 from cccopt.cli.common import console
 from cccopt.cli.main import main
+from cccopt.harness import once
+from cccopt.harness.builds import Build
 from cccopt.harness.choices import Platform
 from cccopt.harness.csr import inputs as csr_inputs
 from cccopt.harness.graphs import run as graphs_run
@@ -120,13 +123,16 @@ def test_rows_say_what_is_right_wrong_and_astray(
     assert f" {rows['fast']['counted']['sectors'] * 32 / 1000:,.0f} " in said
 
 
-@pytest.mark.nvcc
-@pytest.mark.usefixtures("seeming_gpu")
-def test_on_a_gpu_rows_have_times_and_rates(
-    degrees: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # The stand-in's machine code is PTX.
+@pytest.fixture
+def gpu(seeming_gpu: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine that seems to have a GPU, whose machine code is PTX, and ncu; gives the folder of the latter."""
     monkeypatch.setattr(graphs_run, "assemble", lambda ptx, arch: SimpleNamespace(cubin=ptx.encode()))
+    return seeming_gpu
+
+
+@pytest.mark.nvcc
+@pytest.mark.usefixtures("gpu")
+def test_on_a_gpu_rows_have_times_and_rates(degrees: str, capsys: pytest.CaptureFixture[str]) -> None:
     plan = GraphPlan((degrees,), ("power_law",), ("fast", "wrong"), on=Platform.GPU, size="small")
     table = graphs_run.run(plan)
     (cell,) = table.cells
@@ -137,8 +143,73 @@ def test_on_a_gpu_rows_have_times_and_rates(
     assert cell.mteps["plain"] == pytest.approx(cell.edges / plain.times.median / 1e3)
     assert set(cell.mteps) == {"plain", "fast"}
     assert plain.counted is None
+    assert (cell.counted_size, cell.uncounted) == ("", "")
     print_graphs(table, console(132))
-    assert f" {plain.times.median:.3f} " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f" {plain.times.median:.3f} " in said
+    assert not any(word in said for word in ("active/on", "KB", "ncu"))
+
+
+@pytest.mark.nvcc
+@pytest.mark.usefixtures("gpu")
+def test_ncu_fills_the_columns_that_the_emulator_fills(
+    degrees: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "found.json"
+    forms = ["--form", "fast", "--form", "wrong", "--policy", "block"]
+    command = ["bench", "graphs", degrees, "--input", "road", "--size", "small", *forms, "--json", str(file)]
+    found = []
+    for on in ("emulator", "gpu"):
+        assert main([*command, "--counters", "--on", on]) == 1
+        (cell,) = json.loads(file.read_text())["cells"]
+        assert (cell["counted_size"], cell["uncounted"]) == ("small", "")
+        found.append({row["form"]: row["counted"] for row in cell["rows"]})
+        said = capsys.readouterr().out
+        assert f" {found[-1]['fast']['sectors'] * 32 / 1000:,.0f} " in said
+    ours, theirs = found
+    assert [form for form, counted in theirs.items() if counted] == ["plain", "fast", "fast@block"]
+    for form in ("plain", "fast", "fast@block"):
+        # The stand-in runs the emulator. Nsight Compute does not know what a pass has added.
+        assert set(ours[form]) - set(theirs[form]) == {"useful_lanes", "useful_efficiency"}
+        assert theirs[form]["sectors"] == ours[form]["sectors"] > 0
+        assert theirs[form]["warp_instructions"] == ours[form]["warp_instructions"]
+        assert theirs[form]["warp_efficiency"] == pytest.approx(ours[form]["warp_efficiency"], abs=1e-4)
+    assert "counted by ncu (SASS)" in said
+
+
+@pytest.mark.nvcc
+def test_ncu_counts_all_searches(degrees: str, gpu: Path) -> None:
+    with (Path(degrees) / "workload.py").open("a") as workload:
+        workload.write("def begin(offsets, source):\n    return {'source': source}\n")
+    plan = GraphPlan((degrees,), ("road",), ("fast",), on=Platform.GPU, size="small", counters=True)
+    (once,), (twice,) = (graphs_run.run(replace(plan, sources=sources)).cells for sources in (1, 2))
+    assert (once.sources, twice.sources, twice.uncounted) == (1, 2, "")
+    for ours, theirs in zip(once.rows, twice.rows, strict=True):
+        assert ours.counted is not None
+        assert theirs.counted == ours.counted + ours.counted
+
+    (gpu / "ncu").write_text("#!/bin/sh\necho '==ERROR== ERR_NVGPUCTRPERM - no permission'\n")
+    (cell,) = graphs_run.run(plan).cells
+    assert cell.uncounted.startswith("ncu cannot read the GPU's counters")
+    assert [(row.void, row.counted, row.times is not None) for row in cell.rows] == [("", None, True)] * 2
+
+
+@pytest.mark.nvcc
+@pytest.mark.usefixtures("gpu")
+def test_once_makes_and_runs_the_forms_that_are_named(
+    degrees: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(once, "assembled", lambda name, ptx, arch: Build(name, ptx, ptx.encode(), {}))
+    options = ["--graph", "road", "--cubins", str(tmp_path / "cubins")]
+    assert once.main([degrees, "ccc", "fast@block", *options]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "degrees ccc: right, 1 launches",
+        "degrees fast@block: right, 2 launches",
+    ]
+    assert once.main([degrees, "wrong", *options]) == once.WRONG
+    assert capsys.readouterr().out == "degrees wrong: degrees are wrong, 2 launches\n"
+    with pytest.raises(SystemExit):
+        once.main([degrees, "sideways", *options])
 
 
 @pytest.mark.nvcc
@@ -212,8 +283,9 @@ def test_names_of_nothing_are_told(options: list[str], said: str, capsys: pytest
 
 
 def test_others_take_no_form(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "cte", "bfs", "--form", "queue"]) != 0
-    assert "only `bench graphs` takes it" in capsys.readouterr().err
+    for option in (["--form", "queue"], ["--counters"]):
+        assert main(["bench", "cte", "bfs", *option]) != 0
+        assert "only `bench graphs` takes it" in capsys.readouterr().err
     assert main(["bench", "ccc", "--input", "rmat"]) != 0
     assert "only `bench cte` and `bench graphs` take it" in capsys.readouterr().err
 

@@ -1,7 +1,7 @@
 """As much of `pycuda.driver` as the harness uses: kernels run on the emulator, a warp instruction takes a microsecond.
 
 Where STAND_IN_LOG names a file, launches between `start_profiler` and `stop_profiler` are logged there as by
-``ncu --csv``. As on a GPU, a fault ends the context.
+``ncu --csv --metrics $STAND_IN_METRICS``; all sectors are said to be loaded. As on a GPU, a fault ends the context.
 """
 
 from __future__ import annotations
@@ -134,8 +134,14 @@ def _rows(kernel: str, profile: Profile) -> Iterator[str]:
             "",
             f"{32 * profile.warp_efficiency_pred_on:.6f}",
         ),
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("sector", f"{profile.global_transactions:,}"),
+        **{
+            f"l1tex__t_sectors_pipe_lsu_mem_global_op_{operation}.sum": ("sector", "0")
+            for operation in ("st", "red", "atom")
+        },
     }
-    for name, (unit, value) in metrics.items():
+    for name in os.environ["STAND_IN_METRICS"].split(","):
+        unit, value = metrics[name]
         yield f'"{_Machine.launches}","1","{kernel}(const int *, int)","{name}","{unit}","{value}"\n'
     _Machine.launches += 1
 
