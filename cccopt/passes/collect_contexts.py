@@ -190,21 +190,22 @@ def _whole_iterations(
     """
     view, region = analysis.view, analysis.region
     modes = {point.annotation.mode or region.annotation.mode or options.mode for point in region.points}
+    chosen = None
     if options.profile is None and Mode.ALWAYS in modes:
         chosen = in_lane_form.preferred(view, region, function, options, None)
-        if chosen is not None:
-            return in_lane_form.rewritten(view, region, function, options, cause, chosen)
     try:
         done = _carried(analysis, function, options, cause)
     except Refusal as both:
-        return in_lane_form.rewritten(view, region, function, options, both)
+        return in_lane_form.rewritten(view, region, function, options, both, chosen)
+    if chosen is not None:
+        return in_lane_form.rewritten(view, region, function, options, cause, chosen, by_cost=True)
     cost = done[2][0].cost
     if cost is None or cost.assumed:
         return done
     chosen = in_lane_form.preferred(view, region, function, options, cost.gain)
     if chosen is None:
         return done
-    waiting = in_lane_form.rewritten(view, region, function, options, cause, chosen)
+    waiting = in_lane_form.rewritten(view, region, function, options, cause, chosen, by_cost=True)
     # By cost it may be the better form, and yet `auto` may not be sure that it gains.
     return done if _is_rewritten(done[2][0]) and not _is_rewritten(waiting[2][0]) else waiting
 

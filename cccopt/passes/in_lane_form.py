@@ -91,10 +91,13 @@ def rewritten(
     options: Options,
     cause: Refusal | None,
     chosen: InLanePlan | None = None,
+    *,
+    by_cost: bool = False,
 ) -> _Rewritten:
     """The function with a region in the in-lane form, because of ``cause`` or because the user asks for it; under
-    `auto` with nothing but its markers gone where that is not expected to pay. ``chosen`` is its plan where rests of
-    iterations might move to other lanes, but are not expected to be faster (`preferred`).
+    `auto` with nothing but its markers gone where that is not expected to pay. ``chosen`` is its plan if there is one
+    already (`preferred`); ``by_cost``: rests of iterations might move to other lanes, but are not expected to be
+    faster.
     """
     plan = _legal_plan(view, region, function, options, cause) if chosen is None else chosen
     numbers = _numbers(view, plan, function, options)
@@ -104,7 +107,7 @@ def rewritten(
         kept = without_annotations(function, {report.region for report in reports})
         return kept, (_why_declined(plan, numbers, cause),), reports
     graph = rewrite_in_lane(view, plan)
-    said = _remarks(plan, cause, by_cost=chosen is not None)
+    said = _remarks(plan, cause, by_cost=by_cost)
     return _function_of(view, graph), said, _reports(view, plan, graph, numbers)
 
 

@@ -99,8 +99,7 @@ def leaving(
         counters = names.register("b64")
         yield op("mov.u64", counters, array)
         sums = names.register("b32" if memory.name is not None else "b64")
-        counts = (names.register("b32"), names.register("b32"))
-        folding = Folding(memory, names, base, counters, mask, lower, weight, redux, sums, *counts)
+        folding = Folding(memory, names, base, counters, mask, lower, weight, redux, sums)
         yield from folding.all(entered)
         # What each thread has added is before the first of them counts all off.
         yield op("bar.warp.sync", mask)

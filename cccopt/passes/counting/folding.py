@@ -5,16 +5,18 @@ The loads of these do not wait for each other, nor do the sums: a launch of few 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from cccopt.ccc.function.code import at, op, predicate
+from cccopt.ccc.function.code import at, number, op, predicate
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.memory import HALF_WORD, Memory, each_word
 from cccopt.ptx.ir import Guard, Label, Literal, Not, Operand, Pragma, Register, Statement, Symbol
 
 _LOW_HALF = Literal("0xFFFF")
+_INLINE = 4
+"""Ranges of counters that have code of their own, at most."""
 _MOST_OF_32 = Literal("0x7FFFFFF")
 """The sum of 32 numbers of at most this size has 32 bits."""
 
@@ -25,8 +27,7 @@ class Folding:
 
     ``base`` is the address of the copy of the global counters, ``lower`` the mask of the lanes before a thread's own.
     ``weight`` is how many warps one of a sample stands for; ``redux``:
-    there are reductions over a warp. ``sums`` becomes the address of what is added to, ``threads`` the number of
-    threads, ``rank`` how many of them are before a thread.
+    there are reductions over a warp. ``sums`` becomes the address of what is added to.
     """
 
     memory: Memory
@@ -38,57 +39,69 @@ class Folding:
     weight: Register | None
     redux: bool
     sums: Register
-    threads: Register
-    rank: Register
 
     def all(self, entered: Register) -> Iterator[Statement]:
         """Adds up those that each thread has, and those of the nests that ``entered`` says some thread came to.
 
-        One loop for all of these ranges, since code that only few warps run once is not in the instruction cache.
+        One loop for many ranges, since code that only few warps run once is not in the instruction cache. The code of
+        few ranges has constants, so that ptxas can hold few counters in registers.
         """
         yield from self._sums_by_lane()
-        yield op("popc.b32", self.threads, self.mask)
-        yield op("and.b32", self.rank, self.mask, self.lower)
-        yield op("popc.b32", self.rank, self.rank)
         ranges = [(0, self.memory.common), *((nest.start, nest.stop) for nest in self.memory.nests)]
-        if len(ranges) == 1:
-            yield from self._range(Literal("0"), Literal(str(self.memory.common)), None)
+        if len(ranges) > _INLINE:
+            yield from self._in_a_loop(ranges, entered)
             return
-        number, start, stop = (self._new("b32") for _ in range(3))
-        last, came, any_ = (self._new("pred") for _ in range(3))
-        again, after = self.names.label("fold_range"), self.names.label("folded")
-        yield op("mov.u32", number, 0)
+        yield from self._range(number(0), number(self.memory.common), None)
+        for bit, nest in enumerate(self.memory.nests):
+            here, came = self._new("b32"), self._new("pred")
+            yield op("and.b32", here, entered, 1 << bit)
+            yield op("setp.ne.u32", came, here, 0)
+            yield from self._range_of_some(came, number(nest.start), number(nest.stop))
+
+    def _in_a_loop(self, ranges: Sequence[tuple[int, int]], entered: Register) -> Iterator[Statement]:
+        """Adds up the counters in ``ranges``, the first of all threads, the others of the nests in ``entered``."""
+        index, start, stop = (self._new("b32") for _ in range(3))
+        more, came = self._new("pred"), self._new("pred")
+        again = self.names.label("fold_range")
+        yield op("mov.u32", index, 0)
         yield Label(again)
         yield Pragma(("nounroll",))
-        yield from self._comes(number, entered, came)
+        yield from self._comes(index, entered, came)
+        yield from self._range_of_some(came, start, stop, self._choose(index, ranges, start, stop))
+        yield op("add.u32", index, index, 1)
+        yield op("setp.lt.u32", more, index, len(ranges))
+        yield op("bra", Symbol(again), guard=Guard(more))
+
+    def _range_of_some(
+        self, came: Register, start: Operand, stop: Operand, first: Iterable[Statement] = ()
+    ) -> Iterator[Statement]:
+        """Adds up the counters of the threads for which ``came`` holds, after the code ``first``, if there are some."""
+        any_, after = self._new("pred"), self.names.label("range_end")
         yield op("vote.sync.any.pred", any_, came, self.mask)
         yield op("bra", Symbol(after), guard=Guard(any_, negated=True))
-        yield from self._choose(number, ranges, start, stop)
+        yield from first
         yield from self._range(start, stop, came)
         yield Label(after)
-        yield op("add.u32", number, number, 1)
-        yield op("setp.lt.u32", last, number, len(ranges))
-        yield op("bra", Symbol(again), guard=Guard(last))
 
     def _choose(
-        self, number: Register, ranges: Sequence[tuple[int, int]], start: Register, stop: Register
+        self, index: Register, ranges: Sequence[tuple[int, int]], start: Register, stop: Register
     ) -> Iterator[Statement]:
-        """Sets ``start`` and ``stop`` to the bounds of range ``number``. Each begins where the one before it ends."""
+        """Sets ``start`` and ``stop`` to the bounds of range ``index``. Each begins where the one before it ends."""
         yield op("mov.u32", start, 0)
         yield op("mov.u32", stop, ranges[0][1])
-        for index, (first, end) in enumerate(ranges[1:], 1):
+        for nest, (first, end) in enumerate(ranges[1:], 1):
             here = self._new("pred")
-            yield op("setp.eq.u32", here, number, index)
+            yield op("setp.eq.u32", here, index, nest)
             yield op("selp.b32", start, first, start, here)
             yield op("selp.b32", stop, end, stop, here)
 
-    def _comes(self, number: Register, entered: Register, came: Register) -> Iterator[Statement]:
-        """Whether a thread has counters in range ``number``: in the first one all do."""
+    def _comes(self, index: Register, entered: Register, came: Register) -> Iterator[Statement]:
+        """Whether a thread has counters in range ``index``: in the first one all do."""
         bit, first = self._new("b32"), self._new("pred")
-        yield op("sub.u32", bit, number, 1)
+        yield op("sub.u32", bit, index, 1)
         yield op("shr.u32", bit, entered, bit)
         yield op("and.b32", bit, bit, 1)
-        yield op("setp.eq.u32", first, number, 0)
+        yield op("setp.eq.u32", first, index, 0)
         yield op("setp.ne.or.u32", came, bit, 0, first)
 
     def _new(self, kind: str) -> Register:
@@ -142,12 +155,14 @@ class Folding:
 
     def _together(self, found: Sequence[Register], start: Register, done: str) -> Iterator[Statement]:
         """Adds the sums of ``found`` if it may, and goes to ``done`` then, or if there is nothing to add."""
-        any_, active = self._new("b32"), self._new("b32")
+        any_, active, threads, rank = (self._new("b32") for _ in range(4))
         some, much, together = (self._new("pred") for _ in range(3))
         yield op("mov.b32", any_, found[0])
         for word in found[1:]:
             yield op("or.b32", any_, any_, word)
-        yield op("setp.lt.u32", much, self.threads, len(found))
+        # Computed anew each time: there are few registers where all blocks are to run.
+        yield op("popc.b32", threads, self.mask)
+        yield op("setp.lt.u32", much, threads, len(found))
         yield op("setp.gt.or.u32", much, any_, _MOST_OF_32, much)
         yield op("setp.ne.u32", some, any_, 0)
         # Groups of lanes may meet in a vote, so that the lanes are asked for only after a branch behind it.
@@ -159,14 +174,16 @@ class Folding:
         for word in found:
             yield op("redux.sync.add.u32", word, word, self.mask, guard=Guard(together))
         mine, place, adds = self._new("b32"), self._new("b32"), self._new("pred")
+        yield op("and.b32", rank, self.mask, self.lower)
+        yield op("popc.b32", rank, rank)
         yield op("mov.b32", mine, found[0])
         for index, word in enumerate(found[1:], 1):
             here = self._new("pred")
-            yield op("setp.eq.u32", here, self.rank, index)
+            yield op("setp.eq.u32", here, rank, index)
             yield op("selp.b32", mine, word, mine, here)
-        yield op("setp.lt.and.u32", adds, self.rank, len(found), together)
+        yield op("setp.lt.and.u32", adds, rank, len(found), together)
         yield op("setp.ne.and.u32", adds, mine, 0, adds)
-        yield op("add.u32", place, start, self.rank)
+        yield op("add.u32", place, start, rank)
         yield from self._add(mine, place, 0, Guard(adds))
         yield op("bra", Symbol(done), guard=Guard(together))
 
@@ -177,11 +194,11 @@ class Folding:
         address, index = self._new("b64"), self._new("b32")
         yield op("mad.wide.u32", address, start, 4, self.counters)
         # All lanes load: around a load of some ptxas would have lanes branch and meet again.
-        for number, word in enumerate(found):
-            yield op("ld.local.u32", word, at(address, 4 * number))
-        for number, word in enumerate(found):
+        for offset, word in enumerate(found):
+            yield op("ld.local.u32", word, at(address, 4 * offset))
+        for offset, word in enumerate(found):
             new = self._new("pred")
-            yield op("add.u32", index, start, number)
+            yield op("add.u32", index, start, offset)
             yield op("setp.ge.u32", new, index, first)
             yield op("setp.lt.and.u32", new, index, end, new)
             yield op("selp.b32", word, word, 0, new)
