@@ -4,11 +4,12 @@ An address is followed through its use-def chains (`mov`, `cvta`, `add`, `sub`, 
 *roots*: the variables and kernel parameters that it may be derived from. Two accesses are *provably distinct*
 if neither writes, if one reads memory that nothing writes (`ld.const`, `.nc`, a kernel's parameters), if their
 state spaces differ, or if their roots are variables with no name in common. Two pointer parameters may hold
-one address, and one that holds the address of a variable, unless the source says `__restrict__` of one.
+the same address, and a pointer parameter may hold the address of a variable, unless the source declares one of them
+`__restrict__`.
 
-        st.shared.u32 [a+%r1], %r2;       against  ld.shared.u32 %r3, [b];       distinct: two shared
-        variables st.global.u32 [%rd1], %r2;        against  ld.global.nc.u32 %r3, [%rd2]; distinct: `.nc` is
-        a promise st.global.u32 [%rd1], %r2;        against  ld.global.u32 %r3, [%rd2];    may conflict
+        st.shared.u32 [a+%r1], %r2;    against  ld.shared.u32 %r3, [b];          distinct: two shared variables
+        st.global.u32 [%rd1], %r2;     against  ld.global.nc.u32 %r3, [%rd2];    distinct: `.nc` is a promise
+        st.global.u32 [%rd1], %r2;     against  ld.global.u32 %r3, [%rd2];       may conflict
 
 Cooper, Torczon, "Engineering a Compiler", 2nd ed., 9.2.4; PTX ISA 9.0, 5.1 (state spaces) and 9.7.9.
 """

@@ -171,7 +171,7 @@ def _cost(region: dict[str, Any]) -> str:
     often += " (assumed)" if cost["assumed"] else " (profile)"
     gain = f"predicted gain {cost['gain']:.2f}x"
     if cost["break_even"] is not None:
-        gain += f", break-even from {cost['break_even']:,.0f} slots"
+        gain += f", breaks even at {cost['break_even']:,.0f} slots"
     elif cost["gain"] <= 1:
-        gain += ", break-even never"
+        gain += ", never breaks even"
     return f"{cost['slots']:,.0f} issue slots per run, {often}; {gain}"

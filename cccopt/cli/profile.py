@@ -265,7 +265,8 @@ def _nothing(counted: ProgramRun, program: Sequence[str]) -> Diagnostic:
             "CCC111",
             message,
             why=f"{why}, or called `cudaDeviceReset`, which discards the counts: only CUPTI can detect that",
-            help="install CUPTI (`pip install nvidia-cuda-cupti`), or let the program end without calling it",
+            help="install CUPTI (`pip install nvidia-cuda-cupti`), or let the program end without calling"
+            " `cudaDeviceReset`",
         )
     if counted.status:
         why += f", with exit status {counted.status}"

@@ -3,7 +3,7 @@
 A `Record` is given to a `Program` with the statements at which iterations begin and end. Its program then runs with
 events in its code and each access wrapped; programs without one hold neither.
 
-Recorded are loads, stores and atomics of global, shared and local memory by lanes that are in an iteration. Loads that
+Loads, stores and atomics of global, shared and local memory are recorded, by lanes that are in an iteration. Loads that
 promise to read what is never written (``ld.global.nc``, constants, parameters) are not.
 """
 

@@ -6,7 +6,8 @@ Collecting leaves such code in the program: what tasks compute from less than it
 computed before the branch for them alone. ptxas drops it too; without it, counts of PTX instructions are those of
 the program that runs.
 
-Dropped is what the instruction table calls pure and what writes registers that are dead after it. Safety: EXACT.
+An instruction is dropped if the instruction table calls it pure and the registers that it writes are dead after it.
+Safety: EXACT.
 Functions without added code are left as they are.
 """
 

@@ -11,7 +11,7 @@ The lanes of a warp read elements beside one another, those that run its tasks n
 figure 4.9. What is moved before the marker is run by the lane itself, before it votes; the context of the path
 is chosen from what is live after it.
 
-Moved are loads whose address has the access' own size as its stride over the lanes, with the pure instructions that
+Loads are moved whose address has the access' own size as its stride over the lanes, with the pure instructions that
 they need. They and all that they pass are straight code of the path's first block: no store, atomic, barrier, call,
 volatile or ordered access, and no other marker. A lane that takes the path then loads in each iteration what a full
 warp would have loaded at once, and the value takes room on the stack. So loads move only
@@ -24,7 +24,8 @@ all such loads if that holds for them together, else one address register after 
 them. ``hoist`` asks for all loads, whatever their addresses and the context; ``nohoist`` forbids it; loops of tasks
 keep theirs.
 
-Safety: EXACT. Declines without a remark; a path that collect-contexts could rewrite only before is not rewritten.
+Safety: EXACT. Declines without a remark. Where ``hoist`` forces a move after which collect-contexts can no longer
+rewrite the path, the path is not rewritten.
 """
 
 from __future__ import annotations

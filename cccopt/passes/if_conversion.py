@@ -9,8 +9,9 @@
 A value with one definition is one that tasks can compute again, or for themselves alone (`cccopt.ccc.plan.compression`,
 `cccopt.ccc.plan.sinking`); after a branch it has two. The special cases of `atan2f` and its like are such branches.
 
-Converted are branches of a marked loop's iteration, outside of its paths and before one of them. Arms are straight
-code of one block each, pure instructions on registers, `MOST_SLOTS` together with the selects; inner branches go first.
+The branches that are converted are in a marked loop's iteration, outside of its paths and before one of them. Arms are
+straight code of one block each, pure instructions on registers, `MOST_SLOTS` together with the selects; inner branches
+go first.
 PTX arithmetic does not trap, so that what the other lanes would not have run is harmless.
 
 Safety: EXACT. J. R. Allen, K. Kennedy, C. Porterfield, J. Warren, "Conversion of control dependence to data

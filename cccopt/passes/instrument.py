@@ -8,8 +8,8 @@
 
 A program picks one of the two when it registers its kernels or looks them up. Device functions with a body in the
 module that a counted kernel calls by name have counted copies too; what is called through a pointer, or is defined in
-another module, is the plain function and not counted. Counted is, for each run of statements, how often some lanes of a
-warp ran it together (``activemask``) and how many lanes these were (`cccopt.passes.counting.choice`).
+another module, is the plain function and not counted. For each run of statements, it is counted how often some lanes of
+a warp ran it together (``activemask``) and how many lanes these were (`cccopt.passes.counting.choice`).
 
 Safety: EXACT. A copy computes what the plain function does: code is added that reads nothing of it and writes registers
 and variables of its own; control goes where it went. What changes is time, and how much shared memory is left.

@@ -12,8 +12,8 @@ The votes and barriers of the collected loop keep a load of the next iteration f
 prefetch needs no register that waits for it: where lanes are sorted (`cccopt.ccc.codegen.sorting`) there are none to
 spare. Other loops are left as they are: what it would do there has not been measured.
 
-Prefetched is for an iteration that the lane surely makes, so that no other address is touched than before: the loop has
-one way out, at its latch, and what decides there is computed from registers at hand.
+Loads are prefetched only for an iteration that the lane is certain to run, so that no address is touched that was not
+touched before: the loop has one way out, at its latch, and what decides there is computed from registers at hand.
 
 Safety: EXACT. D. Callahan, K. Kennedy, A. Porterfield, "Software prefetching", ASPLOS 1991; PTX ISA 9.0, 9.7.9.16.
 """

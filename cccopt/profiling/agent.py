@@ -73,7 +73,7 @@ def _compiler() -> str:
             why=f"CXX names `{named}`, which is not a program"
             if named
             else f"none of {', '.join(_COMPILERS)} is on PATH",
-            help="install g++ (a library of 400 lines is built with it, once), or set CXX to a compiler",
+            help="install g++ (a small library is built with it, once), or set CXX to a C++ compiler",
         )
     )
 

@@ -54,7 +54,7 @@ class Source:
         return hashlib.sha256(encoded("\n".join(kept))).hexdigest()
 
     def numbered(self, line: int) -> int:
-        """The number of ``line`` without annotations; of an annotation, that of the line behind it."""
+        """The number of ``line`` without annotations; for an annotation, that of the line after it."""
         return line - bisect_left(self._annotations, line)
 
     def shown(self, number: int) -> int:

@@ -54,8 +54,8 @@ def _uncounted(table: GraphTable) -> dict[str, list[str]]:
 def _legend(table: GraphTable) -> Iterator[str]:
     if _is_timed(table):
         yield "ms: what the kernels of a run took together, without the gaps between launches: the median of the"
-        yield "repeats by CUDA events; ±%: their full range over it. run ms: from the first launch to the end of the"
-        yield "last one, with the gaps in which Python reads flags and sizes and prepares the next launch."
+        yield "repeats timed with CUDA events; ±%: their full range over it. run ms: from the first launch to the"
+        yield "end of the last one, with the gaps in which Python reads flags and sizes and prepares the next launch."
         yield "MTEPS: millions of edges per second of kernel time, whichever edges a form looks at. bfs and sssp count"
         yield "the edges of the vertices that are reached, bc counts those twice, cc and pagerank_converged all edges,"
         yield "pagerank all of them once an iteration, tc each pair of neighbors once."
@@ -65,7 +65,8 @@ def _legend(table: GraphTable) -> Iterator[str]:
         yield "active/on: warp efficiency with and without predicated-off lanes. KB: what warps read and write in"
         yield "global memory, in sectors of 32 bytes, whether or not a cache has them."
     if _is_counted(table) and _is_timed(table):
-        yield f"Both and warp instr. are counted by {PROFILED}; s: at size {SMALL}, since a form has too many launches."
+        yield f"active/on, KB and warp instr. are counted by {PROFILED}; s: at size {SMALL}, because a form has"
+        yield "too many launches at this size."
 
 
 def rows_table(table: GraphTable) -> RichTable:

@@ -139,6 +139,6 @@ def _notes(measurement: Measurement) -> Iterator[str]:
             total = f"{build.times.median:.3f} ms"
         yield f"{build.name} build (annotated, pass off): {total} in total"
     if plain.times is not None:
-        yield "Warp efficiency is counted by the emulator (`--on emulator`); these are CUDA events' medians."
+        yield "Times are medians, measured with CUDA events. For warp efficiency, run with `--on emulator`."
     else:
         yield "Counted in PTX by the emulator: no times, and ptxas may predicate code that branches here."

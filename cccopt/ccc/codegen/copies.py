@@ -1,4 +1,4 @@
-"""What copies of a loop's code have otherwise: unrolled inner iterations, pragmas, and the word ``.uni``."""
+"""What differs in copies of a loop's code: unrolled inner iterations, pragmas, and the word ``.uni``."""
 
 from __future__ import annotations
 

@@ -49,13 +49,13 @@ class Conflicts:
             if steps == 0 and self._matters(a, b, self.same):
                 return "all iterations of a thread access the same location"
             if steps:
-                return f"an iteration accesses the same location as the iteration {_ordinal(abs(steps))} it"
+                return f"an iteration accesses the same location as the one {_ordinal(abs(steps))} it"
         if self.cross is not None and self._always(a.index, self.cross) and self._always(b.index, self.cross):
             steps = self._steps(first, second, self.cross, a, b, _LANES - 1)
             if steps == 0 and self.same is None and self._matters(a, b, self.cross):
                 return "all threads access the same location"
             if steps:
-                return f"a thread accesses the same location as the thread {_beside(abs(steps))} it"
+                return f"a thread accesses the same location as the one {_beside(abs(steps))}"
         return ""
 
     def _steps(
@@ -167,8 +167,8 @@ class Conflicts:
 
 
 def _ordinal(steps: int) -> str:
-    return "before or after" if steps == 1 else f"{steps} before or after"
+    return "before or after" if steps == 1 else f"{steps} iterations before or after"
 
 
 def _beside(steps: int) -> str:
-    return "beside" if steps == 1 else f"{steps} away from"
+    return "beside it" if steps == 1 else f"{steps} positions away"

@@ -77,6 +77,7 @@ class InnerIterations(Induction):
     def in_order(self) -> bool:
         stores: list[_Access] = []
         loads: list[_Access] = []
+        atomics: list[_Access] = []
         for index, instruction in self.view.instructions(self.path.nodes):
             facts = isa.facts(instruction)
             if facts.control is Control.CALL:
@@ -93,12 +94,16 @@ class InnerIterations(Induction):
                 stores.append(access)
             elif facts.memory is Memory.LOAD and not reads_unchanging_memory(instruction, self.view.function):
                 loads.append(access)
-            elif facts.memory is Memory.ATOMIC and not commutes_as(self.view, index) and self._is_own(access):
-                return True
+            elif facts.memory is Memory.ATOMIC:
+                if not commutes_as(self.view, index) and self._is_own(access):
+                    return True
+                atomics.append(access)
         return (
             any(self._keeps_order(store) for store in stores)
             or any(self._meet(store, other) for store in stores for other in stores)
-            or any(self._meet(store, load) for load in loads for store in self._seen_by(load, stores))
+            or any(
+                self._meet(store, load) for load in loads for store in self._seen_by(load, stores, atomics)
+            )
             or any(self._updates(store, load) for store in stores for load in loads)
             or any(self._share_a_segment(store, load) for store in stores for load in loads)
         )
@@ -137,16 +142,20 @@ class InnerIterations(Induction):
         register, offset = found
         return _Access(index, base, by, fixed, size, register, offset + by, value, address)
 
-    def _seen_by(self, load: _Access, stores: Sequence[_Access]) -> Iterator[_Access]:
+    def _seen_by(
+        self, load: _Access, stores: Sequence[_Access], atomics: Sequence[_Access]
+    ) -> Iterator[_Access]:
         """The stores that may change what an inner iteration does by what it loads. Those of a constant are not among
-        them if the load only decides whether that constant is stored.
+        them if the load only decides whether that constant is stored, and no atomic operation changes it.
         """
         same = {
             store.index: store.value[0]
             for store in stores
             if store.fixed and self._same_address(store, load) and isinstance(store.value[0], Literal)
         }
-        constant = constant_set(self.view, load.index, same) if load.fixed and same else None
+        changed = any(self._same_address(atomic, load) for atomic in atomics)
+        only = load.fixed and same and not changed
+        constant = constant_set(self.view, load.index, same) if only else None
         return (store for store in stores if constant is None or store.value != (constant,))
 
     def _keeps_order(self, store: _Access) -> bool:

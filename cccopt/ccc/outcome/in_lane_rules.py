@@ -11,7 +11,7 @@ TARGET = Rule(
     "on `{}`, the lanes of a warp cannot wait for one another",
     "before `sm_70`, a warp has one program counter for all of its lanes, so diverged lanes cannot vote"
     " together",
-    "compile for `sm_70` or newer",
+    "compile for a newer GPU, or set `.target sm_70` or newer in the PTX",
 )
 UNKNOWN = Rule(
     "CCC044",

@@ -72,7 +72,7 @@ CARRIED = Rule(
 )
 REDUCTIONS = Rule(
     "CCC035",
-    "paths update {} registers by `{}`, and the clause `reduce` names {} variables for it",
+    "paths update {} registers by `{}`, of which the clause `reduce` names only {}",
     "any lane may update a reduction, in any order, so the clause has to cover each of these registers",
     "name all variables that paths update by this operator, or none",
 )
@@ -189,9 +189,10 @@ INNER_LOOP = Rule(
 )
 NESTED_LOOP = Rule(
     "CCC046",
-    "a marked loop inside another marked loop is not supported yet",
+    "a loop marked `for` is inside another one that has marked paths of its own",
     "the inner loop's votes need the whole warp, which the outer loop's paths split",
-    "mark the inner loop with `#pragma ccc for variable`, or keep the pragmas of one of the two loops",
+    "mark the inner loop with `#pragma ccc for variable`, or remove the pragmas of one of the two loops or of the outer"
+    " loop's paths",
 )
 RECURSION = Rule(
     "CCC047",

@@ -2,9 +2,9 @@
 
 A warp serves a point when 32 of its lanes hold, or find on the stack, a token that waits there: later points first, so
 that tokens leave the loop before others come to where they wait. Tokens that lanes hold at other points are pushed
-meanwhile, and no lane begins an iteration before less than 32 tokens wait at each point. So the stack of a point needs
+meanwhile, and no lane begins an iteration until fewer than 32 tokens wait at each point. So the stack of a point needs
 
-    32 slots            if it is the only one: its tokens are pushed where there are less than 32 of them in all
+    32 slots            if it is the only one: its tokens are pushed where there are fewer than 32 of them in all
     63                  if no other point is on a cycle with it: up to 31 wait when a round begins, 32 more come from
                         lanes or from one earlier point, and none comes while 32 of them wait
     31 n + 32           if n points are on one cycle (a marked inner loop and a path in it): 31 wait at each when a
@@ -256,7 +256,7 @@ class _CarriedPlanner:
                 chosen[name] = LiveIn(name, lives[0].type, Placement.COLLECTED, reason)
         for r in self.carrying.reductions:
             owned = "each task gives its part to its owner's slot in shared memory"
-            how = "any lane keeps its share" if r.any_lane else owned
+            how = "whichever lane runs the task keeps its contribution" if r.any_lane else owned
             placement = Placement.REDUCED if r.any_lane else Placement.COLLECTED
             reason = f"updated by `{r.operator.sign}`: {how}"
             chosen[r.register] = LiveIn(r.register, view.types[r.register], placement, reason)

@@ -309,7 +309,7 @@ class _Planner:
         for partial in partials:
             r = partial.reduction
             how = (
-                "any lane keeps its share, because all shares end in one result"
+                "whichever lane runs the task keeps its contribution, because all contributions end up in one result"
                 if partial.offset is None
                 else "each task gives its part to its owner's slot in shared memory"
             )

@@ -1,7 +1,7 @@
 """Values that nothing but some paths reads: where their tasks compute them, the code before the branch is dead.
 
-        sqrt.rn.f32 %f3, %f2;       only the path reads %f3: where each task computes it from %f2, no lane does so
-        before @!%p1 bra   J;              the branch (ptxas drops it), and no more tasks compute it than lanes did
+        sqrt.rn.f32 %f3, %f2;       only the path reads %f3: if each task computes it from %f2, no lane does so before
+        @!%p1 bra   J;              the branch (ptxas drops it), and no more tasks compute it than lanes did
 
 The computation moves from each iteration into each task: Knoop, Rüthing, Steffen, "Partial dead code elimination", PLDI
 1994.

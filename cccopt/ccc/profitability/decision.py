@@ -294,7 +294,12 @@ def _why(path: Path, cost: Cost, limited: str) -> str:
 def _numbers(path: Path, cost: Cost) -> str:
     """What is known or assumed of a path, and what it would have to cost to pay."""
     slots = f"{cost.slots:,.0f} issue slots"
-    pays = "never pays" if cost.break_even is None else f"pays from {cost.break_even:,.0f} issue slots on"
+    what = "an inner iteration" if path.is_loop else "the path"
+    pays = (
+        f"pays off if {what} costs at least {cost.break_even:,.0f} issue slots"
+        if cost.break_even is not None
+        else "never pays off"
+    )
     if path.is_loop:
         run = "is assumed to run" if cost.assumed else "runs"
         return f"a lane {run} {cost.taken:,.2f} inner iterations per iteration, of {slots} each; collecting {pays}"

@@ -8,7 +8,7 @@ make:
     after:   own code + overhead + cost of the path x full                     full = 0.125
 
 The tasks of a loop run in rounds: ``warps`` are inner iterations of a warp, as many as its slowest lane makes, ``full``
-those of all lanes over 32. A kernel that waits for memory gains no more than down to the time of its traffic.
+those of all lanes over 32. The predicted time of a kernel never falls below that of its memory traffic.
 """
 
 from __future__ import annotations

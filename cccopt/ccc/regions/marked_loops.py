@@ -160,7 +160,9 @@ def _region(
     if not points and not annotation.alone:
         remarks.append(
             refusal.remark(
-                "CCC054", "this marked loop contains no marked path: it stays as it is", annotation.place
+                "CCC054",
+                "this marked loop contains no marked path of its own: it stays as it is",
+                annotation.place,
             )
         )
         return None

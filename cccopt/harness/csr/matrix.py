@@ -1,6 +1,7 @@
 """Sparse matrices in compressed sparse row form (CSR), which are the graphs of the benchmarks, too.
 
-Row r holds the non-zeros ``offsets[r]`` to ``offsets[r + 1]``; of a graph, row r holds the edges that leave vertex r.
+Row r holds the non-zeros ``offsets[r]`` to ``offsets[r + 1] - 1``; of a graph, row r holds the edges that leave
+vertex r.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ namespace cte {
 ///
 /// A queue is a view: pass the pointers as parameters of the kernel. `size` counts every vertex that was to be appended. If that is
 /// more than `capacity`, those past it were not stored: the host sees `*size > capacity`, and repeats the step, from the state before
-/// it, with more memory. A vertex may be appended more than once, unless a `bitmap` or an atomic operation of your own says which call is
-/// the first: then the number of vertices is always enough.
+/// it, with more memory. A vertex may be appended more than once, unless a `bitmap` or an atomic operation of your own tells which call is
+/// the first; in that case, a capacity equal to the number of vertices is always enough.
 ///
 /// @code
 /// __global__ void odd_rows(int rows, const int* offsets, int* items, unsigned long long* size, unsigned long long capacity) {

@@ -57,6 +57,9 @@ ORDERED = {
     "a flag, tested and set elsewhere to another value": (
         True, FLAG.format("st.global.u32 [%out], 1;") + "st.global.u32 [%out], 2;"
     ),
+    "a flag, tested and reset by an atomic": (
+        True, FLAG.format("st.global.u32 [%out], 1;") + "atom.global.exch.b32 %r17, [%out], 0;"
+    ),
     "a flag that ends the loop": (
         True, "st.global.u32 [%out], 1; ld.global.u32 %r16, [%out]; setp.ne.u32 %p6, %r16, 0; @%p6 bra INNER_DONE;"
     ),
