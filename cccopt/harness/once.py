@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -123,24 +125,38 @@ def _run(gpu: Gpu, subject: Subject, args: argparse.Namespace) -> int:
             return WRONG
         print(f"{sample.name} {name}: left out: {why}")
     found = [name for name in wanted if name in codes]
-    runs = subject.runs(sample.instance(args.size, args.seed))
-    return max([_run_on(gpu, run, found, codes, args) for run in runs])
+    runs = list(subject.runs(sample.instance(args.size, args.seed)))
+    if len(runs) == 1:
+        return _run_on(gpu, runs[0], found, codes, args, args.order)
+    # A build's launches are those of all runs: what a run that dies has shown says nothing of any of them.
+    with tempfile.TemporaryDirectory(prefix="cccopt-") as folder:
+        order = None if args.order is None else Path(folder, "order")
+        status = max(_run_on(gpu, run, found, codes, args, order) for run in runs)
+        if order is not None:
+            shutil.copyfile(order, args.order)
+    return status
 
 
 def _run_on(
-    gpu: Gpu, instance: Instance, wanted: Iterable[str], codes: Mapping[str, bytes], args: argparse.Namespace
+    gpu: Gpu,
+    instance: Instance,
+    wanted: Iterable[str],
+    codes: Mapping[str, bytes],
+    args: argparse.Namespace,
+    order: Path | None,
 ) -> int:
+    """One run of each of the ``wanted`` builds; ``order`` takes their launches."""
     sample, status = instance.sample, 0
     bench = Bench(gpu, instance, codes[sample.plain])
     for name in wanted:
         loaded = LoadedBuild(name, gpu.load(codes[name]))
-        launches = bench.run(loaded, check=not args.unchecked, profile=args.order is not None)
+        launches = bench.run(loaded, check=not args.unchecked, profile=order is not None)
         verdict = loaded.wrong or ("unchecked" if args.unchecked else "right")
         print(f"{sample.name} {name}: {verdict}, {len(launches)} launches", flush=True)
         status = WRONG if loaded.wrong else status
-        if args.order is not None:
-            with args.order.open("a", encoding="utf-8") as order:
-                order.writelines(json.dumps([name, launch.kernel]) + "\n" for launch in launches)
+        if order is not None:
+            with order.open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps([name, launch.kernel]) + "\n" for launch in launches)
     return status
 
 

@@ -35,7 +35,7 @@ from cccopt.ccc.legality.test_and_set import constant_set
 from cccopt.ccc.regions.induction import Induction
 from cccopt.ccc.regions.paths import Path
 from cccopt.ptx import isa
-from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, TextureAddress
+from cccopt.ptx.ir import Address, Instruction, Literal, Operand, Register, TextureAddress, Vector
 from cccopt.ptx.isa import Control, Memory
 
 _ELSEWHERE = ("local", "param", "const")
@@ -47,7 +47,8 @@ class _Access:
     """An access to memory: ``base`` is the register of its address, empty for a variable's own; ``fixed`` tells whether
     all inner iterations of a lane access one address; ``register`` and ``offset`` give it as a sum of a register of
     the loop's header and a constant.
-    ``size`` is in bytes, ``value`` what a store stores, ``address`` the operand.
+    ``size`` is in bytes, ``value`` what a store stores. ``variable`` is the name of a variable at whose address it is,
+    if ``base`` is empty; ``scalar`` tells that it is one number.
     """
 
     index: int
@@ -58,7 +59,8 @@ class _Access:
     register: str = ""
     offset: int = 0
     value: tuple[Operand, ...] = ()
-    address: Address | None = None
+    variable: str = ""
+    scalar: bool = True
 
 
 def in_order(view: View, path: Path) -> bool:
@@ -135,28 +137,45 @@ class InnerIterations(Induction):
         by = 0 if address.offset is None else integer(address.offset)
         fixed = not base or self.invariance.holds(index, base)
         value = tuple(self._plain(index, o) for o in instruction.operands if o is not address)
-        found = self.from_header(index, address.base)
-        size = access_size(instruction)
-        if found is None or by is None:
-            return _Access(index, base, by, fixed, size, value=value, address=address)
-        register, offset = found
-        return _Access(index, base, by, fixed, size, register, offset + by, value, address)
+        found = self.from_header(index, address.base) if by is not None else None
+        register, offset = found or ("", 0)
+        return _Access(
+            index,
+            base,
+            by,
+            fixed,
+            access_size(instruction),
+            register,
+            offset + (by or 0) if found else 0,
+            value,
+            "" if base else str(address.base),
+            not any(isinstance(operand, Vector) for operand in instruction.operands),
+        )
 
     def _seen_by(
         self, load: _Access, stores: Sequence[_Access], atomics: Sequence[_Access]
     ) -> Iterator[_Access]:
-        """The stores that may change what an inner iteration does by what it loads. Those of a constant are not among
-        them if the load only decides whether that constant is stored, and no atomic operation changes it.
+        """The stores that may change what an inner iteration does by what it loads.
+
+        Those of a constant are not among them if the load only decides whether that constant is stored. All must be of
+        one size, since addresses that are multiples of it are equal or apart, and no atomic operation may change it.
         """
-        same = {
+        constants = {
             store.index: store.value[0]
             for store in stores
-            if store.fixed and self._same_address(store, load) and isinstance(store.value[0], Literal)
+            if store.fixed
+            and store.scalar
+            and store.size == load.size
+            and isinstance(store.value[0], Literal)
         }
-        changed = any(self._same_address(atomic, load) for atomic in atomics)
-        only = load.fixed and same and not changed
-        constant = constant_set(self.view, load.index, same) if only else None
-        return (store for store in stores if constant is None or store.value != (constant,))
+        same = {
+            s.index: constants[s.index]
+            for s in stores
+            if s.index in constants and self._same_address(s, load)
+        }
+        decides = same and load.size and load.scalar and not any(atomic.fixed for atomic in atomics)
+        constant = constant_set(self.view, load.index, same) if decides else None
+        return (s for s in stores if constant is None or constants.get(s.index) != constant)
 
     def _keeps_order(self, store: _Access) -> bool:
         """Whether what a store leaves in memory depends on which inner iteration comes last, at an address of the
@@ -251,8 +270,8 @@ class InnerIterations(Induction):
         return any(self._reads(store.index, name, load.index) for name in values)
 
     def _same_address(self, store: _Access, load: _Access) -> bool:
-        """Whether both go to one address in an inner iteration, given by the same operand."""
-        if store.address != load.address:
+        """Whether both go to one address in an inner iteration, as far as registers and constants tell."""
+        if (store.base, store.variable, store.displacement) != (load.base, load.variable, load.displacement):
             return False
         reaching = self.view.reaching.reaching
         return not store.base or reaching(store.index, store.base) == reaching(load.index, load.base)

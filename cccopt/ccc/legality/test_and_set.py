@@ -4,6 +4,7 @@
 
 Such statements may run in any order, of the same thread or of others: each leaves the constant or what was there, so
 memory holds the constant in the end if any of them would have stored it first. Nothing else learns what was loaded.
+That nothing else writes to the address is for the caller to see (`InnerIterations`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from cccopt.analysis import effects
 from cccopt.ccc.function.view import View
 from cccopt.ptx import isa
 from cccopt.ptx.ir import Instruction, Literal
-from cccopt.ptx.isa import Control, Memory
+from cccopt.ptx.isa import Control
 
 
 def constant_set(view: View, load: int, stores: Mapping[int, Literal]) -> Literal | None:
@@ -30,7 +31,7 @@ def constant_set(view: View, load: int, stores: Mapping[int, Literal]) -> Litera
                 stored = _stored(view, reader, name, stores)
                 if stored is not None:
                     found |= stored
-                elif not _is_pure(view, reader):
+                elif not effects.is_pure(view.body[reader]):
                     return None
                 elif reader not in seen:
                     seen.add(reader)
@@ -73,7 +74,7 @@ def _skipped(view: View, block: int, stores: Mapping[int, Literal]) -> frozenset
         elif isa.facts(statement).control is Control.BRANCH:
             if statement.guard is not None:
                 return None
-        elif not _is_pure(view, index) or not (_stays(view, index, own) or _repeats(view, index, block)):
+        elif not effects.is_pure(statement) or not (_stays(view, index, own) or _repeats(view, index, block)):
             return None
     return frozenset(found)
 
@@ -98,12 +99,3 @@ def _repeats(view: View, index: int, before: int) -> bool:
         for name in effects.writes(statement)
         for definition in reaching.reaching_end(before, name)
     )
-
-
-def _is_pure(view: View, index: int) -> bool:
-    """Whether a statement only computes registers from registers."""
-    statement = view.body[index]
-    if not isinstance(statement, Instruction):
-        return False
-    facts = isa.facts(statement)
-    return facts.memory is Memory.NONE and facts.control is Control.NEXT and facts.pure

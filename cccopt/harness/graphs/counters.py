@@ -23,7 +23,7 @@ SECONDS = 60.0
 """What each form of an algorithm may take on a graph under Nsight Compute, on average."""
 
 COUNTED_LAUNCHES = 256
-"""How many of a form are counted at any size: Nsight Compute takes tens of milliseconds for each."""
+"""A form with more launches is counted at size `SMALL`: Nsight Compute takes tens of milliseconds for each."""
 
 
 def with_counts(
@@ -82,7 +82,7 @@ def _run(
     folder.mkdir()
     for form, cubin in code.items():
         cubin_file(folder, cell.algorithm, form).write_bytes(cubin)
-    # They were right when they were timed.
+    # The forms were right when they were timed, if at another size.
     options = ("--graph", job.input, "--sources", str(sources), "--unchecked")
     size = SMALL if _has_many(cell) else cell.size
     return ncu.ProfiledRun(job.name, _right(cell), folder, size, seed, options, ncu.TRAFFIC)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from cccopt.ccc.function.code import at, op
+from cccopt.ccc.function.code import at, number, op
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.folding import Folding
 from cccopt.passes.counting.layout import BEGUN, ENDED, THREADS, WARPS
@@ -45,7 +45,9 @@ def begin(kernel: Memory, names: Names) -> Iterator[Statement]:
     yield from _thread(names, thread)
     yield from _threads(names, threads)
     if kernel.name is not None:
-        yield from each_word(names, thread, threads, kernel.words, "clear", partial(_clear, names, kernel))
+        yield from each_word(
+            names, thread, threads, number(kernel.words), "clear", partial(_clear, names, kernel)
+        )
     yield op("setp.eq.u32", first, thread, 0)
     yield from copy_address(kernel, names, base)
     yield op("red.global.add.u64", kernel.in_copy(base, BEGUN), 1, guard=Guard(first))
@@ -153,8 +155,8 @@ def _flush_all(
     """Adds all words to their counters."""
     low = partial(_flush, names, memory, base, memory.plain, 0)
     high = partial(_flush, names, memory, base, memory.high, HALF_WORD)
-    yield from each_word(names, first, step, memory.counters - memory.own, "add", low)
-    yield from each_word(names, first, step, memory.private, "add", high)
+    yield from each_word(names, first, step, number(memory.counters - memory.own), "add", low)
+    yield from each_word(names, first, step, number(memory.private), "add", high)
 
 
 def _thread(names: Names, thread: Register) -> Iterator[Statement]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from cccopt.ccc.function.code import at, op, predicate
+from cccopt.ccc.function.code import at, number, op, predicate
 from cccopt.ccc.function.names import Names
 from cccopt.passes.counting.layout import OWN
 from cccopt.passes.counting.nests import Nest
@@ -269,12 +269,12 @@ def each_word(
     names: Names,
     first: Register,
     step: Register,
-    count: int | Operand,
+    count: Operand,
     what: str,
     body: Callable[[Register], Iterator[Statement]],
 ) -> Iterator[Statement]:
     """``body`` for each number below ``count``, shared among threads: from ``first`` on, every ``step``."""
-    if count == 0:
+    if count == number(0):
         return
     word, done = names.register("b32"), names.register("pred")
     loop, after = names.label(what), names.label(f"{what}_end")

@@ -68,11 +68,18 @@ class Counted:
 
     @cached_property
     def around_recursion(self) -> frozenset[str]:
-        """The device functions that may call themselves, those that call such functions, and those called by them."""
+        """The device functions that may call themselves, those that call such functions, and those called by them.
+
+        What is called through a pointer, or is in another module, may call itself.
+        """
         recursive = [name for name in self.bodies if self.recurs(name)]
         called = {name for one in recursive for name in self.reached(one)}
         functions = (name for name, f in self.bodies.items() if f.kind == "func")
-        return frozenset(n for n in functions if n in called or not called.isdisjoint(self.reached(n)))
+        return frozenset(
+            n
+            for n in functions
+            if n in called or not called.isdisjoint(self.reached(n)) or self.runs_unknown(n)
+        )
 
     @cached_property
     def may_exit(self) -> frozenset[str]:

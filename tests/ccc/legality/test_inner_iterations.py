@@ -57,6 +57,42 @@ ORDERED = {
     "a flag, tested and set elsewhere to another value": (
         True, FLAG.format("st.global.u32 [%out], 1;") + "st.global.u32 [%out], 2;"
     ),
+    "a flag, tested where another one is set": (
+        True, "ld.global.u32 %r16, [%out]; setp.eq.u32 %p6, %r16, 0; @%p6 st.global.u32 [%other], 1;"
+    ),
+    "a flag, tested before its address changes": (
+        True, "mov.u64 %rd21, %out; ld.global.u32 %r16, [%rd21]; mov.u64 %rd21, %other; setp.eq.u32 %p6, %r16, 0;"
+        " @%p6 st.global.u32 [%rd21], 1;"
+    ),
+    "a flag, its offset spelled": (
+        False, "ld.global.u32 %r16, [%out+0]; setp.eq.u32 %p6, %r16, 0; @%p6 st.global.u32 [%out], 1;"
+    ),
+    "a flag of other bytes": (True, FLAG.format("st.global.u8 [%out], 1;")),
+    "a flag, and a part of it set": (True, FLAG.format("st.global.u32 [%out], 1;") + "st.global.u8 [%out], 1;"),
+    "a flag beside another one, tested together": (
+        True, "ld.global.v2.u32 {%r16, %r17}, [%out]; or.b32 %r16, %r16, %r17; setp.eq.u32 %p6, %r16, 0;"
+        " @%p6 st.global.u32 [%out], 1;"
+    ),
+    "two flags": (
+        False, FLAG.format("st.global.u32 [%out], 1;") + "ld.global.u32 %r17, [%other]; setp.eq.u32 %p7, %r17, 0;"
+        " @%p7 st.global.u32 [%other], 1;"
+    ),
+    "a flag whose store is reached in two ways": (
+        True, "setp.eq.u32 %p7, %k, 3; @%p7 bra SET; ld.global.u32 %r16, [%out]; setp.ne.u32 %p6, %r16, 0;"
+        " @%p6 bra IS_SET; SET: st.global.u32 [%out], 1; IS_SET:"
+    ),
+    "a flag whose store ends the loop": (True, FLAG.format("st.global.u32 [%out], 1; bra INNER_DONE;")),
+    "a flag, tested and a value of another block copied": (
+        True, "setp.eq.u32 %p7, %k, 3; @%p7 bra NEXT; mov.u32 %x, %k; NEXT:"
+        + FLAG.format("st.global.u32 [%out], 1; mov.u32 %x, %k;") + SHOWN
+    ),
+    "a flag, tested and a value that has changed copied": (
+        True, "mov.u32 %x, %r17; add.u32 %r17, %k, 1;"
+        + FLAG.format("st.global.u32 [%out], 1; mov.u32 %x, %r17;") + SHOWN
+    ),
+    "a place found in data, updated, its offset spelled": (
+        True, FOUND + "ld.global.u32 %r17, [%rd21+0]; add.u32 %r17, %r17, 1; st.global.u32 [%rd21], %r17;"
+    ),
     "a flag, tested and reset by an atomic": (
         True, FLAG.format("st.global.u32 [%out], 1;") + "atom.global.exch.b32 %r17, [%out], 0;"
     ),

@@ -85,7 +85,7 @@ def context(clauses: str = "reduce=+:sum", **holes: Any) -> list[tuple[str, str,
     """The context entries of all paths: register, decision, and for reductions their form."""
     text = loop(clauses=clauses, declarations=DECLARED, **holes)
     regions = rewritten(parse(text)).regions
-    forms = {"any lane": "any lane", "the warp": "warp", "": "owner"}
+    forms = {"whichever lane": "any lane", "the warp": "warp", "": "owner"}
     return [
         (
             e.register,
