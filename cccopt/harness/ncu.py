@@ -23,7 +23,12 @@ from cccopt.workers.apart import environment
 ACTIVE = "smsp__thread_inst_executed_per_inst_executed.ratio"
 GUARDED_ON = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
 INSTRUCTIONS = "smsp__inst_executed.sum"
-SECTORS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st", "red", "atom"))
+SECTORS = (
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
+)
 """Those of 32 bytes that requests of warps touched in global memory, be they in a cache or not."""
 
 

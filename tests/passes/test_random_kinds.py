@@ -50,7 +50,7 @@ def _reached(kind: str) -> Counter[str]:
             phases = times(result, profile, report.region)
             reached.update(phase for phase, count in phases.items() if count)
             reached.update(
-                "any lane" if "any lane" in entry.reason else "owner"
+                "any lane" if "whichever lane" in entry.reason else "owner"
                 for entry in report.context
                 if entry.decision == "reduced"
             )
