@@ -137,8 +137,9 @@ class InnerIterations(Induction):
         by = 0 if address.offset is None else integer(address.offset)
         fixed = not base or self.invariance.holds(index, base)
         value = tuple(self._plain(index, o) for o in instruction.operands if o is not address)
-        found = self.from_header(index, address.base) if by is not None else None
-        register, offset = found or ("", 0)
+        register, offset = "", 0
+        if by is not None and (found := self.from_header(index, address.base)) is not None:
+            register, offset = found[0], found[1] + by
         return _Access(
             index,
             base,
@@ -146,7 +147,7 @@ class InnerIterations(Induction):
             fixed,
             access_size(instruction),
             register,
-            offset + (by or 0) if found else 0,
+            offset,
             value,
             "" if base else str(address.base),
             not any(isinstance(operand, Vector) for operand in instruction.operands),

@@ -26,8 +26,8 @@ class Folding:
     """Adds up the counters of the threads of ``mask``, which are at address ``counters`` of each, in ``memory``.
 
     ``base`` is the address of the copy of the global counters, ``lower`` the mask of the lanes before a thread's own.
-    ``weight`` is how many warps one of a sample stands for; ``redux``:
-    there are reductions over a warp. ``sums`` becomes the address of what is added to.
+    ``weight`` is how many warps one of a sample stands for; ``redux``: there are reductions over a warp. ``sums``
+    becomes the address of what is added to.
     """
 
     memory: Memory
@@ -86,7 +86,7 @@ class Folding:
     def _choose(
         self, index: Register, ranges: Sequence[tuple[int, int]], start: Register, stop: Register
     ) -> Iterator[Statement]:
-        """Sets ``start`` and ``stop`` to the bounds of range ``index``. Each begins where the one before it ends."""
+        """Sets ``start`` and ``stop`` to the bounds of range ``index``."""
         yield op("mov.u32", start, 0)
         yield op("mov.u32", stop, ranges[0][1])
         for nest, (first, end) in enumerate(ranges[1:], 1):
