@@ -33,11 +33,12 @@ from cccopt.passes.counting.bounds import (
     registers_of_thread,
 )
 from cccopt.passes.counting.choice import Choice, choose
-from cccopt.passes.counting.copying import Copying, counted_copy, relabelled
+from cccopt.passes.counting.copying import Copying, counted_copy
 from cccopt.passes.counting.flow import Flow
 from cccopt.passes.counting.layout import FunctionLayout, Layout, as_bytes
 from cccopt.passes.counting.memory import COUNTS, Memory
 from cccopt.passes.counting.modules import Counted
+from cccopt.passes.counting.second_copy import relabelled
 from cccopt.passes.counting.spots import Files, function_layout
 from cccopt.passes.counting.watched import Watched, watch
 from cccopt.ptx.ir import (

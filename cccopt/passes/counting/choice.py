@@ -20,7 +20,8 @@ A kernel's threads and warps are known from the shape of its blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -316,6 +317,10 @@ def _numbered(flow: Flow, choice: Choice, registers: int, private: bool) -> Choi
     rest = own[registers:]
     by_nest, choice.nests = sorted_by_nest(flow, [choice.units[i] for i in rest], len(own) - len(rest))
     own = [*own[:registers], *(rest[i] for i in by_nest)]
+    pairs = {p.warps - choice.first: p.lanes - choice.first for p in choice.places.values()}
+    starts = [min(registers, len(own)), *(nest.start for nest in choice.nests)]
+    for start, stop in itertools.pairwise([*starts, len(own)]):
+        own[start:stop] = in_pairs(own[start:stop], pairs, start)
     order = [*own, *sorted(set(range(len(choice.depths))).difference(own))]
     new = {choice.first + old: choice.first + now for now, old in enumerate(order)}
 
@@ -337,3 +342,17 @@ def _numbered(flow: Flow, choice: Choice, registers: int, private: bool) -> Choi
     choice.unit_lanes = [number(c) for c in choice.unit_lanes]
     choice.edge_lanes = [number(c) for c in choice.edge_lanes]
     return choice
+
+
+def in_pairs(counters: Sequence[int], pairs: Mapping[int, int], start: int) -> list[int]:
+    """``counters``, numbered from ``start`` on, in an order in which as many ``pairs`` as can be have an even number
+    and the next one: these are loaded and stored at once.
+    """
+    here = frozenset(counters)
+    both = [(c, pairs[c]) for c in counters if pairs.get(c) in here]
+    in_pairs = frozenset(itertools.chain(*both))
+    others = [c for c in counters if c not in in_pairs]
+    if start % 2 and both and not others:
+        others = list(both.pop())
+    before = others[: start % 2]
+    return [*before, *itertools.chain(*both), *others[start % 2 :]]

@@ -30,7 +30,7 @@ If not all warps are counted (`sampling`), the kernel's own code follows the cou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -42,12 +42,10 @@ from cccopt.passes.counting.choice import Choice, Counters, Place
 from cccopt.passes.counting.flow import LEAVING, Flow, FlowEdge, Way
 from cccopt.passes.counting.layout import OUTSIDE, UNKNOWN
 from cccopt.passes.counting.memory import Adder, Memory, initial, lanes_from
+from cccopt.passes.counting.second_copy import once_more, relabelled
 from cccopt.passes.counting.watched import Watched, access_code, histogram_code
 from cccopt.ptx.ir import (
     Body,
-    BranchTargets,
-    CallPrototype,
-    Close,
     Directive,
     Function,
     Group,
@@ -55,10 +53,7 @@ from cccopt.ptx.ir import (
     Instruction,
     Label,
     Marker,
-    Open,
-    Operand,
     Register,
-    RegisterDeclaration,
     SpecialRegister,
     Statement,
     Symbol,
@@ -146,7 +141,7 @@ class _Copier:
         if self.what.relabel:
             code = relabelled(code)
         if self.samples:
-            code = (*code, Label(self.plain), *_once_more(self.body, self.what.moved))
+            code = (*code, Label(self.plain), *once_more(self.body, self.what.moved))
         function = self.what.function
         return replace(
             function,
@@ -261,21 +256,38 @@ class _Copier:
         """Counts those lanes here that ``among`` is true of, at the head of ``unit`` if that is one; ``in_loop``: whose
         counters may not be their own.
         """
-        private = self._private(counters.lanes)
-        if private:
+        private, paired = self._private(counters.lanes), self._are_paired(counters)
+        if paired:
+            pair, load = self.adder.loaded_pair(counters.warps)
+            yield load
+            yield op("add.u32", pair.elements[1], pair.elements[1], 1, guard=among)
+        elif private:
             yield from self._add_one(counters.lanes, among)
         if counters.warps == UNKNOWN and (private or counters.lanes == UNKNOWN):
             return
         mask, leader = self.names.register("b32"), self.names.register("pred")
         yield from _active(mask, among)
         yield from self.adder.leader(mask, leader, among)
-        if counters.warps != UNKNOWN:
+        if paired:
+            yield op("add.u32", pair.elements[0], pair.elements[0], 1, guard=Guard(leader))
+            yield op("st.local.v2.u32", self.what.memory.in_local(counters.warps), pair)
+        elif counters.warps != UNKNOWN:
             yield from self._add_execution(counters.warps, Guard(leader), in_loop)
         yield from self._count_splits(unit, mask, leader, in_loop)
         if counters.lanes != UNKNOWN and not private:
             active = self.names.register("b32")
             yield from lanes_from(self.names, mask, self.adder.lower, active)
             yield from self.adder.add(counters.lanes, active, Guard(leader), in_loop=in_loop)
+
+    def _are_paired(self, counters: Counters) -> bool:
+        """Whether the two counters of a place are side by side in the thread's local memory, as a vector has to be."""
+        first = counters.warps - self.what.memory.own
+        return (
+            counters.lanes == counters.warps + 1
+            and first >= len(self.registers)
+            and first % 2 == 0
+            and self._private(counters.lanes)
+        )
 
     def _add_execution(self, counter: int, leader: Guard, in_loop: bool) -> Iterator[Statement]:
         if self._private(counter):
@@ -385,43 +397,3 @@ def _calling(call: Instruction, callees: Mapping[str, str]) -> Instruction:
             operands[index] = Symbol(callees[operand.name])
             return replace(call, operands=tuple(operands))
     return call
-
-
-def _once_more(body: Body, moved: frozenset[str]) -> tuple[Statement, ...]:
-    """The body as it was, to stand behind the counted one, whose declarations it shares."""
-    kept: list[Statement] = []
-    depth = 0
-    for statement in body:
-        depth += isinstance(statement, Open) - isinstance(statement, Close)
-        shared = isinstance(statement, RegisterDeclaration | Variable | CallPrototype)
-        if isinstance(statement, BranchTargets):
-            shared = statement.directive == ".calltargets"
-        if isinstance(statement, Marker) or (isinstance(statement, Variable) and statement.name in moved):
-            continue
-        if depth or not shared:
-            kept.append(statement)
-    return relabelled(kept, "__ccc_plain")
-
-
-def relabelled(body: Sequence[Statement], ending: str = "__ccc") -> tuple[Statement, ...]:
-    """The body with labels of its own: debug information names those of the plain function."""
-    labels = {s.name for s in body if isinstance(s, Label)}
-    labels |= {s.label for s in body if isinstance(s, BranchTargets) and s.directive == ".branchtargets"}
-
-    def new(name: str) -> str:
-        return f"{name}{ending}" if name in labels else name
-
-    def changed(statement: Statement) -> Statement:
-        match statement:
-            case Label(name):
-                return replace(statement, name=new(name))
-            case BranchTargets(label, ".branchtargets", targets):
-                return replace(statement, label=new(label), targets=tuple(map(new, targets)))
-            case Instruction() if facts(statement).control is Control.BRANCH or statement.base == "brx":
-                operands: tuple[Operand, ...] = tuple(
-                    Symbol(new(o.name)) if isinstance(o, Symbol) else o for o in statement.operands
-                )
-                return replace(statement, operands=operands)
-        return statement
-
-    return tuple(map(changed, body))

@@ -217,6 +217,11 @@ class Adder:
         yield op("add.u32", found, found, 1, guard=who)
         yield op("st.local.u32", word, found)
 
+    def loaded_pair(self, counter: int) -> tuple[Vector, Statement]:
+        """Registers for two counters of the thread in its local memory, ``counter`` and the next, and the load."""
+        pair = Vector((self.names.register("b32"), self.names.register("b32")))
+        return pair, op("ld.local.v2.u32", pair, self.memory.in_local(counter))
+
 
 def lanes_from(
     names: Names, mask: Register, lower: Register, lanes: Register, less: Register | None = None
