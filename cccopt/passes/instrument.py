@@ -67,7 +67,10 @@ LAYOUT = "ccc_profile_layout"
 
 _FEW = 6  # registers for counters where little is known of how many there may be
 _FOLDED = 8  # counters of a thread that are added up at once
-_CROWDED = 16  # warps of which one is counted if a function has too many counters
+_CROWDED, _RARER = (
+    16,
+    4,
+)  # warps of which one is counted if a function has too many counters; in samples, times `every`
 _ROOM, _ROOM_OF_GROUPS = 4 << 20, 32 << 20  # bytes for all copies of the counts, at most
 
 
@@ -78,7 +81,7 @@ class Counting:
 
     ``registers`` is how many counters of a function may be in registers, and ``local`` how many in local memory: if
     None, as many as caches hold (`bounds`). If a function has more in its loops, one warp in 16 of the module's kernels
-    is counted.
+    is counted; of a sample without ``watch``, a fourth of the warps.
     ``copies`` is how many copies of the counts there are in global memory, a power of two. With ``dynamic`` the
     counters of kernels with dynamic shared memory are in shared memory too; a launch that asks for all there is then
     fails. ``limits`` are how many registers a copy may have, by kernel.
@@ -148,7 +151,8 @@ class _Instrumenting:
         choices = {name: self._choice(name, flows[name]) for name in counted.copied}
         crowded = self._crowded(choices)
         if crowded:
-            self.how = replace(self.how, registers=min(self.how.registers, _FEW), every=_CROWDED)
+            every = _CROWDED if self.how.every == 1 else _RARER * self.how.every
+            self.how = replace(self.how, registers=min(self.how.registers, _FEW), every=every)
             choices = {name: self._choice(name, flows[name]) for name in counted.copied}
         watched = {
             name: watch(flows[name], choices[name].end, wanted=self.how.watch) for name in counted.copied
@@ -206,8 +210,8 @@ class _Instrumenting:
         return choose(flow, kernel, min(most, self.how.registers), private=private)
 
     def _crowded(self, choices: Mapping[str, Choice]) -> str:
-        """A function with too many counters for each warp to be counted, empty if there is none."""
-        if self.how.every > 1:
+        """A function with too many counters for as many warps to be counted, empty if there is none."""
+        if self.how.watch:
             return ""
         for name, choice in choices.items():
             most = self.how.local

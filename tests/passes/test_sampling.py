@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,13 @@ def test_of_a_kernel_with_too_many_counters_some_warps_are_counted() -> None:
         "one warp in 16 is counted, more in small launches: `k` has too many branches "
         "(--ccc-instrument=all counts all warps)",
     )
+
+
+@pytest.mark.parametrize(("watch", "every"), [(False, 256), (True, 64)])
+def test_of_a_kernel_with_too_many_counters_a_sample_is_smaller(watch: bool, every: int) -> None:
+    few = Counting(registers=1, local=2, every=64, watch=watch)
+    assert instrumented(parse(ptx_kernel(DIVERGENT)), few)[1].every == every
+    assert instrumented(parse(ptx_kernel(DIVERGENT)), replace(few, local=15))[1].every == 64
 
 
 def test_as_many_counters_as_there_may_be_leave_all_warps_counted() -> None:
