@@ -61,4 +61,4 @@ def program_of(marked: str, name: str = "<ptx>") -> Program:
 
 def of_run(program: Program, run: Profile) -> RunProfile:
     """The profile of one launch of ``program`` that counted ``run``."""
-    return measure(program.module, run.issues, run.global_transactions)
+    return measure(program.module, run.issues, run.sectors_by_function)

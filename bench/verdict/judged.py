@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.real.build import PLAIN
 from bench.verdict.measuring import times_of
-from bench.verdict.programs import ALWAYS, AUTO, BUILT, PROFILED, Task, is_for_fitting
+from bench.verdict.programs import ALWAYS, AUTO, PROFILED, Task, is_for_fitting, is_rewritten, regions_of
 from cccopt.ccc.profitability.code_digest import canonical
 from cccopt.profiling.names import shown
 
@@ -110,7 +110,7 @@ def left_out(task: Task) -> Iterator[str]:
     for build in (PLAIN, *CHOOSING):
         if build in measured["wrong"]:
             yield f"{task.program.name}: {build}: {measured['wrong'][build]}"
-    names = {region["kernel"] for region in _regions(task, ALWAYS)}
+    names = {region["kernel"] for region in regions_of(task.place, ALWAYS)}
     if not names:
         yield f"{task.program.name}: no region is left of its annotations"
     timed = {name for of in measured["times"].values() for name in of}
@@ -127,7 +127,7 @@ def kernels_of(task: Task) -> Iterator[Kernel]:
     if measured is None or PLAIN in measured["wrong"]:
         return
     times = {build: of for build, of in measured["times"].items() if build not in measured["wrong"]}
-    regions = {build: _regions(task, build) for build in (ALWAYS, *CHOOSING)}
+    regions = {build: regions_of(task.place, build) for build in (ALWAYS, *CHOOSING)}
     for name in dict.fromkeys(region["kernel"] for region in regions[ALWAYS]):
         here = {build: [r for r in found if r["kernel"] == name] for build, found in regions.items()}
         key = canonical(name)
@@ -136,14 +136,16 @@ def kernels_of(task: Task) -> Iterator[Kernel]:
             for build, of in times.items()
             if build != PLAIN and key in of and key in times[PLAIN]
         }
-        if gains.keys() >= {*CHOOSING}:
+        rewritten = frozenset(build for build, found in here.items() if any(map(is_rewritten, found)))
+        # Where nothing is rewritten, the build is the plain one, and did not run.
+        if key in times[PLAIN] and gains.keys() >= rewritten.intersection(CHOOSING):
             yield Kernel(
                 task.program.name,
                 shown(name).partition("(")[0].removeprefix("void "),
                 is_for_fitting(task.program.name),
                 statistics.median(times[PLAIN][key]) / 1e6,
                 gains,
-                frozenset(build for build, found in here.items() if any(map(_is_rewritten, found))),
+                rewritten,
                 _predicted(task, here[ALWAYS]),
             )
 
@@ -151,16 +153,6 @@ def kernels_of(task: Task) -> Iterator[Kernel]:
 def _gain(plain: Sequence[float], other: Sequence[float]) -> float:
     """The median of ratios, turn by turn."""
     return statistics.median(a / b for a, b in zip(plain, other, strict=False))
-
-
-def _regions(task: Task, build: str) -> list[dict[str, Any]]:
-    file = task.place / build / BUILT
-    reports = json.loads(file.read_text())["reports"] if file.exists() else []
-    return [region for report in reports for unit in report["units"] for region in unit["regions"]]
-
-
-def _is_rewritten(region: Mapping[str, Any]) -> bool:
-    return bool(region["outcome"] == "rewritten")
 
 
 def _predicted(task: Task, regions: Sequence[Mapping[str, Any]]) -> float | None:
@@ -174,7 +166,7 @@ def _predicted(task: Task, regions: Sequence[Mapping[str, Any]]) -> float | None
             continue
         # A loop's report comes ahead of those of its paths.
         if region["kind"] in ("grid", "for"):
-            gain = region["cost"]["gain"] if _is_rewritten(region) else 1.0
+            gain = region["cost"]["gain"] if is_rewritten(region) else 1.0
         slots = counts[str(region["region"])]["issued"]
         before += slots
         after += slots / gain

@@ -11,7 +11,7 @@ from typing import Any
 from bench.profile.programs import observed
 from bench.real.build import PLAIN
 from bench.real.measure import Run, fault
-from bench.verdict.programs import COUNTED, Task
+from bench.verdict.programs import COUNTED, Task, is_rewritten, regions_of
 from cccopt.ccc.profitability.code_digest import canonical
 from cccopt.profiling.collecting import run_file
 from cccopt.profiling.run_file import as_text, write
@@ -48,9 +48,15 @@ def make_profile(task: Task) -> None:
 
 
 def take_times(task: Task, rounds: int, limit: float) -> str:
-    """Run the builds by turns, and keep the nanoseconds by build, kernel and round; returns what went wrong."""
+    """Run the builds by turns, and keep the nanoseconds by build, kernel and round; returns what went wrong. Builds in
+    which nothing is rewritten are the plain one, and do not run.
+    """
     built = task.built
-    variants = [what for what in built.folders if what != COUNTED]
+    variants = [
+        what
+        for what in built.folders
+        if what == PLAIN or (what != COUNTED and any(map(is_rewritten, regions_of(task.place, what))))
+    ]
     if PLAIN not in variants:
         return "it is not built"
     times: dict[str, dict[str, list[float]]] = {what: defaultdict(list) for what in variants}

@@ -13,10 +13,11 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.profile.programs import ROOT, SAMPLE, Built, Commands, chosen
 from bench.real.build import PLAIN, build
@@ -75,6 +76,18 @@ def has_build(place: Path, what: str) -> bool:
     """Whether a build has succeeded."""
     file = place / what / BUILT
     return file.exists() and json.loads(file.read_text())["succeeded"]
+
+
+def regions_of(place: Path, what: str) -> list[dict[str, Any]]:
+    """What became of the annotations in a build, by the reports of `ccc-nvcc`."""
+    file = place / what / BUILT
+    reports = json.loads(file.read_text())["reports"] if file.exists() else []
+    return [region for report in reports for unit in report["units"] for region in unit["regions"]]
+
+
+def is_rewritten(region: Mapping[str, Any]) -> bool:
+    """Whether a region of a report is in the build as it was rewritten."""
+    return bool(region["outcome"] == "rewritten")
 
 
 def _is_new(task: Task, what: str) -> bool:

@@ -45,12 +45,18 @@ def _row(kernel: Kernel) -> tuple[str, ...]:
         kernel.program,
         kernel.name,
         f"{kernel.milliseconds:.2f}",
-        f"{kernel.gains[ALWAYS]:.2f}" if ALWAYS in kernel.gains else "other results",
+        _measured(kernel),
         "-" if kernel.predicted is None else f"{kernel.predicted:.2f}",
         _chosen(kernel, AUTO),
         _chosen(kernel, PROFILED),
         f"{kernel.best:.2f}",
     )
+
+
+def _measured(kernel: Kernel) -> str:
+    if ALWAYS in kernel.gains:
+        return f"{kernel.gains[ALWAYS]:.2f}"
+    return "other results" if ALWAYS in kernel.rewritten else "left"
 
 
 def _chosen(kernel: Kernel, build: str) -> str:

@@ -16,7 +16,7 @@ from cccopt.advising.engagement import engagement
 from cccopt.advising.independence import judgement_of
 from cccopt.advising.recursions import refused_recursion
 from cccopt.advising.sums import sums_of
-from cccopt.advising.trials import Selection, Trial, is_expanded, trials
+from cccopt.advising.trials import KernelRun, Selection, Trial, is_expanded, trials
 from cccopt.ccc.function.annotations import Annotation, annotations_of, begins_annotation
 from cccopt.ccc.function.calls import called
 from cccopt.ccc.function.view import view_of
@@ -27,7 +27,6 @@ from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.driver import marked_ptx
 from cccopt.passes.pipeline import prepared
-from cccopt.profiling.candidate_counts import CandidateCounts
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import RunFile
 from cccopt.ptx.ir import Function, Item, Marker, Module
@@ -118,7 +117,7 @@ def advise_on_source(
     made = prepared(module)
     without_loop = [f.name for f in made.functions() if _is_kernel(f) and not _has_candidates(f)]
     refused = [trial for name in without_loop if (trial := refused_recursion(module, name)) is not None]
-    return (*_advise(unit, made, {}, {}), *(_advice(unit, t.kernel, (t,), {}, None, None) for t in refused))
+    return (*_advise(unit, made, {}, {}), *(_advice(unit, t.kernel, (t,), {}, False, None) for t in refused))
 
 
 def _without_others(module: Module) -> Module:
@@ -151,11 +150,16 @@ def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, 
     Raises ValueError where the run is damaged.
     """
     times = {f.name: f.time_ns for f in run.functions if f.kernel}
+    slots_per_ns = run.hardware[0].slots_per_ns if len(run.hardware) == 1 else 0.0
     return tuple(
         advice
         for unit in run.candidates
         for advice in _advise(
-            unit.unit, parse(unit.ptx), {c.name: c for c in unit.functions}, times, only_in_lane
+            unit.unit,
+            parse(unit.ptx),
+            {c.name: KernelRun(c, (times.get(c.name) or 0) * slots_per_ns) for c in unit.functions},
+            times,
+            only_in_lane,
         )
     )
 
@@ -163,7 +167,7 @@ def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, 
 def _advise(
     unit: str,
     module: Module,
-    counts: Mapping[str, CandidateCounts],
+    runs: Mapping[str, KernelRun],
     times: Mapping[str, int | None],
     only_in_lane: bool = False,
 ) -> tuple[Advice, ...]:
@@ -175,12 +179,12 @@ def _advise(
         annotations = annotations_of(function.body or ())
         name = function.name
         # Kernels with the same annotations are of one template: what is best for one is tried alone for the others.
-        like = best.get(tuple(annotations)) if name not in counts else None
+        like = best.get(tuple(annotations)) if name not in runs else None
         tried = () if like is None else tuple(trials(module, name, like=like, only_in_lane=only_in_lane))
         if not any(trial.loop is not None for trial in tried):
-            tried = tuple(trials(module, name, counts.get(name), only_in_lane=only_in_lane))
+            tried = tuple(trials(module, name, runs.get(name), only_in_lane=only_in_lane))
         unit_source = _source(unit, annotations)
-        advice = _advice(unit_source, name, tried, annotations, counts.get(name), times.get(name))
+        advice = _advice(unit_source, name, tried, annotations, name in runs, times.get(name))
         if advice.best is not None:
             best.setdefault(tuple(annotations), advice.best.selection)
         found.append(advice if only_in_lane else _judged(advice, module, function))
@@ -227,14 +231,14 @@ def _advice(
     kernel: str,
     tried: tuple[Trial, ...],
     annotations: Mapping[int, Annotation],
-    counts: CandidateCounts | None,
+    counted: bool,
     time_ns: int | None,
 ) -> Advice:
     accepted = [trial for trial in tried if trial.loop is not None and _can_be_written(trial, annotations)]
-    best = _best(accepted) if counts is not None else _surest(accepted)
-    tells = best is not None and (counts is not None or best.sure)
+    best = _best(accepted) if counted else _surest(accepted)
+    tells = best is not None and (counted or best.sure)
     gain = best.gain_of_kernel if best is not None and tells else None
-    pays = best is not None and tells and (counts is None or (best.gain or 0) >= SAFE_GAIN)
+    pays = best is not None and tells and (not counted or (best.gain or 0) >= SAFE_GAIN)
     return Advice(
         unit,
         kernel,

@@ -100,32 +100,42 @@ class Trial:
         return None if self.gain is None else 1 / (1 - self.share + self.share / self.gain)
 
 
+@dataclass(frozen=True, slots=True)
+class KernelRun:
+    """What a run counted at a kernel's candidates, and the issue slots that the GPU had in its time, 0 if that is not
+    known.
+    """
+
+    counts: CandidateCounts
+    elapsed: float = 0.0
+
+
 def trials(
     module: Module,
     kernel: str,
-    counts: CandidateCounts | None = None,
+    run: KernelRun | None = None,
     *,
     only_in_lane: bool = False,
     like: Selection | None = None,
 ) -> Iterator[Trial]:
-    """The trials of a kernel of ``module``, in which candidates are marked and loops over blocks are made. ``counts``
-    are those of a run of this module. With ``only_in_lane`` lanes keep their own iterations in all of them. ``like`` is
+    """The trials of a kernel of ``module``, in which candidates are marked and loops over blocks are made. ``run``
+    is one of this module. With ``only_in_lane`` lanes keep their own iterations in all of them. ``like`` is
     the only selection that is tried, where it is given.
     """
     alone = _alone(module, kernel)
     nest = Nest(view_of(alone, next(f for f in alone.functions() if f.name == kernel and f.body)))
     if like is not None:
-        yield _tried(alone, kernel, like, nest, counts)
+        yield _tried(alone, kernel, like, nest, run)
         return
     every = nest.in_lane_selections() if only_in_lane else nest.selections()
     for selection in islice(every, MOST_IN_LANE if only_in_lane else MOST):
-        trial = _tried(alone, kernel, selection, nest, counts)
+        trial = _tried(alone, kernel, selection, nest, run)
         yield trial
         if trial.loop is not None and not is_expanded(trial) and selection.has(Kind.FOR_VARIABLE):
             # A clause must name its sums: without their names there is nothing to try.
             named = len(sums_of(selection.kinds, selection.outer, nest.annotations))
             if 0 < named <= MOST_SUMS:
-                with_sums = _tried(alone, kernel, replace(selection, sums=named), nest, counts)
+                with_sums = _tried(alone, kernel, replace(selection, sums=named), nest, run)
                 yield from filter(is_expanded, [with_sums])
 
 
@@ -136,16 +146,14 @@ def _alone(module: Module, kernel: str) -> Module:
     return Module(tuple(made))
 
 
-def _tried(
-    module: Module, kernel: str, selection: Selection, nest: Nest, counts: CandidateCounts | None
-) -> Trial:
+def _tried(module: Module, kernel: str, selection: Selection, nest: Nest, counted: KernelRun | None) -> Trial:
     marked = Module(
         tuple(
             _with(item, selection, nest) if isinstance(item, Function) and item.name == kernel else item
             for item in module.items
         )
     )
-    profile, share = (None, 1.0) if counts is None else _profile(marked, kernel, counts)
+    profile, share = (None, 1.0) if counted is None else _profile(marked, kernel, counted)
     try:
         if selection.in_lane and nest.verified and (waits := refused_as_waiting(marked, kernel)):
             return Trial(kernel, selection, refused=waits)
@@ -176,11 +184,11 @@ def _is_done(marked: Module, selection: Selection, mode: Mode) -> bool:
     return selection.regions <= _rewritten(run(marked, Options(mode)))
 
 
-def _profile(marked: Module, kernel: str, counts: CandidateCounts) -> tuple[RunProfile, float]:
+def _profile(marked: Module, kernel: str, counted: KernelRun) -> tuple[RunProfile, float]:
     """The profile of the regions of ``marked``, and their share in the issue slots of the kernel."""
     function = next(f for f in marked.functions() if f.name == kernel)
-    issues = issues_of(function, counts)
-    profile = measure(marked, issues)
+    issues = issues_of(function, counted.counts)
+    profile = measure(marked, issues, elapsed={kernel: counted.elapsed})
     body = function.body or ()
     total = sum(
         isa.facts(s).slots * count.warps

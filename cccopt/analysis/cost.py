@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from cccopt.analysis import cfg as control_flow
+from cccopt.analysis import latency
 from cccopt.analysis.cfg import ControlFlowGraph
 from cccopt.analysis.loops import Loop, loops
 from cccopt.analysis.reaching import ENTRY, ReachingDefinitions, reaching_definitions
@@ -67,20 +68,42 @@ class Costs:
         """What ``blocks`` cost when the piece of code ``inside`` that they belong to runs once. Of the loop with header
         ``one_iteration_of`` it is one iteration.
         """
-        piece = frozenset(inside)
-        return sum(self.of_block(b) * self._weight(b, piece, one_iteration_of) for b in sorted(blocks))
+        return self._weighted(self.of_block, blocks, frozenset(inside), one_iteration_of)
+
+    def cycles_per_slot(
+        self, blocks: Collection[int], inside: Collection[int], one_iteration_of: int | None = None
+    ) -> float:
+        """The cycles that a warp which runs alone takes (`cccopt.analysis.latency`) for each slot of that; 0 of no
+        code.
+        """
+        slots = self.of_blocks(blocks, inside, one_iteration_of)
+        cycles = self._weighted(self._cycles_of_block, blocks, frozenset(inside), one_iteration_of)
+        return cycles / slots if slots else 0.0
+
+    def _weighted(
+        self,
+        cost_of: Callable[[int], float],
+        blocks: Collection[int],
+        inside: frozenset[int],
+        one_iteration_of: int | None,
+    ) -> float:
+        return sum(cost_of(b) * self._weight(b, inside, one_iteration_of) for b in sorted(blocks))
 
     def of_block(self, block: int) -> float:
         """What one run of the block costs."""
         return sum(self.of_statement(i) for i in self.cfg.blocks[block].statements())
+
+    def _cycles_of_block(self, block: int) -> float:
+        here = self.cfg.blocks[block]
+        calls = (s for i in here.statements() if isinstance(s := self.body[i], Instruction) and _is_call(s))
+        return latency.of_block(self.body, here) + latency.A_SLOT * sum(map(self._callee, calls))
 
     def of_statement(self, index: int) -> float:
         """What one run of the statement costs, the function that it calls included."""
         statement = self.body[index]
         if not isinstance(statement, Instruction):
             return 0.0
-        facts = isa.facts(statement)
-        return facts.slots + (self._callee(statement) if facts.control is Control.CALL else 0.0)
+        return isa.facts(statement).slots + (self._callee(statement) if _is_call(statement) else 0.0)
 
     def trip_count(self, loop: Loop) -> int | None:
         """How often the loop's body runs once it is entered, where all of that is constant."""
@@ -266,6 +289,10 @@ def costs(module: Module, function: Function, callers: frozenset[str] = frozense
     body = function.body or ()
     graph = control_flow.build(body)
     return Costs(module, body, graph, reaching_definitions(graph, body), loops(graph), callers)
+
+
+def _is_call(instruction: Instruction) -> bool:
+    return isa.facts(instruction).control is Control.CALL
 
 
 def integer(operand: Operand) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -104,6 +105,14 @@ class Profile:
     shared_bank_conflicts: int = 0
     steps: int = 0
     by_access: Mapping[tuple[str, int], AccessCount] = field(default_factory=dict)
+
+    @property
+    def sectors_by_function(self) -> dict[str, int]:
+        """The sectors of global memory that accesses touched, by the function that they are in."""
+        found: dict[str, int] = defaultdict(int)
+        for (function, _), access in self.by_access.items():
+            found[function] += access.sectors
+        return dict(found)
 
     @property
     def warp_instructions(self) -> int:

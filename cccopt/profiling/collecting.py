@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cccopt.ccc.profitability.profile import RunProfile
 from cccopt.diagnostic import CccError, error
 from cccopt.passes.counting.layout import of_bytes
 from cccopt.profiling.candidate_counts import candidates_of, has_candidates
@@ -42,21 +43,25 @@ def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
 
     Raises CccError for counters of another version of cccopt (CCC111).
     """
-    decoded = merged(map(counts_in, counted.units))
+    known_times = () if timed is None or timed.untimed else timed.times
+    slots = {facts.name: facts.slots_per_ns for facts in (timed or counted).devices}
+    elapsed: dict[str, float] = defaultdict(float)
+    for time in known_times:
+        if not time.counted:
+            elapsed[time.name] += time.nanoseconds * slots.get(time.device, 0.0)
+    decoded = merged(counts_in(unit, elapsed) for unit in counted.units)
     functions = decoded.functions
-    plain = _launched(time for time in (timed.times if timed else ()) if not time.counted)
+    plain = _launched(time for time in known_times if not time.counted)
     copies = _launched(time for time in counted.times if time.counted)
     others = _launched(time for time in counted.times if not time.counted)
     notes = [*decoded.notes, *counted.lost, *(timed.lost if timed else ())]
-    if timed is None or timed.untimed:
-        plain = {}
     notes += _different(plain, copies)
     functions, several = _with_times(functions, plain, copies)
     notes += several
     known = {function.name for function in functions if function.kernel}
     run = RunFile(
         runs=1,
-        kernels=decoded.kernels,
+        kernels=_without_doubtful_times(decoded.kernels, functions),
         candidates=decoded.candidates,
         devices=tuple(sorted({unit.device for unit in counted.units})),
         functions=tuple(f for f in functions if f.warps or f.launches),
@@ -71,8 +76,10 @@ def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
     return with_sources(run, on_disk(files_of(run.functions)))
 
 
-def counts_in(unit: UnitCounts) -> RunFile:
-    """What a unit counted on one device. Kernels that cannot be counted are there, so that their times can be."""
+def counts_in(unit: UnitCounts, elapsed: Mapping[str, float] | None = None) -> RunFile:
+    """What a unit counted on one device. Kernels that cannot be counted are there, so that their times can be.
+    ``elapsed`` are the issue slots that the GPU had while each kernel ran.
+    """
     try:
         layout = of_bytes(unit.layout)
         counts, groups = counts_of(layout, unit.counts), groups_of(layout, unit.counts)
@@ -97,7 +104,18 @@ def counts_in(unit: UnitCounts) -> RunFile:
     marked = parse(layout.marked)
     if has_candidates(marked):
         return replace(found, candidates=candidates_of(unit.name, marked, issues_of(counts)))
-    return replace(found, kernels=regions_of(marked, counts))
+    return replace(found, kernels=regions_of(marked, layout, counts, elapsed))
+
+
+def _without_doubtful_times(regions: RunProfile, functions: Sequence[FunctionRun]) -> RunProfile:
+    """The regions, those without a time of which the kernel's name is that of several kernels that ran."""
+    ran = Counter(function.name for function in functions if function.kernel and function.warps)
+    return RunProfile(
+        {
+            name: found if ran[name] <= 1 else {n: replace(r, elapsed=0.0) for n, r in found.items()}
+            for name, found in regions.functions.items()
+        }
+    )
 
 
 def _launched(times: Iterable[KernelTime]) -> dict[str, _Launched]:

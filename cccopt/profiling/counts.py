@@ -198,9 +198,17 @@ def issues_of(counts: Iterable[FunctionCounts]) -> dict[tuple[str, int], WarpsAn
     }
 
 
-def regions_of(module: Module, counts: Iterable[FunctionCounts]) -> RunProfile:
-    """The profile of the marked regions of ``module``, which was instrumented with its markers."""
-    return measure(module, issues_of(counts))
+def regions_of(
+    module: Module,
+    layout: Layout,
+    counts: Sequence[FunctionCounts],
+    elapsed: Mapping[str, float] | None = None,
+) -> RunProfile:
+    """The profile of the marked regions of ``module``, which was instrumented with its markers. ``elapsed`` are the
+    issue slots that the GPU had while each kernel ran.
+    """
+    sectors = {c.layout.name: sum(s for _, s in c.accesses) for c in counts} if layout.watched else None
+    return measure(module, issues_of(counts), sectors, elapsed)
 
 
 # --- the source ----------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def of_launch(
     if has_candidates(program.module):
         run = replace(run, candidates=candidates_of(unit, program.module, profile.issues))
     else:
-        regions = measure(program.module, profile.issues, profile.global_transactions)
+        regions = measure(program.module, profile.issues, profile.sectors_by_function)
         run = replace(run, kernels=regions)
     return with_sources(run, on_disk(files_of(functions)) if sources is None else sources)
 

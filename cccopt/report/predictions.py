@@ -16,4 +16,7 @@ def times(cost: Mapping[str, Any]) -> Iterator[str]:
 def _time(time: Mapping[str, float]) -> str:
     added = f", votes and contexts {time['overhead']:,.0f}" if time["overhead"] else ""
     parts = f"code {time['code']:,.0f}{added}; memory traffic {time['memory']:,.0f}"
+    # Reports of earlier versions do not have it.
+    if waiting := time.get("waiting"):
+        parts += f"; waiting {waiting:,.0f}"
     return f"{time['total']:,.0f} issue slots per warp iteration ({parts})"

@@ -119,7 +119,7 @@ def test_marked_regions_are_measured(seed: int) -> None:
     both = both_of(from_seed(seed))
     want = measure(both.module, both.plain.issues)
     assert want.functions
-    assert regions_of(both.module, both.counts) == want
+    assert regions_of(both.module, both.layout, both.counts) == want
 
 
 def test_counts_add_up_over_launches_and_copies() -> None:

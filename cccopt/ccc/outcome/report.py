@@ -26,12 +26,14 @@ class ContextEntry:
 class PredictedTime:
     """The parts of what a marked loop is predicted to take in a run, in issue slots of a warp: those of its code with
     all paths, those that the rewrite adds (``overhead``: votes, stacks, copies), and as many as pass while memory
-    delivers what the loop loads and stores. Issue and memory overlap, so that ``total`` is about the larger of both.
+    delivers what the loop loads and stores, or while warps wait for results (``waiting``, 0 where no time of the kernel
+    was measured). They overlap, so that ``total`` is about the largest of issue, memory and waiting.
     """
 
     code: float
     overhead: float
     memory: float
+    waiting: float
     total: float
 
 

@@ -51,8 +51,12 @@ def _with_rest(carried: CarriedRegion, point: PointPlan, marked: Path, flow: Pat
     view = carried.view
     costs = costs_of(view)
     rest = view.blocks_of(point.path.nodes - marked.nodes)
-    after = costs.of_blocks(rest, view.blocks_of(point.path.nodes), None)
+    segment = view.blocks_of(point.path.nodes)
+    after = costs.of_blocks(rest, segment)
     ended = any_of(flow.entered / flow.full) if flow.is_loop and flow.full else 1.0
     advance = sum(costs.of_statement(index) for index in point.advance.kept)
     context = context_slots(point.stack) + advance
-    return replace(flow, packed=flow.packed + after * ended, context=context, chunk=point.chunk)
+    waiting = flow.packed_waiting + after * costs.cycles_per_slot(rest, segment) * ended
+    return replace(
+        flow, packed=flow.packed + after * ended, packed_waiting=waiting, context=context, chunk=point.chunk
+    )

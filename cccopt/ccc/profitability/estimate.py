@@ -86,6 +86,7 @@ class _PathRuns:
     slots: float
     packed: float
     saved: float
+    late: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +118,21 @@ class _Maker:
                         slots=of.issued / of.warps if of.warps else static,
                         packed=of.packed / full if full else static,
                         saved=self._coalesced(path) * full / iterations * SECTOR,
+                        late=_late(of, path, loop) / copies[path.annotation.region],
                     ),
                 )
             )
-        memory = loop.sectors * SECTOR / loop.warps
-        return LoopFlow(loop.issued / loop.warps, memory, form, tuple(found), self._groups())
+        own = self.region.nodes - frozenset().union(*(p.nodes for p in self.region.paths))
+        return LoopFlow(
+            loop.issued / loop.warps,
+            loop.sectors * SECTOR / loop.warps,
+            form,
+            tuple(found),
+            self._groups(),
+            loop.elapsed / loop.warps,
+            loop.issued / loop.warps * self._cycles_per_slot(own, self.region.nodes, self.region.header),
+            _begun(loop) if form == Form.SPLIT else 1.0,
+        )
 
     def assumed(self, form: str) -> LoopFlow:
         """By what is assumed without a profile."""
@@ -144,10 +155,9 @@ class _Maker:
                 warps, full = warps * any_of(share, lanes), full * share
                 entries, entered = warps, full
             slots = self._slots(path)
-            own_code = path.nodes - frozenset().union(*(child.nodes for child in path.children))
             # Where a profile would see each lane read an array of its own.
             apart = self._coalesced(path)
-            sectors += full * (self._sectors(own_code) + max(apart, 0.0))
+            sectors += full * (self._sectors(_own(path)) + max(apart, 0.0))
             runs = _PathRuns(entries, entered, warps, full, slots, slots, full * apart * SECTOR)
             found.append(self._flow(key, path, runs))
         slots = self.costs.of_blocks(self.view.blocks_of(own), blocks, header)
@@ -163,6 +173,7 @@ class _Maker:
             again = sum(self.costs.of_statement(i) for i in planned.after.recomputed)
             context = context_slots(planned.stack) + again
             extra = sum(isa.facts(i).slots for i in planned.context.restore) + SUM * len(planned.results.sums)
+        cycles = self._cycles_per_slot(_own(path), path.nodes, path.begin if path.is_loop else None)
         return PathFlow(
             key,
             self._parent(path),
@@ -178,6 +189,9 @@ class _Maker:
             (path.annotation.chunk or 1) if planned is None else planned.chunk,
             expanded,
             runs.saved,
+            runs.late,
+            runs.slots * cycles,
+            runs.packed * cycles,
         )
 
     def _coalesced(self, path: Path) -> float:
@@ -233,10 +247,16 @@ class _Maker:
 
     def _slots(self, path: Path) -> float:
         """The static cost of a run of the path's own code: an inner iteration of a loop."""
-        own = path.nodes - frozenset().union(*(child.nodes for child in path.children))
         one_iteration_of = self.view.block_of_name[path.begin] if path.is_loop else None
         return self.costs.of_blocks(
-            self.view.blocks_of(own), self.view.blocks_of(path.nodes), one_iteration_of
+            self.view.blocks_of(_own(path)), self.view.blocks_of(path.nodes), one_iteration_of
+        )
+
+    def _cycles_per_slot(self, nodes: Collection[str], inside: Collection[str], header: str | None) -> float:
+        """The cycles that a warp which is alone takes for each slot of ``nodes``."""
+        one_iteration_of = None if header is None else self.view.block_of_name[header]
+        return self.costs.cycles_per_slot(
+            self.view.blocks_of(nodes), self.view.blocks_of(inside), one_iteration_of
         )
 
     def _sectors(self, nodes: Collection[str]) -> float:
@@ -257,6 +277,29 @@ class _Maker:
             for base in bases
             if isinstance(base, Register)
         )
+
+
+def _own(path: Path) -> frozenset[str]:
+    """The code of a path, that of the paths in it aside."""
+    return path.nodes.difference(*(child.nodes for child in path.children))
+
+
+def _begun(loop: RegionProfile) -> float:
+    """How many iterations the warp makes for each one that it makes now if its lanes, which all make as many, begin
+    them together.
+    """
+    return min(loop.lanes / loop.entered * loop.entries / loop.warps, 1.0) if loop.entered else 1.0
+
+
+def _late(of: RegionProfile, path: Path, loop: RegionProfile) -> float:
+    """The runs of a path for tasks that are left when the marked loop ends, for each iteration of that loop by a warp.
+    On average half a warp of tasks is left; of loops each lane has one, and the slowest goes on longest.
+    """
+    if not of.entries or not of.entered:
+        return 0.0
+    longer = of.warps / of.entries - of.lanes / of.entered if path.is_loop else 0.5
+    most = max(of.warps - of.lanes / LANES, 0.0)
+    return min(max(longer, 0.0) * loop.entries, most) / loop.warps
 
 
 def context_slots(stack: StackCode) -> float:

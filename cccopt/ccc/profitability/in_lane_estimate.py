@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 
 from cccopt.ccc.function.annotations import Annotation
@@ -22,7 +23,8 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome.report import Cost, PredictedTime
 from cccopt.ccc.plan.in_lane import WAIT, InLanePlan, LanePoint
 from cccopt.ccc.profitability.estimate import fits_to
-from cccopt.ccc.profitability.model import AN_INSTRUCTION, LANES, SECTOR, any_of, together
+from cccopt.ccc.profitability.model import ADDED_WAITING, AN_INSTRUCTION, LANES, SECTOR, any_of
+from cccopt.ccc.profitability.overlap import Needs, scales
 from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.points import Point, marked_code
 from cccopt.ptx import isa
@@ -45,12 +47,15 @@ class InLaneEstimate:
 
 @dataclass(frozen=True, slots=True)
 class _Rounds:
-    """A point in one entry of the loop: the slots of a run, and the runs by the warp ``before`` and ``after``."""
+    """A point in one entry of the loop: the slots of a run, and the runs by the warp ``before`` and ``after``. For each
+    slot, a warp that is alone takes ``waiting`` cycles.
+    """
 
     slots: float
     taken: float
     before: float
     after: float
+    waiting: float
 
 
 def estimate_in_lane(
@@ -66,7 +71,7 @@ def estimate_in_lane(
     return _Maker(view, plan, measured).estimate()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Maker:
     """Numbers by a profile in which the loop has run."""
 
@@ -88,23 +93,63 @@ class _Maker:
             begun = max([iterations, *(r.after * share for r, share in zip(rounds, ends, strict=True))])
             late = any(point.least > 1 for point in self.plan.points)
             begun = min(begun * (4 / 3 if late else 1.0), loop.lanes / entries)
-        waiting = [(p, r) for p, r in self._pairs(rounds) if p not in self.plan.in_place]
-        votes = begun * VISIT + sum(r.after * VISIT for _, r in waiting)
-        votes += (begun + sum(r.after / p.chunk for p, r in waiting)) * len(self.plan.points) * VOTE
+        meeting = [(p, r) for p, r in self._pairs(rounds) if p not in self.plan.in_place]
+        votes = begun * VISIT + sum(r.after * VISIT for _, r in meeting)
+        votes += (begun + sum(r.after / p.chunk for p, r in meeting)) * len(self.plan.points) * VOTE
         sectors = loop.sectors / entries
         apart = max(sectors, self._accesses() * loop.lanes / entries) if self.plan.flattened else sectors
-        before = self._time(iterations * own + sum(r.before * r.slots for r in rounds), 0.0, sectors)
-        after = self._time(begun * own + sum(r.after * r.slots for r in rounds), votes, apart)
+        before, after = self._times(
+            Needs(
+                iterations * own + sum(r.before * r.slots for r in rounds),
+                0.0,
+                sectors * SECTOR,
+                iterations * own * self._waiting + sum(r.before * r.slots * r.waiting for r in rounds),
+            ),
+            Needs(
+                begun * own + sum(r.after * r.slots for r in rounds),
+                votes,
+                apart * SECTOR,
+                begun * own * self._waiting
+                + sum(r.after * r.slots * r.waiting for r in rounds)
+                + votes * ADDED_WAITING,
+            ),
+        )
         gain = before.total / max(after.total, 1.0 / max(iterations, 1.0))
         costs = tuple(Cost(r.slots, r.taken, gain, None, False) for r in rounds)
         return InLaneEstimate(Cost(own, 1.0, gain, None, False, before, after), costs)
 
-    def _time(self, code: float, votes: float, sectors: float) -> PredictedTime:
-        """The time of an iteration by a warp, of numbers of an entry of the loop."""
+    def _times(self, before: Needs, after: Needs) -> tuple[PredictedTime, PredictedTime]:
+        """The times of an iteration by a warp, of numbers of an entry of the loop."""
         loop = self.measured[self.plan.region.annotation.region]
         iterations = max(loop.warps / loop.entries, 1.0)
-        code, votes, memory = (each / iterations for each in (code, votes, sectors * SECTOR))
-        return PredictedTime(code, votes, memory, together(code + votes, memory))
+        scaled = scales(loop.elapsed / loop.entries, before)
+        return scaled.time(before / iterations), scaled.time(after / iterations)
+
+    @cached_property
+    def _codes(self) -> Mapping[str, frozenset[str]]:
+        """The code of each point but the first, by where it begins, with what is marked in it."""
+        nodes = self.plan.region.nodes
+        return {p.begin: marked_code(self.view, Point(a, p.begin), nodes) for p, a in self.plan.marked()[1:]}
+
+    @cached_property
+    def _waiting(self) -> float:
+        """The cycles that a warp which is alone takes for each slot of the marked loop's own code."""
+        region = self.plan.region
+        return self._cycles_per_slot(
+            region.nodes.difference(*self._codes.values()), region.nodes, region.header
+        )
+
+    def _cycles_per_slot(self, nodes: Collection[str], inside: Collection[str], header: str | None) -> float:
+        one_iteration_of = None if header is None else self.view.block_of_name[header]
+        return self.view.costs.cycles_per_slot(
+            self.view.blocks_of(nodes), self.view.blocks_of(inside), one_iteration_of
+        )
+
+    def _waiting_at(self, point: LanePoint) -> float:
+        """The same of a point's code, what is marked in it aside."""
+        code = self._codes[point.begin]
+        own = code.difference(*(inner for inner in self._codes.values() if inner < code))
+        return self._cycles_per_slot(own, code, point.begin if point.loop else None)
 
     def _pairs(self, rounds: Collection[_Rounds]) -> list[tuple[LanePoint, _Rounds]]:
         return [(p, r) for (p, _), r in zip(self.plan.marked()[1:], rounds, strict=True)]
@@ -114,19 +159,19 @@ class _Maker:
         of = self.measured[annotation.region]
         slots = of.issued / of.warps if of.warps else 0.0
         before, full = of.warps / loop.entries, of.lanes / LANES / loop.entries
+        waiting = self._waiting_at(point)
         if point in self.plan.in_place:
-            return _Rounds(slots, of.lanes / loop.lanes if loop.lanes else 0.0, before, before)
+            return _Rounds(slots, of.lanes / loop.lanes if loop.lanes else 0.0, before, before, waiting)
         if not point.loop:
             # As many as come together now, or as they wait for; in the end fewer.
             after = min(before, max(full, full * LANES / WAIT) + 0.5)
-            return _Rounds(slots, of.lanes / loop.lanes if loop.lanes else 0.0, before, after)
+            return _Rounds(slots, of.lanes / loop.lanes if loop.lanes else 0.0, before, after, waiting)
         after = full + (before - full) / sqrt(max(iterations, 1.0)) if self.plan.flattened else before
         after += of.entered / LANES / loop.entries * (point.chunk - 1) / 2
-        return _Rounds(slots, of.lanes / of.entered if of.entered else 0.0, before, after)
+        return _Rounds(slots, of.lanes / of.entered if of.entered else 0.0, before, after, waiting)
 
     def _accesses(self) -> int:
         """The accesses to global memory in an iteration, paths and inner loops aside."""
-        nodes = self.plan.region.nodes
-        inner = (marked_code(self.view, Point(a, p.begin), nodes) for p, a in self.plan.marked()[1:])
-        facts = (isa.facts(i) for _, i in self.view.instructions(nodes.difference(*inner)))
+        own = self.plan.region.nodes.difference(*self._codes.values())
+        facts = (isa.facts(i) for _, i in self.view.instructions(own))
         return sum(f.memory is not Memory.NONE and f.space in ("global", "generic") for f in facts)

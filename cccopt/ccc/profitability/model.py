@@ -19,12 +19,16 @@ from dataclasses import dataclass
 from cccopt.ccc.legality.exclusive import CHAIN
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.outcome.report import PredictedTime
+from cccopt.ccc.profitability.overlap import Needs, Scales, scales
 
 LANES = 32
 
 AN_INSTRUCTION = 2.4
 """Issue slots of one instruction that CCC adds: mostly integer ones and votes, of two slots or more (`ptx.isa_table`).
 """
+
+ADDED_WAITING = 2.5
+"""Cycles that a warp which is alone takes for each issue slot of what CCC adds."""
 
 WORD = 4.0
 """Issue slots of a warp iteration for each four bytes of context: they are stored or loaded (`ptx.isa_table`,
@@ -39,12 +43,6 @@ four sectors a warp.
 SECTOR = 6.0
 """Issue slots that pass while 32 bytes come from memory. An H200 issues 132 x 4 slots at 1.9 GHz and reads 4.8 TB/s:
 6.7; some of the sectors come from its second-level cache.
-"""
-
-OVERLAP = 6
-"""How well issue and memory traffic overlap: 1 is not at all, infinity a time that is the larger of the two.
-`samples/bfs` on a graph of 2^22 vertices and 2^25 edges, where both take as long before, gained 1.12 on an H200, and
-1.11 by this number.
 """
 
 LEAST_GAIN = 1.05
@@ -150,6 +148,9 @@ class PathFlow:
     chunk: int = 1
     expanded: bool = False
     saved: float = 0.0
+    late: float = 0.0
+    waiting: float = 0.0
+    packed_waiting: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,10 @@ class SortedGroup:
 @dataclass(frozen=True, slots=True)
 class LoopFlow:
     """A marked loop: the slots of its own code per warp iteration, the least time of one for its memory traffic (in
-    slots), its form, its paths, outer ones first, and the groups of those that can be sorted.
+    slots), its form, its paths, outer ones first, and the groups of those that can be sorted. ``elapsed`` are the slots
+    that passed in a warp iteration, 0 if the kernel's time was not measured, and ``waiting`` the cycles that a warp
+    which is alone takes for its own code. For each iteration that the warp makes now, the rewritten loop makes
+    ``begun``: fewer if lanes that part in an iteration begin the next one apart, since there they vote together.
     """
 
     own: float
@@ -194,6 +198,9 @@ class LoopFlow:
     form: str
     paths: tuple[PathFlow, ...]
     groups: tuple[SortedGroup, ...] = ()
+    elapsed: float = 0.0
+    waiting: float = 0.0
+    begun: float = 1.0
 
 
 def any_of(share: float, lanes: float = LANES) -> float:
@@ -206,26 +213,16 @@ def _share(number: float) -> float:
 
 
 def time(loop: LoopFlow, chosen: Collection[int]) -> float:
-    """The slots that pass in a warp iteration when the paths ``chosen`` are collected: about the larger of those that
-    are issued and those that memory takes.
+    """The slots that pass in a warp iteration when the paths ``chosen`` are collected: about the largest of those that
+    are issued, those that memory takes and those in which warps wait.
     """
     return parts(loop, chosen).total
 
 
 def parts(loop: LoopFlow, chosen: Collection[int]) -> PredictedTime:
     """What `time` is made of."""
-    code, overhead = _slots(loop, chosen)
-    memory = max(loop.memory - sum(path.saved for path in loop.paths if path.key in chosen), 0.0)
-    return PredictedTime(code, overhead, memory, together(code + overhead, memory))
-
-
-def together(issued: float, memory: float) -> float:
-    """The time of issue slots and of memory traffic that overlap."""
-    larger = max(issued, memory)
-    if larger <= 0:
-        return 0.0
-    both = (issued / larger) ** OVERLAP + (memory / larger) ** OVERLAP
-    return float(larger * both ** (1 / OVERLAP))
+    scaled = scales(loop.elapsed, _needs(loop, ())) if loop.elapsed else Scales()
+    return scaled.time(_needs(loop, chosen))
 
 
 def gain(loop: LoopFlow, chosen: Collection[int], over: Collection[int] = ()) -> float:
@@ -235,13 +232,16 @@ def gain(loop: LoopFlow, chosen: Collection[int], over: Collection[int] = ()) ->
 
 def slots(loop: LoopFlow, chosen: Collection[int]) -> float:
     """The issue slots of a warp iteration when the paths ``chosen`` are collected."""
-    return sum(_slots(loop, chosen))
+    needs = _needs(loop, chosen)
+    return needs.code + needs.added
 
 
-def _slots(loop: LoopFlow, chosen: Collection[int]) -> tuple[float, float]:
-    """The same, apart for the code that was there and for what is added."""
+def _needs(loop: LoopFlow, chosen: Collection[int]) -> Needs:
+    """What a warp iteration needs when the paths ``chosen`` are collected."""
     form = OVERHEADS[loop.form]
-    code, added = loop.own, form.iteration if chosen else 0.0
+    whole = _whole(loop, chosen)
+    code, added, waiting = loop.own * whole.warps, 0.0, loop.waiting * whole.warps
+    added += form.iteration * whole.warps if chosen else 0.0
     runs: dict[int, _Runs] = {}
     diverged: dict[int, float] = {}
     take: dict[int, float] = {}
@@ -251,15 +251,17 @@ def _slots(loop: LoopFlow, chosen: Collection[int]) -> tuple[float, float]:
         diverged |= dict.fromkeys(ours, differ)
         take |= dict.fromkeys(ours, group.take(chosen))
     for path in loop.paths:
-        around = runs[path.parent] if path.parent is not None else _Runs(1.0, 1.0, False)
+        around = runs[path.parent] if path.parent is not None else whole
         now = runs[path.key] = _runs(path, around, path.key in chosen, loop)
-        cost = path.packed if now.full_warps else path.slots
-        code += now.warps * cost
+        code += now.warps * (path.packed if now.full_warps else path.slots)
+        waiting += now.warps * (path.packed_waiting if now.full_warps else path.waiting)
         if path.key in diverged:
             added += now.warps * (diverged[path.key] * (take[path.key] + path.context / 2) + path.extra)
         elif path.key in chosen:
             added += _overhead(path, around, now, loop, form)
-    return code, added + sum(_sorting(group, chosen, runs, diverged) for group in loop.groups)
+    added += sum(_sorting(group, chosen, runs, diverged) for group in loop.groups)
+    memory = max(loop.memory - sum(path.saved for path in loop.paths if path.key in chosen), 0.0)
+    return Needs(code, added, memory, waiting + added * ADDED_WAITING)
 
 
 def break_even(loop: LoopFlow, path: PathFlow, chosen: Collection[int] = ()) -> float | None:
@@ -348,12 +350,17 @@ class _Runs:
     full_warps: bool
 
 
+def _whole(loop: LoopFlow, chosen: Collection[int]) -> _Runs:
+    """The runs of the marked loop's own code."""
+    return _Runs(loop.begun if chosen else 1.0, 1.0, False)
+
+
 def _runs(path: PathFlow, around: _Runs, collected: bool, loop: LoopFlow) -> _Runs:
     if collected:
         # A lane whose task has ended waits for the next vote; of expanded inner iterations the last 32 are half as
         # many.
         late = path.entered * (path.chunk - 1) / 2 if path.is_loop else 0.0
-        late += _wanted(path, around) / 2 if path.expanded else 0.0
+        late += _wanted(path, around) / 2 if path.expanded else path.late
         return _Runs(path.full + late, path.full, True)
     if not around.full_warps:
         return _Runs(path.warps, path.full, False)
@@ -390,7 +397,7 @@ def _sorting(
 
 
 def _around(path: PathFlow, loop: LoopFlow, chosen: Collection[int]) -> _Runs:
-    runs: dict[int | None, _Runs] = {None: _Runs(1.0, 1.0, False)}
+    runs: dict[int | None, _Runs] = {None: _whole(loop, chosen)}
     for other in loop.paths:
         runs[other.key] = _runs(other, runs[other.parent], other.key in chosen, loop)
     return runs[path.parent]

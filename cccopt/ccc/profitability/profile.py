@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -66,7 +66,8 @@ class RegionProfile:
     ``warps`` and ``lanes`` ran it: iterations of a loop, runs of a path. ``entries`` and ``entered`` are the warps and
     lanes that came to a loop, the same as those for a path. ``issued`` are the issue slots of its own code
     (inner marked regions aside), ``packed`` those that it would take if only full warps began it. ``sectors`` is the
-    32-byte pieces of global memory that a marked loop touched, with all inside it.
+    32-byte pieces of global memory that a marked loop touched, with all inside it. ``elapsed`` are the issue slots that
+    the GPU had in the time of a marked loop, 0 if that is not known.
     """
 
     kind: str
@@ -77,10 +78,14 @@ class RegionProfile:
     issued: float = 0.0
     packed: float = 0.0
     sectors: float = 0.0
+    elapsed: float = 0.0
 
     def __add__(self, other: RegionProfile) -> RegionProfile:
         mine, theirs = asdict(self), asdict(other)
-        return RegionProfile(self.kind, **{k: mine[k] + theirs[k] for k in mine if k != "kind"})
+        total = RegionProfile(self.kind, **{k: mine[k] + theirs[k] for k in mine if k != "kind"})
+        # The time of some runs says nothing of the counts of all.
+        known = all(one.elapsed or not one.warps for one in (self, other))
+        return total if known else replace(total, elapsed=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +182,8 @@ def kernels_of(profile: RunProfile) -> dict[str, dict[str, dict[str, object]]]:
 def _region(entry: Mapping[str, object]) -> RegionProfile:
     numbers: dict[str, float] = {}
     for name in (f.name for f in fields(RegionProfile) if f.name != "kind"):
-        value = entry[name]
+        # Files of earlier versions do not have it.
+        value = entry.get(name, 0.0) if name == "elapsed" else entry[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
             raise ValueError(f"`{name}` is {value!r}, not a count")
         numbers[name] = value
@@ -187,40 +193,40 @@ def _region(entry: Mapping[str, object]) -> RegionProfile:
 # --- from counts ---
 
 
-def measure(module: Module, issues: Issues, sectors: int | None = None) -> RunProfile:
-    """The profile of launches of marked PTX: ``issues`` go by the statements of ``module``, ``sectors`` are those of
-    all its accesses to global memory. Where these were not counted, each lane is taken to touch one of its own, but
-    where lanes are known to touch places side by side. Functions that are refused have none.
+def measure(
+    module: Module,
+    issues: Issues,
+    sectors: Mapping[str, float] | None = None,
+    elapsed: Mapping[str, float] | None = None,
+) -> RunProfile:
+    """The profile of launches of marked PTX: ``issues`` go by the statements of ``module``. By function, ``sectors``
+    are those of all its accesses to global memory, and ``elapsed`` the issue slots that the GPU had while it ran. Where
+    sectors were not counted, each lane is taken to touch one of its own, but where lanes are known to touch places side
+    by side. Functions that are refused have none.
     """
     named = with_unique_names(module)
     renamed = {f.name: f for f in named.functions() if f.body is not None}
-    total = sum(_slots_of(module, issues))
     found: dict[str, Mapping[int, RegionProfile]] = {}
     for function in module.functions():
         if not any(is_annotation(s) for s in function.body or ()):
             continue
         view = view_of(named, renamed[function.name])
-        launch = _CountedFunction(view, _by_index(view, function, issues))
+        launch = _CountedFunction(
+            view,
+            _by_index(view, function, issues),
+            None if sectors is None else sectors.get(function.name, 0.0),
+            0.0 if elapsed is None else elapsed.get(function.name, 0.0),
+        )
         try:
             regions = find(view, with_unfit=True).regions
         except Refusal:
             continue
         own: dict[int, RegionProfile] = {}
         for region in regions:
-            share = None if sectors is None else sectors / total if total else 0.0
-            own = _summed(own, launch.region(region, share))
+            own = _summed(own, launch.region(region))
         if any(profile.warps for profile in own.values()):
             found[function.name] = own
     return RunProfile(found)
-
-
-def _slots_of(module: Module, issues: Issues) -> Iterator[float]:
-    """The issue slots of each instruction that ran."""
-    bodies = {f.name: f.body for f in module.functions() if f.body is not None}
-    for (name, index), count in issues.items():
-        statement = bodies[name][index]
-        if isinstance(statement, Instruction):
-            yield count.warps * isa.facts(statement).slots
 
 
 def _by_index(view: View, function: Function, issues: Issues) -> dict[int, Count]:
@@ -233,18 +239,21 @@ def _by_index(view: View, function: Function, issues: Issues) -> dict[int, Count
 
 @dataclass(frozen=True)
 class _CountedFunction:
-    """A function with the counts of a launch by statement."""
+    """A function with the counts of a launch by statement, its sectors (None: not counted), and the issue slots that
+    the GPU had meanwhile.
+    """
 
     view: View
     counts: Mapping[int, Count]
+    sectors: float | None
+    elapsed: float
 
-    def region(self, region: Region, sectors_a_slot: float | None) -> dict[int, RegionProfile]:
+    def region(self, region: Region) -> dict[int, RegionProfile]:
         """The profiles of a marked loop and its paths."""
         tree = region.all_paths() or _by_points(self.view, region)
         own = region.nodes - frozenset().union(*(p.nodes for p in tree))
         warps, lanes = self._at_node(region.header)
         entries, entered = self._entries(region.annotation.region, warps, lanes)
-        issued = self._issued(region.nodes)
         number = region.annotation.region
         found = {
             number: RegionProfile(
@@ -255,7 +264,8 @@ class _CountedFunction:
                 lanes,
                 self._issued(own),
                 0.0,
-                self._touched(region.nodes) if sectors_a_slot is None else issued * sectors_a_slot,
+                self._sectors(region.nodes),
+                self.elapsed * _part(self._issued(region.nodes), self._issued(self.view.block_of_name)),
             )
         }
         for path in tree:
@@ -288,6 +298,15 @@ class _CountedFunction:
             for i, _ in self.view.instructions(nodes)
             if (count := self.counts.get(i)) is not None
         )
+
+    def _sectors(self, nodes: Collection[str]) -> float:
+        """The sectors of global memory that ``nodes`` touched, of all that were counted as large a part as by
+        `_touched`.
+        """
+        touched = self._touched(nodes)
+        if self.sectors is None:
+            return touched
+        return self.sectors * _part(touched, self._touched(self.view.block_of_name))
 
     def _touched(self, nodes: Collection[str]) -> float:
         """About the sectors of global memory that ``nodes`` touched, by how far apart lanes beside one another access
@@ -333,6 +352,10 @@ class _CountedFunction:
     @cached_property
     def _costs(self) -> Costs:
         return costs_of(self.view)
+
+
+def _part(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
 
 
 def _at_most(begins: Iterable[tuple[int, int]], warps: int, lanes: int) -> tuple[int, int]:

@@ -390,7 +390,7 @@ def test_the_sensitivity_sample_is_decided_as_it_was_measured(
     sensitivity: str, length: int, lanes: int, speedup: float
 ) -> None:
     cells = np.zeros(1 << 20, np.float32)
-    launch = Launch(f"path_{length}", (1, 1, 1), (256, 1, 1), (np.uint32(1 << 13), np.uint32(lanes), cells))
+    launch = Launch(f"path_{length}", (1, 1, 1), (256, 1, 1), (np.uint32(1 << 15), np.uint32(lanes), cells))
     report = cccopt.transform(sensitivity, profile=profile_of(sensitivity, [launch])).report
     (loop,) = (
         r for r in report["units"][0]["regions"] if r["kernel"] == launch.kernel and r["kind"] == "for"

@@ -311,3 +311,24 @@ def test_a_site_that_does_not_pay_goes_as_a_whole() -> None:
     assert choose(replace(flow, paths=(*flow.paths, beside))) == {4}
     # What must stay, stays.
     assert choose(flow, kept={2}) == {2}
+
+
+def test_tasks_that_are_left_cost_runs_that_are_not_full() -> None:
+    few = replace(loop_path(100.0, 10.0, 40.0), late=2.0)
+    assert slots(loop(few), {0}) == pytest.approx(slots(loop(replace(few, late=0.0)), {0}) + 200, rel=0.1)
+    assert slots(loop(few), ()) == slots(loop(replace(few, late=0.0)), ())
+
+
+def test_lanes_that_began_apart_share_the_loops_own_code() -> None:
+    path = if_path(0, 100.0, 0.5)
+    apart = replace(loop(path, own=60.0), begun=0.25)
+    assert slots(apart, ()) == slots(loop(path, own=60.0), ())
+    assert slots(loop(path, own=60.0), {0}) - slots(apart, {0}) >= 45.0
+
+
+def test_a_kernel_that_waits_gains_by_its_latencies() -> None:
+    path = replace(if_path(0, 20.0, 0.1), waiting=800.0, packed_waiting=800.0)
+    flow = replace(loop(path, own=20.0), waiting=10.0)
+    assert gain(flow, {0}) < 1.1
+    assert gain(replace(flow, elapsed=1000.0), {0}) > 3.0
+    assert model.parts(replace(flow, elapsed=1000.0), ()).total == pytest.approx(1000.0)

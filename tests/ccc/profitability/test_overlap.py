@@ -1,0 +1,57 @@
+"""What a measured time says of issue, memory traffic and waiting, and what becomes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cccopt.ccc.profitability.overlap import MOST, Needs, Scales, scales, together
+
+
+def test_parts_that_overlap_take_about_as_long_as_the_largest() -> None:
+    assert together(100.0, 10.0) == pytest.approx(100.0, rel=1e-3)
+    assert together(100.0, 100.0) == pytest.approx(100.0 * 2 ** (1 / 6))
+    assert together(0.0, 0.0) == 0.0
+    assert together(50.0, 100.0, 100.0) == together(100.0, 50.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [
+        Needs(30.0, 0.0, 20.0, 500.0),
+        Needs(90.0, 0.0, 0.0, 1.0),
+        Needs(1.0, 0.0, 94.0, 9000.0),
+        Needs(0.0, 0.0, 0.0, 7.0),
+    ],
+)
+def test_what_explains_less_than_the_time_is_filled_by_waiting(needs: Needs) -> None:
+    time = scales(100.0, needs).time(needs)
+    assert time.total == pytest.approx(100.0)
+    assert (time.code, time.memory) == pytest.approx((needs.code, needs.memory))
+    assert time.waiting > 0
+
+
+def test_a_time_bounds_what_code_issues_and_memory_delivers() -> None:
+    needs = Needs(300.0, 0.0, 500.0, 1000.0)
+    time = scales(100.0, needs).time(needs)
+    assert time.code == pytest.approx(MOST * 100)
+    assert time.memory == pytest.approx(MOST * 100)
+    assert time.waiting == 0.0
+
+
+def test_without_a_time_waiting_is_not_known() -> None:
+    needs = Needs(30.0, 10.0, 20.0, 500.0)
+    assert scales(0.0, needs) == Scales()
+    assert Scales().time(needs).waiting == 0.0
+    assert Scales().time(needs).total == together(40.0, 20.0)
+
+
+def test_what_waits_gains_by_the_runs_of_what_it_waits_for() -> None:
+    before, after = Needs(10.0, 0.0, 5.0, 400.0), Needs(5.0, 8.0, 5.0, 100.0)
+    scaled = scales(100.0, before)
+    assert scaled.time(before).total / scaled.time(after).total == pytest.approx(4.0, rel=0.01)
+    busy = scales(10.5, before)
+    assert busy.time(before).total / busy.time(after).total < 1.0  # it issues all the time
+
+
+def test_needs_of_several_iterations() -> None:
+    assert Needs(4.0, 8.0, 12.0, 16.0) / 4 == Needs(1.0, 2.0, 3.0, 4.0)
