@@ -23,6 +23,7 @@ from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.profitability.model import SAFE_GAIN
+from cccopt.ccc.profitability.profile import KernelTime
 from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.driver import marked_ptx
@@ -150,18 +151,30 @@ def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, 
     Raises ValueError where the run is damaged.
     """
     times = {f.name: f.time_ns for f in run.functions if f.kernel}
-    slots_per_ns = run.hardware[0].slots_per_ns if len(run.hardware) == 1 else 0.0
+    elapsed = _elapsed(run)
     return tuple(
         advice
         for unit in run.candidates
         for advice in _advise(
             unit.unit,
             parse(unit.ptx),
-            {c.name: KernelRun(c, (times.get(c.name) or 0) * slots_per_ns) for c in unit.functions},
+            {c.name: KernelRun(c, elapsed.get(c.name, KernelTime())) for c in unit.functions},
             times,
             only_in_lane,
         )
     )
+
+
+def _elapsed(run: RunFile) -> dict[str, KernelTime]:
+    """What the GPU had while each kernel ran, if all ran on the same one and were timed."""
+    if len(run.hardware) != 1:
+        return {}
+    (on,) = run.hardware
+    return {
+        f.name: KernelTime(f.time_ns * on.slots_per_ns, on.cycles(f.time_ns, f.launched / f.launches))
+        for f in run.functions
+        if f.kernel and f.time_ns and f.launches and f.launched
+    }
 
 
 def _advise(

@@ -20,7 +20,7 @@ from cccopt.ccc.function.annotations import Annotation, is_annotation, without_a
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome.choices import Form, Mode, Outcome
 from cccopt.ccc.outcome.report import RegionReport
-from cccopt.ccc.profitability.profile import RegionProfile, RunProfile, measure
+from cccopt.ccc.profitability.profile import KernelTime, RegionProfile, RunProfile, measure
 from cccopt.ccc.regions.marked_loops import loops_of
 from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import CccError, Diagnostic, Severity
@@ -102,12 +102,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class KernelRun:
-    """What a run counted at a kernel's candidates, and the issue slots that the GPU had in its time, 0 if that is not
-    known.
-    """
+    """What a run counted at a kernel's candidates, and what the GPU had in its time."""
 
     counts: CandidateCounts
-    elapsed: float = 0.0
+    time: KernelTime
 
 
 def trials(
@@ -188,7 +186,7 @@ def _profile(marked: Module, kernel: str, counted: KernelRun) -> tuple[RunProfil
     """The profile of the regions of ``marked``, and their share in the issue slots of the kernel."""
     function = next(f for f in marked.functions() if f.name == kernel)
     issues = issues_of(function, counted.counts)
-    profile = measure(marked, issues, elapsed={kernel: counted.elapsed})
+    profile = measure(marked, issues, times={kernel: counted.time})
     body = function.body or ()
     total = sum(
         isa.facts(s).slots * count.warps

@@ -6,7 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cccopt.ccc.profitability import profile
 from cccopt.ccc.profitability.profile import RunProfile
+from cccopt.device.facts import DeviceFacts
 from cccopt.diagnostic import CccError, error
 from cccopt.passes.counting.layout import of_bytes
 from cccopt.profiling.candidate_counts import candidates_of, has_candidates
@@ -44,11 +46,7 @@ def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
     Raises CccError for counters of another version of cccopt (CCC111).
     """
     known_times = () if timed is None or timed.untimed else timed.times
-    slots = {facts.name: facts.slots_per_ns for facts in (timed or counted).devices}
-    elapsed: dict[str, float] = defaultdict(float)
-    for time in known_times:
-        if not time.counted:
-            elapsed[time.name] += time.nanoseconds * slots.get(time.device, 0.0)
+    elapsed = _elapsed(known_times, (timed or counted).devices)
     decoded = merged(counts_in(unit, elapsed) for unit in counted.units)
     functions = decoded.functions
     plain = _launched(time for time in known_times if not time.counted)
@@ -76,9 +74,9 @@ def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
     return with_sources(run, on_disk(files_of(run.functions)))
 
 
-def counts_in(unit: UnitCounts, elapsed: Mapping[str, float] | None = None) -> RunFile:
+def counts_in(unit: UnitCounts, times: Mapping[str, profile.KernelTime] | None = None) -> RunFile:
     """What a unit counted on one device. Kernels that cannot be counted are there, so that their times can be.
-    ``elapsed`` are the issue slots that the GPU had while each kernel ran.
+    ``times`` are what the GPU had while each kernel ran.
     """
     try:
         layout = of_bytes(unit.layout)
@@ -104,7 +102,18 @@ def counts_in(unit: UnitCounts, elapsed: Mapping[str, float] | None = None) -> R
     marked = parse(layout.marked)
     if has_candidates(marked):
         return replace(found, candidates=candidates_of(unit.name, marked, issues_of(counts)))
-    return replace(found, kernels=regions_of(marked, layout, counts, elapsed))
+    return replace(found, kernels=regions_of(marked, layout, counts, times))
+
+
+def _elapsed(times: Iterable[KernelTime], devices: Iterable[DeviceFacts]) -> dict[str, profile.KernelTime]:
+    """What the GPU had while each kernel ran that was not counted."""
+    facts = {device.name: device for device in devices}
+    found: dict[str, profile.KernelTime] = defaultdict(profile.KernelTime)
+    for time in times:
+        if not time.counted and (on := facts.get(time.device)) is not None:
+            slots, warps = time.nanoseconds * on.slots_per_ns, time.warps / max(time.launches, 1)
+            found[time.name] += profile.KernelTime(slots, on.cycles(time.nanoseconds, warps))
+    return found
 
 
 def _without_doubtful_times(regions: RunProfile, functions: Sequence[FunctionRun]) -> RunProfile:
@@ -112,7 +121,7 @@ def _without_doubtful_times(regions: RunProfile, functions: Sequence[FunctionRun
     ran = Counter(function.name for function in functions if function.kernel and function.warps)
     return RunProfile(
         {
-            name: found if ran[name] <= 1 else {n: replace(r, elapsed=0.0) for n, r in found.items()}
+            name: found if ran[name] <= 1 else {n: r.untimed() for n, r in found.items()}
             for name, found in regions.functions.items()
         }
     )

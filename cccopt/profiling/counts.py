@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cccopt.ccc.profitability.profile import RunProfile, measure
+from cccopt.ccc.profitability.profile import KernelTime, RunProfile, measure
 from cccopt.passes.counting.layout import (
     BEGUN,
     ENDED,
@@ -202,13 +202,13 @@ def regions_of(
     module: Module,
     layout: Layout,
     counts: Sequence[FunctionCounts],
-    elapsed: Mapping[str, float] | None = None,
+    times: Mapping[str, KernelTime] | None = None,
 ) -> RunProfile:
-    """The profile of the marked regions of ``module``, which was instrumented with its markers. ``elapsed`` are the
-    issue slots that the GPU had while each kernel ran.
+    """The profile of the marked regions of ``module``, which was instrumented with its markers. ``times`` are what the
+    GPU had while each kernel ran.
     """
     sectors = {c.layout.name: sum(s for _, s in c.accesses) for c in counts} if layout.watched else None
-    return measure(module, issues_of(counts), sectors, elapsed)
+    return measure(module, issues_of(counts), sectors, times)
 
 
 # --- the source ----------------------------------------------------------------------------------------------------

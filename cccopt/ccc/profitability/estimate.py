@@ -33,6 +33,7 @@ from cccopt.ccc.profitability.model import (
     SortedGroup,
     any_of,
 )
+from cccopt.ccc.profitability.overlap import Elapsed
 from cccopt.ccc.profitability.profile import RegionProfile, costs_of
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
@@ -129,7 +130,7 @@ class _Maker:
             form,
             tuple(found),
             self._groups(),
-            loop.elapsed / loop.warps,
+            Elapsed(loop.elapsed, loop.resident) / loop.warps,
             loop.issued / loop.warps * self._cycles_per_slot(own, self.region.nodes, self.region.header),
             _begun(loop) if form == Form.SPLIT else 1.0,
         )

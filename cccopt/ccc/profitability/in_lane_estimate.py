@@ -24,7 +24,7 @@ from cccopt.ccc.outcome.report import Cost, PredictedTime
 from cccopt.ccc.plan.in_lane import WAIT, InLanePlan, LanePoint
 from cccopt.ccc.profitability.estimate import fits_to
 from cccopt.ccc.profitability.model import ADDED_WAITING, AN_INSTRUCTION, LANES, SECTOR, any_of
-from cccopt.ccc.profitability.overlap import Needs, scales
+from cccopt.ccc.profitability.overlap import Elapsed, Needs, scales
 from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.points import Point, marked_code
 from cccopt.ptx import isa
@@ -122,7 +122,7 @@ class _Maker:
         """The times of an iteration by a warp, of numbers of an entry of the loop."""
         loop = self.measured[self.plan.region.annotation.region]
         iterations = max(loop.warps / loop.entries, 1.0)
-        scaled = scales(loop.elapsed / loop.entries, before)
+        scaled = scales(Elapsed(loop.elapsed, loop.resident) / loop.entries, before)
         return scaled.time(before / iterations), scaled.time(after / iterations)
 
     @cached_property

@@ -14,12 +14,12 @@ those of all lanes over 32. The predicted time of a kernel never falls below tha
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cccopt.ccc.legality.exclusive import CHAIN
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.outcome.report import PredictedTime
-from cccopt.ccc.profitability.overlap import Needs, Scales, scales
+from cccopt.ccc.profitability.overlap import Elapsed, Needs, Scales, scales
 
 LANES = 32
 
@@ -187,9 +187,9 @@ class SortedGroup:
 @dataclass(frozen=True, slots=True)
 class LoopFlow:
     """A marked loop: the slots of its own code per warp iteration, the least time of one for its memory traffic (in
-    slots), its form, its paths, outer ones first, and the groups of those that can be sorted. ``elapsed`` are the slots
-    that passed in a warp iteration, 0 if the kernel's time was not measured, and ``waiting`` the cycles that a warp
-    which is alone takes for its own code. For each iteration that the warp makes now, the rewritten loop makes
+    slots), its form, its paths, outer ones first, and the groups of those that can be sorted. ``elapsed`` is the time
+    of a warp iteration, if the kernel's was measured, and ``waiting`` are the cycles that a warp which is alone takes
+    for its own code. For each iteration that the warp makes now, the rewritten loop makes
     ``begun``: fewer if lanes that part in an iteration begin the next one apart, since there they vote together.
     """
 
@@ -198,7 +198,7 @@ class LoopFlow:
     form: str
     paths: tuple[PathFlow, ...]
     groups: tuple[SortedGroup, ...] = ()
-    elapsed: float = 0.0
+    elapsed: Elapsed = field(default_factory=Elapsed)
     waiting: float = 0.0
     begun: float = 1.0
 
@@ -221,8 +221,9 @@ def time(loop: LoopFlow, chosen: Collection[int]) -> float:
 
 def parts(loop: LoopFlow, chosen: Collection[int]) -> PredictedTime:
     """What `time` is made of."""
-    scaled = scales(loop.elapsed, _needs(loop, ())) if loop.elapsed else Scales()
-    return scaled.time(_needs(loop, chosen))
+    scaled = scales(loop.elapsed, _needs(loop, ())) if loop.elapsed.slots else Scales()
+    expanded = any(path.expanded and path.key in chosen for path in loop.paths)
+    return scaled.time(_needs(loop, chosen), expanded=expanded)
 
 
 def gain(loop: LoopFlow, chosen: Collection[int], over: Collection[int] = ()) -> float:

@@ -55,6 +55,21 @@ class Count(Protocol):
 
 SECTOR_BYTES = 32
 
+
+@dataclass(frozen=True, slots=True)
+class KernelTime:
+    """What a GPU had in the time of a kernel: issue ``slots``, and ``cycles`` of all the warps that it ran at once."""
+
+    slots: float = 0.0
+    cycles: float = 0.0
+
+    def __add__(self, other: KernelTime) -> KernelTime:
+        return KernelTime(self.slots + other.slots, self.cycles + other.cycles)
+
+    def __mul__(self, part: float) -> KernelTime:
+        return KernelTime(self.slots * part, self.cycles * part)
+
+
 Issues = Mapping[tuple[str, int], Count]
 """Counts by function and statement index, as `cccopt.emulator.Profile.issues`."""
 
@@ -67,7 +82,8 @@ class RegionProfile:
     lanes that came to a loop, the same as those for a path. ``issued`` are the issue slots of its own code
     (inner marked regions aside), ``packed`` those that it would take if only full warps began it. ``sectors`` is the
     32-byte pieces of global memory that a marked loop touched, with all inside it. ``elapsed`` are the issue slots that
-    the GPU had in the time of a marked loop, 0 if that is not known.
+    the GPU had in the time of a marked loop, and ``resident`` the cycles that it had for warps, as many as it holds at
+    once or a launch has: both are 0 if that time is not known.
     """
 
     kind: str
@@ -79,13 +95,18 @@ class RegionProfile:
     packed: float = 0.0
     sectors: float = 0.0
     elapsed: float = 0.0
+    resident: float = 0.0
 
     def __add__(self, other: RegionProfile) -> RegionProfile:
         mine, theirs = asdict(self), asdict(other)
         total = RegionProfile(self.kind, **{k: mine[k] + theirs[k] for k in mine if k != "kind"})
         # The time of some runs says nothing of the counts of all.
         known = all(one.elapsed or not one.warps for one in (self, other))
-        return total if known else replace(total, elapsed=0.0)
+        return total if known else total.untimed()
+
+    def untimed(self) -> RegionProfile:
+        """The same without a time."""
+        return replace(self, elapsed=0.0, resident=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +203,8 @@ def kernels_of(profile: RunProfile) -> dict[str, dict[str, dict[str, object]]]:
 def _region(entry: Mapping[str, object]) -> RegionProfile:
     numbers: dict[str, float] = {}
     for name in (f.name for f in fields(RegionProfile) if f.name != "kind"):
-        # Files of earlier versions do not have it.
-        value = entry.get(name, 0.0) if name == "elapsed" else entry[name]
+        # Files of earlier versions have no times.
+        value = entry.get(name, 0.0) if name in ("elapsed", "resident") else entry[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
             raise ValueError(f"`{name}` is {value!r}, not a count")
         numbers[name] = value
@@ -197,12 +218,12 @@ def measure(
     module: Module,
     issues: Issues,
     sectors: Mapping[str, float] | None = None,
-    elapsed: Mapping[str, float] | None = None,
+    times: Mapping[str, KernelTime] | None = None,
 ) -> RunProfile:
     """The profile of launches of marked PTX: ``issues`` go by the statements of ``module``. By function, ``sectors``
-    are those of all its accesses to global memory, and ``elapsed`` the issue slots that the GPU had while it ran. Where
-    sectors were not counted, each lane is taken to touch one of its own, but where lanes are known to touch places side
-    by side. Functions that are refused have none.
+    are those of all its accesses to global memory, and ``times`` what the GPU had while it ran. Where sectors were not
+    counted, each lane is taken to touch one of its own, but where lanes are known to touch places side by side.
+    Functions that are refused have none.
     """
     named = with_unique_names(module)
     renamed = {f.name: f for f in named.functions() if f.body is not None}
@@ -215,7 +236,7 @@ def measure(
             view,
             _by_index(view, function, issues),
             None if sectors is None else sectors.get(function.name, 0.0),
-            0.0 if elapsed is None else elapsed.get(function.name, 0.0),
+            KernelTime() if times is None else times.get(function.name, KernelTime()),
         )
         try:
             regions = find(view, with_unfit=True).regions
@@ -239,14 +260,12 @@ def _by_index(view: View, function: Function, issues: Issues) -> dict[int, Count
 
 @dataclass(frozen=True)
 class _CountedFunction:
-    """A function with the counts of a launch by statement, its sectors (None: not counted), and the issue slots that
-    the GPU had meanwhile.
-    """
+    """A function with the counts of a launch by statement, its sectors (None: not counted), and its time."""
 
     view: View
     counts: Mapping[int, Count]
     sectors: float | None
-    elapsed: float
+    time: KernelTime
 
     def region(self, region: Region) -> dict[int, RegionProfile]:
         """The profiles of a marked loop and its paths."""
@@ -255,6 +274,7 @@ class _CountedFunction:
         warps, lanes = self._at_node(region.header)
         entries, entered = self._entries(region.annotation.region, warps, lanes)
         number = region.annotation.region
+        time = self.time * _part(self._issued(region.nodes), self._issued(self.view.block_of_name))
         found = {
             number: RegionProfile(
                 region.annotation.kind,
@@ -265,7 +285,8 @@ class _CountedFunction:
                 self._issued(own),
                 0.0,
                 self._sectors(region.nodes),
-                self.elapsed * _part(self._issued(region.nodes), self._issued(self.view.block_of_name)),
+                time.slots,
+                time.cycles,
             )
         }
         for path in tree:
