@@ -82,7 +82,7 @@ def test_a_wrong_sign_is_a_gain_that_loses_or_the_other_way_round() -> None:
 
 
 def leave_build(place: Path, what: str, *regions: dict[str, Any]) -> None:
-    (place / what).mkdir(parents=True)
+    (place / what).mkdir(parents=True, exist_ok=True)
     report = {"units": [{"regions": list(regions)}]}
     (place / what / "build.json").write_text(json.dumps({"succeeded": True, "reports": [report]}))
 
@@ -176,11 +176,15 @@ def test_builds_run_by_turns_until_one_is_wrong(built: Task, monkeypatch: pytest
 
     monkeypatch.setattr(measuring, "observed", observed)
     assert measuring.take_times(built, 2, 1.0) == "auto: status 3"
-    assert ran == ["plain", AUTO, ALWAYS, PROFILED, "plain", ALWAYS, PROFILED]
+    assert ran == ["plain", AUTO, ALWAYS, "plain", ALWAYS]  # nothing is rewritten in the fourth
     times = measuring.times_of(built.place)
     assert times is not None
-    assert times["times"]["plain"] == {NAME: [100.0, 500.0]}
+    assert times["times"]["plain"] == {NAME: [100.0, 400.0]}
     assert (times["wrong"], times["device"]) == ({AUTO: "status 3"}, "GPU")
+    assert not [*kernels_of(built)]  # what is rewritten and wrong has no figure
+    leave_build(built.place, AUTO, region(1, "grid", "declined", 0.5))
+    (judged,) = kernels_of(built)
+    assert judged.chosen(PROFILED) == judged.chosen(AUTO) == 1.0
 
 
 def test_counts_are_kept_and_a_profile_is_made_of_them(built: Task, monkeypatch: pytest.MonkeyPatch) -> None:

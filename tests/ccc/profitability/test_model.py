@@ -21,6 +21,7 @@ from cccopt.ccc.profitability.model import (
     gain,
     slots,
 )
+from cccopt.ccc.profitability.overlap import Elapsed
 from tests.ccc.profitability.measured import SENSITIVITY, reaches_the_bar
 
 ALL = frozenset(range(4))
@@ -330,5 +331,14 @@ def test_a_kernel_that_waits_gains_by_its_latencies() -> None:
     path = replace(if_path(0, 20.0, 0.1), waiting=800.0, packed_waiting=800.0)
     flow = replace(loop(path, own=20.0), waiting=10.0)
     assert gain(flow, {0}) < 1.1
-    assert gain(replace(flow, elapsed=1000.0), {0}) > 3.0
-    assert model.parts(replace(flow, elapsed=1000.0), ()).total == pytest.approx(1000.0)
+    timed = replace(flow, elapsed=Elapsed(1000.0, 1000.0))
+    assert gain(timed, {0}) > 3.0
+    assert model.parts(timed, ()).total == pytest.approx(1000.0)
+
+
+def test_few_slow_warps_gain_by_an_expanded_loop_alone() -> None:
+    slow = Elapsed(1e6, 1e6)
+    path = replace(loop_path(20.0, 4.0, 30.0), waiting=100.0, packed_waiting=100.0)
+    for expanded, least, most in ((False, 0.99, 1.01), (True, 2.0, 30.0)):
+        flow = replace(loop(replace(path, expanded=expanded)), elapsed=slow, waiting=10.0)
+        assert least < gain(flow, {0}) < most

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cccopt.ccc.profitability.profile import RegionProfile, RunProfile, as_text, measure, read
+from cccopt.ccc.profitability.profile import KernelTime, RegionProfile, RunProfile, as_text, measure, read
 from cccopt.emulator import Program
 from tests.ccc.profitability.test_decision import LONG, decided, kernel, module, path, rewritten
 
 TEXT = module(kernel(path(2, LONG)))
 
 
-def measured(sectors: float | None = None, elapsed: float | None = None, taken: int = 4) -> RunProfile:
+def measured(
+    sectors: float | None = None, elapsed: float | None = None, taken: int = 4, cycles: float = 0.2
+) -> RunProfile:
     program = Program(TEXT)
     run = program.launch("k", 1, 64, [np.zeros(64, np.uint32), 64 * 40, taken])
-    by_function = (None if number is None else {"k": number} for number in (sectors, elapsed))
-    return measure(program.module, run.issues, *by_function)
+    return measure(
+        program.module,
+        run.issues,
+        None if sectors is None else {"k": sectors},
+        None if elapsed is None else {"k": KernelTime(elapsed, cycles * elapsed)},
+    )
 
 
 def test_a_loop_has_its_part_of_the_sectors_that_were_counted() -> None:
@@ -32,6 +39,7 @@ def test_a_loop_has_its_part_of_the_sectors_that_were_counted() -> None:
 def test_a_loop_has_its_part_of_the_time() -> None:
     region = measured(elapsed=1000.0).functions["k"]
     assert 950 < region[1].elapsed < 1000  # by issue slots: little is outside of it
+    assert region[1].resident == pytest.approx(0.2 * region[1].elapsed)
     assert region[2].elapsed == 0.0
     assert measured().functions["k"][1].elapsed == 0.0
 
@@ -41,7 +49,7 @@ def test_times_add_up_if_all_are_known() -> None:
     loop = timed.functions["k"][1]
     assert (timed + timed).functions["k"][1].elapsed == 2 * loop.elapsed
     assert (timed + untimed).functions["k"][1].elapsed == 0.0
-    assert (untimed + timed).functions["k"][1].elapsed == 0.0
+    assert (untimed + timed).functions["k"][1] == loop.untimed() + loop.untimed()
     never = RegionProfile("for")
     assert (loop + never).elapsed == (never + loop).elapsed == loop.elapsed
 
@@ -50,16 +58,21 @@ def test_files_of_earlier_versions_have_no_times(tmp_path: Path) -> None:
     file = tmp_path / "old.json"
     text = as_text(measured())
     assert '"elapsed": 0.0' in text
-    file.write_text(text.replace(',\n    "elapsed": 0.0', "").replace(', "elapsed": 0.0', ""))
+    assert '"resident": 0.0' in text
+    file.write_text(re.sub(r',\s+"(elapsed|resident)": 0.0', "", text))
     assert "elapsed" not in file.read_text()
     assert read(file) == measured()
 
 
-@pytest.mark.parametrize(("slots_in_time", "paths"), [(1.05, {1, 2}), (50.0, {1, 2})])
-def test_a_long_path_pays_whether_its_kernel_issues_or_waits(slots_in_time: float, paths: set[int]) -> None:
+@pytest.mark.parametrize(
+    ("slots_in_time", "cycles", "paths"),
+    [(1.05, 0.2, {1, 2}), (50.0, 0.2, {1, 2}), (50.0, 20.0, set())],
+    ids=["it issues", "it waits", "a few slow warps"],
+)
+def test_whether_a_long_path_pays(slots_in_time: float, cycles: float, paths: set[int]) -> None:
     untimed = measured(taken=1)
     issued = sum(region.issued for region in untimed.functions["k"].values())
-    found = decided(TEXT, profile=measured(elapsed=issued * slots_in_time, taken=1))
+    found = decided(TEXT, profile=measured(None, issued * slots_in_time, 1, cycles))
     assert rewritten(found) == paths
     cost = found.regions[0].cost
     assert cost is not None
@@ -67,7 +80,7 @@ def test_a_long_path_pays_whether_its_kernel_issues_or_waits(slots_in_time: floa
     assert cost.after is not None
     waits = cost.before.waiting > cost.before.code
     assert waits == (slots_in_time > 2)
-    assert cost.after.waiting < cost.before.waiting
+    assert (cost.after.waiting < cost.before.waiting) == bool(paths)
 
 
 def test_what_was_not_timed_does_not_wait() -> None:
