@@ -5,7 +5,7 @@ rewrite_unit: annotated text -> marked text -> (cicc) marked PTX -> (passes) rew
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -119,6 +119,7 @@ def rewrite_unit(
         return CompiledUnit(device_compiler(strip(text)))
     asked = annotate(text, options.file, keep_going=options.keep_going)
     wanted = frozenset(region.id for region in asked.regions)
+    parents = {region.id: region.parent for region in asked.regions}
     reports: tuple[RegionReport, ...] = ()
     remarks = asked.warnings
     marked_text = asked.text
@@ -161,15 +162,25 @@ def rewrite_unit(
             alone, in_place = loops_in_place(result.regions)
             if in_place:
                 less = _Marked(device_compiler(mark(wanted - in_place, alone).text), options.file)
-                found = _again(less, options, result.regions, in_place)
+                found = _again(less, _without(options, in_place, parents), result.regions, in_place)
                 marked, result = (marked, result) if found is None else found
             done = {report.kernel for report in result.regions if report.outcome is Outcome.REWRITTEN}
             made = with_originals(marked.restored(result.module), marked.text, done, plain)
             return CompiledUnit(made, reports + result.regions, _once(remarks), measured)
         reports += tuple(report for report in result.regions if report.region not in accepted)
+        options = _without(options, wanted - accepted, parents)
         wanted = accepted
         marked_text = mark(wanted).text
     return CompiledUnit(plain(), reports, _once(remarks), measured)
+
+
+def _without(options: Options, regions: Collection[int], parents: Mapping[int, int | None]) -> Options:
+    """The options for a text without the marks of some regions."""
+    return (
+        options
+        if options.profile is None
+        else replace(options, profile=options.profile.without(regions, parents))
+    )
 
 
 class _Marked:

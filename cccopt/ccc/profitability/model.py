@@ -27,8 +27,10 @@ AN_INSTRUCTION = 2.4
 """Issue slots of one instruction that CCC adds: mostly integer ones and votes, of two slots or more (`ptx.isa_table`).
 """
 
-ADDED_WAITING = 2.5
-"""Cycles that a warp which is alone takes for each issue slot of what CCC adds."""
+ADDED_WAITING = 3.0
+"""Cycles that a warp which is alone takes for each issue slot of what CCC adds, fitted to the samples on an H100
+(`bench.verdict`).
+"""
 
 WORD = 4.0
 """Issue slots of a warp iteration for each four bytes of context: they are stored or loaded (`ptx.isa_table`,

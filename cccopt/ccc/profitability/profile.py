@@ -123,6 +123,28 @@ class RunProfile:
             }
         )
 
+    def without(self, regions: Collection[int], parents: Mapping[int, int | None]) -> RunProfile:
+        """The profile of the text without the marks of some ``regions``, whose code then belongs to what is around
+        them: ``parents`` say what that is.
+        """
+        return RunProfile({name: _without(found, regions, parents) for name, found in self.functions.items()})
+
+
+def _without(
+    found: Mapping[int, RegionProfile], regions: Collection[int], parents: Mapping[int, int | None]
+) -> dict[int, RegionProfile]:
+    kept = {number: region for number, region in found.items() if number not in regions}
+    for number in found.keys() & {*regions}:
+        around = parents.get(number)
+        while around is not None and around in regions:
+            around = parents.get(around)
+        if around in kept:
+            own, issued = kept[around], found[number].issued
+            # A full warp that comes there runs as much of it as a warp does now.
+            packed = issued * _part(own.lanes / LANES, own.warps) if own.packed else 0.0
+            kept[around] = replace(own, issued=own.issued + issued, packed=own.packed + packed)
+    return kept
+
 
 def _summed(a: Mapping[int, RegionProfile], b: Mapping[int, RegionProfile]) -> dict[int, RegionProfile]:
     found = dict(a)

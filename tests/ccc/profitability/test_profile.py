@@ -88,3 +88,27 @@ def test_what_was_not_timed_does_not_wait() -> None:
     assert loop.cost is not None
     assert loop.cost.before is not None
     assert loop.cost.before == replace(loop.cost.before, waiting=0.0)
+
+
+def test_the_code_of_regions_without_marks_is_that_of_what_is_around_them() -> None:
+    found = RunProfile(
+        {
+            "k": {
+                1: RegionProfile("for", warps=10, lanes=320, issued=100.0),
+                2: RegionProfile("if", warps=10, lanes=80, issued=50.0, packed=20.0),
+                3: RegionProfile("while", warps=40, lanes=200, issued=400.0, packed=70.0),
+                4: RegionProfile("if", warps=5, lanes=5, issued=7.0, packed=1.0),
+            }
+        }
+    )
+    parents = {1: None, 2: 1, 3: 2, 4: 1}
+    inner = found.without({3}, parents).functions["k"]
+    assert inner.keys() == {1, 2, 4}
+    # A warp runs 45 slots each time it comes to the path, and two and a half full warps come there.
+    assert (inner[2].issued, inner[2].packed) == (450.0, 20.0 + 400.0 / 4)
+    assert inner[1] == found.functions["k"][1]
+    both = found.without({2, 3}, parents).functions["k"]
+    assert (both[1].issued, both[1].packed) == (550.0, 0.0)
+    assert found.without({3, 4}, parents).functions["k"][1].issued == 107.0
+    assert found.without((), parents) == found
+    assert not found.without({1, 2, 3, 4}, parents).functions["k"]
