@@ -11,7 +11,16 @@ from typing import Any
 
 from bench.real.build import PLAIN
 from bench.verdict.measuring import times_of
-from bench.verdict.programs import ALWAYS, AUTO, PROFILED, Task, is_for_fitting, is_rewritten, regions_of
+from bench.verdict.programs import (
+    ALWAYS,
+    AUTO,
+    PROFILED,
+    Task,
+    has_build,
+    is_for_fitting,
+    is_rewritten,
+    regions_of,
+)
 from cccopt.ccc.profitability.code_digest import canonical
 from cccopt.profiling.names import shown
 
@@ -107,6 +116,8 @@ def left_out(task: Task) -> Iterator[str]:
     if measured is None:
         yield f"{task.program.name}: it did not run"
         return
+    for build in _not_built(task):
+        yield f"{task.program.name}: {build} is not built"
     for build in (PLAIN, *CHOOSING):
         if build in measured["wrong"]:
             yield f"{task.program.name}: {build}: {measured['wrong'][build]}"
@@ -124,7 +135,7 @@ def kernels_of(task: Task) -> Iterator[Kernel]:
     tells of all others.
     """
     measured = times_of(task.place)
-    if measured is None or PLAIN in measured["wrong"]:
+    if measured is None or PLAIN in measured["wrong"] or _not_built(task):
         return
     times = {build: of for build, of in measured["times"].items() if build not in measured["wrong"]}
     regions = {build: regions_of(task.place, build) for build in (ALWAYS, *CHOOSING)}
@@ -148,6 +159,10 @@ def kernels_of(task: Task) -> Iterator[Kernel]:
                 rewritten,
                 _predicted(task, here[ALWAYS]),
             )
+
+
+def _not_built(task: Task) -> list[str]:
+    return [build for build in CHOOSING if not has_build(task.place, build)]
 
 
 def _gain(plain: Sequence[float], other: Sequence[float]) -> float:

@@ -8,6 +8,7 @@ predicts them. Without a run, gains are predicted only for the loops for which `
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
@@ -166,14 +167,17 @@ def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, 
 
 
 def _elapsed(run: RunFile) -> dict[str, KernelTime]:
-    """What the GPU had while each kernel ran, if all ran on the same one and were timed."""
-    if len(run.hardware) != 1:
+    """What the GPU had while each kernel ran, of one run on one GPU, which was timed; of kernels with the same name,
+    nothing is known.
+    """
+    if len(run.hardware) != 1 or run.runs != 1:
         return {}
     (on,) = run.hardware
+    named = Counter(f.name for f in run.functions if f.kernel)
     return {
         f.name: KernelTime(f.time_ns * on.slots_per_ns, on.cycles(f.time_ns, f.launched / f.launches))
         for f in run.functions
-        if f.kernel and f.time_ns and f.launches and f.launched
+        if f.kernel and named[f.name] == 1 and f.time_ns and f.launches and f.launched
     }
 
 

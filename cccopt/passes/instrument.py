@@ -67,10 +67,8 @@ LAYOUT = "ccc_profile_layout"
 
 _FEW = 6  # registers for counters where little is known of how many there may be
 _FOLDED = 8  # counters of a thread that are added up at once
-_CROWDED, _RARER = (
-    16,
-    4,
-)  # warps of which one is counted if a function has too many counters; in samples, times `every`
+_CROWDED = 16  # warps of which one is counted if a function has too many counters
+_RARER = 4  # a sample then counts one warp in so many times `Counting.every`
 _ROOM, _ROOM_OF_GROUPS = 4 << 20, 32 << 20  # bytes for all copies of the counts, at most
 
 

@@ -47,7 +47,8 @@ def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
     """
     known_times = () if timed is None or timed.untimed else timed.times
     elapsed = _elapsed(known_times, (timed or counted).devices)
-    decoded = merged(counts_in(unit, elapsed) for unit in counted.units)
+    units = [counts_in(unit, elapsed) for unit in counted.units]
+    decoded = merged(units)
     functions = decoded.functions
     plain = _launched(time for time in known_times if not time.counted)
     copies = _launched(time for time in counted.times if time.counted)
@@ -59,7 +60,7 @@ def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
     known = {function.name for function in functions if function.kernel}
     run = RunFile(
         runs=1,
-        kernels=_without_doubtful_times(decoded.kernels, functions),
+        kernels=_without_doubtful_times(decoded.kernels, units, plain, copies),
         candidates=decoded.candidates,
         devices=tuple(sorted({unit.device for unit in counted.units})),
         functions=tuple(f for f in functions if f.warps or f.launches),
@@ -116,12 +117,22 @@ def _elapsed(times: Iterable[KernelTime], devices: Iterable[DeviceFacts]) -> dic
     return found
 
 
-def _without_doubtful_times(regions: RunProfile, functions: Sequence[FunctionRun]) -> RunProfile:
-    """The regions, those without a time of which the kernel's name is that of several kernels that ran."""
-    ran = Counter(function.name for function in functions if function.kernel and function.warps)
+def _without_doubtful_times(
+    regions: RunProfile, units: Iterable[RunFile], plain: dict[str, _Launched], copies: dict[str, _Launched]
+) -> RunProfile:
+    """The regions, without a time those whose kernel's time is also that of other counts (of kernels of the same name,
+    or of several processes), or of another number of launches.
+    """
+    counted = Counter(f.name for unit in units for f in unit.functions if f.kernel)
+    sure = {
+        name
+        for name in regions.functions
+        if counted[name] == 1
+        and (name not in copies or name not in plain or plain[name].launches == copies[name].launches)
+    }
     return RunProfile(
         {
-            name: found if ran[name] <= 1 else {n: r.untimed() for n, r in found.items()}
+            name: found if name in sure else {number: region.untimed() for number, region in found.items()}
             for name, found in regions.functions.items()
         }
     )

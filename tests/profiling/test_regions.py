@@ -12,14 +12,15 @@ import pytest
 import cccopt
 from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
 from cccopt.cli.nvcc import main
+from cccopt.device.facts import DeviceFacts
 from cccopt.driver import marked_ptx
 from cccopt.driver.function_texts import definitions
 from cccopt.emulator import Program
 from cccopt.passes.instrument import COUNTED
 from cccopt.profiling.candidate_counts import candidates_of
-from cccopt.profiling.collecting import counts_in
+from cccopt.profiling.collecting import counts_in, run_file
 from cccopt.profiling.run_file import RunFile, merged, read, write
-from cccopt.profiling.running import UnitCounts
+from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts
 from cccopt.ptx.ir import Instruction
 from cccopt.ptx.parser import parse
 from cccopt.region_profiles import of_run, program_of
@@ -64,11 +65,16 @@ def built(folder: Path, text: str, *options: str) -> str:
 
 def counted(ptx: str, grid: int) -> RunFile:
     """The file of a launch of the counted kernel, as if a GPU had run it."""
+    return counts_in(counts_on_gpu(ptx, grid))
+
+
+def counts_on_gpu(ptx: str, grid: int) -> UnitCounts:
+    """What the counted kernel left in a launch, as if a GPU had run it."""
     program = Program(parse(ptx))
     program.launch("k" + COUNTED, grid, 64, arguments())
     _, _, address, size = head_of(program)
     layout = memory_at(program, address, size)
-    return counts_in(UnitCounts("k.cu", "a GPU", raw_counts(program, as_read(program)), layout))
+    return UnitCounts("k.cu", "a GPU", raw_counts(program, as_read(program)), layout)
 
 
 def without_sectors(profile: RunProfile) -> dict[int, RegionProfile]:
@@ -87,6 +93,37 @@ def test_regions_are_those_of_the_emulator(kind: str, tmp_path: Path) -> None:
         want.functions["k"][loop].sectors, rel=0.5
     )
     assert run.functions[0].lines
+
+
+GPU = DeviceFacts("a GPU", 2, 1_000_000, 1_000_000, 512, 1 << 20, 64, 1 << 16, 1 << 16, 32)
+"""It issues 8 slots in a nanosecond, and holds four warps."""
+
+
+def timed(name: str, launches: int, *, counted: bool = False) -> KernelTime:
+    return KernelTime(name, counted, launches, 1000 * launches, 32, 0, 3 * launches, GPU.name)
+
+
+def test_loops_have_the_time_of_their_kernel_if_it_is_theirs_alone(tmp_path: Path) -> None:
+    unit = counts_on_gpu(built(tmp_path, KERNELS["for"]), 40)
+    uncounted = ProgramRun(0, 0, True, True, times=(timed("k", 2), timed("other", 9)), devices=(GPU,))
+
+    def loop_of(*units: UnitCounts, ran: ProgramRun | None = uncounted, copies: int = 2) -> RegionProfile:
+        counts = ProgramRun(0, 0, True, True, units, (timed("k", copies, counted=True),), (GPU,))
+        regions = run_file(counts, ran).kernels.functions["k"]
+        return regions[min(regions)]
+
+    loop = loop_of(unit)
+    assert 0.5 * 16000 < loop.elapsed <= 16000
+    assert loop.resident == pytest.approx(loop.elapsed / 8 * 3)
+    for untimed in (
+        loop_of(unit, unit),  # as of two processes
+        loop_of(unit, copies=3),
+        loop_of(unit, ran=None),
+        loop_of(unit, ran=replace(uncounted, untimed="there is no CUPTI")),
+        loop_of(unit, ran=replace(uncounted, devices=())),
+    ):
+        assert (untimed.elapsed, untimed.resident) == (0.0, 0.0)
+        assert untimed.warps > 0
 
 
 @pytest.mark.parametrize("kind", KERNELS)

@@ -135,6 +135,12 @@ def test_a_build_with_other_results_has_no_gain(built: Task) -> None:
     assert not [*kernels_of(built)]
 
 
+def test_a_build_that_is_missing_is_not_one_in_which_nothing_is_rewritten(built: Task) -> None:
+    (built.place / PROFILED / "build.json").unlink()
+    assert not [*kernels_of(built)]
+    assert [*left_out(built)] == ["scale: profiled is not built"]
+
+
 def test_what_is_not_in_the_tables_is_said(built: Task, capsys: pytest.CaptureFixture[str]) -> None:
     file = built.place / measuring.TIMES
     found = json.loads(file.read_text())

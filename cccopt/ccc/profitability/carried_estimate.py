@@ -14,7 +14,7 @@ from dataclasses import replace
 from cccopt.ccc.legality.carried_region import CarriedRegion
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.carried import CarriedPlan, PointPlan
-from cccopt.ccc.profitability.estimate import Estimate, context_slots, estimate
+from cccopt.ccc.profitability.estimate import Estimate, begun_together, context_slots, estimate
 from cccopt.ccc.profitability.model import PathFlow, any_of
 from cccopt.ccc.profitability.profile import RegionProfile, costs_of
 from cccopt.ccc.regions.marked_loops import Region
@@ -32,7 +32,12 @@ def estimate_carried(
         _with_rest(carried, point, path, flow)
         for point, path, flow in zip(plan.points, paths, found.flow.paths, strict=True)
     )
-    return replace(found, flow=replace(found.flow, form=Form.CARRIED, paths=flows))
+    begun = _begun(carried, measured) if plan.split and not found.assumed else 1.0
+    return replace(found, flow=replace(found.flow, form=Form.CARRIED, paths=flows, begun=begun))
+
+
+def _begun(carried: CarriedRegion, measured: Mapping[int, RegionProfile] | None) -> float:
+    return 1.0 if measured is None else begun_together(measured[carried.region.annotation.region])
 
 
 def _marked(carried: CarriedRegion, path: Path) -> Path:

@@ -132,7 +132,7 @@ class _Maker:
             self._groups(),
             Elapsed(loop.elapsed, loop.resident) / loop.warps,
             loop.issued / loop.warps * self._cycles_per_slot(own, self.region.nodes, self.region.header),
-            _begun(loop) if form == Form.SPLIT else 1.0,
+            begun_together(loop) if self.plan is not None and self.plan.split else 1.0,
         )
 
     def assumed(self, form: str) -> LoopFlow:
@@ -285,7 +285,7 @@ def _own(path: Path) -> frozenset[str]:
     return path.nodes.difference(*(child.nodes for child in path.children))
 
 
-def _begun(loop: RegionProfile) -> float:
+def begun_together(loop: RegionProfile) -> float:
     """How many iterations the warp makes for each one that it makes now if its lanes, which all make as many, begin
     them together.
     """

@@ -122,7 +122,8 @@ class _Maker:
         """The times of an iteration by a warp, of numbers of an entry of the loop."""
         loop = self.measured[self.plan.region.annotation.region]
         iterations = max(loop.warps / loop.entries, 1.0)
-        scaled = scales(Elapsed(loop.elapsed, loop.resident) / loop.entries, before)
+        elapsed = Elapsed(loop.elapsed, loop.resident) / (loop.entries * iterations)
+        scaled = scales(elapsed, before / iterations)
         return scaled.time(before / iterations), scaled.time(after / iterations)
 
     @cached_property

@@ -8,7 +8,8 @@ make:
     after:   own code + overhead + cost of the path x full                     full = 0.125
 
 The tasks of a loop run in rounds: ``warps`` are inner iterations of a warp, as many as its slowest lane makes, ``full``
-those of all lanes over 32. The predicted time of a kernel never falls below that of its memory traffic.
+those of all lanes over 32. The predicted time of a kernel never falls below that of its memory traffic, as far as its
+measured time, where there is one, has room for that (`cccopt.ccc.profitability.overlap`).
 """
 
 from __future__ import annotations
@@ -133,7 +134,9 @@ class PathFlow:
     now, ``packed`` that for one run by a full warp. ``context`` is what its words (of `WORD` slots) and what lanes
     recompute cost a vote in which any lane wants the path, ``extra`` what a task rebuilds. ``chunk`` is the inner
     iterations between two votes. The inner iterations of a loop that is ``expanded`` are laid side by side: ``saved``
-    is the time of memory traffic that this spares, because the loop's own loads are coalesced then.
+    is the time of memory traffic that this spares, because the loop's own loads are coalesced then. ``late`` are the
+    runs, by warps that are not full, of the tasks that are left when the marked loop ends. A warp that runs alone takes
+    ``waiting`` cycles for a run as warps come now, ``packed_waiting`` for one by a full warp.
     """
 
     key: int

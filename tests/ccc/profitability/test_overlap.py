@@ -78,3 +78,8 @@ def test_the_time_of_few_slow_warps_stays_unless_lanes_share_it() -> None:
 def test_needs_of_several_iterations() -> None:
     assert Needs(4.0, 8.0, 12.0, 16.0) / 4 == Needs(1.0, 2.0, 3.0, 4.0)
     assert Elapsed(4.0, 8.0) / 4 == Elapsed(1.0, 2.0)
+
+
+def test_few_slow_warps_take_as_long_in_parts_of_a_loop_as_in_all_of_it() -> None:
+    needs, elapsed = Needs(10.0, 0.0, 10.0, 40.0), Elapsed(100.0, 40.0 * FEW * 2)
+    assert scales(elapsed / 10, needs / 10).time(needs / 10).total == pytest.approx(10.0)
