@@ -68,7 +68,8 @@ class Costs:
         """What ``blocks`` cost when the piece of code ``inside`` that they belong to runs once. Of the loop with header
         ``one_iteration_of`` it is one iteration.
         """
-        return self._weighted(self.of_block, blocks, frozenset(inside), one_iteration_of)
+        piece = frozenset(inside)
+        return sum(self.of_block(b) * self._weight(b, piece, one_iteration_of) for b in sorted(blocks))
 
     def cycles_per_slot(
         self, blocks: Collection[int], inside: Collection[int], one_iteration_of: int | None = None
@@ -76,18 +77,12 @@ class Costs:
         """The cycles that a warp which runs alone takes (`cccopt.analysis.latency`) for each slot of that; 0 of no
         code.
         """
-        slots = self.of_blocks(blocks, inside, one_iteration_of)
-        cycles = self._weighted(self._cycles_of_block, blocks, frozenset(inside), one_iteration_of)
+        piece = frozenset(inside)
+        slots = self.of_blocks(blocks, piece, one_iteration_of)
+        cycles = sum(
+            self._cycles_of_block(b) * self._weight(b, piece, one_iteration_of) for b in sorted(blocks)
+        )
         return cycles / slots if slots else 0.0
-
-    def _weighted(
-        self,
-        cost_of: Callable[[int], float],
-        blocks: Collection[int],
-        inside: frozenset[int],
-        one_iteration_of: int | None,
-    ) -> float:
-        return sum(cost_of(b) * self._weight(b, inside, one_iteration_of) for b in sorted(blocks))
 
     def of_block(self, block: int) -> float:
         """What one run of the block costs."""
