@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from cccopt.ccc.profitability.profile import RunProfile, measure
+from cccopt.ccc.profitability.profile import RunProfile
+from cccopt.ccc.profitability.region_counts import measure
 from cccopt.emulator import Profile, Program
 from cccopt.passes.pipeline import asks_for_loops, prepared
 from cccopt.ptx.parser import parse

@@ -23,12 +23,13 @@ from cccopt.ccc.function.calls import called
 from cccopt.ccc.function.view import view_of
 from cccopt.ccc.legality.independence import Judgement, State
 from cccopt.ccc.outcome.choices import Form
+from cccopt.ccc.profitability.elapsed import Elapsed
 from cccopt.ccc.profitability.model import SAFE_GAIN
-from cccopt.ccc.profitability.profile import KernelTime
 from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import Diagnostic
 from cccopt.driver import marked_ptx
 from cccopt.passes.pipeline import prepared
+from cccopt.profiling.elapsed import elapsed_on
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import RunFile
 from cccopt.ptx.ir import Function, Item, Marker, Module
@@ -159,14 +160,14 @@ def advise_on_run(run: RunFile, *, only_in_lane: bool = False) -> tuple[Advice, 
         for advice in _advise(
             unit.unit,
             parse(unit.ptx),
-            {c.name: KernelRun(c, elapsed.get(c.name, KernelTime())) for c in unit.functions},
+            {c.name: KernelRun(c, elapsed.get(c.name, Elapsed())) for c in unit.functions},
             times,
             only_in_lane,
         )
     )
 
 
-def _elapsed(run: RunFile) -> dict[str, KernelTime]:
+def _elapsed(run: RunFile) -> dict[str, Elapsed]:
     """What the GPU had while each kernel ran, of one run on one GPU, which was timed; of kernels with the same name,
     nothing is known.
     """
@@ -175,7 +176,7 @@ def _elapsed(run: RunFile) -> dict[str, KernelTime]:
     (on,) = run.hardware
     named = Counter(f.name for f in run.functions if f.kernel)
     return {
-        f.name: KernelTime(f.time_ns * on.slots_per_ns, on.cycles(f.time_ns, f.launched / f.launches))
+        f.name: elapsed_on(on, f.time_ns, f.launches, f.launched)
         for f in run.functions
         if f.kernel and named[f.name] == 1 and f.time_ns and f.launches and f.launched
     }

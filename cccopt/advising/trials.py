@@ -20,7 +20,9 @@ from cccopt.ccc.function.annotations import Annotation, is_annotation, without_a
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome.choices import Form, Mode, Outcome
 from cccopt.ccc.outcome.report import RegionReport
-from cccopt.ccc.profitability.profile import KernelTime, RegionProfile, RunProfile, measure
+from cccopt.ccc.profitability.elapsed import Elapsed
+from cccopt.ccc.profitability.profile import RegionProfile, RunProfile
+from cccopt.ccc.profitability.region_counts import measure
 from cccopt.ccc.regions.marked_loops import loops_of
 from cccopt.clauses import LOOPS_OF_TASKS, Kind, MarkedShape
 from cccopt.diagnostic import CccError, Diagnostic, Severity
@@ -105,7 +107,7 @@ class KernelRun:
     """What a run counted at a kernel's candidates, and what the GPU had in its time."""
 
     counts: CandidateCounts
-    time: KernelTime
+    time: Elapsed
 
 
 def trials(

@@ -56,10 +56,6 @@ class DeviceFacts:
         """The most warps that it holds at once."""
         return self.processors * self.threads // 32
 
-    def cycles(self, nanoseconds: float, warps: float) -> float:
-        """The cycles that ``warps`` have together in that time, if there are as many, or as it holds at once."""
-        return nanoseconds * self.clock / 1e6 * min(warps, self.warps)
-
 
 def of_line(line: str) -> DeviceFacts:
     """A line of the agent. Raises ValueError for anything else."""

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cccopt.ccc.profitability.profile import Count, Issues
+from cccopt.ccc.profitability.region_counts import Count, Issues
 from cccopt.ptx.ir import Function, Instruction, Marker, Module
 from cccopt.ptx.printer import print_module
 from cccopt.source.candidates import FIRST

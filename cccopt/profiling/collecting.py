@@ -6,13 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cccopt.ccc.profitability import profile
+from cccopt.ccc.profitability.elapsed import Elapsed
 from cccopt.ccc.profitability.profile import RunProfile
 from cccopt.device.facts import DeviceFacts
 from cccopt.diagnostic import CccError, error
 from cccopt.passes.counting.layout import of_bytes
 from cccopt.profiling.candidate_counts import candidates_of, has_candidates
 from cccopt.profiling.counts import counts_of, functions_of, groups_of, issues_of, notes_of, regions_of
+from cccopt.profiling.elapsed import elapsed_on
 from cccopt.profiling.names import shown
 from cccopt.profiling.run_file import FunctionRun, RunFile, UncountedKernel, merged
 from cccopt.profiling.running import KernelTime, ProgramRun, UnitCounts
@@ -75,7 +76,7 @@ def run_file(counted: ProgramRun, timed: ProgramRun | None) -> RunFile:
     return with_sources(run, on_disk(files_of(run.functions)))
 
 
-def counts_in(unit: UnitCounts, times: Mapping[str, profile.KernelTime] | None = None) -> RunFile:
+def counts_in(unit: UnitCounts, times: Mapping[str, Elapsed] | None = None) -> RunFile:
     """What a unit counted on one device. Kernels that cannot be counted are there, so that their times can be.
     ``times`` are what the GPU had while each kernel ran.
     """
@@ -106,14 +107,13 @@ def counts_in(unit: UnitCounts, times: Mapping[str, profile.KernelTime] | None =
     return replace(found, kernels=regions_of(marked, layout, counts, times))
 
 
-def _elapsed(times: Iterable[KernelTime], devices: Iterable[DeviceFacts]) -> dict[str, profile.KernelTime]:
+def _elapsed(times: Iterable[KernelTime], devices: Iterable[DeviceFacts]) -> dict[str, Elapsed]:
     """What the GPU had while each kernel ran that was not counted."""
     facts = {device.name: device for device in devices}
-    found: dict[str, profile.KernelTime] = defaultdict(profile.KernelTime)
+    found: dict[str, Elapsed] = defaultdict(Elapsed)
     for time in times:
         if not time.counted and (on := facts.get(time.device)) is not None:
-            slots, warps = time.nanoseconds * on.slots_per_ns, time.warps / max(time.launches, 1)
-            found[time.name] += profile.KernelTime(slots, on.cycles(time.nanoseconds, warps))
+            found[time.name] += elapsed_on(on, time.nanoseconds, time.launches, time.warps)
     return found
 
 

@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cccopt.ccc.profitability.profile import KernelTime, RunProfile, measure
+from cccopt.ccc.profitability.elapsed import Elapsed
+from cccopt.ccc.profitability.profile import RunProfile
+from cccopt.ccc.profitability.region_counts import measure
 from cccopt.passes.counting.layout import (
     BEGUN,
     ENDED,
@@ -202,7 +204,7 @@ def regions_of(
     module: Module,
     layout: Layout,
     counts: Sequence[FunctionCounts],
-    times: Mapping[str, KernelTime] | None = None,
+    times: Mapping[str, Elapsed] | None = None,
 ) -> RunProfile:
     """The profile of the marked regions of ``module``, which was instrumented with its markers. ``times`` are what the
     GPU had while each kernel ran.

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from cccopt.analysis.cfg import ControlFlowGraph, EdgeKind, build, ending
 from cccopt.analysis.loops import Loop, loops
-from cccopt.ccc.profitability.profile import measure
+from cccopt.ccc.profitability.region_counts import measure
 from cccopt.emulator import Profile, Program
 from cccopt.emulator import launch_counters as counted
 from cccopt.emulator.places import Places

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cccopt.ccc.profitability.profile import measure
+from cccopt.ccc.profitability.region_counts import measure
 from cccopt.emulator import Profile, Program
 from cccopt.passes.counting.layout import (
     BEGUN,

@@ -16,7 +16,7 @@ from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.carried import CarriedPlan, PointPlan
 from cccopt.ccc.profitability.estimate import Estimate, begun_together, context_slots, estimate
 from cccopt.ccc.profitability.model import PathFlow, any_of
-from cccopt.ccc.profitability.profile import RegionProfile, costs_of
+from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
 
@@ -32,12 +32,10 @@ def estimate_carried(
         _with_rest(carried, point, path, flow)
         for point, path, flow in zip(plan.points, paths, found.flow.paths, strict=True)
     )
-    begun = _begun(carried, measured) if plan.split and not found.assumed else 1.0
+    begun = 1.0
+    if measured is not None and plan.split and not found.assumed:
+        begun = begun_together(measured[carried.region.annotation.region])
     return replace(found, flow=replace(found.flow, form=Form.CARRIED, paths=flows, begun=begun))
-
-
-def _begun(carried: CarriedRegion, measured: Mapping[int, RegionProfile] | None) -> float:
-    return 1.0 if measured is None else begun_together(measured[carried.region.annotation.region])
 
 
 def _marked(carried: CarriedRegion, path: Path) -> Path:
@@ -54,7 +52,7 @@ def _marked(carried: CarriedRegion, path: Path) -> Path:
 
 def _with_rest(carried: CarriedRegion, point: PointPlan, marked: Path, flow: PathFlow) -> PathFlow:
     view = carried.view
-    costs = costs_of(view)
+    costs = view.costs
     rest = view.blocks_of(point.path.nodes - marked.nodes)
     segment = view.blocks_of(point.path.nodes)
     after = costs.of_blocks(rest, segment)

@@ -33,8 +33,7 @@ from cccopt.ccc.profitability.model import (
     SortedGroup,
     any_of,
 )
-from cccopt.ccc.profitability.overlap import Elapsed
-from cccopt.ccc.profitability.profile import RegionProfile, costs_of
+from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path
 from cccopt.clauses import Kind
@@ -61,7 +60,7 @@ def estimate(
     view: View, region: Region, plan: Plan | None, measured: Mapping[int, RegionProfile] | None
 ) -> Estimate:
     """The numbers of a region; ``plan`` gives contexts and the loop's form, ``measured`` is its function's profile."""
-    maker = _Maker(view, region, plan, costs_of(view))
+    maker = _Maker(view, region, plan, view.costs)
     form = Form.SPLIT if plan is None or plan.split else Form.IDLE_LANES
     annotations = [region.annotation, *(path.annotation for path in region.all_paths())]
     fits = measured is not None and all(fits_to(measured, a) for a in annotations)
@@ -97,6 +96,11 @@ class _Maker:
     plan: Plan | None
     costs: Costs
 
+    @property
+    def _own(self) -> frozenset[str]:
+        """The code of the marked loop, that of its paths aside."""
+        return self.region.nodes.difference(*(path.nodes for path in self.region.paths))
+
     def from_profile(self, measured: Mapping[int, RegionProfile], form: str) -> LoopFlow:
         """By a profile, whose loop has run."""
         loop = measured[self.region.annotation.region]
@@ -123,24 +127,24 @@ class _Maker:
                     ),
                 )
             )
-        own = self.region.nodes - frozenset().union(*(p.nodes for p in self.region.paths))
         return LoopFlow(
             loop.issued / loop.warps,
             loop.sectors * SECTOR / loop.warps,
             form,
             tuple(found),
             self._groups(),
-            Elapsed(loop.elapsed, loop.resident) / loop.warps,
-            loop.issued / loop.warps * self._cycles_per_slot(own, self.region.nodes, self.region.header),
+            loop.time / loop.warps,
+            loop.issued
+            / loop.warps
+            * cycles_per_slot(self.view, self._own, self.region.nodes, self.region.header),
             begun_together(loop) if self.plan is not None and self.plan.split else 1.0,
         )
 
     def assumed(self, form: str) -> LoopFlow:
         """By what is assumed without a profile."""
-        own = self.region.nodes - frozenset().union(*(p.nodes for p in self.region.paths))
         blocks = self.view.blocks_of(self.region.nodes)
         header = self.view.block_of_name[self.region.header]
-        sectors = self._sectors(own)
+        sectors = self._sectors(self._own)
         found: list[PathFlow] = []
         for key, path in enumerate(self.region.all_paths()):
             parent = self._parent(path)
@@ -161,7 +165,7 @@ class _Maker:
             sectors += full * (self._sectors(_own(path)) + max(apart, 0.0))
             runs = _PathRuns(entries, entered, warps, full, slots, slots, full * apart * SECTOR)
             found.append(self._flow(key, path, runs))
-        slots = self.costs.of_blocks(self.view.blocks_of(own), blocks, header)
+        slots = self.costs.of_blocks(self.view.blocks_of(self._own), blocks, header)
         return LoopFlow(slots, sectors * SECTOR, form, tuple(found), self._groups())
 
     def _flow(self, key: int, path: Path, runs: _PathRuns) -> PathFlow:
@@ -174,7 +178,7 @@ class _Maker:
             again = sum(self.costs.of_statement(i) for i in planned.after.recomputed)
             context = context_slots(planned.stack) + again
             extra = sum(isa.facts(i).slots for i in planned.context.restore) + SUM * len(planned.results.sums)
-        cycles = self._cycles_per_slot(_own(path), path.nodes, path.begin if path.is_loop else None)
+        cycles = cycles_per_slot(self.view, _own(path), path.nodes, path.begin if path.is_loop else None)
         return PathFlow(
             key,
             self._parent(path),
@@ -253,13 +257,6 @@ class _Maker:
             self.view.blocks_of(_own(path)), self.view.blocks_of(path.nodes), one_iteration_of
         )
 
-    def _cycles_per_slot(self, nodes: Collection[str], inside: Collection[str], header: str | None) -> float:
-        """The cycles that a warp which is alone takes for each slot of ``nodes``."""
-        one_iteration_of = None if header is None else self.view.block_of_name[header]
-        return self.costs.cycles_per_slot(
-            self.view.blocks_of(nodes), self.view.blocks_of(inside), one_iteration_of
-        )
-
     def _sectors(self, nodes: Collection[str]) -> float:
         """The least sectors of global memory that one run of ``nodes`` by a full warp touches: neighbouring lanes
         touch neighbouring elements, or all of them one.
@@ -278,6 +275,14 @@ class _Maker:
             for base in bases
             if isinstance(base, Register)
         )
+
+
+def cycles_per_slot(view: View, nodes: Collection[str], inside: Collection[str], header: str | None) -> float:
+    """The cycles that a warp which runs alone takes for each slot of ``nodes`` when ``inside`` runs once, or the loop
+    with that header iterates.
+    """
+    one_iteration_of = None if header is None else view.block_of_name[header]
+    return view.costs.cycles_per_slot(view.blocks_of(nodes), view.blocks_of(inside), one_iteration_of)
 
 
 def _own(path: Path) -> frozenset[str]:

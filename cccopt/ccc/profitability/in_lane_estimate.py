@@ -13,7 +13,7 @@ loop; and accesses to memory that lanes made side by side, which they make one b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -22,9 +22,9 @@ from cccopt.ccc.function.annotations import Annotation
 from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome.report import Cost, PredictedTime
 from cccopt.ccc.plan.in_lane import WAIT, InLanePlan, LanePoint
-from cccopt.ccc.profitability.estimate import fits_to
+from cccopt.ccc.profitability.estimate import cycles_per_slot, fits_to
 from cccopt.ccc.profitability.model import ADDED_WAITING, AN_INSTRUCTION, LANES, SECTOR, any_of
-from cccopt.ccc.profitability.overlap import Elapsed, Needs, scales
+from cccopt.ccc.profitability.overlap import Needs, scales
 from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.points import Point, marked_code
 from cccopt.ptx import isa
@@ -99,31 +99,28 @@ class _Maker:
         sectors = loop.sectors / entries
         apart = max(sectors, self._accesses() * loop.lanes / entries) if self.plan.flattened else sectors
         before, after = self._times(
-            Needs(
-                iterations * own + sum(r.before * r.slots for r in rounds),
-                0.0,
-                sectors * SECTOR,
-                iterations * own * self._waiting + sum(r.before * r.slots * r.waiting for r in rounds),
-            ),
-            Needs(
-                begun * own + sum(r.after * r.slots for r in rounds),
-                votes,
-                apart * SECTOR,
-                begun * own * self._waiting
-                + sum(r.after * r.slots * r.waiting for r in rounds)
-                + votes * ADDED_WAITING,
-            ),
+            self._needs(own, iterations, [(r, r.before) for r in rounds], 0.0, sectors),
+            self._needs(own, begun, [(r, r.after) for r in rounds], votes, apart),
         )
         gain = before.total / max(after.total, 1.0 / max(iterations, 1.0))
         costs = tuple(Cost(r.slots, r.taken, gain, None, False) for r in rounds)
         return InLaneEstimate(Cost(own, 1.0, gain, None, False, before, after), costs)
 
+    def _needs(
+        self, own: float, begun: float, runs: Sequence[tuple[_Rounds, float]], votes: float, sectors: float
+    ) -> Needs:
+        """What an entry of the loop needs in which it begins so many iterations, of ``own`` slots each, and runs points
+        so often.
+        """
+        code = [(begun * own, self._waiting), *((times * r.slots, r.waiting) for r, times in runs)]
+        waiting = sum(slots * cycles for slots, cycles in code) + votes * ADDED_WAITING
+        return Needs(sum(slots for slots, _ in code), votes, sectors * SECTOR, waiting)
+
     def _times(self, before: Needs, after: Needs) -> tuple[PredictedTime, PredictedTime]:
         """The times of an iteration by a warp, of numbers of an entry of the loop."""
         loop = self.measured[self.plan.region.annotation.region]
         iterations = max(loop.warps / loop.entries, 1.0)
-        elapsed = Elapsed(loop.elapsed, loop.resident) / (loop.entries * iterations)
-        scaled = scales(elapsed, before / iterations)
+        scaled = scales(loop.time / (loop.entries * iterations), before / iterations)
         return scaled.time(before / iterations), scaled.time(after / iterations)
 
     @cached_property
@@ -136,21 +133,14 @@ class _Maker:
     def _waiting(self) -> float:
         """The cycles that a warp which is alone takes for each slot of the marked loop's own code."""
         region = self.plan.region
-        return self._cycles_per_slot(
-            region.nodes.difference(*self._codes.values()), region.nodes, region.header
-        )
-
-    def _cycles_per_slot(self, nodes: Collection[str], inside: Collection[str], header: str | None) -> float:
-        one_iteration_of = None if header is None else self.view.block_of_name[header]
-        return self.view.costs.cycles_per_slot(
-            self.view.blocks_of(nodes), self.view.blocks_of(inside), one_iteration_of
-        )
+        own = region.nodes.difference(*self._codes.values())
+        return cycles_per_slot(self.view, own, region.nodes, region.header)
 
     def _waiting_at(self, point: LanePoint) -> float:
         """The same of a point's code, what is marked in it aside."""
         code = self._codes[point.begin]
         own = code.difference(*(inner for inner in self._codes.values() if inner < code))
-        return self._cycles_per_slot(own, code, point.begin if point.loop else None)
+        return cycles_per_slot(self.view, own, code, point.begin if point.loop else None)
 
     def _pairs(self, rounds: Collection[_Rounds]) -> list[tuple[LanePoint, _Rounds]]:
         return [(p, r) for (p, _), r in zip(self.plan.marked()[1:], rounds, strict=True)]

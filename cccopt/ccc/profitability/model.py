@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from cccopt.ccc.legality.exclusive import CHAIN
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.outcome.report import PredictedTime
-from cccopt.ccc.profitability.overlap import Elapsed, Needs, Scales, scales
+from cccopt.ccc.profitability.elapsed import Elapsed
+from cccopt.ccc.profitability.overlap import Needs, scales
 
 LANES = 32
 
@@ -226,7 +227,7 @@ def time(loop: LoopFlow, chosen: Collection[int]) -> float:
 
 def parts(loop: LoopFlow, chosen: Collection[int]) -> PredictedTime:
     """What `time` is made of."""
-    scaled = scales(loop.elapsed, _needs(loop, ())) if loop.elapsed.slots else Scales()
+    scaled = scales(loop.elapsed, _needs(loop, ()))
     expanded = any(path.expanded and path.key in chosen for path in loop.paths)
     return scaled.time(_needs(loop, chosen), expanded=expanded)
 
@@ -246,8 +247,8 @@ def _needs(loop: LoopFlow, chosen: Collection[int]) -> Needs:
     """What a warp iteration needs when the paths ``chosen`` are collected."""
     form = OVERHEADS[loop.form]
     whole = _whole(loop, chosen)
-    code, added, waiting = loop.own * whole.warps, 0.0, loop.waiting * whole.warps
-    added += form.iteration * whole.warps if chosen else 0.0
+    code, waiting = loop.own * whole.warps, loop.waiting * whole.warps
+    added = form.iteration * whole.warps if chosen else 0.0
     runs: dict[int, _Runs] = {}
     diverged: dict[int, float] = {}
     take: dict[int, float] = {}

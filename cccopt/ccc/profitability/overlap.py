@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cccopt.ccc.outcome.report import PredictedTime
+from cccopt.ccc.profitability.elapsed import Elapsed
 
 OVERLAP = 6
 """How well issue and memory traffic overlap: 1 is not at all, infinity a time that is the larger of the two.
@@ -64,17 +65,6 @@ class Needs:
 
     def __truediv__(self, number: float) -> Needs:
         return Needs(self.code / number, self.added / number, self.memory / number, self.waiting / number)
-
-
-@dataclass(frozen=True, slots=True)
-class Elapsed:
-    """The time of a loop on a GPU: issue ``slots``, and ``cycles`` of all warps that it ran at once (0: not known)."""
-
-    slots: float = 0.0
-    cycles: float = 0.0
-
-    def __truediv__(self, number: float) -> Elapsed:
-        return Elapsed(self.slots / number, self.cycles / number)
 
 
 @dataclass(frozen=True, slots=True)

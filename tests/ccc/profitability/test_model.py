@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from cccopt.ccc.profitability import model
+from cccopt.ccc.profitability.elapsed import Elapsed
 from cccopt.ccc.profitability.model import (
     Limit,
     LoopFlow,
@@ -21,7 +22,6 @@ from cccopt.ccc.profitability.model import (
     gain,
     slots,
 )
-from cccopt.ccc.profitability.overlap import Elapsed
 from tests.ccc.profitability.measured import SENSITIVITY, reaches_the_bar
 
 ALL = frozenset(range(4))

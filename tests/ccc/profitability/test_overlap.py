@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cccopt.ccc.profitability.overlap import CACHED, FEW, MOST, Elapsed, Needs, Scales, scales, together
+from cccopt.ccc.profitability.elapsed import Elapsed
+from cccopt.ccc.profitability.overlap import CACHED, FEW, MOST, Needs, Scales, scales, together
 
 
 def test_parts_that_overlap_take_about_as_long_as_the_largest() -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cccopt.ccc.profitability.profile import KernelTime, RegionProfile, RunProfile, as_text, measure, read
+from cccopt.ccc.profitability.elapsed import Elapsed
+from cccopt.ccc.profitability.profile import RegionProfile, RunProfile, as_text, read
+from cccopt.ccc.profitability.region_counts import measure
 from cccopt.emulator import Program
 from tests.ccc.profitability.test_decision import LONG, decided, kernel, module, path, rewritten
 
@@ -25,7 +27,7 @@ def measured(
         program.module,
         run.issues,
         None if sectors is None else {"k": sectors},
-        None if elapsed is None else {"k": KernelTime(elapsed, cycles * elapsed)},
+        None if elapsed is None else {"k": Elapsed(elapsed, cycles * elapsed)},
     )
 
 

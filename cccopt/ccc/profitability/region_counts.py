@@ -1,0 +1,220 @@
+"""How often warps and lanes came to each marked region, from counts by statement of launches of marked PTX."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from cccopt.analysis.affine import access_size
+from cccopt.analysis.cost import Costs
+from cccopt.ccc.function.annotations import is_annotation
+from cccopt.ccc.function.view import View, view_of
+from cccopt.ccc.outcome.refusal import Refusal
+from cccopt.ccc.profitability.elapsed import Elapsed
+from cccopt.ccc.profitability.model import LANES, any_of
+from cccopt.ccc.profitability.profile import RegionProfile, RunProfile, summed
+from cccopt.ccc.regions.marked_loops import Region, find
+from cccopt.ccc.regions.paths import Path
+from cccopt.ccc.regions.points import marked_code
+from cccopt.clauses import Kind
+from cccopt.ptx import isa
+from cccopt.ptx.ir import Function, Instruction, Module
+from cccopt.ptx.scopes import with_unique_names
+
+
+class Count(Protocol):
+    """Issues of one instruction: by warps, and the lanes active in them."""
+
+    @property
+    def warps(self) -> int: ...
+    @property
+    def lanes(self) -> int: ...
+
+
+SECTOR_BYTES = 32
+
+
+Issues = Mapping[tuple[str, int], Count]
+"""Counts by function and statement index, as `cccopt.emulator.Profile.issues`."""
+
+
+def measure(
+    module: Module,
+    issues: Issues,
+    sectors: Mapping[str, float] | None = None,
+    times: Mapping[str, Elapsed] | None = None,
+) -> RunProfile:
+    """The profile of launches of marked PTX: ``issues`` go by the statements of ``module``. By function, ``sectors``
+    are those of all its accesses to global memory, and ``times`` what the GPU had while it ran. Where sectors were not
+    counted, each lane is taken to touch one of its own, but where lanes are known to touch places side by side.
+    Sectors of functions that a loop calls are none of its own. Functions that are refused have no profile.
+    """
+    named = with_unique_names(module)
+    renamed = {f.name: f for f in named.functions() if f.body is not None}
+    found: dict[str, Mapping[int, RegionProfile]] = {}
+    for function in module.functions():
+        if not any(is_annotation(s) for s in function.body or ()):
+            continue
+        view = view_of(named, renamed[function.name])
+        launch = _CountedFunction(
+            view,
+            _by_index(view, function, issues),
+            None if sectors is None else sectors.get(function.name, 0.0),
+            Elapsed() if times is None else times.get(function.name, Elapsed()),
+        )
+        try:
+            regions = find(view, with_unfit=True).regions
+        except Refusal:
+            continue
+        own: dict[int, RegionProfile] = {}
+        for region in regions:
+            own = summed(own, launch.region(region))
+        if any(profile.warps for profile in own.values()):
+            found[function.name] = own
+    return RunProfile(found)
+
+
+def _by_index(view: View, function: Function, issues: Issues) -> dict[int, Count]:
+    """The counts by the statements of the view, which has more labels than the function."""
+    before = [i for i, s in enumerate(function.body or ()) if isinstance(s, Instruction)]
+    now = [i for i, s in enumerate(view.body) if isinstance(s, Instruction)]
+    pairs = zip(now, before, strict=True)
+    return {i: issues[function.name, old] for i, old in pairs if (function.name, old) in issues}
+
+
+@dataclass(frozen=True)
+class _CountedFunction:
+    """A function with the counts of a launch by statement, its sectors (None: not counted), and its time."""
+
+    view: View
+    counts: Mapping[int, Count]
+    sectors: float | None
+    time: Elapsed
+
+    def region(self, region: Region) -> dict[int, RegionProfile]:
+        """The profiles of a marked loop and its paths."""
+        tree = region.all_paths() or _by_points(self.view, region)
+        own = region.nodes - frozenset().union(*(p.nodes for p in tree))
+        warps, lanes = self._at_node(region.header)
+        entries, entered = self._entries(region.annotation.region, warps, lanes)
+        number = region.annotation.region
+        time = self.time * _part(self._issued(region.nodes), self._issued(self.view.block_of_name))
+        found = {
+            number: RegionProfile(
+                region.annotation.kind,
+                entries,
+                entered,
+                warps,
+                lanes,
+                self._issued(own),
+                0.0,
+                self._sectors(region.nodes),
+                time.slots,
+                time.cycles,
+            )
+        }
+        for path in tree:
+            found = summed(found, {path.annotation.region: self._path(path)})
+        return found
+
+    def _path(self, path: Path) -> RegionProfile:
+        own = path.nodes - frozenset().union(*(child.nodes for child in path.children))
+        warps, lanes = self._at_node(path.begin)
+        entries, entered = (warps, lanes)
+        if path.is_loop:
+            entries, entered = self._entries(path.annotation.region, warps, lanes)
+            if path.annotation.kind == Kind.RECURSIVE:
+                # It has no such marker: what leads to its loop counts, or past it.
+                header = self.view.block_of_name[path.begin]
+                entering = self.view.names_of(self.view.cfg.predecessors[header]) - path.nodes
+                begins = [self._at_node(name) for name in sorted(entering)]
+                entries, entered = _at_most(begins, warps, lanes)
+        packed = self._packed(own, warps, lanes)
+        return RegionProfile(path.annotation.kind, entries, entered, warps, lanes, self._issued(own), packed)
+
+    def _entries(self, region: int, warps: int, lanes: int) -> tuple[int, int]:
+        """Warps and lanes that came to a loop which ``warps`` and ``lanes`` ran."""
+        begins = [self._at(i) for i in self.view.markers("for.begin", region)]
+        return _at_most(begins, warps, lanes)
+
+    def _issued(self, nodes: Collection[str]) -> float:
+        return sum(
+            self._costs.of_statement(i) * count.warps
+            for i, _ in self.view.instructions(nodes)
+            if (count := self.counts.get(i)) is not None
+        )
+
+    def _sectors(self, nodes: Collection[str]) -> float:
+        """The sectors of global memory that ``nodes`` touched, of all that were counted as large a part as by
+        `_touched`.
+        """
+        touched = self._touched(nodes)
+        if self.sectors is None:
+            return touched
+        return self.sectors * _part(touched, self._touched(self.view.block_of_name))
+
+    def _touched(self, nodes: Collection[str]) -> float:
+        """About the sectors of global memory that ``nodes`` touched, by how far apart lanes beside one another access
+        it.
+        """
+        total = 0.0
+        for index, instruction in self.view.instructions(nodes):
+            facts, count = isa.facts(instruction), self.counts.get(index)
+            if count is None or facts.memory is isa.Memory.NONE or facts.space not in ("global", "generic"):
+                continue
+            stride = self.view.lane_strides.of_access(index)
+            apart = SECTOR_BYTES if stride is None else max(abs(stride), access_size(instruction))
+            total += count.warps if stride == 0 else count.lanes * min(apart, SECTOR_BYTES) / SECTOR_BYTES
+        return total
+
+    def _packed(self, nodes: Collection[str], warps: int, lanes: int) -> float:
+        """The issue slots of ``nodes`` if their ``lanes`` began in full warps instead of ``warps``.
+
+        Code that only some of them run is run if any of a warp's lanes does; in a loop the inner iterations of a warp
+        stay as many as they were, or as a lane makes on average.
+        """
+        total = 0.0
+        for index, _ in self.view.instructions(nodes) if lanes else ():
+            count = self.counts.get(index)
+            if count is not None:
+                share = count.lanes / lanes
+                times = any_of(share) if share < 1 else max(share, count.warps / warps)
+                total += self._costs.of_statement(index) * times
+        return total * lanes / LANES
+
+    def _at_node(self, name: str) -> tuple[int, int]:
+        """Warps and lanes that came to a node."""
+        return self._at(self.view.cfg.blocks[self.view.block_of_name[name]].start)
+
+    def _at(self, index: int) -> tuple[int, int]:
+        """Warps and lanes of the first instruction from statement ``index`` on."""
+        for statement in range(index, len(self.view.body)):
+            if isinstance(self.view.body[statement], Instruction):
+                count = self.counts.get(statement)
+                return (0, 0) if count is None else (count.warps, count.lanes)
+        return 0, 0
+
+    @cached_property
+    def _costs(self) -> Costs:
+        return self.view.costs
+
+
+def _part(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _at_most(begins: Iterable[tuple[int, int]], warps: int, lanes: int) -> tuple[int, int]:
+    found = list(begins)
+    return min(sum(w for w, _ in found), warps), min(sum(n for _, n in found), lanes)
+
+
+def _by_points(view: View, region: Region) -> tuple[Path, ...]:
+    """The paths of a loop in which some cannot be deferred alone: each with its own code."""
+    codes = {point: marked_code(view, point, region.nodes) for point in region.points}
+    inner = {p: [c for c in codes.values() if c < code] for p, code in codes.items()}
+    return tuple(
+        Path(point.annotation, point.begin, code.difference(*inner[point]), region.header)
+        for point, code in codes.items()
+    )

@@ -1,0 +1,12 @@
+"""What a GPU had while a kernel ran, by the kernel's time."""
+
+from __future__ import annotations
+
+from cccopt.ccc.profitability.elapsed import Elapsed
+from cccopt.device.facts import DeviceFacts
+
+
+def elapsed_on(device: DeviceFacts, nanoseconds: int, launches: int, warps: int) -> Elapsed:
+    """What ``device`` had while ``launches`` of a kernel ran, which had ``warps`` together."""
+    at_once = min(warps / launches, device.warps) if launches else 0.0
+    return Elapsed(nanoseconds * device.slots_per_ns, nanoseconds * device.clock / 1e6 * at_once)
