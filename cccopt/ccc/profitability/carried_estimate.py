@@ -15,7 +15,7 @@ from cccopt.ccc.legality.carried_region import CarriedRegion
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.carried import CarriedPlan, PointPlan
 from cccopt.ccc.profitability.estimate import Estimate, begun_together, context_slots, estimate
-from cccopt.ccc.profitability.model import PathFlow, any_of
+from cccopt.ccc.profitability.flows import PathFlow, any_of
 from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path

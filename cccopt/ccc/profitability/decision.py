@@ -14,7 +14,8 @@ from cccopt.ccc.outcome.choices import Form, Mode
 from cccopt.ccc.outcome.report import Cost
 from cccopt.ccc.profitability import model
 from cccopt.ccc.profitability.estimate import Estimate
-from cccopt.ccc.profitability.model import Limit, LoopFlow
+from cccopt.ccc.profitability.flows import LoopFlow
+from cccopt.ccc.profitability.model import Limit
 from cccopt.ccc.profitability.unprofiled import UNKNOWN, uncertain
 from cccopt.ccc.profitability.unrolled import why
 from cccopt.ccc.regions.marked_loops import Region

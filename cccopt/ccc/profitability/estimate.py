@@ -21,18 +21,8 @@ from cccopt.ccc.legality.exclusive import FEWEST
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.plan.plan import PathPlan, Plan
 from cccopt.ccc.plan.stack import SHARED, StackCode
-from cccopt.ccc.profitability.model import (
-    DEFAULT_TAKEN,
-    GLOBAL_WORD,
-    LANES,
-    SECTOR,
-    SUM,
-    WORD,
-    LoopFlow,
-    PathFlow,
-    SortedGroup,
-    any_of,
-)
+from cccopt.ccc.profitability.flows import LANES, LoopFlow, PathFlow, SortedGroup, any_of
+from cccopt.ccc.profitability.model import DEFAULT_TAKEN, GLOBAL_WORD, SECTOR, SUM, WORD
 from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.marked_loops import Region
 from cccopt.ccc.regions.paths import Path

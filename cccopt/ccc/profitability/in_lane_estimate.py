@@ -23,7 +23,8 @@ from cccopt.ccc.function.view import View
 from cccopt.ccc.outcome.report import Cost, PredictedTime
 from cccopt.ccc.plan.in_lane import WAIT, InLanePlan, LanePoint
 from cccopt.ccc.profitability.estimate import cycles_per_slot, fits_to
-from cccopt.ccc.profitability.model import ADDED_WAITING, AN_INSTRUCTION, LANES, SECTOR, any_of
+from cccopt.ccc.profitability.flows import LANES, any_of
+from cccopt.ccc.profitability.model import ADDED_WAITING, AN_INSTRUCTION, SECTOR
 from cccopt.ccc.profitability.overlap import Needs, scales
 from cccopt.ccc.profitability.profile import RegionProfile
 from cccopt.ccc.regions.points import Point, marked_code

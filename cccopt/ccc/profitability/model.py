@@ -15,15 +15,13 @@ measured time, where there is one, has room for that (`cccopt.ccc.profitability.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cccopt.ccc.legality.exclusive import CHAIN
 from cccopt.ccc.outcome.choices import Form
 from cccopt.ccc.outcome.report import PredictedTime
-from cccopt.ccc.profitability.elapsed import Elapsed
+from cccopt.ccc.profitability.flows import LoopFlow, PathFlow, SortedGroup, any_of
 from cccopt.ccc.profitability.overlap import Needs, scales
-
-LANES = 32
 
 AN_INSTRUCTION = 2.4
 """Issue slots of one instruction that CCC adds: mostly integer ones and votes, of two slots or more (`ptx.isa_table`).
@@ -95,10 +93,8 @@ number; and what a jump table takes more than a comparison.
 SORT, SORT_BIT = 24.0, 6.0
 """Slots that a warp iteration takes on top where they have not, and more for each bit of the number."""
 
-ASKED, TAKEN, FOUND = 4.5, 6.0, 14.0
-"""Slots for which such a group asks whether 32 tasks wait for a path, pops them, their words aside, and finds the path
-where there are too many to ask for each.
-"""
+ASKED = 4.5
+"""Slots for which such a group asks whether 32 tasks wait for a path."""
 
 APART = 2 * AN_INSTRUCTION
 """A path that is not collected beside those of its group that are sorted: its lanes jump there and wait for the
@@ -123,99 +119,6 @@ WINDOW = 15 * AN_INSTRUCTION
 
 SUM = 24 * AN_INSTRUCTION
 """What it takes to put together what such 32 inner iterations add to one variable, by lane."""
-
-
-@dataclass(frozen=True, slots=True)
-class PathFlow:
-    """One path, per warp iteration of its marked loop.
-
-    ``key`` names it, ``parent`` the path around it. ``entries`` and ``entered`` are the warps that come to it and the
-    full warps that their lanes would make; ``warps`` and ``full`` count its runs, which differ from those for a loop
-    (``is_loop``), where they count inner iterations. ``slots`` is the cost of its own code for one run as warps come
-    now, ``packed`` that for one run by a full warp. ``context`` is what its words (of `WORD` slots) and what lanes
-    recompute cost a vote in which any lane wants the path, ``extra`` what a task rebuilds. ``chunk`` is the inner
-    iterations between two votes. The inner iterations of a loop that is ``expanded`` are laid side by side: ``saved``
-    is the time of memory traffic that this spares, because the loop's own loads are coalesced then. ``late`` are the
-    runs, by warps that are not full, of the tasks that are left when the marked loop ends. A warp that runs alone takes
-    ``waiting`` cycles for a run as warps come now, ``packed_waiting`` for one by a full warp.
-    """
-
-    key: int
-    parent: int | None
-    entries: float
-    entered: float
-    warps: float
-    full: float
-    slots: float
-    packed: float
-    context: float = 0.0
-    extra: float = 0.0
-    is_loop: bool = False
-    chunk: int = 1
-    expanded: bool = False
-    saved: float = 0.0
-    late: float = 0.0
-    waiting: float = 0.0
-    packed_waiting: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class SortedGroup:
-    """Paths, by key, that are sorted if at least ``fewest`` of them are collected. ``context`` is the cost of all
-    words of a slot of their stacks, stored and loaded; ``bytes`` are those of the stacks of all paths in a block.
-    """
-
-    keys: frozenset[int]
-    fewest: int
-    context: float
-    bytes: int
-
-    def collected(self, chosen: Collection[int]) -> frozenset[int]:
-        """Those of the paths ``chosen`` that are sorted."""
-        ours = self.keys.intersection(chosen)
-        return ours if len(ours) >= self.fewest else frozenset()
-
-    def take(self, chosen: Collection[int]) -> float:
-        """The slots for which the warp pops 32 tasks of one of its paths, their words aside."""
-        return TAKEN if len(self.collected(chosen)) <= CHAIN else TAKEN + FOUND
-
-    def diverged(self, paths: Collection[PathFlow]) -> float:
-        """The warp iterations in which lanes come to different ones of ``paths``, or some of them to none: half way
-        between the fewest and the most that their numbers allow. Paths that are rare may come in the same ones.
-        """
-        none = any_of(1 - sum(path.full for path in paths))
-        first, second, *others = sorted((none, 0.0, *(path.warps for path in paths)), reverse=True)
-        fewest = first + second - 1
-        most = fewest + sum(others)
-        return (_share(fewest) + _share(most)) / 2
-
-
-@dataclass(frozen=True, slots=True)
-class LoopFlow:
-    """A marked loop: the slots of its own code per warp iteration, the least time of one for its memory traffic (in
-    slots), its form, its paths, outer ones first, and the groups of those that can be sorted. ``elapsed`` is the time
-    of a warp iteration, if the kernel's was measured, and ``waiting`` are the cycles that a warp which is alone takes
-    for its own code. For each iteration that the warp makes now, the rewritten loop makes
-    ``begun``: fewer if lanes that part in an iteration begin the next one apart, since there they vote together.
-    """
-
-    own: float
-    memory: float
-    form: str
-    paths: tuple[PathFlow, ...]
-    groups: tuple[SortedGroup, ...] = ()
-    elapsed: Elapsed = field(default_factory=Elapsed)
-    waiting: float = 0.0
-    begun: float = 1.0
-
-
-def any_of(share: float, lanes: float = LANES) -> float:
-    """The probability that at least one of ``lanes`` lanes does what each does with probability ``share``."""
-    return 1.0 - float((1.0 - _share(share)) ** lanes)
-
-
-def _share(number: float) -> float:
-    return min(max(number, 0.0), 1.0)
 
 
 def time(loop: LoopFlow, chosen: Collection[int]) -> float:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 
 from cccopt.ccc.profitability.elapsed import Elapsed
-from cccopt.ccc.profitability.model import LANES
+from cccopt.ccc.profitability.flows import LANES
 from cccopt.diagnostic import CccError, error
 from cccopt.files import read_text, write_text
 from cccopt.version import __version__

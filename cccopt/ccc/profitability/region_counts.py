@@ -13,7 +13,7 @@ from cccopt.ccc.function.annotations import is_annotation
 from cccopt.ccc.function.view import View, view_of
 from cccopt.ccc.outcome.refusal import Refusal
 from cccopt.ccc.profitability.elapsed import Elapsed
-from cccopt.ccc.profitability.model import LANES, any_of
+from cccopt.ccc.profitability.flows import LANES, any_of
 from cccopt.ccc.profitability.profile import RegionProfile, RunProfile, summed
 from cccopt.ccc.regions.marked_loops import Region, find
 from cccopt.ccc.regions.paths import Path

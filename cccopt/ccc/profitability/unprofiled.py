@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from cccopt.ccc.profitability.model import LoopFlow, PathFlow
+from cccopt.ccc.profitability.flows import LoopFlow, PathFlow
 
 UNKNOWN = "it is not known how much lanes diverge here; if they do not, collecting only adds cost"
 

@@ -11,7 +11,8 @@ from cccopt.ccc.outcome.choices import Mode
 from cccopt.ccc.profitability import decision as decision_module
 from cccopt.ccc.profitability.decision import TOO_LITTLE, decide, remarks
 from cccopt.ccc.profitability.estimate import Estimate
-from cccopt.ccc.profitability.model import LEAST_GAIN, SAFE_GAIN, Limit, PathFlow, gain
+from cccopt.ccc.profitability.flows import PathFlow
+from cccopt.ccc.profitability.model import LEAST_GAIN, SAFE_GAIN, Limit, gain
 from cccopt.ccc.regions.marked_loops import find
 from cccopt.ptx.parser import parse
 from tests.ccc.profitability.test_model import cases, loop
