@@ -3,7 +3,7 @@
 Instructions are issued while others wait for memory or for results, so that a time is about the largest of the three.
 If a loop's time is known, each part is scaled so that together they take that time: what code issues and memory
 delivers is an upper bound, since machine code has fewer instructions than PTX and caches deliver most sectors, and
-whatever they do not explain is time in which warps wait.
+what they do not explain is time in which warps wait.
 
         elapsed   issued   memory          of 100 slots, 30 have an instruction, memory needs 50, and in the others
            100       30       50           (and most of these, too) all warps wait
@@ -35,7 +35,8 @@ MOST = 0.95
 
 FEW = 30.0
 """How many times the cycles for which warps wait by their code they have to be resident for their kernel's time to be
-that of a few slow ones. On an H100, it is 0.2 to 12 in 44 kernels of the samples and the gallery, and 732 in another.
+that of a few slow ones. By the profiles of `bench.verdict` on an H100, it is 0.2 to 8 in 24 kernels used for fitting,
+and 732 in another.
 """
 
 CACHED = 2 / 3

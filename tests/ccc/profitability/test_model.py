@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from cccopt.ccc.profitability import flows, model
+from cccopt.ccc.profitability import model
 from cccopt.ccc.profitability.elapsed import Elapsed
-from cccopt.ccc.profitability.flows import LANES, LoopFlow, PathFlow, SortedGroup, any_of
+from cccopt.ccc.profitability.flows import FOUND, LANES, TAKEN, LoopFlow, PathFlow, SortedGroup, any_of
 from cccopt.ccc.profitability.model import Limit, break_even, choose, gain, slots
 from tests.ccc.profitability.measured import SENSITIVITY, reaches_the_bar
 
@@ -181,7 +181,7 @@ def test_a_site_is_paid_once_for_all_its_paths(count: int) -> None:
     flow = cases(*[80.0] * count)
     few = count <= 4
     # A comparison asks for each of a few paths; among more, each task is found, and each lane's path by a jump table.
-    service = flows.TAKEN + (0.0 if few else flows.FOUND) + 8 / 2
+    service = TAKEN + (0.0 if few else FOUND) + 8 / 2
     agree = model.AGREE + (0.0 if few else model.JUMP)
     asked = count * model.ASKED if few else 0.0
     sort = model.SORT + count.bit_length() * model.SORT_BIT + 16 / 2 + asked
@@ -200,7 +200,7 @@ def test_a_site_is_for_three_paths_or_more() -> None:
 def test_a_path_that_stays_beside_a_site() -> None:
     """It is run by nearly each warp, whose lanes go there and come back."""
     flow = cases(*[80.0] * 10)
-    service = flows.TAKEN + flows.FOUND + 8 / 2
+    service = TAKEN + FOUND + 8 / 2
     sort = model.SORT + 4 * model.SORT_BIT + 16 / 2
     before, after = (parted(flow, range(count)) * (sort + count / 10 * service) for count in (10, 9))
     more = slots(flow, range(9)) - slots(flow, range(10))
@@ -277,13 +277,13 @@ def test_a_warp_that_agrees_does_not_sort() -> None:
         if_path(2, 80.0, 0.0, context=8.0),
     )
     flow = replace(cases(80.0, 80.0, 80.0), paths=paths)
-    sort = model.SORT + 2 * model.SORT_BIT + 16 / 2 + 3 * model.ASKED + flows.TAKEN + 8 / 2
+    sort = model.SORT + 2 * model.SORT_BIT + 16 / 2 + 3 * model.ASKED + TAKEN + 8 / 2
     assert slots(flow, range(3)) == pytest.approx(100 + 80 + model.AGREE + 0.01 * sort)
     # Lanes that come to none part the warp too.
     fewer = replace(flow, paths=(replace(paths[0], full=0.5), *paths[1:]))
     share = parted(fewer, range(3))
     assert share > 0.99
-    less = 0.495 * (flows.TAKEN + 8 / 2)
+    less = 0.495 * (TAKEN + 8 / 2)
     assert slots(fewer, range(3)) == pytest.approx(100 + 0.505 * 80 + model.AGREE + share * (sort - less))
 
 
